@@ -1,0 +1,80 @@
+# One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
+# integration comes last because it takes longest.
+NESTED := tools examples adapters/gocron adapters/otel compare integration
+
+nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
+modules := . $(nested)
+coded   := $(filter-out tools,$(modules))
+units   := $(filter-out tools integration,$(nested))
+
+# The pinned checkers, usable from every module of the repository.
+tool = go tool -modfile=$(CURDIR)/tools/go.mod
+
+FUZZTIME ?= 60s
+SOAK     ?= 10m
+ARGS     ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare bench
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+fmt: ## format all Go files
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+lint: gofmt vet staticcheck tidy vulncheck ## gofmt, vet, staticcheck, tidy modules, known vulnerabilities
+
+gofmt:
+	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	[ -z "$$bad" ] || { echo "gofmt: run 'make fmt' for:"; echo "$$bad"; exit 1; }
+
+vet:
+	@set -e; for m in $(coded); do echo "vet $$m"; (cd $$m && go vet ./...); done
+
+staticcheck:
+	@set -e; for m in $(coded); do echo "staticcheck $$m"; (cd $$m && $(tool) staticcheck ./...); done
+
+tidy:
+	@set -e; for m in $(modules); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
+
+vulncheck:
+	@set -e; for m in $(coded); do (cd $$m && $(CURDIR)/tools/vulncheck $$m $(tool) govulncheck ./...); done
+
+test: test-unit test-integration ## all tests: this module, the nested ones, then real servers
+
+test-unit: ## the tests that need no server and no container
+	go test ./...
+	@set -e; for m in $(units); do echo "cd $$m && go test ./..."; (cd $$m && go test ./...); done
+
+test-integration: ## the tests on real servers only
+ifneq ($(filter integration,$(nested)),)
+	@[ ! -x integration/setup ] || integration/setup
+	cd integration && go test -timeout 30m ./...
+endif
+
+race: ## this module's tests under the race detector
+	go test -race -timeout 20m ./...
+
+fuzz: ## every fuzz target of this module for FUZZTIME (60s) each
+	@set -e; for p in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "$$f ($$p)"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; \
+	  done; \
+	done
+
+soak: ## the fleet simulator for SOAK (10m) of random seeds
+	go test ./internal/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
+
+mutants: ## let the simulator find every deliberate defect (ARGS="-only pattern")
+	go test ./internal/sim/mutants -run '^TestTheSimulatorFindsEveryMutant$$' -v -timeout 0 -count 1 -args -all $(ARGS)
+
+model: ## check the Promela model of the recipe with spin
+	docs/model/check
+
+compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes docs/comparison.md
+	compare/setup
+	cd compare && nice go run . $(ARGS)
+
+bench: ## benchmarks of this module
+	go test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,125 @@
+// Package zkotel tells OpenTelemetry what happens to zklock's locks: an Observer with
+// metrics, and a way to take a lock inside a trace.
+package zkotel
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/zklock-go/zklock"
+)
+
+const scope = "github.com/zklock-go/zklock/adapters/otel"
+
+// Options are an Observer's. Nil means the defaults.
+type Options struct {
+	// Lock names a lock in metrics by its path; the same few names for many paths keep
+	// the number of time series small. Default: metrics do not tell locks apart.
+	Lock func(path string) string
+}
+
+// Observer measures a client's locks. It is for zklock.Options.Observer.
+//
+//	zklock.acquire.duration  s  histogram, from asking until held
+//	zklock.acquire.behind       histogram, how many were ahead when a contender queued
+//	zklock.hold.duration     s  histogram, with zklock.outcome "released" or "lost"
+//	zklock.lost                 counter
+//	zklock.heartbeat.missed     counter
+//
+// Each has zklock.recipe, and zklock.lock if Options.Lock is set.
+type Observer struct {
+	lock          func(path string) string
+	acquire, hold metric.Float64Histogram
+	behind        metric.Int64Histogram
+	lost, missed  metric.Int64Counter
+}
+
+var _ zklock.Observer = (*Observer)(nil)
+
+// NewObserver makes the instruments.
+func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error) {
+	o := &Observer{}
+	if opts != nil {
+		o.lock = opts.Lock
+	}
+	m := provider.Meter(scope)
+	var err [5]error
+	// Hand-offs take a fraction of a millisecond, recovery from a crash ten seconds, a queue minutes.
+	buckets := metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+	o.acquire, err[0] = m.Float64Histogram("zklock.acquire.duration", metric.WithUnit("s"), metric.WithDescription("From asking for a lock until it is held."), buckets)
+	o.hold, err[1] = m.Float64Histogram("zklock.hold.duration", metric.WithUnit("s"), metric.WithDescription("For how long a lock was held."), buckets)
+	o.behind, err[2] = m.Int64Histogram("zklock.acquire.behind", metric.WithUnit("{contender}"), metric.WithDescription("How many contenders were ahead."),
+		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 25, 50, 100, 250, 1000))
+	o.lost, err[3] = m.Int64Counter("zklock.lost", metric.WithUnit("{lock}"), metric.WithDescription("Locks lost while they were held."))
+	o.missed, err[4] = m.Int64Counter("zklock.heartbeat.missed", metric.WithUnit("{heartbeat}"), metric.WithDescription("Heartbeats that no quorum has answered."))
+	for _, e := range err {
+		if e != nil {
+			return nil, e
+		}
+	}
+	return o, nil
+}
+
+// Observe implements zklock.Observer.
+func (o *Observer) Observe(e zklock.Event) {
+	ctx := context.Background()
+	attrs := metric.WithAttributeSet(o.attributes(e))
+	switch e.Kind {
+	case zklock.Queued:
+		o.behind.Record(ctx, int64(e.Behind), attrs)
+	case zklock.Acquired:
+		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs)
+	case zklock.Released:
+		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome("released"))
+	case zklock.Lost:
+		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome("lost"))
+		o.lost.Add(ctx, 1, attrs)
+	case zklock.HeartbeatMissed:
+		o.missed.Add(ctx, 1)
+	}
+}
+
+func outcome(is string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("zklock.outcome", is))
+}
+
+func (o *Observer) attributes(e zklock.Event) attribute.Set {
+	kv := []attribute.KeyValue{attribute.String("zklock.recipe", e.Recipe)}
+	if o.lock != nil && e.Path != "" {
+		kv = append(kv, attribute.String("zklock.lock", o.lock(e.Path)))
+	}
+	return attribute.NewSet(kv...)
+}
+
+// Lock takes a lock as lock.Lock does, inside a span "zklock lock" that ends when it is
+// held or has failed. Work under the hold's Context is part of the caller's trace, and
+// if the hold is lost, the caller's span gets an event that says so.
+func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
+	caller := trace.SpanFromContext(ctx)
+	_, span := provider.Tracer(scope).Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient))
+	defer span.End()
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+		return nil, err
+	}
+	what := []attribute.KeyValue{
+		attribute.String("zklock.path", hold.Path()), attribute.String("zklock.node", hold.Node()), attribute.Int64("zklock.token", hold.Token()),
+	}
+	span.SetAttributes(what...)
+	// Runs once, when the hold ends.
+	context.AfterFunc(hold.Context(), func() {
+		if cause := context.Cause(hold.Context()); isLost(cause) {
+			caller.AddEvent("zklock lost", trace.WithAttributes(append(what, attribute.String("zklock.why", cause.Error()))...))
+		}
+	})
+	return hold, nil
+}
+
+func isLost(cause error) bool { return errors.Is(cause, zklock.ErrLost) }

@@ -1,0 +1,144 @@
+package zkotel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/zklock-go/zklock"
+	zkotel "github.com/zklock-go/zklock/adapters/otel"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// bench is a client whose locks are measured.
+type bench struct {
+	srv    *zktest.Server
+	client *zklock.Client
+	reader *sdkmetric.ManualReader
+}
+
+func inVirtualTime(t *testing.T, opts *zkotel.Options, fn func(t *testing.T, b bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		observer, err := zkotel.NewObserver(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), opts)
+		require.NoError(t, err)
+		srv := zktest.Start(t)
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: observer})
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		fn(t, bench{srv, client, reader})
+	})
+}
+
+// collect returns all that was measured so far, by name.
+func (b bench) collect(t *testing.T) map[string]metricdata.Aggregation {
+	var all metricdata.ResourceMetrics
+	require.NoError(t, b.reader.Collect(t.Context(), &all))
+	found := map[string]metricdata.Aggregation{}
+	for _, s := range all.ScopeMetrics {
+		for _, m := range s.Metrics {
+			found[m.Name] = m.Data
+		}
+	}
+	return found
+}
+
+// points says how often a histogram was recorded and the sum, by one attribute's values.
+func points(t *testing.T, data metricdata.Aggregation, key string) map[string]metricdata.HistogramDataPoint[float64] {
+	h, ok := data.(metricdata.Histogram[float64])
+	require.True(t, ok, "%T", data)
+	by := map[string]metricdata.HistogramDataPoint[float64]{}
+	for _, p := range h.DataPoints {
+		v, _ := p.Attributes.Value(attribute.Key(key))
+		by[v.AsString()] = p
+	}
+	return by
+}
+
+func TestWaitingAndHoldingAreMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		first, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		go func() {
+			time.Sleep(3 * time.Second)
+			first.Unlock(context.Background())
+		}()
+		second, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, second.Unlock(t.Context()))
+
+		m := b.collect(t)
+		acquired := points(t, m["zklock.acquire.duration"], "zklock.recipe")["mutex"]
+		assert.EqualValues(t, 2, acquired.Count)
+		assert.InDelta(t, 3, acquired.Sum, 0.01)
+		held := points(t, m["zklock.hold.duration"], "zklock.outcome")
+		assert.EqualValues(t, 2, held["released"].Count)
+		assert.InDelta(t, 8, held["released"].Sum, 0.01)
+		assert.Zero(t, held["lost"].Count)
+		behind := m["zklock.acquire.behind"].(metricdata.Histogram[int64]).DataPoints[0]
+		assert.EqualValues(t, 2, behind.Count)
+		assert.EqualValues(t, 1, behind.Sum)
+		released := held["released"].Attributes
+		_, told := released.Value("zklock.lock")
+		assert.False(t, told, "locks are not told apart unless asked for")
+	})
+}
+
+func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
+	opts := &zkotel.Options{Lock: func(path string) string { return path[:2] }}
+	inVirtualTime(t, opts, func(t *testing.T, b bench) {
+		hold, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		b.srv.Partition("client")
+		<-hold.Context().Done()
+		b.srv.HealClient("client")
+		synctest.Wait()
+		m := b.collect(t)
+		held := points(t, m["zklock.hold.duration"], "zklock.lock")["/l"]
+		assert.EqualValues(t, 1, held.Count)
+		for _, name := range []string{"zklock.lost", "zklock.heartbeat.missed"} {
+			sum, ok := m[name].(metricdata.Sum[int64])
+			require.True(t, ok, name)
+			assert.Positive(t, sum.DataPoints[0].Value, name)
+		}
+	})
+}
+
+func TestALockIsASpanAndItsLossAnEventOfTheCallers(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		spans := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		ctx, caller := provider.Tracer("test").Start(t.Context(), "work")
+		hold, err := zkotel.Lock(ctx, provider, b.client.Mutex("/l"))
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = zkotel.Lock(short, provider, b.client.Mutex("/l"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, b.srv.DeleteNode(hold.Node()))
+		<-hold.Context().Done()
+		synctest.Wait()
+		caller.End()
+
+		ended := spans.Ended()
+		require.Len(t, ended, 3)
+		taken, failed, work := ended[0], ended[1], ended[2]
+		assert.Equal(t, work.SpanContext().SpanID(), taken.Parent().SpanID())
+		assert.Contains(t, taken.Attributes(), attribute.Int64("zklock.token", hold.Token()))
+		assert.Equal(t, codes.Error, failed.Status().Code)
+		assert.Equal(t, time.Second, failed.EndTime().Sub(failed.StartTime()))
+		require.Len(t, work.Events(), 1)
+		assert.Equal(t, "zklock lost", work.Events()[0].Name)
+	})
+}

@@ -1,0 +1,56 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// remove sees to it that the contender's node goes, whatever becomes of the caller or
+// the connection, for as long as the client lives. The channel gets the outcome.
+func (c *Client) remove(t *contender) <-chan error {
+	t.depart()
+	c.unkeep(t)
+	done := make(chan error, 1)
+	// Owned by the client; ends when the node is certainly gone, or when Close gives up
+	// waiting for it.
+	if !c.removals.run(func() { done <- t.clear(c.afterlife) }) {
+		done <- ErrClosed
+	}
+	return done
+}
+
+// clear deletes the node, or finds out that it does not exist.
+func (t *contender) clear(ctx context.Context) error {
+	var p pace
+	for {
+		err := t.tryClear(ctx)
+		switch {
+		case err == nil || errors.Is(err, zk.ErrNoNode):
+			return nil
+		case isRefusal(err) || ctx.Err() != nil:
+			return err
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *contender) tryClear(ctx context.Context) error {
+	if t.created == nil {
+		return nil // never asked for
+	}
+	if err := t.settle(ctx); err != nil || t.name == "" {
+		return err
+	}
+	if t.sess.isOver() && t.sess.expired && t.entered {
+		return nil // the server has taken it with the session
+	}
+	s, err := t.c.link.attached(ctx)
+	if err != nil {
+		return err
+	}
+	return t.leave(ctx, s)
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+func TestDemoOversellsWithoutALockAndNeverWithOne(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "sale.html")
+	code, out, err := run(t, "", "demo", "--html", file)
+	require.Zero(t, code, out+err)
+	assert.Empty(t, err)
+	rows := tableOf(out)
+	assert.NotEqual(t, "0", rows["oversold"][0], "eight workers at once must oversell")
+	assert.Equal(t, []string{"10", "10"}, rows["sold"][1:])
+	assert.Equal(t, "0", rows["oversold"][1])
+	assert.Equal(t, "1", rows["most at work at one time"][1])
+	assert.Equal(t, "yes", rows["order of asking kept"][1])
+	assert.Equal(t, 1, strings.Count(out, "CRASHES"))
+	assert.Equal(t, 1, strings.Count(out, "IS CUT OFF"))
+	assert.NotContains(t, out, "\x1b", "a log has no terminal's codes")
+	assertSelfContained(t, content(t, file))
+}
+
+// tableOf reads the table at the end: by label, the value without a lock and the one with, then that again.
+func tableOf(out string) map[string][]string {
+	rows := map[string][]string{}
+	gap := regexp.MustCompile(` {3,}`)
+	for line := range strings.Lines(out) {
+		if cells := gap.Split(strings.TrimSpace(line), -1); len(cells) == 3 {
+			rows[cells[0]] = []string{cells[1], cells[2], cells[2]}
+		}
+	}
+	return rows
+}
+
+// assertSelfContained says that a page needs nothing from elsewhere and has a well-formed drawing of both sales.
+func assertSelfContained(t *testing.T, html string) {
+	for _, outside := range []string{"<script", "<link", "src=", "href=", "url(", "@import"} {
+		assert.NotContains(t, html, outside)
+	}
+	drawings := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(html, -1)
+	require.Len(t, drawings, 2)
+	for _, svg := range drawings {
+		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+		}
+	}
+	locked := drawings[0]
+	for _, want := range []string{`class="waits"`, `class="holds"`, `class="dead"`, `class="cut"`, `class="lost"`, `class="token"`, ">cut off<", ">crashes<", ">told<"} {
+		assert.Contains(t, locked, want)
+	}
+	assert.NotContains(t, drawings[1], `class="waits"`)
+}
+
+func TestDemoRunsAgainstAnEnsembleOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.Options{Servers: 3, TickTime: 50 * time.Millisecond})
+	code, out, err := run(t, strings.Join(srv.Addrs(), ","), "demo", "--html", "", "--session-timeout", "1s", "--path", "/shops/1")
+	require.Zero(t, code, out+err)
+	assert.NotContains(t, out, "Timeline")
+	assert.NotZero(t, srv.Requests()[zktest.OpCreate])
+	assert.Zero(t, queued(srv, "/shops/1"))
+}
+
+// story is a sale of which is known what to make of it.
+func story(events ...event) *sale {
+	s := newSale(10)
+	for i := range events {
+		events[i].at = time.Duration(i) * time.Second
+	}
+	s.log.events = events
+	return s
+}
+
+func TestSummarySeesTwoAtWork(t *testing.T) {
+	m := summarize(10, story(
+		event{worker: 0, kind: begins, node: "/l/x-0000000001"},
+		event{worker: 1, kind: begins, node: "/l/x-0000000002"},
+		event{worker: 0, kind: ends},
+		event{worker: 1, kind: ends},
+	))
+	assert.Equal(t, 2, m.together)
+	assert.True(t, m.ordered)
+}
+
+func TestSummaryCountsWhoIsCutOffAsAtWorkUntilToldSo(t *testing.T) {
+	cut := []event{
+		{worker: 0, kind: begins, node: "/l/x-0000000001"},
+		{worker: 0, kind: isCutOff},
+		{worker: 0, kind: isTold},
+		{worker: 1, kind: begins, node: "/l/x-0000000002"},
+	}
+	m := summarize(10, story(cut...))
+	assert.Equal(t, 1, m.together)
+	assert.Equal(t, 2*time.Second, m.afterCut)
+	assert.Equal(t, time.Second, m.toldBefore)
+
+	cut[2], cut[3] = cut[3], cut[2]
+	assert.Equal(t, 2, summarize(10, story(cut...)).together)
+}
+
+func TestSummarySeesSomebodyOvertake(t *testing.T) {
+	assert.False(t, summarize(10, story(
+		event{worker: 0, kind: begins, node: "/l/x-0000000002"},
+		event{worker: 0, kind: ends},
+		event{worker: 1, kind: begins, node: "/l/x-0000000001"},
+	)).ordered)
+}
+
+func TestSummaryMeasuresHandOffsAndRecovery(t *testing.T) {
+	m := summarize(10, story(
+		event{worker: 0, kind: begins, node: "/l/x-0000000001"},
+		event{worker: 0, kind: ends},
+		event{worker: 1, kind: asks},
+		event{worker: 1, kind: begins, node: "/l/x-0000000002"},
+		event{worker: 1, kind: crashes},
+		event{worker: 0, kind: begins, node: "/l/x-0000000003"},
+	))
+	assert.Equal(t, 1, m.handOffs)
+	assert.Equal(t, 2*time.Second, m.handOff)
+	assert.Equal(t, time.Second, m.afterCrash)
+	assert.Equal(t, 1, m.together)
+}
+
+func TestShopRefusesAnOlderToken(t *testing.T) {
+	s := shop{left: 10}
+	require.NoError(t, s.sell(9, 7))
+	assert.ErrorIs(t, s.sell(8, 6), errStaleToken)
+	assert.Equal(t, 9, s.look())
+	assert.Equal(t, 1, s.soldSoFar())
+}
+
+func TestFrameFitsTheTerminal(t *testing.T) {
+	s := story(
+		event{worker: 0, kind: asks},
+		event{worker: 1, kind: asks},
+		event{worker: 0, kind: begins, node: "/l/x-0000000001", token: 17},
+		event{worker: 0, kind: isCutOff},
+		event{worker: 0, kind: isTold},
+	)
+	colours := regexp.MustCompile("\x1b\\[[0-9]+m")
+	for _, columns := range []int{80, 132, 300} {
+		lines := frame(s.log.events, 5*time.Second, 2, 10, columns)
+		require.Len(t, lines, 3)
+		for _, line := range lines {
+			assert.LessOrEqual(t, len([]rune(colours.ReplaceAllString(line, ""))), columns)
+		}
+	}
+	lines := frame(s.log.events[:3], 3*time.Second, 2, 10, 100)
+	assert.Contains(t, lines[1], "HOLDS, token 17")
+	assert.Contains(t, lines[2], "waits")
+}

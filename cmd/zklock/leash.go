@@ -1,0 +1,56 @@
+package main
+
+import "time"
+
+// leash decides when a command has to end because its lock may soon be another's.
+//
+// The hold is certain for some time from now, which every heartbeat makes longer. When
+// only the grace is left, plus a margin in which KILL does its work, the command is
+// warned; when only the margin is left, or the grace has passed, it is ended.
+type leash struct {
+	grace, margin time.Duration
+	session       time.Duration
+	warned        time.Time // zero: not yet
+}
+
+// verdict is what is to be done to the command now.
+type verdict int
+
+const (
+	leave verdict = iota // it may go on as it does
+	warn
+	end
+)
+
+func newLeash(grace, session time.Duration) *leash {
+	return &leash{grace: grace, margin: margin(session), session: session}
+}
+
+func margin(session time.Duration) time.Duration { return session / 20 }
+
+// longestGrace is one that a healthy session never runs into. Heartbeats are sent every
+// quarter of the timeout and prove what was answered a quarter before: just before an
+// answer 0.95 - 0.5 of the timeout are certain, less what the answer takes.
+func longestGrace(session time.Duration) time.Duration { return session*4/10 - margin(session) }
+
+// pull takes how long the hold is certain from now on and returns what to do and when to ask again.
+func (l *leash) pull(now time.Time, certain time.Duration) (verdict, time.Duration) {
+	// Timers stand still while a machine sleeps: never trust one for long.
+	soon := min(l.session/20, time.Second)
+	switch {
+	case certain <= l.margin || l.pulled() && now.Sub(l.warned) >= l.grace:
+		if l.warned.IsZero() {
+			l.warned = now
+		}
+		return end, soon
+	case l.pulled():
+		return leave, min(soon, certain-l.margin, l.grace-now.Sub(l.warned))
+	case certain <= l.margin+l.grace:
+		l.warned = now
+		return warn, min(soon, certain-l.margin)
+	}
+	return leave, min(soon, certain-l.margin-l.grace)
+}
+
+// pulled says whether the command was told to end.
+func (l *leash) pulled() bool { return !l.warned.IsZero() }

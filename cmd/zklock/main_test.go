@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// The tests run the real command: this binary, told to be it.
+const beCommand = "ZKLOCK_TEST_BE_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beCommand) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// shortTick makes a session timeout of 1 s possible: tests that wait for an expiry wait in real time.
+const (
+	shortTick    = 100 * time.Millisecond
+	shortSession = "1s"
+)
+
+func startServer(t *testing.T) *zktest.Server {
+	return zktest.Run(t, zktest.Options{TickTime: shortTick})
+}
+
+// invocation is one run of the command.
+type invocation struct {
+	*exec.Cmd
+	t        *testing.T
+	out, err output
+	done     chan struct{}
+}
+
+// output is what a process has written; it may be looked at while the process runs.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// zklockCommand prepares the command; an empty address leaves it without a server.
+func zklockCommand(t *testing.T, servers string, args ...string) *invocation {
+	i := &invocation{Cmd: exec.Command(os.Args[0], args...), t: t, done: make(chan struct{})}
+	i.Env = append(os.Environ(), beCommand+"=1", "ZKLOCK_SERVERS="+servers)
+	i.Stdout, i.Stderr = &i.out, &i.err
+	return i
+}
+
+// start runs it in the background, until the test's end at the latest.
+func (i *invocation) start() *invocation {
+	require.NoError(i.t, i.Start())
+	go func() {
+		i.Wait()
+		close(i.done)
+	}()
+	i.t.Cleanup(func() {
+		i.Process.Kill()
+		<-i.done
+	})
+	return i
+}
+
+// code waits for the end and returns the exit code.
+func (i *invocation) code() int {
+	<-i.done
+	return i.ProcessState.ExitCode()
+}
+
+// zk runs the command to its end.
+func run(t *testing.T, servers string, args ...string) (code int, out, err string) {
+	i := zklockCommand(t, servers, args...).start()
+	code = i.code()
+	return code, i.out.String(), i.err.String()
+}
+
+func connect(t *testing.T, srv *zktest.Server) *zklock.Client {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	client, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{SessionTimeout: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// eventually waits for something that a process does.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// queued counts the nodes in a queue.
+func queued(srv *zktest.Server, path string) int { return len(srv.Children(path)) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func content(t *testing.T, path string) string {
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return strings.TrimSpace(string(data))
+}

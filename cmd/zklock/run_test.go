@@ -1,0 +1,295 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+func TestRunGivesTheCommandItsLockAndReleasesIt(t *testing.T) {
+	srv := startServer(t)
+	code, out, err := run(t, srv.Addr(), "run", "/locks/nightly", "--",
+		"sh", "-c", `echo "$ZKLOCK_PATH $ZKLOCK_NODE $ZKLOCK_TOKEN"`)
+	require.Zero(t, code, err)
+	fields := strings.Fields(out)
+	require.Len(t, fields, 3)
+	assert.Equal(t, "/locks/nightly", fields[0])
+	assert.Regexp(t, `^/locks/nightly/_c_[0-9a-f]{32}-lock-0000000000$`, fields[1])
+	token, err2 := strconv.ParseInt(fields[2], 10, 64)
+	require.NoError(t, err2)
+	assert.Positive(t, token)
+	assert.Zero(t, queued(srv, "/locks/nightly"))
+	assert.Empty(t, srv.Sessions(), "the session must be closed, not left to expire")
+}
+
+func TestRunExitsAsTheCommandDoes(t *testing.T) {
+	srv := startServer(t)
+	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "kill -9 $$": 128 + 9, "kill -TERM $$": 128 + 15} {
+		code, _, err := run(t, srv.Addr(), "run", "/l", "--", "sh", "-c", script)
+		assert.Equal(t, want, code, script)
+		assert.Empty(t, err, script)
+	}
+}
+
+func TestRunRefusesWhatCannotBeRun(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, []byte("no program"), 0o755))
+	srv := startServer(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"/l", "--", "zklock-no-such-command"}, codeNotFound, "not found"},
+		{[]string{"/l", "--", plain}, codeCannotRun, "exec format error"},
+		{[]string{"/l"}, codeUsage, "usage: zklock run"},
+		{[]string{"--", "true"}, codeUsage, "usage: zklock run"},
+		{[]string{"/l", "/m", "--", "true"}, codeUsage, "usage: zklock run"},
+		{[]string{"l", "--", "true"}, codeUsage, "does not start with /"},
+		{[]string{"--wait", "x", "/l", "--", "true"}, codeUsage, "invalid value"},
+		{[]string{"--wait", "1s", "--no-wait", "/l", "--", "true"}, codeUsage, "contradict"},
+		{[]string{"--shared", "--semaphore", "2", "/l", "--", "true"}, codeUsage, "contradict"},
+		{[]string{"--grace", "-1s", "/l", "--", "true"}, codeUsage, "negative"},
+		{[]string{"--grace", "5s", "--session-timeout", "1s", "/l", "--", "true"}, codeUsage, "too long for the session timeout of 1s"},
+		{[]string{"--auth", "secret", "/l", "--", "true"}, codeUsage, "want scheme:credential"},
+		{[]string{"--acl", "world:anyone:x", "/l", "--", "true"}, codeUsage, "none of c, d, r, w, a"},
+		{[]string{"--tls-ca", "/nowhere", "/l", "--", "true"}, codeUsage, "--tls-ca"},
+	} {
+		code, out, err := run(t, srv.Addr(), append([]string{"run"}, c.args...)...)
+		assert.Equal(t, c.code, code, "%v: %s", c.args, err)
+		assert.Contains(t, err, c.text, "%v", c.args)
+		assert.True(t, strings.HasPrefix(err, "zklock: ") && strings.Count(err, "\n") == 1, "one line: %q", err)
+		assert.Empty(t, out)
+	}
+	assert.Zero(t, queued(srv, "/l"))
+}
+
+func TestRunSaysThatNoServerIsThere(t *testing.T) {
+	code, _, err := run(t, "127.0.0.1:1", "run", "--connect-timeout", "300ms", "/l", "--", "true")
+	assert.Equal(t, codeUnavailable, code)
+	assert.Contains(t, err, "connection refused")
+	assert.Equal(t, 1, strings.Count(err, "\n"), err)
+}
+
+func TestRunGivesUpInTimeAndLeavesNothing(t *testing.T) {
+	srv := startServer(t)
+	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	for _, flag := range [][]string{{"--no-wait"}, {"--wait", "100ms"}} {
+		code, out, err := run(t, srv.Addr(), append(append([]string{"run"}, flag...), "/l", "--", "echo", "ran")...)
+		assert.Equal(t, codeNotAcquired, code, "%v: %s", flag, err)
+		assert.Empty(t, out)
+		assert.Equal(t, 1, queued(srv, "/l"), flag)
+	}
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+func TestRunSharesWithOthersThatShare(t *testing.T) {
+	srv := startServer(t)
+	reader, err := connect(t, srv).RWMutex("/l").RLock(t.Context())
+	require.NoError(t, err)
+	code, out, text := run(t, srv.Addr(), "run", "--shared", "--no-wait", "/l", "--", "echo", "ran")
+	assert.Zero(t, code, text)
+	assert.Equal(t, "ran\n", out)
+	code, _, _ = run(t, srv.Addr(), "run", "--no-wait", "/l", "--", "echo", "ran")
+	assert.Equal(t, codeNotAcquired, code, "alone it cannot")
+	require.NoError(t, reader.Unlock(t.Context()))
+	writer, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	code, _, _ = run(t, srv.Addr(), "run", "--shared", "--wait", "100ms", "/l", "--", "echo", "ran")
+	assert.Equal(t, codeNotAcquired, code)
+	require.NoError(t, writer.Unlock(t.Context()))
+}
+
+func TestRunTakesOnePermit(t *testing.T) {
+	srv := startServer(t)
+	sem := connect(t, srv).Semaphore("/l", 2)
+	first, err := sem.Acquire(t.Context(), 1)
+	require.NoError(t, err)
+	code, out, text := run(t, srv.Addr(), "run", "--semaphore", "2", "/l", "--", "sh", "-c", "echo $ZKLOCK_NODE")
+	assert.Zero(t, code, text)
+	assert.Regexp(t, `^/l/leases/_c_[0-9a-f]{32}-lease-\d{10}\n$`, out)
+	second, err := sem.Acquire(t.Context(), 1)
+	require.NoError(t, err)
+	for _, flag := range [][]string{{"--no-wait"}, {"--wait", "100ms"}} {
+		code, _, text = run(t, srv.Addr(), append(append([]string{"run", "--semaphore", "2"}, flag...), "/l", "--", "true")...)
+		assert.Equal(t, codeNotAcquired, code, text)
+	}
+	code, _, text = run(t, srv.Addr(), "run", "--semaphore", "3", "/l", "--", "true")
+	assert.Equal(t, codeUsage, code)
+	assert.Contains(t, text, "it has 2 permits, not 3")
+	code, out, _ = run(t, srv.Addr(), "ls", "--json", "/l")
+	assert.Zero(t, code)
+	assert.Contains(t, out, `"permits": 2`)
+	for _, h := range []*zklock.Hold{first, second} {
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
+
+func TestRunWaitsForTheHolder(t *testing.T) {
+	srv := startServer(t)
+	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "echo", "ran").start()
+	eventually(t, "the command queues", func() bool { return queued(srv, "/l") == 2 })
+	assert.Empty(t, i.out.String())
+	require.NoError(t, hold.Unlock(t.Context()))
+	assert.Zero(t, i.code())
+	assert.Equal(t, "ran\n", i.out.String())
+}
+
+func TestRunStopsWaitingOnASignal(t *testing.T) {
+	srv := startServer(t)
+	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	defer hold.Unlock(t.Context())
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "echo", "ran").start()
+	eventually(t, "the command queues", func() bool { return queued(srv, "/l") == 2 })
+	i.Process.Signal(syscall.SIGINT)
+	assert.Equal(t, codeSignal+int(syscall.SIGINT), i.code())
+	assert.Empty(t, i.out.String()+i.err.String())
+	assert.Equal(t, 1, queued(srv, "/l"))
+}
+
+func TestRunPassesSignalsOn(t *testing.T) {
+	srv := startServer(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c",
+		`trap 'echo got USR1; exit 7' USR1; : >"$0"; while :; do sleep 0.01; done`, ready).start()
+	eventually(t, "the command runs", func() bool { return exists(ready) })
+	i.Process.Signal(syscall.SIGUSR1)
+	assert.Equal(t, 7, i.code())
+	assert.Equal(t, "got USR1\n", i.out.String())
+	assert.Zero(t, queued(srv, "/l"))
+}
+
+// stubborn ignores TERM, has a child that does too, and writes down the time again and again.
+const stubborn = `
+trap 'echo TERM' TERM
+(trap '' TERM; while :; do date +%s%N >>"$0.grandchild"; sleep 0.01; done) &
+while :; do date +%s%N >>"$0.child"; sleep 0.01; done`
+
+// lastSign is when a stubborn process was last alive.
+func lastSign(t *testing.T, file string) time.Time {
+	lines := strings.Fields(content(t, file))
+	nanos, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
+	require.NoError(t, err)
+	return time.Unix(0, nanos)
+}
+
+func TestRunEndsTheCommandBeforeAnotherCanHold(t *testing.T) {
+	srv := startServer(t)
+	file := filepath.Join(t.TempDir(), "alive")
+	remove := passNothingFrom(t, srv)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "--grace", "500ms", "/l", "--", "sh", "-c", stubborn, file).start()
+	eventually(t, "the command runs", func() bool { return exists(file+".child") && exists(file+".grandchild") })
+	granted := make(chan time.Time, 1)
+	next := connect(t, srv)
+	go func() {
+		if _, err := next.Mutex("/l").Lock(t.Context()); err == nil {
+			granted <- time.Now()
+		}
+	}()
+	eventually(t, "another queues", func() bool { return queued(srv, "/l") == 2 })
+	remove.cut()
+	at := <-granted
+	assert.Equal(t, codeLost, i.code())
+	assert.Contains(t, i.out.String(), "TERM", "the command must be warned first")
+	assert.Contains(t, i.err.String(), "lock was lost")
+	for _, who := range []string{".child", ".grandchild"} {
+		left := at.Sub(lastSign(t, file+who))
+		t.Logf("%s was last alive %v before the next one held", who, left)
+		assert.Positive(t, left, "%s was alive when the next one held", who)
+	}
+}
+
+func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
+	srv := startServer(t)
+	file := filepath.Join(t.TempDir(), "alive")
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", stubborn, file).start()
+	eventually(t, "the command runs", func() bool { return exists(file+".child") && exists(file+".grandchild") })
+	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
+	assert.Equal(t, codeLost, i.code())
+	assert.Contains(t, i.err.String(), "deleted")
+	stays := content(t, file+".grandchild")
+	time.Sleep(100 * time.Millisecond) // ten times what it takes to write again
+	assert.Equal(t, stays, content(t, file+".grandchild"), "the command's child lives on")
+}
+
+func TestRunIsKilledAndTheCommandWithIt(t *testing.T) {
+	if !tied {
+		t.Skip("only Linux ends the command then")
+	}
+	srv := startServer(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600`, file).start()
+	eventually(t, "the command runs", func() bool { return exists(file) })
+	pid, err := strconv.Atoi(content(t, file))
+	require.NoError(t, err)
+	i.Process.Kill()
+	eventually(t, "the command ends", func() bool { return !alive(pid) })
+}
+
+// alive says whether a process runs; one that waits to be reaped does not.
+func alive(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
+
+func TestRunSurvivesBrokenConnectionsInSilence(t *testing.T) {
+	srv := zktest.Run(t, zktest.Options{TickTime: shortTick, Servers: 3})
+	ready := filepath.Join(t.TempDir(), "ready")
+	i := zklockCommand(t, strings.Join(srv.Addrs(), ","), "run", "--session-timeout", "2s", "--grace", "0s", "/l", "--",
+		"sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done`, ready).start()
+	eventually(t, "the command runs", func() bool { return exists(ready) })
+	srv.DropConnections()
+	before := srv.Requests()[zktest.OpMulti]
+	eventually(t, "heartbeats go on", func() bool { return srv.Requests()[zktest.OpMulti] >= before+3 })
+	require.NoError(t, os.Remove(ready))
+	assert.Zero(t, i.code(), i.err.String())
+	assert.Empty(t, i.err.String())
+}
+
+// silence loses all that the command's session sends after cut.
+type silence struct{ on chan struct{} }
+
+func (s silence) cut() { close(s.on) }
+
+// passNothingFrom silences the first session that takes /l; later ones are heard.
+func passNothingFrom(t *testing.T, srv *zktest.Server) silence {
+	s := silence{make(chan struct{})}
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	var first atomic.Int64
+	remove := srv.OnTxn(func(txn zktest.Txn) {
+		if first.Load() == 0 && txn.Op == zktest.OpCreate && strings.HasPrefix(txn.Path, "/l/") {
+			first.Store(txn.Session)
+		}
+	})
+	t.Cleanup(remove)
+	t.Cleanup(srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		select {
+		case <-s.on:
+			if r.Session == first.Load() {
+				return zktest.Hold(never)
+			}
+		default:
+		}
+		return zktest.Pass
+	}))
+	return s
+}

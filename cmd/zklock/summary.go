@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+)
+
+// summary is what a sale comes to.
+type summary struct {
+	items, sold int
+	together    int  // most workers at work at one time
+	locked      bool // the rest is about locks
+	handOffs    int
+	handOff     time.Duration // median, from letting go to the next one's beginning
+	ordered     bool          // everybody got the lock in the order of asking
+	afterCrash  time.Duration // until the next one held
+	afterCut    time.Duration
+	toldBefore  time.Duration // how long before the next one held the worker that was cut off knew that it did not
+}
+
+func summarize(items int, s *sale) summary {
+	events := s.log.soFar()
+	m := summary{items: items, sold: s.shop.soldSoFar(), together: together(events), ordered: inOrder(events)}
+	var handOffs []time.Duration
+	for i, e := range events {
+		m.locked = m.locked || e.kind == begins && e.node != ""
+		next, ok := firstAfter(events[i:], begins)
+		if !ok {
+			continue
+		}
+		switch e.kind {
+		case ends:
+			handOffs = append(handOffs, next.at-e.at)
+		case crashes:
+			m.afterCrash = next.at - e.at
+		case isCutOff:
+			m.afterCut = next.at - e.at
+			if told, ok := firstAfter(events[i:], isTold); ok {
+				m.toldBefore = next.at - told.at
+			}
+		}
+	}
+	slices.Sort(handOffs)
+	if m.handOffs = len(handOffs); m.handOffs > 0 {
+		m.handOff = handOffs[m.handOffs/2]
+	}
+	return m
+}
+
+func firstAfter(events []event, k kind) (event, bool) {
+	for _, e := range events {
+		if e.kind == k {
+			return e, true
+		}
+	}
+	return event{}, false
+}
+
+// stopsWork says whether a worker holds nothing any more after e. One that is cut off
+// works on until it is told.
+func (e event) stopsWork() bool { return e.kind == ends || e.kind == crashes || e.kind == isTold }
+
+// together is the most workers that were at work at one time.
+func together(events []event) int {
+	most := 0
+	working := map[int]bool{}
+	for _, e := range events {
+		switch {
+		case e.kind == begins:
+			working[e.worker] = true
+		case e.stopsWork():
+			delete(working, e.worker)
+		}
+		most = max(most, len(working))
+	}
+	return most
+}
+
+// inOrder says whether the lock was granted in the order in which its nodes were made.
+func inOrder(events []event) bool {
+	return slices.IsSortedFunc(grants(events), func(a, b event) int { return cmp.Compare(sequence(a.node), sequence(b.node)) })
+}
+
+func grants(events []event) []event {
+	var all []event
+	for _, e := range events {
+		if e.kind == begins && e.node != "" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// sequence is the number that ZooKeeper has put at the end of a node's name.
+func sequence(node string) int {
+	n, err := strconv.Atoi(node[max(0, len(node)-10):])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// tableRows has a label, the value without and the value with the lock in each row.
+func tableRows(free, locked summary) [][3]string {
+	no := "–"
+	yes := map[bool]string{true: "yes", false: "NO"}
+	return [][3]string{
+		{"items", fmt.Sprint(free.items), fmt.Sprint(locked.items)},
+		{"sold", fmt.Sprint(free.sold), fmt.Sprint(locked.sold)},
+		{"oversold", fmt.Sprint(free.sold - free.items), fmt.Sprint(locked.sold - locked.items)},
+		{"most at work at one time", fmt.Sprint(free.together), fmt.Sprint(locked.together)},
+		{"hand-offs", no, fmt.Sprint(locked.handOffs)},
+		{"hand-off, median", no, locked.handOff.Round(10 * time.Microsecond).String()},
+		{"order of asking kept", no, yes[locked.ordered]},
+		{"next one holds after a crash", no, seconds(locked.afterCrash)},
+		{"next one holds after a cut", no, seconds(locked.afterCut)},
+		{"who was cut off knew before that", no, seconds(locked.toldBefore)},
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func printTable(w io.Writer, free, locked summary) {
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "\twithout a lock\twith zklock\t")
+	for _, row := range tableRows(free, locked) {
+		fmt.Fprintf(table, "%s\t%s\t%s\t\n", row[0], row[1], row[2])
+	}
+	table.Flush()
+}

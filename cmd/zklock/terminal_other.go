@@ -1,0 +1,13 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package main
+
+import "os"
+
+// No terminal is known here: everything is a plain file.
+
+func windowSize(*os.File) (columns, rows int, ok bool) { return 0, 0, false }
+
+func inForeground(*os.File) bool { return false }
+
+func takeForeground(*os.File) {}

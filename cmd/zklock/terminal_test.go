@@ -1,0 +1,179 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// terminal is a pseudo terminal with what has been written to it.
+type terminal struct {
+	master, slave *os.File
+	mu            sync.Mutex
+	written       bytes.Buffer // guarded by mu
+	ended         chan struct{}
+}
+
+func openTerminal(t *testing.T) *terminal {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo terminal here: %v", err)
+	}
+	var unlock, number int32
+	require.True(t, ioctl(master, syscall.TIOCSPTLCK, unsafe.Pointer(&unlock)))
+	require.True(t, ioctl(master, syscall.TIOCGPTN, unsafe.Pointer(&number)))
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	size := struct{ rows, columns, x, y uint16 }{40, 120, 0, 0}
+	require.True(t, ioctl(slave, syscall.TIOCSWINSZ, unsafe.Pointer(&size)))
+	tty := &terminal{master: master, slave: slave, ended: make(chan struct{})}
+	t.Cleanup(func() { master.Close() })
+	return tty
+}
+
+// attach gives the command this terminal as its controlling one.
+func (tty *terminal) attach(i *invocation) {
+	i.Stdin, i.Stdout, i.Stderr = tty.slave, tty.slave, tty.slave
+	i.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	i.start()
+	tty.slave.Close()
+	// Owned by the test; ends when the last who has the terminal open is gone.
+	go func() {
+		defer close(tty.ended)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := tty.master.Read(buffer)
+			tty.mu.Lock()
+			tty.written.Write(buffer[:n])
+			tty.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+func (tty *terminal) text() string {
+	tty.mu.Lock()
+	defer tty.mu.Unlock()
+	return tty.written.String()
+}
+
+// screen is what a person sees after all that was written: only the codes that the live view uses are known.
+func screen(t *testing.T, written string) []string {
+	lines, row, column := []string{""}, 0, 0
+	code := regexp.MustCompile("^\x1b\\[(\\??[0-9]*)([a-zA-Z])")
+	for len(written) > 0 {
+		if m := code.FindStringSubmatch(written); m != nil {
+			switch m[2] {
+			case "A":
+				up, err := strconv.Atoi(m[1])
+				require.NoError(t, err)
+				row -= up
+				require.GreaterOrEqual(t, row, 0)
+			case "K":
+				lines[row] = string([]rune(lines[row])[:column])
+			case "m", "h", "l":
+			default:
+				t.Fatalf("unknown code %q", m[0])
+			}
+			written = written[len(m[0]):]
+			continue
+		}
+		r := []rune(written[:min(4, len(written))])[0]
+		written = written[len(string(r)):]
+		switch r {
+		case '\r':
+			column = 0
+		case '\n':
+			if row++; row == len(lines) {
+				lines = append(lines, "")
+			}
+		default:
+			line := []rune(lines[row])
+			for len(line) <= column {
+				line = append(line, ' ')
+			}
+			line[column] = r
+			lines[row] = string(line)
+			column++
+		}
+	}
+	return lines
+}
+
+func TestDemoIsLiveOnATerminal(t *testing.T) {
+	t.Parallel()
+	tty := openTerminal(t)
+	i := zklockCommand(t, "", "demo", "--html", filepath.Join(t.TempDir(), "sale.html"))
+	tty.attach(i)
+	eventually(t, "the crash shows", func() bool { return strings.Contains(tty.text(), "CRASHED") })
+	eventually(t, "the cut shows", func() bool { return strings.Contains(tty.text(), "CUT OFF, still believes") })
+	require.Zero(t, i.code(), tty.text())
+	<-tty.ended
+	written := tty.text()
+	seen := screen(t, written)
+	all := strings.Join(seen, "\n")
+	for worker := range 8 {
+		assert.Equal(t, 2, strings.Count(all, fmt.Sprintf("worker %d ", worker+1)), "each worker has one line in each sale:\n%s", all)
+	}
+	assert.Contains(t, all, "OVERSOLD by")
+	assert.Contains(t, all, "10 of 10 sold")
+	assert.Contains(t, all, "most at work at one time")
+	assert.Equal(t, strings.Count(written, "\x1b[?25l"), strings.Count(written, "\x1b[?25h"), "the cursor must come back")
+	for _, line := range seen {
+		assert.LessOrEqual(t, len([]rune(line)), 120, line)
+	}
+}
+
+func TestDemoLeavesTheTerminalAsItWasWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	tty := openTerminal(t)
+	i := zklockCommand(t, "", "demo", "--html", "")
+	tty.attach(i)
+	eventually(t, "the crash shows", func() bool { return strings.Contains(tty.text(), "CRASHED") })
+	io.WriteString(tty.master, "\x03") // Ctrl-C
+	assert.NotZero(t, i.code())
+	<-tty.ended
+	written := tty.text()
+	assert.Greater(t, strings.LastIndex(written, "\x1b[?25h"), strings.LastIndex(written, "\x1b[?25l"), "the cursor must come back")
+}
+
+func TestRunGivesTheCommandTheTerminalAndTakesItBack(t *testing.T) {
+	srv := startServer(t)
+	tty := openTerminal(t)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `echo ready; read line; echo "got $line"`)
+	tty.attach(i)
+	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+	io.WriteString(tty.master, "input\n")
+	assert.Zero(t, i.code(), "a command in the background could not read: %s", tty.text())
+	<-tty.ended
+	assert.Contains(t, tty.text(), "got input")
+}
+
+func TestRunOnATerminalIsNotSuspended(t *testing.T) {
+	srv := startServer(t)
+	tty := openTerminal(t)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `echo ready; read line; echo "got $line"`)
+	tty.attach(i)
+	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+	io.WriteString(tty.master, "\x1a") // Ctrl-Z
+	io.WriteString(tty.master, "input\n")
+	assert.Zero(t, i.code())
+	<-tty.ended
+	assert.Contains(t, tty.text(), "got input")
+}

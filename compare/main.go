@@ -1,0 +1,212 @@
+// Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on loopback,
+// and writes what it found as JSON, as pictures and into docs/comparison.md.
+//
+//	go run .                       everything; about forty minutes
+//	go run . --quick               a little of everything, in under three minutes; the page is left alone
+//	go run . --only queue          one work
+//	go run . --ways zklock,kazoo   some ways
+//	go run . --render              pictures and page again, from the JSON of an earlier run
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/report"
+	"github.com/zklock-go/zklock/compare/servers"
+	"github.com/zklock-go/zklock/compare/ways"
+	"github.com/zklock-go/zklock/compare/work"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// options is what the command line says.
+type options struct {
+	quick, render bool
+	only, ways    string
+	faults, sizes string
+	rounds        int
+	out, page     string
+}
+
+func run(args []string) error {
+	if len(args) > 0 && args[0] == ways.PeerCommand {
+		return ways.ServePeer(args[1:], os.Stdin, os.Stdout)
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	results := filepath.Join(o.out, "results.json")
+	if o.render {
+		loaded, err := report.Load(results)
+		if err != nil {
+			return err
+		}
+		return loaded.Render(o.out, o.page)
+	}
+	// A partial run has a place of its own, so that it never replaces the figures of a full one.
+	partial := o.quick || o.only != "" || o.ways != "" || o.faults != "" || o.sizes != ""
+	if partial {
+		o.out, o.page = filepath.Join(o.out, "partial"), ""
+		results = filepath.Join(o.out, "results.json")
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measure(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := r.Save(results); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(o.out, "unfinished.json"))
+	if err := r.Render(o.out, o.page); err != nil {
+		return err
+	}
+	r.Print(os.Stdout)
+	fmt.Println("written:", results)
+	return nil
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	flags.BoolVar(&o.quick, "quick", false, "a little of everything, in under three minutes")
+	flags.BoolVar(&o.render, "render", false, "only draw again what an earlier run has measured")
+	flags.StringVar(&o.only, "only", "", "one work: "+strings.Join(work.Names, ", "))
+	flags.StringVar(&o.ways, "ways", "", "some ways, separated by commas")
+	flags.StringVar(&o.faults, "faults", "", "some faults of the sale: "+strings.Join(work.Faults, ", "))
+	flags.StringVar(&o.sizes, "sizes", "", "some sizes of contended and queue")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of five")
+	flags.StringVar(&o.out, "out", "results", "directory for JSON and pictures")
+	flags.StringVar(&o.page, "page", "../docs/comparison.md", "the page whose generated parts are replaced")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.only != "" && !slices.Contains(work.Names, o.only) {
+		return o, fmt.Errorf("--only knows %s", strings.Join(work.Names, ", "))
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, nil
+}
+
+func (o options) plan() (work.Plan, error) {
+	plan := work.Full()
+	if o.quick {
+		plan = work.Quick()
+	}
+	if o.rounds > 0 {
+		plan.Rounds = o.rounds
+	}
+	plan.Only = o.only
+	if o.ways != "" {
+		plan.Ways = strings.Split(o.ways, ",")
+	}
+	if o.faults != "" {
+		plan.Faults = strings.Split(o.faults, ",")
+	}
+	if o.sizes != "" {
+		var sizes []int
+		for _, text := range strings.Split(o.sizes, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return plan, fmt.Errorf("--sizes: %q is no size", text)
+			}
+			sizes = append(sizes, n)
+		}
+		plan.Workers, plan.Queues = sizes, sizes
+	}
+	return plan, nil
+}
+
+// saveEvery is the number of samples after which an unfinished run is saved.
+const saveEvery = 25
+
+func measure(ctx context.Context, o options) (*report.Results, error) {
+	plan, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	r := &report.Results{When: began.UTC().Truncate(time.Second), Machine: report.ThisMachine(), Lease: ways.Lease.String(), Poll: ways.Poll.String()}
+	set, err := servers.NewSet()
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	fmt.Fprintln(os.Stderr, "starting the servers")
+	singles, err := set.StartSingles(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n(compare/setup installs what is missing)", err)
+	}
+	r.Servers = append(singles.Describe(ctx), report.ClientVersions()...)
+	for _, s := range r.Servers {
+		fmt.Fprintf(os.Stderr, "  %-12s %s: %s\n", s.Server, s.Version, s.Durability)
+	}
+	for _, w := range append([]ways.Way{ways.NewFloor(ways.Endpoints{})}, ways.All(ways.Endpoints{})...) {
+		r.Ways = append(r.Ways, w.Info())
+	}
+	r.Rounds, r.Window = plan.Rounds, plan.Window.String()
+	progress := newProgress(began, plan)
+	err = work.Run(ctx, plan, set, singles, func(s work.Sample) {
+		r.Samples = append(r.Samples, s)
+		r.Loads = append(r.Loads, report.Load1())
+		progress.show(s)
+		// A long run that is cut off leaves what it has, to be looked at with --render.
+		if len(r.Samples)%saveEvery == 0 {
+			r.Took = time.Since(began).Round(time.Second).String()
+			if err := r.Save(filepath.Join(o.out, "unfinished.json")); err != nil {
+				fmt.Fprintln(os.Stderr, "compare:", err)
+			}
+		}
+	})
+	r.Took = time.Since(began).Round(time.Second).String()
+	if errors.Is(err, context.Canceled) {
+		return nil, errors.New("interrupted")
+	}
+	return r, err
+}
+
+// progress writes one line for each sample.
+type progress struct {
+	began        time.Time
+	done, expect int
+}
+
+func newProgress(began time.Time, plan work.Plan) *progress {
+	return &progress{began: began, expect: plan.Samples()}
+}
+
+func (p *progress) show(s work.Sample) {
+	p.done++
+	what := s.Work
+	if s.Size > 0 {
+		what = fmt.Sprintf("%s %d", s.Work, s.Size)
+	}
+	if s.Fault != "" {
+		what = s.Work + " " + s.Fault
+	}
+	fmt.Fprintf(os.Stderr, "%6s %3d%% %-14s round %d  %-15s %s\n", time.Since(p.began).Round(time.Second), min(100, 100*p.done/max(p.expect, 1)),
+		what, s.Round+1, s.Way, report.Brief(s))
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zklock-go/zklock/compare/ways"
+	"github.com/zklock-go/zklock/compare/work"
+)
+
+// pictures draws all pictures for which there are samples, by file name.
+func (r *Results) pictures() map[string]string {
+	all := map[string]string{}
+	add := func(name, picture string) {
+		if picture != "" {
+			all[name] = picture
+		}
+	}
+	add("uncontended", r.bars("uncontended", 0, work.OpsPerSecond, "One client, nobody else", "lock+unlock per second"))
+	add("many", r.bars("many", 64, work.OpsPerSecond, "64 goroutines on 64 locks over one client", "lock+unlock per second"))
+	add("crash", r.bars("crash", 0, work.Recovery, "The holder's process is killed", "seconds until the next holder"))
+	add("contended", r.tiles("contended", work.OpsPerSecond, "Workers with sessions of their own on one lock: grants per second", "workers", true))
+	add("fairness", r.tiles("contended", work.Inversions, "Share of grants that overtook somebody who had asked 20 ms or more earlier", "workers", false))
+	add("queue", r.panels("queue", work.P50, "A standing queue: time from unlock to the next grant (median)", "length of the queue", "ms"))
+	add("herd", r.panels("queue", work.Requests, "A standing queue: requests that the server counted for each grant", "length of the queue", "requests"))
+	add("sale", r.saleTiles())
+	return all
+}
+
+func (r *Results) colour(way string) string { return familyColour[r.info(way).Family] }
+
+func (r *Results) info(way string) ways.Info {
+	for _, w := range r.Ways {
+		if w.Name == way {
+			return w
+		}
+	}
+	return ways.Info{}
+}
+
+func (r *Results) bars(name string, size int, value, title, unit string) string {
+	var bars []bar
+	for _, w := range r.present(name) {
+		bars = append(bars, bar{label: w, colour: r.colour(w), value: r.figure(cell{work: name, way: w, size: size}, value), note: "no figure", strong: w == ours})
+	}
+	if bars == nil {
+		return ""
+	}
+	return barChart(title, unit, bars)
+}
+
+// tiles draws ways by sizes. Where more is not better, the value is a share.
+func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) string {
+	sizes, rows := r.sizes(name), r.present(name)
+	if len(rows) == 0 {
+		return ""
+	}
+	var columns []string
+	for _, s := range sizes {
+		columns = append(columns, fmt.Sprintf("%d\n%s", s, unit))
+	}
+	tiles := make([][]tile, len(rows))
+	for _, size := range sizes {
+		low, high := math.Inf(1), 0.0
+		for _, w := range rows {
+			if v := r.figure(cell{work: name, way: w, size: size}, value).median; v > 0 {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		for i, w := range rows {
+			f := r.figure(cell{work: name, way: w, size: size}, value)
+			t := tile{text: plain(f), colour: "#eee"}
+			switch {
+			case f.n == 0:
+			case moreIsBetter:
+				t.colour = shade(f.median, high, low)
+			default:
+				t.text = percent(f)
+				t.colour = shade(f.median+0.02, 0.02, 1.02)
+			}
+			tiles[i] = append(tiles[i], t)
+		}
+	}
+	return tileChart(title, columns, rows, ours, tiles, "medians of the rounds; green is better, each column on its own scale")
+}
+
+// panelFamilies are the charts of a line picture.
+var panelFamilies = [][]string{{"PostgreSQL"}, {"memcached", "Redis", "Redlock"}, {"etcd"}, {"ZooKeeper"}}
+
+var lineColours = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444"}
+
+func (r *Results) panels(name, value, title, xUnit, yUnit string) string {
+	xs := r.sizes(name)
+	if len(xs) == 0 {
+		return ""
+	}
+	var panels []panel
+	for _, families := range panelFamilies {
+		var p panel
+		for i, family := range families {
+			if i > 0 {
+				p.title += ", "
+			}
+			p.title += family
+			for _, w := range r.present(name) {
+				if r.info(w).Family == family {
+					p.lines = append(p.lines, r.series(name, w, value, xs, len(p.lines)))
+				}
+			}
+		}
+		panels = append(panels, p)
+	}
+	return linePanels(title, xUnit, yUnit, xs, panels)
+}
+
+func (r *Results) series(name, way, value string, xs []int, n int) series {
+	s := series{label: way, colour: lineColours[n%len(lineColours)]}
+	if way == ours {
+		s.colour = familyColour["ZooKeeper"]
+	}
+	for _, x := range xs {
+		s.points = append(s.points, r.figure(cell{work: name, way: way, size: x}, value))
+	}
+	return s
+}
+
+func (r *Results) saleTiles() string {
+	faults, rows := r.faults(), r.present("sale")
+	if len(rows) == 0 {
+		return ""
+	}
+	tiles := make([][]tile, len(rows))
+	for i, w := range rows {
+		for _, f := range faults {
+			c := cell{work: "sale", fault: f, way: w}
+			t := tile{text: r.sold(c), colour: "#eee"}
+			if t.text != "" && t.text != "failed" {
+				t.colour = r.saleColour(c)
+			}
+			tiles[i] = append(tiles[i], t)
+		}
+	}
+	return tileChart("Items oversold out of ten: plain / asking the library / token", faults, rows, ours, tiles,
+		"green: none even when plain; yellow: none when asking or with the token; red: neither helps; grey: cannot happen")
+}
+
+func (r *Results) saleColour(c cell) string {
+	none := func(value string) bool {
+		s := r.figure(c, value)
+		return s.n > 0 && s.high == 0
+	}
+	switch {
+	case none(work.Oversold):
+		return "#bee2bc"
+	case none(work.OversoldAsk), none(work.OversoldTok):
+		return "#faf0be"
+	}
+	return "#ee9e8c"
+}

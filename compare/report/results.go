@@ -1,0 +1,154 @@
+// Package report turns the samples of a run into medians, pictures and the generated parts of docs/comparison.md.
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/servers"
+	"github.com/zklock-go/zklock/compare/ways"
+	"github.com/zklock-go/zklock/compare/work"
+)
+
+// Results is one run, as it is written to disk.
+type Results struct {
+	When    time.Time             `json:"when"`
+	Took    string                `json:"took"`
+	Machine Machine               `json:"machine"`
+	Lease   string                `json:"lease"`
+	Poll    string                `json:"poll"`
+	Rounds  int                   `json:"rounds"`
+	Window  string                `json:"window"`
+	Servers []servers.Description `json:"servers"`
+	Ways    []ways.Info           `json:"ways"`
+	Loads   []float64             `json:"load_averages"` // of one minute, at each sample, our own load included
+	Samples []work.Sample         `json:"samples"`
+}
+
+// Machine is where it ran.
+type Machine struct {
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	Memory  string `json:"memory"`
+	Kernel  string `json:"kernel"`
+	System  string `json:"system"`
+	Go      string `json:"go"`
+	LoadAvg string `json:"load_average_before"`
+}
+
+// Save writes the results as JSON.
+func (r *Results) Save(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// Load reads what Save wrote.
+func Load(file string) (*Results, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r Results
+	return &r, json.Unmarshal(text, &r)
+}
+
+// cell is the place of a figure: one work at one size or under one fault, by one way.
+type cell struct {
+	work, fault, way string
+	size             int
+}
+
+// at returns the samples of a cell that did not fail.
+func (r *Results) at(c cell) []work.Sample {
+	var some []work.Sample
+	for _, s := range r.Samples {
+		if s.Work == c.work && s.Fault == c.fault && s.Way == c.way && s.Size == c.size && s.Error == "" {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// spread is a median with the extremes it comes from. n is the number of rounds behind it, 0 for none.
+type spread struct {
+	median, low, high float64
+	n                 int
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	return spread{work.Median(values), slices.Min(values), slices.Max(values), len(values)}
+}
+
+// figure is the spread of one value in one cell.
+func (r *Results) figure(c cell, value string) spread {
+	var all []float64
+	for _, s := range r.at(c) {
+		if v, ok := s.Values[value]; ok {
+			all = append(all, v)
+		}
+	}
+	return spreadOf(all)
+}
+
+// ratio is the spread, over the rounds, of a way's value to another's in the same round.
+func (r *Results) ratio(c cell, value, to string) spread {
+	other := c
+	other.way = to
+	theirs := map[int]float64{}
+	for _, s := range r.at(other) {
+		if v, ok := s.Values[value]; ok && v > 0 {
+			theirs[s.Round] = v
+		}
+	}
+	var all []float64
+	for _, s := range r.at(c) {
+		v, ok := s.Values[value]
+		base, both := theirs[s.Round]
+		if ok && both {
+			all = append(all, v/base)
+		}
+	}
+	return spreadOf(all)
+}
+
+// errors returns, for the cell, how many samples failed and one of the reasons.
+func (r *Results) errors(c cell) (n int, example string) {
+	for _, s := range r.Samples {
+		if s.Work == c.work && s.Fault == c.fault && s.Way == c.way && s.Size == c.size && s.Error != "" {
+			n++
+			example = s.Error
+		}
+	}
+	return n, example
+}
+
+// sizes returns the sizes at which a work was done, in order.
+func (r *Results) sizes(name string) []int {
+	var all []int
+	for _, s := range r.Samples {
+		if s.Work == name && !slices.Contains(all, s.Size) {
+			all = append(all, s.Size)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// faults returns the faults of the sale that were tried, in the order of work.Faults.
+func (r *Results) faults() []string {
+	var all []string
+	for _, f := range work.Faults {
+		if slices.ContainsFunc(r.Samples, func(s work.Sample) bool { return s.Fault == f }) {
+			all = append(all, f)
+		}
+	}
+	return all
+}

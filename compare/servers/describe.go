@@ -1,0 +1,85 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Description is what a reader must know about a server to judge a figure.
+type Description struct {
+	Server     string `json:"server"`
+	Version    string `json:"version"`
+	Durability string `json:"durability"`
+}
+
+// Singles is one server of each kind, and the five of Redlock: what the speed of the ways is measured on.
+type Singles struct {
+	Postgres, Redis, Memcached, Etcd, ZooKeeper *Process
+	Redlock                                     []*Process
+}
+
+// StartSingles starts them all.
+func (s *Set) StartSingles(ctx context.Context) (*Singles, error) {
+	var all Singles
+	for _, one := range []struct {
+		start func(context.Context) (*Process, error)
+		into  **Process
+	}{
+		{s.Postgres, &all.Postgres}, {s.Redis, &all.Redis}, {s.Memcached, &all.Memcached},
+		{s.Etcd, &all.Etcd}, {s.ZooKeeper, &all.ZooKeeper},
+	} {
+		p, err := one.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		*one.into = p
+	}
+	var err error
+	all.Redlock, err = s.Redlock(ctx)
+	return &all, err
+}
+
+// Describe returns versions and durability settings, as the servers themselves tell them where they can.
+func (a *Singles) Describe(ctx context.Context) []Description {
+	version, err := pgQuery[string](ctx, a.Postgres.Addr, "SHOW server_version")
+	if err != nil {
+		version = "unknown"
+	}
+	return []Description{
+		{"PostgreSQL", version, pgDurability(ctx, a.Postgres.Addr) + "; standby asynchronous"},
+		{"Redis", redisVersion(ctx, a.Redis.Addr), redisDurability(ctx, a.Redis.Addr) + "; replica asynchronous"},
+		{"memcached", memcachedVersion(ctx, a.Memcached.Addr), "none: all is lost with the process"},
+		{"etcd", etcdVersion(ctx, a.Etcd.Addr), "default: log synced before each reply"},
+		{"ZooKeeper", zkVersion(ctx, a.ZooKeeper.Addr), "default: log synced before each reply (forceSync=yes)"},
+	}
+}
+
+func redisVersion(ctx context.Context, addr string) string {
+	info, err := redisInfo(ctx, addr, "server")
+	if err != nil {
+		return "unknown"
+	}
+	return info["redis_version"]
+}
+
+func memcachedVersion(ctx context.Context, addr string) string {
+	stats, err := memcachedStats(ctx, addr)
+	if err != nil {
+		return "unknown"
+	}
+	return stats["version"]
+}
+
+func etcdVersion(ctx context.Context, addr string) string {
+	text, err := httpGet(ctx, "http://"+addr+"/version")
+	if err != nil {
+		return "unknown"
+	}
+	var v struct {
+		Server string `json:"etcdserver"`
+	}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return "unknown"
+	}
+	return v.Server
+}

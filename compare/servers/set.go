@@ -1,0 +1,85 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Set owns a group of servers, their directory and whatever else must end with them. It is for one goroutine.
+type Set struct {
+	dir   string
+	ends  []func()
+	count int
+}
+
+// NewSet makes an empty group with a directory of its own.
+func NewSet() (*Set, error) {
+	dir, err := os.MkdirTemp("", "zklock-compare-")
+	if err != nil {
+		return nil, err
+	}
+	// PostgreSQL runs as a user of its own below this directory.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return nil, err
+	}
+	return &Set{dir: dir}, nil
+}
+
+// Close stops everything, last started first, and removes the data.
+func (s *Set) Close() {
+	for i := len(s.ends) - 1; i >= 0; i-- {
+		s.ends[i]()
+	}
+	s.ends = nil
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *Set) atEnd(end func()) { s.ends = append(s.ends, end) }
+
+func (s *Set) newProcess(name, addr string) (*Process, error) {
+	s.count++
+	dir := filepath.Join(s.dir, strconv.Itoa(s.count)+"-"+name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	p := &Process{Name: name, Addr: addr, dir: dir}
+	s.atEnd(p.Stop)
+	return p, nil
+}
+
+// eventually repeats a question until it is answered without an error or time is up.
+func eventually(ctx context.Context, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// fields reads "name<sep>value" lines.
+func fields(text, sep string) map[string]string {
+	out := map[string]string{}
+	for _, line := range strings.Split(text, "\n") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), sep); ok {
+			out[name] = strings.TrimSpace(value)
+		}
+	}
+	return out
+}
+
+func readFull(in *bufio.Reader, into []byte) (int, error) { return io.ReadFull(in, into) }

@@ -1,0 +1,109 @@
+package servers
+
+import (
+	"io"
+	"net"
+	"sync"
+)
+
+// Switch is an address that can be cut off and pointed elsewhere, as a failover does with a virtual IP.
+type Switch struct {
+	listener net.Listener
+
+	mu     sync.Mutex
+	target string                // guarded by mu; "" while cut
+	conns  map[net.Conn]struct{} // guarded by mu
+	wg     sync.WaitGroup
+}
+
+func (s *Set) newSwitch(target string) (*Switch, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	sw := &Switch{listener: l, target: target, conns: map[net.Conn]struct{}{}}
+	sw.wg.Add(1)
+	// Owned by the Switch; ends when Close closes the listener, and Close waits for it.
+	go sw.accept()
+	s.atEnd(sw.Close)
+	return sw, nil
+}
+
+// Addr is where the Switch listens.
+func (sw *Switch) Addr() string { return sw.listener.Addr().String() }
+
+// Point sends new connections to target and drops those that exist.
+func (sw *Switch) Point(target string) {
+	sw.mu.Lock()
+	sw.target = target
+	open := sw.conns
+	sw.conns = map[net.Conn]struct{}{}
+	sw.mu.Unlock()
+	for c := range open {
+		_ = c.Close()
+	}
+}
+
+// Cut drops all connections and refuses new ones.
+func (sw *Switch) Cut() { sw.Point("") }
+
+// Close ends the Switch and waits for its goroutines.
+func (sw *Switch) Close() {
+	_ = sw.listener.Close()
+	sw.Cut()
+	sw.wg.Wait()
+}
+
+func (sw *Switch) accept() {
+	defer sw.wg.Done()
+	for {
+		in, err := sw.listener.Accept()
+		if err != nil {
+			return
+		}
+		sw.forward(in)
+	}
+}
+
+func (sw *Switch) forward(in net.Conn) {
+	sw.mu.Lock()
+	target := sw.target
+	sw.mu.Unlock()
+	out, err := net.Dial("tcp", target)
+	if target == "" || err != nil {
+		_ = in.Close()
+		return
+	}
+	if !sw.keep(target, in, out) {
+		return
+	}
+	sw.wg.Add(2)
+	// Owned by the Switch; each ends when either side closes, at the latest through Point or Close, and Close waits for both.
+	go sw.pipe(in, out)
+	go sw.pipe(out, in)
+}
+
+// keep registers a pair of connections unless the Switch has moved on meanwhile.
+func (sw *Switch) keep(target string, pair ...net.Conn) bool {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	for _, c := range pair {
+		if sw.target != target {
+			_ = c.Close()
+			continue
+		}
+		sw.conns[c] = struct{}{}
+	}
+	return sw.target == target
+}
+
+func (sw *Switch) pipe(to, from net.Conn) {
+	defer sw.wg.Done()
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+	_ = from.Close()
+	sw.mu.Lock()
+	delete(sw.conns, to)
+	delete(sw.conns, from)
+	sw.mu.Unlock()
+}

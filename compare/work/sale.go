@@ -1,0 +1,459 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/servers"
+	"github.com/zklock-go/zklock/compare/ways"
+)
+
+// The faults of the sale.
+const (
+	Slow      = "slow"      // none, but the first buyer takes longer than the lease
+	Paused    = "paused"    // the first buyer's process stands still for longer than the lease
+	Restarted = "restarted" // the lock server is killed and started again on its data (Redlock: one of the five)
+	Promoted  = "promoted"  // the primary dies, a replica that lagged takes over (ensembles: the leader dies)
+	CutOff    = "cut-off"   // the follower that serves the first buyer is cut off from its peers
+)
+
+// Faults is all of them.
+var Faults = []string{Slow, Paused, Restarted, Promoted, CutOff}
+
+const (
+	// saleBuyers compete with the first buyer.
+	saleBuyers = 6
+	// buyersCome is the distance between their arrivals: some wait before the fault strikes, some come after it.
+	buyersCome = 400 * time.Millisecond
+	// strikesAfter is how long the first buyer has held when the fault comes.
+	strikesAfter = 300 * time.Millisecond
+	// saleEnds is when a sale that cannot be finished is called off, from the first buyer's write.
+	saleEnds = 12 * time.Second
+)
+
+// firstBuyerTakes is how long the first buyer holds the lock between reading and writing.
+func firstBuyerTakes(fault string) time.Duration {
+	switch fault {
+	case Restarted, Promoted:
+		// Well within the lease, so that nothing but the fault can take the lock from him.
+		return 3 * time.Second
+	default:
+		// Two leases, and less than the ten seconds for which a follower that lost its leader goes on answering its clients.
+		return 2 * ways.Lease
+	}
+}
+
+// (6) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
+func (b *bench) sale(ctx context.Context) error {
+	for round := range b.plan.Rounds {
+		for _, fault := range b.plan.Faults {
+			families := grouped(b.ways)
+			err := each(len(families), func(i int) error {
+				b.saleOf(ctx, families[i], fault, round)
+				return ctx.Err()
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func grouped(all []ways.Way) [][]ways.Way {
+	var groups [][]ways.Way
+	for _, w := range all {
+		last := len(groups) - 1
+		if last >= 0 && groups[last][0].Info().Family == w.Info().Family {
+			groups[last] = append(groups[last], w)
+			continue
+		}
+		groups = append(groups, []ways.Way{w})
+	}
+	return groups
+}
+
+// errNotApplicable says that servers of this kind cannot meet the fault.
+var errNotApplicable = errors.New("not applicable")
+
+// saleOf holds one sale for each way of a family, on the same servers, which meet the fault once.
+func (b *bench) saleOf(ctx context.Context, family []ways.Way, fault string, round int) {
+	fail := func(err error) {
+		for _, w := range family {
+			b.tell(Sample{Work: "sale", Fault: fault, Way: w.Info().Name, Round: round}, nil, err)
+		}
+	}
+	set, err := servers.NewSet()
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer set.Close()
+	s, err := stageFor(ctx, set, family[0].Info().Family, fault)
+	if errors.Is(err, errNotApplicable) {
+		return
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	sales, err := openSales(ctx, b, family, s)
+	defer func() {
+		_ = each(len(sales), func(i int) error { sales[i].close(); return nil })
+	}()
+	if err == nil {
+		err = s.beforeLock(ctx)
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	faultDone := make(chan error, 1)
+	var ready sync.WaitGroup
+	ready.Add(len(sales))
+	// Owned by saleOf, which waits for its answer; every sale says ready, also one that fails.
+	go func() {
+		ready.Wait()
+		err := sleep(ctx, strikesAfter)
+		if err == nil {
+			err = s.strike(ctx)
+		}
+		faultDone <- err
+	}()
+	_ = each(len(sales), func(i int) error {
+		values, err := sales[i].run(ctx, fault, sync.OnceFunc(ready.Done))
+		b.tell(Sample{Work: "sale", Fault: fault, Way: sales[i].way.Info().Name, Round: round}, values, err)
+		return nil
+	})
+	if err := <-faultDone; err != nil {
+		fail(fmt.Errorf("the fault itself failed: %w", err))
+	}
+}
+
+// stage is the servers of one sale and what will happen to them.
+type stage struct {
+	first, others ways.Endpoints // where the first buyer and all others connect
+	beforeLock    func(context.Context) error
+	strike        func(context.Context) error
+}
+
+func nothing(context.Context) error { return nil }
+
+// stageFor starts the servers of a family for a fault.
+func stageFor(ctx context.Context, set *servers.Set, family, fault string) (*stage, error) {
+	s := &stage{beforeLock: nothing, strike: nothing}
+	switch fault {
+	case Slow, Paused:
+		_, err := s.single(ctx, set, family)
+		return s, err
+	case Restarted:
+		p, err := s.single(ctx, set, family)
+		s.strike = func(ctx context.Context) error {
+			p.Kill()
+			return p.Start(ctx)
+		}
+		return s, err
+	case Promoted:
+		return s, s.pair(ctx, set, family)
+	case CutOff:
+		return s, s.cutOff(ctx, set, family)
+	}
+	return nil, fmt.Errorf("unknown fault %q", fault)
+}
+
+// single starts what the family needs without replicas and returns the server that a restart would hit.
+func (s *stage) single(ctx context.Context, set *servers.Set, family string) (*servers.Process, error) {
+	var (
+		p   *servers.Process
+		err error
+	)
+	switch family {
+	case "PostgreSQL":
+		p, err = set.Postgres(ctx)
+	case "memcached":
+		p, err = set.Memcached(ctx)
+	case "Redis":
+		p, err = set.Redis(ctx)
+	case "Redlock":
+		all, err := set.Redlock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			s.first.Redlock = append(s.first.Redlock, one.Addr)
+		}
+		s.others = s.first
+		return all[0], nil
+	case "etcd":
+		p, err = set.Etcd(ctx)
+	case "ZooKeeper":
+		p, err = set.ZooKeeper(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.first = ways.Endpoints{Postgres: p.Addr, Memcached: p.Addr, Redis: p.Addr, Etcd: []string{p.Addr}, ZooKeeper: []string{p.Addr}}
+	s.others = s.first
+	return p, nil
+}
+
+// pair starts replicated servers whose primary will die.
+func (s *stage) pair(ctx context.Context, set *servers.Set, family string) error {
+	switch family {
+	case "PostgreSQL":
+		pair, err := set.PostgresPair(ctx)
+		if err != nil {
+			return err
+		}
+		s.first.Postgres, s.beforeLock, s.strike = pair.Front.Addr(), pair.Lag, pair.Promote
+	case "Redis":
+		pair, err := set.RedisPair(ctx)
+		if err != nil {
+			return err
+		}
+		s.first.Redis, s.beforeLock, s.strike = pair.Front.Addr(), pair.Lag, pair.Promote
+	case "etcd", "ZooKeeper":
+		e, err := s.ensemble(ctx, set, family)
+		if err != nil {
+			return err
+		}
+		s.strike = func(ctx context.Context) error {
+			leader, err := e.Leader(ctx)
+			if err == nil {
+				leader.Kill()
+			}
+			return err
+		}
+	default:
+		return errNotApplicable
+	}
+	s.others = s.first
+	return nil
+}
+
+func (s *stage) ensemble(ctx context.Context, set *servers.Set, family string) (*servers.Ensemble, error) {
+	var (
+		e   *servers.Ensemble
+		err error
+	)
+	if family == "etcd" {
+		e, err = set.EtcdCluster(ctx)
+	} else {
+		e, err = set.ZooKeeperEnsemble(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.first = ways.Endpoints{Etcd: e.Addrs(), ZooKeeper: e.Addrs()}
+	return e, nil
+}
+
+// cutOff starts an ensemble: the first buyer knows only a follower, the others know only the rest.
+func (s *stage) cutOff(ctx context.Context, set *servers.Set, family string) error {
+	if family != "etcd" && family != "ZooKeeper" {
+		return errNotApplicable
+	}
+	e, err := s.ensemble(ctx, set, family)
+	if err != nil {
+		return err
+	}
+	follower, err := e.Follower(ctx)
+	if err != nil {
+		return err
+	}
+	var rest []string
+	for _, m := range e.Members {
+		if m != follower {
+			rest = append(rest, m.Addr)
+		}
+	}
+	s.first = ways.Endpoints{Etcd: []string{follower.Addr}, ZooKeeper: []string{follower.Addr}}
+	s.others = ways.Endpoints{Etcd: rest, ZooKeeper: rest}
+	s.strike = func(context.Context) error { return e.CutOff(follower) }
+	return nil
+}
+
+// sale is one way's sale. The same locking decides over three shops at once, which differ only in what they ask of a
+// writer: nothing; that he has just asked his library whether he still holds; a token that is not out of date.
+type sale struct {
+	way                  ways.Way
+	lock                 string
+	first                *actor
+	others               *field
+	open, asking, fenced *shop
+	over                 atomic.Bool // the first buyer is through
+	nextHolder           atomic.Int64
+}
+
+func openSales(ctx context.Context, b *bench, family []ways.Way, s *stage) ([]*sale, error) {
+	sales := make([]*sale, len(family))
+	err := each(len(family), func(i int) (err error) {
+		sales[i], err = openSale(ctx, b, family[i].Info().Name, s)
+		return err
+	})
+	var opened []*sale
+	for _, one := range sales {
+		if one != nil {
+			opened = append(opened, one)
+		}
+	}
+	return opened, err
+}
+
+func openSale(ctx context.Context, b *bench, name string, s *stage) (*sale, error) {
+	way, err := ways.Named(name, s.others)
+	if err != nil {
+		return nil, err
+	}
+	if err := way.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	lock := b.lockName()
+	one := &sale{way: way, lock: lock, open: newShop(false), asking: newShop(false), fenced: newShop(true)}
+	firstWay, err := ways.Named(name, s.first)
+	if err != nil {
+		return nil, err
+	}
+	if one.first, err = newActor(ctx, firstWay, s.first, lock); err != nil {
+		return nil, fmt.Errorf("%s: first buyer: %w", name, err)
+	}
+	one.others, err = assemble(ctx, way, saleBuyers, saleBuyers, []string{lock})
+	if err != nil {
+		one.close()
+		return nil, fmt.Errorf("%s: other buyers: %w", name, err)
+	}
+	return one, nil
+}
+
+func (s *sale) close() {
+	s.first.peer.Kill()
+	s.others.close()
+	_ = s.way.Close()
+}
+
+// run holds the sale. It calls ready once the first buyer holds the lock, or has failed.
+func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstBuyerTakes(fault)+saleEnds+10*time.Second)
+	defer cancel()
+	defer ready()
+	if err := s.first.locker.Lock(ctx); err != nil {
+		return nil, fmt.Errorf("first buyer: %w", err)
+	}
+	began := time.Now()
+	token := s.first.locker.Token()
+	seen := [3]int{s.open.read(token), s.asking.read(token), s.fenced.read(token)}
+	var buyers sync.WaitGroup
+	for i := range s.others.lockers {
+		buyers.Add(1)
+		// Owned by run, which waits; ends with the sale or its context.
+		go func() {
+			defer buyers.Done()
+			s.buy(ctx, i, began)
+		}()
+	}
+	ready()
+	if err := s.firstBuyer(ctx, fault, began, token, seen); err != nil {
+		cancel()
+		return nil, err
+	}
+	s.over.Store(true)
+	// Those whose library cannot be cancelled end with their process or session, when the sale is closed.
+	ends := time.AfterFunc(saleEnds, cancel)
+	defer ends.Stop()
+	_ = bounded("the sale", buyers.Wait)
+	return s.values(), nil
+}
+
+// firstBuyer works for a long time and then writes, as if nothing had happened.
+func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, token int64, seen [3]int) error {
+	if err := sleep(ctx, strikesAfter); err != nil {
+		return err
+	}
+	if fault == Paused {
+		if err := s.first.peer.Pause(); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, firstBuyerTakes(fault)-time.Since(began)); err != nil {
+		return err
+	}
+	if fault == Paused {
+		if err := s.first.peer.Resume(); err != nil {
+			return err
+		}
+	}
+	s.open.order(seen[0], token)
+	s.fenced.order(seen[2], token)
+	ask, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if s.first.locker.Held(ask) {
+		s.asking.order(seen[1], token)
+	}
+	// Whether he can give back what he may not have any more is not the question here.
+	_ = s.first.locker.Unlock(ask)
+	return nil
+}
+
+// buy locks and buys until all is sold and the first buyer is through.
+func (s *sale) buy(ctx context.Context, i int, began time.Time) {
+	if sleep(ctx, time.Duration(i)*buyersCome) != nil {
+		return
+	}
+	locker := s.others.lockers[i]
+	for ctx.Err() == nil && !s.finished() {
+		if err := locker.Lock(ctx); err != nil {
+			// The server may be gone for a moment, and some libraries' locks cannot be used again after an error.
+			if sleep(ctx, 50*time.Millisecond) != nil {
+				return
+			}
+			if again, err := s.others.sessions[i].Locker(ctx, s.lock); err == nil {
+				locker = again
+			}
+			continue
+		}
+		s.nextHolder.CompareAndSwap(0, int64(time.Since(began)))
+		s.buyOne(ctx, locker)
+		_ = locker.Unlock(ctx)
+		if s.allSold() && sleep(ctx, 20*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+func (s *sale) buyOne(ctx context.Context, locker ways.Locker) {
+	token := locker.Token()
+	seen := [3]int{s.open.read(token), s.asking.read(token), s.fenced.read(token)}
+	if sleep(ctx, 2*time.Millisecond) != nil {
+		return
+	}
+	s.open.order(seen[0], token)
+	s.fenced.order(seen[2], token)
+	if locker.Held(ctx) {
+		s.asking.order(seen[1], token)
+	}
+}
+
+func (s *sale) allSold() bool {
+	return s.open.soldOut() && s.asking.soldOut() && (s.fenced.soldOut() || !s.way.Info().Token)
+}
+
+func (s *sale) finished() bool { return s.over.Load() && s.allSold() }
+
+func (s *sale) values() map[string]float64 {
+	info := s.way.Info()
+	values := map[string]float64{Oversold: float64(s.open.oversold())}
+	if info.Check != "" {
+		values[OversoldAsk] = float64(s.asking.oversold())
+	}
+	if info.Token {
+		values[OversoldTok] = float64(s.fenced.oversold())
+	}
+	if next := s.nextHolder.Load(); next > 0 {
+		values[NextHolder] = time.Duration(next).Seconds()
+	}
+	return values
+}

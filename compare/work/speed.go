@@ -1,0 +1,341 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/ways"
+)
+
+// inversionSlack is how much earlier somebody must have asked to have been overtaken: below it, the order of the calls
+// says nothing about the order in which the server saw them.
+const inversionSlack = 20 * time.Millisecond
+
+// (1) one client, one lock, nobody else.
+func (b *bench) uncontended(ctx context.Context) error {
+	all := append([]ways.Way{b.floor}, b.ways...)
+	return b.measure(ctx, "uncontended", 0, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
+		return b.race(ctx, w, race{sessions: 1, lockers: 1, locks: 1})
+	})
+}
+
+// (2) some workers with sessions of their own on one lock.
+func (b *bench) contended(ctx context.Context) error {
+	for _, n := range b.plan.Workers {
+		err := b.measure(ctx, "contended", n, b.ways, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
+			return b.race(ctx, w, race{sessions: n, lockers: n, locks: 1})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queueSessions is how many clients share the waiters of a long queue.
+const queueSessions = 16
+
+// (3) a queue that always has n waiters.
+func (b *bench) queue(ctx context.Context) error {
+	for _, n := range b.plan.Queues {
+		err := b.measure(ctx, "queue", n, b.ways, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
+			return b.race(ctx, w, race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// (4) 64 goroutines on 64 locks over one client.
+func (b *bench) many(ctx context.Context) error {
+	all := append([]ways.Way{b.floor}, b.ways...)
+	return b.measure(ctx, "many", 64, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
+		return b.race(ctx, w, race{sessions: 1, lockers: 64, locks: 64})
+	})
+}
+
+// race is the shape of a speed measurement.
+type race struct {
+	sessions, lockers, locks int
+	standing                 bool // the first holder waits until all others stand in the queue
+}
+
+// race opens the contenders, lets them lock and unlock in a loop, and measures what happens within the window.
+func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]float64, error) {
+	var names []string
+	for range shape.locks {
+		names = append(names, b.lockName())
+	}
+	field, err := assemble(ctx, w, shape.sessions, shape.lockers, names)
+	defer field.close()
+	if err != nil {
+		return nil, err
+	}
+	run := newRunners(field.lockers)
+	settle := 200 * time.Millisecond
+	if shape.standing {
+		if err := run.holdFirst(ctx); err != nil {
+			return nil, err
+		}
+		settle = 300*time.Millisecond + time.Duration(shape.lockers)*4*time.Millisecond
+	}
+	loops, stop := context.WithCancel(ctx)
+	defer stop()
+	run.start(loops)
+	if err := sleep(ctx, settle); err != nil {
+		return nil, err
+	}
+	before, err := b.requests(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	counted := time.Now() // asking can take long, so the grants that belong to the requests have a window of their own
+	from := time.Now()
+	if shape.standing {
+		if err := run.releaseFirst(loops); err != nil {
+			return nil, err
+		}
+	}
+	if err := sleep(ctx, b.plan.Window); err != nil {
+		return nil, err
+	}
+	to := time.Now()
+	after, err := b.requests(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	countedAgain := time.Now()
+	run.stopping.Store(true)
+	stop()
+	if err := run.wait(); err != nil {
+		return nil, err
+	}
+	turns := run.turns()
+	values := summarize(turns, from, to, shape.locks == 1 && shape.lockers > 1)
+	if n := len(grantedWithin(turns, counted, countedAgain)); n > 0 {
+		values[Requests] = float64(after-before) / float64(n)
+	}
+	if shape.locks == 1 {
+		values[Overlaps] = float64(run.overlaps.Load())
+	}
+	return values, run.firstError()
+}
+
+func (b *bench) requests(ctx context.Context, w ways.Way) (int64, error) {
+	var sum int64
+	for _, p := range b.servedBy(w) {
+		n, err := p.Requests(ctx)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// field is the contenders of one measurement.
+type field struct {
+	sessions []ways.Session
+	lockers  []ways.Locker
+}
+
+// parallel is how many sessions or contenders are opened and closed at a time.
+const parallel = 16
+
+// assemble opens sessions and spreads the contenders over them; contender i is for lock i modulo the names.
+func assemble(ctx context.Context, w ways.Way, sessions, lockers int, names []string) (*field, error) {
+	f := &field{sessions: make([]ways.Session, sessions), lockers: make([]ways.Locker, lockers)}
+	if err := each(sessions, func(i int) (err error) {
+		f.sessions[i], err = w.Open(ctx)
+		return err
+	}); err != nil {
+		return f, err
+	}
+	return f, each(lockers, func(i int) (err error) {
+		f.lockers[i], err = f.sessions[i%sessions].Locker(ctx, names[i%len(names)])
+		return err
+	})
+}
+
+// close frees everything. A library that hangs is left behind.
+func (f *field) close() { _ = bounded("closing", f.closeAll) }
+
+func (f *field) closeAll() {
+	_ = each(len(f.lockers), func(i int) error {
+		if f.lockers[i] == nil {
+			return nil
+		}
+		return f.lockers[i].Close()
+	})
+	_ = each(len(f.sessions), func(i int) error {
+		if f.sessions[i] == nil {
+			return nil
+		}
+		return f.sessions[i].Close()
+	})
+}
+
+// each does n things, some side by side, and returns what went wrong.
+func each(n int, do func(i int) error) error {
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		errs = make([]error, n)
+	)
+	for range min(n, parallel) {
+		wg.Add(1)
+		// Owned by each, which waits; ends when no number is left.
+		go func() {
+			defer wg.Done()
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				errs[i] = do(i)
+			}
+		}()
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// turn is one time that a contender asked for the lock. got is zero if it was not granted.
+type turn struct {
+	who                       int
+	asked, got, giving, given time.Time
+}
+
+// runners lock and unlock in a loop each.
+type runners struct {
+	lockers  []ways.Locker
+	logs     [][]turn
+	errs     []error
+	wg       sync.WaitGroup
+	stopping atomic.Bool
+	holders  atomic.Int64
+	overlaps atomic.Int64
+	first    turn
+	holding  bool // contender 0 holds before the start
+}
+
+func newRunners(lockers []ways.Locker) *runners {
+	return &runners{lockers: lockers, logs: make([][]turn, len(lockers)), errs: make([]error, len(lockers))}
+}
+
+func (r *runners) holdFirst(ctx context.Context) error {
+	r.first = turn{asked: time.Now()}
+	if err := r.lockers[0].Lock(ctx); err != nil {
+		return err
+	}
+	r.first.got, r.holding = time.Now(), true
+	return nil
+}
+
+// releaseFirst lets contender 0 join the others.
+func (r *runners) releaseFirst(ctx context.Context) error {
+	r.first.giving = time.Now()
+	if err := r.lockers[0].Unlock(ctx); err != nil {
+		return err
+	}
+	r.first.given = time.Now()
+	r.logs[0] = append(r.logs[0], r.first)
+	r.run(ctx, 0)
+	return nil
+}
+
+func (r *runners) start(ctx context.Context) {
+	for i := range r.lockers {
+		if i == 0 && r.holding {
+			continue
+		}
+		r.run(ctx, i)
+	}
+}
+
+func (r *runners) run(ctx context.Context, i int) {
+	r.wg.Add(1)
+	// Owned by the runners; ends once stopping is set and its turn is over or its context done; wait waits.
+	go func() {
+		defer r.wg.Done()
+		for !r.stopping.Load() {
+			if err := r.turn(ctx, i); err != nil {
+				if !r.stopping.Load() {
+					r.errs[i] = err
+				}
+				return
+			}
+		}
+	}()
+}
+
+func (r *runners) turn(ctx context.Context, i int) error {
+	t := turn{who: i, asked: time.Now()}
+	defer func() { r.logs[i] = append(r.logs[i], t) }()
+	if err := r.lockers[i].Lock(ctx); err != nil {
+		return err
+	}
+	t.got = time.Now()
+	if r.holders.Add(1) > 1 {
+		r.overlaps.Add(1)
+	}
+	t.giving = time.Now()
+	r.holders.Add(-1)
+	// The end of the measurement must not leave a lock behind.
+	err := r.lockers[i].Unlock(context.WithoutCancel(ctx))
+	t.given = time.Now()
+	return err
+}
+
+// patience is how long the last turns and the closing of clients may take. Longer means that a library hangs.
+const patience = 30 * time.Second
+
+func (r *runners) wait() error { return bounded("the last turns", r.wg.Wait) }
+
+// bounded waits for do, but not for ever.
+func bounded(what string, do func()) error {
+	done := make(chan struct{})
+	// Owned by bounded, which waits for it or reports that it hangs.
+	go func() {
+		do()
+		close(done)
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s did not end within %v", what, patience)
+	}
+}
+
+func (r *runners) turns() []turn {
+	var all []turn
+	for _, log := range r.logs {
+		all = append(all, log...)
+	}
+	return all
+}
+
+func (r *runners) firstError() error {
+	for _, err := range r.errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,141 @@
+package work
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+var epoch = time.Unix(1000, 0)
+
+func at(ms int) time.Time { return epoch.Add(time.Duration(ms) * time.Millisecond) }
+
+// took is a turn of somebody who asked, got and gave back at these milliseconds.
+func took(who, asked, got, given int) turn {
+	return turn{who: who, asked: at(asked), got: at(got), giving: at(given), given: at(given + 1)}
+}
+
+func TestInversionsCountsGrantsThatOvertakeALongWaiter(t *testing.T) {
+	fair := []turn{took(1, 0, 100, 110), took(2, 50, 120, 130), took(1, 111, 140, 150)}
+	if got := inversions(fair, fair); got != 0 {
+		t.Errorf("in the order of asking: %v", got)
+	}
+	// 2 has asked at 50 and gets it last; both grants of 1 after that overtake it, the first grant of 1 does not.
+	unfair := []turn{took(1, 0, 100, 110), took(1, 111, 120, 130), took(1, 131, 140, 150), took(2, 50, 200, 210)}
+	if got := inversions(unfair, unfair); got != 0.5 {
+		t.Errorf("two of four overtake: %v", got)
+	}
+	// Somebody who never got it was overtaken too.
+	starved := append(slices.Clone(unfair[:3]), turn{who: 3, asked: at(10)})
+	if got := inversions(unfair[:3], starved); math.Abs(got-2.0/3) > 1e-9 {
+		t.Errorf("two of three overtake the one who never got it: %v", got)
+	}
+}
+
+func TestInversionsForgivesAskingAtTheSameTime(t *testing.T) {
+	close := []turn{took(2, 15, 100, 110), took(1, 0, 120, 130)}
+	if got := inversions(close, close); got != 0 {
+		t.Errorf("15 ms apart: %v", got)
+	}
+}
+
+func TestHandOffsNeedANextOneWhoWaits(t *testing.T) {
+	turns := []turn{took(1, 0, 10, 20), took(2, 5, 23, 30), took(3, 40, 45, 50)}
+	got := handOffs(turns)
+	if len(got) != 1 || got[0] != 3*time.Millisecond {
+		t.Errorf("hand-offs = %v, want one of 3ms", got)
+	}
+}
+
+func TestJainIsOneForEqualSharesAndOneNthForAMonopoly(t *testing.T) {
+	if got := jain([]float64{7, 7, 7, 7}); got != 1 {
+		t.Errorf("equal: %v", got)
+	}
+	if got := jain([]float64{9, 0, 0, 0}); got != 0.25 {
+		t.Errorf("monopoly: %v", got)
+	}
+	shares := shares([]turn{took(1, 0, 1, 2)}, []turn{took(1, 0, 1, 2), {who: 2, asked: at(0)}})
+	if len(shares) != 2 {
+		t.Errorf("one who got nothing is not counted: %v", shares)
+	}
+}
+
+func TestSummarizeCountsTheWindowOnly(t *testing.T) {
+	turns := []turn{took(1, 0, 5, 6), took(1, 10, 110, 112), took(1, 113, 150, 152), took(1, 200, 300, 301)}
+	values := summarize(turns, at(100), at(200), false)
+	if got := values[OpsPerSecond]; got != 20 {
+		t.Errorf("two grants in 100 ms: %v/s", got)
+	}
+	if got := values[P99]; got != 103 {
+		t.Errorf("p99 of the cycles: %v", got)
+	}
+	if values := summarize(turns, at(400), at(500), true); values[OpsPerSecond] != 0 || len(values) != 1 {
+		t.Errorf("nothing granted: %v", values)
+	}
+}
+
+func TestQuantileAndMedian(t *testing.T) {
+	sorted := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	if q := quantile(sorted, 0.5); q != 5 {
+		t.Errorf("p50 = %d", q)
+	}
+	if q := quantile(sorted, 0.99); q != 10 {
+		t.Errorf("p99 = %d", q)
+	}
+	if m := Median([]float64{4, 1, 3}); m != 3 {
+		t.Errorf("median of three = %v", m)
+	}
+	if m := Median([]float64{4, 1, 3, 2}); m != 2.5 {
+		t.Errorf("median of four = %v", m)
+	}
+	if m := Median(nil); !math.IsNaN(m) {
+		t.Errorf("median of nothing = %v", m)
+	}
+}
+
+func TestShopOversellsOnAStaleWriteUnlessFenced(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		s := newShop(fenced)
+		stale := s.read(1) // the first buyer, who is slow
+		for token := int64(2); !s.soldOut(); token++ {
+			s.order(s.read(token), token)
+		}
+		if took := s.order(stale, 1); took == fenced {
+			t.Errorf("fenced %v: stale write taken: %v", fenced, took)
+		}
+		for token := int64(100); !s.soldOut(); token++ {
+			s.order(s.read(token), token)
+		}
+		want := map[bool]int{false: stockAtOpening, true: 0}[fenced]
+		if got := s.oversold(); got != want {
+			t.Errorf("fenced %v: oversold %d, want %d", fenced, got, want)
+		}
+	}
+}
+
+func TestShopRefusesATokenOlderThanOneThatHasOnlyRead(t *testing.T) {
+	s := newShop(true)
+	seen := s.read(1)
+	s.read(2)
+	if s.order(seen, 1) {
+		t.Error("taken, although a newer holder has read")
+	}
+}
+
+func TestEveryPlannedWorkHasSamples(t *testing.T) {
+	full, quick := Full(), Quick()
+	if full.Rounds < 5 {
+		t.Errorf("medians of %d rounds", full.Rounds)
+	}
+	if full.Samples() <= quick.Samples() || quick.Samples() == 0 {
+		t.Errorf("full %d, quick %d", full.Samples(), quick.Samples())
+	}
+	for _, name := range Names {
+		plan := full
+		plan.Only = name
+		if plan.Samples() == 0 {
+			t.Errorf("%s: none", name)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+)
+
+// A leader loop: each member of a fleet runs it, one leads at a time.
+func ExampleElection_Run() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	terms := 0
+	err := client.Election("/leader", nil).Run(ctx, []byte("host-a:8080"), func(ctx context.Context) {
+		terms++
+		leader, err := client.Election("/leader", nil).Leader(ctx)
+		must(err)
+		fmt.Printf("term %d: %s leads\n", terms, leader.Data)
+		if terms == 2 {
+			stop()
+		}
+		// Returning ends the term; a real leader works here until ctx ends.
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// term 1: host-a:8080 leads
+	// term 2: host-a:8080 leads
+	// true
+}
+
+// runOnce runs a job that the whole fleet starts at the same time, on one of them: who
+// gets the lock first does it and notes, in a transaction that needs the lock, that it
+// is done. A machine whose clock is late finds the note.
+func runOnce(ctx context.Context, client *zklock.Client, conn *zk.Conn, scheduled string, job func(context.Context) error) (ran bool, err error) {
+	err = client.Mutex("/cron/nightly").Do(ctx, func(ctx context.Context) error {
+		done, _, err := conn.Get("/cron-done/nightly")
+		if err != nil || string(done) >= scheduled {
+			return err
+		}
+		if err := job(ctx); err != nil {
+			return err // the next one tries
+		}
+		ran = true
+		_, err = zklock.HoldOf(ctx).Multi(&zk.SetDataRequest{Path: "/cron-done/nightly", Data: []byte(scheduled), Version: -1})
+		return err
+	})
+	return ran, err
+}
+
+// A cron job that must run once in a fleet, although every machine starts it.
+func Example_cronJob() {
+	server := ensemble()
+	defer server.Close()
+	must(server.PutNode("/cron-done/nightly", nil))
+	conn, events, err := zk.Connect(server.Addrs(), 10*time.Second, zk.WithDialer(server.Dial), zk.WithLogInfo(false))
+	must(err)
+	defer func() {
+		conn.Close()
+		for range events {
+		}
+	}()
+
+	for machine := range 3 {
+		client := client(server, fmt.Sprint("machine ", machine))
+		ran, err := runOnce(context.Background(), client, conn, "2026-01-31T02:00", func(context.Context) error {
+			fmt.Println("backup made")
+			return nil
+		})
+		fmt.Println(ran, err)
+		client.Close()
+	}
+	// Output:
+	// backup made
+	// true <nil>
+	// false <nil>
+	// false <nil>
+}

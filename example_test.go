@@ -1,0 +1,305 @@
+package zklock_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// ensemble is a ZooKeeper for the examples: in process, reached without a socket. In
+// production you call zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil).
+func ensemble() *zktest.Server {
+	server, err := zktest.New(zktest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return server
+}
+
+func client(server *zktest.Server, label string) *zklock.Client {
+	c, err := zklock.Connect(context.Background(), server.Addrs(), &zklock.Options{Dialer: server.Dial, Label: label})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func ExampleMutex_Lock() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	ctx := context.Background()
+
+	hold, err := client.Mutex("/locks/orders/42").Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("held:", hold.Check() == nil)
+	if err := hold.Unlock(ctx); err != nil { // releasing can fail as well
+		fmt.Println(err)
+	}
+	fmt.Println("and after:", hold.Check())
+	// Output:
+	// held: true
+	// and after: zklock: check /locks/orders/42: lock was released
+}
+
+// A deadline on the context is a timed wait. Who gives up leaves nothing in the queue.
+func ExampleMutex_Lock_deadline() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	other, err := client.Mutex("/locks/orders/42").Lock(context.Background())
+	must(err)
+	defer other.Unlock(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = client.Mutex("/locks/orders/42").Lock(ctx)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// zklock: lock /locks/orders/42: context deadline exceeded
+	// true
+}
+
+func ExampleMutex_TryLock() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	ctx := context.Background()
+
+	first, err := client.Mutex("/locks/orders/42").TryLock(ctx)
+	must(err)
+	defer first.Unlock(ctx)
+	_, err = client.Mutex("/locks/orders/42").TryLock(ctx)
+	fmt.Println(errors.Is(err, zklock.ErrLocked))
+	// Output: true
+}
+
+func ExampleMutex_Do() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+
+	stock := 10
+	var all sync.WaitGroup
+	for range 12 { // as many buyers
+		all.Go(func() {
+			err := client.Mutex("/locks/stock").Do(context.Background(), func(ctx context.Context) error {
+				if stock > 0 {
+					stock--
+				}
+				return ctx.Err() // set if the lock was lost meanwhile
+			})
+			must(err)
+		})
+	}
+	all.Wait()
+	fmt.Println(stock)
+	// Output: 0
+}
+
+// The hold's context ends before anybody else can hold: work under it.
+func ExampleHold_Context() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+
+	hold, err := client.Mutex("/locks/orders/42").Lock(context.Background())
+	must(err)
+	must(server.DeleteNode(hold.Node())) // an operator takes the lock away
+	<-hold.Context().Done()
+	fmt.Println(errors.Is(context.Cause(hold.Context()), zklock.ErrLost))
+	fmt.Println(errors.Is(hold.Unlock(context.Background()), zklock.ErrLost))
+	// Output:
+	// true
+	// true
+}
+
+// orders stands in for an SQL database with one table.
+type orders struct {
+	mu    sync.Mutex
+	state string
+	fence int64
+}
+
+// ExecContext carries out the one statement that the example has.
+func (o *orders) ExecContext(_ context.Context, _ string, args ...any) (sql.Result, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if state, token := args[0].(string), args[1].(int64); o.fence <= token {
+		o.state, o.fence = state, token
+		return driver.RowsAffected(1), nil
+	}
+	return driver.RowsAffected(0), nil
+}
+
+// A token grows with every grant. Write it with the data and refuse a smaller one: then
+// even a process that was stopped while it held the lock, and wakes up when another has
+// it, does no harm.
+func ExampleHold_Token() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	ctx := context.Background()
+	db := &orders{} // in production: *sql.DB
+
+	write := func(hold *zklock.Hold, state string) {
+		result, err := db.ExecContext(ctx,
+			`UPDATE orders SET state = $1, fence = $2 WHERE id = 42 AND fence <= $2`, state, hold.Token())
+		must(err)
+		n, err := result.RowsAffected()
+		must(err)
+		fmt.Printf("%s: %d row\n", state, n)
+	}
+
+	stopped, err := client.Mutex("/locks/orders/42").Lock(ctx)
+	must(err)
+	must(server.DeleteNode(stopped.Node())) // its session ends while the process stands still
+	next, err := client.Mutex("/locks/orders/42").Lock(ctx)
+	must(err)
+	defer next.Unlock(ctx)
+	write(next, "shipped")
+	write(stopped, "cancelled") // it wakes up and knows nothing
+	// Output:
+	// shipped: 1 row
+	// cancelled: 0 row
+}
+
+// What is written to ZooKeeper itself needs no token: a transaction of the hold commits
+// only while the lock is held.
+func ExampleHold_Multi() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	ctx := context.Background()
+	must(server.PutNode("/config", []byte("old")))
+
+	hold, err := client.Mutex("/locks/config").Lock(ctx)
+	must(err)
+	_, err = hold.Multi(&zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1})
+	fmt.Println(err)
+
+	must(server.DeleteNode(hold.Node()))
+	_, err = hold.Multi(&zk.SetDataRequest{Path: "/config", Data: []byte("too late"), Version: -1})
+	fmt.Println(errors.Is(err, zklock.ErrLost))
+	config, _ := server.Node("/config")
+	fmt.Println(string(config.Data))
+	// Output:
+	// <nil>
+	// true
+	// new
+}
+
+// A holder can be asked to let go. It is up to the holder to do so.
+func ExampleClient_Revoke() {
+	server := ensemble()
+	defer server.Close()
+	worker, operator := client(server, "worker"), client(server, "operator")
+	defer worker.Close()
+	defer operator.Close()
+	ctx := context.Background()
+
+	hold, err := worker.Mutex("/locks/batch").Lock(ctx)
+	must(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-hold.Revoked() // a long job looks at this between two steps
+		fmt.Println("asked to let go")
+		must(hold.Unlock(ctx))
+	}()
+
+	queue, err := operator.Inspect(ctx, "/locks/batch")
+	must(err)
+	must(operator.Revoke(ctx, queue.Contenders[0]))
+	<-done
+	// Output: asked to let go
+}
+
+func ExampleClient_Inspect() {
+	server := ensemble()
+	defer server.Close()
+	billing, shipping := client(server, "billing"), client(server, "shipping")
+	defer billing.Close()
+	defer shipping.Close()
+	ctx := context.Background()
+
+	hold, err := billing.Mutex("/locks/orders/42").Lock(ctx)
+	must(err)
+	queued := make(chan struct{})
+	waiting, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(queued)
+		shipping.Mutex("/locks/orders/42").Lock(waiting)
+	}()
+
+	for {
+		queue, err := billing.Inspect(ctx, "/locks/orders/42")
+		must(err)
+		if len(queue.Contenders) < 2 {
+			continue // the other one is on its way
+		}
+		for _, who := range queue.Contenders {
+			fmt.Printf("%s holds: %v\n", who.Label, who.Holds)
+		}
+		fmt.Println(queue.Contenders[0].Token == hold.Token())
+		break
+	}
+	stop()
+	<-queued
+	must(hold.Unlock(ctx))
+	// Output:
+	// billing holds: true
+	// shipping holds: false
+	// true
+}
+
+// tally counts events; an adapter for OpenTelemetry is in adapters/otel.
+type tally struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (t *tally) Observe(e zklock.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = append(t.seen, e.Kind.String())
+}
+
+func ExampleObserver() {
+	server := ensemble()
+	defer server.Close()
+	var events tally
+	client, err := zklock.Connect(context.Background(), server.Addrs(), &zklock.Options{Dialer: server.Dial, Observer: &events})
+	must(err)
+	must(client.Mutex("/locks/orders/42").Do(context.Background(), func(context.Context) error { return nil }))
+	must(client.Close())
+	fmt.Println(strings.Join(events.seen, ", "))
+	// Output: queued, acquired, released
+}

@@ -1,0 +1,10 @@
+module github.com/zklock-go/zklock
+
+go 1.25
+
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/stretchr/testify v1.12.1
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

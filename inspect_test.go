@@ -1,0 +1,339 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// stand puts a node into a queue as another client library does: an ephemeral one with
+// a name of its own and the server's number behind it.
+func stand(t *testing.T, conn *zk.Conn, dir, prefix string, data string) string {
+	t.Helper()
+	at := ""
+	for part := range strings.SplitSeq(dir[1:], "/") {
+		at += "/" + part
+		if _, err := conn.Create(at, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			require.ErrorIs(t, err, zk.ErrNodeExists)
+		}
+	}
+	node, err := conn.Create(dir+"/"+prefix, []byte(data), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	return node
+}
+
+// Names as other libraries make them, without the number.
+const (
+	curatorName = "_c_4b3fb0cb-5b8a-4a6e-9d5b-9c7d2a1f0e11-lock-"
+	curatorRead = "_c_9c7d2a1f-5b8a-4a6e-9d5b-4b3fb0cb0e11-__READ__"
+	curatorWrit = "_c_9c7d2a1f-5b8a-4a6e-9d5b-4b3fb0cb0e12-__WRIT__"
+	goName      = "_c_00c1f7e5b6f64b4a9e0d6f2c8b1a3d57-lock-"
+	kazooName   = "0a1b2c3d4e5f60718293a4b5c6d7e8f9__lock__"
+	kazooRead   = "1a1b2c3d4e5f60718293a4b5c6d7e8f9__rlock__"
+	latchName   = "_c_4b3fb0cb-5b8a-4a6e-9d5b-9c7d2a1f0e11-latch-"
+)
+
+func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		billing := connect(t, srv, "billing", term)
+		hold, err := billing.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		time.Sleep(time.Second)
+		raw := rawClient(t, srv, term)
+		var others []string
+		for _, name := range []string{curatorName, "foreign-", goName, kazooName, kazooRead, latchName, "lock-"} {
+			node := stand(t, raw, path, name, "10.0.0.1")
+			if name != "foreign-" {
+				others = append(others, node)
+			}
+		}
+		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		require.NoError(t, err)
+
+		require.Equal(t, path, q.Path)
+		require.EqualValues(t, 8, q.Issued)
+		require.Len(t, q.Contenders, 7)
+		first := q.Contenders[0]
+		node, _ := srv.Node(hold.Node())
+		host, _ := os.Hostname()
+		require.Equal(t, zklock.Contender{
+			Node: hold.Node(), Kind: zklock.KindLock, Client: zklock.ClientZklock, Holds: true,
+			Token: hold.Token(), Session: node.EphemeralOwner, Since: began.Local(), Data: node.Data,
+			Host: host, PID: os.Getpid(), Label: "billing",
+		}, first)
+		for i, want := range []struct {
+			kind   zklock.Kind
+			client string
+		}{
+			{zklock.KindLock, zklock.ClientCurator},
+			{zklock.KindLock, zklock.ClientGo},
+			{zklock.KindLock, zklock.ClientKazoo},
+			{zklock.KindRead, zklock.ClientKazoo},
+			{zklock.KindLatch, zklock.ClientCurator},
+			{zklock.KindLock, ""},
+		} {
+			c := q.Contenders[i+1]
+			require.Equal(t, others[i], c.Node)
+			require.Equal(t, want.kind, c.Kind, c.Node)
+			require.Equal(t, want.client, c.Client, c.Node)
+			require.False(t, c.Holds, c.Node)
+			require.Equal(t, raw.SessionID(), c.Session)
+			require.Equal(t, "10.0.0.1", string(c.Data))
+			require.Zero(t, c.PID)
+		}
+		unlock(t, hold)
+	})
+}
+
+func TestInspectSeesReadersShare(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		raw := rawClient(t, srv, term)
+		for _, name := range []string{curatorRead, curatorRead, curatorWrit, curatorRead} {
+			stand(t, raw, path, name, "")
+		}
+		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		require.NoError(t, err)
+		var seen []string
+		for _, c := range q.Contenders {
+			seen = append(seen, fmt.Sprint(c.Kind, " ", c.Holds))
+		}
+		require.Equal(t, []string{"read true", "read true", "write false", "read false"}, seen)
+	})
+}
+
+func TestAPathThatNobodyUsedIsAnEmptyQueue(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		require.NoError(t, err)
+		require.Equal(t, &zklock.Queue{Path: path}, q)
+		require.Empty(t, srv.Tree(), "inspecting made nodes")
+	})
+}
+
+func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
+	for name, opts := range map[string]zktest.Options{"sticks": {}, "runs over": {WrapCounter: true}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+				client := connect(t, srv, "a", term)
+				issued := func() int64 {
+					q, err := client.Inspect(t.Context(), path)
+					require.NoError(t, err)
+					return q.Issued
+				}
+				for range 5 {
+					h, err := client.Mutex(path).Lock(t.Context())
+					require.NoError(t, err)
+					unlock(t, h)
+				}
+				require.EqualValues(t, 5, issued())
+				srv.SetChildCounter(path, 1<<31-2)
+				require.EqualValues(t, 1<<31-2, issued())
+				held, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				require.EqualValues(t, 1<<31-1, issued())
+				for range 3 {
+					lockLater(t.Context(), client.Mutex(path).Lock)
+					synctest.Wait()
+				}
+				require.EqualValues(t, 1<<31-1, issued())
+				q, err := client.Inspect(t.Context(), path)
+				require.NoError(t, err)
+				require.Len(t, q.Contenders, 4)
+				require.Equal(t, held.Node(), q.Contenders[0].Node)
+				for i, c := range q.Contenders {
+					require.Equal(t, i == 0, c.Holds, "%v", q.Contenders)
+					require.True(t, i == 0 || c.Token > q.Contenders[i-1].Token, "not by creation: %v", q.Contenders)
+				}
+				require.NoError(t, client.Close())
+			})
+		})
+	}
+}
+
+func TestInspectIsNotFooledByALaggingServer(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+		holder, operator := connect(t, srv, "holder", term, 0), connect(t, srv, "operator", term, 2)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Member(2).Lag(500 * time.Millisecond)
+		unlock(t, hold)
+		hold, err = holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		q, err := operator.Inspect(t.Context(), path)
+		require.NoError(t, err)
+		require.Len(t, q.Contenders, 1)
+		require.Equal(t, hold.Node(), q.Contenders[0].Node)
+		unlock(t, hold)
+	})
+}
+
+func contenderAt(t *testing.T, c *zklock.Client, i int) zklock.Contender {
+	t.Helper()
+	q, err := c.Inspect(t.Context(), path)
+	require.NoError(t, err)
+	require.Greater(t, len(q.Contenders), i)
+	return q.Contenders[i]
+}
+
+func TestEvictRemovesThatVeryContender(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
+		hold, err := a.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		next := lockLater(t.Context(), b.Mutex(path).Lock)
+		require.False(t, next.returned())
+		who := contenderAt(t, operator, 0)
+
+		other := who
+		other.Session++
+		require.ErrorIs(t, operator.Evict(t.Context(), other), zklock.ErrNotHeld)
+		other = who
+		other.Token++
+		require.ErrorIs(t, operator.Evict(t.Context(), other), zklock.ErrNotHeld)
+		require.NoError(t, hold.Check())
+
+		require.NoError(t, operator.Evict(t.Context(), who))
+		require.True(t, next.returned())
+		require.NoError(t, next.err)
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		require.ErrorIs(t, operator.Evict(t.Context(), who), zklock.ErrNotHeld)
+		unlock(t, next.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestEvictingAWaiterLetsItQueueAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
+		hold, err := a.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		next := lockLater(t.Context(), b.Mutex(path).Lock)
+		require.False(t, next.returned())
+		require.NoError(t, operator.Evict(t.Context(), contenderAt(t, operator, 1)))
+		require.NoError(t, hold.Check())
+		unlock(t, hold)
+		<-next.done
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestEvictSurvivesAWriteBetweenItsCheckAndItsDelete(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		operator, raw := connect(t, srv, "operator", term), rawClient(t, srv, term)
+		node := stand(t, raw, path, curatorName, "")
+		who := contenderAt(t, operator, 0)
+		var writes atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpDelete && writes.Load() < 2 {
+				writes.Add(1)
+				_, err := raw.Set(node, []byte("busy"), -1)
+				require.NoError(t, err)
+			}
+			return zktest.Pass
+		})
+		require.NoError(t, operator.Evict(t.Context(), who))
+		require.EqualValues(t, 2, writes.Load())
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		require.NoError(t, srv.PutNode("/config/main", []byte("precious")))
+		srv.ResetCounts()
+		for _, node := range []string{"", "/", "/config/main", "relative" + curatorName + "0000000001", "/a/../" + curatorName + "0000000001", "/config/lock-x"} {
+			who := zklock.Contender{Node: node, Session: 1}
+			require.ErrorIs(t, client.Evict(t.Context(), who), zklock.ErrInvalid, node)
+			require.ErrorIs(t, client.Revoke(t.Context(), who), zklock.ErrInvalid, node)
+		}
+		who := zklock.Contender{Node: path + "/" + curatorName + "0000000001"}
+		require.ErrorIs(t, client.Evict(t.Context(), who), zklock.ErrInvalid, "no session given")
+		_, err := client.Inspect(t.Context(), "/a//b")
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		require.Zero(t, srv.RequestCount())
+	})
+}
+
+// TestOperatorsWorkThroughAnyFault strikes once at the n-th request of an operator, for
+// every n and every fault: what it wanted happens, once, or its call fails with its
+// context and nothing else.
+func TestOperatorsWorkThroughAnyFault(t *testing.T) {
+	throughEveryFault(t, 6, operateThrough)
+}
+
+func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+	holder, next := connect(t, srv, "holder", term), connect(t, srv, "next", term)
+	hold, err := holder.Mutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	time.Sleep(time.Second)
+	waiting := lockLater(t.Context(), next.Mutex(path).Lock)
+	require.False(t, waiting.returned())
+	operator := connect(t, srv, "victim", term)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+
+	var q *zklock.Queue
+	try := func(call func() error) {
+		t.Helper()
+		if err := call(); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			ctx = t.Context()
+			require.NoError(t, call())
+		}
+	}
+	try(func() error { q, err = operator.Inspect(ctx, path); return err })
+	require.Len(t, q.Contenders, 2)
+	try(func() error { return operator.Revoke(ctx, q.Contenders[0]) })
+	synctest.Wait()
+	select {
+	case <-hold.Revoked():
+	default:
+		t.Fatal("the holder was not asked")
+	}
+	require.NoError(t, hold.Check())
+	if err := operator.Evict(ctx, q.Contenders[0]); err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+		if err := operator.Evict(t.Context(), q.Contenders[0]); err != nil {
+			require.ErrorIs(t, err, zklock.ErrNotHeld) // the first has done it
+		}
+	}
+	<-waiting.done
+	require.NoError(t, waiting.err)
+	synctest.Wait()
+	require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+	unlock(t, waiting.hold)
+	noGhost(t, srv, path)
+	require.Zero(t, srv.WatchCount(), "watches left: %v", srv.Watches())
+	return struck()
+}
+
+// strikeOnce gives the n-th request of a client, counted from now, a verdict of its own.
+// What it returns says whether there was one.
+func strikeOnce(srv *zktest.Server, client string, n int, verdict func(r *zktest.Request) zktest.Verdict) (struck func() bool) {
+	var seen, hit atomic.Int32
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if r.Client != client || r.Op == zktest.OpPing || int(seen.Add(1)) != n+1 {
+			return zktest.Pass
+		}
+		hit.Store(1)
+		return verdict(r)
+	})
+	return func() bool { return hit.Load() == 1 }
+}

@@ -1,0 +1,240 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/internal/history"
+)
+
+// fault hurts an ensemble and heals it again.
+type fault struct {
+	name    string
+	hurt    func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
+	heal    func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
+	leader  bool // it hits the clients of the leader, else those of a follower
+	outage  bool // nobody can be granted anything meanwhile
+	network bool // it is done to links
+	costs   bool // the holds of the clients that are bound to the server that it hits
+}
+
+var faults = []fault{
+	{
+		name: "follower killed",
+		hurt: toFollower((*zoo.Server).Kill), heal: toFollower((*zoo.Server).Restart),
+	},
+	{
+		name: "leader killed", leader: true,
+		hurt: toLeader((*zoo.Server).Kill), heal: toLeader((*zoo.Server).Restart),
+	},
+	{
+		name: "follower paused",
+		hurt: toFollower((*zoo.Server).Pause), heal: toFollower((*zoo.Server).Unpause),
+	},
+	{
+		name: "leader paused", leader: true,
+		hurt: toLeader((*zoo.Server).Pause), heal: toLeader((*zoo.Server).Unpause),
+	},
+	{
+		name: "all paused", outage: true,
+		hurt: toAll((*zoo.Server).Pause), heal: toAll((*zoo.Server).Unpause),
+	},
+	{
+		name: "follower cut off from its peers", network: true, costs: true,
+		hurt: toFollower((*zoo.Server).CutFromPeers), heal: toFollower((*zoo.Server).Heal),
+	},
+	{
+		name: "leader cut off from its peers", leader: true, network: true, costs: true,
+		hurt: toLeader((*zoo.Server).CutFromPeers), heal: toLeader((*zoo.Server).Heal),
+	},
+	{
+		name: "slow links", network: true,
+		hurt: slowLinks, heal: toAll((*zoo.Server).Fast),
+	},
+	{
+		name: "all restarted one by one",
+		hurt: func(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
+			for _, s := range z.Servers {
+				if err := s.Kill(ctx); err != nil {
+					return err
+				}
+				if err := s.Restart(ctx); err != nil {
+					return err
+				}
+				if err := z.Healthy(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		heal: toAll(func(*zoo.Server, context.Context) error { return nil }),
+	},
+}
+
+type action = func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
+
+func toFollower(do func(*zoo.Server, context.Context) error) action {
+	return func(ctx context.Context, _ *zoo.Ensemble, _, follower *zoo.Server) error { return do(follower, ctx) }
+}
+
+func toLeader(do func(*zoo.Server, context.Context) error) action {
+	return func(ctx context.Context, _ *zoo.Ensemble, leader, _ *zoo.Server) error { return do(leader, ctx) }
+}
+
+func toAll(do func(*zoo.Server, context.Context) error) action {
+	return func(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
+		for _, s := range z.Servers {
+			if err := do(s, ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func slowLinks(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
+	for _, s := range z.Servers {
+		how, err := s.Slow(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("integration: everything that %s sends is slow: tc %s\n", s.Name, how)
+	}
+	return nil
+}
+
+// TestFaults lets workers contend for locks of every recipe while three servers are hurt and healed again, and checks the
+// history of what they saw against the servers' own transaction log.
+func TestFaults(t *testing.T) {
+	part(t)
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			part(t)
+			if f.network {
+				needsNetworks(t)
+			}
+			underFault(t, three(t), f)
+		})
+	}
+}
+
+const (
+	processes = 6
+	session   = 3 * time.Second
+	// lasting is how long a fault lasts at least: sessions that depend on what is hurt end in it, and others take over.
+	lasting = 2 * session
+	// asleep is how long a turn may stay unused while nothing is broken. A generous bound: nothing is measured here.
+	asleep = 20 * time.Second
+)
+
+func underFault(t *testing.T, z *zoo.Ensemble, f fault) {
+	since := time.Now()
+	leader, err := z.Leader(t.Context())
+	require.NoError(t, err)
+	followers, err := z.Followers(t.Context())
+	require.NoError(t, err)
+	w := startWorkload(t, z.Addrs(), processes, session)
+	w.progress(t, 10, everybody)
+	victim := followers[0]
+	if f.leader {
+		victim = leader
+	}
+	// Who has another server to go to keeps its hold, if it is quick. Who has none must lose it.
+	hit := slices.Index(z.Servers, victim)
+	w.grip(t, func(one worker) bool { return one.server == hit && one.bound == f.costs })
+
+	from := w.rec.Now()
+	healed := false
+	heal := func() {
+		if !healed {
+			healed = true
+			assert.NoError(t, f.heal(context.Background(), z, leader, followers[0]))
+			assert.NoError(t, z.Healthy(context.Background()))
+		}
+	}
+	t.Cleanup(heal)
+	require.NoError(t, f.hurt(t.Context(), z, leader, followers[0]))
+	time.Sleep(lasting)
+	if !f.outage {
+		w.progress(t, 8, mobile)
+	}
+	ending := w.rec.Now()
+	heal()
+	to := w.rec.Now()
+	w.rec.Fault(history.Window{From: from, To: to, Kind: f.name})
+	w.progress(t, 10, everybody)
+
+	t.Logf("hurt at %v, for %v, healthy again %v later, everybody got on by %v", from.Round(time.Millisecond),
+		(ending - from).Round(time.Millisecond), (to - ending).Round(time.Millisecond), w.rec.Now().Round(time.Millisecond))
+
+	h := w.finish(t, func() ([]zoo.Txn, error) { return z.Transactions(t.Context(), since) })
+	checkHistory(t, w, h)
+	lost := 0
+	for _, op := range h.Ops {
+		if op.Freed > 0 && !op.Clean {
+			lost++
+		}
+		if op.End-op.Return > lasting/4 {
+			t.Logf("%s relied on %s from %v to %v, released at %v: %s", op.Client, path.Base(op.Path), op.Return, op.End, op.Freed, op.Error)
+		}
+	}
+	t.Logf("%d operations, %d transactions, %d holds lost", len(h.Ops), len(h.Txns), lost)
+	for lock := range w.grips {
+		only := *h
+		only.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return op.Path != lock })
+		before, during, after := history.Contended(&only, 0, from), history.Contended(&only, from, to), history.Contended(&only, to, h.End)
+		t.Logf("%s: contended grants: %d before, %d during, %d after", path.Base(lock), before, during, after)
+		enough := min(before, after) >= 20 && (f.outage || during >= 20)
+		assert.True(t, enough, "too few contended grants of %s to prove anything", path.Base(lock))
+	}
+	if f.costs {
+		assert.Positive(t, lost, "the fault has hit no hold")
+	}
+	noGhosts(t, w, z.Addrs())
+}
+
+// TestCalm is the same contention with nobody hurting anything, on the user's own servers too.
+func TestCalm(t *testing.T) {
+	part(t)
+	since := time.Now()
+	w := startWorkload(t, servers(t), processes, 10*time.Second)
+	w.progress(t, 50, everybody)
+	var log func() ([]zoo.Txn, error)
+	if len(lab.external) == 0 {
+		log = func() ([]zoo.Txn, error) { return one(t).Transactions(t.Context(), since) }
+	}
+	h := w.finish(t, log)
+	checkHistory(t, w, h)
+	noGhosts(t, w, servers(t))
+	t.Logf("%d operations, %d transactions; contended grants: %d", len(h.Ops), len(h.Txns), history.Contended(h, 0, h.End))
+}
+
+func checkHistory(t *testing.T, w *workload, h *history.History) {
+	violations := history.Check(h, history.Limits{Wake: asleep})
+	for _, v := range violations[:min(len(violations), 10)] {
+		t.Error(v)
+	}
+	checkStore(t, w.uses)
+}
+
+// noGhosts waits until no queue has a node. All were released, those of dead sessions end with them.
+func noGhosts(t *testing.T, w *workload, addrs []string) {
+	conn, _ := dial(t, 10*time.Second, addrs...)
+	for lock := range w.grips {
+		queues := []string{lock}
+		if path.Base(lock) == string(history.Semaphore) {
+			queues = []string{lock + "/leases", lock + "/locks"}
+		}
+		for _, queue := range queues {
+			untilChildren(t, conn, queue, 0)
+		}
+	}
+}

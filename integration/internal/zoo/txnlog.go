@@ -1,0 +1,225 @@
+package zoo
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go/exec"
+)
+
+// Txn is one transaction of the ensemble, from a member's log on disk.
+type Txn struct {
+	Zxid    int64
+	Time    time.Time // when the leader put it into the order, in whole milliseconds
+	Session int64
+	Changes []Change
+}
+
+// Change is what a transaction did to one node. Sets and the like are left out.
+type Change struct {
+	Kind      ChangeKind
+	Path      string
+	Ephemeral bool // Created
+}
+
+// ChangeKind says what was done.
+type ChangeKind int
+
+// The kinds of change. SessionEnded has no path: it takes the session's ephemeral nodes along.
+const (
+	Created ChangeKind = iota + 1
+	Deleted
+	SessionEnded
+)
+
+// Transactions returns every transaction of the ensemble since the given time, in order, from the log of a member that has
+// them all. Call it when the ensemble is healthy. The union of all logs will not do: a member that missed much is sent a
+// snapshot, and keeps in its log what it had proposed as a leader and nobody else has ever seen.
+func (z *Ensemble) Transactions(ctx context.Context, since time.Time) ([]Txn, error) {
+	var leaders, others []*Server // the leader's first: what it has in its log is committed
+	for _, s := range z.Servers {
+		if s.Mode(ctx) == Leader {
+			leaders = append(leaders, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	var errs []error
+	for _, s := range append(leaders, others...) {
+		txns, err := s.transactions(ctx, since)
+		if err == nil {
+			return txns, nil
+		}
+		errs = append(errs, fmt.Errorf("transaction log of %s: %w", s.Name, err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (s *Server) transactions(ctx context.Context, since time.Time) ([]Txn, error) {
+	all := map[int64]Txn{}
+	if err := s.readLogs(ctx, all); err != nil {
+		return nil, err
+	}
+	zxids := slices.Sorted(maps.Keys(all))
+	first := len(zxids)
+	for first > 0 && !all[zxids[first-1]].Time.Before(since.Truncate(time.Millisecond)) {
+		first--
+	}
+	var txns []Txn
+	for i := first; i < len(zxids); i++ {
+		before, now := int64(0), zxids[i]
+		if i > 0 {
+			before = zxids[i-1]
+		}
+		// A new leader begins a new epoch, in the upper half, and counts from one again.
+		if now != before+1 && (now>>32 == before>>32 || int32(now) != 1) {
+			return nil, fmt.Errorf("nothing between %x and %x", before, now)
+		}
+		txns = append(txns, all[now])
+	}
+	return txns, nil
+}
+
+func (s *Server) readLogs(ctx context.Context, into map[int64]Txn) error {
+	const dir = "/data/version-2"
+	_, out, err := s.ctr.Exec(ctx, []string{"ls", dir}, exec.Multiplexed())
+	if err != nil {
+		return err
+	}
+	names, err := io.ReadAll(out)
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(string(names)) {
+		if !strings.HasPrefix(name, "log.") {
+			continue
+		}
+		content, err := s.Read(ctx, path.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := parseLog(content, into); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// The types of transaction that matter here.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opMulti           = 14
+	opCreate2         = 15
+	opCreateContainer = 19
+	opDeleteContainer = 20
+	opCreateTTL       = 21
+	opCloseSession    = -11
+)
+
+// parseLog reads a log file: a header, then for each transaction a checksum, its length, its bytes and an end mark, then zeros.
+func parseLog(content []byte, into map[int64]Txn) error {
+	if len(content) == 0 {
+		return nil // just made
+	}
+	d := &decoder{b: content}
+	if magic := d.bytes(4); !bytes.Equal(magic, []byte("ZKLG")) {
+		return errors.New("not a transaction log")
+	}
+	d.bytes(4 + 8) // version, id of the database
+	for len(d.b) > 12 {
+		d.int64() // checksum
+		length := d.int32()
+		if length == 0 {
+			break // allocated ahead
+		}
+		body := &decoder{b: d.bytes(int(length))}
+		d.bytes(1)
+		if d.short || len(body.b) == 0 {
+			break // being written
+		}
+		t := Txn{Session: body.int64()}
+		body.int32() // the request's number
+		t.Zxid = body.int64()
+		t.Time = time.UnixMilli(body.int64())
+		t.Changes = body.changes(body.int32())
+		if body.short {
+			return fmt.Errorf("transaction %x is cut short", t.Zxid)
+		}
+		into[t.Zxid] = t
+	}
+	return nil
+}
+
+// decoder reads the server's serialization; short tells that it ran out of bytes.
+type decoder struct {
+	b     []byte
+	short bool
+}
+
+func (d *decoder) bytes(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.short, d.b = true, nil
+		return nil
+	}
+	taken := d.b[:n]
+	d.b = d.b[n:]
+	return taken
+}
+
+func (d *decoder) int32() int32 {
+	if b := d.bytes(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (d *decoder) int64() int64 {
+	if b := d.bytes(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// buffer reads a length and that many bytes; a negative length stands for none.
+func (d *decoder) buffer() []byte { return d.bytes(int(max(0, d.int32()))) }
+
+func (d *decoder) changes(kind int32) []Change {
+	switch kind {
+	case opCreate, opCreate2:
+		path := string(d.buffer())
+		d.buffer() // data
+		for range max(0, d.int32()) {
+			d.int32() // permissions
+			d.buffer()
+			d.buffer()
+		}
+		ephemeral := d.bytes(1)
+		return []Change{{Created, path, len(ephemeral) == 1 && ephemeral[0] != 0}}
+	case opCreateContainer, opCreateTTL:
+		return []Change{{Kind: Created, Path: string(d.buffer())}}
+	case opDelete, opDeleteContainer:
+		return []Change{{Kind: Deleted, Path: string(d.buffer())}}
+	case opCloseSession:
+		return []Change{{Kind: SessionEnded}}
+	case opMulti:
+		var all []Change
+		for range max(0, d.int32()) {
+			kind := d.int32()
+			part := &decoder{b: d.buffer()}
+			all = append(all, part.changes(kind)...)
+			d.short = d.short || part.short
+		}
+		return all
+	}
+	return nil
+}

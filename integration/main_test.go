@@ -1,0 +1,224 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/integration/internal/engine"
+	"github.com/zklock-go/zklock/integration/internal/peer"
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+)
+
+// patience bounds waits for events that must come; nothing is concluded from how long they took.
+const patience = 90 * time.Second
+
+// lab is what the tests of one run share.
+var lab struct {
+	engine   *engine.Engine // nil when only external servers are there
+	external []string       // ZKLOCK_TEST_SERVERS: servers that are not ours to hurt
+	image    string         // of the servers
+	run      string         // distinguishes the nodes of this run
+
+	mu     sync.Mutex
+	shared map[string]*zoo.Ensemble // guarded by mu: started on first use
+	peers  *peer.Host               // guarded by mu: the same
+	parts  []string                 // guarded by mu: how long each took
+}
+
+func TestMain(m *testing.M) {
+	engine.ReapIfAsked()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	start := time.Now()
+	ctx := context.Background()
+	lab.shared = map[string]*zoo.Ensemble{}
+	lab.run = fmt.Sprintf("%x", start.UnixNano())
+	if list := os.Getenv("ZKLOCK_TEST_SERVERS"); list != "" {
+		lab.external = strings.Split(list, ",")
+	}
+	if err := openLab(ctx); err != nil {
+		if len(lab.external) == 0 {
+			return nothingRun(err)
+		}
+		fmt.Println("integration: no containers, so no test that hurts servers or needs other languages:", err)
+	}
+	code := m.Run()
+	if lab.engine != nil {
+		if err := lab.engine.Close(ctx); err != nil {
+			fmt.Println("integration: cleaning up:", err)
+			code = max(code, 1)
+		}
+	}
+	for _, line := range lab.parts {
+		fmt.Println(line)
+	}
+	fmt.Printf("%6.1fs  everything\n", time.Since(start).Seconds())
+	return code
+}
+
+// nothingRun is the one line for a machine without an engine. Where CI is set nobody reads it: there it is a failure.
+func nothingRun(err error) int {
+	fmt.Println("integration: NOTHING was tested against real servers:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if os.Getenv("CI") != "" {
+		return 1
+	}
+	return 0
+}
+
+func openLab(ctx context.Context) (err error) {
+	if lab.engine, err = engine.Open(ctx); err != nil {
+		lab.engine = nil
+		return err
+	}
+	if len(lab.external) > 0 {
+		fmt.Println("integration: servers: ZKLOCK_TEST_SERVERS")
+		return nil
+	}
+	start := time.Now()
+	image, why, err := lab.engine.ServerImage(ctx)
+	if err != nil {
+		return errors.Join(err, lab.engine.Close(ctx))
+	}
+	lab.image = image
+	fmt.Printf("integration: servers: %s (%s, found in %.1fs)\n", image, why, time.Since(start).Seconds())
+	return nil
+}
+
+// part names a part of the run, whose duration is told at its end.
+func part(t *testing.T) {
+	start := time.Now()
+	t.Cleanup(func() {
+		lab.mu.Lock()
+		defer lab.mu.Unlock()
+		verdict := "ok"
+		switch {
+		case t.Failed():
+			verdict = "FAILED"
+		case t.Skipped():
+			verdict = "skipped"
+		}
+		lab.parts = append(lab.parts, fmt.Sprintf("%6.1fs  %-7s %s", time.Since(start).Seconds(), verdict, t.Name()))
+	})
+}
+
+// needsOwn skips a test that needs servers of its own, or their engine.
+func needsOwn(t *testing.T) {
+	if lab.engine == nil || len(lab.external) > 0 {
+		t.Skip("needs servers of its own, in containers")
+	}
+}
+
+// start starts an ensemble for one test.
+func start(t *testing.T, cfg zoo.Config) *zoo.Ensemble {
+	needsOwn(t)
+	if cfg.Image == "" {
+		cfg.Image = lab.image
+	}
+	z, err := zoo.Start(t.Context(), lab.engine, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		tellLogs(t, z)
+		require.NoError(t, z.Stop(context.Background()))
+	})
+	return z
+}
+
+// share starts an ensemble that several tests use, one after the other.
+func share(t *testing.T, name string, cfg zoo.Config) *zoo.Ensemble {
+	needsOwn(t)
+	lab.mu.Lock()
+	defer lab.mu.Unlock()
+	if lab.shared[name] == nil {
+		cfg.Image = lab.image
+		z, err := zoo.Start(context.Background(), lab.engine, cfg)
+		require.NoError(t, err)
+		t.Logf("%s: ZooKeeper %s", name, z.Servers[0].Version(t.Context()))
+		lab.shared[name] = z
+	}
+	z := lab.shared[name]
+	require.NoError(t, z.Healthy(t.Context()))
+	t.Cleanup(func() { tellLogs(t, z) })
+	return z
+}
+
+func tellLogs(t *testing.T, z *zoo.Ensemble) {
+	if !t.Failed() {
+		return
+	}
+	for _, s := range z.Servers {
+		t.Logf("the last words of %s:\n%s", s.Name, s.Logs(context.Background()))
+	}
+}
+
+// one is a single healthy server that nobody hurts.
+func one(t *testing.T) *zoo.Ensemble { return share(t, "one server", zoo.Config{}) }
+
+// three is an ensemble of three. A follower without its leader serves its clients for eight seconds, longer than the
+// sessions in these tests: that is what makes a stale follower dangerous.
+func three(t *testing.T) *zoo.Ensemble {
+	return share(t, "three servers", zoo.Config{Servers: 3, SyncLimit: 16})
+}
+
+// servers are the addresses of any healthy server, the user's own included.
+func servers(t *testing.T) []string {
+	if len(lab.external) > 0 {
+		return lab.external
+	}
+	return one(t).Addrs()
+}
+
+// root is a path that no other test and no other run uses.
+func root(t *testing.T) string {
+	return "/" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + "-" + lab.run
+}
+
+// dial connects a client of go-zookeeper and waits for its session.
+func dial(t *testing.T, timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event) {
+	conn, events, err := zk.Connect(addrs, timeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	bound := time.After(patience)
+	for {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return conn, events
+			}
+		case <-bound:
+			require.FailNow(t, "no session", "from %v", addrs)
+		}
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// connect connects a client of zklock.
+func connect(t *testing.T, opts *zklock.Options, addrs ...string) *zklock.Client {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := zklock.Connect(ctx, addrs, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// soon is a context for a wait that must end well.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/internal/parity"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// TestParity holds the real server to the rules that zktest is held to, and plays the same random requests to both.
+// What zktest does otherwise on purpose stands in its documentation and is left out of the random requests.
+func TestParity(t *testing.T) {
+	part(t)
+	alone := zoo.Config{
+		Lines: []string{"extendedTypesEnabled=true"},
+		// Nobody else may write meanwhile, and the reaper of containers does.
+		JVMFlags: "-Dznode.container.checkIntervalMs=3600000",
+	}
+	real := dialer(start(t, alone).Addrs()[0])
+	t.Run("random requests to one server", func(t *testing.T) { playBoth(t, real, 0) })
+	t.Run("rules", func(t *testing.T) { parity.Run(t, real) }) // leaves sessions behind that end later
+
+	alone.Servers = 3
+	ensemble := start(t, alone)
+	followers, err := ensemble.Followers(t.Context())
+	require.NoError(t, err)
+	t.Run("random requests to a follower", func(t *testing.T) { playBoth(t, dialer(followers[0].Addr), 1000) })
+}
+
+func dialer(addr string) parity.Dial {
+	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 5*time.Second) }
+}
+
+// playBoth compares real and in-process server over random requests: replies, stats, events and their order.
+func playBoth(t *testing.T, real parity.Dial, firstSeed uint64) {
+	const seeds, length = 30, 300
+	ours := dialer(zktest.Run(t).Addr())
+	begin := time.Now()
+	for seed := range uint64(seeds) {
+		steps := parity.Random(firstSeed+seed, length)
+		want, got := parity.Play(t, real, steps), parity.Play(t, ours, steps)
+		for i := range want {
+			require.Equal(t, want[i], got[i], "seed %d: the real server differs from zktest after\n%s",
+				firstSeed+seed, strings.Join(slices.Clone(got[max(0, i-40):i]), "\n"))
+		}
+	}
+	t.Logf("%d requests each in %v", seeds*length, time.Since(begin).Round(time.Millisecond))
+}

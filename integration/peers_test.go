@@ -1,0 +1,363 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/integration/internal/engine"
+	"github.com/zklock-go/zklock/integration/internal/peer"
+)
+
+// host is the container that all peers run in.
+func host(t *testing.T) *peer.Host {
+	if lab.engine == nil {
+		t.Skip("needs other languages' clients, in containers")
+	}
+	network, addrs := peer.Machine, lab.external
+	if len(lab.external) == 0 {
+		network, addrs = one(t).Network(), one(t).Inside()
+	}
+	lab.mu.Lock()
+	defer lab.mu.Unlock()
+	if lab.peers == nil {
+		image, err := engine.OwnImage(t.Context())
+		require.NoError(t, err)
+		lab.peers, err = peer.NewHost(context.Background(), lab.engine, image, network, addrs)
+		require.NoError(t, err)
+	}
+	return lab.peers
+}
+
+// startPeer starts another language's client.
+func startPeer(t *testing.T, command []string, timeout string) *peer.Peer {
+	p, err := host(t).Start(soon(t), command, timeout)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.Close()) })
+	return p
+}
+
+func curator(t *testing.T) *peer.Peer { return startPeer(t, peer.Curator, "10000") }
+func kazoo(t *testing.T) *peer.Peer   { return startPeer(t, peer.Kazoo, "10") }
+
+// user is one contender, of any client: two functions that block.
+type user struct {
+	acquire, release func(ctx context.Context) error
+}
+
+// client makes users of one client. kind is the recipe's name in the peers' line protocol.
+type client func(t *testing.T, kind, path string) user
+
+// permits is the size of every semaphore here.
+const permits = 2
+
+func peerUsers(p *peer.Peer) client {
+	return func(_ *testing.T, kind, path string) user {
+		c := p.Contender(fmt.Sprintf("%s-%d", kind, userCount.Add(1)))
+		return user{
+			func(ctx context.Context) error {
+				return c.Do(ctx, "acquired", "acquire", kind, path, strconv.Itoa(permits))
+			},
+			func(ctx context.Context) error { return c.Do(ctx, "released", "release") },
+		}
+	}
+}
+
+var userCount atomic.Int64
+
+// zklockUsers share one client, as goroutines of a process do.
+func zklockUsers(c *zklock.Client) client {
+	return func(t *testing.T, kind, path string) user {
+		take := recipeOf(t, c, kind, path)
+		var hold *zklock.Hold
+		return user{
+			func(ctx context.Context) (err error) {
+				hold, err = take(ctx)
+				return err
+			},
+			func(ctx context.Context) error { return hold.Unlock(ctx) },
+		}
+	}
+}
+
+// recipeOf is zklock's counterpart of a peer's recipe.
+func recipeOf(t *testing.T, c *zklock.Client, kind, path string) func(ctx context.Context) (*zklock.Hold, error) {
+	campaign := func(opts *zklock.ElectionOptions) func(ctx context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) {
+			return c.Election(path, opts).Campaign(ctx, []byte("ours"))
+		}
+	}
+	switch kind {
+	case "mutex":
+		return c.Mutex(path).Lock
+	case "selector":
+		return campaign(nil)
+	case "latch":
+		return campaign(&zklock.ElectionOptions{Latch: true})
+	case "read":
+		return c.RWMutex(path).RLock
+	case "write":
+		return c.RWMutex(path).Lock
+	case "semaphore":
+		return func(ctx context.Context) (*zklock.Hold, error) { return c.Semaphore(path, permits).Acquire(ctx, 1) }
+	}
+	require.FailNow(t, "no such recipe", kind)
+	return nil
+}
+
+// goZookeeperUsers have a connection each: that client's Lock is one per session.
+func goZookeeperUsers(addrs []string) client {
+	return func(t *testing.T, _, path string) user {
+		conn, _ := dial(t, 10*time.Second, addrs...)
+		lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
+		return user{
+			func(context.Context) error { return lock.Lock() },
+			func(context.Context) error { return lock.Unlock() },
+		}
+	}
+}
+
+// place is one contender's place in a queue.
+type place struct {
+	client client
+	kind   string
+}
+
+// TestPeersTakeTurns queues zklock and another client on the same path, each behind the other and behind itself, and
+// expects them to hold one after the other, in the order in which they came.
+func TestPeersTakeTurns(t *testing.T) {
+	part(t)
+	ours := zklockUsers(connect(t, nil, servers(t)...))
+	peers := map[string]client{
+		"Curator":      peerUsers(curator(t)),
+		"kazoo":        peerUsers(kazoo(t)),
+		"go-zookeeper": goZookeeperUsers(servers(t)),
+	}
+	conn, _ := dial(t, 10*time.Second, servers(t)...)
+	for name, theirs := range peers {
+		t.Run(name, func(t *testing.T) {
+			o, p := place{ours, "mutex"}, place{theirs, "mutex"}
+			takeTurns(t, conn, root(t), []place{o, p, o, o, p, p, o, p})
+			takeTurns(t, conn, root(t)+"-2", []place{p, o, p, p, o, o, p, o})
+		})
+	}
+}
+
+// queueOf makes a queue of words like "we:read they:write".
+func queueOf(ours, theirs client, words string) (places []place) {
+	for _, word := range strings.Fields(words) {
+		who, kind, _ := strings.Cut(word, ":")
+		places = append(places, place{map[string]client{"we": ours, "they": theirs}[who], kind})
+	}
+	return places
+}
+
+// TestPeersRecipes lets zklock and the peers' other recipes take turns.
+func TestPeersRecipes(t *testing.T) {
+	part(t)
+	ours := zklockUsers(connect(t, nil, servers(t)...))
+	curator, kazoo := peerUsers(curator(t)), peerUsers(kazoo(t))
+	conn, _ := dial(t, 10*time.Second, servers(t)...)
+	const readAndWrite = "we:read they:read they:write we:write we:read they:read we:read they:write they:read we:read we:write"
+	// A reader of kazoo 2.8 waits for the last writer of the whole queue, and not for one before it
+	// (https://github.com/python-zk/kazoo/issues/649): with one behind it, both would wait for ever.
+	const readersLast = "they:write we:write they:write we:read they:write we:read we:write they:read we:read they:read"
+	for _, c := range []struct {
+		recipe string
+		theirs client
+		words  string
+	}{
+		{"Curator LeaderSelector", curator, "we:selector they:selector they:selector we:selector we:selector they:selector"},
+		{"Curator LeaderLatch", curator, "they:latch we:latch we:latch they:latch they:latch we:latch"},
+		{"Curator InterProcessReadWriteLock", curator, readAndWrite},
+		{"kazoo ReadLock and WriteLock", kazoo, readersLast},
+	} {
+		t.Run(c.recipe, func(t *testing.T) { takeTurns(t, conn, root(t), queueOf(ours, c.theirs, c.words)) })
+	}
+}
+
+// TestCuratorSemaphore lets zklock and Curator share permits: each that one gives back goes to the next, whoever that is.
+func TestCuratorSemaphore(t *testing.T) {
+	part(t)
+	ours, theirs := zklockUsers(connect(t, nil, servers(t)...)), peerUsers(curator(t))
+	conn, _ := dial(t, 10*time.Second, servers(t)...)
+	path, ctx := root(t), soon(t)
+	queue := queueOf(ours, theirs, "we:semaphore they:semaphore they:semaphore we:semaphore we:semaphore they:semaphore we:semaphore")
+	users := make([]user, len(queue))
+	granted := make([]chan error, len(queue))
+	for i, p := range queue {
+		users[i], granted[i] = p.client(t, p.kind, path), make(chan error, 1)
+		// Owned by this test: ends with the grant or with ctx.
+		go func() { granted[i] <- users[i].acquire(ctx) }()
+		if i < permits {
+			require.NoError(t, await(t, granted[i], "a free permit"))
+		}
+		// Who is first of those that wait has made its node among the permits too, and keeps its place in the queue.
+		untilChildren(t, conn, path+"/leases", min(i+1, permits+1))
+		untilChildren(t, conn, path+"/locks", max(0, i+1-permits))
+	}
+	for i := permits; i < len(queue); i++ {
+		for _, later := range granted[i:] {
+			require.Empty(t, later, "more than %d in", permits)
+		}
+		require.NoError(t, users[i-permits].release(ctx))
+		require.NoError(t, await(t, granted[i], "the permit that was given back"))
+	}
+	for _, u := range users[len(users)-permits:] {
+		require.NoError(t, u.release(ctx))
+	}
+	untilChildren(t, conn, path+"/leases", 0)
+	untilChildren(t, conn, path+"/locks", 0)
+}
+
+// TestCuratorLeader lets zklock and Curator see each other lead.
+func TestCuratorLeader(t *testing.T) {
+	part(t)
+	ours, theirs, ctx := connect(t, nil, servers(t)...), curator(t), soon(t)
+	for kind, opts := range map[string]*zklock.ElectionOptions{"selector": nil, "latch": {Latch: true}} {
+		t.Run(kind, func(t *testing.T) {
+			path := root(t)
+			election, member := ours.Election(path, opts), theirs.Contender("curator-"+kind)
+			require.NoError(t, member.Do(ctx, "acquired", "acquire", kind, path))
+			leader, err := election.Leader(ctx)
+			require.NoError(t, err)
+			assert.Equal(t, "curator-"+kind, string(leader.Data))
+			require.NoError(t, member.Do(ctx, "released", "release"))
+
+			hold, err := election.Campaign(ctx, []byte("zklock-member"))
+			require.NoError(t, err)
+			require.NoError(t, member.Do(ctx, "leader zklock-member", "leader", kind, path))
+			require.NoError(t, hold.Unlock(ctx))
+		})
+	}
+}
+
+// TestCuratorRevoker lets zklock and Curator ask each other to let go.
+func TestCuratorRevoker(t *testing.T) {
+	part(t)
+	ours, theirs, ctx, path := connect(t, nil, servers(t)...), curator(t), soon(t), root(t)
+	member := theirs.Contender("revoker")
+	hold, err := ours.Mutex(path).Lock(ctx)
+	require.NoError(t, err)
+	require.NoError(t, member.Do(ctx, "asked", "revoke", hold.Node()))
+	select {
+	case <-hold.Revoked():
+	case <-ctx.Done():
+		require.Fail(t, "zklock's holder was not told")
+	}
+	require.NoError(t, hold.Check(), "asked, not robbed")
+	require.NoError(t, hold.Unlock(ctx))
+
+	require.NoError(t, member.Do(ctx, "acquired", "acquire", "mutex", path))
+	queue, err := ours.Inspect(ctx, path)
+	require.NoError(t, err)
+	require.Len(t, queue.Contenders, 1)
+	require.NoError(t, ours.Revoke(ctx, queue.Contenders[0]))
+	require.NoError(t, member.Expect(ctx, "revoked"))
+	require.NoError(t, member.Do(ctx, "released", "release"))
+}
+
+// takeTurns lets the places of a queue come one after the other, then lets every holder go when all of its stage are in.
+func takeTurns(t *testing.T, conn *zk.Conn, path string, queue []place) {
+	ctx := soon(t)
+	users := make([]user, len(queue))
+	granted := make(chan int, len(queue))
+	failed := make(chan error, len(queue))
+	for i, p := range queue {
+		users[i] = p.client(t, p.kind, path)
+		// Owned by this test: ends with the grant or with ctx.
+		go func() {
+			if err := users[i].acquire(ctx); err != nil {
+				failed <- fmt.Errorf("place %d: %w", i, err)
+				return
+			}
+			granted <- i
+		}()
+		untilChildren(t, conn, path, i+1)
+	}
+	for _, stage := range stages(queue) {
+		in := map[int]bool{}
+		for range stage {
+			select {
+			case i := <-granted:
+				in[i] = true
+			case err := <-failed:
+				require.NoError(t, err)
+			case <-ctx.Done():
+				require.FailNow(t, "nobody got the lock", "stage %v, there already: %v", stage, in)
+			}
+		}
+		for _, i := range stage {
+			require.True(t, in[i], "stage %v, but %v hold", stage, in)
+		}
+		require.Empty(t, granted, "stage %v, and others hold too", stage)
+		for _, i := range stage {
+			require.NoError(t, users[i].release(ctx), "place %d", i)
+		}
+	}
+	untilChildren(t, conn, path, 0)
+}
+
+// stages divides a queue into those who hold together: a run of readers, or one.
+func stages(queue []place) [][]int {
+	var out [][]int
+	for i, p := range queue {
+		if n := len(out); n > 0 && p.kind == "read" && queue[i-1].kind == "read" {
+			out[n-1] = append(out[n-1], i)
+			continue
+		}
+		out = append(out, []int{i})
+	}
+	return out
+}
+
+// TestPeersContend lets zklock and another client fight for one lock and expects that no two are ever in.
+func TestPeersContend(t *testing.T) {
+	part(t)
+	ours := zklockUsers(connect(t, nil, servers(t)...))
+	peers := map[string]client{
+		"Curator":      peerUsers(curator(t)),
+		"kazoo":        peerUsers(kazoo(t)),
+		"go-zookeeper": goZookeeperUsers(servers(t)),
+	}
+	for name, theirs := range peers {
+		t.Run(name, func(t *testing.T) {
+			const each, rounds = 3, 30
+			path, ctx := root(t), soon(t)
+			var inside, together atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 2 * each {
+				u := []client{ours, theirs}[i%2](t, "mutex", path)
+				wg.Add(1)
+				// Owned by this test, which waits for it: ends after its rounds or with ctx.
+				go func() {
+					defer wg.Done()
+					for range rounds {
+						if !assert.NoError(t, u.acquire(ctx)) {
+							return
+						}
+						if inside.Add(1) > 1 {
+							together.Add(1)
+						}
+						inside.Add(-1)
+						if !assert.NoError(t, u.release(ctx)) {
+							return
+						}
+					}
+				}()
+			}
+			wg.Wait()
+			assert.Zero(t, together.Load(), "grants while another was in")
+		})
+	}
+}

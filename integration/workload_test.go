@@ -1,0 +1,390 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/internal/history"
+)
+
+// workload is many workers contending for a few locks, and the record of what they and the servers saw.
+type workload struct {
+	rec    *history.Recorder
+	store  *store
+	root   string
+	counts []atomic.Int64 // grants of each worker
+	// release is how long the latest release took.
+	release atomic.Int64
+	stop    chan struct{}
+	done    sync.WaitGroup
+
+	workers []worker
+	grips   map[string]chan struct{}              // lock -> closed when a worker has a grip on it
+	gripper atomic.Pointer[func(one worker) bool] // who shall take one
+
+	mu    sync.Mutex
+	valid map[int64]time.Duration // guarded by mu: when each operation's hold last said that it was valid
+	uses  []porcupine.Operation   // guarded by mu
+	// guarded by mu: for each node of several that were taken together what they are called when they go
+	together map[string]*[]string
+}
+
+// workPermits is the size of the semaphore; its users want one or two of them.
+const workPermits = 2
+
+// worker is one contender for one lock, again and again.
+type worker struct {
+	name    string // of its process
+	server  int    // the index of the one that its process connected to first
+	bound   bool   // the process knows no other server
+	recipe  history.Recipe
+	path    string
+	shared  bool
+	weight  int
+	acquire func(ctx context.Context) (*zklock.Hold, error)
+}
+
+// startWorkload starts processes with a session each, and in each of them a worker for every lock. As many of them as there
+// are servers are bound to one server each; the others begin with one and go elsewhere when they must.
+func startWorkload(t *testing.T, servers []string, processes int, session time.Duration) *workload {
+	w := &workload{
+		rec: history.NewRecorder(), store: newStore(), root: root(t),
+		stop: make(chan struct{}), valid: map[int64]time.Duration{}, grips: map[string]chan struct{}{},
+		together: map[string]*[]string{},
+	}
+	w.gripper.Store(&nobody)
+	for i := range processes {
+		process := worker{name: fmt.Sprintf("process %d", i), server: i % len(servers), bound: i < len(servers)}
+		opts, addrs := &zklock.Options{SessionTimeout: session, Label: process.name}, servers
+		if process.bound {
+			addrs = []string{servers[process.server]}
+		} else {
+			opts.HostProvider = &inTurn{first: process.server}
+		}
+		w.workers = append(w.workers, w.workersOf(connect(t, opts, addrs...), process, i)...)
+	}
+	w.rec.Begin(history.Op{
+		Kind: history.Resize, Recipe: history.Semaphore, Path: path.Join(w.root, string(history.Semaphore)), Weight: workPermits,
+	}).Finished(history.Granted, nil)
+	w.counts = make([]atomic.Int64, len(w.workers))
+	for _, one := range w.workers {
+		w.grips[one.path] = make(chan struct{})
+	}
+	for i, one := range w.workers {
+		w.done.Add(1)
+		// Owned by w: ends after the cycle under way when w.stop is closed. finish waits for it.
+		go func() {
+			defer w.done.Done()
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for !w.stopped() && w.cycle(t, one, random, session) {
+				w.counts[i].Add(1)
+			}
+		}()
+	}
+	return w
+}
+
+// workersOf are the workers of one process: one for every lock, or several.
+func (w *workload) workersOf(c *zklock.Client, process worker, number int) []worker {
+	var all []worker
+	at := func(recipe history.Recipe) string { return path.Join(w.root, string(recipe)) }
+	add := func(recipe history.Recipe, shared bool, weight int, acquire func(context.Context) (*zklock.Hold, error)) {
+		one := process
+		one.recipe, one.path, one.shared, one.weight, one.acquire = recipe, at(recipe), shared, weight, acquire
+		all = append(all, one)
+	}
+	add(history.Mutex, false, 1, c.Mutex(at(history.Mutex)).Lock)
+	add(history.Election, false, 1, func(ctx context.Context) (*zklock.Hold, error) {
+		return c.Election(at(history.Election), nil).Campaign(ctx, []byte(process.name))
+	})
+	add(history.RW, false, 1, c.RWMutex(at(history.RW)).Lock)
+	add(history.RW, true, 1, c.RWMutex(at(history.RW)).RLock)
+	weight := 1 + number%2
+	add(history.Semaphore, false, weight, func(ctx context.Context) (*zklock.Hold, error) {
+		return c.Semaphore(at(history.Semaphore), workPermits).Acquire(ctx, weight)
+	})
+	return all
+}
+
+// grip waits until on every lock one of the wanted workers has a hold that it will not let go for more than a session: the
+// fault that follows hits holders.
+func (w *workload) grip(t *testing.T, wanted func(worker) bool) {
+	w.gripper.Store(&wanted)
+	for lock, taken := range w.grips {
+		await(t, taken, "a grip on "+lock)
+	}
+	w.gripper.Store(&nobody)
+}
+
+// takesGrip says whether this hold is to be a long one.
+func (w *workload) takesGrip(one worker) bool {
+	if wanted := *w.gripper.Load(); !wanted(one) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.grips[one.path]:
+		return false
+	default:
+		close(w.grips[one.path])
+		return true
+	}
+}
+
+// standsFor is the node that stands for a hold in the history: the last of several, which had to wait longest.
+func (w *workload) standsFor(hold *zklock.Hold) string {
+	var nodes []string
+	for _, check := range hold.Guard() {
+		nodes = append(nodes, check.(*zk.CheckVersionRequest).Path)
+	}
+	slices.Reverse(nodes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, node := range nodes {
+		w.together[node] = &nodes
+	}
+	return nodes[0]
+}
+
+// gone is what a node that went is called in the history. The first to go of several ends the hold, whichever it is, so that
+// it has the name of the one that stands for it. It must be called with mu held.
+func (w *workload) gone(node string) string {
+	if names := w.together[node]; names != nil {
+		delete(w.together, node) // the log can have a delete twice, where the second found nothing
+		node, *names = (*names)[0], (*names)[1:]
+	}
+	return node
+}
+
+func (w *workload) stopped() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// cycle takes the lock once, uses the store under it and lets it go. It returns false when the test has failed.
+func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	op := w.rec.Begin(history.Op{Recipe: one.recipe, Path: one.path, Client: one.name, Shared: one.shared, Weight: one.weight})
+	called := w.rec.Now()
+	hold, err := one.acquire(ctx)
+	if err != nil {
+		op.Finished(history.Failed, err)
+		return assert.NoError(t, err, "%s waits for ever for %s", one.name, one.path)
+	}
+	op.Granted(w.standsFor(hold), hold.Token())
+	// Not less than the log's resolution, or a node would seem to be gone before its grant.
+	stay := time.Duration(2+random.IntN(5)) * time.Millisecond
+	if one.recipe == history.Semaphore {
+		// Or those who come find permits free: with slow servers the way to a permit takes longer than that.
+		stay = 8*stay + min(2*time.Duration(w.release.Load()), session/4)
+	}
+	if w.takesGrip(one) {
+		stay = session + session/2
+	}
+	result := w.use(one, op, hold, stay)
+	op.Ended()
+	releasing := time.Now()
+	err = hold.Unlock(ctx)
+	op.Freed(err)
+	w.release.Store(int64(time.Since(releasing)))
+	if one.recipe != history.Semaphore { // whose holders are not alone, so that nothing that they do is one step
+		w.noteUse(porcupine.Operation{
+			ClientId: int(op.ID()), Input: result.use, Call: int64(called), Output: result, Return: int64(w.rec.Now()),
+		})
+	}
+	if err != nil && !errors.Is(err, zklock.ErrLost) {
+		return assert.NoError(t, err, "%s releases %s", one.name, one.path)
+	}
+	return true
+}
+
+// use reads the store, relies on the hold for a while, and writes what it read plus one: the lock must make that one step.
+func (w *workload) use(one worker, op *history.Handle, hold *zklock.Hold, stay time.Duration) result {
+	out := result{use: use{one.path, one.shared}}
+	var known bool
+	out.value, known = w.store.read(one.path, hold.Token(), one.shared)
+	end := time.After(stay)
+	for valid := true; valid; {
+		now := w.rec.Now()
+		if valid = hold.Check() == nil; valid {
+			w.noteValid(op.ID(), now)
+		}
+		select {
+		case <-end:
+			valid = false
+		case <-hold.Context().Done():
+			valid = false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if one.shared {
+		out.accepted = known
+		return out
+	}
+	// Not a word about validity: whoever comes too late is stopped by the fence.
+	out.accepted = known && w.store.write(one.path, hold.Token(), out.value+1)
+	return out
+}
+
+func (w *workload) noteValid(id int64, at time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.valid[id] = at
+}
+
+func (w *workload) noteUse(op porcupine.Operation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.uses = append(w.uses, op)
+}
+
+// progress waits until each of the wanted workers has been granted its lock so many times more.
+func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) {
+	t.Helper()
+	goal := make([]int64, len(w.workers))
+	for i, one := range w.workers {
+		if wanted(one) {
+			goal[i] = w.counts[i].Load() + each
+		}
+	}
+	bound := time.Now().Add(patience)
+	for i, one := range w.workers {
+		for w.counts[i].Load() < goal[i] {
+			require.False(t, t.Failed())
+			require.True(t, time.Now().Before(bound), "%s is asleep at %s", one.name, one.path)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+var nobody = func(worker) bool { return false }
+
+func everybody(worker) bool { return true }
+func mobile(w worker) bool  { return !w.bound }
+
+// finish ends the workers and returns the whole history, with the servers' own log if it is given.
+func (w *workload) finish(t *testing.T, log func() ([]zoo.Txn, error)) *history.History {
+	close(w.stop)
+	w.done.Wait()
+	var txns []zoo.Txn
+	if log != nil {
+		var err error
+		txns, err = log()
+		require.NoError(t, err)
+	}
+	h := w.rec.History()
+	removed := w.addTransactions(h, txns)
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.End == 0 {
+			continue
+		}
+		// The holder relied on its hold at the instants at which it asked. The log counts whole milliseconds.
+		op.End = max(op.Return, w.valid[op.ID])
+		if at, ok := removed[op.Node]; ok && op.End > at && op.End < at+time.Millisecond {
+			op.End = at
+		}
+	}
+	return h
+}
+
+// addTransactions adds what the servers' log says about our locks and returns when each node went.
+func (w *workload) addTransactions(h *history.History, txns []zoo.Txn) map[string]time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	removed, owned := map[string]time.Duration{}, map[int64][]string{}
+	for _, t := range txns {
+		at := w.rec.At(t.Time)
+		for _, c := range t.Changes {
+			switch {
+			case c.Kind == zoo.SessionEnded && len(owned[t.Session]) > 0:
+				var gone []string
+				for _, node := range owned[t.Session] {
+					gone = append(gone, w.gone(node))
+					removed[gone[len(gone)-1]] = at
+				}
+				h.Txns = append(h.Txns, history.Txn{Zxid: t.Zxid, Time: at, Kind: history.Ended, Session: t.Session, Gone: gone})
+				delete(owned, t.Session)
+			case !strings.HasPrefix(c.Path, w.root+"/") || c.Kind == zoo.SessionEnded:
+			case c.Kind == zoo.Created && c.Ephemeral:
+				owned[t.Session] = append(owned[t.Session], c.Path)
+				h.Txns = append(h.Txns, history.Txn{
+					Zxid: t.Zxid, Time: at, Kind: history.Create, Session: t.Session, Path: c.Path, Lock: w.lockOf(c.Path),
+					Shared: strings.Contains(c.Path, "__READ__"),
+				})
+			case c.Kind == zoo.Deleted:
+				gone := w.gone(c.Path)
+				removed[gone] = at
+				for session, nodes := range owned {
+					owned[session] = slices.DeleteFunc(nodes, func(n string) bool { return n == c.Path })
+				}
+				h.Txns = append(h.Txns, history.Txn{Zxid: t.Zxid, Time: at, Kind: history.Delete, Session: t.Session, Path: gone})
+			}
+		}
+	}
+	return removed
+}
+
+// lockOf is the lock that a contender's node belongs to. A semaphore's are its permits; those who queue for them do so in a
+// directory of its own, which counts as another lock.
+func (w *workload) lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
+
+// inTurn is a host provider that begins with one server and takes the others in turn when that one fails.
+type inTurn struct {
+	first int
+
+	mu      sync.Mutex
+	servers []string // guarded by mu
+	at      int      // guarded by mu: the next to be tried
+	failed  int      // guarded by mu: since the last connection
+}
+
+func (p *inTurn) Init(servers []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers, p.at = servers, p.first
+	return nil
+}
+
+func (p *inTurn) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.servers)
+}
+
+func (p *inTurn) Next() (server string, retryStart bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	server = p.servers[p.at%len(p.servers)]
+	p.at++
+	p.failed++
+	return server, p.failed > len(p.servers)
+}
+
+func (p *inTurn) Connected() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = 0
+}

@@ -1,0 +1,609 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits are the bounds of the promises that have one.
+type Limits struct {
+	// Wake bounds, in time without a fault, how long a turn is left unused, a waiter has no place, and a node outlives
+	// its operation. Zero leaves P5's sweep and P7 out.
+	Wake time.Duration
+	// Foreign bounds how long a holder may not know that a third party deleted its node: no client can know it at once.
+	Foreign time.Duration
+	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
+	Notice time.Duration
+	// Lossless says that the network alone, without a fault, never makes evidence come too late.
+	Lossless bool
+}
+
+// Violation is one broken promise.
+type Violation struct {
+	Rule string // P1 to P7, or the recipe's name
+	Path string
+	At   time.Duration
+	Ops  []int64 // the operations it is about
+	Text string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s %s at %v, operations %v: %s", v.Rule, v.Path, v.At, v.Ops, v.Text)
+}
+
+// Check returns every violation of h, in order of time. An empty history has none.
+func Check(h *History, lim Limits) []Violation {
+	b := newBook(h, lim)
+	for _, l := range b.inOrder {
+		b.replay(l)
+	}
+	for _, l := range b.inOrder {
+		b.checkClaims(l)
+		b.checkHolds(l)
+		b.checkTokens(l)
+		b.checkTurns(l)
+		b.checkReleases(l)
+		b.checkReentrant(l)
+		b.checkObservers(l)
+		if lim.Wake > 0 {
+			b.checkLosses(l)
+			b.checkPlaces(l)
+		}
+	}
+	slices.SortStableFunc(b.found, func(x, y Violation) int { return cmp.Compare(x.At, y.At) })
+	return b.found
+}
+
+// Contended counts the grants between from and to whose node had to wait for its turn: runs without them prove nothing.
+func Contended(h *History, from, to time.Duration) int {
+	b, n := newBook(h, Limits{}), 0
+	for _, l := range b.inOrder {
+		b.replay(l)
+		for _, op := range l.ops {
+			life := b.claim[op]
+			if life != nil && op.Return >= from && op.Return < to && life.turn != never && life.turn > life.created {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// never is later than every instant of a history.
+const never = time.Duration(1<<63 - 1)
+
+// book is the state of one check: the history, indexed.
+type book struct {
+	h       *History
+	lim     Limits
+	faults  []Window // merged, in order
+	locks   map[string]*lock
+	inOrder []*lock
+	byID    map[int64]*Op
+	byPath  map[string][]*life
+	claim   map[*Op]*life            // what a granted operation claims to hold
+	ends    map[string]time.Duration // when the last session of a client ended
+	found   []Violation
+}
+
+// lock is what the history tells about one lock.
+type lock struct {
+	path    string
+	ops     []*Op // acquires, by call
+	resizes []*Op // by call
+	seen    []*Op // observations, by return
+	lives   []*life
+	steps   []step // creations, removals and resizes, in the server's order
+}
+
+func newBook(h *History, lim Limits) *book {
+	b := &book{
+		h: h, lim: lim, faults: merge(h.Faults),
+		locks: map[string]*lock{}, byID: make(map[int64]*Op, len(h.Ops)),
+		byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
+	}
+	b.readTxns()
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		b.byID[op.ID] = op
+		l := b.lock(op.Path)
+		switch op.Kind {
+		case Acquire:
+			l.ops = append(l.ops, op)
+		case Resize:
+			l.resizes = append(l.resizes, op)
+		case Observe:
+			l.seen = append(l.seen, op)
+		}
+	}
+	for _, l := range b.inOrder {
+		slices.SortStableFunc(l.ops, byCall)
+		slices.SortStableFunc(l.resizes, byCall)
+		slices.SortStableFunc(l.seen, func(x, y *Op) int { return cmp.Compare(x.Return, y.Return) })
+		for _, op := range l.ops {
+			b.link(op)
+		}
+	}
+	b.nameClients()
+	return b
+}
+
+// nameClients fills in whose nodes they are, where the log did not say, from the operations of the same session.
+func (b *book) nameClients() {
+	clients := map[int64]string{}
+	for op, life := range b.claim {
+		clients[life.session] = op.Client
+	}
+	for _, l := range b.inOrder {
+		for _, life := range l.lives {
+			if life.client == "" {
+				life.client = clients[life.session]
+			}
+		}
+	}
+}
+
+func byCall(x, y *Op) int   { return cmp.Compare(x.Call, y.Call) }
+func byReturn(x, y *Op) int { return cmp.Compare(x.Return, y.Return) }
+
+func (b *book) lock(path string) *lock {
+	l := b.locks[path]
+	if l == nil {
+		l = &lock{path: path}
+		b.locks[path] = l
+		b.inOrder = append(b.inOrder, l)
+	}
+	return l
+}
+
+func (b *book) report(rule, path string, at time.Duration, ops []*Op, format string, args ...any) {
+	v := Violation{Rule: rule, Path: path, At: at, Text: fmt.Sprintf(format, args...)}
+	for _, op := range ops {
+		v.Ops = append(v.Ops, op.ID)
+	}
+	b.found = append(b.found, v)
+}
+
+// root is the operation that op belongs to in the end: levels and downgrades of one hold do not exclude each other.
+func (b *book) root(op *Op) *Op {
+	for op.Outer != 0 && b.byID[op.Outer] != nil {
+		op = b.byID[op.Outer]
+	}
+	return op
+}
+
+// end is the instant from which the holder no longer relied on the hold.
+func (b *book) end(op *Op) time.Duration {
+	if op.End == 0 {
+		return b.h.End
+	}
+	return op.End
+}
+
+func (b *book) logged() bool { return len(b.h.Txns) > 0 }
+
+// merge returns the windows in order and without overlap.
+func merge(ws []Window) []Window {
+	ws = slices.Clone(ws)
+	slices.SortFunc(ws, func(x, y Window) int { return cmp.Compare(x.From, y.From) })
+	var out []Window
+	for _, w := range ws {
+		if n := len(out); n > 0 && w.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, w.To)
+		} else {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// calm is the longest time without a fault between from and to.
+func (b *book) calm(from, to time.Duration) time.Duration {
+	longest := time.Duration(0)
+	i, _ := slices.BinarySearchFunc(b.faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
+	for ; i < len(b.faults) && b.faults[i].From < to; i++ {
+		longest = max(longest, b.faults[i].From-from)
+		from = max(from, b.faults[i].To)
+	}
+	return max(longest, to-from)
+}
+
+// span is a time in which somebody has a claim on a lock.
+type span struct {
+	op       *Op
+	from, to time.Duration
+}
+
+// checkClaims is P1: what was granted is there, and conflicting claims are never there at the same time.
+func (b *book) checkClaims(l *lock) {
+	if !b.logged() {
+		return
+	}
+	var spans []span
+	for _, op := range l.ops {
+		if op.Outcome != Granted || op.Node == "" {
+			continue
+		}
+		life := b.claim[op]
+		if life == nil {
+			b.report("P1", l.path, op.Return, []*Op{op}, "granted %s, which was never created", op.Node)
+			continue
+		}
+		late := op.Return - life.removed
+		if late > 0 && !(life.how == foreign && late <= b.lim.Foreign) {
+			b.report("P1", l.path, op.Return, []*Op{op}, "granted %s, which was gone since %v (%s)", op.Node, life.removed, life.how)
+			continue
+		}
+		if late <= 0 {
+			to := life.removed
+			if !op.Shared {
+				to = max(op.Return, min(to, life.downgraded))
+			}
+			spans = append(spans, span{op, op.Return, to})
+		}
+	}
+	b.sweep("P1", l, spans)
+}
+
+// checkHolds is P2: conflicting holds never overlap, and a hold ends before its node does.
+func (b *book) checkHolds(l *lock) {
+	var spans []span
+	for _, op := range l.ops {
+		if op.Outcome != Granted {
+			continue
+		}
+		end := b.end(op)
+		if life := b.claim[op]; life != nil && end > life.removed {
+			if life.how != foreign || !b.excused(max(life.removed, op.Return), end) {
+				b.report("P2", l.path, life.removed, []*Op{op}, "relied on until %v, but %s was gone at %v (%s)", end, op.Node, life.removed, life.how)
+			}
+			end = life.removed // the overlaps that follow from it are one fault, not many
+		}
+		if end >= op.Return {
+			spans = append(spans, span{op, op.Return, end})
+		}
+	}
+	b.sweep("P2", l, spans)
+}
+
+// excused says whether a holder may have relied until end on a node that a third party deleted at gone.
+func (b *book) excused(gone, end time.Duration) bool {
+	notice := b.lim.Notice
+	if notice == 0 {
+		notice = b.lim.Foreign
+	}
+	return end-gone <= b.lim.Foreign && b.calm(gone, end) <= notice
+}
+
+// checkLosses: a hold is not said to be lost where nothing was broken for long, and its node stood.
+func (b *book) checkLosses(l *lock) {
+	for _, op := range l.ops {
+		life := b.claim[op]
+		if !b.lim.Lossless || !op.Lost || life == nil || life.removed < op.End && life.how != own {
+			continue
+		}
+		if b.calm(max(0, op.End-b.lim.Wake-1), op.End) > b.lim.Wake && op.End > b.lim.Wake {
+			b.report("P2", l.path, op.End, []*Op{op}, "said to be lost, although nothing was broken")
+		}
+	}
+}
+
+// sweep reports conflicting spans that overlap. A correct history has a handful of spans open at a time, so that this is O(n log n).
+func (b *book) sweep(rule string, l *lock, spans []span) {
+	slices.SortStableFunc(spans, func(x, y span) int { return cmp.Compare(x.from, y.from) })
+	var open []span
+	for _, s := range spans {
+		open = slices.DeleteFunc(open, func(o span) bool { return o.to <= s.from })
+		if other := b.conflict(l, open, s.op); other != nil {
+			b.report(rule, l.path, s.from, []*Op{other, s.op}, "%s and %s hold at the same time", name(other), name(s.op))
+			continue
+		}
+		if s.to > s.from {
+			open = append(open, s)
+		}
+	}
+}
+
+// conflict returns an operation of open that op cannot hold together with.
+func (b *book) conflict(l *lock, open []span, op *Op) *Op {
+	used := weight(op)
+	for _, o := range open {
+		switch {
+		case op.Recipe == Semaphore:
+			if used += weight(o.op); used > l.limit(op.Call, op.Return) {
+				return o.op
+			}
+		case b.root(o.op) == b.root(op):
+		case !op.Shared || !o.op.Shared:
+			return o.op
+		}
+	}
+	return nil
+}
+
+func weight(op *Op) int { return max(1, op.Weight) }
+
+func name(op *Op) string { return fmt.Sprintf("%s's %d", op.Client, op.ID) }
+
+// limit is the largest number of permits that may have been in force at some instant between from and to.
+func (l *lock) limit(from, to time.Duration) int {
+	largest := 0
+	for _, r := range slices.Backward(l.resizes) {
+		if r.Call > to {
+			continue
+		}
+		largest = max(largest, r.Weight)
+		if r.Outcome == Granted && r.Return <= from {
+			break // whatever was in force before it is over
+		}
+	}
+	return largest
+}
+
+// checkTokens is P3: a token is larger than every token whose hold was over before, and no two holds share one.
+func (b *book) checkTokens(l *lock) {
+	var holds []*Op
+	for _, op := range l.ops {
+		if op.Outcome == Granted && b.root(op) == op && !b.void(op) {
+			holds = append(holds, op)
+		}
+	}
+	over := slices.Clone(holds)
+	slices.SortStableFunc(over, func(x, y *Op) int { return cmp.Compare(b.end(x), b.end(y)) })
+	// In an exclusive recipe the grant is the instant to compare with; those that share are granted together,
+	// and a slow reply may turn two grants round: there, only what was over before the call must be smaller.
+	since := func(op *Op) time.Duration {
+		if op.Recipe == Semaphore || op.Recipe == RW {
+			return op.Call
+		}
+		return op.Return
+	}
+	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(since(x), since(y)) })
+	var last *Op // of those that are over, the one with the largest token
+	used := make(map[int64]*Op, len(holds))
+	for _, op := range holds {
+		for len(over) > 0 && b.end(over[0]) <= since(op) && over[0] != op {
+			if last == nil || over[0].Token > last.Token {
+				last = over[0]
+			}
+			over = over[1:]
+		}
+		if twin := used[op.Token]; twin != nil {
+			b.report("P3", l.path, op.Return, []*Op{twin, op}, "both have token %d", op.Token)
+		} else if last != nil && op.Token <= last.Token {
+			b.report("P3", l.path, op.Return, []*Op{last, op}, "token %d after token %d", op.Token, last.Token)
+		}
+		used[op.Token] = op
+	}
+	b.checkTokenOrder(l, holds)
+}
+
+// void says whether op was granted a node that was gone: P1 judges that, and its token comes from outside the queue.
+func (b *book) void(op *Op) bool {
+	life := b.claim[op]
+	return life != nil && life.removed < op.Return
+}
+
+// checkTokenOrder is P3 for holds that overlap: along the queue each token is larger than those before it, but that those
+// who share are granted in any order among themselves.
+func (b *book) checkTokenOrder(l *lock, holds []*Op) {
+	holds = slices.DeleteFunc(holds, func(op *Op) bool { return b.claim[op] == nil })
+	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(b.claim[x].czxid, b.claim[y].czxid) })
+	var alone, largest *Op // the largest so far, of those that do not share and of all
+	for _, op := range holds {
+		before := largest
+		if op.Shared {
+			before = alone
+		}
+		if before != nil && op.Token <= before.Token {
+			b.report("P3", l.path, op.Return, []*Op{before, op}, "token %d behind token %d in the queue", op.Token, before.Token)
+		}
+		if largest == nil || op.Token > largest.Token {
+			largest = op
+		}
+		if !op.Shared && (alone == nil || op.Token > alone.Token) {
+			alone = op
+		}
+	}
+}
+
+// checkTurns is P4 and the first half of P7: nobody is granted before its turn, and no turn is left unused.
+func (b *book) checkTurns(l *lock) {
+	for _, life := range l.lives {
+		op := life.op
+		if op != nil && op.Outer == 0 && op.Return < life.turn && op.Return <= life.removed {
+			b.report("P4", l.path, op.Return, []*Op{op}, "granted before its turn: %s stood before it", strings.Join(life.before, ", "))
+		}
+		if b.lim.Wake == 0 || life.since == never || op != nil && op.Group != 0 {
+			continue // one of several that are taken together may have to wait for the others
+		}
+		taken := min(life.removed, b.h.End)
+		if op != nil {
+			taken = min(taken, op.Return)
+		}
+		if idle := b.calm(life.since, taken); idle > b.lim.Wake && !b.awaitsOthers(l, life) {
+			b.report("P7", l.path, life.since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
+		}
+	}
+}
+
+// awaitsOthers says whether a node that nobody was granted may belong to one of several that were taken together, in vain.
+func (b *book) awaitsOthers(l *lock, life *life) bool {
+	return life.op == nil && slices.ContainsFunc(l.ops, func(op *Op) bool {
+		return op.Group != 0 && op.Client == life.client && op.Call <= life.since && life.since <= b.returned(op)
+	})
+}
+
+// checkReleases is P5 for a release that said it was done.
+func (b *book) checkReleases(l *lock) {
+	last := map[*Op]*Op{} // the last release of each hold, whatever its levels
+	for _, op := range l.ops {
+		if op.Outcome != Granted {
+			continue
+		}
+		root := b.root(op)
+		if prev := last[root]; prev == nil || b.freed(op) > b.freed(prev) {
+			last[root] = op
+		}
+	}
+	for _, op := range last {
+		if life := b.claim[op]; life != nil && op.Clean && life.removed > op.Freed {
+			b.report("P5", l.path, op.Freed, []*Op{op}, "released, but %s is still there", life.path)
+		}
+	}
+}
+
+// freed is when op was released: one that never was is the last of its hold.
+func (b *book) freed(op *Op) time.Duration {
+	if op.Freed == 0 && op.End == 0 {
+		return never
+	}
+	return max(op.Freed, op.End)
+}
+
+// checkReentrant: an inner level is the outer hold entered again, not a new place.
+func (b *book) checkReentrant(l *lock) {
+	for _, op := range l.ops {
+		outer := b.byID[op.Outer]
+		if op.Recipe != Reentrant || op.Outcome != Granted || outer == nil {
+			continue
+		}
+		switch {
+		case op.Token != outer.Token:
+			b.report("reentrant", l.path, op.Return, []*Op{outer, op}, "the inner token %d is not the outer one %d", op.Token, outer.Token)
+		case op.Node != outer.Node:
+			b.report("reentrant", l.path, op.Return, []*Op{outer, op}, "the inner node %s is not the outer one %s", op.Node, outer.Node)
+		case op.Call > b.end(outer):
+			b.report("reentrant", l.path, op.Return, []*Op{outer, op}, "entered again after the outer hold had ended at %v", b.end(outer))
+		}
+	}
+}
+
+// checkObservers: a leader that was seen was the first by then, and no observer's view goes back.
+func (b *book) checkObservers(l *lock) {
+	newest := map[string]*Op{}
+	for _, op := range l.seen {
+		if op.Outcome != Granted {
+			continue
+		}
+		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token {
+			b.report("election", l.path, op.Return, []*Op{prev, op}, "%s saw leader %d after leader %d", op.Client, op.Token, prev.Token)
+			continue
+		}
+		newest[op.Client] = op
+		for _, life := range b.byPath[op.Node] {
+			if life.turn > op.Return {
+				b.report("election", l.path, op.Return, []*Op{op}, "%s seen as the leader before its turn", op.Node)
+			}
+		}
+	}
+}
+
+// checkPlaces is P5 and the second half of P7, for each client: nodes without an operation are ghosts, operations without a node sleep.
+func (b *book) checkPlaces(l *lock) {
+	if !b.logged() {
+		return
+	}
+	type change struct {
+		at         time.Duration
+		spare, due int // nodes beyond the operations that may have one; waiters beyond the nodes that wait
+	}
+	byClient := map[string][]change{}
+	add := func(client string, from, to time.Duration, spare, due int) {
+		byClient[client] = append(byClient[client], change{from, spare, due}, change{to, -spare, -due})
+	}
+	ahead := time.Duration(0) // when the last of those that were made earlier went
+	for _, life := range l.lives {
+		earlier := ahead
+		ahead = max(ahead, min(life.removed, b.h.End+1))
+		if life.client == "" {
+			continue
+		}
+		to := min(life.removed, b.h.End+1)
+		add(life.client, life.created, to, 1, 0)
+		if life.how == foreign {
+			// A waiter watches the one before it: that a third party took its own node away, it learns when that one goes.
+			to = max(to, earlier)
+		}
+		if life.op != nil {
+			to = min(to, life.op.Return)
+		}
+		add(life.client, life.created, max(to, life.created), 0, -1)
+	}
+	for _, op := range l.ops {
+		add(op.Client, op.Call, b.over(op), -1, 0)
+		if op.Group == 0 && op.Outer == 0 && op.Outcome != Unknown {
+			add(op.Client, op.Call, b.returned(op), 0, 1)
+		}
+	}
+	for client, changes := range byClient {
+		slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
+		var spare, due counter
+		for _, c := range changes {
+			spare.add(c.at, c.spare, func(from, to time.Duration) {
+				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+					b.report("P5", l.path, from, nil, "a node of %s has no operation for %v", client, long)
+				}
+			})
+			due.add(c.at, c.due, func(from, to time.Duration) {
+				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+					b.report("P7", l.path, from, nil, "%s waits without a place in the queue for %v", client, long)
+				}
+			})
+		}
+	}
+}
+
+// over is when op may no longer have a node.
+func (b *book) over(op *Op) time.Duration {
+	switch {
+	case op.Outcome == Granted && op.Freed > 0:
+		return op.Freed
+	case op.Outcome == Granted && op.End > 0 && op.Freed == 0:
+		return b.sessionEnd(op) // vanished, or lost and never released
+	case op.Outcome == Granted:
+		return b.h.End + 1
+	case op.Outcome == Unknown:
+		return b.sessionEnd(op)
+	}
+	return b.returned(op)
+}
+
+// sessionEnd is when the last session of op that may own a node is over: the log knows.
+func (b *book) sessionEnd(op *Op) time.Duration {
+	if life := b.claim[op]; life != nil {
+		return min(life.removed, b.h.End+1)
+	}
+	if at, ok := b.ends[op.Client]; ok {
+		return max(at, op.Call)
+	}
+	return b.h.End + 1
+}
+
+// returned is when the acquire was over.
+func (b *book) returned(op *Op) time.Duration {
+	if op.Outcome == Pending {
+		return b.h.End + 1
+	}
+	return op.Return
+}
+
+// counter follows a sum and tells the spans in which it was positive.
+type counter struct {
+	n     int
+	since time.Duration
+}
+
+func (c *counter) add(at time.Duration, d int, positive func(from, to time.Duration)) {
+	was := c.n
+	c.n += d
+	switch {
+	case was <= 0 && c.n > 0:
+		c.since = at
+	case was > 0 && c.n <= 0:
+		positive(c.since, at)
+	}
+}

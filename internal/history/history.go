@@ -1,0 +1,282 @@
+// Package history records what the users of a lock saw and what its server did, and checks the one against the other.
+//
+// A History is a list of operations with their call and return times, the server's transaction log and the windows in
+// which faults were at work. It knows nothing of ZooKeeper's client, of the test server or of virtual time: the
+// simulator fills it from a bubble's clock, the integration tests from the machine's, and the checks are the same.
+//
+// Check proves, for every lock in the history:
+//
+//	P1  owners never overlap as the server sees it: of two conflicting claims, one node was gone before the other was granted
+//	P2  holds never overlap as the holders see it, and each hold ended before the server took its node away
+//	P3  tokens grow with the grants
+//	P4  grants follow the order of the queue
+//	P5  no node stays behind whose operation is over
+//	P7  nobody whose turn it is, and nobody without a place, is left asleep while nothing is broken
+//
+// and the rules of the recipes (readers share, permits are counted, an inner level is the outer hold, a leader seen was a leader).
+// Every check costs O(n log n). A rule that needs the transaction log is skipped when there is none.
+package history
+
+import (
+	"sync"
+	"time"
+)
+
+// Recipe names the kind of lock an operation belongs to.
+type Recipe string
+
+// The recipes.
+const (
+	Mutex     Recipe = "mutex"
+	Reentrant Recipe = "reentrant"
+	RW        Recipe = "rw"
+	Semaphore Recipe = "semaphore"
+	Election  Recipe = "election"
+)
+
+// Kind says what an operation did. The zero Kind is an acquire with the hold that came of it.
+type Kind string
+
+// The kinds of operation.
+const (
+	Acquire Kind = ""
+	Observe Kind = "observe" // an election's leader as an observer saw it: Node and Token, at Return
+	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
+)
+
+// Outcome is how an operation ended.
+type Outcome string
+
+// The outcomes. An operation whose process vanished under it is Unknown: the transaction log tells what became of it.
+const (
+	Pending Outcome = ""        // still under way when the history ends
+	Granted Outcome = "granted" // returned with the lock
+	Refused Outcome = "refused" // a try that found the lock taken
+	Failed  Outcome = "failed"  // returned an error, a cancelled wait among them
+	Unknown Outcome = "unknown" // nobody is left who could tell
+)
+
+// Op is one operation. Times count from the start of the history.
+type Op struct {
+	ID      int64   `json:"id"`
+	Kind    Kind    `json:"kind,omitempty"`
+	Recipe  Recipe  `json:"recipe"`
+	Path    string  `json:"path"`
+	Client  string  `json:"client"`
+	Session int64   `json:"session,omitempty"`
+	Node    string  `json:"node,omitempty"` // full path of the contender node, once known
+	Token   int64   `json:"token,omitempty"`
+	Shared  bool    `json:"shared,omitempty"` // a reader
+	Weight  int     `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
+	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together
+	Group   int64   `json:"group,omitempty"`  // several operations taken together: one of them may wait without a place
+	Outcome Outcome `json:"outcome,omitempty"`
+
+	Call   time.Duration `json:"call"`
+	Return time.Duration `json:"return,omitempty"` // of the acquire
+	End    time.Duration `json:"end,omitempty"`    // from here on the holder no longer relied on the hold: its context had ended, or it began to release
+	Freed  time.Duration `json:"freed,omitempty"`  // the release returned
+	Clean  bool          `json:"clean,omitempty"`  // the release said that the node is gone
+	Lost   bool          `json:"lost,omitempty"`   // the hold ended because it was said to be lost
+	Error  string        `json:"error,omitempty"`
+}
+
+// TxnKind says what a transaction did to the queue.
+type TxnKind string
+
+// The kinds of transaction. Others need not be recorded.
+const (
+	Create TxnKind = "create" // of a contender node
+	Delete TxnKind = "delete"
+	Ended  TxnKind = "ended" // a session was closed or expired, and took its nodes along
+	Share  TxnKind = "share" // a writer's node became a reader's, in its place
+)
+
+// Txn is one transaction of the server, at the instant its leader applied it.
+type Txn struct {
+	Zxid    int64         `json:"zxid"`
+	Time    time.Duration `json:"time"`
+	Kind    TxnKind       `json:"kind"`
+	Session int64         `json:"session,omitempty"` // who asked; of a third party's transaction none
+	Client  string        `json:"client,omitempty"`  // whose session it is, where known
+	Path    string        `json:"path,omitempty"`
+	Lock    string        `json:"lock,omitempty"`   // Create: the lock whose queue the node stands in
+	Shared  bool          `json:"shared,omitempty"` // Create: a reader's node
+	Weight  int           `json:"weight,omitempty"` // Create: permits it asks for, none means one
+	Gone    []string      `json:"gone,omitempty"`   // Ended: the nodes that went with it
+	Forced  bool          `json:"forced,omitempty"` // Ended: by an operator, before its timeout: a third party's delete
+}
+
+// Window is a time under faults: nobody has to make progress in it.
+type Window struct {
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+	Kind string        `json:"kind,omitempty"`
+}
+
+// History is everything that is known about one run.
+type History struct {
+	Meta   map[string]string // free text: the seed, the settings
+	Ops    []Op
+	Txns   []Txn // in zxid order
+	Faults []Window
+	End    time.Duration // when the run was over
+}
+
+// Recorder collects a History from many goroutines. Its zero value counts from the epoch: use NewRecorder.
+type Recorder struct {
+	start time.Time
+
+	mu   sync.Mutex
+	h    History // guarded by mu
+	open []*Op   // guarded by mu; in ID order
+}
+
+// NewRecorder begins a history now.
+func NewRecorder() *Recorder {
+	return &Recorder{start: time.Now(), h: History{Meta: map[string]string{}}}
+}
+
+// Now is the time since the history began. It is safe for use by several goroutines, as every method here.
+func (r *Recorder) Now() time.Duration { return time.Since(r.start) }
+
+// At converts an instant of the same clock.
+func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.start) }
+
+// Meta notes a setting of the run.
+func (r *Recorder) Meta(key, value string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Meta[key] = value
+}
+
+// Begin notes the call of an operation and returns its handle. Call and ID of op are set here.
+func (r *Recorder) Begin(op Op) *Handle {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	op.ID, op.Call = int64(len(r.open)+1), r.Now()
+	r.open = append(r.open, &op)
+	return &Handle{r: r, op: &op}
+}
+
+// Txn notes a transaction. They must come in zxid order.
+func (r *Recorder) Txn(t Txn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Txns = append(r.h.Txns, t)
+}
+
+// Fault notes a window under faults.
+func (r *Recorder) Fault(w Window) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Faults = append(r.h.Faults, w)
+}
+
+// History returns what was recorded so far, as a history that ends now.
+func (r *Recorder) History() *History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.h
+	h.End = r.Now()
+	h.Ops = make([]Op, len(r.open))
+	for i, op := range r.open {
+		h.Ops[i] = *op
+	}
+	h.Txns = append([]Txn(nil), h.Txns...)
+	h.Faults = append([]Window(nil), h.Faults...)
+	return &h
+}
+
+// Handle is an operation under way.
+type Handle struct {
+	r    *Recorder
+	op   *Op  // its fields are guarded by r.mu
+	gone bool // guarded by r.mu: the process is gone, what it still says is not counted
+}
+
+// ID is the operation's number in the history, for the Outer and Group of others.
+func (h *Handle) ID() int64 { return h.op.ID }
+
+// Granted notes that the acquire returned with the lock. It must be called at once.
+func (h *Handle) Granted(node string, token int64) {
+	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
+}
+
+// Finished notes that the operation returned without a hold: refused, failed, or done for the kinds that hold nothing.
+func (h *Handle) Finished(o Outcome, err error) {
+	h.set(func(op *Op) {
+		op.Outcome, op.Return = o, h.r.Now()
+		if err != nil {
+			op.Error = err.Error()
+		}
+	})
+}
+
+// Seen notes what an observer saw: the leader's node and token.
+func (h *Handle) Seen(node string, token int64) {
+	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
+}
+
+// Ended notes that the holder stopped relying on the hold now. Only the first call counts, so that a loss and a release may both tell.
+func (h *Handle) Ended() {
+	h.set(func(op *Op) {
+		if op.End == 0 {
+			op.End = h.r.Now()
+		}
+	})
+}
+
+// Lost notes that the hold was said to be lost, now.
+func (h *Handle) Lost() {
+	h.set(func(op *Op) {
+		if op.End == 0 {
+			op.End, op.Lost = h.r.Now(), true
+		}
+	})
+}
+
+// Freed notes that the release returned.
+func (h *Handle) Freed(err error) {
+	h.set(func(op *Op) {
+		op.Freed, op.Clean = h.r.Now(), err == nil
+		if err != nil {
+			op.Error = err.Error()
+		}
+	})
+}
+
+// Left notes that a call returned which acquires, holds and releases in one: failed if it never came to a hold, else freed.
+func (h *Handle) Left(err error) {
+	h.set(func(op *Op) {
+		if op.Outcome == Granted {
+			op.Freed = h.r.Now()
+			return
+		}
+		op.Outcome, op.Return = Failed, h.r.Now()
+		if err != nil {
+			op.Error = err.Error()
+		}
+	})
+}
+
+// Vanished notes that the operation's process is gone: whatever it was about to learn, it relies on nothing any more.
+func (h *Handle) Vanished() {
+	h.set(func(op *Op) {
+		switch {
+		case op.Outcome == Pending:
+			op.Outcome, op.Return = Unknown, h.r.Now()
+		case op.Outcome == Granted && op.End == 0:
+			op.End = h.r.Now()
+		}
+		h.gone = true
+	})
+}
+
+func (h *Handle) set(change func(op *Op)) {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	if !h.gone {
+		change(h.op)
+	}
+}

@@ -1,0 +1,270 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// removal says how a node went.
+type removal string
+
+const (
+	alive   removal = "still there"
+	own     removal = "deleted by its own session"
+	foreign removal = "deleted by a third party"
+	expired removal = "its session ended"
+)
+
+// life is one contender node from its creation to its removal, as the transaction log tells it.
+type life struct {
+	path, lock, client string
+	session            int64
+	shared             bool
+	weight             int
+	czxid              int64
+	place              int64 // key of the queue's order: the czxid, or that of the node whose number it took over
+	created, removed   time.Duration
+	downgraded         time.Duration // when a writer's node became a reader's
+	how                removal
+	op                 *Op // the operation that was granted with it
+
+	turn   time.Duration // since when it had its turn, by the most generous reading
+	since  time.Duration // since when it has it without interruption
+	before []string      // who stood before it when it was granted too early
+}
+
+// step is one change of a lock's queue.
+type step struct {
+	at      time.Duration
+	created *life
+	removed *life
+	share   *life
+	shrink  *Op
+}
+
+// readTxns turns the transaction log into lives.
+func (b *book) readTxns() {
+	current := map[string]*life{}
+	remove := func(path string, t Txn, how func(*life) removal) {
+		if life := current[path]; life != nil {
+			delete(current, path)
+			life.removed, life.how = t.Time, how(life)
+			l := b.lock(life.lock)
+			l.steps = append(l.steps, step{at: t.Time, removed: life})
+		}
+	}
+	for _, t := range b.h.Txns {
+		switch t.Kind {
+		case Create:
+			life := &life{
+				path: t.Path, lock: t.Lock, client: t.Client, session: t.Session, shared: t.Shared, weight: max(1, t.Weight),
+				czxid: t.Zxid, place: t.Zxid, created: t.Time, removed: never, downgraded: never, how: alive, turn: never, since: never,
+			}
+			current[t.Path] = life
+			b.byPath[t.Path] = append(b.byPath[t.Path], life)
+			l := b.lock(t.Lock)
+			l.lives = append(l.lives, life)
+			l.steps = append(l.steps, step{at: t.Time, created: life})
+		case Delete:
+			remove(t.Path, t, func(l *life) removal {
+				if t.Session == l.session || t.Client != "" && t.Client == l.client {
+					return own
+				}
+				return foreign
+			})
+		case Share:
+			if life := current[t.Path]; life != nil {
+				life.downgraded = min(life.downgraded, t.Time) // the write may have been repeated
+				l := b.lock(life.lock)
+				l.steps = append(l.steps, step{at: t.Time, share: life})
+			}
+		case Ended:
+			b.ends[t.Client] = t.Time
+			for _, path := range t.Gone {
+				remove(path, t, func(*life) removal {
+					if t.Forced {
+						return foreign
+					}
+					return expired
+				})
+			}
+		}
+	}
+}
+
+// link finds the node that a granted operation claims.
+func (b *book) link(op *Op) {
+	if op.Outcome != Granted || op.Node == "" {
+		return
+	}
+	for _, life := range b.byPath[op.Node] {
+		if life.created <= op.Return {
+			b.claim[op] = life
+			if life.op == nil || op.Return < life.op.Return {
+				life.op = op
+			}
+		}
+	}
+}
+
+// replay walks through a lock's queue and notes for each node when its turn came. Those that have their turn are always
+// the first of the queue, so one pointer over the waiting ones is enough and every node is looked at a constant number of times.
+func (b *book) replay(l *lock) {
+	for _, r := range l.resizes {
+		// A larger number may help from the call on, a smaller one need not bind before the return.
+		at := r.Call
+		if r.Weight < l.limit(r.Call, r.Call) && r.Outcome == Granted {
+			at = r.Return
+		}
+		l.steps = append(l.steps, step{at: at, shrink: r})
+	}
+	slices.SortStableFunc(l.steps, func(x, y step) int { return cmp.Compare(x.at, y.at) })
+
+	q := queue{limit: func(at time.Duration) int { return l.limit(at, at) }, numbers: map[string]int64{}}
+	early := b.tooEarly(l)
+	for _, s := range l.steps {
+		early(s.at, &q)
+		switch {
+		case s.created != nil:
+			q.join(s.created)
+		case s.removed != nil:
+			q.leave(s.removed)
+		case s.share != nil:
+			s.share.shared = true
+		default:
+			q.resized(s.at)
+		}
+		q.advance(s.at)
+	}
+	early(never, &q)
+}
+
+// tooEarly returns a function that, called before each step, notes who stood before those that were granted without their turn.
+func (b *book) tooEarly(l *lock) func(until time.Duration, q *queue) {
+	var grants []*Op
+	for _, op := range l.ops {
+		if b.claim[op] != nil {
+			grants = append(grants, op)
+		}
+	}
+	slices.SortStableFunc(grants, byReturn)
+	return func(until time.Duration, q *queue) {
+		for len(grants) > 0 && grants[0].Return < until {
+			if life := b.claim[grants[0]]; life.turn == never && life.op == grants[0] {
+				life.before = q.ahead(life)
+			}
+			grants = grants[1:]
+		}
+	}
+}
+
+// queue is a lock's queue during a replay: the nodes that have their turn and those that wait, both in order.
+type queue struct {
+	ready, waiting []*life
+	limit          func(at time.Duration) int
+	numbers        map[string]int64 // sequence number -> place of the node that is there with it
+}
+
+// join adds a node at its place. That is the end, except for one that took over the number of another.
+func (q *queue) join(n *life) {
+	if seq, ok := plainNumber(n.path); ok {
+		if place, taken := q.numbers[seq]; taken && n.shared {
+			n.place = place
+		} else {
+			q.numbers[seq] = n.place
+		}
+	}
+	last := len(q.ready) - 1
+	if n.place != n.czxid && last >= 0 && n.place <= q.ready[last].place {
+		n.turn, n.since = n.created, n.created
+		q.ready = append(q.ready, n)
+		return
+	}
+	at, _ := q.find(n)
+	q.waiting = slices.Insert(q.waiting, at, n)
+}
+
+// find returns n's position among the waiting.
+func (q *queue) find(n *life) (int, bool) {
+	return slices.BinarySearchFunc(q.waiting, n, func(x, y *life) int {
+		return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid))
+	})
+}
+
+func (q *queue) leave(n *life) {
+	same := func(x *life) bool { return x == n }
+	q.ready = slices.DeleteFunc(q.ready, same)
+	if i, _ := q.find(n); i < len(q.waiting) && q.waiting[i] == n {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	if seq, ok := plainNumber(n.path); ok && q.numbers[seq] == n.place && n.place == n.czxid {
+		delete(q.numbers, seq)
+	}
+}
+
+// advance gives their turn to those at the front of the waiting who can have it.
+func (q *queue) advance(at time.Duration) {
+	for len(q.waiting) > 0 && q.fits(q.waiting[0], at) {
+		n := q.waiting[0]
+		n.turn, n.since = min(n.turn, at), at
+		q.ready = append(q.ready, n)
+		q.waiting = q.waiting[1:]
+	}
+}
+
+func (q *queue) fits(n *life, at time.Duration) bool {
+	if limit := q.limit(at); limit > 0 {
+		used := n.weight
+		for _, r := range q.ready {
+			used += r.weight
+		}
+		return used <= limit
+	}
+	for _, r := range q.ready {
+		if !n.shared || !r.shared {
+			return false
+		}
+	}
+	return true
+}
+
+// resized takes the turn back from those that no longer fit and have not used it yet.
+func (q *queue) resized(at time.Duration) {
+	used, keep := 0, q.ready[:0:0]
+	var back []*life
+	for _, n := range q.ready {
+		if granted := n.op != nil && n.op.Return <= at; granted || used+n.weight <= q.limit(at) && len(back) == 0 {
+			used += n.weight
+			keep = append(keep, n)
+			continue
+		}
+		n.since = never
+		back = append(back, n)
+	}
+	q.ready, q.waiting = keep, append(back, q.waiting...)
+}
+
+// ahead names the nodes that stand before n.
+func (q *queue) ahead(n *life) []string {
+	var names []string
+	for _, x := range append(slices.Clone(q.ready), q.waiting...) {
+		if x != n && x.place <= n.place {
+			names = append(names, x.path)
+		}
+	}
+	return names
+}
+
+// plainNumber returns a node's sequence number where it can still tell the order: the last ten digits, not negative, not saturated.
+func plainNumber(path string) (string, bool) {
+	if len(path) < 11 || strings.HasSuffix(path, "2147483647") {
+		return "", false
+	}
+	digits := path[len(path)-10:]
+	_, err := strconv.ParseUint(digits, 10, 31)
+	before := strings.TrimSuffix(path, digits)
+	return digits, err == nil && !strings.HasSuffix(before, "--") && !strings.HasSuffix(before, "_-")
+}

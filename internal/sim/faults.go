@@ -1,0 +1,271 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// fault is one kind of trouble: it does its harm, lasts, and is mended again when it returns.
+type fault struct {
+	name string
+	do   func(f *fleet, r *rand.Rand)
+}
+
+// Each group is one stream of trouble: faults of a group follow one another, groups overlap.
+var troubles = map[string][]fault{
+	"ensemble": {
+		{"drop", func(f *fleet, r *rand.Rand) { f.srv.DropConnections() }},
+		{"restart", func(f *fleet, r *rand.Rand) { f.srv.Restart() }},
+		{"elect", elect},
+		{"usurp", usurp},
+		{"stop", onMember((*zktest.Member).Stop, (*zktest.Member).Start)},
+		{"freeze", standstill((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
+		{"cut off", standstill((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
+		{"lag", lag},
+		{"behind", behind},
+		{"refuse", onMember(func(m *zktest.Member) { m.Refuse(true) }, func(m *zktest.Member) { m.Refuse(false) })},
+	},
+	"network": {
+		{"partition", partition},
+		{"lost replies", flaky(zktest.LoseReply)},
+		{"lost requests", flaky(zktest.DropBefore)},
+		{"delays", delays},
+		{"crash", crash},
+		{"wall clock", wallClock},
+	},
+	"operator": {
+		{"delete", deleteNode},
+		{"expire", expire},
+		{"parents", reapParent},
+		{"counter", exhaust},
+		{"stranger", stranger},
+	},
+}
+
+// trouble runs every stream for the time of the faults and returns when all is mended.
+func (f *fleet) trouble() {
+	var streams sync.WaitGroup
+	until := f.rec.Now() + f.plan.During
+	for name, faults := range troubles {
+		streams.Add(1)
+		// Owned by this call, which waits for it; ends at until.
+		go func() {
+			defer streams.Done()
+			f.torment(stream(f.plan.Seed, "faults "+name), faults, until)
+		}()
+	}
+	streams.Wait()
+}
+
+func (f *fleet) torment(r *rand.Rand, faults []fault, until time.Duration) {
+	for {
+		time.Sleep(around(r, f.plan.Pause))
+		if f.rec.Now() >= until {
+			return
+		}
+		x := faults[r.IntN(len(faults))]
+		from := f.rec.Now()
+		x.do(f, r)
+		f.rec.Fault(history.Window{From: from, To: f.rec.Now() + 1, Kind: x.name})
+		f.mu.Lock()
+		f.faults[x.name]++
+		f.mu.Unlock()
+	}
+}
+
+func elect(f *fleet, r *rand.Rand) { f.srv.ElectLeader(r.IntN(f.plan.Servers)) }
+
+// usurp has the others elect a leader while the one they had is cut off and does not hear of it.
+func usurp(f *fleet, r *rand.Rand) {
+	old := f.srv.Leader()
+	if old == nil || f.plan.Servers == 1 {
+		return
+	}
+	next := r.IntN(f.plan.Servers)
+	if f.srv.Member(next) == old {
+		next = (next + 1) % f.plan.Servers
+	}
+	old.CutOff()
+	f.srv.ElectLeader(next)
+	time.Sleep(f.long(r))
+	old.Rejoin()
+}
+
+// long is a time that is often longer than what members and sessions survive.
+func (f *fleet) long(r *rand.Rand) time.Duration {
+	limit := time.Duration(f.plan.SyncLimit) * f.plan.Tick
+	return around(r, pick(r, f.plan.Tick, limit, limit+f.plan.Timeout))
+}
+
+func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
+	return func(f *fleet, r *rand.Rand) {
+		m := f.srv.Member(r.IntN(f.plan.Servers))
+		harm(m)
+		time.Sleep(f.long(r))
+		mend(m)
+	}
+}
+
+// standstill takes a server out of the conversation for a while. A leader with followers not for as long as a session
+// lasts: they tell it who of their clients is alive only when it asks, so that after a standstill it can end sessions
+// whose clients were in touch all the time, right after it has answered them. That is beyond what a client can know
+// (see FrozenLeader).
+func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
+	return func(f *fleet, r *rand.Rand) {
+		m, d := f.srv.Member(r.IntN(f.plan.Servers)), f.long(r)
+		if m == f.srv.Leader() && f.plan.Servers > 1 && !f.plan.FrozenLeader {
+			for _, c := range f.plan.Clients {
+				d = min(d, c.Session/2)
+			}
+		}
+		harm(m)
+		time.Sleep(d)
+		mend(m)
+	}
+}
+
+func lag(f *fleet, r *rand.Rand) {
+	m := f.srv.Member(r.IntN(f.plan.Servers))
+	m.Lag(around(r, f.plan.Tick))
+	time.Sleep(f.long(r))
+	m.Lag(0)
+}
+
+// behind loses answers while followers are behind: who comes back looks for what it has done on a server that does not know yet.
+func behind(f *fleet, r *rand.Rand) {
+	for i := range f.plan.Servers {
+		f.srv.Member(i).Lag(around(r, f.plan.Tick))
+	}
+	flaky(zktest.LoseReply)(f, r)
+	for i := range f.plan.Servers {
+		f.srv.Member(i).Lag(0)
+	}
+}
+
+func (f *fleet) anyone(r *rand.Rand) *process {
+	procs := f.present()
+	return procs[r.IntN(len(procs))]
+}
+
+func partition(f *fleet, r *rand.Rand) {
+	p := f.anyone(r)
+	f.srv.Partition(p.name)
+	time.Sleep(around(r, pick(r, p.spec.Session/4, p.spec.Session, 2*p.spec.Session)))
+	f.srv.HealClient(p.name)
+}
+
+// flaky lets some requests of everybody fail for a while.
+func flaky(v zktest.Verdict) func(f *fleet, r *rand.Rand) {
+	return func(f *fleet, r *rand.Rand) {
+		f.unsettle(r, func(*rand.Rand) zktest.Verdict { return v }, pick(r, 3, 20))
+	}
+}
+
+func delays(f *fleet, r *rand.Rand) {
+	most := f.plan.Timeout / 4
+	f.unsettle(r, func(r *rand.Rand) zktest.Verdict { return zktest.Delay(min(around(r, f.plan.Timeout/6), most)) }, pick(r, 5, 30))
+	time.Sleep(most) // until what was held back last has come through
+}
+
+// unsettle gives one in so many requests a verdict.
+func (f *fleet) unsettle(r *rand.Rand, verdict func(*rand.Rand) zktest.Verdict, oneIn int) {
+	var mu sync.Mutex
+	dice := rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) // guarded by mu
+	remove := f.srv.Intercept(func(req *zktest.Request) zktest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if dice.IntN(oneIn) == 0 {
+			return verdict(dice)
+		}
+		return zktest.Pass
+	})
+	time.Sleep(f.long(r))
+	remove()
+}
+
+// crash ends a process, and starts another in its place after a while.
+func crash(f *fleet, r *rand.Rand) {
+	p := f.anyone(r)
+	f.crash(p)
+	time.Sleep(around(r, p.spec.Session))
+	n := 1
+	if i := strings.LastIndexByte(p.name, '.'); i >= 0 {
+		for _, d := range p.name[i+1:] {
+			n = 10*(n-1) + int(d-'0') + 1
+		}
+	}
+	f.launch(p.spec, n)
+}
+
+// wallClock moves one machine's wall clock: forward as a machine that slept sees it, or back.
+func wallClock(f *fleet, r *rand.Rand) {
+	f.anyone(r).skew.Add(int64(around(r, 2*f.plan.Timeout)) * int64(pick(r, 1, 1, -1)))
+}
+
+// someNode is a node in one of the queues, often the first.
+func (f *fleet) someNode(r *rand.Rand) (string, bool) {
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	names := slices.DeleteFunc(f.srv.Children(l.queue()), func(name string) bool { return !contends("/" + name) })
+	if len(names) == 0 {
+		return "", false
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):]) })
+	if r.IntN(2) == 0 {
+		return l.queue() + "/" + names[0], true
+	}
+	return l.queue() + "/" + names[r.IntN(len(names))], true
+}
+
+func deleteNode(f *fleet, r *rand.Rand) {
+	if node, ok := f.someNode(r); ok {
+		_ = f.srv.DeleteNode(node) // who was faster does not matter
+	}
+}
+
+func expire(f *fleet, r *rand.Rand) {
+	sessions := f.srv.Sessions()
+	if len(sessions) == 0 {
+		return
+	}
+	id := sessions[r.IntN(len(sessions))].ID
+	f.mu.Lock()
+	f.forced[id] = true
+	f.mu.Unlock()
+	f.srv.ExpireSession(id)
+}
+
+// reapParent deletes a lock with all that is in it, as a clean-up script would.
+func reapParent(f *fleet, r *rand.Rand) {
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	for _, name := range f.srv.Children(l.queue()) {
+		_ = f.srv.DeleteNode(l.queue() + "/" + name)
+	}
+	_ = f.srv.DeleteNode(l.queue())
+}
+
+// exhaust brings a lock near the end of its sequence numbers, once: a counter never goes back.
+func exhaust(f *fleet, r *rand.Rand) {
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	defer func() { _ = recover() }() // the directory may have gone this very moment
+	dir, ok := f.srv.Node(l.queue())
+	if !ok || f.exhausted[dir.Czxid] {
+		return
+	}
+	f.exhausted[dir.Czxid] = true
+	f.srv.SetChildCounter(l.queue(), 1<<31-1-int32(r.IntN(20)))
+}
+
+// stranger puts a node into a lock's directory that is none of its business.
+func stranger(f *fleet, r *rand.Rand) {
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	node := l.queue() + "/" + pick(r, "_c_short", "lost+found", "_c_x-lock-", "x-lock-12", "config", "_c_0123456789abcdef0123456789abcdef-lock-00000000zz")
+	_ = f.srv.PutNode(node, []byte("mine"))
+	time.Sleep(f.long(r))
+	_ = f.srv.DeleteNode(node)
+}

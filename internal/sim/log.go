@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// meet learns from each request whose session it is.
+func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
+	if req.Session != 0 {
+		f.mu.Lock()
+		f.sessions[req.Session] = req.Client
+		f.mu.Unlock()
+	}
+	return zktest.Pass
+}
+
+// log turns the server's transactions into the history's. It runs under the server's lock.
+func (f *fleet) log(t zktest.Txn) {
+	if t.Code != zktest.CodeOK {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note(t)
+	for _, step := range t.Steps {
+		step.Zxid, step.Session = t.Zxid, t.Session
+		f.note(step)
+	}
+}
+
+// note must be called with mu held.
+func (f *fleet) note(t zktest.Txn) {
+	txn := history.Txn{Zxid: t.Zxid, Time: f.rec.Now(), Session: t.Session, Client: f.sessions[t.Session], Path: t.Path}
+	switch t.Op {
+	case zktest.OpCreate, zktest.OpCreate2:
+		if !contends(t.Path) {
+			return
+		}
+		f.known[t.Path] = true
+		txn.Kind, txn.Lock, txn.Shared = history.Create, lockOf(t.Path), strings.Contains(t.Path, "__READ__")
+	case zktest.OpDelete:
+		if !f.known[t.Path] {
+			return
+		}
+		delete(f.known, t.Path)
+		txn.Kind = history.Delete
+	case zktest.OpCloseSession:
+		txn.Kind, txn.Path, txn.Forced = history.Ended, "", f.forced[t.Session]
+		for _, gone := range t.Deleted {
+			if f.known[gone] {
+				delete(f.known, gone)
+				txn.Gone = append(txn.Gone, gone)
+			}
+		}
+	case zktest.OpSetData:
+		if !f.known[t.Path] || !bytes.Contains(t.Data, []byte(`"shared":true`)) {
+			f.checkFence(t)
+			return
+		}
+		txn.Kind = history.Share
+	default:
+		return
+	}
+	f.rec.Txn(txn)
+}
+
+// contends says whether a node stands in a queue that tells who holds. That of those who ask for permits does not.
+func contends(node string) bool {
+	name := path.Base(node)
+	if path.Base(path.Dir(node)) == "locks" {
+		return false
+	}
+	if len(name) < 10 || strings.Trim(name[len(name)-9:], "0123456789") != "" {
+		return false
+	}
+	for _, infix := range []string{"-lock-", "-__READ__", "-__WRIT__", "-lease-"} {
+		if strings.Contains(name, infix) {
+			return true
+		}
+	}
+	return false
+}
+
+// lockOf is the lock in whose queue a node stands.
+func lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
+
+// fence writes through the hold's guard what only the present holder may write.
+func (p *process) fence(op history.Op, hold *zklock.Hold) {
+	data := fmt.Sprint(hold.TokenOf(op.Path), " ", nodeBelow(hold, op.Path))
+	_, _ = hold.Multi(&zk.SetDataRequest{Path: fencePath(op.Path), Data: []byte(data), Version: -1})
+}
+
+func fencePath(lock string) string { return "/fence" + lock }
+
+// checkFence is P3 for guards: a guarded write is committed by the present holder only, so that tokens never go back.
+// It must be called with mu held.
+func (f *fleet) checkFence(t zktest.Txn) {
+	lock, ok := strings.CutPrefix(t.Path, "/fence")
+	if !ok {
+		return
+	}
+	var token int64
+	var node string
+	if _, err := fmt.Sscan(string(t.Data), &token, &node); err != nil {
+		return
+	}
+	if !f.known[node] {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "a guarded write of " + node + ", which is gone"})
+	}
+	if last := f.fenced[lock]; token < last && f.exclusive(lock) {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: fmt.Sprintf("a guarded write with token %d after one with %d", token, last)})
+	}
+	f.fenced[lock] = max(f.fenced[lock], token)
+}
+
+// exclusive says whether the lock has one holder at a time.
+func (f *fleet) exclusive(path string) bool {
+	for _, l := range f.plan.Locks {
+		if l.Path == path {
+			return l.Recipe != history.RW && l.Recipe != history.Semaphore
+		}
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+// Package mutants lists deliberate defects that the simulator must find. Most are bugs that other lock libraries have
+// or had. A mutant is a change of the library's text that is compiled through go test's -overlay: the product knows
+// nothing of it, has no switch for it and pays nothing.
+package mutants
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Mutant is one defect.
+type Mutant struct {
+	Name  string
+	After string // where it is from: a library's bug, or why somebody would write it
+	Edits []Edit
+	Seeds int    // the simulator finds it within so many; 0 means 40
+	Focus string // the recipe that all locks of the runs are of; "" means as drawn
+}
+
+// Edit replaces a text that occurs once in a file of the root package.
+type Edit struct{ File, Old, New string }
+
+// Bound is the number of seeds within which the mutant must be found.
+func (m Mutant) Bound() int {
+	if m.Seeds == 0 {
+		return 40
+	}
+	return m.Seeds
+}
+
+// Apply returns the mutated files of the package in root, by name.
+func (m Mutant) Apply(root string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, e := range m.Edits {
+		text, ok := files[e.File]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return nil, err
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return nil, fmt.Errorf("mutant %q: its text occurs %d times in %s, not once: %q", m.Name, n, e.File, e.Old)
+		}
+		files[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	return files, nil
+}

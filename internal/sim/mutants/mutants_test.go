@@ -1,0 +1,115 @@
+package mutants
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	run  = flag.Bool("all", false, "let the simulator hunt every mutant")
+	only = flag.String("only", "", "those whose name matches this pattern only")
+)
+
+const root = "../../.."
+
+func TestEveryMutantStillFitsTheLibrary(t *testing.T) {
+	require.GreaterOrEqual(t, len(Table), 25)
+	names := map[string]bool{}
+	for _, m := range Table {
+		require.False(t, names[m.Name], m.Name)
+		names[m.Name] = true
+		files, err := m.Apply(root)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for name, text := range files {
+			_, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+			require.NoError(t, err, m.Name)
+		}
+	}
+}
+
+func TestTheSimulatorFindsEveryMutant(t *testing.T) {
+	if !*run {
+		t.Skip("only with -all: make mutants")
+	}
+	pattern := regexp.MustCompile(*only)
+	for _, m := range Table {
+		if pattern.MatchString(m.Name) {
+			start := time.Now()
+			found := hunt(t, m)
+			fmt.Printf("| %s | %s | %s | %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second))
+			if found == survived || strings.HasPrefix(found, "does not") || strings.HasPrefix(found, "failed") {
+				t.Errorf("%s: %s (%d seeds)", m.Name, found, m.Bound())
+			}
+		}
+	}
+}
+
+const survived = "SURVIVED"
+
+// hunt compiles the simulator with a mutant and returns by what it was found.
+func hunt(t *testing.T, m Mutant) string {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "sim.test")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay(t, m, dir), "-o", binary, "./internal/sim")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	if err != nil {
+		return "does not compile: " + string(out)
+	}
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "4m", "-hunt", fmt.Sprint(m.Bound()), "-focus", m.Focus)
+	sim.Dir = filepath.Join(root, "internal", "sim")
+	out, err = sim.CombinedOutput()
+	if err == nil {
+		return survived
+	}
+	return verdict(string(out))
+}
+
+// overlay writes what go's -overlay takes.
+func overlay(t *testing.T, m Mutant, dir string) string {
+	files, err := m.Apply(root)
+	require.NoError(t, err)
+	replace := map[string]string{}
+	for name, text := range files {
+		original, err := filepath.Abs(filepath.Join(root, name))
+		require.NoError(t, err)
+		replace[original] = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(replace[original], []byte(text), 0o600))
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	name := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(name, list, 0o600))
+	return name
+}
+
+var caught = regexp.MustCompile(`caught by (\S+) in seed (\d+)`)
+
+// verdict reads what ended the simulator.
+func verdict(out string) string {
+	found := caught.FindStringSubmatch(out)
+	switch {
+	case found != nil:
+		return fmt.Sprintf("%s, seed %s", found[1], found[2])
+	case strings.Contains(out, "test timed out"):
+		return "never ends"
+	case strings.Contains(out, "panic: deadlock") || strings.Contains(out, "blocked goroutines remain"):
+		return "goroutines left asleep"
+	case strings.Contains(out, "panic:"):
+		return "panic"
+	}
+	return "failed: " + out
+}

@@ -1,0 +1,167 @@
+// Package sim runs whole fleets of clients against a faulty ensemble in virtual time and looks for a broken promise.
+//
+// A Plan is drawn from a seed: the ensemble, the clients, the locks, how everybody behaves and when what goes wrong.
+// Run carries it out inside a testing/synctest bubble, with the unmodified client library and the in-process server,
+// and returns the history, which package history checks. The same seed gives the same fault schedule; the order in
+// which goroutines run within one instant is the scheduler's, so that two runs of a seed are alike, not identical.
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/history"
+)
+
+// Plan is one run, all drawn from Seed.
+type Plan struct {
+	Seed           uint64
+	Servers        int
+	Tick           time.Duration
+	SyncLimit      int
+	Latency        time.Duration // the usual one-way delay lies below it
+	NoContainers   bool
+	ForgetSessions bool
+	WrapCounter    bool
+	ContainerCheck time.Duration
+	FrozenLeader   bool // stands still for as long as any other server: beyond what the library promises
+	Locks          []Lock
+	Clients        []Client
+	Hold           time.Duration // how long a lock is held, on average
+	Think          time.Duration // how long a worker rests between two acquires, on average
+	Before         time.Duration // the time without faults at first
+	During         time.Duration // the time with faults
+	After          time.Duration // the time without faults at last
+	Pause          time.Duration // between two faults of one kind of trouble, on average
+	Timeout        time.Duration // the longest session timeout
+}
+
+// Lock is one lock that the workers contend for.
+type Lock struct {
+	Recipe  history.Recipe
+	Path    string
+	Permits int // a semaphore's
+}
+
+// queue is the directory of the nodes that tell who holds.
+func (l Lock) queue() string {
+	if l.Recipe == history.Semaphore {
+		return l.Path + "/leases"
+	}
+	return l.Path
+}
+
+// Client is one process.
+type Client struct {
+	Name    string
+	Session time.Duration
+	Workers int
+}
+
+// drawn from: 2^64 streams of one seed, so that who draws does not depend on who was first.
+func stream(seed uint64, name string) *rand.Rand {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, h))
+}
+
+// NewPlan draws a run. Its length is about five virtual hours on average.
+func NewPlan(seed uint64) *Plan {
+	r := stream(seed, "plan")
+	p := &Plan{
+		Seed:           seed,
+		Servers:        pick(r, 1, 3, 3, 3, 5),
+		Tick:           pick(r, 500*time.Millisecond, time.Second, 2*time.Second, 3*time.Second, 6*time.Second, 10*time.Second),
+		SyncLimit:      pick(r, 3, 5, 8),
+		NoContainers:   r.IntN(4) == 0,
+		ForgetSessions: r.IntN(10) == 0,
+		WrapCounter:    r.IntN(8) == 0,
+		ContainerCheck: pick(r, 5*time.Second, time.Minute),
+	}
+	p.Latency = pick(r, time.Millisecond, 20*time.Millisecond, p.Tick/8)
+	for i := range 2 + r.IntN(4) {
+		ticks := pick(r, 2, 3, 4, 6, 10, 20)
+		p.Clients = append(p.Clients, Client{fmt.Sprintf("c%d", i), time.Duration(ticks) * p.Tick, 1 + r.IntN(3)})
+	}
+	for _, c := range p.Clients {
+		p.Timeout = max(p.Timeout, c.Session)
+	}
+	for i := range 1 + r.IntN(2) {
+		k := Recipes[r.IntN(len(Recipes))]
+		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(min(3, len(p.Clients)))})
+	}
+	p.pace(r)
+	return p
+}
+
+// PlanOf is the plan of a run whose history was saved.
+func PlanOf(h *history.History) (*Plan, error) {
+	var p Plan
+	if err := json.Unmarshal([]byte(h.Meta["plan"]), &p); err != nil {
+		return nil, fmt.Errorf("sim: the plan in the history: %w", err)
+	}
+	return &p, nil
+}
+
+// pace draws the times: so that the locks are contended, and that the run takes its share of events.
+func (p *Plan) pace(r *rand.Rand) {
+	workers := 0
+	for _, c := range p.Clients {
+		workers += c.Workers
+	}
+	// What costs is heartbeats and pings, so many a tick: short ticks get short runs.
+	total := 15*time.Minute + time.Duration(p.Tick.Seconds()*(1.05+r.Float64()*0.48)*float64(time.Hour))
+	p.Hold = max(total/800, p.Tick)
+	p.Think = p.Hold * time.Duration(workers) / time.Duration(pick(r, 1, 2, 4)*len(p.Locks))
+	p.Before, p.After = total/6, total/4
+	p.During = total - p.Before - p.After
+	p.Pause = max(p.During/time.Duration(40+r.IntN(80)), 2*p.Timeout)
+}
+
+// Wake is the bound on everything that has one, where nothing is broken: two timeouts (one to notice, one for what a
+// lost session left behind), the time a cut-off server takes to give up, and retries.
+func (p *Plan) Wake() time.Duration {
+	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + 10*time.Second
+}
+
+// Limits are the bounds for the checker.
+func (p *Plan) Limits() history.Limits {
+	shortest := p.Timeout
+	for _, c := range p.Clients {
+		shortest = min(shortest, c.Session)
+	}
+	return history.Limits{
+		Wake: p.Wake(), Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
+		// Who was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
+		// the create and the first heartbeat, there and back, each of which may take five times the usual.
+		Lossless: 250*p.Latency < shortest,
+	}
+}
+
+// Shorten makes the run n times shorter, with the same trouble per hour.
+func (p *Plan) Shorten(n int) {
+	for _, d := range []*time.Duration{&p.Before, &p.During, &p.After} {
+		*d = max(*d/time.Duration(n), 40*p.Hold)
+	}
+}
+
+// Focus makes every lock one of this recipe.
+func (p *Plan) Focus(recipe history.Recipe) {
+	for i := range p.Locks {
+		p.Locks[i].Recipe, p.Locks[i].Path = recipe, fmt.Sprintf("/locks/%s-%d", recipe, i)
+	}
+}
+
+// Virtual is how much time the run simulates, at least.
+func (p *Plan) Virtual() time.Duration { return p.Before + p.During + p.After }
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// around draws a time with the given mean, seldom far above it, and never two alike.
+func around(r *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(min(r.ExpFloat64(), 5)*float64(mean)) + time.Duration(1+r.IntN(1000))
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tally sums up results.
+type tally struct {
+	mu         sync.Mutex
+	seeds      int
+	virtual    time.Duration
+	ops        int
+	txns       int
+	violations int
+	failed     int
+	faults     map[string]int
+}
+
+func (t *tally) add(r *Result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seeds++
+	t.virtual += r.Virtual
+	t.ops += len(r.History.Ops)
+	t.txns += len(r.History.Txns)
+	t.violations += len(r.Violations)
+	if len(r.Violations) > 0 {
+		t.failed++
+	}
+	if t.faults == nil {
+		t.faults = map[string]int{}
+	}
+	for kind, n := range r.Faults {
+		t.faults[kind] += n
+	}
+}
+
+func (t *tally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(t.faults)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, t.faults[kind]))
+	}
+	return fmt.Sprintf("%d seeds, %.0f virtual hours, %d operations, %d transactions, %d violations in %d seeds; faults: %s",
+		t.seeds, t.virtual.Hours(), t.ops, t.txns, t.violations, t.failed, strings.Join(kinds, ", "))
+}

@@ -1,0 +1,388 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+const (
+	pathA = "/locks/a"
+	pathB = "/locks/b"
+	pathC = "/locks/c"
+)
+
+// mutexes returns the mutexes of one client at these paths.
+func mutexes(c *zklock.Client, paths ...string) []zklock.Locker {
+	var all []zklock.Locker
+	for _, p := range paths {
+		all = append(all, c.Mutex(p))
+	}
+	return all
+}
+
+// lockAllLater is LockAll in the background.
+func lockAllLater(ctx context.Context, c *zklock.Client, paths ...string) *attempt {
+	return lockLater(ctx, func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, mutexes(c, paths...)...) })
+}
+
+// front is the node of a queue that was made first.
+func front(srv *zktest.Server, path string) string {
+	byNumber := func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
+	return path + "/" + slices.MinFunc(queue(srv, path), byNumber)
+}
+
+// changes records creations and deletions of nodes by the path of their lock.
+func changes(srv *zktest.Server) func() []string {
+	var mu sync.Mutex
+	var seen []string
+	srv.OnTxn(func(txn zktest.Txn) {
+		mu.Lock()
+		defer mu.Unlock()
+		if i := strings.LastIndex(txn.Path, "/_c_"); i > 0 && txn.Code == 0 {
+			seen = append(seen, fmt.Sprint(txn.Op, " ", txn.Path[:i]))
+		}
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen
+	}
+}
+
+func TestAllAreTakenInOneOrderWhateverTheCallers(t *testing.T) {
+	for _, paths := range [][]string{{pathA, pathB, pathC}, {pathC, pathB, pathA}, {pathB, pathC, pathA}} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			client := connect(t, srv, "a", term)
+			seen := changes(srv)
+			hold, err := client.LockAll(t.Context(), mutexes(client, paths...)...)
+			require.NoError(t, err)
+			for _, p := range paths {
+				require.Len(t, queue(srv, p), 1)
+			}
+			require.NoError(t, hold.Check())
+			require.NoError(t, hold.Confirm(t.Context()))
+			unlock(t, hold)
+			for _, p := range paths {
+				require.Empty(t, queue(srv, p))
+			}
+			require.Equal(t, []string{"create " + pathA, "create " + pathB, "create " + pathC}, seen()[:3])
+			require.ElementsMatch(t, []string{"delete " + pathA, "delete " + pathB, "delete " + pathC}, seen()[3:])
+			require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrReleased)
+			require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrNotHeld)
+		})
+	}
+}
+
+func TestThoseWhoNameTheSameLocksInAnyOrderDoNotBlockEachOther(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		inside := map[string]int{}
+		var mu sync.Mutex
+		enter := func(paths []string, by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, p := range paths {
+				inside[p] += by
+				require.LessOrEqual(t, inside[p], 1, "two inside %s", p)
+			}
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		var wg sync.WaitGroup
+		for i := range 5 {
+			client := connect(t, srv, fmt.Sprint("c", i), term)
+			for range 8 {
+				paths := []string{pathA, pathB, pathC, "/locks/d"}
+				random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+				paths = paths[:1+random.IntN(4)]
+				wg.Go(func() {
+					for range 3 {
+						hold, err := client.LockAll(t.Context(), mutexes(client, paths...)...)
+						require.NoError(t, err)
+						enter(paths, 1)
+						time.Sleep(time.Millisecond)
+						enter(paths, -1)
+						require.NoError(t, hold.Unlock(t.Context()))
+					}
+				})
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func TestAllOrNone(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		blocker, err := other.Mutex(pathB).Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err = client.LockAll(ctx, mutexes(client, pathC, pathB, pathA)...)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 3*time.Second, time.Since(start), "one deadline for all")
+		require.ErrorContains(t, err, pathA+","+pathB+","+pathC)
+		noGhost(t, srv, pathA)
+		require.Len(t, queue(srv, pathB), 1)
+		noGhost(t, srv, pathC)
+		unlock(t, blocker)
+	})
+}
+
+func TestLocksThatCannotBeTakenTogetherAreRefusedBeforeAnyRequest(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		srv.ResetCounts()
+		for name, lockers := range map[string][]zklock.Locker{
+			"none":           {},
+			"twice":          mutexes(client, pathA, pathB, pathA),
+			"two kinds":      {client.Mutex(pathA), client.Mutex(pathB), client.Reentrant(pathA)},
+			"another client": {client.Mutex(pathA), other.Mutex(pathB)},
+			"bad path":       mutexes(client, pathA, "relative"),
+			"dots":           {client.Mutex(pathA), client.Reentrant("/a/../b")},
+		} {
+			_, err := client.LockAll(t.Context(), lockers...)
+			require.ErrorIs(t, err, zklock.ErrInvalid, name)
+		}
+		require.Zero(t, srv.RequestCount())
+		require.Empty(t, srv.Tree())
+	})
+}
+
+func TestOneLostPartEndsTheWholeAndFreesTheRest(t *testing.T) {
+	for i, lost := range []string{pathA, pathB, pathC} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+			hold, err := client.LockAll(t.Context(), mutexes(client, pathA, pathB, pathC)...)
+			require.NoError(t, err)
+			end := endOf(hold)
+			next := lockAllLater(t.Context(), other, pathC, pathA)
+			time.Sleep(time.Second)
+			require.False(t, next.returned())
+			require.NoError(t, srv.DeleteNode(front(srv, lost)))
+			<-end.done
+			require.ErrorIs(t, end.cause, zklock.ErrLost, "part %d", i)
+			<-next.done
+			require.NoError(t, next.err)
+			require.False(t, end.at.After(next.at))
+			require.Error(t, hold.Check())
+			require.ErrorIs(t, hold.Confirm(t.Context()), zklock.ErrLost)
+			require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+			unlock(t, next.hold)
+			noGhost(t, srv, pathB)
+		})
+	}
+}
+
+func TestAllHoldsEndOnTimeLikeAMutex(t *testing.T) {
+	for _, c := range lossCases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				holder, contender := connect(t, srv, "holder", term, 2), connect(t, srv, "contender", term, 0, 1)
+				hold, err := holder.LockAll(t.Context(), mutexes(holder, pathA, pathB)...)
+				require.NoError(t, err)
+				end := endOf(hold)
+				next := lockAllLater(t.Context(), contender, pathB, pathA)
+				time.Sleep(time.Second)
+				c.strike(srv, hold)
+				<-next.done
+				require.NoError(t, next.err)
+				<-end.done
+				require.ErrorIs(t, end.cause, zklock.ErrLost)
+				require.False(t, end.at.After(next.at), "told at %v, next holder at %v", end.at, next.at)
+				require.Greater(t, next.hold.Token(), hold.Token())
+				unlock(t, next.hold)
+			})
+		})
+	}
+}
+
+// While it waits for the last, it loses the first: it must not return with a hole.
+func TestAPartLostWhileWaitingForAnotherIsTakenAgain(t *testing.T) {
+	for name, strike := range map[string]func(srv *zktest.Server, session int64){
+		"its node":    func(srv *zktest.Server, _ int64) { srv.DeleteNode(pathA + "/" + queue(srv, pathA)[0]) },
+		"its session": func(srv *zktest.Server, session int64) { srv.ExpireSession(session) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+				blocker, err := other.Mutex(pathB).Lock(t.Context())
+				require.NoError(t, err)
+				all := lockAllLater(t.Context(), client, pathA, pathB, pathC)
+				time.Sleep(time.Second)
+				node, _ := srv.Node(pathA + "/" + queue(srv, pathA)[0])
+				strike(srv, node.EphemeralOwner)
+				time.Sleep(time.Second)
+				require.False(t, all.returned())
+				require.Len(t, queue(srv, pathA), 1, "not taken again")
+				require.Len(t, queue(srv, pathB), 2)
+				unlock(t, blocker)
+				<-all.done
+				require.NoError(t, all.err)
+				require.NoError(t, all.hold.Confirm(t.Context()))
+				unlock(t, all.hold)
+				for _, p := range []string{pathA, pathB, pathC} {
+					noGhost(t, srv, p)
+				}
+			})
+		})
+	}
+}
+
+func TestTheGuardCoversEveryPart(t *testing.T) {
+	for _, lost := range []string{"", pathA, pathB} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			client, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
+			hold, err := client.LockAll(t.Context(), mutexes(client, pathA, pathB)...)
+			require.NoError(t, err)
+			create := func(path string) any { return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)} }
+			_, err = hold.Multi(create("/before"))
+			require.NoError(t, err)
+			guard := hold.Guard()
+			require.Len(t, guard, 2)
+			if lost != "" {
+				require.NoError(t, srv.DeleteNode(front(srv, lost)))
+			}
+			_, err = raw.Multi(append(guard, create("/guarded"))...)
+			_, there := srv.Node("/guarded")
+			require.Equal(t, lost == "", err == nil && there)
+			hold.Unlock(t.Context())
+		})
+	}
+}
+
+func TestTheTokenOfSeveralIsTheLargestAndGrows(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		last := int64(0)
+		for i := range 6 {
+			client := connect(t, srv, fmt.Sprint(i), term)
+			hold, err := client.LockAll(t.Context(), mutexes(client, pathB, pathA)...)
+			require.NoError(t, err)
+			require.Equal(t, max(hold.TokenOf(pathA), hold.TokenOf(pathB)), hold.Token())
+			require.Positive(t, hold.TokenOf(pathA))
+			require.Greater(t, hold.Token(), last)
+			require.Zero(t, hold.TokenOf(pathC))
+			last = hold.Token()
+			unlock(t, hold)
+			single, err := client.Mutex(pathA).Lock(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, single.TokenOf(pathA), hold.TokenOf(pathA))
+			require.Equal(t, single.Token(), single.TokenOf(pathA))
+			unlock(t, single)
+		}
+	})
+}
+
+func TestLockingAPartUnderTheWholeIsADeadlock(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		hold, err := client.LockAll(t.Context(), client.Mutex(pathA), client.Reentrant(pathB))
+		require.NoError(t, err)
+		_, err = client.Mutex(pathA).Lock(hold.Context())
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+		_, err = client.LockAll(hold.Context(), mutexes(client, pathC, pathA)...)
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+		noGhost(t, srv, pathC)
+
+		again, err := client.Reentrant(pathB).Lock(hold.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, again.Depth())
+		unlock(t, hold)
+		require.Empty(t, queue(srv, pathA))
+		require.Len(t, queue(srv, pathB), 1, "the owner still holds it")
+		unlock(t, again)
+		require.Empty(t, queue(srv, pathB))
+	})
+}
+
+func TestAReentrantPartIsEnteredAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		outer, err := client.Reentrant(pathB).Lock(t.Context())
+		require.NoError(t, err)
+		all, err := client.LockAll(outer.Context(), client.Reentrant(pathB), client.Mutex(pathA))
+		require.NoError(t, err)
+		require.Equal(t, 2, outer.Depth())
+		require.Equal(t, outer.Token(), all.TokenOf(pathB))
+		unlock(t, all)
+		require.Equal(t, 1, outer.Depth())
+		require.NoError(t, outer.Confirm(t.Context()))
+		require.Empty(t, queue(srv, pathA))
+
+		all, err = client.LockAll(outer.Context(), client.Reentrant(pathB), client.Mutex(pathA))
+		require.NoError(t, err)
+		time.Sleep(time.Second) // time for the watch on the own node
+		require.NoError(t, srv.DeleteNode(outer.Node()))
+		synctest.Wait()
+		require.ErrorIs(t, all.Check(), zklock.ErrLost)
+		require.ErrorIs(t, outer.Check(), zklock.ErrLost)
+		_, err = client.LockAll(context.WithoutCancel(outer.Context()), client.Reentrant(pathB), client.Mutex(pathA))
+		require.ErrorIs(t, err, zklock.ErrLost, "entering a lost lock, not losing one meanwhile")
+		noGhost(t, srv, pathA)
+	})
+}
+
+func TestCloseReleasesAllParts(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		hold, err := client.LockAll(t.Context(), mutexes(client, pathA, pathB)...)
+		require.NoError(t, err)
+		waiting := lockAllLater(t.Context(), client, pathA, pathC)
+		next := lockAllLater(t.Context(), other, pathB, pathA)
+		time.Sleep(time.Second)
+		require.NoError(t, client.Close())
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrClosed)
+		<-waiting.done
+		require.ErrorIs(t, waiting.err, zklock.ErrClosed)
+		<-next.done
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+	})
+}
+
+// TestLockAllThroughAnyFault strikes once, at the n-th request of a client that takes
+// three locks, the second of which is held, for every n and every fault.
+func TestLockAllThroughAnyFault(t *testing.T) {
+	throughEveryFault(t, 10, lockAllThrough)
+}
+
+func lockAllThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+	other := connect(t, srv, "other", term)
+	held, err := other.Mutex(pathB).Lock(t.Context())
+	require.NoError(t, err)
+	victim := connect(t, srv, "victim", term)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+	a := lockAllLater(ctx, victim, pathC, pathA, pathB)
+	time.Sleep(2 * time.Second)
+	require.False(t, a.returned() && a.err == nil, "two holders")
+	unlock(t, held)
+	<-a.done
+	if a.err != nil {
+		require.ErrorIs(t, a.err, context.Canceled)
+	} else {
+		time.Sleep(time.Second) // time for the watches on the own nodes
+		if err := a.hold.Unlock(t.Context()); err != nil {
+			require.ErrorIs(t, err, zklock.ErrLost)
+		}
+	}
+	for _, p := range []string{pathA, pathB, pathC} {
+		noGhost(t, srv, p)
+	}
+	require.Zero(t, srv.WatchCount(), "watches left: %v", srv.Watches())
+	return struck()
+}

@@ -1,0 +1,555 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// errGone says that our own node was deleted by somebody else while we waited.
+var errGone = errors.New("own node is gone")
+
+// entry is a contender as a directory listing shows it.
+type entry struct {
+	name   string
+	seq    int64 // the number that the server appended
+	shared bool  // a reader
+	czxid  int64 // zero: not asked for
+}
+
+// kinds are the names that lock recipes, ours and other clients', give their nodes.
+// Anything else in a directory is foreign and ignored.
+var kinds = []struct {
+	infix  string
+	shared bool
+}{
+	{"-lock-", false},    // zklock, go-zookeeper, Curator
+	{writerInfix, false}, // zklock, Curator
+	{readerInfix, true},
+	{"__lock__", false}, // kazoo
+	{"__rlock__", true},
+	{"-latch-", false}, // Curator's LeaderLatch
+	{"-lease-", false}, // zklock's and Curator's semaphores, one a permit
+}
+
+// parseEntry reads a node's name. It accepts no name that no client makes.
+func parseEntry(name string) (entry, bool) {
+	for _, k := range kinds {
+		i := strings.LastIndex(name, k.infix)
+		if i < 0 && strings.HasPrefix(name, k.infix[1:]) && k.infix[0] == '-' {
+			i = -1 // without the protection prefix
+		} else if i <= 0 {
+			continue
+		}
+		if seq, ok := parseSeq(name[i+len(k.infix):]); ok {
+			return entry{name: name, seq: seq, shared: k.shared}, true
+		}
+	}
+	return entry{}, false
+}
+
+// parseSeq reads a sequence number as servers print it: %010d of an int32, which is
+// negative where the counter has run over.
+func parseSeq(s string) (int64, bool) {
+	digits := strings.TrimPrefix(s, "-")
+	if len(s) < 10 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(s, 10, 32)
+	// Ten characters, but for the sign of ten digits; and nothing prints -0.
+	printed := len(s) == 10 && s != "-000000000" || len(digits) == 10 && seq <= -1e9
+	return seq, err == nil && printed
+}
+
+// parseEntries drops what is foreign.
+func parseEntries(names []string) []entry {
+	entries := make([]entry, 0, len(names))
+	for _, name := range names {
+		if e, ok := parseEntry(name); ok {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// isPlain says whether a sequence number tells the order of creation. The counter
+// sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
+// several contenders get the same number.
+func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
+
+// ahead returns those of entries that were created before own, in order. It is by
+// number while every number is plain, and by czxid among equals or as soon as one is
+// not: then those entries must carry theirs (see needCzxid).
+func ahead(entries []entry, own entry) []entry {
+	before := order(allPlain(entries))
+	var first []entry
+	for _, e := range entries {
+		if e.name != own.name && before(e, own) < 0 {
+			first = append(first, e)
+		}
+	}
+	slices.SortFunc(first, before)
+	return first
+}
+
+// order compares two places in a queue whose numbers are all plain, or not.
+func order(plain bool) func(a, b entry) int {
+	return func(a, b entry) int {
+		if plain && a.seq != b.seq {
+			return cmp.Compare(a.seq, b.seq)
+		}
+		return cmp.Or(cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
+	}
+}
+
+func allPlain(entries []entry) bool {
+	return !slices.ContainsFunc(entries, func(e entry) bool { return !isPlain(e.seq) })
+}
+
+// needCzxid says whether the place of e relative to own cannot be told from numbers.
+func needCzxid(e, own entry, plain bool) bool { return !plain || e.seq == own.seq }
+
+// A rule is what one recipe makes of the contenders ahead of one of its own: the index
+// of the one to wait for, negative when there is none and the lock is ours.
+type rule func(ahead []entry) int
+
+// afterAll waits for everybody ahead: a mutex, a writer.
+func afterAll(ahead []entry) int { return len(ahead) - 1 }
+
+// afterExclusive waits for the nearest writer ahead: a reader.
+func afterExclusive(ahead []entry) int {
+	for i := len(ahead) - 1; i >= 0; i-- {
+		if !ahead[i].shared {
+			return i
+		}
+	}
+	return -1
+}
+
+// A recipe is what differs between the recipes that stand in one queue.
+type recipe struct {
+	name  string // for errors and observers
+	infix string // of its nodes' names
+	rule  rule
+	raw   bool // its nodes' data is the caller's, not owner data
+	// passes, if set, looks at the data of one who stands in our way: true means that it
+	// no longer does (a writer that became a reader).
+	passes func(data []byte) bool
+}
+
+var mutexRecipe = &recipe{name: "mutex", infix: "-lock-", rule: afterAll}
+
+// exclusive says that a holder by this recipe had nobody ahead of it.
+func (r *recipe) exclusive() bool { return r.infix != readerInfix }
+
+// contender is a node of ours in a queue, from before it is asked for until it is
+// certainly gone. One goroutine has it at any time: the acquiring caller, then the hold
+// or the clean-up. What its sentinel shares with them is closed channels.
+type contender struct {
+	c      *Client
+	recipe *recipe
+	dir    string
+	data   []byte   // guarded by c.mu once the node was asked for
+	sess   *session // the one it was asked for under
+
+	guid      string
+	created   chan struct{} // closed when the create has its outcome, which is the next two
+	name      string        // once known
+	createErr error
+	entered   bool // the node is certainly of session sess
+
+	ahead []entry // who was ahead when we last looked, without those known to be gone
+	note  note
+	token int64
+	held  bool // it was first once
+
+	sentinel  *sentinel
+	vanish    sync.Once
+	gone      chan struct{} // closed when our node was found missing
+	revoke    sync.Once
+	revoked   chan struct{} // closed when somebody asked us to let go
+	departed  chan struct{} // closed when nobody needs the node any more
+	departure sync.Once
+	blind     bool // guarded by c.mu: we may not even read our own node
+}
+
+func (c *Client) newContender(r *recipe, dir string, data []byte) *contender {
+	return &contender{
+		c: c, recipe: r, dir: dir, data: data,
+		gone: make(chan struct{}), revoked: make(chan struct{}), departed: make(chan struct{}),
+	}
+}
+
+// guidMark begins each of our guids: other clients' names look the same otherwise.
+const guidMark = "7a6b6c" // zkl
+
+func newGUID() string {
+	var b [16 - len(guidMark)/2]byte
+	rand.Read(b[:]) // never fails
+	return guidMark + hex.EncodeToString(b[:])
+}
+
+func (t *contender) prefix() string { return "_c_" + t.guid }
+
+// path is the node's, valid once its name is known.
+func (t *contender) path() string { return t.dir + "/" + t.name }
+
+func (t *contender) vanished() { t.vanish.Do(func() { close(t.gone) }) }
+
+func (t *contender) isGone() bool { return isClosed(t.gone) }
+
+func (t *contender) depart() { t.departure.Do(func() { close(t.departed) }) }
+
+// enter puts the contender at the end of the queue, under session s. The listing that
+// tells our place is asked for together with the create: the server keeps their order,
+// and the client library nearly always does.
+func (t *contender) enter(ctx context.Context, s *session) error {
+	var p pace
+	for {
+		t.send(s)
+		yield()
+		l, listErr := t.c.list(ctx, s, t.dir)
+		if err := t.settle(ctx); err != nil {
+			return err
+		}
+		switch {
+		case !t.c.link.carries(s):
+			// A create may have waited in the client library and been sent on a
+			// later session; what it made is not ours to hold.
+			return errSessionOver
+		case t.name != "":
+			t.entered = true
+			return t.findPlace(ctx, l, listErr)
+		case errors.Is(t.createErr, zk.ErrNoNode):
+			if err := t.c.makeDir(ctx, s, t.dir); err != nil {
+				return err
+			}
+		case isRefusal(t.createErr):
+			return t.createErr
+		default:
+			if err := p.next(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send asks for the node under a name that nobody else can have. From here on the
+// contender has to be settled, whatever happens.
+func (t *contender) send(s *session) {
+	t.sess, t.guid, t.created = s, newGUID(), make(chan struct{})
+	t.name, t.createErr = "", nil
+	created, data := t.created, t.ownData()
+	ok := t.c.calls.run(func() {
+		defer close(created)
+		sent := t.c.link.now()
+		path, err := t.c.conn.Create(t.dir+"/"+t.prefix()+t.recipe.infix, data, zk.FlagEphemeralSequential, t.c.acl)
+		t.c.witness(sent, isWrite, err)
+		if err == nil {
+			t.name = path[strings.LastIndexByte(path, '/')+1:]
+		}
+		t.createErr = err
+	})
+	if !ok {
+		t.createErr = ErrClosed
+		close(created)
+	}
+}
+
+// settle waits until it is certain whether the node was made; then it has a name or
+// not. A create whose answer was lost is looked for until the answer is definite.
+func (t *contender) settle(ctx context.Context) error {
+	select {
+	case <-t.created:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if t.name != "" || wasNotSent(t.createErr) {
+		return nil
+	}
+	var p pace
+	for {
+		found, err := t.find(ctx)
+		switch {
+		case err == nil || errors.Is(err, zk.ErrNoNode):
+			t.name = found
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case isRefusal(err) || errors.Is(err, ErrClosed):
+			return err
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// find looks for our node by its guid. The create was sent on an earlier connection
+// than this look: the server either has it before the sync or will refuse it.
+func (t *contender) find(ctx context.Context) (string, error) {
+	s, err := t.c.link.attached(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := t.c.sync(ctx, s, t.dir); err != nil {
+		return "", err
+	}
+	l, err := t.c.list(ctx, s, t.dir)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range l.names {
+		if strings.HasPrefix(name, t.prefix()+"-") {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// findPlace learns who is ahead from a listing, which is asked for again if it was
+// taken before the node was there.
+func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
+	if err != nil || !slices.Contains(l.names, t.name) {
+		l, err = t.c.listAgain(ctx, t.sess, t.dir)
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(l.names, t.name):
+		return errGone
+	case err != nil:
+		return err
+	}
+	entries := parseEntries(l.names)
+	own, _ := parseEntry(t.name)
+	plain := allPlain(entries)
+	if entries, err = t.askCzxids(ctx, entries, &own, plain); err != nil {
+		return err
+	}
+	t.ahead = ahead(entries, own)
+	if t.token == 0 {
+		t.token = own.czxid
+	}
+	if t.token == 0 && len(t.ahead) == len(entries)-1 {
+		// We are the last: what has changed the directory until this listing is not
+		// older than us and not younger than whoever comes after us. (The exhausted
+		// counter, with which this stands still, has made us ask for czxids.)
+		t.token = l.stat.Pzxid
+	}
+	return nil
+}
+
+// listAgain lists until there is an answer.
+func (c *Client) listAgain(ctx context.Context, s *session, dir string) (listing, error) {
+	return again(ctx, func() (listing, error) { return c.list(ctx, s, dir) })
+}
+
+// askCzxids completes the entries whose place their numbers do not tell. Those that
+// are gone meanwhile are dropped.
+func (t *contender) askCzxids(ctx context.Context, entries []entry, own *entry, plain bool) ([]entry, error) {
+	var kept []entry
+	for _, e := range entries {
+		tied := e.name != own.name && needCzxid(e, *own, plain)
+		if !tied && (plain || e.name != own.name) {
+			kept = append(kept, e)
+			continue
+		}
+		czxid, err := t.askCzxid(ctx, e.name)
+		if errors.Is(err, zk.ErrNoNode) {
+			if e.name == own.name {
+				return nil, errGone
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.czxid = czxid
+		kept = append(kept, e)
+		if e.name == own.name {
+			own.czxid = czxid
+		}
+	}
+	if own.czxid == 0 && slices.ContainsFunc(kept, func(e entry) bool { return e.czxid != 0 }) {
+		czxid, err := t.askCzxid(ctx, own.name)
+		if err != nil {
+			return nil, goneIfMissing(err)
+		}
+		own.czxid = czxid
+	}
+	return kept, nil
+}
+
+func goneIfMissing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return errGone
+	}
+	return err
+}
+
+func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {
+	stat, err := again(ctx, func() (*zk.Stat, error) { return t.c.stat(ctx, t.sess, t.dir+"/"+name) })
+	if err != nil {
+		return 0, err
+	}
+	return stat.Czxid, nil
+}
+
+// wait returns when nobody is ahead who stands in our way: with no further request if
+// the last of them was first when we looked.
+func (t *contender) wait(ctx context.Context) error {
+	var p pace
+	for {
+		i := t.recipe.rule(t.ahead)
+		if i < 0 {
+			return nil
+		}
+		t.ahead = t.ahead[:i+1]
+		if t.recipe.rule(t.ahead[:i]) < 0 { // next in line: what the grant needs is made ready now
+			t.c.keep(t)
+			t.guard(0)
+		}
+		err := t.outlast(ctx, i)
+		if isTransient(err) && ctx.Err() == nil {
+			t.c.link.note(err)
+			err = p.next(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// outlast waits for the i-th ahead of us to leave and strikes it off, with all who
+// cannot be there any more.
+func (t *contender) outlast(ctx context.Context, i int) error {
+	front := t.ahead[i]
+	saw, err := t.watchAhead(ctx, front)
+	if err != nil || saw == nodeChanged {
+		return err
+	}
+	t.ahead = t.ahead[:i]
+	next := t.recipe.rule(t.ahead)
+	switch {
+	case next >= 0:
+		return t.catchUp(ctx, front, next)
+	case mayStay(front):
+		return t.findPlace(ctx, listing{}, zk.ErrNoNode)
+	}
+	return nil
+}
+
+// watchAhead waits until the node of e changes or goes. A node whose data lets us pass
+// counts as gone.
+func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
+	w, err := t.c.watch(ctx, t.sess, t.dir+"/"+e.name)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nodeGone, nil
+	case err != nil:
+		return 0, err
+	case t.recipe.passes != nil && t.recipe.passes(w.data):
+		return nodeGone, nil
+	}
+	return w.await(ctx, t.sess, t.gone)
+}
+
+// mayStay says whether one whose node has gone may have left another in its place: a
+// writer of Curator's that became a reader has.
+func mayStay(e entry) bool {
+	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
+}
+
+// obstacle returns the index of the one among ahead that stands in the way of a
+// newcomer, negative for none.
+func (c *Client) obstacle(ctx context.Context, s *session, r *recipe, dir string, ahead []entry) (int, error) {
+	for {
+		i := r.rule(ahead)
+		if i < 0 || r.passes == nil {
+			return i, nil
+		}
+		n, err := c.get(ctx, s, dir+"/"+ahead[i].name)
+		switch {
+		case err == nil && !r.passes(n.data):
+			return i, nil
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
+			return i, err
+		}
+		ahead = ahead[:i]
+	}
+}
+
+// catchUp is asked when front has left and others that were ahead of it may have left
+// before, unseen. If front held the lock, all of them have; its note says so. Else the
+// nearest of them decides, and if that is gone as well, a listing.
+func (t *contender) catchUp(ctx context.Context, front entry, nearest int) error {
+	t.guard(0) // its request goes out together with the next
+	if held, err := t.readNote(ctx, front); held || err != nil {
+		if held {
+			t.ahead = nil
+		}
+		return err
+	}
+	_, err := t.c.watch(ctx, t.sess, t.dir+"/"+t.ahead[nearest].name)
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err // it is there: the caller waits for it
+	}
+	t.ahead = t.ahead[:nearest]
+	if t.recipe.rule(t.ahead) < 0 {
+		return nil
+	}
+	return t.findPlace(ctx, listing{}, zk.ErrNoNode)
+}
+
+// grant makes a hold of being first, or says why it is not one: our node must be
+// there, under the session that we are on, and that session certainly alive.
+func (t *contender) grant(ctx context.Context) error {
+	t.held = true
+	if t.sentinel != nil {
+		if err := t.sentinel.await(ctx, t); err != nil {
+			return err
+		}
+	}
+	if t.token == 0 {
+		czxid, err := t.askCzxid(ctx, t.name)
+		if err != nil {
+			return goneIfMissing(err)
+		}
+		t.token = czxid
+	}
+	t.c.keep(t)
+	if err := t.freshen(ctx); err != nil {
+		return err
+	}
+	if !t.c.link.carries(t.sess) {
+		return errSessionOver
+	}
+	return nil
+}
+
+// freshen asks the quorum whether the session lives and our node with it, unless that
+// is certain. A lagging server can show us first in line after our session has ended.
+func (t *contender) freshen(ctx context.Context) error {
+	var p pace
+	for !t.sess.lease.fresh() {
+		err := t.c.confirm(ctx, t.sess, []*contender{t})
+		if err != nil && (!isTransient(err) || ctx.Err() != nil) {
+			return err
+		}
+		if t.sess.lease.fresh() {
+			break
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

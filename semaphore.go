@@ -1,0 +1,339 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Semaphore is a number of permits that are held apart, granted in the order of asking:
+// who asks for few waits behind who asked for many. Curator's InterProcessSemaphoreV2 on
+// that path shares the permits, but knows nothing of the stored number.
+//
+// The number is stored with the semaphore, for as long as anybody uses it: who says
+// another gets ErrLimit. It is changed by Resize.
+type Semaphore struct {
+	c       *Client
+	path    string
+	permits int
+}
+
+// Below the path there are two directories, as Curator has them. Each permit that is held
+// is a node in one; whoever asks for permits queues in the other, as for a mutex, and
+// makes its nodes in the first when it is its turn. So only one waiter looks at what the
+// holders do, whatever the number of either.
+//
+// That queue is for order and quiet only. Exclusion does not rest on it: a permit is
+// granted to a node with fewer than the limit before it, whoever stands in the queue.
+const (
+	leasesDir = "/leases"
+	gateDir   = "/locks"
+)
+
+var (
+	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll}
+	gateRecipe  = &recipe{name: "semaphore", infix: "-lock-", rule: afterAll}
+)
+
+// limitPrefix begins what the directory of permits has as its data.
+const limitPrefix = "zklock: permits "
+
+// maxPermits bounds a semaphore: every permit that is held is a node.
+const maxPermits = 100_000
+
+// Semaphore returns the semaphore at path with that many permits.
+func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaphore{c, path, permits} }
+
+// Acquire waits until it has k permits at once, or ctx ends. If the session expires
+// meanwhile it queues again at the end. More permits than there are is ErrLimit, as is a
+// number of them that others do not share.
+//
+// Under the context of a hold of this semaphore it returns ErrDeadlock: take all at once.
+func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
+	hold, err := s.take(ctx, k, s.queue)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: acquire %d of %s: %w", k, s.path, err)
+	}
+	return hold, nil
+}
+
+// TryAcquire returns a hold or, without waiting for anybody, ErrLocked; then it leaves
+// nothing behind. It writes only when it sees k permits free besides one for each who is
+// just asking. Without a connection the error is ErrNotConnected.
+func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
+	hold, err := s.take(ctx, k, s.try)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: try %d of %s: %w", k, s.path, err)
+	}
+	return hold, nil
+}
+
+// Permits is k permits as LockAll takes them.
+func (s *Semaphore) Permits(k int) Locker { return permits{s, k} }
+
+type permits struct {
+	s *Semaphore
+	k int
+}
+
+func (p permits) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ctx, p.k) }
+
+func (p permits) lockable() lockable {
+	return lockable{p.s.c, p.s.path, leaseRecipe.name, p.s.check(p.k)}
+}
+
+// check says what is wrong with the semaphore or with asking it for k permits.
+func (s *Semaphore) check(k int) error {
+	switch {
+	case s.permits < 1 || s.permits > maxPermits:
+		return fmt.Errorf("%w: a semaphore of %d permits", ErrInvalid, s.permits)
+	case k < 1:
+		return fmt.Errorf("%w: %d permits", ErrInvalid, k)
+	case k > s.permits:
+		return fmt.Errorf("%w: %w: %d permits of %d", ErrInvalid, ErrLimit, k, s.permits)
+	}
+	return checkPath(s.path)
+}
+
+// take makes a hold of what acquire returns.
+func (s *Semaphore) take(ctx context.Context, k int, acquire func(ctx context.Context, dir string, k int) ([]*contender, error)) (*Hold, error) {
+	if err := s.check(k); err != nil {
+		return nil, err
+	}
+	dir, err := s.c.admit(ctx, s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer s.c.acquires.leave()
+	inside, stop := either(ctx, s.c.life)
+	defer stop()
+	start := time.Now()
+	leases, err := acquire(inside, dir, k)
+	if err != nil {
+		return nil, s.c.explain(inside, err)
+	}
+	h := s.c.newHold(ctx, leaseRecipe.name, s.path, leases...)
+	ev := h.event(Acquired, nil)
+	ev.Elapsed = time.Since(start)
+	s.c.observe(ev)
+	return h, nil
+}
+
+// queue takes permits in turn. Who lost its place, with its session or because somebody
+// deleted a node, starts again.
+func (s *Semaphore) queue(ctx context.Context, dir string, k int) ([]*contender, error) {
+	for {
+		sess, err := s.c.link.attached(ctx)
+		if err != nil {
+			return nil, err
+		}
+		leases, err := s.queueOnce(ctx, sess, dir, k)
+		if err == nil {
+			return leases, nil
+		}
+		s.c.discard(ctx, err, leases...)
+		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
+			return nil, err
+		}
+		s.c.log.Info("zklock: queueing again", "path", s.path, "why", err)
+	}
+}
+
+func (s *Semaphore) queueOnce(ctx context.Context, sess *session, dir string, k int) ([]*contender, error) {
+	_, err := again(ctx, func() (int, error) { return s.agree(ctx, sess, dir) })
+	if err != nil {
+		return nil, err
+	}
+	gate := s.c.newContender(gateRecipe, dir+gateDir, s.c.identity)
+	defer s.c.remove(gate)
+	if err := gate.enter(ctx, sess); err != nil {
+		return nil, err
+	}
+	s.c.observe(Event{Kind: Queued, Recipe: gateRecipe.name, Path: s.path, Node: gate.name, Behind: len(gate.ahead)})
+	if err := gate.wait(ctx); err != nil {
+		return nil, err
+	}
+	gate.held = true // whoever is behind can be told so when it leaves: see note
+	return s.lease(ctx, sess, dir, k, s.await)
+}
+
+// try takes permits that are free now.
+func (s *Semaphore) try(ctx context.Context, dir string, k int) ([]*contender, error) {
+	sess, _ := s.c.link.state()
+	if sess == nil {
+		return nil, ErrNotConnected
+	}
+	free, err := s.looksFree(ctx, sess, dir, k)
+	if err != nil {
+		return nil, notConnected(err)
+	}
+	if !free {
+		return nil, ErrLocked
+	}
+	leases, err := s.lease(ctx, sess, dir, k, func(context.Context, []*contender, string) error { return ErrLocked })
+	if err != nil {
+		s.c.discard(ctx, err, leases...)
+		return nil, notConnected(err)
+	}
+	return leases, nil
+}
+
+// looksFree says whether k permits are free besides one for each who is just asking.
+func (s *Semaphore) looksFree(ctx context.Context, sess *session, dir string, k int) (bool, error) {
+	if _, err := s.agree(ctx, sess, dir); err != nil {
+		return false, err
+	}
+	used := 0
+	for _, sub := range []string{leasesDir, gateDir} {
+		l, err := s.c.list(ctx, sess, dir+sub)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		used += len(parseEntries(l.names))
+	}
+	return used+k <= s.permits, nil
+}
+
+// lease makes k nodes for permits and has them granted; wait is for when they are not
+// free. What it returns with an error is to be discarded.
+func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int, wait func(ctx context.Context, leases []*contender, dir string) error) (leases []*contender, err error) {
+	for range k {
+		t := s.c.newContender(leaseRecipe, dir+leasesDir, s.c.identity)
+		leases = append(leases, t)
+		if err := t.enter(ctx, sess); err != nil {
+			return leases, err
+		}
+	}
+	fit, err := s.fit(ctx, leases, dir)
+	if err == nil && !fit {
+		err = wait(ctx, leases, dir)
+	}
+	for _, t := range leases {
+		if err == nil {
+			err = t.grant(ctx)
+		}
+	}
+	return leases, err
+}
+
+// fit says whether the last of leases, and so each, has fewer before it than there are permits.
+func (s *Semaphore) fit(ctx context.Context, leases []*contender, dir string) (bool, error) {
+	last := leases[len(leases)-1]
+	limit, err := again(ctx, func() (int, error) { return s.limit(ctx, last.sess, dir) })
+	if err == nil && limit < len(leases) {
+		err = fmt.Errorf("%w: %d permits of %d", ErrLimit, len(leases), limit)
+	}
+	return len(last.ahead) < limit, err
+}
+
+// await waits until leases fit. It alone looks at what the holders do: whoever else wants permits waits behind its gate.
+func (s *Semaphore) await(ctx context.Context, leases []*contender, dir string) error {
+	last := leases[len(leases)-1]
+	for _, t := range leases {
+		s.c.keep(t)
+		t.guard(0)
+	}
+	for {
+		// The limit is read after the watch is set: who changes it stirs the directory afterwards.
+		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, last.sess, last.dir) })
+		if err == nil {
+			err = last.findPlace(ctx, listing{w.names, w.stat}, nil)
+		}
+		if err != nil {
+			return goneIfMissing(err)
+		}
+		if fit, err := s.fit(ctx, leases, dir); fit || err != nil {
+			return err
+		}
+		if slices.ContainsFunc(leases, (*contender).isGone) {
+			return errGone
+		}
+		if _, err := w.await(ctx, last.sess, last.gone); err != nil {
+			return err
+		}
+	}
+}
+
+// agree stores the number of permits if none is stored, and fails if it is another.
+func (s *Semaphore) agree(ctx context.Context, sess *session, dir string) (int, error) {
+	limit, err := s.limit(ctx, sess, dir)
+	if err == nil && limit != s.permits {
+		err = fmt.Errorf("%w: it has %d permits, not %d", ErrLimit, limit, s.permits)
+	}
+	return limit, err
+}
+
+// limit reads the number of permits, and stores ours where there is none: the directory
+// may be new, made by Curator, or made again after ZooKeeper has cleaned it away.
+func (s *Semaphore) limit(ctx context.Context, sess *session, dir string) (int, error) {
+	for {
+		n, err := s.c.get(ctx, sess, dir+leasesDir)
+		if err == nil && len(n.data) > 0 {
+			return parseLimit(n.data)
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			err = s.c.makeDir(ctx, sess, dir+leasesDir)
+		case err == nil:
+			_, err = s.c.set(ctx, sess, dir+leasesDir, limitData(s.permits), n.stat.Version)
+		}
+		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+			return 0, err
+		}
+	}
+}
+
+func limitData(permits int) []byte { return []byte(limitPrefix + strconv.Itoa(permits)) }
+
+func parseLimit(data []byte) (int, error) {
+	number, ok := strings.CutPrefix(string(data), limitPrefix)
+	limit, err := strconv.Atoi(number)
+	if !ok || err != nil || limit < 1 || limit > maxPermits {
+		return 0, fmt.Errorf("%w: its number of permits cannot be read from %.40q", ErrLimit, data)
+	}
+	return limit, nil
+}
+
+// Resize stores another number of permits, at once for those who wait. Who holds goes on
+// holding, also when that is more than there are from now on. Later calls of those who
+// go on saying the old number fail with ErrLimit.
+func (s *Semaphore) Resize(ctx context.Context, permits int) error {
+	inside, stop := either(ctx, s.c.life)
+	defer stop()
+	if err := s.resize(inside, permits); err != nil {
+		return fmt.Errorf("zklock: resize %s to %d: %w", s.path, permits, s.c.explain(inside, err))
+	}
+	return nil
+}
+
+func (s *Semaphore) resize(ctx context.Context, permits int) error {
+	if err := (&Semaphore{s.c, s.path, permits}).check(1); err != nil {
+		return err
+	}
+	leases := s.c.root + s.path + leasesDir
+	stir := leases + "/resized"
+	for {
+		_, err := persist(ctx, s.c, func(sess *session) ([]zk.MultiResponse, error) {
+			answers, err := s.c.multi(ctx, sess,
+				&zk.SetDataRequest{Path: leases, Data: limitData(permits), Version: -1},
+				// Who waits has a watch on what is below, and not on the number.
+				&zk.CreateRequest{Path: stir, Acl: s.c.acl},
+				&zk.DeleteRequest{Path: stir, Version: -1})
+			if errors.Is(err, zk.ErrNoNode) {
+				if err := s.c.makeDir(ctx, sess, leases); err != nil {
+					return nil, err
+				}
+			}
+			return answers, err
+		})
+		if !errors.Is(err, zk.ErrNoNode) { // else the directory is there now
+			return err
+		}
+	}
+}

@@ -1,0 +1,383 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// acquire asks for k permits of n.
+func acquire(c *zklock.Client, n, k int) func(context.Context) (*zklock.Hold, error) {
+	return c.Semaphore(path, n).Permits(k).Lock
+}
+
+func TestPermitsAreGrantedInOrderAllAtOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		all := inTurn(t, acquire(a, 3, 1), acquire(b, 3, 1), acquire(a, 3, 2), acquire(b, 3, 1), acquire(b, 3, 3))
+		time.Sleep(time.Second)
+		require.Equal(t, "xx...", granted(all), "who asks for one waits behind who asks for two")
+		unlock(t, all[0].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxx..", granted(all))
+		unlock(t, all[1].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxxx.", granted(all))
+		unlock(t, all[3].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxxx.", granted(all), "two of three are held")
+		unlock(t, all[2].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxxxx", granted(all))
+		require.Len(t, all[4].hold.Guard(), 3)
+		unlock(t, all[4].hold)
+		for i := 1; i < len(all); i++ {
+			require.Greater(t, all[i].hold.Token(), all[i-1].hold.Token())
+		}
+		noGhost(t, srv, path)
+		require.Zero(t, srv.WatchCount(), "%v", srv.Watches())
+	})
+}
+
+func TestASemaphoreRefusesBadInputBeforeAnyRequest(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		srv.ResetCounts()
+		for _, bad := range []struct {
+			path  string
+			n, k  int
+			limit bool
+		}{
+			{path, 3, 0, false}, {path, 3, -1, false}, {path, 3, 4, true}, {path, 0, 1, false}, {path, -1, 1, false},
+			{"", 3, 1, false}, {"locks", 3, 1, false}, {"/a/../b", 3, 1, false},
+		} {
+			s := c.Semaphore(bad.path, bad.n)
+			for _, lock := range []func(context.Context, int) (*zklock.Hold, error){s.Acquire, s.TryAcquire} {
+				hold, err := lock(t.Context(), bad.k)
+				require.ErrorIs(t, err, zklock.ErrInvalid, "%+v", bad)
+				require.Equal(t, bad.limit, errors.Is(err, zklock.ErrLimit), "%+v", bad)
+				require.Nil(t, hold)
+			}
+			_, err := c.LockAll(t.Context(), s.Permits(bad.k))
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+		}
+		require.ErrorIs(t, c.Semaphore(path, 3).Resize(t.Context(), 0), zklock.ErrInvalid)
+		require.Zero(t, srv.RequestCount())
+	})
+}
+
+func TestThoseWhoDisagreeAboutTheLimitAreTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		hold, err := a.Semaphore(path, 3).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		before := queue(srv, path)
+		for _, lock := range []func(context.Context, int) (*zklock.Hold, error){b.Semaphore(path, 4).Acquire, b.Semaphore(path, 2).TryAcquire} {
+			_, err = lock(t.Context(), 1)
+			require.ErrorIs(t, err, zklock.ErrLimit)
+		}
+		require.ElementsMatch(t, before, queue(srv, path), "nothing was made")
+		unlock(t, hold)
+	})
+}
+
+func TestALimitThatCannotBeReadIsAnError(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(path+"/leases", []byte("somebody's")))
+		s := connect(t, srv, "a", term).Semaphore(path, 3)
+		_, err := s.Acquire(t.Context(), 1)
+		require.ErrorIs(t, err, zklock.ErrLimit)
+		require.NoError(t, s.Resize(t.Context(), 3), "unless it is said anew")
+		hold, err := s.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		unlock(t, hold)
+	})
+}
+
+func TestWaitersSeeThatTheLimitHasChanged(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		all := inTurn(t, acquire(a, 2, 2), acquire(b, 2, 1), acquire(b, 2, 2), acquire(b, 2, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, "x...", granted(all))
+		require.NoError(t, a.Semaphore(path, 2).Resize(t.Context(), 5))
+		time.Sleep(time.Second)
+		require.Equal(t, "xxx.", granted(all), "two, one and two are five")
+		_, err := a.Semaphore(path, 2).TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zklock.ErrLimit)
+
+		require.NoError(t, a.Semaphore(path, 5).Resize(t.Context(), 1))
+		time.Sleep(time.Second)
+		require.Equal(t, "xxx.", granted(all))
+		for _, i := range []int{0, 1} {
+			require.NoError(t, all[i].hold.Check(), "who holds goes on holding")
+			unlock(t, all[i].hold)
+			time.Sleep(time.Second)
+			require.Equal(t, "xxx.", granted(all), "two are held, and there is one")
+		}
+		unlock(t, all[2].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxxx", granted(all))
+		unlock(t, all[3].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAWaiterThatNoLongerFitsIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		all := inTurn(t, acquire(c, 3, 2), acquire(c, 3, 3), acquire(c, 3, 1))
+		time.Sleep(time.Second)
+		require.NoError(t, c.Semaphore(path, 3).Resize(t.Context(), 2))
+		<-all[1].done
+		require.ErrorIs(t, all[1].err, zklock.ErrLimit)
+		require.Equal(t, "x..", granted(all))
+		unlock(t, all[0].hold)
+		<-all[2].done
+		unlock(t, all[2].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestTryAcquireAnswersAtOnceAndLeavesNothing(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, s := connect(t, srv, "a", term), connect(t, srv, "b", term).Semaphore(path, 3)
+		two, err := c.Semaphore(path, 3).TryAcquire(t.Context(), 2)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		srv.ResetCounts()
+		_, err = s.TryAcquire(t.Context(), 2)
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.Zero(t, srv.Requests()[zktest.OpCreate], "it writes only where it sees enough")
+		one, err := s.TryAcquire(t.Context(), 1)
+		require.NoError(t, err)
+		require.Len(t, queue(srv, path), 3)
+		waiter := inTurn(t, acquire(c, 3, 1))
+		unlock(t, two)
+		<-waiter[0].done
+		unlock(t, waiter[0].hold)
+		unlock(t, one)
+		srv.Partition("b")
+		time.Sleep(term)
+		_, err = s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zklock.ErrNotConnected)
+		noGhost(t, srv, path)
+	})
+}
+
+// However many wait, a release is looked at by one of them.
+func TestOnlyOneWaiterWatchesTheHolders(t *testing.T) {
+	cost, size := map[int]int{}, map[int]int64{}
+	for _, waiters := range []int{10, 200} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			var clients []*zklock.Client
+			for i := range 5 {
+				clients = append(clients, connect(t, srv, fmt.Sprint("c", i), 40*time.Second))
+			}
+			all := inTurn(t, acquire(clients[0], 2, 1), acquire(clients[1], 2, 1))
+			for i := range waiters {
+				all = append(all, inTurn(t, acquire(clients[i%5], 2, 1))...)
+			}
+			time.Sleep(time.Second)
+			srv.ResetCounts()
+			in, out := srv.Bytes()
+			for i := range 8 {
+				unlock(t, all[i].hold)
+				<-all[i+2].done
+				require.NoError(t, all[i+2].err)
+				time.Sleep(100 * time.Millisecond)
+			}
+			n := srv.Requests()
+			cost[waiters] = srv.RequestCount() - n[zktest.OpPing]
+			nowIn, nowOut := srv.Bytes()
+			size[waiters] = nowIn - in + nowOut - out
+			t.Log(waiters, "waiters:", cost[waiters], "requests", size[waiters], "bytes", n)
+		})
+	}
+	require.LessOrEqual(t, cost[200], cost[10]*3/2)
+	require.LessOrEqual(t, size[200], size[10]*3/2)
+}
+
+func TestWhoWaitsForPermitsKeepsItsNodesAndItsEvidence(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder, waiter := connect(t, srv, "holder", term), connect(t, srv, "waiter", term)
+		all := inTurn(t, acquire(holder, 2, 2), acquire(waiter, 2, 2))
+		time.Sleep(time.Second)
+		var beats atomic.Int32
+		defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "waiter" && r.Op == zktest.OpMulti {
+				beats.Add(1)
+			}
+			return zktest.Pass
+		})()
+		time.Sleep(3 * term)
+		require.GreaterOrEqual(t, beats.Load(), int32(9), "the next in line has its session confirmed")
+
+		for i := range 2 {
+			mine := slices.DeleteFunc(srv.Children(path+"/leases"), func(name string) bool {
+				return slices.ContainsFunc(all[0].hold.Guard(), guards(path+"/leases/"+name))
+			})
+			slices.SortFunc(mine, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+			require.Len(t, mine, 2)
+			require.NoError(t, srv.DeleteNode(path+"/leases/"+mine[i]))
+			time.Sleep(time.Second)
+			require.Len(t, srv.Children(path+"/leases"), 4, "what somebody deleted is made again")
+			require.NotSubset(t, srv.Children(path+"/leases"), mine[1-i:2-i], "with all that belong together")
+		}
+		unlock(t, all[0].hold)
+		<-all[1].done
+		require.NoError(t, all[1].err)
+		unlock(t, all[1].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+// guards says whether a guard operation is about a node.
+func guards(node string) func(op any) bool {
+	return func(op any) bool { return op.(*zk.CheckVersionRequest).Path == node }
+}
+
+func TestPermitsAmongOtherLocks(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		set := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				return c.LockAll(ctx, c.Semaphore(pathC, 3).Permits(2), c.RWMutex(pathA).Reader(), c.RWMutex(pathB), c.Mutex(path))
+			}
+		}
+		all := inTurn(t, set(a), set(b))
+		reader, err := b.RWMutex(pathA).TryRLock(t.Context())
+		require.NoError(t, err, "readers share")
+		unlock(t, reader)
+		_, err = b.RWMutex(pathB).TryRLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		_, err = b.Semaphore(pathC, 3).TryAcquire(t.Context(), 2)
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.Equal(t, "x.", granted(all))
+		unlock(t, all[0].hold)
+		<-all[1].done
+		require.NoError(t, all[1].err)
+		unlock(t, all[1].hold)
+	})
+}
+
+func TestInspectShowsPermits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		all := inTurn(t, acquire(c, 3, 2), acquire(c, 3, 2), acquire(c, 3, 1))
+		time.Sleep(time.Second)
+		q, err := c.Inspect(t.Context(), path)
+		require.NoError(t, err)
+		require.Equal(t, 3, q.Permits)
+		holds := 0
+		for _, who := range q.Contenders {
+			require.Equal(t, zklock.KindPermit, who.Kind)
+			require.Equal(t, zklock.ClientZklock, who.Client)
+			require.Equal(t, "a", who.Label)
+			if who.Holds {
+				holds++
+			}
+		}
+		require.Equal(t, 3, holds, "the two that are held and one of the two that are next")
+		require.Len(t, q.Contenders, 4+2, "four permits, and two who queue for some")
+		require.NoError(t, c.Revoke(t.Context(), q.Contenders[0]))
+		<-all[0].hold.Revoked()
+		require.NoError(t, c.Evict(t.Context(), q.Contenders[0]))
+		<-all[0].hold.Context().Done()
+		require.ErrorIs(t, context.Cause(all[0].hold.Context()), zklock.ErrLost)
+		for _, a := range all[1:] {
+			<-a.done
+			require.NoError(t, a.err)
+			unlock(t, a.hold)
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+// Curator's semaphore makes a node a permit, behind a mutex of the same layout, and counts them all.
+func TestPermitsOfCuratorsCount(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		hold, err := c.Semaphore(path, 2).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		curator := rawClient(t, srv, term)
+		lease, err := curator.Create(path+"/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-", []byte("10.0.0.1"), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		all := inTurn(t, acquire(c, 2, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, ".", granted(all))
+		require.NoError(t, curator.Delete(lease, -1))
+		time.Sleep(time.Second)
+		require.Equal(t, "x", granted(all))
+		unlock(t, all[0].hold)
+		unlock(t, hold)
+	})
+}
+
+// A directory that ZooKeeper has cleaned away, or an operator, takes the limit with it.
+func TestASemaphoreWhoseDirectoryVanishesIsMadeAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		all := inTurn(t, acquire(c, 2, 2), acquire(c, 2, 1))
+		time.Sleep(time.Second)
+		for _, dir := range []string{path + "/leases", path + "/locks"} {
+			for _, name := range srv.Children(dir) {
+				require.NoError(t, srv.DeleteNode(dir+"/"+name))
+			}
+			require.NoError(t, srv.DeleteNode(dir))
+		}
+		<-all[0].hold.Context().Done()
+		require.ErrorIs(t, context.Cause(all[0].hold.Context()), zklock.ErrLost)
+		<-all[1].done
+		require.NoError(t, all[1].err)
+		_, err := c.Semaphore(path, 3).TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zklock.ErrLimit, "it was stored again")
+		unlock(t, all[1].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+// TestPermitsNeverExceedTheLimit has 100 goroutines in 10 clients at one semaphore while sessions end and links break.
+func TestPermitsNeverExceedTheLimit(t *testing.T) {
+	const limit = 5
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		var mu sync.Mutex
+		held, full, grants := 0, 0, 0 // guarded by mu
+		add := func(k int) {
+			mu.Lock()
+			defer mu.Unlock()
+			held += k
+			grants++
+			if held == limit {
+				full++
+			}
+			require.LessOrEqual(t, held, limit)
+		}
+		crowd(t, srv, func(c *zklock.Client, r *rand.Rand) {
+			k := 1 + r.IntN(3)
+			lock := c.Semaphore(path, limit).Acquire
+			if r.IntN(5) == 0 {
+				lock = c.Semaphore(path, limit).TryAcquire
+			}
+			if hold, err := lock(t.Context(), k); err == nil {
+				use(hold, r, func() { add(k) }, func() { add(-k) })
+			}
+		})
+		require.Greater(t, grants, 500)
+		require.Greater(t, full, 50, "it was used to the full")
+	})
+}

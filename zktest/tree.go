@@ -1,0 +1,319 @@
+package zktest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Stat is a node's metadata as ZooKeeper serves it.
+type Stat struct {
+	Czxid, Mzxid   int64
+	Ctime, Mtime   int64 // milliseconds since 1970
+	Version        int32
+	Cversion       int32 // as shown: twice the creates of children, minus those that are left
+	Aversion       int32
+	EphemeralOwner int64
+	DataLength     int32
+	NumChildren    int32
+	Pzxid          int64
+}
+
+// nodeKind says what ends a node's life besides a delete.
+type nodeKind uint8
+
+const (
+	persistent nodeKind = iota
+	ephemeral
+	container
+	ttlNode
+)
+
+// znode is a node of one member's replica.
+type znode struct {
+	data     []byte
+	acl      []ACL
+	kind     nodeKind
+	owner    int64 // ephemeral: its session
+	ttl      time.Duration
+	stat     Stat  // Cversion, NumChildren, DataLength and EphemeralOwner are computed when shown
+	creates  int32 // ZooKeeper's internal cversion: the next sequence number
+	children childSet
+}
+
+func (n *znode) shown() Stat {
+	s := n.stat
+	s.NumChildren = int32(n.children.len())
+	s.Cversion = n.creates*2 - s.NumChildren
+	s.DataLength = int32(len(n.data))
+	if n.kind == ephemeral {
+		s.EphemeralOwner = n.owner
+	}
+	return s
+}
+
+// childSet is a set of names that can be listed in an order which is anybody's
+// guess but the same for the same history and seed (a Go map's is not).
+type childSet struct {
+	names []string
+	at    map[string]int
+}
+
+func (c *childSet) len() int { return len(c.names) }
+
+func (c *childSet) add(name string) {
+	if c.at == nil {
+		c.at = make(map[string]int)
+	}
+	c.at[name] = len(c.names)
+	c.names = append(c.names, name)
+}
+
+func (c *childSet) remove(name string) {
+	i, last := c.at[name], len(c.names)-1
+	c.names[i] = c.names[last]
+	c.at[c.names[i]] = i
+	c.names[last] = ""
+	c.names = c.names[:last]
+	delete(c.at, name)
+}
+
+// shuffled answers the names in a random order, so that no recipe sorts by luck.
+func (c *childSet) shuffled(r *rand.Rand) []string {
+	list := append(make([]string, 0, len(c.names)), c.names...)
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// tree is one replica of the data. The leader's is the truth.
+type tree struct {
+	nodes      map[string]*znode
+	ephemerals map[int64]map[string]struct{} // by session
+	reapable   map[string]struct{}           // containers and TTL nodes
+	zxid       int64                         // the last transaction applied
+	wrap       bool                          // pre-3.6: the counter wraps around instead of sticking
+}
+
+const systemPath = "/zookeeper"
+
+func newTree(wrap bool) *tree {
+	t := &tree{
+		nodes:      make(map[string]*znode),
+		ephemerals: make(map[int64]map[string]struct{}),
+		reapable:   make(map[string]struct{}),
+		wrap:       wrap,
+	}
+	t.nodes["/"] = &znode{data: []byte{}, acl: openACL}
+	for _, path := range []string{systemPath, systemPath + "/config", systemPath + "/quota"} {
+		t.nodes[path] = &znode{data: []byte{}, acl: openACL}
+		parent, name := splitPath(path)
+		t.nodes[parent].children.add(name)
+	}
+	return t
+}
+
+func isSystem(path string) bool {
+	return path == "/" || path == systemPath || strings.HasPrefix(path, systemPath+"/")
+}
+
+// get answers the node at path. ZooKeeper knows its root by the empty path too.
+func (t *tree) get(path string) *znode {
+	if path == "" {
+		path = "/"
+	}
+	return t.nodes[path]
+}
+
+// splitPath answers the parent's path and the node's own name.
+func splitPath(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	if i <= 0 {
+		return "/", path[i+1:]
+	}
+	return path[:i], path[i+1:]
+}
+
+type changeKind uint8
+
+const (
+	changeNone changeKind = iota // a check: nothing to do
+	changeCreate
+	changeDelete
+	changeData
+	changeACL
+)
+
+// change is one step of a transaction: decided by the leader, applied alike by
+// every member.
+type change struct {
+	kind    changeKind
+	path    string
+	data    []byte
+	acl     []ACL
+	node    nodeKind
+	owner   int64
+	ttl     time.Duration
+	version int32 // changeData, changeACL: the version it gets
+	creates int32 // changeCreate: the parent's counter after it
+}
+
+// events receives what a change is seen as by the watches of a member.
+type events interface {
+	created(path string)
+	deleted(path string)
+	changed(path string)
+}
+
+// apply executes one step under the transaction's zxid and wall time and
+// answers the node it left behind, if any.
+func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
+	switch c.kind {
+	case changeCreate:
+		n := t.create(c, zxid, ms)
+		seen.created(c.path)
+		return n
+	case changeDelete:
+		t.remove(c.path, zxid)
+		seen.deleted(c.path)
+	case changeData:
+		n := t.nodes[c.path]
+		n.data = c.data
+		n.stat.Version, n.stat.Mzxid, n.stat.Mtime = c.version, zxid, ms
+		seen.changed(c.path)
+		return n
+	case changeACL:
+		n := t.nodes[c.path]
+		n.acl, n.stat.Aversion = c.acl, c.version
+		return n
+	}
+	return nil
+}
+
+func (t *tree) create(c *change, zxid, ms int64) *znode {
+	parentPath, name := splitPath(c.path)
+	parent := t.nodes[parentPath]
+	parent.children.add(name)
+	// Since ZOOKEEPER-3249 (3.6) the counter only ever grows: when it is
+	// exhausted it sticks, and the parent's pzxid with it.
+	if t.wrap || c.creates > parent.creates {
+		parent.creates, parent.stat.Pzxid = c.creates, zxid
+	}
+	n := &znode{data: c.data, acl: c.acl, kind: c.node, owner: c.owner, ttl: c.ttl}
+	n.stat.Czxid, n.stat.Mzxid, n.stat.Pzxid = zxid, zxid, zxid
+	n.stat.Ctime, n.stat.Mtime = ms, ms
+	t.nodes[c.path] = n
+	t.index(c.path, n)
+	return n
+}
+
+func (t *tree) index(path string, n *znode) {
+	switch n.kind {
+	case ephemeral:
+		own := t.ephemerals[n.owner]
+		if own == nil {
+			own = make(map[string]struct{})
+			t.ephemerals[n.owner] = own
+		}
+		own[path] = struct{}{}
+	case container, ttlNode:
+		t.reapable[path] = struct{}{}
+	}
+}
+
+func (t *tree) remove(path string, zxid int64) {
+	n := t.nodes[path]
+	delete(t.nodes, path)
+	delete(t.reapable, path)
+	if own := t.ephemerals[n.owner]; n.kind == ephemeral {
+		delete(own, path)
+		if len(own) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	}
+	parentPath, name := splitPath(path)
+	parent := t.nodes[parentPath]
+	parent.children.remove(name)
+	parent.stat.Pzxid = max(parent.stat.Pzxid, zxid)
+}
+
+// clone answers a copy that shares only what never changes (data, ACL lists).
+func (t *tree) clone() *tree {
+	c := newTree(t.wrap)
+	c.zxid = t.zxid
+	clear(c.nodes)
+	for path, n := range t.nodes {
+		m := *n
+		m.children = childSet{}
+		for _, name := range n.children.names {
+			m.children.add(name)
+		}
+		c.nodes[path] = &m
+		c.index(path, &m)
+	}
+	return c
+}
+
+// descendants counts the nodes below path.
+func (t *tree) descendants(path string) int {
+	if path == "/" {
+		return len(t.nodes) - 1
+	}
+	count := 0
+	for p := range t.nodes {
+		if strings.HasPrefix(p, path+"/") {
+			count++
+		}
+	}
+	return count
+}
+
+// nextVersion is what ZooKeeper makes of a version with one more change. -1
+// stands for «any» in requests and is skipped.
+func nextVersion(v int32) int32 {
+	if v == -2 {
+		return 0
+	}
+	return v + 1
+}
+
+// badPath says why a path breaks ZooKeeper's rules, "" if it does not.
+func badPath(path string) string {
+	switch {
+	case path == "":
+		return "empty path"
+	case path[0] != '/':
+		return "path does not start with a slash"
+	case path == "/":
+		return ""
+	case strings.HasSuffix(path, "/"):
+		return "path ends with a slash"
+	}
+	for _, name := range strings.Split(path[1:], "/") {
+		if name == "" || name == "." || name == ".." {
+			return "empty or relative name in path"
+		}
+	}
+	if strings.ContainsFunc(path, badRune) {
+		return "forbidden character in path"
+	}
+	return ""
+}
+
+// badRune covers the characters ZooKeeper refuses; those beyond 16 bits are two
+// surrogates to Java, and surrogates are refused.
+func badRune(r rune) bool {
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}
+
+// ephemeralsOf lists a session's ephemerals whose path begins with prefix.
+func (t *tree) ephemeralsOf(session int64, prefix string) []string {
+	list := []string{}
+	for path := range t.ephemerals[session] {
+		if strings.HasPrefix(path, strings.TrimSpace(prefix)) {
+			list = append(list, path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,272 @@
+package zktest
+
+import "fmt"
+
+// maxFrame is ZooKeeper's default jute.maxbuffer: a longer frame closes its connection.
+const maxFrame = 1048575
+
+// Op is a request type, by its number on the wire.
+type Op int32
+
+// The request types. OpCreateSession stands for a connect request, new session
+// or re-attach: on the wire it has no number.
+const (
+	OpCreate               Op = 1
+	OpDelete               Op = 2
+	OpExists               Op = 3
+	OpGetData              Op = 4
+	OpSetData              Op = 5
+	OpGetACL               Op = 6
+	OpSetACL               Op = 7
+	OpGetChildren          Op = 8
+	OpSync                 Op = 9
+	OpPing                 Op = 11
+	OpGetChildren2         Op = 12
+	OpCheck                Op = 13
+	OpMulti                Op = 14
+	OpCreate2              Op = 15
+	OpReconfig             Op = 16
+	OpCheckWatches         Op = 17
+	OpRemoveWatches        Op = 18
+	OpCreateContainer      Op = 19
+	OpDeleteContainer      Op = 20
+	OpCreateTTL            Op = 21
+	OpMultiRead            Op = 22
+	OpAuth                 Op = 100
+	OpSetWatches           Op = 101
+	OpSASL                 Op = 102
+	OpGetEphemerals        Op = 103
+	OpGetAllChildrenNumber Op = 104
+	OpSetWatches2          Op = 105
+	OpAddWatch             Op = 106
+	OpWhoAmI               Op = 107
+	OpCreateSession        Op = -10
+	OpCloseSession         Op = -11
+
+	opError Op = -1
+)
+
+var opNames = map[Op]string{
+	OpCreate: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "getData", OpSetData: "setData",
+	OpGetACL: "getACL", OpSetACL: "setACL", OpGetChildren: "getChildren", OpSync: "sync", OpPing: "ping",
+	OpGetChildren2: "getChildren2", OpCheck: "check", OpMulti: "multi", OpCreate2: "create2", OpReconfig: "reconfig",
+	OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches", OpCreateContainer: "createContainer",
+	OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL", OpMultiRead: "multiRead", OpAuth: "auth",
+	OpSetWatches: "setWatches", OpSASL: "sasl", OpGetEphemerals: "getEphemerals",
+	OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
+	OpWhoAmI: "whoAmI", OpCreateSession: "createSession", OpCloseSession: "closeSession", opError: "error",
+}
+
+// String answers the request type's name, as in ZooKeeper's documentation.
+func (op Op) String() string {
+	if name, ok := opNames[op]; ok {
+		return name
+	}
+	return fmt.Sprintf("op(%d)", int32(op))
+}
+
+// writes says whether the request is a transaction that the leader orders.
+func (op Op) writes() bool {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer,
+		OpSetData, OpSetACL, OpCheck, OpMulti, OpReconfig, OpCloseSession:
+		return true
+	}
+	return false
+}
+
+// known says whether the server has an answer for the request type.
+func (op Op) known() bool {
+	_, ok := opNames[op]
+	return ok && op != OpCreateSession && op != opError && op != OpSASL
+}
+
+// The error codes of replies, as on the wire.
+const (
+	CodeOK                      int32 = 0
+	CodeRuntimeInconsistency    int32 = -2
+	CodeMarshalling             int32 = -5
+	CodeUnimplemented           int32 = -6
+	CodeBadArguments            int32 = -8
+	CodeNoNode                  int32 = -101
+	CodeNoAuth                  int32 = -102
+	CodeBadVersion              int32 = -103
+	CodeNoChildrenForEphemerals int32 = -108
+	CodeNodeExists              int32 = -110
+	CodeNotEmpty                int32 = -111
+	CodeSessionExpired          int32 = -112
+	CodeInvalidACL              int32 = -114
+	CodeAuthFailed              int32 = -115
+	CodeSessionMoved            int32 = -118
+	CodeNoWatcher               int32 = -121
+	CodeReconfigDisabled        int32 = -123
+)
+
+// The reserved xids of what no request asked for by number.
+const (
+	xidNotification int32 = -1
+	xidPing         int32 = -2
+)
+
+// call is one decoded request. Which fields are set depends on op.
+type call struct {
+	xid     int32
+	op      Op
+	path    string
+	data    []byte
+	acl     []ACL
+	flags   int32 // create: mode; addWatch, removeWatches: mode or type
+	version int32
+	ttl     int64 // milliseconds, -1 where the request has none
+	watch   bool
+	subs    []call // multi, multiRead
+
+	relZxid int64       // setWatches
+	watches [5][]string // setWatches: data, exist, child, persistent, recursive
+	scheme  string      // auth
+
+	bad bool // the body could not be decoded: answered with CodeMarshalling
+}
+
+// decodeCall decodes a frame's body. An error means that not even the header
+// could be read; a body that cannot be decoded only marks the call as bad.
+func decodeCall(frame []byte) (*call, error) {
+	d := decoder{buf: frame}
+	c := &call{xid: d.int32(), op: Op(d.int32()), ttl: -1}
+	if d.err != nil {
+		return nil, d.err
+	}
+	c.decodeBody(&d)
+	c.bad = d.err != nil
+	return c, nil
+}
+
+func (c *call) decodeBody(d *decoder) {
+	switch c.op {
+	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
+		c.path, c.watch = d.string(), d.bool()
+	case OpSync, OpGetACL, OpGetEphemerals, OpGetAllChildrenNumber:
+		c.path = d.string()
+	case OpMulti, OpMultiRead:
+		c.decodeSubs(d)
+	case OpCheckWatches, OpRemoveWatches, OpAddWatch:
+		c.path, c.flags = d.string(), d.int32()
+	case OpSetWatches, OpSetWatches2:
+		c.decodeSetWatches(d)
+	case OpAuth:
+		d.int32() // the request's type: not used by ZooKeeper
+		c.scheme, c.data = d.string(), d.buffer()
+	default:
+		c.decodeWrite(d)
+	}
+}
+
+func (c *call) decodeWrite(d *decoder) {
+	switch c.op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		c.path, c.data, c.acl, c.flags = d.string(), d.buffer(), d.acls(), d.int32()
+		if c.op == OpCreateTTL {
+			c.ttl = d.int64()
+		}
+	case OpDelete, OpCheck:
+		c.path, c.version = d.string(), d.int32()
+	case OpDeleteContainer: // meant for the server itself: the bare path
+		c.path = string(d.take(len(d.buf)))
+	case OpSetData:
+		c.path, c.data, c.version = d.string(), d.buffer(), d.int32()
+	case OpSetACL:
+		c.path, c.acl, c.version = d.string(), d.acls(), d.int32()
+	}
+}
+
+func (c *call) decodeSetWatches(d *decoder) {
+	c.relZxid = d.int64()
+	lists := 3
+	if c.op == OpSetWatches2 {
+		lists = 5
+	}
+	for i := range lists {
+		c.watches[i] = d.strings()
+	}
+}
+
+// decodeSubs reads a multi's records up to its closing header.
+func (c *call) decodeSubs(d *decoder) {
+	for d.err == nil {
+		op, done := Op(d.int32()), d.bool()
+		d.int32() // the header's error field: meaningless in a request
+		if done || d.err != nil {
+			return
+		}
+		sub := call{xid: c.xid, op: op, ttl: -1}
+		if !subAllowed(c.op, op) {
+			d.err = fmt.Errorf("%v inside %v", op, c.op)
+			return
+		}
+		sub.decodeBody(d)
+		sub.settleMode()
+		c.subs = append(c.subs, sub)
+	}
+}
+
+// settleMode gives a create inside a multi the type its flags ask for, whatever
+// type it came as: so does ZooKeeper, and its reply follows.
+func (c *call) settleMode() {
+	switch {
+	case c.op != OpCreate && c.op != OpCreate2 && c.op != OpCreateContainer:
+	case c.flags == flagContainer:
+		c.op = OpCreateContainer
+	default:
+		c.op = OpCreate
+	}
+}
+
+func subAllowed(outer, op Op) bool {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
+		return outer == OpMulti
+	case OpGetData, OpGetChildren:
+		return outer == OpMultiRead
+	}
+	return false
+}
+
+// connectCall is a decoded connect request.
+type connectCall struct {
+	lastZxid    int64
+	timeout     int32 // milliseconds
+	session     int64
+	passwd      []byte
+	hasReadOnly bool // newer clients send one byte more, and are answered with it
+}
+
+func decodeConnect(frame []byte) (connectCall, error) {
+	d := decoder{buf: frame}
+	d.int32() // protocol version
+	c := connectCall{lastZxid: d.int64(), timeout: d.int32(), session: d.int64(), passwd: d.buffer()}
+	c.hasReadOnly = len(d.buf) > 0
+	return c, d.err
+}
+
+// beginFrame and endFrame enclose one frame: endFrame writes the length in front.
+func (e *encoder) beginFrame() int {
+	e.int32(0)
+	return len(e.buf)
+}
+
+func (e *encoder) endFrame(start int) {
+	n := len(e.buf) - start
+	e.buf[start-4], e.buf[start-3], e.buf[start-2], e.buf[start-1] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+}
+
+func (e *encoder) replyHeader(xid int32, zxid int64, code int32) {
+	e.int32(xid)
+	e.int64(zxid)
+	e.int32(code)
+}
+
+func (e *encoder) multiHeader(op Op, done bool, code int32) {
+	e.int32(int32(op))
+	e.bool(done)
+	e.int32(code)
+}
