@@ -28,11 +28,11 @@ type workload struct {
 	rec    *history.Recorder
 	store  *store
 	root   string
-	counts []atomic.Int64 // grants of each worker
-	// release is how long the latest release took.
-	release atomic.Int64
-	stop    chan struct{}
-	done    sync.WaitGroup
+	counts []atomic.Int64           // grants of each worker
+	leases atomic.Pointer[[]string] // the nodes of the semaphore's permits, in order, as they were seen last
+	queued atomic.Int64             // how often one of them was seen to wait for its turn
+	stop   chan struct{}
+	done   sync.WaitGroup
 
 	workers []worker
 	grips   map[string]chan struct{}              // lock -> closed when a worker has a grip on it
@@ -61,7 +61,8 @@ type worker struct {
 }
 
 // startWorkload starts processes with a session each, and in each of them a worker for every lock. As many of them as there
-// are servers are bound to one server each; the others begin with one and go elsewhere when they must.
+// are servers are bound to one server each; the others begin with one and go elsewhere when they must. The last of
+// the servers also tells the test what is going on.
 func startWorkload(t *testing.T, servers []string, processes int, session time.Duration) *workload {
 	w := &workload{
 		rec: history.NewRecorder(), store: newStore(), root: root(t),
@@ -69,6 +70,8 @@ func startWorkload(t *testing.T, servers []string, processes int, session time.D
 		together: map[string]*[]string{},
 	}
 	w.gripper.Store(&nobody)
+	w.leases.Store(&[]string{})
+	w.watchLeases(t, servers[len(servers)-1])
 	for i := range processes {
 		process := worker{name: fmt.Sprintf("process %d", i), server: i % len(servers), bound: i < len(servers)}
 		opts, addrs := &zklock.Options{SessionTimeout: session, Label: process.name}, servers
@@ -173,6 +176,44 @@ func (w *workload) gone(node string) string {
 	return node
 }
 
+// watchLeases keeps w.leases up to date.
+func (w *workload) watchLeases(t *testing.T, server string) {
+	conn, _ := dial(t, session, server)
+	w.done.Add(1)
+	// Owned by w: ends when w.stop is closed. finish waits for it.
+	go func() {
+		defer w.done.Done()
+		last := ""
+		for !w.stopped() {
+			names, _, changed, err := conn.ChildrenW(path.Join(w.root, string(history.Semaphore), "leases"))
+			if err != nil { // not there yet, or the server is hurt
+				time.Sleep(20 * time.Millisecond)
+				continue
+			}
+			slices.SortFunc(names, func(x, y string) int { return strings.Compare(number(x), number(y)) })
+			w.leases.Store(&names)
+			if len(names) > workPermits && names[len(names)-1] != last {
+				last = names[len(names)-1]
+				w.queued.Add(1)
+			}
+			select {
+			case <-changed:
+			case <-w.stop:
+			}
+		}
+	}()
+}
+
+// wanted says whether somebody has come after this holder of permits and found too few left. Whoever lets go before that
+// leaves the permits to people who need not wait for them.
+func (w *workload) wanted(hold *zklock.Hold) bool {
+	names := *w.leases.Load()
+	return len(names) > workPermits && number(names[len(names)-1]) > number(hold.Node())
+}
+
+// number is the end of a node's name, by which the servers put them in order.
+func number(node string) string { return node[max(0, len(node)-10):] }
+
 func (w *workload) stopped() bool {
 	select {
 	case <-w.stop:
@@ -195,20 +236,18 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 	}
 	op.Granted(w.standsFor(hold), hold.Token())
 	// Not less than the log's resolution, or a node would seem to be gone before its grant.
-	stay := time.Duration(2+random.IntN(5)) * time.Millisecond
+	least := time.Duration(2+random.IntN(5)) * time.Millisecond
+	most := least
 	if one.recipe == history.Semaphore {
-		// Or those who come find permits free: with slow servers the way to a permit takes longer than that.
-		stay = 8*stay + min(2*time.Duration(w.release.Load()), session/4)
+		most = session / 2
 	}
 	if w.takesGrip(one) {
-		stay = session + session/2
+		least = session + session/2
 	}
-	result := w.use(one, op, hold, stay)
+	result := w.use(one, op, hold, least, most)
 	op.Ended()
-	releasing := time.Now()
 	err = hold.Unlock(ctx)
 	op.Freed(err)
-	w.release.Store(int64(time.Since(releasing)))
 	if one.recipe != history.Semaphore { // whose holders are not alone, so that nothing that they do is one step
 		w.noteUse(porcupine.Operation{
 			ClientId: int(op.ID()), Input: result.use, Call: int64(called), Output: result, Return: int64(w.rec.Now()),
@@ -221,21 +260,23 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 }
 
 // use reads the store, relies on the hold for a while, and writes what it read plus one: the lock must make that one step.
-func (w *workload) use(one worker, op *history.Handle, hold *zklock.Hold, stay time.Duration) result {
+// Between the least and the most time it goes on until somebody else waits.
+func (w *workload) use(one worker, op *history.Handle, hold *zklock.Hold, least, most time.Duration) result {
 	out := result{use: use{one.path, one.shared}}
 	var known bool
 	out.value, known = w.store.read(one.path, hold.Token(), one.shared)
-	end := time.After(stay)
-	for valid := true; valid; {
+	granted := w.rec.Now()
+	for {
 		now := w.rec.Now()
-		if valid = hold.Check() == nil; valid {
-			w.noteValid(op.ID(), now)
+		if hold.Check() != nil {
+			break
+		}
+		w.noteValid(op.ID(), now)
+		if stay := now - granted; stay >= least && (stay >= most || w.stopped() || w.wanted(hold)) {
+			break
 		}
 		select {
-		case <-end:
-			valid = false
 		case <-hold.Context().Done():
-			valid = false
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -260,7 +301,11 @@ func (w *workload) noteUse(op porcupine.Operation) {
 	w.uses = append(w.uses, op)
 }
 
-// progress waits until each of the wanted workers has been granted its lock so many times more.
+// enough is how many contended grants of every lock there must be before, during and after a fault.
+const enough = 20
+
+// progress waits until each of the wanted workers has been granted its lock so many times more, and enough of those who
+// wanted permits found none. (Whoever wants one of the other locks finds somebody there, with so many workers that never rest.)
 func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) {
 	t.Helper()
 	goal := make([]int64, len(w.workers))
@@ -269,14 +314,19 @@ func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) 
 			goal[i] = w.counts[i].Load() + each
 		}
 	}
+	queued := w.queued.Load() + enough + enough/4 // some are granted when this is over
 	bound := time.Now().Add(patience)
-	for i, one := range w.workers {
-		for w.counts[i].Load() < goal[i] {
+	until := func(reached func() bool, otherwise string, args ...any) {
+		for !reached() {
 			require.False(t, t.Failed())
-			require.True(t, time.Now().Before(bound), "%s is asleep at %s", one.name, one.path)
+			require.True(t, time.Now().Before(bound), append([]any{otherwise}, args...)...)
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
+	for i, one := range w.workers {
+		until(func() bool { return w.counts[i].Load() >= goal[i] }, "%s is asleep at %s", one.name, one.path)
+	}
+	until(func() bool { return w.queued.Load() >= queued }, "nobody waits for permits")
 }
 
 var nobody = func(worker) bool { return false }

@@ -193,7 +193,7 @@ func (s *Server) Heal(ctx context.Context) error { return s.inside(ctx, "iptable
 // without it, a link so narrow that packets queue up.
 func (s *Server) Slow(ctx context.Context) (how string, err error) {
 	netem := []string{"netem", "delay", "40ms", "15ms"}
-	narrow := []string{"tbf", "rate", "256kbit", "burst", "3kb", "latency", "3s"}
+	narrow := []string{"tbf", "rate", "512kbit", "burst", "3kb", "latency", "3s"}
 	for _, qdisc := range [][]string{netem, narrow} {
 		trouble := s.inside(ctx, append([]string{"tc", "qdisc", "replace", "dev", "eth0", "root"}, qdisc...)...)
 		if trouble == nil {
