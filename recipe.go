@@ -529,6 +529,9 @@ func (t *contender) grant(ctx context.Context) error {
 	if err := t.freshen(ctx); err != nil {
 		return err
 	}
+	if t.isGone() {
+		return errGone
+	}
 	if !t.c.link.carries(t.sess) {
 		return errSessionOver
 	}

@@ -219,24 +219,28 @@ func (c *Client) beat(s *session) bool {
 // nothing and fires no watch. Those found missing are told so, and the error is errGone.
 func (c *Client) confirm(ctx context.Context, s *session, nodes []*contender) error {
 	ops, asked := c.checks(nodes)
-	answers, err := c.multi(ctx, s, ops...)
+	missing, err := ask(ctx, c, s, isWrite, func(conn *zk.Conn) (error, error) {
+		answers, err := conn.Multi(ops...)
+		// Before the answer counts for the session: nobody may be granted what it denies.
+		return c.heed(asked, answers), err
+	})
 	if err == nil || !isRefusal(err) {
 		return err
 	}
-	// The answers up to the first refusal are real. The transaction went through the
-	// quorum all the same: the session lives.
-	for i, a := range answers {
-		if i >= len(asked) {
-			break
-		}
-		switch {
-		case errors.Is(a.Error, zk.ErrNoNode):
-			asked[i].vanished()
-			c.unkeep(asked[i])
+	return missing // the transaction went through the quorum all the same: the session lives
+}
+
+// heed draws the consequences of a refused heartbeat, whose answers up to the first refusal are real.
+func (c *Client) heed(asked []*contender, answers []zk.MultiResponse) error {
+	for i, t := range asked[:min(len(asked), len(answers))] {
+		switch err := answers[i].Error; {
+		case errors.Is(err, zk.ErrNoNode):
+			t.vanished()
+			c.unkeep(t)
 			return errGone
-		case errors.Is(a.Error, zk.ErrNoAuth):
+		case errors.Is(err, zk.ErrNoAuth):
 			c.mu.Lock()
-			asked[i].blind = true
+			t.blind = true
 			c.mu.Unlock()
 			return nil
 		}

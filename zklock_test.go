@@ -296,6 +296,40 @@ func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 	})
 }
 
+func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
+	for offset := time.Duration(0); offset < 3*time.Second; offset += 25 * time.Millisecond {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
+			first, err := front.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			second := lockLater(t.Context(), front.Mutex(path).Lock)
+			time.Sleep(time.Second)
+			third := lockLater(t.Context(), waiter.Mutex(path).Lock)
+			time.Sleep(3 * term) // what it knows of its session is old
+			struck := false
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Client == "waiter" && r.Op == zktest.OpMulti && !struck {
+					struck = true
+					return zktest.LoseReply
+				}
+				return zktest.Pass
+			})
+			unlock(t, first)
+			<-second.done
+			unlock(t, second.hold)
+			time.Sleep(offset)
+			if left := queue(srv, path); !third.returned() && len(left) == 1 {
+				require.NoError(t, srv.DeleteNode(path+"/"+left[0]))
+			}
+			<-third.done
+			require.NoError(t, third.err)
+			_, there := srv.Node(third.hold.Node())
+			require.True(t, there, "deleted %v after its turn came, granted all the same", offset)
+			unlock(t, third.hold)
+		})
+	}
+}
+
 // P3
 
 func TestTokensGrowWithEveryGrant(t *testing.T) {
