@@ -225,10 +225,13 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 // fit says whether the last of leases, and so each, has fewer before it than there are permits.
 func (s *Semaphore) fit(ctx context.Context, leases []*contender, dir string) (bool, error) {
 	last := leases[len(leases)-1]
-	limit, err := again(ctx, func() (int, error) { return s.limit(ctx, last.sess, dir) })
-	if err == nil && limit < len(leases) {
-		err = fmt.Errorf("%w: %d permits of %d", ErrLimit, len(leases), limit)
+	enough := func(limit int) error {
+		if limit < len(leases) {
+			return fmt.Errorf("%w: %d permits of %d", ErrLimit, len(leases), limit)
+		}
+		return nil
 	}
+	limit, err := again(ctx, func() (int, error) { return s.limitThat(ctx, last.sess, dir, enough) })
 	return len(last.ahead) < limit, err
 }
 
@@ -262,9 +265,26 @@ func (s *Semaphore) await(ctx context.Context, leases []*contender, dir string) 
 
 // agree stores the number of permits if none is stored, and fails if it is another.
 func (s *Semaphore) agree(ctx context.Context, sess *session, dir string) (int, error) {
+	return s.limitThat(ctx, sess, dir, func(limit int) error {
+		if limit != s.permits {
+			return fmt.Errorf("%w: it has %d permits, not %d", ErrLimit, limit, s.permits)
+		}
+		return nil
+	})
+}
+
+// limitThat returns the number of permits if it suits the caller. One that does not may be
+// that of a server that lags: it counts only if it is the quorum's.
+func (s *Semaphore) limitThat(ctx context.Context, sess *session, dir string, suits func(limit int) error) (int, error) {
 	limit, err := s.limit(ctx, sess, dir)
-	if err == nil && limit != s.permits {
-		err = fmt.Errorf("%w: it has %d permits, not %d", ErrLimit, limit, s.permits)
+	if err != nil || suits(limit) == nil {
+		return limit, err
+	}
+	if err := s.c.sync(ctx, sess, dir+leasesDir); err != nil {
+		return 0, err
+	}
+	if limit, err = s.limit(ctx, sess, dir); err == nil {
+		err = suits(limit)
 	}
 	return limit, err
 }
@@ -300,9 +320,9 @@ func parseLimit(data []byte) (int, error) {
 	return limit, nil
 }
 
-// Resize stores another number of permits, at once for those who wait. Who holds goes on
-// holding, also when that is more than there are from now on. Later calls of those who
-// go on saying the old number fail with ErrLimit.
+// Resize stores another number of permits, at once for those who wait, or as soon as their
+// servers know of it. Who holds goes on holding, also when that is more than there are
+// from now on. Later calls of those who go on saying the old number fail with ErrLimit.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	inside, stop := either(ctx, s.c.life)
 	defer stop()

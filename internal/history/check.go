@@ -85,6 +85,7 @@ type book struct {
 	byID    map[int64]*Op
 	byPath  map[string][]*life
 	claim   map[*Op]*life            // what a granted operation claims to hold
+	groups  map[int64][]*Op          // operations taken together
 	ends    map[string]time.Duration // when the last session of a client ended
 	found   []Violation
 }
@@ -103,12 +104,15 @@ func newBook(h *History, lim Limits) *book {
 	b := &book{
 		h: h, lim: lim, faults: merge(h.Faults),
 		locks: map[string]*lock{}, byID: make(map[int64]*Op, len(h.Ops)),
-		byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
+		groups: map[int64][]*Op{}, byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
 	}
 	b.readTxns()
 	for i := range h.Ops {
 		op := &h.Ops[i]
 		b.byID[op.ID] = op
+		if name := group(op); name != 0 {
+			b.groups[name] = append(b.groups[name], op)
+		}
 		l := b.lock(op.Path)
 		switch op.Kind {
 		case Acquire:
@@ -394,8 +398,9 @@ func (b *book) checkTokenOrder(l *lock, holds []*Op) {
 	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(b.claim[x].czxid, b.claim[y].czxid) })
 	var alone, largest *Op // the largest so far, of those that do not share and of all
 	for _, op := range holds {
+		shares := op.Shared || op.Recipe == Semaphore
 		before := largest
-		if op.Shared {
+		if shares {
 			before = alone
 		}
 		if before != nil && op.Token <= before.Token {
@@ -404,7 +409,7 @@ func (b *book) checkTokenOrder(l *lock, holds []*Op) {
 		if largest == nil || op.Token > largest.Token {
 			largest = op
 		}
-		if !op.Shared && (alone == nil || op.Token > alone.Token) {
+		if !shares && (alone == nil || op.Token > alone.Token) {
 			alone = op
 		}
 	}
@@ -417,17 +422,42 @@ func (b *book) checkTurns(l *lock) {
 		if op != nil && op.Outer == 0 && op.Return < life.turn && op.Return <= life.removed {
 			b.report("P4", l.path, op.Return, []*Op{op}, "granted before its turn: %s stood before it", strings.Join(life.before, ", "))
 		}
-		if b.lim.Wake == 0 || life.since == never || op != nil && op.Group != 0 {
-			continue // one of several that are taken together may have to wait for the others
+		since := b.since(life)
+		if b.lim.Wake == 0 || since == never {
+			continue
 		}
 		taken := min(life.removed, b.h.End)
 		if op != nil {
 			taken = min(taken, op.Return)
 		}
-		if idle := b.calm(life.since, taken); idle > b.lim.Wake && !b.awaitsOthers(l, life) {
-			b.report("P7", l.path, life.since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
+		if idle := b.calm(since, taken); idle > b.lim.Wake && !b.awaitsOthers(l, life) {
+			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
 		}
 	}
+}
+
+// since is from when on life's turn could have been taken: one of several that are taken together may have to wait for the others.
+func (b *book) since(life *life) time.Duration {
+	since := life.since
+	if life.op == nil || since == never {
+		return since
+	}
+	for _, other := range b.groups[group(life.op)] {
+		claim := b.claim[other]
+		if claim == nil {
+			return never
+		}
+		since = max(since, claim.since)
+	}
+	return since
+}
+
+// group is the name of the operations that were taken together with op, zero if it was taken alone.
+func group(op *Op) int64 {
+	if op.Group < 0 {
+		return op.ID
+	}
+	return op.Group
 }
 
 // awaitsOthers says whether a node that nobody was granted may belong to one of several that were taken together, in vain.

@@ -69,7 +69,7 @@ type Op struct {
 	Shared  bool    `json:"shared,omitempty"` // a reader
 	Weight  int     `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
 	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together
-	Group   int64   `json:"group,omitempty"`  // several operations taken together: one of them may wait without a place
+	Group   int64   `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
 	Outcome Outcome `json:"outcome,omitempty"`
 
 	Call   time.Duration `json:"call"`

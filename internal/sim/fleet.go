@@ -45,6 +45,8 @@ type fleet struct {
 	forced   map[int64]bool      // guarded by mu: sessions that an operator ended
 	known    map[string]bool     // guarded by mu: contender nodes
 	fenced   map[string]int64    // guarded by mu: the token written last, by lock
+	said     map[string]int      // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
+	limits   map[string][]limit  // guarded by mu: by semaphore, the number of permits that was stored
 	faults   map[string]int      // guarded by mu
 	broken   []history.Violation // guarded by mu: what the workers saw themselves
 }
@@ -69,7 +71,8 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	defer cancel()
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
-		sessions: map[int64]string{}, forced: map[int64]bool{}, exhausted: map[int64]bool{}, known: map[string]bool{}, fenced: map[string]int64{}, faults: map[string]int{},
+		sessions: map[int64]string{}, forced: map[int64]bool{}, exhausted: map[int64]bool{}, known: map[string]bool{}, fenced: map[string]int64{},
+		said: map[string]int{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
 	f.rec.Meta("plan", string(spec))
@@ -81,11 +84,6 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	for _, l := range p.Locks {
 		if err := f.srv.PutNode(fencePath(l.Path), nil); err != nil {
 			tb.Fatalf("sim: %v", err)
-		}
-	}
-	for _, l := range p.Locks {
-		if l.Recipe == history.Semaphore {
-			f.rec.Begin(history.Op{Kind: history.Resize, Recipe: l.Recipe, Path: l.Path, Weight: l.Permits}).Finished(history.Granted, nil)
 		}
 	}
 	f.srv.Intercept(f.meet)
@@ -272,6 +270,10 @@ func (p *process) rest(d time.Duration) bool {
 func (p *process) work(r *rand.Rand) {
 	defer p.f.wg.Done()
 	for p.rest(around(r, p.f.plan.Think)) {
+		if all := p.f.plan.together(); len(all) > 1 && r.IntN(8) == 0 {
+			takeAll(p, all, r)
+			continue
+		}
 		l := p.f.plan.Locks[r.IntN(len(p.f.plan.Locks))]
 		takers[l.Recipe](p, l, r)
 	}
@@ -289,7 +291,7 @@ type taking struct {
 func (p *process) take(r *rand.Rand, t taking) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
-	op := p.begin(t.op)
+	op, since := p.begin(t.op), p.f.rec.Now()
 	defer p.done(op)
 	hold, err := t.lock(ctx)
 	switch {
@@ -298,7 +300,7 @@ func (p *process) take(r *rand.Rand, t taking) {
 		return
 	case err != nil:
 		op.Finished(history.Failed, err)
-		p.judgeError(t.op.Path, ctx, err)
+		p.judgeError(ctx, err, since, Lock{Recipe: t.op.Recipe, Path: t.op.Path})
 		return
 	}
 	op.Granted(hold.Node(), hold.Token())
@@ -321,11 +323,20 @@ func (f *fleet) nextView() string {
 	return fmt.Sprintf("view%d", f.views)
 }
 
-// judgeError is P8: an acquire that waits fails only when its caller or its client gave up.
-func (p *process) judgeError(path string, ctx context.Context, err error) {
+// judgeError is P8: an acquire that waits, called then, fails only when its caller or its client gave up, or when it says
+// another number of permits than was stored.
+func (p *process) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
+	if errors.Is(err, zklock.ErrLimit) {
+		for _, l := range locks {
+			if l.Recipe == history.Semaphore && p.f.disagreed(l, since) {
+				p.resize(l, p.f.permits(l))
+				return
+			}
+		}
+	}
 	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)
 	if !expected {
-		p.f.report("P8", path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
+		p.f.report("P8", locks[0].Path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
 	}
 }
 

@@ -64,6 +64,7 @@ func (f *fleet) note(t zktest.Txn) {
 	case zktest.OpSetData:
 		if !f.known[t.Path] || !bytes.Contains(t.Data, []byte(`"shared":true`)) {
 			f.checkFence(t)
+			f.noteLimit(t)
 			return
 		}
 		txn.Kind = history.Share

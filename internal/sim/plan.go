@@ -92,7 +92,7 @@ func NewPlan(seed uint64) *Plan {
 	}
 	for i := range 1 + r.IntN(2) {
 		k := Recipes[r.IntN(len(Recipes))]
-		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(min(3, len(p.Clients)))})
+		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(p.mostPermits())})
 	}
 	p.pace(r)
 	return p
@@ -121,6 +121,9 @@ func (p *Plan) pace(r *rand.Rand) {
 	p.During = total - p.Before - p.After
 	p.Pause = max(p.During/time.Duration(40+r.IntN(80)), 2*p.Timeout)
 }
+
+// mostPermits bounds a semaphore, so that it is contended.
+func (p *Plan) mostPermits() int { return min(3, len(p.Clients)) }
 
 // Wake is the bound on everything that has one, where nothing is broken: two timeouts (one to notice, one for what a
 // lost session left behind), the time a cut-off server takes to give up, and retries.

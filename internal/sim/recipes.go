@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // Recipes are those that plans draw from.
@@ -27,10 +30,6 @@ var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
 }
 
 func takeMutex(p *process, l Lock, r *rand.Rand) {
-	if all := p.f.plan.mutexes(); len(all) > 1 && r.IntN(5) == 0 {
-		takeAll(p, all, r)
-		return
-	}
 	m := p.client.Mutex(l.Path)
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: m.Lock}
 	if r.IntN(6) == 0 {
@@ -39,39 +38,51 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 	p.take(r, t)
 }
 
-func (p *Plan) mutexes() []Lock {
-	var all []Lock
-	for _, l := range p.Locks {
-		if l.Recipe == history.Mutex {
-			all = append(all, l)
-		}
-	}
-	return all
+// together are the locks that LockAll can take.
+func (p *Plan) together() []Lock {
+	return slices.DeleteFunc(slices.Clone(p.Locks), func(l Lock) bool { return l.Recipe == history.Election })
 }
 
-// takeAll takes several mutexes at once.
+// locker is a lock as LockAll takes it, here and there for reading only.
+func (p *process) locker(l Lock, shared bool) zklock.Locker {
+	switch {
+	case l.Recipe == history.Reentrant:
+		return p.client.Reentrant(l.Path)
+	case l.Recipe == history.RW && shared:
+		return p.client.RWMutex(l.Path).Reader()
+	case l.Recipe == history.RW:
+		return p.client.RWMutex(l.Path)
+	case l.Recipe == history.Semaphore:
+		return p.client.Semaphore(l.Path, l.Permits).Permits(1)
+	}
+	return p.client.Mutex(l.Path)
+}
+
+// takeAll takes several locks at once.
 func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	var lockers []zklock.Locker
 	var ops []*history.Handle
-	for i, l := range locks {
-		lockers = append(lockers, p.client.Mutex(l.Path))
-		op := history.Op{Recipe: history.Mutex, Path: l.Path, Group: 1}
+	since := p.f.rec.Now()
+	for i := range locks {
+		locks[i].Permits = p.f.permits(locks[i])
+		l := locks[i]
+		op := history.Op{Recipe: l.Recipe, Path: l.Path, Shared: l.Recipe == history.RW && r.IntN(2) == 0, Group: -1}
 		if i > 0 {
 			op.Group = ops[0].ID()
 		}
+		lockers = append(lockers, p.locker(l, op.Shared))
 		ops = append(ops, p.begin(op))
 		defer p.done(ops[i])
 	}
-	shuffled := slices.Clone(lockers)
-	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	hold, err := p.client.LockAll(ctx, shuffled...)
+	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
+	hold, err := p.client.LockAll(ctx, lockers...)
 	if err != nil {
 		for _, op := range ops {
 			op.Finished(history.Failed, err)
 		}
-		p.judgeError(locks[0].Path, ctx, err)
+		p.judgeError(ctx, err, since, locks...)
 		return
 	}
 	for i, op := range ops {
@@ -254,8 +265,14 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 
 // takePermits takes some permits at once. Each is a node, and an operation in the history: those taken together are a group.
 func takePermits(p *process, l Lock, r *rand.Rand) {
+	if r.IntN(25) == 0 {
+		p.resize(l, 1+r.IntN(p.f.plan.mostPermits()))
+		return
+	}
 	ctx, cancel := p.patience(r)
 	defer cancel()
+	since := p.f.rec.Now()
+	l.Permits = p.f.permits(l)
 	s := p.client.Semaphore(l.Path, l.Permits)
 	k := 1 + r.IntN(l.Permits)
 	var ops []*history.Handle
@@ -277,7 +294,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		if errors.Is(err, zklock.ErrLocked) {
 			outcome = history.Refused
 		} else {
-			p.judgeError(l.Path, ctx, err)
+			defer p.judgeError(ctx, err, since, l)
 		}
 		for _, op := range ops {
 			op.Finished(outcome, err)
@@ -290,6 +307,11 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		defer p.watch(hold, op)()
 	}
 	p.use(r, history.Op{Path: l.Path}, hold)
+	if k == l.Permits && r.IntN(40) == 0 { // nobody lets go, and who waits must see all the same that there are more
+		p.resize(l, 2*l.Permits)
+		p.rest(2 * p.f.plan.Wake())
+		p.resize(l, l.Permits)
+	}
 	for _, op := range ops {
 		op.Ended()
 	}
@@ -297,4 +319,57 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	for _, op := range ops {
 		op.Freed(err)
 	}
+}
+
+// resize changes the number of permits, as an operator does who tells everybody the new one.
+func (p *process) resize(l Lock, permits int) {
+	p.f.mu.Lock()
+	p.f.said[l.Path] = permits
+	p.f.mu.Unlock()
+	err := p.client.Semaphore(l.Path, permits).Resize(p.alive, permits)
+	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: resize failed: %v", p.name, err))
+	}
+}
+
+// permits is the number that everybody says.
+func (f *fleet) permits(l Lock) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.said[l.Path]; n > 0 {
+		return n
+	}
+	return l.Permits
+}
+
+// limit is how many permits there are from an instant on, as the servers' log has it.
+type limit struct {
+	from    time.Duration
+	permits int
+}
+
+// noteLimit takes a change of a node's data, which may be that of a semaphore's limit. It must be called with mu held.
+func (f *fleet) noteLimit(t zktest.Txn) {
+	number, ok := strings.CutPrefix(string(t.Data), "zklock: permits ")
+	permits, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return
+	}
+	path := strings.TrimSuffix(t.Path, "/leases")
+	f.limits[path] = append(f.limits[path], limit{f.rec.Now(), permits})
+	f.rec.Begin(history.Op{Kind: history.Resize, Recipe: history.Semaphore, Path: path, Weight: permits}).Finished(history.Granted, nil)
+}
+
+// disagreed says whether the semaphore had another number of permits, for a time since then, than l says.
+func (f *fleet) disagreed(l Lock, since time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.limits[l.Path]
+	for i, n := range all {
+		over := i+1 < len(all) && all[i+1].from < since
+		if !over && n.permits != l.Permits {
+			return true
+		}
+	}
+	return false
 }

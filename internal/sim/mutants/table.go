@@ -220,6 +220,24 @@ var Table = []Mutant{
 		Focus: "semaphore",
 	},
 	{
+		Name: "a new number of permits wakes nobody", After: "the directory's watch does not see its data",
+		Edits: []Edit{
+			{"semaphore.go", "stir := leases", "_ = leases"},
+			{"semaphore.go", "\t\t\t\t&zk.CreateRequest{Path: stir, Acl: s.c.acl},\n\t\t\t\t&zk.DeleteRequest{Path: stir, Version: -1})", ")"},
+		},
+		Focus: "semaphore",
+	},
+	{
+		Name: "who waits keeps to the number of permits that it said", After: "Curator's semaphore believes each caller",
+		Edits: []Edit{{"semaphore.go", "again(ctx, func() (int, error) { return s.limitThat(ctx, last.sess, dir, enough) })", "s.permits, enough(s.permits)"}},
+		Focus: "semaphore",
+	},
+	{
+		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
+		Edits: []Edit{{"semaphore.go", "if err := s.c.sync(ctx, sess, dir+leasesDir); err != nil {", "if err != nil {"}},
+		Focus: "semaphore", Seeds: 120,
+	},
+	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
 		Edits: []Edit{{"multi.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePlaces)", "ordered = slices.Clone(lockers)"}},
 		Focus: "mutex",
