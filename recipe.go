@@ -540,19 +540,23 @@ func (t *contender) grant(ctx context.Context) error {
 
 // freshen asks the quorum whether the session lives and our node with it, unless that
 // is certain. A lagging server can show us first in line after our session has ended.
+// Only an answer of its own will do: another heartbeat's says something of the session,
+// and perhaps that our node is gone.
 func (t *contender) freshen(ctx context.Context) error {
+	if t.sess.lease.fresh() {
+		return nil
+	}
 	var p pace
-	for !t.sess.lease.fresh() {
+	for {
 		err := t.c.confirm(ctx, t.sess, []*contender{t})
-		if err != nil && (!isTransient(err) || ctx.Err() != nil) {
+		switch {
+		case err == nil && t.sess.lease.fresh():
+			return nil
+		case err != nil && (!isTransient(err) || ctx.Err() != nil):
 			return err
-		}
-		if t.sess.lease.fresh() {
-			break
 		}
 		if err := p.next(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
 }

@@ -219,15 +219,11 @@ func (c *Client) beat(s *session) bool {
 // nothing and fires no watch. Those found missing are told so, and the error is errGone.
 func (c *Client) confirm(ctx context.Context, s *session, nodes []*contender) error {
 	ops, asked := c.checks(nodes)
-	missing, err := ask(ctx, c, s, isWrite, func(conn *zk.Conn) (error, error) {
-		answers, err := conn.Multi(ops...)
-		// Before the answer counts for the session: nobody may be granted what it denies.
-		return c.heed(asked, answers), err
-	})
+	answers, err := c.multi(ctx, s, ops...)
 	if err == nil || !isRefusal(err) {
 		return err
 	}
-	return missing // the transaction went through the quorum all the same: the session lives
+	return c.heed(asked, answers) // it went through the quorum all the same: the session lives
 }
 
 // heed draws the consequences of a refused heartbeat, whose answers up to the first refusal are real.
