@@ -153,11 +153,25 @@ func (f *fleet) anyone(r *rand.Rand) *process {
 	return procs[r.IntN(len(procs))]
 }
 
+// holder is a process that probably holds something.
+func (f *fleet) holder(r *rand.Rand) *process {
+	if node, ok := f.someNode(r); ok {
+		there, _ := f.srv.Node(node)
+		f.mu.Lock()
+		name := f.sessions[there.EphemeralOwner]
+		f.mu.Unlock()
+		for _, p := range f.present() {
+			if p.name == name {
+				return p
+			}
+		}
+	}
+	return f.anyone(r)
+}
+
 func partition(f *fleet, r *rand.Rand) {
-	p := f.anyone(r)
-	f.srv.Partition(p.name)
-	time.Sleep(around(r, pick(r, p.spec.Session/4, p.spec.Session, 2*p.spec.Session)))
-	f.srv.HealClient(p.name)
+	p := f.holder(r)
+	p.cutOff(around(r, pick(r, p.spec.Session/4, p.spec.Session, 2*p.spec.Session)))
 }
 
 // flaky lets some requests of everybody fail for a while.

@@ -63,6 +63,7 @@ type process struct {
 
 	mu   sync.Mutex
 	open map[*history.Handle]struct{} // guarded by mu: operations under way
+	away chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
 }
 
 // Run carries out a plan. It must run in a synctest bubble; tb ends the server.
@@ -402,4 +403,36 @@ func (p *process) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
 	case <-hold.Context().Done():
 	case <-p.alive.Done():
 	}
+	select { // without a network the work gets on no better than we do
+	case <-p.reachable():
+	case <-hold.Context().Done():
+	case <-p.alive.Done():
+	}
+}
+
+// cutOff takes the network from the process, for a while.
+func (p *process) cutOff(d time.Duration) {
+	back := make(chan struct{})
+	p.mu.Lock()
+	p.away = back
+	p.mu.Unlock()
+	p.f.srv.Partition(p.name)
+	time.Sleep(d)
+	p.f.srv.HealClient(p.name)
+	p.mu.Lock()
+	p.away = nil
+	p.mu.Unlock()
+	close(back)
+}
+
+// reachable is closed while the process has a network, or from when it has one again.
+func (p *process) reachable() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away != nil {
+		return p.away
+	}
+	now := make(chan struct{})
+	close(now)
+	return now
 }

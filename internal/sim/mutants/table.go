@@ -72,8 +72,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the lease counts from the receipt of an answer", After: "redsync, redisson and others",
-		Edits: []Edit{{"lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"}},
-		Seeds: 120,
+		Edits: []Edit{
+			{"lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
+			{"lease.go", "\t\t\tl.doubt = got.mono.Add(l.lag)\n", ""}, // however long it took
+		},
+		Seeds: 300,
 	},
 	{
 		Name: "the lease lasts half as long again", After: "Curator's LOST after 4/3 of the timeout",
@@ -91,7 +94,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"recipe.go", "for !t.sess.lease.fresh() {", "for t.sess.isOver() {"}},
+		Edits: []Edit{{"recipe.go", "\tif t.sess.lease.fresh() {\n\t\treturn nil", "\tif !t.sess.isOver() {\n\t\treturn nil"}},
 		Seeds: 120,
 	},
 	{
