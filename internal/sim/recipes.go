@@ -267,6 +267,7 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 func takePermits(p *process, l Lock, r *rand.Rand) {
 	if r.IntN(25) == 0 {
 		p.resize(l, 1+r.IntN(p.f.plan.mostPermits()))
+		takePermits(p.f.anyone(r), l, r) // who says the new number at once, wherever it is connected, must not be refused
 		return
 	}
 	ctx, cancel := p.patience(r)
