@@ -268,17 +268,25 @@ func TestASuspendedMachineIsNoticedAtTheFirstCheck(t *testing.T) {
 }
 
 // A watch event is no evidence that our session still lives at the leader.
+// turnOfAStaleWaiter returns a hold and who comes right after it: client "waiter", which has sent nothing for so long that
+// what it knows of its session is old.
+func turnOfAStaleWaiter(t *testing.T, srv *zktest.Server) (*zklock.Hold, *attempt) {
+	front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
+	first, err := front.Mutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	second := lockLater(t.Context(), front.Mutex(path).Lock)
+	time.Sleep(time.Second)
+	third := lockLater(t.Context(), waiter.Mutex(path).Lock)
+	time.Sleep(3 * term) // it is not next in line
+	unlock(t, first)
+	<-second.done
+	require.NoError(t, second.err)
+	return second.hold, third
+}
+
 func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
-		first, err := front.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		second := lockLater(t.Context(), front.Mutex(path).Lock)
-		time.Sleep(time.Second)
-		third := lockLater(t.Context(), waiter.Mutex(path).Lock)
-		time.Sleep(3 * term) // not next in line, it has sent nothing
-		unlock(t, first)
-		<-second.done
+		second, third := turnOfAStaleWaiter(t, srv)
 		answer := make(chan struct{})
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Client == "waiter" && r.Op == zktest.OpMulti {
@@ -286,7 +294,7 @@ func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		unlock(t, second.hold)
+		unlock(t, second)
 		time.Sleep(time.Second)
 		require.False(t, third.returned(), "granted on an event alone")
 		close(answer)
@@ -299,13 +307,7 @@ func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
 	for offset := time.Duration(0); offset < 3*time.Second; offset += 25 * time.Millisecond {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-			front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
-			first, err := front.Mutex(path).Lock(t.Context())
-			require.NoError(t, err)
-			second := lockLater(t.Context(), front.Mutex(path).Lock)
-			time.Sleep(time.Second)
-			third := lockLater(t.Context(), waiter.Mutex(path).Lock)
-			time.Sleep(3 * term) // what it knows of its session is old
+			second, third := turnOfAStaleWaiter(t, srv)
 			struck := false
 			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 				if r.Client == "waiter" && r.Op == zktest.OpMulti && !struck {
@@ -314,9 +316,7 @@ func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
 				}
 				return zktest.Pass
 			})
-			unlock(t, first)
-			<-second.done
-			unlock(t, second.hold)
+			unlock(t, second)
 			time.Sleep(offset)
 			if left := queue(srv, path); !third.returned() && len(left) == 1 {
 				require.NoError(t, srv.DeleteNode(path+"/"+left[0]))
