@@ -267,7 +267,6 @@ func TestASuspendedMachineIsNoticedAtTheFirstCheck(t *testing.T) {
 	})
 }
 
-// A watch event is no evidence that our session still lives at the leader.
 // turnOfAStaleWaiter returns a hold and who comes right after it: client "waiter", which has sent nothing for so long that
 // what it knows of its session is old.
 func turnOfAStaleWaiter(t *testing.T, srv *zktest.Server) (*zklock.Hold, *attempt) {
@@ -284,6 +283,7 @@ func turnOfAStaleWaiter(t *testing.T, srv *zktest.Server) (*zklock.Hold, *attemp
 	return second.hold, third
 }
 
+// A watch event is no evidence that our session still lives at the leader.
 func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		second, third := turnOfAStaleWaiter(t, srv)
