@@ -1,6 +1,6 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
 # integration comes last because it takes longest.
-NESTED := tools examples adapters/gocron adapters/otel compare integration
+NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic compare integration
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
@@ -14,8 +14,11 @@ FUZZTIME ?= 60s
 SOAK     ?= 10m
 ARGS     ?=
 
+# As a Go command, so that its checksum is known before it runs. Needs no newer Go than the rest.
+GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
+
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare bench
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,13 +47,12 @@ vulncheck:
 test: test-unit test-integration ## all tests: this module, the nested ones, then real servers
 
 test-unit: ## the tests that need no server and no container
-	go test ./...
+	go test -timeout 20m ./...
 	@set -e; for m in $(units); do echo "cd $$m && go test ./..."; (cd $$m && go test ./...); done
 
 test-integration: ## the tests on real servers only
 ifneq ($(filter integration,$(nested)),)
-	@[ ! -x integration/setup ] || integration/setup
-	cd integration && go test -timeout 30m ./...
+	@integration/run
 endif
 
 race: ## this module's tests under the race detector
@@ -59,7 +61,7 @@ race: ## this module's tests under the race detector
 fuzz: ## every fuzz target of this module for FUZZTIME (60s) each
 	@set -e; for p in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
-	    echo "$$f ($$p)"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; \
+	    echo "$$f ($$p)"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s $$p; \
 	  done; \
 	done
 
@@ -69,7 +71,7 @@ soak: ## the fleet simulator for SOAK (10m) of random seeds
 mutants: ## let the simulator find every deliberate defect (ARGS="-only pattern")
 	go test ./internal/sim/mutants -run '^TestTheSimulatorFindsEveryMutant$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
-model: ## check the Promela model of the recipe with spin
+model: ## check the Promela models of the recipe and the lease with spin
 	docs/model/check
 
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes docs/comparison.md
@@ -78,3 +80,21 @@ compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"
 
 bench: ## benchmarks of this module
 	go test -run '^$$' -bench . -benchmem ./...
+
+man: ## the command's manual page and completions, into bin/
+	@mkdir -p bin
+	go run ./cmd/zklock man > bin/zklock.1
+	for shell in bash zsh fish; do go run ./cmd/zklock completion $$shell > bin/zklock.$$shell || exit 1; done
+
+apidiff: ## what has changed in the exported surface since the last tag; fails on what breaks callers
+	@tools/apidiff
+
+image: ## a container image of the command, from nothing but its binary
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o bin/zklock ./cmd/zklock
+	docker build -q -t zklock .
+
+snapshot: ## what a release would have, in dist/, without publishing anything
+	$(GORELEASER) release --snapshot --clean
+
+release:
+	$(GORELEASER) release --clean

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -60,14 +61,15 @@ func (c *Client) pollServer(timeout time.Duration) {
 }
 
 // witness takes our own request as evidence where the wire is not seen.
-func (c *Client) witness(sent instant, write bool, err error) {
+func (c *Client) witness(sent instant, of evidence, err error) {
 	if c.link.bare == nil || err != nil && !isRefusal(err) {
 		return
 	}
-	c.link.mu.Lock()
-	s := c.link.session
-	c.link.mu.Unlock()
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) || errors.Is(err, zk.ErrAuthFailed) {
+		of = ofServer // one server can say so without asking anybody
+	}
+	s := c.link.latest()
 	if s != nil && c.link.bare() == s.id {
-		s.lease.note(sent, write)
+		s.lease.note(sent, of)
 	}
 }

@@ -151,7 +151,8 @@ func TestIdleHoldsCostOneHeartbeatForAll(t *testing.T) {
 		c := costOf(srv, func() { time.Sleep(time.Hour) })
 		require.LessOrEqual(t, c.writes, int(time.Hour/(term/4))+1) // both ends count
 		require.Greater(t, c.writes, int(time.Hour/(term/3)))
-		require.Zero(t, c.reads)
+		require.InDelta(t, 3*c.writes, c.reads, 3, "two syncs and one look for each")
+		require.LessOrEqual(t, c.writes+c.reads, 4*int(time.Hour/(term/4)))
 	})
 }
 
@@ -159,6 +160,7 @@ func TestAnIdleClientSendsNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)
+		time.Sleep(3 * time.Minute) // for which it keeps its lease proven
 		c := costOf(srv, func() { time.Sleep(time.Hour) })
 		require.Zero(t, c.writes+c.reads)
 	})

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -13,12 +14,39 @@ func (c *Client) remove(t *contender) <-chan error {
 	t.depart()
 	c.unkeep(t)
 	done := make(chan error, 1)
+	if t.led {
+		done <- nil
+		return done
+	}
 	// Owned by the client; ends when the node is certainly gone, or when Close gives up
 	// waiting for it.
-	if !c.removals.run(func() { done <- t.clear(c.afterlife) }) {
+	if !c.removals.run(func() {
+		err := t.clear(c.afterlife)
+		done <- err
+		if isRefusal(err) {
+			// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
+			c.calls.run(func() { t.insist(c.life) })
+		}
+	}) {
 		done <- ErrClosed
 	}
 	return done
+}
+
+// insist tries again what was refused, for it may be allowed one day.
+func (t *contender) insist(ctx context.Context) {
+	ticker := time.NewTicker(max(t.sess.lease.term()/4, time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if !isRefusal(t.clear(ctx)) {
+			return
+		}
+	}
 }
 
 // clear deletes the node, or finds out that it does not exist.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -55,9 +56,9 @@ func (c *Client) Election(path string, opts *ElectionOptions) *Election {
 // longer than 512 KiB.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fmt.Errorf("zklock: campaign %s: %w", e.path, err)
+		return nil, fmt.Errorf("zklock: campaign %s: %w", printable(e.path), err)
 	}
-	return e.c.lock(ctx, e.recipe, e.path, bytes.Clone(value))
+	return e.c.lock(ctx, "campaign", e.recipe, e.path, bytes.Clone(value))
 }
 
 func checkValue(value []byte) error {
@@ -76,16 +77,28 @@ func checkValue(value []byte) error {
 // leader that still cleans up is not overtaken; but a leadership that was lost, with its
 // session or its node, is gone at once: fn must stop when its context ends.
 //
+// A leadership that is over before fn could be called is passed over. After a term that
+// was shorter than the last pause Run pauses, 10 ms at first, twice as long each time up to a
+// second: fn that returns at once must not keep the servers busy.
+//
 // No failed connection or lost session ends Run. It returns when ctx ends, the client
-// is closed, or the server refuses to let this member stand (zk.ErrNoAuth); the error
+// is closed, somebody evicts this member while it waits (ErrEvicted), or the server refuses to let it stand (zk.ErrNoAuth); the error
 // is never nil. If fn panics, the place is given up first.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context)) error {
+	pausing, stop := either(ctx, e.c.life)
+	defer stop()
+	var p pace
 	for {
 		hold, err := e.Campaign(ctx, value)
 		if err != nil {
 			return err
 		}
+		start := time.Now()
 		e.lead(ctx, hold, fn)
+		if time.Since(start) > p.wait {
+			p = pace{}
+		}
+		p.next(pausing) // if that ends, the next campaign says so
 	}
 }
 
@@ -93,15 +106,13 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 	inside, stop := either(hold.Context(), ctx)
 	defer func() {
 		stop()
-		// After that long without a server the session, and the place with it, is gone
-		// anyway. Until then the next campaign would wait behind the old place.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.c.SessionTimeout())
-		defer cancel()
-		if err := hold.Unlock(ctx); err != nil {
+		if err := hold.leave(ctx); err != nil { // else the next campaign would wait behind the old place
 			e.c.log.Info("zklock: leadership ended", "path", e.path, "why", err)
 		}
 	}()
-	fn(inside)
+	if hold.Check() == nil && inside.Err() == nil {
+		fn(inside)
+	}
 }
 
 // Proclaim replaces this member's value while it leads. ctx must be the context of its
@@ -123,7 +134,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 		err = h.rewrite(ctx, bytes.Clone(value))
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: proclaim %s: %w", e.path, err)
+		return fmt.Errorf("zklock: proclaim %s: %w", printable(e.path), err)
 	}
 	return nil
 }
@@ -145,14 +156,14 @@ func (e *Election) Leader(ctx context.Context) (Contender, error) {
 	inside, stop := either(ctx, e.c.life)
 	defer stop()
 	if err := checkPath(e.path); err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", e.path, err)
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", printable(e.path), err)
 	}
 	leader, err := persist(inside, e.c, func(s *session) (Contender, error) { return e.look(inside, s) })
 	if err == nil && leader.Node == "" {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", e.path, e.c.explain(inside, err))
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", printable(e.path), e.c.explain(inside, err))
 	}
 	return leader, nil
 }
@@ -195,27 +206,26 @@ func (e *Election) queue(ctx context.Context, s *session) ([]entry, error) {
 		return nil, err
 	}
 	entries := parseEntries(l.names)
-	if !allPlain(entries) {
-		return e.c.orderByCzxid(ctx, s, dir, entries)
-	}
-	slices.SortFunc(entries, order(true))
-	return entries, nil
+	return e.c.inOrder(ctx, s, dir, entries)
 }
 
-// orderByCzxid asks for what tells the order where numbers do not.
-func (c *Client) orderByCzxid(ctx context.Context, s *session, dir string, entries []entry) ([]entry, error) {
+// inOrder sorts entries, and asks for what tells the order where numbers do not.
+func (c *Client) inOrder(ctx context.Context, s *session, dir string, entries []entry) ([]entry, error) {
 	var there []entry
 	for _, e := range entries {
-		stat, err := c.stat(ctx, s, dir+"/"+e.name)
-		switch {
-		case err == nil:
+		if !isPlain(e.seq) {
+			stat, err := c.stat(ctx, s, dir+"/"+e.name)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
 			e.czxid = stat.Czxid
-			there = append(there, e)
-		case !errors.Is(err, zk.ErrNoNode):
-			return nil, err
 		}
+		there = append(there, e)
 	}
-	slices.SortFunc(there, order(false))
+	slices.SortFunc(there, order)
 	return there, nil
 }
 
@@ -237,7 +247,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
 			err = o.run(inside, func(who Contender) bool { return yield(who, nil) })
 		}
 		if err != nil {
-			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", e.path, e.c.explain(inside, err)))
+			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", printable(e.path), e.c.explain(inside, err)))
 		}
 	}
 }
@@ -317,10 +327,7 @@ func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nod
 		return w, err
 	}
 	o.moved = s.reattached()
-	if err := o.e.c.sync(ctx, s, o.dir); err != nil {
-		return nil, err
-	}
-	_, err = o.e.c.stat(ctx, s, path)
+	_, err = upToDate(ctx, o.e.c, s, func() (*zk.Stat, error) { return o.e.c.stat(ctx, s, path) })
 	return w, err
 }
 
@@ -340,7 +347,7 @@ func (o *observation) awaitFirst(ctx context.Context, s *session) error {
 	w, err := o.e.c.watchChildren(ctx, s, o.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		// A watch for the directory's creation would stay for good if none came.
-		return o.e.c.makeDir(ctx, s, o.dir)
+		return o.e.c.makeDir(ctx, s, o.dir, 1)
 	}
 	if err != nil || len(parseEntries(w.names)) > 0 {
 		return err

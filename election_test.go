@@ -488,16 +488,20 @@ func TestObserversThatComeAndGoLeaveNoWatchEach(t *testing.T) {
 }
 
 // TestAHandoverAmongAHundredCostsWhatItCostsAmongTen counts what the servers get and
-// send, with each member in a client of its own, and one observer.
+// send, with neighbours in different clients, and one observer.
 func TestAHandoverAmongAHundredCostsWhatItCostsAmongTen(t *testing.T) {
 	type cost struct{ requests, bytes, watches int }
 	costs := map[int]cost{}
 	for _, n := range []int{10, 100} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			observer := connect(t, srv, "observer", 40*time.Second).Election(path, nil)
+			var clients []*zklock.Client
+			for i := range 10 { // each has heartbeats of its own
+				clients = append(clients, connect(t, srv, fmt.Sprint("m", i), 40*time.Second))
+			}
 			var members []*attempt
 			for i := range n {
-				e := connect(t, srv, fmt.Sprint("m", i), 40*time.Second).Election(path, nil)
+				e := clients[i%len(clients)].Election(path, nil)
 				members = append(members, campaignLater(t.Context(), e, fmt.Sprintf("m%03d", i)))
 				synctest.Wait()
 			}
@@ -623,7 +627,11 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 					}
 					require.True(t, asked(hold))
 					node, _ := srv.Node(hold.Node())
-					require.Equal(t, "two", string(node.Data))
+					require.Equal(t, "__REVOKE__\ntwo", string(node.Data), "the value, and that it was asked")
+					leader, err := e.Leader(t.Context())
+					require.NoError(t, err)
+					require.Equal(t, "two", string(leader.Data))
+					require.True(t, leader.Revoked)
 					require.Equal(t, []string{"one", "two"}, w.leaders())
 					require.NoError(t, hold.Confirm(t.Context()))
 					unlock(t, hold)
@@ -649,8 +657,10 @@ func TestAnUnreadableLeaderIsShownByItsMark(t *testing.T) {
 		srv.HealClient("a")
 		time.Sleep(3 * time.Second)
 		require.True(t, asked(hold))
-		node, _ := srv.Node(hold.Node())
-		require.Equal(t, "one", string(node.Data))
+		leader, err = operator.Election(path, nil).Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "one", string(leader.Data))
+		require.True(t, leader.Revoked, "it goes on being shown as asked")
 		unlock(t, hold)
 	})
 }

@@ -206,6 +206,7 @@ func ExampleHold_Multi() {
 	fmt.Println(err)
 
 	must(server.DeleteNode(hold.Node()))
+	<-hold.Context().Done()
 	_, err = hold.Multi(&zk.SetDataRequest{Path: "/config", Data: []byte("too late"), Version: -1})
 	fmt.Println(errors.Is(err, zklock.ErrLost))
 	config, _ := server.Node("/config")

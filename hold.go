@@ -41,6 +41,7 @@ type holding struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	revoked <-chan struct{} // closed when somebody asks for any of the parts
+	writing chan struct{}   // has room for the one who writes the node's data: see rewrite
 
 	mu       sync.Mutex
 	levels   int           // guarded by mu: Holds that were not unlocked
@@ -77,7 +78,7 @@ func around(ctx context.Context, each func(g *holding) bool) {
 func (c *Client) newHold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
 	g := &holding{
 		c: c, recipe: recipe, path: path, parts: parts, since: time.Now(),
-		levels: 1, released: make(chan struct{}),
+		levels: 1, released: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	for _, t := range parts {
 		g.token = max(g.token, t.token)
@@ -106,7 +107,7 @@ func (g *holding) attend(t *contender) {
 		case <-g.ctx.Done():
 			return
 		case <-t.gone:
-			g.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.path()))
+			g.lose(t.loss())
 		case <-t.sess.over:
 			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.id))
 		case <-timer.C:
@@ -117,6 +118,14 @@ func (g *holding) attend(t *contender) {
 			timer.Reset(left)
 		}
 	}
+}
+
+// loss is the error of a hold whose node is gone.
+func (t *contender) loss() error {
+	if t.why != nil {
+		return fmt.Errorf("%w: node %s: %w", ErrLost, t.path(), t.why)
+	}
+	return fmt.Errorf("%w: node %s was deleted", ErrLost, t.path())
 }
 
 func (g *holding) lapse() error {
@@ -132,8 +141,12 @@ func (g *holding) lose(why error) {
 	}
 	g.cancel(why)
 	g.mu.Unlock()
-	if errors.Is(why, ErrLost) && g.locks == nil { // of several locks each tells for itself
+	switch {
+	case g.locks != nil: // of several locks each tells for itself
+	case errors.Is(why, ErrLost):
 		g.c.observe(g.event(Lost, why))
+	default:
+		g.c.observe(g.event(Ended, why))
 	}
 	g.letGo()
 }
@@ -143,13 +156,17 @@ func (g *holding) letGo() {
 	g.c.delist(g)
 	var removed func() error
 	if g.locks != nil {
-		removed = releaseAll(g.locks)
+		removed = releaseAll(g.locks, context.Cause(g.ctx))
 	} else {
 		removed = removeAll(g.parts)
 	}
 	finish := func() {
 		g.err = removed()
-		if errors.Is(context.Cause(g.ctx), ErrReleased) && g.err == nil && g.locks == nil {
+		switch released := errors.Is(context.Cause(g.ctx), ErrReleased); {
+		case !released || g.locks != nil:
+		case g.err != nil:
+			g.c.observe(g.event(Ended, g.err))
+		default:
 			g.c.observe(g.event(Released, nil))
 		}
 		close(g.released)
@@ -236,17 +253,28 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, left)
 }
 
-// Confirm asks the quorum whether the lock is still ours. It costs one write. An error
-// that does not wrap ErrLost says that there was no answer.
+// Confirm asks the quorum whether the lock is still ours. It costs one write, or several
+// where the hold has more nodes than fit in one request. Where the client had been idle
+// before it took the lock, Confirm also waits until the session is proven to live without
+// the assumption that such a hold begins with, which takes about a quarter of the session
+// timeout. An error that does not wrap ErrLost means that there was no answer.
 func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
 	ctx, stop := either(ctx, h.ctx)
 	defer stop()
-	if err := h.c.confirm(ctx, h.parts[0].sess, h.parts); err != nil {
-		if errors.Is(err, errGone) {
+	err := h.c.confirmAll(ctx, h.parts[0].sess, h.parts)
+	if err == nil {
+		err = h.parts[0].sess.untilProven(ctx)
+	}
+	if err != nil {
+		switch sess := h.parts[0].sess; {
+		case errors.Is(err, errGone):
 			h.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
+			err = context.Cause(h.ctx)
+		case errors.Is(err, errSessionOver):
+			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.id))
 			err = context.Cause(h.ctx)
 		}
 		return h.failure("confirm", causeOf(ctx, err))
@@ -266,12 +294,18 @@ func (g *holding) Guard() []any {
 
 // Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock
 // is held. The paths in ops are ZooKeeper's own, Options.Root is not put before them.
-// ErrLost: nothing was done. ErrUncertain: the answer was lost, it may have been done.
+// ErrLost, ErrReleased: nothing was done. ErrUncertain: the answer was lost, or the hold
+// ended before it came; the operations may have been done, all or none. ErrInvalid: with the
+// guard, one operation for each of our nodes, they do not fit in one request (1 MB). Nothing
+// was sent then.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	guard := h.Guard()
+	if err := checkSize(append(guard, ops...)); err != nil {
+		return nil, h.failure("multi", err)
+	}
 	answers, err := h.c.multi(h.ctx, h.parts[0].sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
@@ -287,29 +321,43 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	case wasNotSent(err):
 		return nil, h.failure("multi", err)
 	}
-	return nil, h.failure("multi", errors.Join(ErrUncertain, err))
+	return nil, h.failure("multi", uncertain(err))
+}
+
+// uncertain says that a transaction may have been done although its answer is err. What ended
+// the hold meanwhile is told, but cannot be asked for: alone it means that nothing was done.
+func uncertain(err error) error {
+	for _, end := range []error{ErrLost, ErrReleased, ErrClosed} {
+		if errors.Is(err, end) {
+			return fmt.Errorf("%w: %v", ErrUncertain, err)
+		}
+	}
+	return errors.Join(ErrUncertain, err)
 }
 
 // rewrite gives the hold's node other data. It writes over the very version it has read:
-// a request to let go that came between is seen first, and the node's watcher, who puts
-// our data back where it was overwritten, knows the new one from before it is written.
+// a request to let go that came between is seen first, and kept. The node's watcher, which
+// puts our data back where it was overwritten, knows the new data before it is written.
+//
+// Callers take turns: of two at once the one that writes last is also the last to say what
+// our data is.
 func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
+	select {
+	case h.writing <- struct{}{}:
+		defer func() { <-h.writing }()
+	case <-inside.Done():
+		return causeOf(inside, inside.Err())
+	}
 	t := h.parts[0]
 	before := t.setOwnData(value)
 	var p pace
 	for {
-		n, err := h.c.get(inside, t.sess, t.path())
-		if err == nil {
-			if isRevocation(n.data) {
-				t.revoke.Do(func() { close(t.revoked) })
-			}
-			_, err = h.c.set(inside, t.sess, t.path(), value, n.stat.Version)
-		}
+		err := h.overwrite(inside, value)
 		switch {
 		case err == nil:
 			return h.Check()
@@ -333,6 +381,18 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 }
 
+// overwrite is one attempt of rewrite. Where we were asked to let go, the data goes on showing it.
+func (h *Hold) overwrite(ctx context.Context, value []byte) error {
+	t := h.parts[0]
+	n, err := h.c.get(ctx, t.sess, t.path())
+	if err != nil {
+		return err
+	}
+	t.hear(n)
+	_, err = h.c.set(ctx, t.sess, t.path(), t.shown(value), n.stat.Version)
+	return err
+}
+
 // setOwnData says what our node's data should be from now on.
 func (t *contender) setOwnData(data []byte) (before []byte) {
 	t.c.mu.Lock()
@@ -342,7 +402,7 @@ func (t *contender) setOwnData(data []byte) (before []byte) {
 }
 
 func (g *holding) failure(op string, err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", op, g.path, err)
+	return fmt.Errorf("zklock: %s %s: %w", op, printable(g.path), err)
 }
 
 // Depth is how many Holds share this one's place in the queue: more than one only
@@ -375,6 +435,15 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	case <-ctx.Done():
 		return h.failure("unlock", fmt.Errorf("release goes on: %w", causeOf(ctx, ctx.Err())))
 	}
+}
+
+// leave unlocks for the library's own calls, whose work may have used ctx up. It waits at
+// most for the session timeout: after that long without a server the session, and the
+// node with it, is gone anyway.
+func (h *Hold) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.parts[0].sess.lease.term())
+	defer cancel()
+	return h.Unlock(ctx)
 }
 
 // release begins to give the lock up, unless other levels hold it; else released tells the end.

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -35,8 +37,11 @@ type Contender struct {
 	Since   time.Time // when it was made, by the server's clock
 	Revoked bool      // it was asked to let go
 	Data    []byte    // without such a request; of an election: the value
+	Omitted int       // how many bytes Inspect has left out of Data, of which it keeps 4 KiB
 
-	// From the data, of contenders of this library.
+	Anonymous bool // made with Options.Anonymous: without a host and a process number
+
+	// From the data, of contenders of this library: what they say of themselves.
 	Host  string
 	PID   int
 	Label string
@@ -67,11 +72,11 @@ func (c *Client) Inspect(ctx context.Context, path string) (*Queue, error) {
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	if err := checkPath(path); err != nil {
-		return nil, fmt.Errorf("zklock: inspect %s: %w", path, err)
+		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), err)
 	}
 	q, err := persist(inside, c, func(s *session) (*Queue, error) { return c.look(inside, s, path) })
 	if err != nil {
-		return nil, fmt.Errorf("zklock: inspect %s: %w", path, c.explain(inside, err))
+		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), c.explain(inside, err))
 	}
 	return q, nil
 }
@@ -95,8 +100,9 @@ func (c *Client) look(ctx context.Context, s *session, path string) (*Queue, err
 	return q, err
 }
 
-// lookAtPermits adds what is below a semaphore's path: the permits in order, then those
-// who ask for some, of whom the first may have its nodes among the permits already.
+// lookAtPermits adds what is below a semaphore's path: the permits that are held, in order,
+// then those who ask for some. The first of these has its nodes among the permits already,
+// and is shown by its place in the queue alone.
 func (c *Client) lookAtPermits(ctx context.Context, s *session, dir string, q *Queue) error {
 	n, err := c.get(ctx, s, dir+leasesDir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -108,35 +114,79 @@ func (c *Client) lookAtPermits(ctx context.Context, s *session, dir string, q *Q
 	if limit, err := parseLimit(n.data); err == nil { // Curator stores none
 		q.Permits = limit
 	}
-	for _, sub := range []string{leasesDir, gateDir} {
-		l, err := c.list(ctx, s, dir+sub)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		entries := parseEntries(l.names)
-		q.Issued = max(q.Issued, issued(l.stat, entries))
-		who, err := c.readAll(ctx, s, dir+sub, entries)
-		if err != nil {
-			return err
-		}
-		for i := range who {
-			who[i].Kind = KindPermit
-			who[i].Holds = sub == leasesDir && (i < q.Permits || q.Permits == 0)
-		}
-		q.Contenders = append(q.Contenders, who...)
+	asking, err := c.lookAtPermitsIn(ctx, s, dir+gateDir, q)
+	if err != nil {
+		return err
 	}
+	permits, err := c.lookAtPermitsIn(ctx, s, dir+leasesDir, q)
+	if err != nil {
+		return err
+	}
+	q.Contenders = append(q.Contenders, showPermits(permits, asking, q.Permits)...)
 	return nil
+}
+
+// lookAtPermitsIn reads one of a semaphore's directories.
+func (c *Client) lookAtPermitsIn(ctx context.Context, s *session, dir string, q *Queue) ([]Contender, error) {
+	l, err := c.list(ctx, s, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries := parseEntries(l.names)
+	q.Issued = max(q.Issued, issued(l.stat, entries))
+	found, err := c.readAll(ctx, s, dir, entries)
+	for i := range found {
+		found[i].Kind = KindPermit
+	}
+	return found, err
+}
+
+// showPermits returns the nodes of permits that are held, and behind them one node for each
+// that asks for some. Nodes of ours show by their names what belongs to one acquire: as
+// long as its place in the queue is there and its permits are not all within the limit, it
+// waits. All other permits of ours are held, also more than there are after a Resize. Those
+// of other clients are held as far as the limit goes.
+func showPermits(permits, asking []Contender, limit int) []Contender {
+	asks, made, unfit := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, gate := range asking {
+		asks[groupOf(gate.name())] = true
+	}
+	within := func(i int) bool { return limit == 0 || i < limit }
+	for i, p := range permits {
+		group := groupOf(p.name())
+		made[group] = true
+		unfit[group] = unfit[group] || !within(i)
+	}
+	var shown []Contender
+	for i, p := range permits {
+		group := groupOf(p.name())
+		switch waits := asks[group] && unfit[group]; {
+		case group == "":
+			p.Holds = within(i)
+		case waits:
+			continue // its place in the queue stands for it
+		default:
+			p.Holds = true
+		}
+		shown = append(shown, p)
+	}
+	for _, gate := range asking {
+		group := groupOf(gate.name())
+		if group != "" && made[group] && !unfit[group] {
+			continue // it holds, and is just leaving the queue
+		}
+		gate.Holds = false
+		shown = append(shown, gate)
+	}
+	return shown
 }
 
 // freshList lists a directory as the quorum knows it: a server that lags would show what was.
 func (c *Client) freshList(ctx context.Context, s *session, dir string) (listing, error) {
-	if err := c.sync(ctx, s, dir); err != nil {
-		return listing{}, err
-	}
-	return c.list(ctx, s, dir)
+	return upToDate(ctx, c, s, func() (listing, error) { return c.list(ctx, s, dir) })
 }
 
 // issued is the directory's counter. ZooKeeper shows creations and deletions in one
@@ -148,38 +198,102 @@ func issued(stat *zk.Stat, entries []entry) int64 {
 	return int64(uint32(stat.Cversion+stat.NumChildren) / 2)
 }
 
+// readersAtOnce bounds how many requests Inspect has under way, and so how much of the nodes'
+// data, up to a megabyte each, is in memory at once.
+const readersAtOnce = 16
+
 // readAll reads the nodes of entries and puts them in order, without those gone meanwhile.
 func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []entry) ([]Contender, error) {
-	plain := allPlain(entries)
-	read := map[string]node{}
-	var there []entry
-	for _, e := range entries {
+	type found struct {
+		entry
+		who Contender
+	}
+	all := make([]*found, len(entries))
+	err := sideBySide(c.calls, len(entries), readersAtOnce, func(i int) error {
+		e := entries[i]
 		n, err := c.get(ctx, s, dir+"/"+e.name)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
 		if err != nil {
-			return nil, err
+			return ignoreMissing(err)
 		}
 		e.czxid, e.shared = n.stat.Czxid, e.shared || isDowngraded(n.data)
-		read[e.name] = n
-		there = append(there, e)
+		all[i] = &found{e, shortened(newContenderOf(dir, e, n))}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(there, order(plain))
-	contenders := make([]Contender, len(there))
-	for i, e := range there {
-		contenders[i] = newContenderOf(dir, e, read[e.name])
-		contenders[i].Holds = !blocked(there[:i], e)
+	all = slices.DeleteFunc(all, func(f *found) bool { return f == nil })
+	slices.SortFunc(all, func(a, b *found) int { return order(a.entry, b.entry) })
+	contenders := make([]Contender, len(all))
+	exclusive := false // one of those ahead wants to be alone
+	for i, f := range all {
+		contenders[i] = f.who
+		contenders[i].Holds = i == 0 || f.shared && !exclusive
+		exclusive = exclusive || !f.shared
 	}
 	return contenders, nil
 }
 
-// blocked says whether one of those ahead stands in e's way.
-func blocked(ahead []entry, e entry) bool {
-	if e.shared {
-		return afterExclusive(ahead) >= 0
+func ignoreMissing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
 	}
-	return afterAll(ahead) >= 0
+	return err
+}
+
+// sideBySide calls fn with 0 to n-1, several at a time. It returns the first error, when all
+// that had begun are done.
+func sideBySide(owner *tasks, n, several int, fn func(i int) error) error {
+	var next atomic.Int64
+	errs := make(chan error, several)
+	worker := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				errs <- nil
+				return
+			}
+			if err := fn(i); err != nil {
+				next.Store(int64(n)) // nobody begins another
+				errs <- err
+				return
+			}
+		}
+	}
+	several = min(several, n)
+	for range several {
+		// Owned by the caller of sideBySide, which waits for it; ends with the last call of fn.
+		if !owner.run(worker) {
+			errs <- ErrClosed
+		}
+	}
+	var first error
+	for range several {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// maxShown is how much of a node's data Inspect keeps.
+const maxShown = 4 << 10
+
+// shortened keeps of the data what is shown, so that the rest can be freed.
+func shortened(who Contender) Contender {
+	if len(who.Data) > maxShown {
+		who.Omitted = len(who.Data) - maxShown
+		who.Data = bytes.Clone(who.Data[:maxShown])
+	}
+	return who
+}
+
+// beginning returns as much of text as a label may have.
+func beginning(text string) string {
+	if len(text) <= maxLabel {
+		return text
+	}
+	return strings.Clone(strings.ToValidUTF8(text[:maxLabel], "")) // the last character may be cut
 }
 
 // newContenderOf tells what a node is.
@@ -189,9 +303,10 @@ func newContenderOf(dir string, e entry, n node) Contender {
 		Token: n.stat.Czxid, Session: n.stat.EphemeralOwner, Since: time.UnixMilli(n.stat.Ctime),
 		Revoked: isRevocation(n.data), Data: withoutRevocation(n.data),
 	}
-	var o owner
+	o, ok := readOwner(who.Data)
+	who.Anonymous = ok && o.PID == nobody
 	if who.Client == ClientZklock && json.Unmarshal(n.data, &o) == nil {
-		who.Host, who.PID, who.Label = o.Host, o.PID, o.Label
+		who.Host, who.PID, who.Label = beginning(o.Host), max(0, o.PID), beginning(o.Label)
 	}
 	if e.shared {
 		who.Kind = KindRead
@@ -229,6 +344,16 @@ func clientOf(name string) string {
 		}
 	}
 	return ""
+}
+
+// groupOf returns what the nodes of one acquire of permits have in common in their names,
+// as far as they are ours: see contender.group.
+func groupOf(name string) string {
+	if clientOf(name) != ClientZklock {
+		return ""
+	}
+	from := len("_c_") + len(guidMark)
+	return name[from : from+groupDigits]
 }
 
 func (who Contender) name() string { return who.Node[strings.LastIndexByte(who.Node, '/')+1:] }

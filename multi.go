@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,19 +16,23 @@ type Locker interface {
 	lockable() lockable
 }
 
+// PathOf returns the path of a lock, as the client was given it.
+func PathOf(lock Locker) string { return lock.lockable().path }
+
 // lockable is what LockAll has to know of a lock.
 type lockable struct {
 	c    *Client
 	path string // as it was given to the client
-	kind string // of queue: locks of one path and one kind stand in each other's way
 	err  error  // what is wrong with it, if that can be known without a server
+	// enters names the recipe under whose holds this lock is entered again instead of waited for; mostly none.
+	enters string
 }
 
-// queueKind is that of all locks whose contenders stand directly below the path.
-const queueKind = "lock"
+func (m *Mutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
 
-func (m *Mutex) lockable() lockable     { return lockable{m.c, m.path, queueKind, checkPath(m.path)} }
-func (r *Reentrant) lockable() lockable { return lockable{r.c, r.path, queueKind, checkPath(r.path)} }
+func (r *Reentrant) lockable() lockable {
+	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
+}
 
 // LockAll takes several locks of this client, all or none. It takes them one after the
 // other in an order of its own, by path, so that callers who name the same locks in
@@ -41,11 +44,17 @@ func (r *Reentrant) lockable() lockable { return lockable{r.c, r.path, queueKind
 // of theirs. That grows from grant to grant of this very set; to fence what one of the
 // locks protects against holders of that lock alone, use TokenOf.
 //
-// The same lock twice, or one of another client, is ErrInvalid, before any request.
+// Two locks of one path, or one of another client, is ErrInvalid, and a lock that ctx holds
+// already ErrDeadlock, both before any request.
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: lock all: %w", err)
+	}
+	for _, l := range ordered {
+		if is := l.lockable(); c.holdsUnder(ctx, is.path, is.enters) {
+			return nil, fmt.Errorf("zklock: lock all of %s: %w: %s", path, ErrDeadlock, is.path)
+		}
 	}
 	for {
 		locks, err := takeAll(ctx, ordered)
@@ -85,7 +94,7 @@ func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err e
 
 func comparePlaces(a, b Locker) int {
 	x, y := a.lockable(), b.lockable()
-	return cmp.Or(strings.Compare(x.path, y.path), strings.Compare(x.kind, y.kind))
+	return strings.Compare(x.path, y.path)
 }
 
 // errPartLost says that a lock was lost while others were waited for.
@@ -144,13 +153,16 @@ func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold 
 	return h
 }
 
-// releaseAll begins to release locks; what it returns waits for the outcome. The last
-// goes first, so that whoever waits for the first finds the others free, but none waits
-// for another's answer.
-func releaseAll(locks []*Hold) func() error {
+// releaseAll begins to release locks, because their hold has ended for a reason; what it
+// returns waits for the outcome. The last goes first, so that one who waits for the first
+// finds the others free, but none waits for another's answer.
+func releaseAll(locks []*Hold, why error) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
-		if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
+		if errors.Is(why, ErrClosed) {
+			h.lose(why)
+			leaving = append(leaving, h)
+		} else if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
 			leaving = append(leaving, h)
 		}
 		yield()

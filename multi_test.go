@@ -386,3 +386,11 @@ func lockAllThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 	require.Zero(t, srv.WatchCount(), "watches left: %v", srv.Watches())
 	return struck()
 }
+
+func TestEachLockNamesItsPath(t *testing.T) {
+	c := connect(t, zktest.Start(t), "client", 10*time.Second)
+	rw := c.RWMutex("/l")
+	for _, lock := range []zklock.Locker{c.Mutex("/l"), c.Reentrant("/l"), rw.Reader(), rw, c.Semaphore("/l", 2).Permits(1)} {
+		require.Equal(t, "/l", zklock.PathOf(lock), "%T", lock)
+	}
+}

@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -20,11 +19,10 @@ import (
 // The data of a directory may belong to somebody. A note is written only in place of
 // nothing or of another note, and only over the very version that was seen.
 type note struct {
-	may     bool  // nothing or a note was there when we looked
-	version int32 // of the directory's data, then
+	may     bool     // nothing or a note was there when we looked
+	version int32    // of the directory's data, then
+	evicted []string // which goes on standing there
 }
-
-const notePrefix = "zklock: last held by "
 
 // readNote says whether the note names e as the last holder. It learns what our own
 // note will have to replace.
@@ -36,22 +34,50 @@ func (t *contender) readNote(ctx context.Context, e entry) (bool, error) {
 	case err != nil:
 		return false, goneIfMissing(err)
 	}
-	last, isNote := strings.CutPrefix(string(dir.data), notePrefix)
-	t.note = note{may: isNote || len(dir.data) == 0, version: dir.stat.Version}
-	return isNote && last == e.name, nil
+	b, ours := parseBoard(dir.data)
+	t.note = note{may: ours, version: dir.stat.Version, evicted: b.evicted}
+	return b.last == e.name && t.isTimely(dir.stat), nil
+}
+
+// isTimely reports whether a note may be of the transaction that has deleted one whose node
+// we have listed: it is newer than the listing, and a child was deleted or made at the same
+// time or later. One that somebody has written by itself is not, unless it was at the right moment.
+func (t *contender) isTimely(dir *zk.Stat) bool {
+	return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid
 }
 
 // leave deletes the node, with a note if we held and somebody may need one: whoever came
 // after us with no more than one ahead of us learns as much from that one.
 func (t *contender) leave(ctx context.Context, s *session) error {
-	if t.held && t.note.may && t.recipe.exclusive() {
+	if len(t.with) > 0 {
+		return t.deleteAll(ctx, s)
+	}
+	if t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil) {
 		t.note.may = false // one attempt: another holder's note may have come between
-		_, err := t.c.multi(ctx, s,
-			&zk.DeleteRequest{Path: t.path(), Version: -1},
-			&zk.SetDataRequest{Path: t.dir, Data: []byte(notePrefix + t.name), Version: t.note.version})
+		answers, err := t.c.multi(ctx, s,
+			&zk.DeleteRequest{Path: t.path(), Version: t.unread},
+			&zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version})
 		if err == nil || !isRefusal(err) {
 			return err
 		}
+		t.c.mayNote(t.dir, answers)
 	}
-	return t.c.delete(ctx, s, t.path())
+	return t.deleteOwn(ctx, s)
+}
+
+// maxMute bounds how many directories are remembered that we may not write to.
+const maxMute = 10_000
+
+// mayNote reports whether a note in dir may succeed. Refused answers to one teach it that it may not.
+func (c *Client) mayNote(dir string, answers []zk.MultiResponse) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(answers) == 2 && errors.Is(answers[1].Error, zk.ErrNoAuth) {
+		if len(c.mute) >= maxMute {
+			clear(c.mute)
+		}
+		c.mute[dir] = struct{}{}
+	}
+	_, mute := c.mute[dir]
+	return !mute && !c.untrusted
 }

@@ -15,7 +15,16 @@ type owner struct {
 	Revoke bool   `json:"revoke,omitempty"` // somebody asks the holder to let go
 }
 
-func ownerData(label string) []byte {
+// maxLabel is how long a label may be.
+const maxLabel = 1024
+
+// nobody is the process number of those that do not say theirs.
+const nobody = -1
+
+func ownerData(label string, anonymous bool) []byte {
+	if anonymous {
+		return owner{PID: nobody, Label: label}.encode()
+	}
 	host, _ := os.Hostname() // without a name the process number still helps
 	return owner{Host: host, PID: os.Getpid(), Label: label}.encode()
 }

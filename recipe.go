@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -81,42 +83,40 @@ func parseEntries(names []string) []entry {
 	return entries
 }
 
-// isPlain says whether a sequence number tells the order of creation. The counter
+// isPlain reports whether a sequence number tells the order of creation. The counter
 // sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
 // several contenders get the same number.
 func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
 
-// ahead returns those of entries that were created before own, in order. It is by
-// number while every number is plain, and by czxid among equals or as soon as one is
-// not: then those entries must carry theirs (see needCzxid).
+// rank is a number's place: a counter that has ended does not begin again, so that all who
+// got no plain number came after those who did.
+func rank(seq int64) int64 {
+	if isPlain(seq) {
+		return seq
+	}
+	return math.MaxInt32
+}
+
+// order compares two places in a queue: by number, and by czxid where that does not tell
+// them apart. Then both must carry it (see needCzxid).
+func order(a, b entry) int {
+	return cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)), cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
+}
+
+// needCzxid reports whether numbers do not tell which of two is ahead.
+func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
+
+// ahead returns those of entries that are ahead of own, in order.
 func ahead(entries []entry, own entry) []entry {
-	before := order(allPlain(entries))
 	var first []entry
 	for _, e := range entries {
-		if e.name != own.name && before(e, own) < 0 {
+		if e.name != own.name && order(e, own) < 0 {
 			first = append(first, e)
 		}
 	}
-	slices.SortFunc(first, before)
+	slices.SortFunc(first, order)
 	return first
 }
-
-// order compares two places in a queue whose numbers are all plain, or not.
-func order(plain bool) func(a, b entry) int {
-	return func(a, b entry) int {
-		if plain && a.seq != b.seq {
-			return cmp.Compare(a.seq, b.seq)
-		}
-		return cmp.Or(cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
-	}
-}
-
-func allPlain(entries []entry) bool {
-	return !slices.ContainsFunc(entries, func(e entry) bool { return !isPlain(e.seq) })
-}
-
-// needCzxid says whether the place of e relative to own cannot be told from numbers.
-func needCzxid(e, own entry, plain bool) bool { return !plain || e.seq == own.seq }
 
 // A rule is what one recipe makes of the contenders ahead of one of its own: the index
 // of the one to wait for, negative when there is none and the lock is ours.
@@ -141,12 +141,21 @@ type recipe struct {
 	infix string // of its nodes' names
 	rule  rule
 	raw   bool // its nodes' data is the caller's, not owner data
+	below bool // its nodes are in a directory below the lock's path, not in that itself
 	// passes, if set, looks at the data of one who stands in our way: true means that it
 	// no longer does (a writer that became a reader).
 	passes func(data []byte) bool
 }
 
 var mutexRecipe = &recipe{name: "mutex", infix: "-lock-", rule: afterAll}
+
+// depth returns how many of the last parts of a queue's directory belong to the lock alone.
+func (r *recipe) depth() int {
+	if r.below {
+		return 2
+	}
+	return 1
+}
 
 // exclusive says that a holder by this recipe had nobody ahead of it.
 func (r *recipe) exclusive() bool { return r.infix != readerInfix }
@@ -161,31 +170,37 @@ type contender struct {
 	data   []byte   // guarded by c.mu once the node was asked for
 	sess   *session // the one it was asked for under
 
+	with []*contender // the others that were made in the same transaction: see newBatch
+	led  bool         // it is one of those: its leader removes it
+
+	group     string // the first digits of its guid, if those are given
 	guid      string
 	created   chan struct{} // closed when the create has its outcome, which is the next two
 	name      string        // once known
 	createErr error
 	entered   bool // the node is certainly of session sess
 
-	ahead []entry // who was ahead when we last looked, without those known to be gone
-	note  note
-	token int64
-	held  bool // it was first once
+	ahead  []entry // who was ahead when we last looked, without those known to be gone
+	unsure bool    // one of those may have left another node in its place: see mayStay
+	listed int64   // when the directory's data was last written before that, by its zxid
+	note   note
+	token  int64
+	held   bool // it was first once
 
 	sentinel  *sentinel
 	vanish    sync.Once
-	gone      chan struct{} // closed when our node was found missing
-	revoke    sync.Once
-	revoked   chan struct{} // closed when somebody asked us to let go
+	gone      chan struct{} // closed when our node was found missing, or is of no use
+	why       error         // set before gone is closed: what is wrong, unless it was deleted
+	asked     *revocation
+	unread    int32         // the version of the node's data behind which nobody has asked us; -1 for any
 	departed  chan struct{} // closed when nobody needs the node any more
 	departure sync.Once
-	blind     bool // guarded by c.mu: we may not even read our own node
 }
 
 func (c *Client) newContender(r *recipe, dir string, data []byte) *contender {
 	return &contender{
 		c: c, recipe: r, dir: dir, data: data,
-		gone: make(chan struct{}), revoked: make(chan struct{}), departed: make(chan struct{}),
+		gone: make(chan struct{}), asked: newRevocation(), unread: -1, departed: make(chan struct{}),
 	}
 }
 
@@ -203,7 +218,28 @@ func (t *contender) prefix() string { return "_c_" + t.guid }
 // path is the node's, valid once its name is known.
 func (t *contender) path() string { return t.dir + "/" + t.name }
 
-func (t *contender) vanished() { t.vanish.Do(func() { close(t.gone) }) }
+// forsake tells everybody that our node is gone, or of no use for that reason.
+func (t *contender) forsake(why error) {
+	t.vanish.Do(func() {
+		t.why = why
+		close(t.gone)
+	})
+}
+
+// because puts the reason why our node is of no use, if that is another than that it was
+// deleted, in the place of errGone.
+func (t *contender) because(err error) error {
+	if errors.Is(err, errGone) && t.isGone() && t.why != nil {
+		return t.why
+	}
+	return err
+}
+
+// errForged ends what was made a reader's, and not by us: others may have been let in.
+var errForged = fmt.Errorf("%w: somebody else has made it a reader's", errGone)
+
+// errUnreadable ends what needs a look at a node that we have made ourselves.
+var errUnreadable = fmt.Errorf("our own node cannot be read, its ACL must let us: %w", zk.ErrNoAuth)
 
 func (t *contender) isGone() bool { return isClosed(t.gone) }
 
@@ -227,10 +263,12 @@ func (t *contender) enter(ctx context.Context, s *session) error {
 			// later session; what it made is not ours to hold.
 			return errSessionOver
 		case t.name != "":
-			t.entered = true
+			for _, x := range t.whole() {
+				x.entered = true
+			}
 			return t.findPlace(ctx, l, listErr)
 		case errors.Is(t.createErr, zk.ErrNoNode):
-			if err := t.c.makeDir(ctx, s, t.dir); err != nil {
+			if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {
 				return err
 			}
 		case isRefusal(t.createErr):
@@ -246,16 +284,21 @@ func (t *contender) enter(ctx context.Context, s *session) error {
 // send asks for the node under a name that nobody else can have. From here on the
 // contender has to be settled, whatever happens.
 func (t *contender) send(s *session) {
-	t.sess, t.guid, t.created = s, newGUID(), make(chan struct{})
-	t.name, t.createErr = "", nil
-	created, data := t.created, t.ownData()
+	t.created, t.createErr = make(chan struct{}), nil
+	guids := t.newGUIDs()
+	for i, x := range t.whole() {
+		x.sess, x.guid, x.name = s, guids[i], ""
+	}
+	created, data := t.created, t.shown(t.ownData())
 	ok := t.c.calls.run(func() {
 		defer close(created)
 		sent := t.c.link.now()
-		path, err := t.c.conn.Create(t.dir+"/"+t.prefix()+t.recipe.infix, data, zk.FlagEphemeralSequential, t.c.acl)
+		names, err := t.create(data)
 		t.c.witness(sent, isWrite, err)
 		if err == nil {
-			t.name = path[strings.LastIndexByte(path, '/')+1:]
+			for i, x := range t.whole() {
+				x.name = names[i]
+			}
 		}
 		t.createErr = err
 	})
@@ -265,8 +308,8 @@ func (t *contender) send(s *session) {
 	}
 }
 
-// settle waits until it is certain whether the node was made; then it has a name or
-// not. A create whose answer was lost is looked for until the answer is definite.
+// settle waits until it is known whether the node was made; then it has a name or not. A
+// create whose answer was lost is looked for.
 func (t *contender) settle(ctx context.Context) error {
 	select {
 	case <-t.created:
@@ -280,7 +323,7 @@ func (t *contender) settle(ctx context.Context) error {
 	for {
 		found, err := t.find(ctx)
 		switch {
-		case err == nil || errors.Is(err, zk.ErrNoNode):
+		case err == nil:
 			t.name = found
 			return nil
 		case ctx.Err() != nil:
@@ -294,44 +337,72 @@ func (t *contender) settle(ctx context.Context) error {
 	}
 }
 
-// find looks for our node by its guid. The create was sent on an earlier connection
-// than this look: the server either has it before the sync or will refuse it.
+// find looks for our node by its guid, as the quorum knows it. Where there is none, the
+// caller may go on, and the client looks again: see ghost.
 func (t *contender) find(ctx context.Context) (string, error) {
 	s, err := t.c.link.attached(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := t.c.sync(ctx, s, t.dir); err != nil {
+	l, err := upToDate(ctx, t.c, s, func() (listing, error) { return t.c.list(ctx, s, t.dir) })
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
-	l, err := t.c.list(ctx, s, t.dir)
+	genuine, err := t.genuine(ctx, s, l.names)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range l.names {
-		if strings.HasPrefix(name, t.prefix()+"-") {
-			return name, nil
+	t.recognise(genuine)
+	if t.name == "" {
+		for _, x := range t.whole() {
+			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.epoch()})
 		}
 	}
-	return "", nil
+	return t.name, nil
+}
+
+// genuine returns those of names that have a guid of ours and are of a session of ours:
+// a name alone can be imitated. All of a batch are there if one is, so for the others the
+// session decides only between several.
+func (t *contender) genuine(ctx context.Context, s *session, names []string) (found []string, err error) {
+	named := map[string][]string{} // by prefix
+	for _, name := range names {
+		prefix := name[:min(len(name), len(t.prefix()))]
+		named[prefix] = append(named[prefix], name)
+	}
+	for _, x := range t.whole() {
+		these := named[x.prefix()]
+		if x == t || len(these) > 1 {
+			name, err := t.c.ownAmong(ctx, s, t.dir, these, x.prefix(), t.sess, s)
+			if err != nil {
+				return nil, err
+			}
+			these = []string{name}
+		}
+		found = append(found, these...)
+	}
+	return found, nil
 }
 
 // findPlace learns who is ahead from a listing, which is asked for again if it was
 // taken before the node was there.
 func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
-	if err != nil || !slices.Contains(l.names, t.name) {
+	if err != nil || !t.complete(l.names) {
 		l, err = t.c.listAgain(ctx, t.sess, t.dir)
 	}
 	switch {
-	case errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(l.names, t.name):
+	case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(l.names):
 		return errGone
 	case err != nil:
 		return err
 	}
+	if err := t.c.notASemaphore(ctx, t.sess, t.dir, l.names); err != nil {
+		return err
+	}
+	t.unsure, t.listed = false, l.stat.Mzxid
 	entries := parseEntries(l.names)
 	own, _ := parseEntry(t.name)
-	plain := allPlain(entries)
-	if entries, err = t.askCzxids(ctx, entries, &own, plain); err != nil {
+	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
 		return err
 	}
 	t.ahead = ahead(entries, own)
@@ -344,6 +415,7 @@ func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
 		// counter, with which this stands still, has made us ask for czxids.)
 		t.token = l.stat.Pzxid
 	}
+	t.ahead = t.notOurs(t.ahead)
 	return nil
 }
 
@@ -352,40 +424,37 @@ func (c *Client) listAgain(ctx context.Context, s *session, dir string) (listing
 	return again(ctx, func() (listing, error) { return c.list(ctx, s, dir) })
 }
 
-// askCzxids completes the entries whose place their numbers do not tell. Those that
-// are gone meanwhile are dropped.
-func (t *contender) askCzxids(ctx context.Context, entries []entry, own *entry, plain bool) ([]entry, error) {
-	var kept []entry
-	for _, e := range entries {
-		tied := e.name != own.name && needCzxid(e, *own, plain)
-		if !tied && (plain || e.name != own.name) {
-			kept = append(kept, e)
-			continue
-		}
-		czxid, err := t.askCzxid(ctx, e.name)
-		if errors.Is(err, zk.ErrNoNode) {
-			if e.name == own.name {
-				return nil, errGone
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		e.czxid = czxid
-		kept = append(kept, e)
-		if e.name == own.name {
-			own.czxid = czxid
+// czxidsAtOnce is how many nodes are asked for at a time.
+const czxidsAtOnce = 16
+
+// askCzxids completes the entries whose place their numbers do not tell, and own. Those
+// that are gone meanwhile are dropped. Our own node comes last: that it was there before
+// one of the others went says nothing.
+func (t *contender) askCzxids(ctx context.Context, entries []entry, own *entry) ([]entry, error) {
+	var tied []*entry
+	for i := range entries {
+		if e := &entries[i]; e.name != own.name && needCzxid(*e, *own) {
+			tied = append(tied, e)
 		}
 	}
-	if own.czxid == 0 && slices.ContainsFunc(kept, func(e entry) bool { return e.czxid != 0 }) {
-		czxid, err := t.askCzxid(ctx, own.name)
-		if err != nil {
-			return nil, goneIfMissing(err)
-		}
-		own.czxid = czxid
+	if len(tied) == 0 && isPlain(own.seq) {
+		return entries, nil
 	}
-	return kept, nil
+	err := sideBySide(t.c.calls, len(tied), czxidsAtOnce, func(i int) (err error) {
+		tied[i].czxid, err = t.askCzxid(ctx, tied[i].name)
+		return ignoreMissing(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if own.czxid, err = t.askCzxid(ctx, own.name); err != nil {
+		return nil, goneIfMissing(err)
+	}
+	return slices.DeleteFunc(entries, func(e entry) bool {
+		missing := e.name != own.name && e.czxid == 0 && needCzxid(e, *own)
+		t.unsure = t.unsure || missing && mayStay(e)
+		return missing
+	}), nil
 }
 
 func goneIfMissing(err error) error {
@@ -408,22 +477,21 @@ func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {
 func (t *contender) wait(ctx context.Context) error {
 	var p pace
 	for {
-		i := t.recipe.rule(t.ahead)
-		if i < 0 {
+		var err error
+		switch i := t.recipe.rule(t.ahead); {
+		case i >= 0:
+			err = t.outlast(ctx, i)
+		case t.unsure:
+			err = t.findPlace(ctx, listing{}, zk.ErrNoNode)
+		default:
 			return nil
 		}
-		t.ahead = t.ahead[:i+1]
-		if t.recipe.rule(t.ahead[:i]) < 0 { // next in line: what the grant needs is made ready now
-			t.c.keep(t)
-			t.guard(0)
-		}
-		err := t.outlast(ctx, i)
 		if isTransient(err) && ctx.Err() == nil {
 			t.c.link.note(err)
 			err = p.next(ctx)
 		}
 		if err != nil {
-			return err
+			return t.because(err)
 		}
 	}
 }
@@ -431,20 +499,28 @@ func (t *contender) wait(ctx context.Context) error {
 // outlast waits for the i-th ahead of us to leave and strikes it off, with all who
 // cannot be there any more.
 func (t *contender) outlast(ctx context.Context, i int) error {
+	t.ahead = t.ahead[:i+1]
+	if t.recipe.rule(t.ahead[:i]) < 0 { // next in line: what the grant needs is made ready now
+		t.c.keep(t)
+		t.guard(0)
+	}
 	front := t.ahead[i]
 	saw, err := t.watchAhead(ctx, front)
 	if err != nil || saw == nodeChanged {
 		return err
 	}
-	t.ahead = t.ahead[:i]
-	next := t.recipe.rule(t.ahead)
-	switch {
-	case next >= 0:
+	t.strike(i)
+	if next := t.recipe.rule(t.ahead); next >= 0 {
 		return t.catchUp(ctx, front, next)
-	case mayStay(front):
-		return t.findPlace(ctx, listing{}, zk.ErrNoNode)
 	}
 	return nil
+}
+
+// strike takes the i-th ahead of us off, which is gone, and all behind it that do not
+// stand in our way. Nothing else does: each may have left another node in its place.
+func (t *contender) strike(i int) {
+	t.unsure = t.unsure || mayStay(t.ahead[i])
+	t.ahead = t.ahead[:i]
 }
 
 // watchAhead waits until the node of e changes or goes. A node whose data lets us pass
@@ -462,8 +538,8 @@ func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
 	return w.await(ctx, t.sess, t.gone)
 }
 
-// mayStay says whether one whose node has gone may have left another in its place: a
-// writer of Curator's that became a reader has.
+// mayStay reports whether one whose node has gone may have left another in its place: a
+// writer of Curator's that became a reader has. Only a listing tells.
 func mayStay(e entry) bool {
 	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
 }
@@ -487,22 +563,24 @@ func (c *Client) obstacle(ctx context.Context, s *session, r *recipe, dir string
 	}
 }
 
-// catchUp is asked when front has left and others that were ahead of it may have left
-// before, unseen. If front held the lock, all of them have; its note says so. Else the
-// nearest of them decides, and if that is gone as well, a listing.
+// catchUp finds out, after front has left, which of the contenders ahead of it are still
+// there. If front's note says that it held the lock, none are. Otherwise catchUp watches
+// the nearest one, and lists the directory if that one is gone too.
 func (t *contender) catchUp(ctx context.Context, front entry, nearest int) error {
 	t.guard(0) // its request goes out together with the next
-	if held, err := t.readNote(ctx, front); held || err != nil {
-		if held {
-			t.ahead = nil
+	if !t.c.untrusted {
+		if held, err := t.readNote(ctx, front); held || err != nil {
+			if held {
+				t.ahead = nil
+			}
+			return err
 		}
-		return err
 	}
 	_, err := t.c.watch(ctx, t.sess, t.dir+"/"+t.ahead[nearest].name)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err // it is there: the caller waits for it
 	}
-	t.ahead = t.ahead[:nearest]
+	t.strike(nearest)
 	if t.recipe.rule(t.ahead) < 0 {
 		return nil
 	}
@@ -513,6 +591,14 @@ func (t *contender) catchUp(ctx context.Context, front entry, nearest int) error
 // there, under the session that we are on, and that session certainly alive.
 func (t *contender) grant(ctx context.Context) error {
 	t.held = true
+	if !t.c.readable.Load() {
+		t.guard(0)
+	}
+	return t.because(t.vouch(ctx))
+}
+
+// vouch makes certain what a grant needs.
+func (t *contender) vouch(ctx context.Context) error {
 	if t.sentinel != nil {
 		if err := t.sentinel.await(ctx, t); err != nil {
 			return err
@@ -546,7 +632,8 @@ func (t *contender) freshen(ctx context.Context) error {
 	if t.sess.lease.fresh() {
 		return nil
 	}
-	var p pace
+	began := time.Now()
+	p := pace{most: t.sess.lease.term() / 16} // what is confirmed again a moment later counts: see lease
 	for {
 		err := t.c.confirm(ctx, t.sess, []*contender{t})
 		switch {
@@ -554,6 +641,8 @@ func (t *contender) freshen(ctx context.Context) error {
 			return nil
 		case err != nil && (!isTransient(err) || ctx.Err() != nil):
 			return err
+		case err == nil && time.Since(began) > t.sess.lease.term():
+			t.c.link.moveOn(t.sess)
 		}
 		if err := p.next(ctx); err != nil {
 			return err

@@ -27,10 +27,18 @@ func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} 
 // token, and with an Unlock of its own. The lock is given up with the last Unlock,
 // whatever their order; the context of each hold ends with its own Unlock. Entering
 // a lock that was lost returns ErrLost: what was done under it needs to know.
-func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) { return r.acquire(ctx, r.c.lock) }
+func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
+	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
+		return r.c.lock(ctx, "lock", reentrantRecipe, r.path, r.c.identity)
+	})
+}
 
 // TryLock enters again, or does as Mutex.TryLock.
-func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) { return r.acquire(ctx, r.c.tryLock) }
+func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
+	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
+		return r.c.tryLock(ctx, reentrantRecipe, r.path, r.c.identity)
+	})
+}
 
 // Do runs fn under the lock, as Mutex.Do does.
 func (r *Reentrant) Do(ctx context.Context, fn func(ctx context.Context) error) error {
@@ -41,11 +49,11 @@ func (r *Reentrant) Do(ctx context.Context, fn func(ctx context.Context) error) 
 	return hold.do(ctx, fn)
 }
 
-func (r *Reentrant) acquire(ctx context.Context, lock func(context.Context, *recipe, string, []byte) (*Hold, error)) (*Hold, error) {
+func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) (*Hold, error)) (*Hold, error) {
 	if h, err := r.enter(ctx); h != nil || err != nil {
 		return h, err
 	}
-	h, err := lock(ctx, reentrantRecipe, r.path, r.c.identity)
+	h, err := lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -29,6 +31,13 @@ func (t *tasks) enter() bool {
 	}
 	t.n++
 	return true
+}
+
+// running reports whether there are any.
+func (t *tasks) running() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n > 0
 }
 
 func (t *tasks) leave() {
@@ -66,16 +75,17 @@ func (t *tasks) close() <-chan struct{} {
 	return t.idle
 }
 
-// Whether a request is answered by one server or agreed on by a quorum.
+// What a request's answer proves where the wire is not seen.
 const (
-	isRead  = false
-	isWrite = true
+	isRead  = ofServer
+	isSync  = ofLeader
+	isWrite = ofQuorum
 )
 
 // ask runs fn, one request of the client library, which takes no context: when ctx ends
 // first the request goes on and its answer is dropped. With a session the answer counts
 // only if the client carried that session before and after, else it is errSessionOver.
-func ask[T any](ctx context.Context, c *Client, s *session, write bool, fn func(*zk.Conn) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, c *Client, s *session, of evidence, fn func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
@@ -96,7 +106,7 @@ func ask[T any](ctx context.Context, c *Client, s *session, write bool, fn func(
 	if !c.calls.run(func() {
 		sent := c.link.now()
 		v, err := fn(c.conn)
-		c.witness(sent, write, err)
+		c.witness(sent, of, err)
 		answered <- answer{v, err}
 	}) {
 		return none, ErrClosed
@@ -150,9 +160,27 @@ func (c *Client) stat(ctx context.Context, s *session, path string) (*zk.Stat, e
 	})
 }
 
-// sync brings the server that we are connected to up to the leader's state.
+// upToDate runs read where a quorum has just answered, so that it shows all that was
+// committed before the call. A sync would prove nothing: a leader that was replaced and
+// does not know it answers that by itself.
+func upToDate[T any](ctx context.Context, c *Client, s *session, read func() (T, error)) (T, error) {
+	for {
+		moved := s.reattached()
+		if err := c.confirm(ctx, s, nil); err != nil {
+			var none T
+			return none, err
+		}
+		v, err := read()
+		if !isClosed(moved) { // else another server has answered, perhaps
+			return v, err
+		}
+	}
+}
+
+// sync brings the server that we are connected to up to the state of its leader. That need
+// not be the quorum's: a leader that was deposed and does not know it answers as well.
 func (c *Client) sync(ctx context.Context, s *session, path string) error {
-	_, err := ask(ctx, c, s, isRead, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, err := ask(ctx, c, s, isSync, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	return err
 }
 
@@ -189,7 +217,16 @@ func (c *Client) deleteVersion(ctx context.Context, s *session, path string, ver
 }
 
 func (c *Client) multi(ctx context.Context, s *session, ops ...any) ([]zk.MultiResponse, error) {
-	return ask(ctx, c, s, isWrite, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+	return ask(ctx, c, s, isWrite, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return transact(conn, ops) })
+}
+
+// transact executes ops in one transaction. Without an error there is a result for each.
+func transact(conn *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
+	answers, err := conn.Multi(ops...)
+	if err == nil && len(answers) != len(ops) {
+		err = fmt.Errorf("%d results for %d operations", len(answers), len(ops))
+	}
+	return answers, err
 }
 
 // refusals are the errors that say for certain that a server did not do what was asked.
@@ -220,7 +257,7 @@ func isTransient(err error) bool {
 
 // isFinal says whether err is one of ours, or of a context.
 func isFinal(err error) bool {
-	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, context.Canceled, context.DeadlineExceeded} {
+	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {
 			return true
 		}
@@ -261,11 +298,14 @@ func persist[T any](ctx context.Context, c *Client, fn func(s *session) (T, erro
 }
 
 // pace spaces out repeated attempts.
-type pace struct{ wait time.Duration }
+type pace struct {
+	wait time.Duration
+	most time.Duration // zero for a second
+}
 
 // longer is the next time to wait, twice the last.
 func (p *pace) longer() time.Duration {
-	p.wait = min(max(2*p.wait, 10*time.Millisecond), time.Second)
+	p.wait = min(max(2*p.wait, 10*time.Millisecond), cmp.Or(p.most, time.Second))
 	return p.wait
 }
 

@@ -61,7 +61,8 @@ func withoutRevocation(data []byte) []byte {
 // Revoke asks a contender, from Inspect, to let go of its lock. It is a request: the
 // holder's Hold.Revoked is closed, whether and when it unlocks is up to it. A Curator
 // holder with a RevocationListener is asked in the way it understands; other clients'
-// holders have no ears for it. A contender that waits is told when it holds.
+// holders have no ears for it. A contender that waits is told when it holds. (Only one
+// that was not yet next in line, and then lost its node before it was, is not.)
 //
 // ErrNotHeld: that contender is gone. ErrInvalid: it is a LeaderLatch's. Curator's
 // latches that wait behind one look only for its end, and if its data changes instead,
@@ -70,7 +71,7 @@ func (c *Client) Revoke(ctx context.Context, who Contender) error {
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	if err := c.revoke(inside, who); err != nil {
-		return fmt.Errorf("zklock: revoke %s: %w", who.Node, c.explain(inside, err))
+		return fmt.Errorf("zklock: revoke %s: %w", printable(who.Node), c.explain(inside, err))
 	}
 	return nil
 }
@@ -100,44 +101,6 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 	}
 }
 
-// Evict removes a contender, from Inspect, whatever it is doing: for operators, where a
-// process hangs and its lock must not wait for it. A holder of this library learns of
-// it at once (ErrLost); one of another client may go on as if it held, so be sure that
-// it is stopped. Only this very node is removed, and only while it belongs to the
-// session in who. ErrNotHeld: there is no such contender any more.
-func (c *Client) Evict(ctx context.Context, who Contender) error {
-	inside, stop := either(ctx, c.life)
-	defer stop()
-	if err := c.evict(inside, who); err != nil {
-		return fmt.Errorf("zklock: evict %s: %w", who.Node, c.explain(inside, err))
-	}
-	return nil
-}
-
-func (c *Client) evict(ctx context.Context, who Contender) error {
-	if err := who.check(); err != nil {
-		return err
-	}
-	if who.Session == 0 {
-		return fmt.Errorf("%w: the contender's session is not given", ErrInvalid)
-	}
-	for {
-		n, err := c.seek(ctx, who)
-		if err != nil {
-			return err
-		}
-		_, err = persist(ctx, c, func(s *session) (struct{}, error) {
-			return struct{}{}, c.deleteVersion(ctx, s, who.Node, n.stat.Version)
-		})
-		switch {
-		case errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
-			return nil
-		case !errors.Is(err, zk.ErrBadVersion): // else its data was written meanwhile
-			return err
-		}
-	}
-}
-
 // seek reads a contender's node and makes sure that it is the one meant.
 func (c *Client) seek(ctx context.Context, who Contender) (node, error) {
 	n, err := persist(ctx, c, func(s *session) (node, error) { return c.get(ctx, s, who.Node) })
@@ -159,33 +122,71 @@ func notHeldIfMissing(err error) error {
 	return err
 }
 
-// inspect looks for a request to let go in our own node's data.
-func (t *contender) inspect(n node) {
-	if !isRevocation(n.data) {
-		return
-	}
-	t.revoke.Do(func() { close(t.revoked) })
-	t.putBack(n)
+// revocation is a request to let go. All nodes that one acquire makes share it: its place in
+// the queue, its permits, and those that it makes when it has to queue again.
+type revocation struct {
+	once  sync.Once
+	heard chan struct{} // closed when somebody has asked
 }
 
-// putBack writes our own data again where a request has replaced it. An election's
-// value comes back as it was, for that is what Curator's readers take for the leader's name.
+func newRevocation() *revocation { return &revocation{heard: make(chan struct{})} }
+
+func (r *revocation) hear() { r.once.Do(func() { close(r.heard) }) }
+
+// hear looks for a request to let go in our own node's data.
+func (t *contender) hear(n node) bool {
+	if !isRevocation(n.data) {
+		return false
+	}
+	t.asked.hear()
+	return true
+}
+
+// inspect is hear for who watches the node: a request stays readable beside our own data.
+func (t *contender) inspect(n node) {
+	if isDowngraded(n.data) && !isDowngraded(t.ownData()) {
+		t.forsake(errForged)
+	}
+	if t.hear(n) {
+		t.putBack(n)
+	}
+}
+
+// shown returns data of our node as it is to stand there: with the request, if there was one.
+func (t *contender) shown(data []byte) []byte {
+	if t.recipe != latchRecipe && isClosed(t.asked.heard) {
+		return withRevocation(data)
+	}
+	return data
+}
+
+// deleteOwn deletes our node. One that gives its place up for permits looks for a request
+// that came since it last looked: it is for the holder that it becomes.
+func (t *contender) deleteOwn(ctx context.Context, s *session) error {
+	for {
+		err := t.c.deleteVersion(ctx, s, t.path(), t.unread)
+		if !errors.Is(err, zk.ErrBadVersion) {
+			return err
+		}
+		n, err := t.c.get(ctx, s, t.path())
+		if err != nil {
+			return err
+		}
+		t.hear(n)
+		t.unread = n.stat.Version
+	}
+}
+
+// putBack writes our own data again, with the request, where Curator's message has replaced it.
 //
 // Not so a latch's: see Revoke.
 func (t *contender) putBack(n node) {
-	if t.recipe == latchRecipe {
-		return
-	}
-	if !t.recipe.raw && !bytes.Equal(n.data, curatorRevocation) {
+	if t.recipe == latchRecipe || !bytes.Equal(n.data, curatorRevocation) {
 		return
 	}
 	var p pace
 	for {
-		mine := t.ownData()
-		if !t.recipe.raw {
-			mine = withRevocation(mine)
-		}
-		_, err := t.c.set(t.c.life, t.sess, t.path(), mine, n.stat.Version)
+		_, err := t.c.set(t.c.life, t.sess, t.path(), withRevocation(t.ownData()), n.stat.Version)
 		if !isTransient(err) || !t.linger(p.longer()) {
 			return // written; or somebody wrote since, which is looked at as well
 		}
@@ -201,21 +202,26 @@ func (t *contender) ownData() []byte {
 
 // heed has revoked closed as soon as any part is asked for.
 func (g *holding) heed() {
-	if len(g.parts) == 1 {
-		g.revoked = g.parts[0].revoked
+	var requests []*revocation
+	for _, t := range g.parts {
+		if len(requests) == 0 || requests[len(requests)-1] != t.asked { // permits taken at once share one
+			requests = append(requests, t.asked)
+		}
+	}
+	if len(requests) == 1 {
+		g.revoked = requests[0].heard
 		return
 	}
-	asked := make(chan struct{})
-	var once sync.Once
-	for _, t := range g.parts {
+	any := newRevocation()
+	for _, r := range requests {
 		// Owned by the holding; ends with its context, at the latest by Close, which waits.
 		g.c.calls.run(func() {
 			select {
-			case <-t.revoked:
-				once.Do(func() { close(asked) })
+			case <-r.heard:
+				any.hear()
 			case <-g.ctx.Done():
 			}
 		})
 	}
-	g.revoked = asked
+	g.revoked = any.heard
 }

@@ -33,7 +33,7 @@ func (c *Client) RWMutex(path string) *RWMutex { return &RWMutex{c, path} }
 // hold on this lock it returns ErrDeadlock: a reader cannot become a writer, because two
 // that try would wait for each other.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c.lock(ctx, writerRecipe, m.path, m.c.identity)
+	return m.c.lock(ctx, "lock", writerRecipe, m.path, m.c.identity)
 }
 
 // TryLock is Lock as Mutex.TryLock does it.
@@ -44,7 +44,7 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 // RLock waits until the lock is held, alone or with other readers. Under the context of
 // any hold on this lock it returns ErrDeadlock: see Hold.Downgrade.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
-	return m.c.lock(ctx, readerRecipe, m.path, m.c.identity)
+	return m.c.lock(ctx, "lock for reading", readerRecipe, m.path, m.c.identity)
 }
 
 // TryRLock is RLock without waiting for anybody: ErrLocked if a writer holds or waits.
@@ -59,7 +59,7 @@ type reader struct{ *RWMutex }
 
 func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
 
-func (m *RWMutex) lockable() lockable { return lockable{m.c, m.path, queueKind, checkPath(m.path)} }
+func (m *RWMutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
 
 // Downgrade makes a writer's hold of an RWMutex a reader's, in its place: no writer gets
 // between, and the readers right behind it hold as well. Token, context and guard stay

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -37,8 +36,8 @@ const (
 )
 
 var (
-	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll}
-	gateRecipe  = &recipe{name: "semaphore", infix: "-lock-", rule: afterAll}
+	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll, below: true}
+	gateRecipe  = &recipe{name: "semaphore", infix: "-lock-", rule: afterAll, below: true}
 )
 
 // limitPrefix begins what the directory of permits has as its data.
@@ -54,24 +53,21 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaph
 // meanwhile it queues again at the end. More permits than there are is ErrLimit, as is a
 // number of them that others do not share.
 //
+// The k permits are made in one transaction, which has to fit in one request to a server: some
+// thousands of permits at once do. More is ErrLimit, too, before any request.
+//
 // Under the context of a hold of this semaphore it returns ErrDeadlock: take all at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	hold, err := s.take(ctx, k, s.queue)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: acquire %d of %s: %w", k, s.path, err)
-	}
-	return hold, nil
+	return s.obtain(ctx, "acquire", k, s.queue)
 }
 
 // TryAcquire returns a hold or, without waiting for anybody, ErrLocked; then it leaves
 // nothing behind. It writes only when it sees k permits free besides one for each who is
 // just asking. Without a connection the error is ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
-	hold, err := s.take(ctx, k, s.try)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: try %d of %s: %w", k, s.path, err)
-	}
-	return hold, nil
+	return s.obtain(ctx, "try", k, func(ctx context.Context, dir string, k int) ([]*contender, error) {
+		return s.c.atOnce(ctx, func(ctx context.Context, sess *session) ([]*contender, error) { return s.try(ctx, sess, dir, k) })
+	})
 }
 
 // Permits is k permits as LockAll takes them.
@@ -85,7 +81,7 @@ type permits struct {
 func (p permits) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ctx, p.k) }
 
 func (p permits) lockable() lockable {
-	return lockable{p.s.c, p.s.path, leaseRecipe.name, p.s.check(p.k)}
+	return lockable{c: p.s.c, path: p.s.path, err: p.s.check(p.k)}
 }
 
 // check says what is wrong with the semaphore or with asking it for k permits.
@@ -98,44 +94,41 @@ func (s *Semaphore) check(k int) error {
 	case k > s.permits:
 		return fmt.Errorf("%w: %w: %d permits of %d", ErrInvalid, ErrLimit, k, s.permits)
 	}
-	return checkPath(s.path)
+	if err := checkPath(s.path); err != nil {
+		return err
+	}
+	if size := s.c.batchSize(leaseRecipe, s.c.root+s.path+leasesDir, s.c.identity, k); size > maxRequest {
+		return fmt.Errorf("%w: %w: %d permits at once need a request of %d bytes, the limit is %d", ErrInvalid, ErrLimit, k, size, maxRequest)
+	}
+	return nil
 }
 
-// take makes a hold of what acquire returns.
-func (s *Semaphore) take(ctx context.Context, k int, acquire func(ctx context.Context, dir string, k int) ([]*contender, error)) (*Hold, error) {
+// obtain makes a hold of the permits that get returns.
+func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, dir string, k int) ([]*contender, error)) (*Hold, error) {
+	verb = fmt.Sprint(verb, " ", k, " of")
 	if err := s.check(k); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("zklock: %s %s: %w", verb, printable(s.path), err)
 	}
-	dir, err := s.c.admit(ctx, s.path)
-	if err != nil {
-		return nil, err
-	}
-	defer s.c.acquires.leave()
-	inside, stop := either(ctx, s.c.life)
-	defer stop()
-	start := time.Now()
-	leases, err := acquire(inside, dir, k)
-	if err != nil {
-		return nil, s.c.explain(inside, err)
-	}
-	h := s.c.newHold(ctx, leaseRecipe.name, s.path, leases...)
-	ev := h.event(Acquired, nil)
-	ev.Elapsed = time.Since(start)
-	s.c.observe(ev)
-	return h, nil
+	return s.c.obtain(ctx, wish{verb, leaseRecipe.name, s.path, func(ctx context.Context, dir string) ([]*contender, error) {
+		return get(ctx, dir, k)
+	}})
 }
 
 // queue takes permits in turn. Who lost its place, with its session or because somebody
 // deleted a node, starts again.
 func (s *Semaphore) queue(ctx context.Context, dir string, k int) ([]*contender, error) {
+	asked := newRevocation()
 	for {
 		sess, err := s.c.link.attached(ctx)
 		if err != nil {
 			return nil, err
 		}
-		leases, err := s.queueOnce(ctx, sess, dir, k)
+		leases, err := s.queueOnce(ctx, sess, dir, k, asked)
 		if err == nil {
 			return leases, nil
+		}
+		for _, t := range leases {
+			err = t.because(err)
 		}
 		s.c.discard(ctx, err, leases...)
 		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
@@ -145,46 +138,66 @@ func (s *Semaphore) queue(ctx context.Context, dir string, k int) ([]*contender,
 	}
 }
 
-func (s *Semaphore) queueOnce(ctx context.Context, sess *session, dir string, k int) ([]*contender, error) {
+func (s *Semaphore) queueOnce(ctx context.Context, sess *session, dir string, k int, asked *revocation) ([]*contender, error) {
 	_, err := again(ctx, func() (int, error) { return s.agree(ctx, sess, dir) })
 	if err != nil {
 		return nil, err
 	}
 	gate := s.c.newContender(gateRecipe, dir+gateDir, s.c.identity)
+	gate.asked, gate.unread = asked, 0 // nobody else writes to it
 	defer s.c.remove(gate)
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
 	}
 	s.c.observe(Event{Kind: Queued, Recipe: gateRecipe.name, Path: s.path, Node: gate.name, Behind: len(gate.ahead)})
-	if err := gate.wait(ctx); err != nil {
+	leases, err := s.leaseInTurn(ctx, sess, dir, k, gate)
+	return leases, gate.unlessEvicted(ctx, err)
+}
+
+// leaseInTurn makes the nodes for permits when it is gate's turn. What others do is seen
+// apart from what becomes of gate: it must be there whenever their going lets us on.
+func (s *Semaphore) leaseInTurn(ctx context.Context, sess *session, dir string, k int, gate *contender) ([]*contender, error) {
+	err := gate.wait(ctx)
+	if err == nil {
+		err = gate.isThere(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	gate.held = true // whoever is behind can be told so when it leaves: see note
-	return s.lease(ctx, sess, dir, k, s.await)
+	leases, err := s.lease(ctx, sess, dir, k, gate)
+	if err == nil {
+		err = gate.isThere(ctx)
+	}
+	return leases, err
+}
+
+// isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
+func (t *contender) isThere(ctx context.Context) error {
+	if t.sentinel == nil {
+		return nil
+	}
+	return t.sentinel.await(ctx, t)
 }
 
 // try takes permits that are free now.
-func (s *Semaphore) try(ctx context.Context, dir string, k int) ([]*contender, error) {
-	sess, _ := s.c.link.state()
-	if sess == nil {
-		return nil, ErrNotConnected
-	}
+func (s *Semaphore) try(ctx context.Context, sess *session, dir string, k int) ([]*contender, error) {
 	free, err := s.looksFree(ctx, sess, dir, k)
 	if err != nil {
-		return nil, notConnected(err)
+		return nil, err
 	}
 	if !free {
 		return nil, ErrLocked
 	}
-	leases, err := s.lease(ctx, sess, dir, k, func(context.Context, []*contender, string) error { return ErrLocked })
+	leases, err := s.lease(ctx, sess, dir, k, nil)
 	if err != nil {
 		s.c.discard(ctx, err, leases...)
-		return nil, notConnected(err)
+		return nil, err
 	}
 	return leases, nil
 }
 
-// looksFree says whether k permits are free besides one for each who is just asking.
+// looksFree reports whether k permits are free besides one for each who is just asking.
 func (s *Semaphore) looksFree(ctx context.Context, sess *session, dir string, k int) (bool, error) {
 	if _, err := s.agree(ctx, sess, dir); err != nil {
 		return false, err
@@ -200,21 +213,33 @@ func (s *Semaphore) looksFree(ctx context.Context, sess *session, dir string, k 
 	return used+k <= s.permits, nil
 }
 
-// lease makes k nodes for permits and has them granted; wait is for when they are not
-// free. What it returns with an error is to be discarded.
-func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int, wait func(ctx context.Context, leases []*contender, dir string) error) (leases []*contender, err error) {
-	for range k {
-		t := s.c.newContender(leaseRecipe, dir+leasesDir, s.c.identity)
-		leases = append(leases, t)
-		if err := t.enter(ctx, sess); err != nil {
-			return leases, err
+// lease makes k nodes for permits, in one transaction, and has them granted. It waits for
+// free ones in the place that gate has; without a place, it is ErrLocked if they are not.
+// What it returns with an error is to be discarded.
+func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int, gate *contender) (leases []*contender, err error) {
+	leases = s.c.newBatch(leaseRecipe, dir+leasesDir, s.c.identity, k)
+	lead := leases[k-1]
+	if gate != nil {
+		lead.group = groupOf(gate.name)
+		for _, t := range leases {
+			t.asked = gate.asked // whom the one is asked to let go of, the others are
 		}
 	}
-	fit, err := s.fit(ctx, leases, dir)
-	if err == nil && !fit {
-		err = wait(ctx, leases, dir)
+	if err := lead.enter(ctx, sess); err != nil {
+		return leases, err
 	}
-	for _, t := range leases {
+	fit, err := s.fit(ctx, leases, dir)
+	switch {
+	case err != nil || fit:
+	case gate == nil:
+		err = ErrLocked
+	default:
+		err = s.await(ctx, leases, gate, dir)
+	}
+	for _, t := range slices.Backward(leases) {
+		if t.led {
+			t.token = lead.token // they were made at once
+		}
 		if err == nil {
 			err = t.grant(ctx)
 		}
@@ -222,7 +247,7 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 	return leases, err
 }
 
-// fit says whether the last of leases, and so each, has fewer before it than there are permits.
+// fit reports whether there are permits for all of leases beside those ahead of them.
 func (s *Semaphore) fit(ctx context.Context, leases []*contender, dir string) (bool, error) {
 	last := leases[len(leases)-1]
 	enough := func(limit int) error {
@@ -232,16 +257,21 @@ func (s *Semaphore) fit(ctx context.Context, leases []*contender, dir string) (b
 		return nil
 	}
 	limit, err := again(ctx, func() (int, error) { return s.limitThat(ctx, last.sess, dir, enough) })
-	return len(last.ahead) < limit, err
+	return len(last.ahead)+len(leases) <= limit, err
 }
 
-// await waits until leases fit. It alone looks at what the holders do: whoever else wants permits waits behind its gate.
-func (s *Semaphore) await(ctx context.Context, leases []*contender, dir string) error {
+// await waits until leases fit. It alone looks at what the holders do: whoever else wants
+// permits waits behind its gate. Its own place must be there as well: it is by that that
+// others see it wait, ask it to let go and remove it.
+func (s *Semaphore) await(ctx context.Context, leases []*contender, gate *contender, dir string) error {
 	last := leases[len(leases)-1]
+	gate.guard(0)
 	for _, t := range leases {
 		s.c.keep(t)
 		t.guard(0)
 	}
+	ctx, stop := s.c.untilGone(ctx, gate)
+	defer stop()
 	for {
 		// The limit is read after the watch is set: who changes it stirs the directory afterwards.
 		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, last.sess, last.dir) })
@@ -280,10 +310,7 @@ func (s *Semaphore) limitThat(ctx context.Context, sess *session, dir string, su
 	if err != nil || suits(limit) == nil {
 		return limit, err
 	}
-	if err := s.c.sync(ctx, sess, dir+leasesDir); err != nil {
-		return 0, err
-	}
-	if limit, err = s.limit(ctx, sess, dir); err == nil {
+	if limit, err = upToDate(ctx, s.c, sess, func() (int, error) { return s.limit(ctx, sess, dir) }); err == nil {
 		err = suits(limit)
 	}
 	return limit, err
@@ -299,14 +326,56 @@ func (s *Semaphore) limit(ctx context.Context, sess *session, dir string) (int, 
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			err = s.c.makeDir(ctx, sess, dir+leasesDir)
+			err = s.c.makeDir(ctx, sess, dir+leasesDir, leaseRecipe.depth())
 		case err == nil:
-			_, err = s.c.set(ctx, sess, dir+leasesDir, limitData(s.permits), n.stat.Version)
+			if err = s.c.notAQueue(ctx, sess, dir); err == nil {
+				_, err = s.c.set(ctx, sess, dir+leasesDir, limitData(s.permits), n.stat.Version)
+			}
 		}
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 			return 0, err
 		}
 	}
+}
+
+// notASemaphore refuses a directory, whose children are given, where permits are held: their
+// holders and those of a lock at the same path would know nothing of each other. A semaphore
+// that nobody uses any more is removed, so that its next user looks for others first.
+func (c *Client) notASemaphore(ctx context.Context, sess *session, dir string, names []string) error {
+	if !slices.Contains(names, leasesDir[1:]) {
+		return nil
+	}
+	used := fmt.Errorf("%w: a semaphore is at that path", ErrInvalid)
+	n, err := again(ctx, func() (node, error) { return c.get(ctx, sess, dir+leasesDir) })
+	switch {
+	case err == nil && !strings.HasPrefix(string(n.data), limitPrefix):
+		return nil
+	case err == nil && n.stat.NumChildren > 0:
+		return used
+	case err == nil:
+		_, err = again(ctx, func() (struct{}, error) {
+			return struct{}{}, c.deleteVersion(ctx, sess, dir+leasesDir, n.stat.Version)
+		})
+	}
+	switch {
+	case errors.Is(err, zk.ErrNotEmpty):
+		return used
+	case isRefusal(err): // gone, or not ours to look at
+		return nil
+	}
+	return err
+}
+
+// notAQueue refuses a directory in which contenders for a lock stand, for a semaphore that is new there.
+func (c *Client) notAQueue(ctx context.Context, sess *session, dir string) error {
+	l, err := c.list(ctx, sess, dir)
+	if err != nil {
+		return err
+	}
+	if len(parseEntries(l.names)) > 0 {
+		return fmt.Errorf("%w: a lock of another kind is at that path", ErrInvalid)
+	}
+	return nil
 }
 
 func limitData(permits int) []byte { return []byte(limitPrefix + strconv.Itoa(permits)) }
@@ -327,7 +396,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	inside, stop := either(ctx, s.c.life)
 	defer stop()
 	if err := s.resize(inside, permits); err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", s.path, permits, s.c.explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", printable(s.path), permits, s.c.explain(inside, err))
 	}
 	return nil
 }
@@ -346,7 +415,7 @@ func (s *Semaphore) resize(ctx context.Context, permits int) error {
 				&zk.CreateRequest{Path: stir, Acl: s.c.acl},
 				&zk.DeleteRequest{Path: stir, Version: -1})
 			if errors.Is(err, zk.ErrNoNode) {
-				if err := s.c.makeDir(ctx, sess, leases); err != nil {
+				if err := s.c.makeDir(ctx, sess, leases, leaseRecipe.depth()); err != nil {
 					return nil, err
 				}
 			}

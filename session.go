@@ -2,15 +2,17 @@ package zklock
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/plain"
 )
 
 var errSessionOver = errors.New("session is over")
@@ -22,6 +24,7 @@ type session struct {
 	lease   *lease
 	watches watchTable
 
+	newest  atomic.Int64  // the largest zxid that has come with the answer to a write
 	over    chan struct{} // closed when the session is over for us
 	expired bool          // guarded by over being closed: the server said so, all its nodes are gone
 
@@ -47,6 +50,30 @@ func (s *session) end(expired bool) {
 
 func (s *session) isOver() bool { return isClosed(s.over) }
 
+// wrote notes the zxid that has come with the answer to a write.
+func (s *session) wrote(zxid int64) {
+	for {
+		newest := s.newest.Load()
+		if zxid <= newest || s.newest.CompareAndSwap(newest, zxid) {
+			return
+		}
+	}
+}
+
+// epoch returns the epoch of the leader that has answered the newest write; zero if none is known.
+func (s *session) epoch() int32 { return int32(s.newest.Load() >> 32) }
+
+// untilProven waits until the heartbeats have proven that the session lives.
+func (s *session) untilProven(ctx context.Context) error {
+	var p pace
+	for !s.lease.isProven() {
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reattached returns a channel that is closed at the next re-attach.
 func (s *session) reattached() <-chan struct{} {
 	s.mu.Lock()
@@ -68,28 +95,46 @@ func (s *session) announceReattach() {
 // any request of that session can be sent, so a request that began and ended under one
 // session was carried out by it.
 type link struct {
-	now  func() instant
-	tick time.Duration
-	bare func() int64 // asks an unhooked connection for its session id; nil with a hook
+	clock atomic.Pointer[func() instant]
+	bare  func() int64 // asks an unhooked connection for its session id; nil with a hook
 
 	mu        sync.Mutex // guards what follows
+	tick      time.Duration
 	handshake time.Duration
 	conn      *tap
-	session   *session // the newest; nil before the first; may be over
-	up        bool     // a connection carries session now
-	fails     int      // dials in a row that led to no session
-	trouble   error    // the last one, for error texts
+	session   *session  // the newest; nil before the first; may be over
+	up        bool      // a connection carries session now
+	since     time.Time // when it began to
+	fails     int       // dials in a row that led to no connection that lasted
+	refusals  int       // connection requests in a row that a server hung up on
+	unarmed   int       // connections in a row that ended instead of taking watches
+	trouble   error     // the last one, for error texts
 	closed    bool
 	changed   chan struct{} // closed and replaced whenever session, up or closed change
 	closing   chan struct{} // closed when closed becomes true
 }
 
 func newLink() *link {
-	return &link{
-		now:       clockFrom(nil),
+	l := &link{
 		handshake: 3 * time.Second,
 		changed:   make(chan struct{}),
 		closing:   make(chan struct{}),
+	}
+	now := clockFrom(nil)
+	l.clock.Store(&now)
+	return l
+}
+
+func (l *link) now() instant { return (*l.clock.Load())() }
+
+// setUp gives the link, which may carry a session already, what a client knows.
+func (l *link) setUp(now func() instant, tick time.Duration) {
+	l.clock.Store(&now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tick = tick
+	if l.session != nil {
+		l.session.lease.setTick(tick)
 	}
 }
 
@@ -124,7 +169,32 @@ func (l *link) state() (*session, <-chan struct{}) {
 	return nil, l.changed
 }
 
-// carries says whether s is still the client's session, connected or not.
+// awaitLoss waits until the connection that carried s is lost, or ctx ends: then it is
+// false. changed and again are what state and reattached had returned before.
+func (l *link) awaitLoss(ctx context.Context, s *session, changed, again <-chan struct{}) bool {
+	for {
+		select {
+		case <-changed:
+		case <-again:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+		var now *session
+		if now, changed = l.state(); now != s {
+			return true
+		}
+	}
+}
+
+// latest returns the newest session, which may be over; nil before the first.
+func (l *link) latest() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// carries reports whether s is still the client's session, connected or not.
 func (l *link) carries(s *session) bool {
 	if l.bare != nil && l.bare() != s.id {
 		return false
@@ -134,10 +204,104 @@ func (l *link) carries(s *session) bool {
 	return l.session == s && !s.isOver()
 }
 
+// lastTrouble is for error texts: what servers and dialers say of it is escaped. A
+// certificate that nobody trusts can have any name.
 func (l *link) lastTrouble() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.trouble
+	if l.trouble == nil {
+		return nil
+	}
+	return shownError{l.trouble}
+}
+
+// shownError is an error whose text can be printed.
+type shownError struct{ error }
+
+func (e shownError) Error() string { return plain.Short(e.error.Error(), 1000) }
+func (e shownError) Unwrap() error { return e.error }
+
+// welcome takes the answer to t's connection request.
+func (l *link) welcome(t *tap, id int64, timeout time.Duration) (*session, error) {
+	l.mu.Lock()
+	current := l.conn == t
+	given := id != 0 && l.session != nil && l.session.id == id && l.session.isOver()
+	l.refusals = 0
+	l.mu.Unlock()
+	switch {
+	case !current:
+		return nil, net.ErrClosed
+	case given: // a session that we have given up: the next request asks for another
+		return nil, errSessionOver
+	}
+	return l.establish(id, timeout, t.asked), nil
+}
+
+// manyRefusals is after how many connection requests without an answer another session is asked for.
+const manyRefusals = 6
+
+// greeting returns what to send for the connection request p. It asks for a new session
+// where the present one is over, and now and then where its lease has run out and servers
+// hang up on its requests, each of which says which transaction it has seen last: so do
+// servers that serve nobody for the moment, and those that were restored from a backup,
+// which would go on to do so for ever.
+func (l *link) greeting(p []byte) []byte {
+	id, ok := sessionOf(p)
+	if !ok || id == 0 {
+		return p
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over := l.session != nil && l.session.id == id && l.session.isOver()
+	lapsed := l.session == nil || l.session.lease.remaining() <= 0
+	if over || lapsed && l.refusals >= manyRefusals && l.refusals%2 == 1 {
+		return newSessionRequest(p)
+	}
+	return p
+}
+
+// steady is how long a connection must have lasted for the next dial to need no pause.
+const steady = time.Second
+
+// lost notes the end of a connection: before a server has answered its request, or before it has taken its watches.
+func (l *link) lost(t *tap, why error, refused, unarmed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != t {
+		return
+	}
+	if why != nil {
+		l.trouble = why
+	}
+	if refused {
+		l.refusals++
+	}
+	if unarmed {
+		l.unarmed++
+	}
+	if l.up {
+		l.up = false
+		if time.Since(l.since) >= steady {
+			l.fails = 0
+		}
+		l.broadcast()
+	}
+}
+
+// isDeaf reports whether servers hang up on lists of watches: some know no such request.
+func (l *link) isDeaf() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unarmed >= 2
+}
+
+// armed notes that a server has taken a list of watches.
+func (l *link) armed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unarmed < 2 {
+		l.unarmed = 0
+	}
 }
 
 // establish takes the answer to a connection request sent then. Zero is no session: it has expired.
@@ -164,7 +328,7 @@ func (l *link) establish(id int64, timeout time.Duration, sent instant) *session
 	case seen:
 		l.session.lease.begun(sent)
 	}
-	l.up, l.fails = true, 0
+	l.up, l.since = true, time.Now()
 	l.broadcast()
 	if same {
 		l.session.announceReattach()
@@ -180,6 +344,20 @@ func (l *link) expire(s *session) {
 		l.endSession(true)
 		l.up = false
 		l.broadcast()
+	}
+}
+
+// moveOn ends a connection on which the lease of s, which has run out, is not proven any
+// more: where answers are slow, or the session is hardly longer than the servers' tick, the
+// steps take too long to begin again. To take the session back on another connection is a
+// touch that is proven soonest.
+func (l *link) moveOn(s *session) {
+	l.mu.Lock()
+	conn := l.conn
+	stale := conn != nil && l.up && l.session == s && time.Since(l.since) > max(steady, s.lease.term())
+	l.mu.Unlock()
+	if stale && s.lease.remaining() <= 0 {
+		conn.Conn.Close()
 	}
 }
 
@@ -263,7 +441,7 @@ func (l *link) pause() error {
 
 // adopt makes conn the connection. Its predecessor is closed: after an expiry the client library leaves it open.
 func (l *link) adopt(conn net.Conn) (net.Conn, error) {
-	t := &tap{Conn: conn, link: l, waiting: map[int32]sentRequest{}, shaking: true}
+	t := &tap{Conn: conn, link: l, in: newFrames(conn), waiting: map[int32]sentRequest{}, shaking: true}
 	l.mu.Lock()
 	old, closed, handshake := l.conn, l.closed, l.handshake
 	if !closed {
@@ -280,297 +458,6 @@ func (l *link) adopt(conn net.Conn) (net.Conn, error) {
 	}
 	conn.SetReadDeadline(time.Now().Add(handshake))
 	return t, nil
-}
-
-// tap is a connection that reads along. It never changes what passes.
-type tap struct {
-	net.Conn
-	link *link
-
-	out, in frames
-	asked   instant // when the connection request was sent
-
-	mu      sync.Mutex            // guards what follows: the library sends and receives in two goroutines
-	shaking bool                  // the connection request has not been answered
-	session *session              // the one it carries, nil before the answer
-	rearmed chan struct{}         // closed when the library has re-sent its watches; nil: it has none
-	early   bool                  // a reply has come in that must wait for that
-	waiting map[int32]sentRequest // by xid
-	pings   []instant             // their send times: all pings have one xid, and come back in order
-}
-
-type sentRequest struct {
-	sent instant
-	op   int32
-}
-
-// Write never fails: a broken connection shows in Read, where the client library
-// survives it. A failed write while it re-sends credentials stops it for ever, and
-// elsewhere reaches callers as an error that says nothing about the outcome.
-func (t *tap) Write(p []byte) (int, error) {
-	t.out.feed(p, 12, t.request)
-	if _, err := t.Conn.Write(p); err != nil {
-		t.Conn.Close()
-	}
-	return len(p), nil
-}
-
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.Conn.Read(p)
-	t.in.feed(p[:n], replyHead, t.reply)
-	t.holdBack()
-	if err != nil {
-		t.gone(err)
-	}
-	return n, err
-}
-
-// rearmTime is how long a reply waits for the library to re-send its watches, if it has any.
-const rearmTime = 20 * time.Millisecond
-
-// holdBack keeps replies from the client library until it has re-sent its watches. It
-// notes there the newest transaction it knows of, without synchronisation: a reply that
-// came in between would make it ask only for what changed after that.
-func (t *tap) holdBack() {
-	t.mu.Lock()
-	rearmed, early := t.rearmed, t.early
-	t.mu.Unlock()
-	if rearmed == nil || !early {
-		return
-	}
-	timer := time.NewTimer(rearmTime)
-	defer timer.Stop()
-	select {
-	case <-rearmed:
-	case <-timer.C:
-		t.rearm()
-	case <-t.link.closing:
-	}
-}
-
-// rearm lets replies pass.
-func (t *tap) rearm() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.rearmed != nil {
-		close(t.rearmed)
-		t.rearmed = nil
-	}
-}
-
-func (t *tap) Close() error {
-	t.gone(nil)
-	return t.Conn.Close()
-}
-
-// SetReadDeadline leaves the deadline of the handshake in place: the client library
-// has none for the answer's body and a very long one for its length, so that one dead
-// server would outlive the session while others wait.
-func (t *tap) SetReadDeadline(d time.Time) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.shaking {
-		return nil
-	}
-	return t.Conn.SetReadDeadline(d)
-}
-
-func (t *tap) gone(err error) {
-	l := t.link
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conn != t {
-		return
-	}
-	if err != nil {
-		l.trouble = err
-	}
-	if l.up {
-		l.up = false
-		l.broadcast()
-	}
-}
-
-// Operations by their numbers on the wire, and what the tap does with them.
-const (
-	opError      = -1
-	opPing       = 11
-	opMulti      = 14
-	opAuth       = 100
-	opSetWatches = 101
-	xidPing      = -2
-	codeExpired  = -112
-)
-
-// isQuorumOp says whether a quorum must agree before the operation is answered.
-func isQuorumOp(op int32) bool {
-	switch op {
-	case 1, 2, 5, 7, opMulti, 15, 19, 21: // create, delete, set, setACL, multi, create2, createContainer, createTTL
-		return true
-	}
-	return false
-}
-
-// replyHead is how much of a reply is looked at: the length, xid, zxid and code, and of a transaction's results the first
-// type, end mark and code.
-const replyHead = 20 + 9
-
-// codeOf is a reply's code. That of a transaction which was refused as a whole, because its session is over, stands
-// with its first part: the reply's own says OK.
-func codeOf(head []byte, op int32) int32 {
-	code := int32(binary.BigEndian.Uint32(head[16:]))
-	if op == opMulti && code == 0 && len(head) == replyHead && int32(binary.BigEndian.Uint32(head[20:])) == opError {
-		if part := int32(binary.BigEndian.Uint32(head[25:])); part == codeExpired {
-			return part
-		}
-	}
-	return code
-}
-
-// isVerdict says whether an answer's code is what a quorum has agreed on, success or a refusal.
-func isVerdict(code int32) bool {
-	switch code {
-	case 0, -101, -103, -108, -110, -111: // NoNode, BadVersion, NoChildrenForEphemerals, NodeExists, NotEmpty
-		return true
-	}
-	return false
-}
-
-// request sees the head of each frame on its way to the server.
-func (t *tap) request(head []byte) {
-	now := t.link.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.asked.mono.IsZero() {
-		t.asked = now
-		return
-	}
-	if len(head) < 12 {
-		return
-	}
-	xid, op := int32(binary.BigEndian.Uint32(head[4:])), int32(binary.BigEndian.Uint32(head[8:]))
-	switch op {
-	case opPing:
-		t.pings = append(t.pings, now)
-		return
-	case opSetWatches:
-		if t.rearmed != nil {
-			close(t.rearmed)
-			t.rearmed = nil
-		}
-	}
-	t.waiting[xid] = sentRequest{now, op}
-}
-
-// reply sees the head of each frame on its way from the server.
-func (t *tap) reply(head []byte) {
-	if len(head) < 20 {
-		return
-	}
-	t.mu.Lock()
-	if t.shaking {
-		t.shaking = false
-		asked := t.asked
-		t.mu.Unlock()
-		t.welcome(head, asked)
-		return
-	}
-	s, xid := t.session, int32(binary.BigEndian.Uint32(head[4:]))
-	sent, ok := t.take(xid)
-	code := codeOf(head, sent.op)
-	// What answers a credential comes before everything else on a connection, as the credential did.
-	t.early = t.early || xid != xidPing && sent.op != opAuth
-	stuck := xid == xidPing && s != nil && t.stuck(s.lease.term())
-	t.mu.Unlock()
-	switch {
-	case stuck:
-		t.link.note(errors.New("the server answers pings but not what was asked before"))
-		t.Conn.Close()
-	case s == nil || !ok:
-	case code == codeExpired:
-		t.link.expire(s)
-	default:
-		s.lease.note(sent.sent, isQuorumOp(sent.op) && isVerdict(code))
-	}
-}
-
-// take returns what was sent under xid. It must be called with mu held.
-func (t *tap) take(xid int32) (sentRequest, bool) {
-	if xid == xidPing && len(t.pings) > 0 {
-		sent := t.pings[0]
-		t.pings = t.pings[1:]
-		return sentRequest{sent, opPing}, true
-	}
-	sent, ok := t.waiting[xid]
-	delete(t.waiting, xid)
-	return sent, ok
-}
-
-// stuck says whether a request has no answer although later pings have. Servers answer
-// in order: it will never come, and the client library would wait for ever. It must be
-// called with mu held.
-func (t *tap) stuck(term time.Duration) bool {
-	now := t.link.now()
-	for _, r := range t.waiting {
-		if now.mono.Sub(r.sent.mono) > term*2/3 {
-			return true
-		}
-	}
-	return false
-}
-
-// welcome takes the answer to the connection request.
-func (t *tap) welcome(head []byte, asked instant) {
-	timeout := time.Duration(int32(binary.BigEndian.Uint32(head[8:]))) * time.Millisecond
-	id := int64(binary.BigEndian.Uint64(head[12:]))
-	t.link.mu.Lock()
-	current := t.link.conn == t
-	t.link.mu.Unlock()
-	if !current {
-		return
-	}
-	s := t.link.establish(id, timeout, asked)
-	t.mu.Lock()
-	t.session = s
-	t.mu.Unlock()
-}
-
-// frames cuts a stream of length-prefixed frames and shows the head of each.
-type frames struct {
-	head [replyHead]byte
-	n    int // bytes of head so far
-	skip int // bytes of the present frame still to come after its head
-}
-
-// feed takes the next bytes of the stream and calls each with the first want bytes of
-// every frame (the length counts), or with all of a shorter one.
-func (f *frames) feed(p []byte, want int, each func(head []byte)) {
-	for len(p) > 0 {
-		if f.skip > 0 {
-			n := min(f.skip, len(p))
-			f.skip -= n
-			p = p[n:]
-			continue
-		}
-		need := 4
-		if f.n >= 4 {
-			need = min(want, f.size())
-		}
-		n := copy(f.head[f.n:need], p)
-		f.n += n
-		p = p[n:]
-		if f.n >= 4 && f.n >= min(want, f.size()) {
-			head := f.head[:f.n]
-			f.skip = f.size() - f.n
-			f.n = 0
-			each(head)
-		}
-	}
-}
-
-// size is the whole frame's, with its length; a negative length is left to the client library.
-func (f *frames) size() int {
-	return 4 + max(0, int(int32(binary.BigEndian.Uint32(f.head[:4]))))
 }
 
 // hosts lets a closed connection end: the client library looks whether it was closed

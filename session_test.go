@@ -10,15 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frame is a length-prefixed frame of big-endian int32s.
-func frame(words ...int32) []byte {
-	data := binary.BigEndian.AppendUint32(nil, uint32(4*len(words)))
-	for _, w := range words {
-		data = binary.BigEndian.AppendUint32(data, uint32(w))
-	}
-	return data
-}
-
 // A server that ends a session refuses its transactions before it says so: with a code of OK, and the reason in the
 // first result. To take that for a sign of life would make the lease longer than the session.
 func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
@@ -39,27 +30,30 @@ func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 		defer conn.Close()
 		wire := conn.(*tap)
 
-		conn.Write(frame(0, 0, 0, 0))                               // the connection request
-		wire.in.feed(frame(0, 10_000, 0, 7), replyHead, wire.reply) // session 7 for 10 s
+		conn.Write(words(0, 0, 0, 0))                                                                 // the connection request
+		require.NoError(t, wire.welcome(append(words(0, 10_000, 0, 7, 16)[4:], make([]byte, 16)...))) // session 7 for 10 s
 		s, _ := l.state()
 		require.NotNil(t, s)
 
-		multi := func(xid int32, result ...int32) {
-			conn.Write(frame(xid, opMulti))
+		end := []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+		multi := func(xid int32, result ...int32) error {
+			conn.Write(words(xid, opMulti))
 			time.Sleep(time.Second)
-			answer := frame(append([]int32{xid, 0, 1, 0}, result[0])...)
+			answer := words(xid, 0, 1, 0, result[0])[4:]
 			answer = append(answer, 0) // not the end
 			answer = binary.BigEndian.AppendUint32(answer, uint32(result[1]))
-			binary.BigEndian.PutUint32(answer, uint32(len(answer)-4))
-			wire.in.feed(answer, replyHead, wire.reply)
+			if result[0] == opError {
+				answer = binary.BigEndian.AppendUint32(answer, uint32(result[1]))
+			}
+			return wire.reply(append(answer, end...))
 		}
 		for xid := int32(1); xid < 9; xid++ {
-			multi(xid, 13, 0) // a check that holds
+			require.NoError(t, multi(xid, opCheck, 0))
 		}
 		require.False(t, s.isOver())
 		require.Positive(t, s.lease.remaining())
 
-		multi(9, opError, codeExpired)
+		require.Error(t, multi(9, opError, codeExpired), "some servers leave the connection open")
 		require.True(t, s.isOver(), "the session is over")
 	})
 }

@@ -27,8 +27,8 @@ type watchTable struct {
 }
 
 // nodeWatch is a watch on a node that existed when it was set: on its data or, other
-// than that on its own key, on its children. Its fields are set before ready or fired
-// is closed and never again.
+// than that on its own key, on its children. Fields without a guard are set before ready
+// or fired is closed and never again.
 type nodeWatch struct {
 	set   func() (seen, error)
 	ready chan struct{} // closed when the server has answered
@@ -38,6 +38,11 @@ type nodeWatch struct {
 	fired   chan struct{} // closed when it has fired or will never
 	saw     change
 	awaited atomic.Int32 // who waits for it now
+
+	mu      sync.Mutex
+	events  <-chan zk.Event // guarded by mu: since it was last set
+	moved   <-chan struct{} // guarded by mu: closed when the connection is another than then
+	renewed chan struct{}   // guarded by mu: closed and replaced when it is set anew
 }
 
 // seen is what a server answered when it set a watch.
@@ -74,7 +79,7 @@ func (c *Client) share(ctx context.Context, s *session, path string, set func() 
 	s.watches.mu.Lock()
 	w, known := s.watches.live[path]
 	if !known {
-		w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{})}
+		w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
 		s.watches.live[path] = w
 		// Owned by the client; ends when the watch fires or the session is over;
 		// Close waits for it.
@@ -98,35 +103,36 @@ func (c *Client) share(ctx context.Context, s *session, path string, set func() 
 // keepWatch asks for the watch and stays until it fires. A data watch, because on a
 // node that is gone the server sets none; an exists watch would stay for good.
 func (c *Client) keepWatch(s *session, path string, w *nodeWatch) {
-	again := s.reattached()
+	moved := s.reattached()
 	w.seen, w.err = w.set()
 	if w.err != nil {
 		s.watches.drop(path, w)
 		close(w.ready)
 		return
 	}
+	w.renew(w.seen.events, moved)
 	close(w.ready)
-	w.saw = c.untilFired(s, w, again)
+	w.saw = c.untilFired(s, w)
 	s.watches.drop(path, w)
 	close(w.fired)
 }
 
 // untilFired waits for the event. A watch is a hint: the client library re-sends it
 // after a reconnect and does not look whether that succeeded, so it is set anew then.
-func (c *Client) untilFired(s *session, w *nodeWatch, again <-chan struct{}) change {
-	events := w.events
+func (c *Client) untilFired(s *session, w *nodeWatch) change {
 	for {
+		events, moved, _ := w.latest()
 		select {
-		case ev := <-events:
+		case ev := <-events: // nothing, if isQuiet was faster
 			if ev.Type == zk.EventNodeDeleted {
 				return nodeGone
 			}
 			return nodeChanged
-		case <-again:
+		case <-moved:
 			if w.awaited.Load() == 0 {
 				return nodeChanged // nobody waits: who comes now sets another
 			}
-			again = s.reattached()
+			moved = s.reattached()
 			now, err := w.set()
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
@@ -134,12 +140,42 @@ func (c *Client) untilFired(s *session, w *nodeWatch, again <-chan struct{}) cha
 			case err != nil || now.stat.Mzxid != w.stat.Mzxid || !slices.Equal(now.names, w.names):
 				return nodeChanged
 			}
-			events = now.events
+			w.renew(now.events, moved)
 		case <-s.over:
 			return nodeChanged
 		case <-c.afterlife.Done():
 			return nodeChanged
 		}
+	}
+}
+
+// renew notes what the watch is fed by from now on.
+func (w *nodeWatch) renew(events <-chan zk.Event, moved <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events, w.moved = events, moved
+	close(w.renewed)
+	w.renewed = make(chan struct{})
+}
+
+func (w *nodeWatch) latest() (events <-chan zk.Event, moved, renewed <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events, w.moved, w.renewed
+}
+
+// isQuiet reports whether the watch would have fired if anything had happened to its
+// node before any event or answer that the caller has seen: the client library hands out
+// what comes on one connection in its order, so that an earlier event is in the channel
+// by then, whatever goroutine has come to it. It is not quiet after a reconnect before
+// it is set anew, which closes renewed.
+func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
+	events, moved, renewed := w.latest()
+	select {
+	case <-events:
+		return false, renewed // untilFired finds the channel closed
+	default:
+		return !isClosed(moved), renewed
 	}
 }
 

@@ -25,30 +25,55 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/plain"
 	"github.com/zklock-go/zklock/internal/wall"
 )
 
-// What an error can be asked for with errors.Is. Each error names the operation and
-// the path as well; one of a wait that was cancelled wraps the context's error and the
+// Errors of this package wrap one of these, to be asked for with errors.Is, or an error of
+// the client library (zk.ErrNoAuth) where a server refuses. Each names the operation and
+// the path as well. One of a wait whose context has ended wraps the context's error and the
 // last trouble that the wait has seen.
 var (
-	ErrLost         = errors.New("lock was lost")
-	ErrReleased     = errors.New("lock was released")
-	ErrNotHeld      = errors.New("not held")
-	ErrLocked       = errors.New("locked by another")
-	ErrDeadlock     = errors.New("already held by this context")
-	ErrClosed       = errors.New("client is closed")
+	// ErrLost is the cause of a hold's end that was not asked for: its session is over, no
+	// quorum has answered in time, or its node was deleted. From then on others may hold. It
+	// is what every method of the hold returns, and the cause of its context.
+	ErrLost = errors.New("lock was lost")
+	// ErrReleased is the cause of a hold's end by Unlock, and what its methods return
+	// afterwards.
+	ErrReleased = errors.New("lock was released")
+	// ErrNotHeld is returned by the second Unlock of a hold, by Proclaim under a context
+	// that leads nothing, and by Revoke and Evict for a contender that is gone.
+	ErrNotHeld = errors.New("not held")
+	// ErrLocked is returned by TryLock, TryRLock and TryAcquire when they would have to wait.
+	ErrLocked = errors.New("locked by another")
+	// ErrDeadlock is returned by an acquire under the context of a hold of the same lock,
+	// which would wait for itself.
+	ErrDeadlock = errors.New("already held by this context")
+	// ErrClosed is returned by calls on a client that is closed, or is closed while they
+	// wait, and is the cause of the end of what the client held then.
+	ErrClosed = errors.New("client is closed")
+	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
+	// when there is no connection, or when it is lost before they have their answer.
 	ErrNotConnected = errors.New("no connection to a server")
-	ErrUncertain    = errors.New("answer was lost, it may have been done")
-	ErrInvalid      = errors.New("invalid argument")
-	ErrLimit        = errors.New("not within the semaphore's permits")
+	// ErrUncertain is returned by Multi when the transaction was sent and its answer did not
+	// come: it was done as a whole, or not at all.
+	ErrUncertain = errors.New("answer was lost, it may have been done")
+	// ErrInvalid is returned for an argument or option that cannot be right, before anything
+	// is sent, and for a path whose nodes show that it is another kind of lock.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrLimit is returned by a semaphore's methods when the number of permits that they say
+	// is not the stored one, and when more are asked for than there are or than can be asked
+	// for at once.
+	ErrLimit = errors.New("not within the semaphore's permits")
 )
 
 // Options are a client's. Nil means the defaults.
@@ -65,18 +90,34 @@ type Options struct {
 	// ACL is of every node that is made. Default world:anyone:cdrwa. Those who
 	// contend for a lock must be able to read each other's nodes.
 	ACL []zk.ACL
-	// Auth is presented to every server, on each connection.
+	// ParentACL is of the nodes above a lock's own that have to be made, those of Root
+	// among them. Default: ACL, and everybody may create and read there, so that programs
+	// with another ACL can have locks beside these.
+	ParentACL []zk.ACL
+	// Auth is presented to every server, on each connection, as it is: without TLS a digest's
+	// user and password can be read by whatever stands between, and be used from then on.
 	Auth []Auth
 	// Dialer connects to a server: with a tls.Dialer's DialContext behind it, over TLS. Default TCP.
 	Dialer zk.Dialer
 	// HostProvider picks the next server. Default: in turn, from a random one on,
 	// resolving its name anew each time.
 	HostProvider zk.HostProvider
-	// Label tells operators what the owner of a node is. Default none.
+	// Untrusted is for directories to whose data others may write that this client does not
+	// trust. Then it believes no note there of who has held the lock and leaves none, but
+	// lists the queue: a hand-off to one that was not next in line costs more. A waiter that
+	// is evicted queues again. Default false.
+	Untrusted bool
+	// Label is put into each node's data, beside the host's name and the process's number,
+	// for operators to read. At most 1024 bytes. Default none.
 	Label string
-	// Logger gets what the client does on its own. Default silent.
+	// Anonymous leaves the host's name and the process's number out of each node's data,
+	// which all can read whom the ACL lets. Default false.
+	Anonymous bool
+	// Logger gets what the client does on its own: see "Log lines" in docs/operations.md.
+	// Default silent.
 	Logger *slog.Logger
-	// Observer is told of every acquire, release and loss. Default none.
+	// Observer is told of every attempt and what became of it, of every hold's end and of
+	// missed heartbeats: see EventKind. Default none.
 	Observer Observer
 }
 
@@ -94,7 +135,8 @@ type Client struct {
 	link     *link
 	root     string
 	acl      []zk.ACL
-	identity []byte // owner data
+	parents  []zk.ACL // of nodes above a lock's own
+	identity []byte   // owner data
 	log      *slog.Logger
 	observer Observer
 	patience time.Duration // how long Close waits for clean-up
@@ -113,25 +155,41 @@ type Client struct {
 	kept  map[*contender]struct{} // guarded by mu: see keep
 	holds map[*holding]struct{}   // guarded by mu
 
-	noContainers bool // guarded by mu: the server has no container nodes
+	untrusted bool                // see Options
+	mute      map[string]struct{} // guarded by mu: directories that take no note from us
+
+	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
+
+	ghosts  []*ghost      // guarded by mu
+	hunting chan struct{} // guarded by mu: has room for the news of another ghost; nil while none is looked for
+
+	warmUntil time.Time // guarded by mu: until when heartbeats go on though nothing is kept
+	hangUps   int       // guarded by mu: connections in a row that ended on a request for a container node
 }
 
 // Connect returns a client that has a session, or an error when ctx ends before a
 // server has granted one. ctx governs nothing else.
+//
+// A server is host:port, the port 2181 if it is left out. The strings that other
+// ZooKeeper clients take work as well: several servers with commas between them, and
+// behind the last one a chroot (zk1:2181,zk2:2181/app), which is put before
+// Options.Root. Anything else is ErrInvalid.
 func Connect(ctx context.Context, servers []string, opts *Options) (*Client, error) {
+	servers, chroot, err := parseServers(servers)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: connect: %w", err)
+	}
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	if len(servers) == 0 {
-		return nil, fmt.Errorf("zklock: connect: %w: no servers given", ErrInvalid)
-	}
+	o.Root = chroot + o.Root
 	c := newClient(ctx, newLink(), o)
 	c.link.handshake = max(o.SessionTimeout/3, time.Second)
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
 		zk.WithDialer(c.link.dialer(o.Dialer)),
 		zk.WithHostProvider(hosts{o.HostProvider, c.link}),
-		zk.WithLogger(libraryLog{c.log}), zk.WithLogInfo(false))
+		zk.WithMaxBufferSize(maxFrame), zk.WithLogger(libraryLog{c.log}), zk.WithLogInfo(false))
 	if err != nil {
 		c.link.close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
@@ -161,12 +219,16 @@ func NewHooks(dial zk.Dialer) *Hooks {
 
 // Dial is for zk.WithDialer.
 func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	if h.dial == nil {
+		return nil, fmt.Errorf("zklock: dial: %w: hooks that NewHooks has not made", ErrInvalid)
+	}
 	return h.dial(network, address, timeout)
 }
 
 // Attach returns a client on a connection that your program has made and goes on
 // owning: Close leaves it open. hooks must be those whose Dial the connection was made
-// with (by zk.WithDialer); then every promise holds as with Connect.
+// with (by zk.WithDialer), else the error is ErrInvalid; then every promise holds as with
+// Connect.
 //
 // Without hooks the negotiated session timeout, the end of a session and the time at
 // which a request was sent cannot be seen. Then Options.SessionTimeout must be set to
@@ -180,6 +242,8 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w", err)
 	case conn == nil:
 		return nil, fmt.Errorf("zklock: attach: %w: no connection given", ErrInvalid)
+	case hooks != nil && hooks.link == nil:
+		return nil, fmt.Errorf("zklock: attach: %w: hooks that NewHooks has not made", ErrInvalid)
 	case hooks == nil && (opts == nil || opts.SessionTimeout == 0):
 		return nil, fmt.Errorf("zklock: attach: %w: without hooks the session timeout must be given", ErrInvalid)
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil):
@@ -194,33 +258,72 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	if hooks == nil {
 		l.bare = conn.SessionID
 		c.poll(o.SessionTimeout)
+	} else {
+		err = c.matchHooks(ctx)
 	}
-	if err := c.begin(ctx, o.Auth); err != nil {
+	if err == nil {
+		err = c.begin(ctx, o.Auth)
+	}
+	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("zklock: attach: %w", c.explain(ctx, err))
 	}
 	return c, nil
 }
 
+// matchHooks waits until the hooks see the session that the connection has. Those of
+// another connection never do.
+func (c *Client) matchHooks(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for apart := 0; ; {
+		s, changed := c.link.state()
+		id, has := c.conn.SessionID(), c.conn.State() == zk.StateHasSession
+		switch {
+		case has && s != nil && s.id == id:
+			return nil
+		case has && id != 0:
+			apart++ // or the connection is just changing
+		default:
+			apart = 0
+		}
+		if apart == 4 {
+			return fmt.Errorf("%w: the connection was not made with these hooks", ErrInvalid)
+		}
+		if apart > 0 {
+			changed = nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 func newClient(ctx context.Context, l *link, o *Options) *Client {
 	c := &Client{
-		link: l, root: o.Root, acl: o.ACL, identity: ownerData(o.Label), log: o.Logger, observer: o.Observer,
+		link: l, root: o.Root, acl: o.ACL, parents: o.ParentACL, identity: ownerData(o.Label, o.Anonymous), log: o.Logger, observer: o.Observer,
 		patience: min(o.SessionTimeout, 5*time.Second),
 		acquires: newTasks(), removals: newTasks(), calls: newTasks(), kick: make(chan struct{}, 1),
-		kept: map[*contender]struct{}{}, holds: map[*holding]struct{}{},
+		untrusted: o.Untrusted,
+		kept:      map[*contender]struct{}{}, holds: map[*holding]struct{}{}, mute: map[string]struct{}{},
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	c.afterlife, c.endAfter = context.WithCancelCause(context.Background())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.now, l.tick = clockFrom(wall.From(ctx)), o.TickTime
+	l.setUp(clockFrom(wall.From(ctx)), o.TickTime)
 	return c
 }
 
 // begin waits for a session and presents the credentials.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
-	if _, err := c.link.attached(ctx); err != nil {
+	s, err := c.link.attached(ctx)
+	if err != nil {
 		return err
+	}
+	if !s.lease.canProve() {
+		return fmt.Errorf("%w: a session timeout of %v is too short for servers with a tick of %v", ErrInvalid, s.lease.term(), s.lease.tick)
 	}
 	for _, a := range auth {
 		if err := c.authenticate(ctx, a); err != nil {
@@ -244,9 +347,7 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 
 // SessionTimeout is what the server has granted. Zero before the first session.
 func (c *Client) SessionTimeout() time.Duration {
-	c.link.mu.Lock()
-	s := c.link.session
-	c.link.mu.Unlock()
+	s := c.link.latest()
 	if s == nil {
 		return 0
 	}
@@ -339,6 +440,9 @@ func (o *Options) withDefaults() (*Options, error) {
 	if d.ACL == nil {
 		d.ACL = zk.WorldACL(zk.PermAll)
 	}
+	if d.ParentACL == nil {
+		d.ParentACL = openFor(d.ACL)
+	}
 	if d.Dialer == nil {
 		d.Dialer = net.DialTimeout
 	}
@@ -359,15 +463,18 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: session timeout %v is below a millisecond", ErrInvalid, o.SessionTimeout)
 	case o.TickTime < 0:
 		return fmt.Errorf("%w: tick time %v", ErrInvalid, o.TickTime)
-	case len(o.ACL) == 0:
+	case len(o.ACL) == 0 || len(o.ParentACL) == 0:
 		return fmt.Errorf("%w: empty ACL", ErrInvalid)
-	case len(o.Label) > 1024:
-		return fmt.Errorf("%w: label of %d bytes, the limit is 1024", ErrInvalid, len(o.Label))
+	case len(o.Label) > maxLabel:
+		return fmt.Errorf("%w: label of %d bytes, the limit is %d", ErrInvalid, len(o.Label), maxLabel)
 	case o.Root != "":
 		return checkPath(o.Root)
 	}
 	return nil
 }
+
+// maxPath keeps a path, with all else that goes with it, below what a server takes in one request.
+const maxPath = 32 << 10
 
 // checkPath says what is wrong with the path of a lock, by ZooKeeper's rules.
 func checkPath(path string) error {
@@ -381,8 +488,13 @@ func checkPath(path string) error {
 		return bad("is the root")
 	case strings.HasSuffix(path, "/"):
 		return bad("ends with /")
+	case len(path) > maxPath:
+		return fmt.Errorf("%w: path %.40q... has %d bytes, the limit is %d", ErrInvalid, path, len(path), maxPath)
 	case !utf8.ValidString(path):
 		return bad("is not UTF-8")
+	}
+	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
+		return bad("is in the tree that ZooKeeper keeps for itself")
 	}
 	for name := range strings.SplitSeq(path[1:], "/") {
 		if name == "" || name == "." || name == ".." {
@@ -414,7 +526,7 @@ func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
 // Under the context of a hold on this very lock it returns ErrDeadlock. ctx has no
 // bearing on the hold.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c.lock(ctx, mutexRecipe, m.path, m.c.identity)
+	return m.c.lock(ctx, "lock", mutexRecipe, m.path, m.c.identity)
 }
 
 // TryLock returns a hold or, without waiting for anybody, ErrLocked; then it leaves
@@ -427,6 +539,8 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 // Do runs fn while it holds the lock, which it releases when fn returns or panics. fn's
 // context is the hold's and ends with ctx as well. An error is fn's, or Lock's or
 // Unlock's: if the lock was lost while fn ran, it wraps ErrLost as well as fn's error.
+// The release is waited for also when ctx has ended, but at most for the session timeout:
+// after that long without a server the lock is free anyway.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := m.Lock(ctx)
 	if err != nil {
@@ -439,180 +553,39 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err 
 	inside, stop := either(h.Context(), ctx)
 	defer func() {
 		stop()
-		// The release must not fail because the work used ctx up.
-		err = errors.Join(err, h.Unlock(context.WithoutCancel(ctx)))
+		err = errors.Join(err, h.leave(ctx))
 	}()
 	return fn(inside)
 }
 
-// lock acquires by any recipe that stands in the queue at path.
-func (c *Client) lock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
-	dir, err := c.admit(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: lock %s: %w", path, err)
-	}
-	defer c.acquires.leave()
-	inside, stop := either(ctx, c.life)
-	defer stop()
-	start := time.Now()
-	t, err := c.acquire(inside, r, dir, path, data)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: lock %s: %w", path, c.explain(inside, err))
-	}
-	h := c.newHold(ctx, r.name, path, t)
-	ev := h.event(Acquired, nil)
-	ev.Elapsed = time.Since(start)
-	c.observe(ev)
-	return h, nil
-}
-
-// admit checks what can be known without a server and returns the full path. If there
-// is no error the caller must call acquires.leave.
-func (c *Client) admit(ctx context.Context, path string) (string, error) {
-	if err := checkPath(path); err != nil {
-		return "", err
-	}
-	if ctx.Err() != nil {
-		return "", causeOf(ctx, ctx.Err())
-	}
-	deadlock := false
-	around(ctx, func(g *holding) bool {
-		deadlock = g.c == c && g.path == path && g.ctx.Err() == nil
-		return !deadlock
-	})
-	if deadlock {
-		return "", ErrDeadlock
-	}
-	if !c.acquires.enter() {
-		return "", ErrClosed
-	}
-	return c.root + path, nil
-}
-
-// acquire queues until a contender is granted. One that lost its place, with its
-// session or because somebody deleted its node, is followed by another.
-func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data []byte) (*contender, error) {
-	for {
-		s, err := c.link.attached(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t := c.newContender(r, dir, data)
-		if err = t.enter(ctx, s); err == nil {
-			c.observe(Event{Kind: Queued, Recipe: r.name, Path: path, Node: t.name, Behind: len(t.ahead)})
-			if err = t.wait(ctx); err == nil {
-				err = t.grant(ctx)
-			}
-		}
-		if err == nil {
-			return t, nil
-		}
-		c.discard(ctx, err, t)
-		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
-			return nil, err
-		}
-		c.log.Info("zklock: queueing again", "path", path, "why", err)
-	}
-}
-
-// tryLock is lock without the waiting.
-func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
-	dir, err := c.admit(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: try %s: %w", path, err)
-	}
-	defer c.acquires.leave()
-	inside, stop := either(ctx, c.life)
-	defer stop()
-	t, err := c.tryAcquire(inside, r, dir, data)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: try %s: %w", path, c.explain(inside, err))
-	}
-	h := c.newHold(ctx, r.name, path, t)
-	c.observe(h.event(Acquired, nil))
-	return h, nil
-}
-
-func (c *Client) tryAcquire(ctx context.Context, r *recipe, dir string, data []byte) (*contender, error) {
-	s, _ := c.link.state()
-	if s == nil {
-		return nil, ErrNotConnected
-	}
-	free, err := c.looksFree(ctx, s, r, dir)
-	if err != nil {
-		return nil, notConnected(err)
-	}
-	if !free {
-		return nil, ErrLocked
-	}
-	t := c.newContender(r, dir, data)
-	if err = t.enter(ctx, s); err == nil {
-		var i int
-		switch i, err = c.obstacle(ctx, s, r, dir, t.ahead); {
-		case err != nil:
-		case i >= 0:
-			err = ErrLocked
-		default:
-			if err = t.grant(ctx); err == nil {
-				return t, nil
-			}
+// openFor returns an ACL with which everybody may also create and read.
+func openFor(acl []zk.ACL) []zk.ACL {
+	const open = zk.PermCreate | zk.PermRead
+	for _, a := range acl {
+		if a.Scheme == "world" && a.Perms&open == open {
+			return acl
 		}
 	}
-	c.discard(ctx, err, t)
-	return nil, notConnected(err)
-}
-
-// discard has contenders removed that came to nothing because of err. Who asked without
-// waiting gets its answer when nothing is left of them.
-func (c *Client) discard(ctx context.Context, err error, parts ...*contender) {
-	var outcomes []<-chan error
-	for _, t := range parts {
-		outcomes = append(outcomes, c.remove(t))
-	}
-	if !errors.Is(err, ErrLocked) {
-		return
-	}
-	for _, removed := range outcomes {
-		select {
-		case <-removed:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// looksFree says whether a newcomer would have nobody to wait for.
-func (c *Client) looksFree(ctx context.Context, s *session, r *recipe, dir string) (bool, error) {
-	l, err := c.list(ctx, s, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	i, err := c.obstacle(ctx, s, r, dir, parseEntries(l.names))
-	return i < 0, err
-}
-
-// notConnected marks what a lost connection does to a call that does not wait for another.
-func notConnected(err error) error {
-	if isTransient(err) || errors.Is(err, errSessionOver) || errors.Is(err, errGone) {
-		return fmt.Errorf("%w: %w", ErrNotConnected, err)
-	}
-	return err
+	return append(slices.Clone(acl), zk.WorldACL(open)...)
 }
 
 // makeDir makes the directory of a queue and what is above it: containers, which
 // ZooKeeper removes when they have become empty, or where it knows none, nodes that stay.
-func (c *Client) makeDir(ctx context.Context, s *session, dir string) error {
+// The last of its parts, that many, belong to the lock alone.
+func (c *Client) makeDir(ctx context.Context, s *session, dir string, own int) error {
+	acl := c.parents
+	if own > 0 {
+		acl = c.acl
+	}
 	var p pace
 	for {
-		err := c.makeNode(ctx, s, dir)
+		err := c.makeNode(ctx, s, dir, acl)
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNodeExists):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			if parent := dir[:strings.LastIndexByte(dir, '/')]; parent != "" {
-				err = c.makeDir(ctx, s, parent)
+				err = c.makeDir(ctx, s, parent, own-1)
 			}
 			if err != nil {
 				return err
@@ -627,23 +600,41 @@ func (c *Client) makeDir(ctx context.Context, s *session, dir string) error {
 	}
 }
 
-func (c *Client) makeNode(ctx context.Context, s *session, dir string) error {
+func (c *Client) makeNode(ctx context.Context, s *session, dir string, acl []zk.ACL) error {
 	c.mu.Lock()
-	plain := c.noContainers
+	plain := c.hangUps >= enoughHangUps
 	c.mu.Unlock()
 	_, err := ask(ctx, c, s, isWrite, func(conn *zk.Conn) (string, error) {
 		if plain {
-			return conn.Create(dir, nil, zk.FlagPersistent, c.acl)
+			return conn.Create(dir, nil, zk.FlagPersistent, acl)
 		}
-		return conn.CreateContainer(dir, nil, zk.FlagContainer, c.acl)
+		return conn.CreateContainer(dir, nil, zk.FlagContainer, acl)
 	})
-	if !plain && isUnimplemented(err) {
-		c.mu.Lock()
-		c.noContainers = true
-		c.mu.Unlock()
-		c.log.Info("zklock: the server has no container nodes, directories of locks will stay")
+	if !plain {
+		c.judgeContainers(err)
 	}
 	return err
+}
+
+// enoughHangUps is how many requests for a container in a row may cost the connection: some
+// servers do not know the request, and hang up on what they do not know.
+const enoughHangUps = 2
+
+// judgeContainers learns from the answer to a request for a container whether the server has them.
+func (c *Client) judgeContainers(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case isUnimplemented(err):
+		c.hangUps = enoughHangUps
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errSessionOver): // some give out another session as well
+		c.hangUps++
+	case err == nil || isRefusal(err):
+		c.hangUps = 0
+	}
+	if c.hangUps == enoughHangUps {
+		c.log.Info("zklock: the server has no container nodes, directories of locks will stay")
+	}
 }
 
 // isUnimplemented recognises a code for which the client library has no error.
@@ -655,5 +646,5 @@ func isUnimplemented(err error) bool {
 type libraryLog struct{ *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {
-	l.Debug("zklock: client library: " + fmt.Sprintf(format, args...))
+	l.Debug("zklock: client library: " + plain.Text(fmt.Sprintf(format, args...)))
 }

@@ -294,6 +294,7 @@ func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 			}
 			return zktest.Pass
 		})
+		time.Sleep(term) // without the quorum's answer to a heartbeat
 		unlock(t, second)
 		time.Sleep(time.Second)
 		require.False(t, third.returned(), "granted on an event alone")

@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"context"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/zoo"
 )
 
@@ -21,64 +24,109 @@ import (
 func TestExhaustedCounter(t *testing.T) {
 	part(t)
 	const contenders = 50
-	needsOwn(t)
-	h := host(t)
-	full := []string{"/full/order", "/full/crowd", "/full/peers"}
-	data := "/tmp/counter-" + lab.run
-	_, err := h.Run(soon(t), append([]string{"java", "Counter", data, "2147483640"}, full...)...)
-	require.NoError(t, err)
-	snapshot := "version-2/snapshot.4" // one transaction for each of four nodes
-	content, err := h.Read(soon(t), path.Join(data, snapshot))
-	require.NoError(t, err)
-	server := start(t, zoo.Config{Files: map[string][]byte{path.Join("/data", snapshot): content}})
-	conn, _ := dial(t, 10*time.Second, server.Addrs()...)
-	ours := connect(t, nil, server.Addrs()...)
+	server := startFull(t, "/full/peers",
+		"/full/mutex", "/full/selector", "/full/latch", "/full/write",
+		"/full/crowd-mutex", "/full/crowd-selector", "/full/crowd-reentrant", "/full/crowd-write", "/full/crowd-all",
+		"/full/crowd-semaphore/leases", "/full/crowd-semaphore/locks")
+	conn, _ := dial(t, 10*time.Second, server.Addr)
+	ours := connect(t, nil, server.Addr)
 
 	t.Run("go-zookeeper lets everybody in", func(t *testing.T) {
-		for range 10 { // past the edge
-			name, err := conn.Create(full[2]+"/x", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
-			require.NoError(t, conn.Delete(name, -1))
-			if strings.HasSuffix(name, "2147483647") {
-				break
+		pastTheEdge(t, conn, "/full/peers")
+		user := goZookeeperUsers([]string{server.Addr})
+		require.NoError(t, user(t, "mutex", "/full/peers").acquire(soon(t)))
+		require.NoError(t, user(t, "mutex", "/full/peers").acquire(soon(t)))
+	})
+	for _, kind := range []string{"mutex", "selector", "latch", "write"} {
+		t.Run("zklock goes on in order: "+kind, func(t *testing.T) {
+			queue := slices.Repeat([]place{{zklockUsers(ours), kind}}, contenders)
+			if kind == "write" { // readers between them, who hold together
+				for i := range queue {
+					queue[i].kind = []string{"write", "read", "read"}[i%3]
+				}
 			}
-		}
-		user := goZookeeperUsers(server.Addrs())
-		require.NoError(t, user(t, "mutex", full[2]).acquire(soon(t)))
-		require.NoError(t, user(t, "mutex", full[2]).acquire(soon(t)))
-	})
-	t.Run("zklock goes on in order", func(t *testing.T) {
-		queue := slices.Repeat([]place{{zklockUsers(ours), "mutex"}}, contenders)
-		takeTurns(t, conn, full[0], queue)
-	})
-	t.Run("zklock lets in one of a crowd at a time", func(t *testing.T) {
-		ctx := soon(t)
-		var inside atomic.Int64
-		var tokens []int64 // guarded by the lock under test
-		var wg sync.WaitGroup
-		for range contenders {
-			wg.Add(1)
-			// Owned by this test, which waits for it: ends with its one grant, or with ctx.
-			go func() {
-				defer wg.Done()
-				hold, err := ours.Mutex(full[1]).Lock(ctx)
-				if !assert.NoError(t, err) {
-					return
-				}
-				if assert.EqualValues(t, 1, inside.Add(1), "clients inside at once") {
-					tokens = append(tokens, hold.Token())
-				}
-				assert.NoError(t, hold.Confirm(ctx)) // takes the time in which another could come in
-				inside.Add(-1)
-				assert.NoError(t, hold.Unlock(ctx))
-			}()
-		}
-		wg.Wait()
-		assert.Len(t, tokens, contenders)
-		assert.True(t, slices.IsSorted(tokens), "tokens grow with the grants: %v", tokens)
-		children, stat, err := conn.Children(full[1])
+			takeTurns(t, conn, "/full/"+kind, queue)
+		})
+	}
+	for kind, c := range map[string]struct {
+		limit int64
+		take  func(path string) func(context.Context) (*zklock.Hold, error)
+	}{
+		"mutex": {1, func(path string) func(context.Context) (*zklock.Hold, error) { return ours.Mutex(path).Lock }},
+		"selector": {1, func(path string) func(context.Context) (*zklock.Hold, error) {
+			return recipeOf(t, ours, "selector", path)
+		}},
+		"reentrant": {1, func(path string) func(context.Context) (*zklock.Hold, error) { return ours.Reentrant(path).Lock }},
+		"write":     {1, func(path string) func(context.Context) (*zklock.Hold, error) { return ours.RWMutex(path).Lock }},
+		"all": {1, func(path string) func(context.Context) (*zklock.Hold, error) {
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				return ours.LockAll(ctx, ours.Mutex(path), ours.Mutex("/full/other"))
+			}
+		}},
+		"semaphore": {permits, func(path string) func(context.Context) (*zklock.Hold, error) {
+			return recipeOf(t, ours, "semaphore", path)
+		}},
+	} {
+		t.Run("zklock lets in no more of a crowd than it may: "+kind, func(t *testing.T) {
+			crowd(t, contenders, c.limit, c.take("/full/crowd-"+kind))
+		})
+	}
+}
+
+// startFull starts a server on which many children have been made below some paths, nearly as many as the counter has numbers.
+func startFull(t *testing.T, paths ...string) *zoo.Server {
+	needsOwn(t)
+	h, data := host(t), "/tmp/counter-"+lab.run
+	_, err := h.Run(soon(t), append([]string{"java", "Counter", data, "2147483640"}, paths...)...)
+	require.NoError(t, err)
+	listed, err := h.Run(soon(t), "sh", "-c", "ls "+data+"/version-2")
+	require.NoError(t, err)
+	snapshot := regexp.MustCompile(`snapshot\.[0-9a-f]+`).FindString(listed)
+	content, err := h.Read(soon(t), path.Join(data, "version-2", snapshot))
+	require.NoError(t, err)
+	return start(t, zoo.Config{Files: map[string][]byte{path.Join("/data/version-2", snapshot): content}}).Servers[0]
+}
+
+// pastTheEdge makes and deletes children until the counter stands still.
+func pastTheEdge(t *testing.T, conn *zk.Conn, path string) {
+	for range 20 {
+		name, err := conn.Create(path+"/x", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		assert.Empty(t, children)
-		t.Logf("the parent's cversion at the end: %d", stat.Cversion)
-	})
+		require.NoError(t, conn.Delete(name, -1))
+		if strings.HasSuffix(name, "2147483647") {
+			return
+		}
+	}
+	require.FailNow(t, "the counter goes on", path)
+}
+
+// crowd lets contenders in one after the other, as far as the recipe does, and expects no more than limit inside at once.
+// Where that is one, tokens grow with the grants.
+func crowd(t *testing.T, contenders int, limit int64, take func(context.Context) (*zklock.Hold, error)) {
+	ctx := soon(t)
+	var inside atomic.Int64
+	var mu sync.Mutex
+	var tokens []int64 // guarded by mu
+	var wg sync.WaitGroup
+	for range contenders {
+		wg.Add(1)
+		// Owned by this test, which waits for it: ends with its one grant, or with ctx.
+		go func() {
+			defer wg.Done()
+			hold, err := take(ctx)
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.LessOrEqual(t, inside.Add(1), limit, "clients inside at once")
+			mu.Lock()
+			tokens = append(tokens, hold.Token())
+			mu.Unlock()
+			assert.NoError(t, hold.Confirm(ctx)) // takes the time in which another could come in
+			inside.Add(-1)
+			assert.NoError(t, hold.Unlock(ctx))
+		}()
+	}
+	wg.Wait()
+	assert.Len(t, tokens, contenders)
+	assert.True(t, limit > 1 || slices.IsSorted(tokens), "tokens grow with the grants: %v", tokens)
 }

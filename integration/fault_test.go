@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			part(t)
 			if f.network {
-				needsNetworks(t)
+				needsNetworks(t, three(t))
 			}
 			underFault(t, three(t), f)
 		})

@@ -31,7 +31,7 @@ func host(t *testing.T) *peer.Host {
 	lab.mu.Lock()
 	defer lab.mu.Unlock()
 	if lab.peers == nil {
-		image, err := engine.OwnImage(t.Context())
+		image, err := engine.PeersImage(t.Context())
 		require.NoError(t, err)
 		lab.peers, err = peer.NewHost(context.Background(), lab.engine, image, network, addrs)
 		require.NoError(t, err)

@@ -9,9 +9,16 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,6 +43,7 @@ func TestSecurity(t *testing.T) {
 			"/conf/ca.pem":     ours.pem,
 		},
 		Lines: []string{
+			fmt.Sprintf("maxSessionTimeout=%d", (2 * patience).Milliseconds()),
 			"secureClientPort=2281", "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"ssl.keyStore.location=/conf/server.pem", "ssl.keyStore.type=PEM",
 			"ssl.trustStore.location=/conf/ca.pem", "ssl.trustStore.type=PEM", "ssl.clientAuth=need",
@@ -90,8 +98,72 @@ func TestSecurity(t *testing.T) {
 		require.NoError(t, hold.Unlock(soon(t)))
 	})
 
-	t.Run("a restart in between", func(t *testing.T) {
+	t.Run("a whole session of the library", func(t *testing.T) {
+		path, ctx := root(t), soon(t)
 		client := connect(t, member, server.Secure)
+		first, err := client.Mutex(path).Lock(ctx)
+		require.NoError(t, err)
+		require.NoError(t, first.Confirm(ctx))
+		second := make(chan error, 1)
+		// Owned by this test: ends with the grant or with ctx.
+		go func() {
+			hold, err := connect(t, member, server.Secure).Mutex(path).Lock(ctx)
+			if err == nil {
+				err = errors.Join(hold.Check(), hold.Unlock(ctx))
+			}
+			second <- err
+		}()
+		insider, _ := dialWith(t, ourDialer, 10*time.Second, server.Secure)
+		require.NoError(t, insider.AddAuth("digest", []byte("worker:secret")))
+		untilChildren(t, insider, path, 2)
+		_, err = first.Multi(&zk.CreateRequest{Path: path + "-written", Acl: acl})
+		require.NoError(t, err, "a write that commits only while held")
+		require.NoError(t, client.Close())
+		assert.Error(t, first.Check())
+		require.NoError(t, await(t, second, "the next grant"))
+	})
+
+	t.Run("the command", func(t *testing.T) {
+		dir := t.TempDir()
+		file := func(name string, content []byte) string {
+			name = filepath.Join(dir, name)
+			require.NoError(t, os.WriteFile(name, content, 0o600))
+			return name
+		}
+		cert, key := ours.issue(t)
+		secure := []string{"--tls-ca", file("ca.pem", ours.pem), "--tls-cert", file("cert.pem", cert), "--tls-key", file("key.pem", key)}
+		command := filepath.Join(dir, "zklock")
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command, "github.com/zklock-go/zklock/cmd/zklock").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		zklock := func(flags []string, verb string, args ...string) (string, int) {
+			cmd := exec.CommandContext(soon(t), command, slices.Concat([]string{verb, "--servers", server.Secure}, flags, args)...)
+			cmd.Env = append(os.Environ(), "ZKLOCK_AUTH=digest:worker:secret")
+			out, _ := cmd.CombinedOutput()
+			return string(out), cmd.ProcessState.ExitCode()
+		}
+		path := root(t)
+		text, code := zklock(slices.Concat(secure, []string{"--acl", "auth::cdrwa"}), "run", path, "--", "sh", "-c", "echo token $ZKLOCK_TOKEN")
+		require.Zero(t, code, text)
+		assert.Regexp(t, `token \d+`, text)
+
+		hold, err := connect(t, member, server.Secure).Mutex(path).Lock(soon(t))
+		require.NoError(t, err)
+		text, code = zklock(secure, "run", "--no-wait", path, "--", "true")
+		assert.Equal(t, 75, code, "held by the library: %s", text)
+		text, code = zklock(secure, "ls", path)
+		assert.Zero(t, code, text)
+		assert.Contains(t, text, strconv.Itoa(os.Getpid()), "the holder's process")
+		require.NoError(t, hold.Unlock(soon(t)))
+
+		text, code = zklock([]string{"--tls-ca", secure[1], "--connect-timeout", "2s"}, "run", path, "--", "true")
+		assert.Equal(t, 69, code, "without a certificate: %s", text)
+	})
+
+	t.Run("a restart in between", func(t *testing.T) {
+		// The session outlasts any restart that the test is patient enough for, on the slowest machine.
+		lasting := *member
+		lasting.SessionTimeout = 2 * patience
+		client := connect(t, &lasting, server.Secure)
 		hold, err := client.Mutex(root(t)).Lock(soon(t))
 		require.NoError(t, err)
 		require.NoError(t, server.Kill(t.Context()))

@@ -15,8 +15,8 @@ import (
 // office, answers its clients and takes back those that come again, without asking anybody. Its clients must not believe it.
 func TestStaleLeader(t *testing.T) {
 	part(t)
-	needsNetworks(t)
 	ensemble := three(t)
+	needsNetworks(t, ensemble)
 	leader, err := ensemble.Leader(t.Context())
 	require.NoError(t, err)
 	followers, err := ensemble.Followers(t.Context())

@@ -18,8 +18,8 @@ import (
 // zklock's is out before.
 func TestStaleFollower(t *testing.T) {
 	part(t)
-	needsNetworks(t)
 	ensemble := three(t)
+	needsNetworks(t, ensemble)
 	leader, err := ensemble.Leader(t.Context())
 	require.NoError(t, err)
 	followers, err := ensemble.Followers(t.Context())
@@ -153,9 +153,8 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 }
 
 // needsNetworks skips a test that cuts or slows links where that cannot be done.
-func needsNetworks(t *testing.T) {
-	needsOwn(t)
-	if err := zoo.CanHurtNetworks(); err != nil {
+func needsNetworks(t *testing.T, z *zoo.Ensemble) {
+	if err := z.CanHurtNetworks(t.Context()); err != nil {
 		t.Skip(err)
 	}
 }

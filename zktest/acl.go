@@ -37,12 +37,12 @@ func digestID(credentials string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// superuser passes every access list. No client can become it.
+// superuser passes every access list: the server itself, and Options.Super.
 var superuser = []identity{{scheme: "super"}}
 
-// allowed says whether one of ids has one of the permissions in perms.
+// allowed reports whether one of ids has one of the permissions in perms.
 func allowed(acl []ACL, perms int32, ids []identity) bool {
-	if len(acl) == 0 || len(ids) == 1 && ids[0] == superuser[0] {
+	if len(acl) == 0 || slices.Contains(ids, superuser[0]) {
 		return true
 	}
 	for _, a := range acl {
@@ -65,7 +65,7 @@ func (a ACL) covers(ids []identity) bool {
 	})
 }
 
-// ipCovers says whether an address is inside «address/bits».
+// ipCovers reports whether an address is inside «address/bits».
 func ipCovers(pattern, address string) bool {
 	prefix, ok := parseIPPattern(pattern)
 	addr, err := netip.ParseAddr(address)
@@ -120,12 +120,12 @@ func dedup(list []ACL) []ACL {
 	return unique
 }
 
-// expandAuth answers an entry for each id that was proved by a credential; an
+// expandAuth returns an entry for each id that was proved by a credential; an
 // address is not.
 func expandAuth(perms int32, ids []identity) []ACL {
 	var list []ACL
 	for _, id := range ids {
-		if id.scheme == "digest" {
+		if id.scheme == "digest" || id.scheme == "sasl" {
 			list = append(list, ACL{perms, id.scheme, id.id})
 		}
 	}
@@ -136,6 +136,8 @@ func validID(scheme, id string) bool {
 	switch scheme {
 	case "world":
 		return id == "anyone"
+	case "sasl":
+		return id != ""
 	case "digest":
 		return strings.Count(id, ":") == 1 && !strings.HasSuffix(id, ":")
 	case "ip":
@@ -145,7 +147,7 @@ func validID(scheme, id string) bool {
 	return false
 }
 
-// masked hides the digests' hashes from those who may not administer the node.
+// masked hides the digests' hashes, for connections that may not administer the node.
 func masked(acl []ACL) []ACL {
 	list := slices.Clone(acl)
 	for i, a := range list {

@@ -23,22 +23,28 @@
 // # What is served
 //
 // The rules are those of ZooKeeper 3.8, against which the package is compared
-// with a table and with random request sequences.
+// with a table and with random request sequences. Options.Flavor has those of 3.9
+// where the wire differs, and the habits of a server of another make.
 //
 //	create create2 delete exists getData     as ZooKeeper: order of checks, zxids,
 //	setData getACL setACL getChildren        stats, sequence numbers, watches
 //	getChildren2 sync ping check multi
 //	multiRead closeSession
-//	createContainer createTTL                with their reaper; TTL nodes are allowed
+//	createContainer createTTL                with their reaper; TTL nodes are allowed unless
+//	                                         Options.NoTTL says otherwise
 //	deleteContainer                          as sent by ZooKeeper itself
 //	setWatches setWatches2 addWatch          persistent and recursive watches too; one
-//	checkWatches removeWatches               path can have several modes, as from 3.9 on
+//	checkWatches removeWatches               path can have several modes, as from 3.9 on;
+//	                                         events are withheld from those without READ
 //	getEphemerals getAllChildrenNumber       yes
 //	whoAmI                                   yes
-//	auth                                     world, auth, digest, ip; others are refused
+//	auth                                     world, auth, digest, ip, and Options.Super;
+//	                                         others are refused
+//	sasl                                     DIGEST-MD5, for the users of Options.SASL
 //	reconfig                                 answered as disabled
-//	sessions                                 2..20 ticks, expiry in tick buckets and never
-//	                                         early, re-attach by password, SessionMoved
+//	sessions                                 2..20 ticks or as set, expiry in tick buckets,
+//	                                         a whole one at a time, and never early;
+//	                                         re-attach by password, SessionMoved
 //	four-letter words                        ruok srvr stat mntr wchs wchc wchp cons conf
 //	                                         envi dump dirs isro srst crst; latencies are 0
 //	ensembles                                replicas, quorum, stale and lagging followers,
@@ -46,16 +52,35 @@
 //
 // # What is not
 //
-//	sasl, TLS, read-only mode, observers     not served
+//	read-only mode, observers                not served
+//	TLS                                      by the listener: Member.Listen with tls.Listen
 //	quotas, request throttling, audit        not served
 //	local sessions, reconfig                 not served
-//	disk                                     nothing is stored; a "restart" keeps memory
+//	disk                                     nothing is stored; a "restart" keeps memory;
+//	                                         Dump and Restore carry the data elsewhere
 //	uncommitted proposals                    those a deposed leader had are always lost
 //	the sync of a new follower               takes no time
 //
 // A body that cannot be decoded is answered with a marshalling error, as
 // ZooKeeper does; a frame that is too long, of negative length or without a
 // header closes its connection.
+//
+// A connection must ask for a session within ten seconds. One that sends
+// requests and does not read the answers is not read from after a megabyte of
+// them, nor one with a thousand requests that wait for the quorum.
+//
+// # For tests of your own
+//
+//	data          PutNode; Apply for access lists, containers, TTLs, the ephemerals
+//	              of a session, several writes in one transaction; DeleteNodes
+//	a whole tree  Dump, Restore; as JSON too
+//	waiting       WaitNode, WaitGone, WaitWatches
+//	looking       Tree, Node, Children, Sessions, Ephemerals, Watches, Requests, OnTxn
+//	time          FastForward outside a bubble, time.Sleep in one
+//	network       Listen, Member.Listen, Dial, DialFrom; Options.Latency, LatencyOf
+//	faults        Partition, DropConnections, ExpireSession, Restart, Restore, Wipe,
+//	              ElectLeader, Intercept; Member's CutOff, Freeze, Lag, Stop, Refuse,
+//	              DelayStreams, CutStreams, HoldForwards
 //
 // # The ensemble
 //
@@ -68,4 +93,12 @@
 // pings and reads, with old data, for SyncLimit ticks, while the leader expires
 // its clients' sessions: that is what a real ensemble does, and where clients
 // that trust their connection go wrong.
+//
+// A follower and its leader talk over two streams, one each way. Commits, PINGs
+// and the answers to syncs come down in the order they were sent; writes, syncs
+// and the answers to PINGs go up. A PING that is late (DelayStreams) brings the
+// touches late, and a write overtakes them; when the way up breaks (CutStreams)
+// after the write was sent, the leader never hears of the touches, and the write
+// was committed all the same. On the leader itself every packet but an auth
+// touches its session at once.
 package zktest

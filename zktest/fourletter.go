@@ -8,15 +8,6 @@ import (
 	"time"
 )
 
-// connStats are what cons and stat tell of a connection.
-type connStats struct {
-	established time.Time
-	received    int64
-	sent        int64
-	lastOp      Op
-	lastXid     int32
-}
-
 func (st *connStats) note(r *call) {
 	st.received++
 	st.lastOp, st.lastXid = r.op, r.xid
@@ -45,21 +36,14 @@ func isWord(head []byte) bool {
 	return ok
 }
 
-// answerWord answers a four-letter word and ends its connection.
-func (s *Server) answerWord(c *conn, word string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var b strings.Builder
-	if c.member.serving || word == "ruok" {
-		words[word](s, c.member, &b)
-	} else {
-		b.WriteString("This ZooKeeper instance is not currently serving requests\n")
+// version is what the server says it is.
+func (s *Server) version() string {
+	number := "3.8.0"
+	if s.opts.Flavor == ZooKeeper39 {
+		number = "3.9.3"
 	}
-	c.enqueue([]byte(b.String()))
-	c.close()
+	return number + "-zktest, built on 01/01/2000 00:00 UTC"
 }
-
-const version = "3.8.0-zktest, built on 01/01/2000 00:00 UTC"
 
 func (s *Server) mode(m *Member) string {
 	switch {
@@ -72,7 +56,7 @@ func (s *Server) mode(m *Member) string {
 }
 
 func (s *Server) wordSrvr(m *Member, b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s\n", s.version())
 	s.srvrBody(m, b)
 }
 
@@ -91,7 +75,7 @@ func (m *Member) outstanding() int {
 }
 
 func (s *Server) wordStat(m *Member, b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", s.version())
 	for _, c := range m.sortedConns() {
 		fmt.Fprintf(b, " /%s[%d](queued=%d,recved=%d,sent=%d)\n", c.remote, c.interest(), len(c.pending), c.stats.received, c.stats.sent)
 	}
@@ -104,7 +88,7 @@ func (s *Server) wordCons(m *Member, b *strings.Builder) {
 		fmt.Fprintf(b, " /%s[%d](queued=%d,recved=%d,sent=%d", c.remote, c.interest(), len(c.pending), c.stats.received, c.stats.sent)
 		if c.sess != nil {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
-				uint64(c.sess.id), c.stats.word(), c.stats.established.UnixMilli(), c.sess.timeout.Milliseconds(),
+				uint64(c.sess.id), c.stats.word(), c.stats.established.UnixMilli(), c.timeout.Milliseconds(),
 				uint32(c.stats.lastXid), m.tree.zxid, s.now().Milliseconds())
 		}
 		b.WriteString(")\n")
@@ -143,7 +127,7 @@ func (s *Server) wordConf(m *Member, b *strings.Builder) {
 	_, port, _ := strings.Cut(m.address, ":")
 	tick := s.opts.TickTime.Milliseconds()
 	fmt.Fprintf(b, "clientPort=%s\ndataDir=\ndataLogDir=\ntickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=%d\n",
-		port, tick, 2*tick, 20*tick, m.id+1)
+		port, tick, s.opts.MinSessionTimeout.Milliseconds(), s.opts.MaxSessionTimeout.Milliseconds(), m.id+1)
 	if len(s.members) > 1 {
 		fmt.Fprintf(b, "initLimit=10\nsyncLimit=%d\n", s.opts.SyncLimit)
 	}
@@ -151,7 +135,7 @@ func (s *Server) wordConf(m *Member, b *strings.Builder) {
 
 func (s *Server) wordMntr(m *Member, b *strings.Builder) {
 	line := func(key string, value any) { fmt.Fprintf(b, "zk_%s\t%v\n", key, value) }
-	line("version", version)
+	line("version", s.version())
 	line("server_state", s.mode(m))
 	line("ephemerals_count", m.tree.ephemeralCount())
 	line("num_alive_connections", len(m.conns))
@@ -189,7 +173,7 @@ func (t *tree) dataSize() int {
 }
 
 func (s *Server) wordEnvi(_ *Member, b *strings.Builder) {
-	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=localhost\n", version)
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=localhost\n", s.version())
 }
 
 func (s *Server) wordDump(m *Member, b *strings.Builder) {
@@ -211,8 +195,8 @@ func (s *Server) wordDump(m *Member, b *strings.Builder) {
 // dumpSessions lists the sessions by the moment they expire.
 func (s *Server) dumpSessions(b *strings.Builder) {
 	buckets := make(map[time.Duration][]int64)
+	s.pump(s.now())
 	for id, sess := range s.sessions {
-		sess.settle(s.now())
 		at := s.expiryOf(sess)
 		buckets[at] = append(buckets[at], id)
 	}

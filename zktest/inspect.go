@@ -1,25 +1,11 @@
 package zktest
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 )
-
-// Node is a node of the leader's tree.
-type Node struct {
-	Stat
-	Data      []byte
-	ACL       []ACL
-	Container bool
-	TTL       time.Duration // 0 for a node without one
-}
-
-func (n *znode) public() Node {
-	return Node{
-		Stat: n.shown(), Data: slices.Clone(n.data), ACL: slices.Clone(n.acl),
-		Container: n.kind == container, TTL: n.ttl,
-	}
-}
 
 // Session is a live session as the leader knows it.
 type Session struct {
@@ -30,35 +16,14 @@ type Session struct {
 	Member  int       // where it is connected; -1 if nowhere
 }
 
-// truth is the replica that counts: the leader's, or while there is none, the
-// one that has seen most. The caller holds mu.
-func (s *Server) truth() *tree {
-	if s.leader != nil {
-		return s.leader.tree
-	}
-	best := s.members[0]
-	for _, m := range s.members {
-		if m.tree.zxid > best.tree.zxid {
-			best = m
-		}
-	}
-	return best.tree
-}
-
-// Tree answers every node by its path, but for the root and /zookeeper.
+// Tree returns every node by its path, but for the root and /zookeeper.
 func (s *Server) Tree() map[string]Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nodes := make(map[string]Node)
-	for path, n := range s.truth().nodes {
-		if !isSystem(path) {
-			nodes[path] = n.public()
-		}
-	}
-	return nodes
+	return s.truth().public()
 }
 
-// Node answers one node.
+// Node returns one node.
 func (s *Server) Node(path string) (Node, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +34,7 @@ func (s *Server) Node(path string) (Node, bool) {
 	return n.public(), true
 }
 
-// Children answers the names below a node, sorted; none for a missing one.
+// Children returns the names below a node, sorted; none for a missing one.
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,20 +45,20 @@ func (s *Server) Children(path string) []string {
 	return slices.Sorted(slices.Values(n.children.names))
 }
 
-// Ephemerals answers the paths that end with a session, sorted.
+// Ephemerals returns the paths that end with a session, sorted.
 func (s *Server) Ephemerals(id int64) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.truth().ephemeralsOf(id, "")
 }
 
-// Sessions answers the live sessions by their ids' order.
+// Sessions returns the live sessions by their ids' order.
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]Session, 0, len(s.sessions))
+	s.pump(s.now())
 	for _, sess := range s.sessions {
-		sess.settle(s.now())
 		list = append(list, Session{
 			ID: sess.id, Timeout: sess.timeout, Client: sess.client,
 			Expires: s.base.Add(s.expiryOf(sess)), Member: s.whereIs(sess),
@@ -181,4 +146,34 @@ func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.zxid
+}
+
+// WaitNode waits until there is a node at path and returns it.
+func (s *Server) WaitNode(ctx context.Context, path string) (Node, error) {
+	var found Node
+	err := s.await(ctx, "node "+path, func() bool {
+		n := s.truth().get(path)
+		if n != nil {
+			found = n.public()
+		}
+		return n != nil
+	})
+	return found, err
+}
+
+// WaitGone waits until there is no node at path.
+func (s *Server) WaitGone(ctx context.Context, path string) error {
+	return s.await(ctx, "the end of node "+path, func() bool { return s.truth().get(path) == nil })
+}
+
+// WaitWatches waits until there are n watches or more on path, counted as
+// Watches does.
+func (s *Server) WaitWatches(ctx context.Context, path string, n int) error {
+	return s.await(ctx, fmt.Sprintf("%d watches on %s", n, path), func() bool {
+		count := 0
+		for _, m := range s.members {
+			count += len(m.watches.data.byPath[path]) + len(m.watches.children.byPath[path])
+		}
+		return count >= n
+	})
 }

@@ -3,6 +3,8 @@ package zktest
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
+	"unicode/utf8"
 )
 
 // errShort is what a decoder answers when a value runs past the end of its frame.
@@ -107,6 +109,7 @@ func (d *decoder) acls() []ACL {
 type encoder struct{ buf []byte }
 
 func (e *encoder) int32(v int32) { e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(v)) }
+
 func (e *encoder) int64(v int64) { e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(v)) }
 
 func (e *encoder) bool(v bool) {
@@ -127,8 +130,28 @@ func (e *encoder) buffer(b []byte) {
 }
 
 func (e *encoder) string(s string) {
+	s = javaUTF8(s)
 	e.int32(int32(len(s)))
 	e.buf = append(e.buf, s...)
+}
+
+// javaUTF8 writes what takes four bytes in UTF-8 as Java's two surrogates of
+// three bytes each.
+func javaUTF8(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r > 0xffff }) < 0 {
+		return s
+	}
+	var b []byte
+	for _, r := range s {
+		if r <= 0xffff {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, half := range []rune{0xd800 | (r-0x10000)>>10, 0xdc00 | (r-0x10000)&0x3ff} {
+			b = append(b, 0xe0|byte(half>>12), 0x80|byte(half>>6)&0x3f, 0x80|byte(half)&0x3f)
+		}
+	}
+	return string(b)
 }
 
 func (e *encoder) strings(list []string) {

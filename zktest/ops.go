@@ -44,7 +44,7 @@ func (v *view) put(path string, r record) {
 }
 
 // prepare checks one writing step in ZooKeeper's order of checks and decides
-// what it changes. A code other than CodeOK says why it cannot be.
+// what it changes. A code other than CodeOK is the reason why it cannot be.
 func (v *view) prepare(r *call, session int64, ids []identity) (change, int32) {
 	switch r.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -101,6 +101,9 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	switch mode.kind {
 	case ephemeral:
 		ch.owner = session
+		if r.owner != 0 {
+			ch.owner = r.owner
+		}
 	case ttlNode:
 		ch.ttl = time.Duration(r.ttl) * time.Millisecond
 	}
@@ -156,7 +159,7 @@ func modeOf(r *call) (createMode, bool) {
 	return m, true
 }
 
-// protected says that no client may delete the path.
+// protected reports whether no client may delete the path.
 func protected(path string) bool {
 	return path == "/" || path == systemPath || path == systemPath+"/config" || path == systemPath+"/quota"
 }
@@ -245,4 +248,22 @@ func (v *view) existing(r *call, perm int32, ids []identity) (record, int32) {
 		return n, CodeNoAuth
 	}
 	return n, CodeOK
+}
+
+// settleModes gives the creates inside a multi the types their flags ask for,
+// whatever types they came as: so does ZooKeeper, and its reply follows. Only
+// later versions keep a create2 apart from a create.
+func (c *call) settleModes(keepCreate2 bool) {
+	for i := range c.subs {
+		sub := &c.subs[i]
+		switch {
+		case sub.op != OpCreate && sub.op != OpCreate2 && sub.op != OpCreateContainer:
+		case sub.flags == flagContainer:
+			sub.op = OpCreateContainer
+		case keepCreate2 && sub.op != OpCreate:
+			sub.op = OpCreate2
+		default:
+			sub.op = OpCreate
+		}
+	}
 }

@@ -20,7 +20,7 @@ type Stat struct {
 	Pzxid          int64
 }
 
-// nodeKind says what ends a node's life besides a delete.
+// nodeKind is what ends a node's life besides a delete.
 type nodeKind uint8
 
 const (
@@ -79,7 +79,7 @@ func (c *childSet) remove(name string) {
 	delete(c.at, name)
 }
 
-// shuffled answers the names in a random order, so that no recipe sorts by luck.
+// shuffled returns the names in a random order, so that no recipe sorts by luck.
 func (c *childSet) shuffled(r *rand.Rand) []string {
 	list := append(make([]string, 0, len(c.names)), c.names...)
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -110,6 +110,8 @@ func newTree(wrap bool) *tree {
 		parent, name := splitPath(path)
 		t.nodes[parent].children.add(name)
 	}
+	config := t.nodes[systemPath+"/config"]
+	config.acl, config.stat.Aversion = []ACL{{PermRead, "world", "anyone"}}, -1
 	return t
 }
 
@@ -117,7 +119,7 @@ func isSystem(path string) bool {
 	return path == "/" || path == systemPath || strings.HasPrefix(path, systemPath+"/")
 }
 
-// get answers the node at path. ZooKeeper knows its root by the empty path too.
+// get returns the node at path. ZooKeeper knows its root by the empty path too.
 func (t *tree) get(path string) *znode {
 	if path == "" {
 		path = "/"
@@ -125,7 +127,7 @@ func (t *tree) get(path string) *znode {
 	return t.nodes[path]
 }
 
-// splitPath answers the parent's path and the node's own name.
+// splitPath returns the parent's path and the node's own name.
 func splitPath(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
 	if i <= 0 {
@@ -158,11 +160,19 @@ type change struct {
 	creates int32 // changeCreate: the parent's counter after it
 }
 
+// treeEvent is a change of a node, with the access lists that it and its parent
+// had then.
+type treeEvent struct {
+	path           string
+	zxid           int64
+	acl, parentACL []ACL
+}
+
 // events receives what a change is seen as by the watches of a member.
 type events interface {
-	created(path string)
-	deleted(path string)
-	changed(path string)
+	created(treeEvent)
+	deleted(treeEvent)
+	changed(treeEvent)
 }
 
 // apply executes one step under the transaction's zxid and wall time and
@@ -171,16 +181,17 @@ func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
 	switch c.kind {
 	case changeCreate:
 		n := t.create(c, zxid, ms)
-		seen.created(c.path)
+		seen.created(t.event(c.path, zxid))
 		return n
 	case changeDelete:
+		e := t.event(c.path, zxid)
 		t.remove(c.path, zxid)
-		seen.deleted(c.path)
+		seen.deleted(e)
 	case changeData:
 		n := t.nodes[c.path]
 		n.data = c.data
 		n.stat.Version, n.stat.Mzxid, n.stat.Mtime = c.version, zxid, ms
-		seen.changed(c.path)
+		seen.changed(t.event(c.path, zxid))
 		return n
 	case changeACL:
 		n := t.nodes[c.path]
@@ -188,6 +199,12 @@ func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
 		return n
 	}
 	return nil
+}
+
+// event describes a change of a node that is there.
+func (t *tree) event(path string, zxid int64) treeEvent {
+	parent, _ := splitPath(path)
+	return treeEvent{path, zxid, t.nodes[path].acl, t.nodes[parent].acl}
 }
 
 func (t *tree) create(c *change, zxid, ms int64) *znode {
@@ -237,7 +254,7 @@ func (t *tree) remove(path string, zxid int64) {
 	parent.stat.Pzxid = max(parent.stat.Pzxid, zxid)
 }
 
-// clone answers a copy that shares only what never changes (data, ACL lists).
+// clone returns a copy that shares only what never changes (data, ACL lists).
 func (t *tree) clone() *tree {
 	c := newTree(t.wrap)
 	c.zxid = t.zxid
@@ -277,7 +294,7 @@ func nextVersion(v int32) int32 {
 	return v + 1
 }
 
-// badPath says why a path breaks ZooKeeper's rules, "" if it does not.
+// badPath returns why a path breaks ZooKeeper's rules, "" if it does not.
 func badPath(path string) string {
 	switch {
 	case path == "":
@@ -309,8 +326,10 @@ func badRune(r rune) bool {
 // ephemeralsOf lists a session's ephemerals whose path begins with prefix.
 func (t *tree) ephemeralsOf(session int64, prefix string) []string {
 	list := []string{}
+	trimmed := strings.TrimSpace(prefix)
+	all := trimmed == "" || trimmed == "/"
 	for path := range t.ephemerals[session] {
-		if strings.HasPrefix(path, strings.TrimSpace(prefix)) {
+		if all || strings.HasPrefix(path, prefix) {
 			list = append(list, path)
 		}
 	}

@@ -1,15 +1,5 @@
 package zktest
 
-// watchMode says how a watch behaves. A connection can have several modes on
-// one path at once.
-type watchMode uint8
-
-const (
-	watchOnce watchMode = 1 << iota
-	watchPersistent
-	watchRecursive
-)
-
 // The event types on the wire.
 const (
 	eventCreated  int32 = 1
@@ -18,11 +8,13 @@ const (
 	eventChildren int32 = 4
 )
 
-// watchSet holds watches of one sort, by path and by connection.
-type watchSet struct {
-	byPath    map[string]map[*conn]watchMode
-	byConn    map[*conn]map[string]struct{}
-	recursive int // how many entries have watchRecursive: without any, parents need no look
+// watchEvent is what happened to a node. Connections that its list does not let
+// read are not told; their one-shot watches are used up all the same.
+type watchEvent struct {
+	kind int32
+	path string
+	zxid int64
+	acl  []ACL // nil for what everybody may know
 }
 
 func newWatchSet() watchSet {
@@ -49,7 +41,7 @@ func (w *watchSet) add(path string, c *conn, mode watchMode) {
 
 func (w *watchSet) has(path string, c *conn) bool { return w.byPath[path][c] != 0 }
 
-// drop takes modes away from a watch and answers whether it had any of them.
+// drop takes modes away from a watch and reports whether it had any of them.
 func (w *watchSet) drop(path string, c *conn, modes watchMode) bool {
 	conns := w.byPath[path]
 	had := conns[c] & modes
@@ -89,26 +81,26 @@ func (w *watchSet) count() int {
 
 // trigger sends an event to each watcher of path, and to the recursive ones of
 // its parents, except to those in skip; one-shot watches are used up by it. It
-// answers who was watching. A connection gets one event however often it asked.
-func (w *watchSet) trigger(path string, event int32, skip map[*conn]bool) map[*conn]bool {
+// returns the connections that were watching. A connection gets one event however often it asked.
+func (w *watchSet) trigger(ev watchEvent, skip map[*conn]bool) map[*conn]bool {
 	var told map[*conn]bool
 	tell := func(c *conn) {
 		if told == nil {
 			told = make(map[*conn]bool)
 		}
 		if !told[c] && !skip[c] {
-			c.notify(event, path)
+			c.notify(ev)
 		}
 		told[c] = true
 	}
-	for c, mode := range w.byPath[path] {
-		if mode != watchRecursive || event != eventChildren {
+	for c, mode := range w.byPath[ev.path] {
+		if mode != watchRecursive || ev.kind != eventChildren {
 			tell(c)
 		}
-		w.drop(path, c, watchOnce)
+		w.drop(ev.path, c, watchOnce)
 	}
-	if w.recursive > 0 && event != eventChildren {
-		w.eachParent(path, tell)
+	if w.recursive > 0 && ev.kind != eventChildren {
+		w.eachParent(ev.path, tell)
 	}
 	return told
 }
@@ -125,29 +117,27 @@ func (w *watchSet) eachParent(path string, tell func(*conn)) {
 	}
 }
 
-// watches are those of one member's connections. They belong to connections,
-// not to sessions: clients re-send them after a reconnect.
-type watches struct {
-	data     watchSet // data and exists watches
-	children watchSet
-}
-
 func newWatches() *watches { return &watches{data: newWatchSet(), children: newWatchSet()} }
 
-func (w *watches) created(path string) {
-	w.data.trigger(path, eventCreated, nil)
-	parent, _ := splitPath(path)
-	w.children.trigger(parent, eventChildren, nil)
+func (w *watches) created(e treeEvent) {
+	w.data.trigger(e.of(eventCreated), nil)
+	w.children.trigger(e.ofParent(), nil)
 }
 
-func (w *watches) deleted(path string) {
-	told := w.data.trigger(path, eventDeleted, nil)
-	w.children.trigger(path, eventDeleted, told)
-	parent, _ := splitPath(path)
-	w.children.trigger(parent, eventChildren, nil)
+func (w *watches) deleted(e treeEvent) {
+	told := w.data.trigger(e.of(eventDeleted), nil)
+	w.children.trigger(e.of(eventDeleted), told)
+	w.children.trigger(e.ofParent(), nil)
 }
 
-func (w *watches) changed(path string) { w.data.trigger(path, eventData, nil) }
+func (w *watches) changed(e treeEvent) { w.data.trigger(e.of(eventData), nil) }
+
+func (e treeEvent) of(kind int32) watchEvent { return watchEvent{kind, e.path, e.zxid, e.acl} }
+
+func (e treeEvent) ofParent() watchEvent {
+	parent, _ := splitPath(e.path)
+	return watchEvent{eventChildren, parent, e.zxid, e.parentACL}
+}
 
 func (w *watches) dropConn(c *conn) {
 	w.data.dropConn(c)
@@ -181,7 +171,7 @@ func (w *watches) rearm(t *tree, c *conn, rel int64, lists [5][]string) {
 
 func (w *watches) rearmOne(set *watchSet, c *conn, path string, event int32) {
 	if event != 0 {
-		c.notify(event, path)
+		c.notify(watchEvent{kind: event, path: path, zxid: c.member.tree.zxid})
 		return
 	}
 	set.add(path, c, watchOnce)
@@ -205,4 +195,25 @@ func childEvent(n *znode, rel int64) int32 {
 		return eventChildren
 	}
 	return 0
+}
+
+// notify sends a watch event, if the connection may read what it is about.
+func (c *conn) notify(ev watchEvent) {
+	if c.closed || !allowed(ev.acl, PermRead, c.ids) {
+		return
+	}
+	zxid := int64(-1)
+	if c.s.opts.Flavor == ZooKeeper39 {
+		zxid = ev.zxid
+	}
+	var e encoder
+	start := e.beginFrame()
+	e.replyHeader(xidNotification, zxid, CodeOK)
+	e.int32(ev.kind)
+	e.int32(3) // state: connected
+	e.string(ev.path)
+	e.endFrame(start)
+	c.stats.sent++
+	c.member.sent++
+	c.enqueue(e.buf)
 }

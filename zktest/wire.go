@@ -57,7 +57,7 @@ var opNames = map[Op]string{
 	OpWhoAmI: "whoAmI", OpCreateSession: "createSession", OpCloseSession: "closeSession", opError: "error",
 }
 
-// String answers the request type's name, as in ZooKeeper's documentation.
+// String returns the request type's name, as in ZooKeeper's documentation.
 func (op Op) String() string {
 	if name, ok := opNames[op]; ok {
 		return name
@@ -65,7 +65,7 @@ func (op Op) String() string {
 	return fmt.Sprintf("op(%d)", int32(op))
 }
 
-// writes says whether the request is a transaction that the leader orders.
+// writes reports whether the request is a transaction that the leader orders.
 func (op Op) writes() bool {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer,
@@ -75,7 +75,7 @@ func (op Op) writes() bool {
 	return false
 }
 
-// known says whether the server has an answer for the request type.
+// known reports whether the server has an answer for the request type.
 func (op Op) known() bool {
 	_, ok := opNames[op]
 	return ok && op != OpCreateSession && op != opError && op != OpSASL
@@ -118,6 +118,7 @@ type call struct {
 	flags   int32 // create: mode; addWatch, removeWatches: mode or type
 	version int32
 	ttl     int64 // milliseconds, -1 where the request has none
+	owner   int64 // create: the session of an ephemeral node, 0 for the one that asks
 	watch   bool
 	subs    []call // multi, multiRead
 
@@ -156,6 +157,8 @@ func (c *call) decodeBody(d *decoder) {
 	case OpAuth:
 		d.int32() // the request's type: not used by ZooKeeper
 		c.scheme, c.data = d.string(), d.buffer()
+	case OpSASL:
+		c.data = d.buffer()
 	default:
 		c.decodeWrite(d)
 	}
@@ -204,21 +207,13 @@ func (c *call) decodeSubs(d *decoder) {
 			return
 		}
 		sub.decodeBody(d)
-		sub.settleMode()
 		c.subs = append(c.subs, sub)
 	}
 }
 
-// settleMode gives a create inside a multi the type its flags ask for, whatever
-// type it came as: so does ZooKeeper, and its reply follows.
-func (c *call) settleMode() {
-	switch {
-	case c.op != OpCreate && c.op != OpCreate2 && c.op != OpCreateContainer:
-	case c.flags == flagContainer:
-		c.op = OpCreateContainer
-	default:
-		c.op = OpCreate
-	}
+// creates reports whether the request is a create of one node.
+func (op Op) creates() bool {
+	return op == OpCreate || op == OpCreate2 || op == OpCreateContainer || op == OpCreateTTL
 }
 
 func subAllowed(outer, op Op) bool {

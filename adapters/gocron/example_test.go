@@ -26,8 +26,10 @@ func ExampleLocker() {
 			panic(err)
 		}
 		defer client.Close()
-		locker := zkgocron.NewLocker(client, "/cron", nil)
-		defer locker.Close()
+		locker, err := zkgocron.NewLocker(client, "/cron", time.Second)
+		if err != nil {
+			panic(err)
+		}
 		scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 		if err != nil {
 			panic(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,80 +16,93 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// ErrClosed says that the Locker or Elector was closed.
-var ErrClosed = errors.New("zkgocron: closed")
-
-// Locker has each run of a job happen on one scheduler, the first one to ask: pass it
-// to gocron.WithDistributedLocker or, for one job, gocron.WithDistributedJobLocker.
+// Locker has each run of a job begin on one scheduler at most, the first one to ask: pass
+// it to gocron.WithDistributedLocker or, for one job, gocron.WithDistributedJobLocker.
+// While a run lasts, it has the lock of its job: other schedulers skip what is due meanwhile.
 //
-// The others skip that run. A job that ends sooner than the schedulers' clocks agree
-// would run again on a later one, which finds the lock free: so a lock is kept for
-// LockerOptions.AtLeast, however fast the job was.
+// A run is known by its time, cut into slots (see zklock.Client.SlotAt) and marked as
+// begun before Lock returns. So it happens once however soon it ends, and however much
+// the schedulers' clocks differ. A run whose scheduler dies is not made up for.
 //
 // gocron does not tell a job that its lock was lost. A job for which that matters works
 // under the context of Hold(name).
+//
+// A locker has nothing to close: a lock ends with its run or with the client.
 type Locker struct {
 	client *zklock.Client
 	dir    string
-	keep   time.Duration
+	every  time.Duration
 
-	closed chan struct{}
-	kept   sync.WaitGroup // locks on their way to be released
-
-	mu      sync.Mutex              // guards what follows
-	holds   map[string]*zklock.Hold // by the job's name
-	stopped bool
-}
-
-// LockerOptions are a Locker's. Nil means the defaults.
-type LockerOptions struct {
-	// AtLeast is how long a lock is held from when it was taken. It must be more than
-	// the schedulers' clocks differ, and less than the time between two runs. Default 5 s.
-	AtLeast time.Duration
+	mu    sync.Mutex
+	holds map[string]*zklock.Hold // guarded by mu: by the job's name
 }
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a locker whose locks are below dir, one for each job name. The
-// names of jobs must differ; slashes in them are replaced.
-func NewLocker(client *zklock.Client, dir string, opts *LockerOptions) *Locker {
-	l := &Locker{client: client, dir: dir, keep: 5 * time.Second, closed: make(chan struct{}), holds: map[string]*zklock.Hold{}}
-	if opts != nil && opts.AtLeast > 0 {
-		l.keep = opts.AtLeast
+// NewLocker returns a locker whose locks are below dir, one for each job name; the names
+// of jobs must differ. All schedulers of the fleet must agree on dir and on every: the
+// shortest time between two runs of any job of this locker, of which those that are due
+// within one slot of that length happen once. A scheduler that is late by as much can
+// run what another one ran in time. Where each scheduler counts from its own start, as
+// with gocron.DurationJob, gocron.WithStartAt has them agree.
+func NewLocker(client *zklock.Client, dir string, every time.Duration) (*Locker, error) {
+	if every <= 0 {
+		return nil, fmt.Errorf("zkgocron: locker at %s: %w: runs every %v", dir, zklock.ErrInvalid, every)
 	}
-	return l
+	return &Locker{client: client, dir: dir, every: every, holds: map[string]*zklock.Hold{}}, nil
 }
 
 // Lock takes the lock of the job named key or returns an error, which makes gocron skip
-// the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it.
+// the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, zklock.ErrDone
+// if another one has begun this run before. It gives up when the next run is due.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	hold, err := l.client.Mutex(l.dir + "/" + nodeName(key)).TryLock(ctx)
+	path := l.dir + "/" + nodeName(key)
+	run := l.client.SlotAt(path, time.Now().Add(l.early()), l.every)
+	ctx, cancel := context.WithTimeout(ctx, l.every)
+	defer cancel()
+	switch done, err := run.Done(ctx); {
+	case err != nil:
+		return nil, err
+	case done:
+		return nil, fmt.Errorf("zkgocron: run %s of %s: %w", run, path, zklock.ErrDone)
+	}
+	hold, err := l.client.Mutex(path).TryLock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !l.enlist(key, hold) {
-		hold.Unlock(ctx)
-		return nil, ErrClosed
+	if err := run.Mark(ctx, hold); err != nil {
+		l.release(ctx, hold)
+		return nil, err
 	}
-	return &lock{l, key, hold, time.Now().Add(l.keep)}, nil
-}
-
-func (l *Locker) enlist(key string, hold *zklock.Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stopped {
-		return false
-	}
-	l.kept.Add(1)
 	l.holds[key] = hold
-	return true
+	return &lock{l, key, hold}, nil
 }
 
-// nodeName makes a job's name, which may be a function's, fit for a path.
+// early is by how much a run may come too early to belong to its slot all the same: a
+// timer that was set for a whole second ends before it where the clock was set back
+// meanwhile. Runs are due at whole seconds, so half of one divides them best.
+func (l *Locker) early() time.Duration { return min(l.every, time.Second) / 2 }
+
+// release gives a lock up, whether ctx has ended or not. If that fails, the client goes on with it.
+func (l *Locker) release(ctx context.Context, hold *zklock.Hold) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.client.SessionTimeout())
+	defer cancel()
+	return hold.Unlock(ctx)
+}
+
+// marksSuffix is what the library puts after a lock's path for what it remembers of runs.
+const marksSuffix = ".zklock-slots"
+
+// nodeName makes a job's name, which may be a function's, fit for a path: another one for each name.
 func nodeName(key string) string {
-	name := strings.ReplaceAll(key, "/", "_")
-	if strings.Trim(name, ".") == "" {
-		name += "_"
+	name := url.PathEscape(key)
+	switch rest, marks := strings.CutSuffix(name, marksSuffix); {
+	case marks:
+		return rest + "%2E" + marksSuffix[1:]
+	case name == "." || name == "..":
+		return strings.ReplaceAll(name, ".", "%2E")
 	}
 	return name
 }
@@ -100,52 +114,27 @@ func (l *Locker) Hold(key string) *zklock.Hold {
 	return l.holds[key]
 }
 
-// Close releases the locks of jobs that have ended and waits for those that run. It is
-// to be called after the scheduler's Shutdown.
-func (l *Locker) Close() {
-	l.mu.Lock()
-	if !l.stopped {
-		l.stopped = true
-		close(l.closed)
-	}
-	l.mu.Unlock()
-	l.kept.Wait()
-}
-
 type lock struct {
-	l     *Locker
-	key   string
-	hold  *zklock.Hold
-	until time.Time
+	l    *Locker
+	key  string
+	hold *zklock.Hold
 }
 
-// Unlock returns at once; the lock is released when its time has come.
-func (k *lock) Unlock(context.Context) error {
+// Unlock releases the lock. It is called when the run has ended.
+func (k *lock) Unlock(ctx context.Context) error {
 	k.l.mu.Lock()
 	if k.l.holds[k.key] == k.hold {
 		delete(k.l.holds, k.key)
 	}
 	k.l.mu.Unlock()
-	// Owned by the Locker; ends when the time has come, at the latest with Close, which waits for it.
-	go k.release()
-	return nil
-}
-
-func (k *lock) release() {
-	defer k.l.kept.Done()
-	timer := time.NewTimer(time.Until(k.until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-k.l.closed:
-	case <-k.hold.Context().Done():
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), k.l.client.SessionTimeout())
-	defer cancel()
-	k.hold.Unlock(ctx) // if that fails, the lock ends with the session
+	return k.l.release(ctx, k.hold)
 }
 
 // Elector has one scheduler of the fleet run all jobs: pass it to gocron.WithDistributedElector.
+//
+// A leader that is asked to let go (zklock.Client.Revoke) resigns and stands again,
+// behind all others. A job that it runs at that time is not waited for: one for which
+// that matters works under the context of Hold().
 type Elector struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -171,8 +160,12 @@ func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 }
 
 func (e *Elector) lead(ctx context.Context) {
-	e.set(zklock.HoldOf(ctx), nil)
-	<-ctx.Done()
+	leader := zklock.HoldOf(ctx)
+	e.set(leader, nil)
+	select {
+	case <-ctx.Done():
+	case <-leader.Revoked():
+	}
 	e.set(nil, nil)
 }
 

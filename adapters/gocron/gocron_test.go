@@ -24,6 +24,17 @@ func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
 	return client
 }
 
+// lockers returns n lockers of as many clients, for jobs that run at most that often.
+func lockers(t *testing.T, srv *zktest.Server, n int, every time.Duration) []*zkgocron.Locker {
+	all := make([]*zkgocron.Locker, n)
+	for i := range all {
+		var err error
+		all[i], err = zkgocron.NewLocker(connect(t, srv, fmt.Sprint("scheduler ", i)), "/cron", every)
+		require.NoError(t, err)
+	}
+	return all
+}
+
 // scheduler runs a job named "report" every minute.
 func scheduler(t *testing.T, job func(), opt gocron.SchedulerOption) {
 	s, err := gocron.NewScheduler(opt, gocron.WithLocation(time.UTC))
@@ -38,9 +49,7 @@ func TestEachRunHappensOnceInAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		var runs atomic.Int32
-		for i := range 5 {
-			locker := zkgocron.NewLocker(connect(t, srv, fmt.Sprint("scheduler ", i)), "/cron", nil)
-			t.Cleanup(locker.Close)
+		for _, locker := range lockers(t, srv, 5, time.Minute) {
 			scheduler(t, func() { runs.Add(1) }, gocron.WithDistributedLocker(locker))
 		}
 		time.Sleep(10*time.Minute + 30*time.Second)
@@ -51,8 +60,7 @@ func TestEachRunHappensOnceInAFleet(t *testing.T) {
 func TestAJobCanSeeThatItsLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		locker := zkgocron.NewLocker(connect(t, srv, "only"), "/cron", nil)
-		t.Cleanup(locker.Close)
+		locker := lockers(t, srv, 1, time.Minute)[0]
 		told := make(chan error, 1)
 		scheduler(t, func() {
 			hold := locker.Hold("report")
@@ -66,41 +74,123 @@ func TestAJobCanSeeThatItsLockIsLost(t *testing.T) {
 	})
 }
 
-func TestALockIsKeptForAWhileAndTheNextRunIsNotMissed(t *testing.T) {
+func TestARunBeginsOnceHoweverLateTheOthersAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		a := zkgocron.NewLocker(connect(t, srv, "a"), "/cron", &zkgocron.LockerOptions{AtLeast: 10 * time.Second})
-		b := zkgocron.NewLocker(connect(t, srv, "b"), "/cron", nil)
-		defer a.Close()
-		defer b.Close()
-		got, err := a.Lock(t.Context(), "pkg/path.job")
+		l := lockers(t, srv, 2, time.Minute)
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		got, err := l[0].Lock(t.Context(), "pkg/path.job")
 		require.NoError(t, err)
+		_, err = l[1].Lock(t.Context(), "pkg/path.job")
+		assert.ErrorIs(t, err, zklock.ErrDone, "it has begun")
 		require.NoError(t, got.Unlock(t.Context()))
-		time.Sleep(9 * time.Second)
-		_, err = b.Lock(t.Context(), "pkg/path.job")
-		assert.ErrorIs(t, err, zklock.ErrLocked, "a clock that is 9 s late must not run the job again")
-		time.Sleep(2 * time.Second)
-		got, err = b.Lock(t.Context(), "pkg/path.job")
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			_, err = l[1].Lock(t.Context(), "pkg/path.job")
+			assert.ErrorIs(t, err, zklock.ErrDone, "it has run")
+		}
+		time.Sleep(10*time.Second - 100*time.Millisecond)
+		got, err = l[1].Lock(t.Context(), "pkg/path.job")
+		require.NoError(t, err, "the next run, by a clock that was set back while it slept")
+		require.NoError(t, got.Unlock(t.Context()))
+		time.Sleep(time.Second)
+		_, err = l[0].Lock(t.Context(), "pkg/path.job")
+		assert.ErrorIs(t, err, zklock.ErrDone)
+	})
+}
+
+func TestNoRunOfAFastJobIsMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var runs atomic.Int32
+		for _, locker := range lockers(t, srv, 3, time.Second) {
+			s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker), gocron.WithLocation(time.UTC))
+			require.NoError(t, err)
+			_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(func() { runs.Add(1) }), gocron.WithName("tick"))
+			require.NoError(t, err)
+			s.Start()
+			t.Cleanup(func() { s.Shutdown() })
+		}
+		time.Sleep(time.Minute + 700*time.Millisecond)
+		assert.EqualValues(t, 60, runs.Load())
+	})
+}
+
+func TestEachNameOfAJobHasALockOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		l := lockers(t, srv, 1, time.Minute)[0]
+		names := []string{"eu/report", "eu_report", "eu%2Freport", "report", "report.zklock-slots", "report%2Ezklock-slots", ".", "..", "%2E", "a b", "\x00"}
+		for _, name := range names {
+			got, err := l.Lock(t.Context(), name)
+			require.NoError(t, err, "%q", name)
+			defer got.Unlock(context.Background())
+		}
+		assert.NotNil(t, l.Hold("eu/report"))
+		assert.Len(t, srv.Children("/cron"), 2*len(names), "each has a lock and marks")
+	})
+}
+
+func TestAHangingJobKeepsOthersOffUntilTheClientIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "hangs")
+		hangs, err := zkgocron.NewLocker(client, "/cron", time.Minute)
+		require.NoError(t, err)
+		other := lockers(t, srv, 1, time.Minute)[0]
+		_, err = hangs.Lock(t.Context(), "report")
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = other.Lock(t.Context(), "report")
+		assert.ErrorIs(t, err, zklock.ErrLocked)
+		require.NoError(t, client.Close())
+		time.Sleep(time.Minute)
+		got, err := other.Lock(t.Context(), "report")
 		require.NoError(t, err)
 		require.NoError(t, got.Unlock(t.Context()))
 	})
 }
 
-func TestCloseReleasesAtOnce(t *testing.T) {
+func TestALockThatCannotBeHadInTimeIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		l := zkgocron.NewLocker(connect(t, srv, "a"), "/cron", nil)
-		got, err := l.Lock(t.Context(), "job")
-		require.NoError(t, err)
-		require.NoError(t, got.Unlock(t.Context()))
+		l := lockers(t, srv, 1, time.Minute)[0]
+		srv.Partition("scheduler 0")
+		defer srv.HealClient("scheduler 0")
 		start := time.Now()
-		l.Close()
-		assert.Less(t, time.Since(start), time.Second)
-		assert.Empty(t, srv.Children("/cron/job"))
-		_, err = l.Lock(t.Context(), "job")
-		assert.ErrorIs(t, err, zkgocron.ErrClosed)
-		time.Sleep(time.Second)
-		assert.Empty(t, srv.Children("/cron/job"))
+		_, err := l.Lock(t.Context(), "report")
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+func TestALockerNeedsToKnowHowOftenJobsRun(t *testing.T) {
+	_, err := zkgocron.NewLocker(nil, "/cron", 0)
+	assert.ErrorIs(t, err, zklock.ErrInvalid)
+}
+
+func TestALeaderThatIsAskedToLetGoResigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "first")
+		first := zkgocron.NewElector(client, "/leader", []byte("first"))
+		defer first.Close()
+		synctest.Wait()
+		second := zkgocron.NewElector(connect(t, srv, "second"), "/leader", []byte("second"))
+		defer second.Close()
+		synctest.Wait()
+		hold := first.Hold()
+		require.NotNil(t, hold)
+
+		for _, next := range []*zkgocron.Elector{second, first} {
+			leader, err := client.Election("/leader", nil).Leader(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, client.Revoke(t.Context(), leader))
+			time.Sleep(time.Second)
+			assert.NoError(t, next.IsLeader(t.Context()))
+		}
+		assert.ErrorIs(t, second.IsLeader(t.Context()), zkgocron.ErrNotLeader)
+		assert.ErrorIs(t, hold.Context().Err(), context.Canceled, "a job of the first term is told")
 	})
 }
 

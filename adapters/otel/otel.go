@@ -5,16 +5,33 @@ package zkotel
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/zklock-go/zklock"
 )
 
+// scope names what measures: this module.
 const scope = "github.com/zklock-go/zklock/adapters/otel"
+
+// version returns this module's version, as it was built into the program.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == scope {
+			return m.Version
+		}
+	}
+	return ""
+}
 
 // Options are an Observer's. Nil means the defaults.
 type Options struct {
@@ -25,13 +42,15 @@ type Options struct {
 
 // Observer measures a client's locks. It is for zklock.Options.Observer.
 //
-//	zklock.acquire.duration  s  histogram, from asking until held
+//	zklock.acquire.duration  s  histogram, from asking until the attempt has ended, with
+//	                            zklock.outcome "acquired", "given up" or "refused"
 //	zklock.acquire.behind       histogram, how many were ahead when a contender queued
-//	zklock.hold.duration     s  histogram, with zklock.outcome "released" or "lost"
+//	zklock.hold.duration     s  histogram, with zklock.outcome "released", "lost" or "ended"
 //	zklock.lost                 counter
 //	zklock.heartbeat.missed     counter
 //
-// Each has zklock.recipe, and zklock.lock if Options.Lock is set.
+// Each has zklock.recipe, and zklock.lock if Options.Lock is set, but for the heartbeats:
+// one is for all that a client holds. An attempt that failed has error.type as well.
 type Observer struct {
 	lock          func(path string) string
 	acquire, hold metric.Float64Histogram
@@ -47,11 +66,11 @@ func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error
 	if opts != nil {
 		o.lock = opts.Lock
 	}
-	m := provider.Meter(scope)
+	m := provider.Meter(scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
 	var err [5]error
 	// Hand-offs take a fraction of a millisecond, recovery from a crash ten seconds, a queue minutes.
 	buckets := metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
-	o.acquire, err[0] = m.Float64Histogram("zklock.acquire.duration", metric.WithUnit("s"), metric.WithDescription("From asking for a lock until it is held."), buckets)
+	o.acquire, err[0] = m.Float64Histogram("zklock.acquire.duration", metric.WithUnit("s"), metric.WithDescription("From asking for a lock until the attempt has ended."), buckets)
 	o.hold, err[1] = m.Float64Histogram("zklock.hold.duration", metric.WithUnit("s"), metric.WithDescription("For how long a lock was held."), buckets)
 	o.behind, err[2] = m.Int64Histogram("zklock.acquire.behind", metric.WithUnit("{contender}"), metric.WithDescription("How many contenders were ahead."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 25, 50, 100, 250, 1000))
@@ -68,24 +87,52 @@ func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error
 // Observe implements zklock.Observer.
 func (o *Observer) Observe(e zklock.Event) {
 	ctx := context.Background()
+	if e.Kind == zklock.HeartbeatMissed {
+		o.missed.Add(ctx, 1)
+		return
+	}
 	attrs := metric.WithAttributeSet(o.attributes(e))
+	outcome := metric.WithAttributes(outcomeKey.String(e.Kind.String()))
 	switch e.Kind {
 	case zklock.Queued:
 		o.behind.Record(ctx, int64(e.Behind), attrs)
 	case zklock.Acquired:
-		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs)
-	case zklock.Released:
-		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome("released"))
+		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
+	case zklock.GivenUp, zklock.Refused:
+		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome, metric.WithAttributes(errorType(e.Err)))
+	case zklock.Released, zklock.Ended:
+		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
 	case zklock.Lost:
-		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome("lost"))
+		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
 		o.lost.Add(ctx, 1, attrs)
-	case zklock.HeartbeatMissed:
-		o.missed.Add(ctx, 1)
 	}
 }
 
-func outcome(is string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String("zklock.outcome", is))
+const (
+	outcomeKey = attribute.Key("zklock.outcome")
+	pathKey    = attribute.Key("zklock.path")
+)
+
+// errorType names why an attempt came to nothing, in few words.
+func errorType(err error) attribute.KeyValue {
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{zklock.ErrLocked, "locked"},
+		{zklock.ErrDeadlock, "deadlock"},
+		{zklock.ErrEvicted, "evicted"},
+		{zklock.ErrInvalid, "invalid"},
+		{zklock.ErrNotConnected, "not connected"},
+		{zklock.ErrClosed, "closed"},
+		{context.DeadlineExceeded, "timeout"},
+		{context.Canceled, "canceled"},
+	} {
+		if errors.Is(err, known.err) {
+			return semconv.ErrorTypeKey.String(known.name)
+		}
+	}
+	return semconv.ErrorTypeOther
 }
 
 func (o *Observer) attributes(e zklock.Event) attribute.Set {
@@ -97,22 +144,26 @@ func (o *Observer) attributes(e zklock.Event) attribute.Set {
 }
 
 // Lock takes a lock as lock.Lock does, inside a span "zklock lock" that ends when it is
-// held or has failed. Work under the hold's Context is part of the caller's trace, and
-// if the hold is lost, the caller's span gets an event that says so.
+// held or has failed. It has zklock.path from the start, zklock.node and zklock.token
+// once the lock is held, error.type if that has failed. Work under the hold's Context is
+// part of the caller's trace, and if the hold is lost, the caller's span gets an event
+// that says so.
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
 	caller := trace.SpanFromContext(ctx)
-	_, span := provider.Tracer(scope).Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient))
+	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
+	path := pathKey.String(zklock.PathOf(lock))
+	_, span := tracer.Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(path))
 	defer span.End()
 	hold, err := lock.Lock(ctx)
 	if err != nil {
+		span.SetAttributes(errorType(err))
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())
 		return nil, err
 	}
-	what := []attribute.KeyValue{
-		attribute.String("zklock.path", hold.Path()), attribute.String("zklock.node", hold.Node()), attribute.Int64("zklock.token", hold.Token()),
-	}
+	what := []attribute.KeyValue{attribute.String("zklock.node", hold.Node()), attribute.Int64("zklock.token", hold.Token())}
 	span.SetAttributes(what...)
+	what = append(what, path)
 	// Runs once, when the hold ends.
 	context.AfterFunc(hold.Context(), func() {
 		if cause := context.Cause(hold.Context()); isLost(cause) {

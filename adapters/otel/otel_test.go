@@ -110,8 +110,53 @@ func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
 		for _, name := range []string{"zklock.lost", "zklock.heartbeat.missed"} {
 			sum, ok := m[name].(metricdata.Sum[int64])
 			require.True(t, ok, name)
+			require.Len(t, sum.DataPoints, 1, name)
 			assert.Positive(t, sum.DataPoints[0].Value, name)
+			of := sum.DataPoints[0].Attributes
+			assert.Equal(t, name == "zklock.lost", of.HasValue("zklock.recipe"), "a heartbeat is for whatever the client holds")
 		}
+	})
+}
+
+func TestAttemptsThatFailAreMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		hold, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = b.client.Mutex("/l").Lock(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = b.client.Mutex("/l").Lock(hold.Context())
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+		_, err = b.client.Mutex("/l").TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.NoError(t, b.client.Close())
+
+		m := b.collect(t)
+		byOutcome := points(t, m["zklock.acquire.duration"], "zklock.outcome")
+		assert.EqualValues(t, 1, byOutcome["acquired"].Count)
+		assert.InDelta(t, 1, byOutcome["given up"].Sum, 0.01)
+		byType := points(t, m["zklock.acquire.duration"], "error.type")
+		for _, name := range []string{"timeout", "deadlock", "locked"} {
+			assert.EqualValues(t, 1, byType[name].Count, name)
+			of := byType[name].Attributes
+			recipe, _ := of.Value("zklock.recipe")
+			assert.Equal(t, "mutex", recipe.AsString(), name)
+		}
+		assert.EqualValues(t, 1, points(t, m["zklock.hold.duration"], "zklock.outcome")["ended"].Count)
+	})
+}
+
+func TestWhatMeasuresSaysItsVersionAndItsSchemas(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		require.NoError(t, b.client.Mutex("/l").Do(t.Context(), func(context.Context) error { return nil }))
+		var all metricdata.ResourceMetrics
+		require.NoError(t, b.reader.Collect(t.Context(), &all))
+		require.Len(t, all.ScopeMetrics, 1)
+		scope := all.ScopeMetrics[0].Scope
+		assert.Equal(t, "github.com/zklock-go/zklock/adapters/otel", scope.Name)
+		assert.NotEmpty(t, scope.Version)
+		assert.Regexp(t, `^https://opentelemetry\.io/schemas/`, scope.SchemaURL)
 	})
 }
 
@@ -137,6 +182,10 @@ func TestALockIsASpanAndItsLossAnEventOfTheCallers(t *testing.T) {
 		assert.Equal(t, work.SpanContext().SpanID(), taken.Parent().SpanID())
 		assert.Contains(t, taken.Attributes(), attribute.Int64("zklock.token", hold.Token()))
 		assert.Equal(t, codes.Error, failed.Status().Code)
+		assert.Contains(t, taken.Attributes(), attribute.String("zklock.path", "/l"))
+		assert.ElementsMatch(t, []attribute.KeyValue{attribute.String("zklock.path", "/l"), attribute.String("error.type", "timeout")}, failed.Attributes())
+		assert.NotEmpty(t, failed.InstrumentationScope().SchemaURL)
+		assert.NotEmpty(t, failed.InstrumentationScope().Version)
 		assert.Equal(t, time.Second, failed.EndTime().Sub(failed.StartTime()))
 		require.Len(t, work.Events(), 1)
 		assert.Equal(t, "zklock lost", work.Events()[0].Name)

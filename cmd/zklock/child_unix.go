@@ -3,14 +3,16 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
 const terminate = syscall.SIGTERM
+
+// unguarded is what a command has to be told where it has no guardian of its own.
+const unguarded = ""
 
 // passedOn are the signals that the command gets when we get them.
 var passedOn = []os.Signal{
@@ -18,7 +20,10 @@ var passedOn = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// endsWaiting says whether sig ends us while there is no command yet, and with which code.
+// fromTerminal are those that a terminal sends to everybody in its foreground group.
+var fromTerminal = []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGWINCH, syscall.SIGCONT}
+
+// endsWaiting reports whether sig ends us while there is no command yet, and with which code.
 func endsWaiting(sig os.Signal) (code int, ends bool) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
@@ -27,58 +32,36 @@ func endsWaiting(sig os.Signal) (code int, ends bool) {
 	return 0, false
 }
 
-// ignoreSuspension keeps Ctrl-Z from stopping us or, since it inherits this, the
-// command: who is stopped cannot keep a lock and must not go on when it has passed.
-func ignoreSuspension() { signal.Ignore(syscall.SIGTSTP, syscall.SIGTTOU) }
-
-// child is a running command in a process group of its own, so that what it starts can be ended with it.
-type child struct {
-	pid      int
-	exited   chan error // gets what Wait has returned
-	terminal *os.File   // which the command has as its own, nil for none
+// listen has signals delivered to signals, except those that were ignored when we were
+// started (nohup, a script's background job): they stay so, for the command as well.
+func listen(signals chan os.Signal) {
+	ignoreWhatWasIgnored()
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passedOn), signal.Ignored)...)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else a reader that goes ends us
 }
 
-// startChild must be called on a goroutine that waits for the child, see tie.
-func startChild(cmd *exec.Cmd) (*child, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	tie(cmd.SysProcAttr)
-	c := &child{exited: make(chan error, 1)}
-	if in, ok := cmd.Stdin.(*os.File); ok && inForeground(in) {
-		c.terminal = in
-		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(in.Fd())
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c.pid = cmd.Process.Pid
-	// Owned by the child; ends with it; supervise waits for what it sends.
-	go func() {
-		err := cmd.Wait()
-		if c.terminal != nil {
-			takeForeground(c.terminal)
-		}
-		c.exited <- err
-	}()
-	return c, nil
-}
-
-// signal sends sig to the command and all that it has started.
-func (c *child) signal(sig os.Signal) {
-	s, ok := sig.(syscall.Signal)
-	if !ok {
-		return
-	}
-	if err := syscall.Kill(-c.pid, s); errors.Is(err, syscall.EPERM) {
-		syscall.Kill(c.pid, s) // part of the group is another user's: at least the command
+// ignoreWhatWasIgnored completes what the Go runtime keeps of the signals that were
+// ignored at the start, which is HUP and INT. Shells ignore QUIT together with INT.
+func ignoreWhatWasIgnored() {
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Ignore(syscall.SIGQUIT)
 	}
 }
 
-func (c *child) kill() { c.signal(syscall.SIGKILL) }
+// ignoreSuspension keeps a terminal from stopping us or, since it inherits this, the
+// command: what is stopped cannot keep a lock and must not go on when it has passed. A
+// command in the background that reads from the terminal gets an error instead.
+func ignoreSuspension() { signal.Ignore(syscall.SIGTSTP, syscall.SIGTTOU, syscall.SIGTTIN) }
 
-// exitCode is the shell's: 128 plus the signal's number for who was ended by one.
-func exitCode(status *exec.ExitError) int {
-	if ws, ok := status.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return codeSignal + int(ws.Signal())
+// hasTerminal reports whether a terminal controls us.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
 	}
-	return status.ExitCode()
+	tty.Close()
+	return true
 }
+
+// stopSignal names the signal that has stopped a process.
+func stopSignal(number int) string { return syscall.Signal(number).String() }

@@ -4,8 +4,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,10 +65,60 @@ func assertSelfContained(t *testing.T, html string) {
 		}
 	}
 	locked := drawings[0]
-	for _, want := range []string{`class="waits"`, `class="holds"`, `class="dead"`, `class="cut"`, `class="lost"`, `class="token"`, ">cut off<", ">crashes<", ">told<"} {
+	for _, want := range []string{`class="waits"`, `class="holds"`, `class="dead"`, `class="cut"`, `class="lost"`, `class="token"`, ">cut off<", ">crashes<", ">told ", " before the next one held<"} {
 		assert.Contains(t, locked, want)
 	}
+	assert.Equal(t, 2, strings.Count(html, "The axis is time since the sale opened, in seconds; the whole width is "))
+	assert.Contains(t, html, ".wide { overflow-x: auto; }")
 	assert.NotContains(t, drawings[1], `class="waits"`)
+}
+
+// luminance is how light a colour is, by the definition of WCAG.
+func luminance(t *testing.T, hex string) float64 {
+	if len(hex) == 4 {
+		hex = "#" + strings.Repeat(hex[1:2], 2) + strings.Repeat(hex[2:3], 2) + strings.Repeat(hex[3:4], 2)
+	}
+	var l float64
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		n, err := strconv.ParseUint(hex[1+2*i:3+2*i], 16, 8)
+		require.NoError(t, err)
+		c := float64(n) / 255
+		if c <= 0.04045 {
+			l += weight * c / 12.92
+		} else {
+			l += weight * math.Pow((c+0.055)/1.055, 2.4)
+		}
+	}
+	return l
+}
+
+func TestTextOfTheTimelineCanBeRead(t *testing.T) {
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageSource, -1)
+	require.Len(t, themes, 2, "light and dark")
+	for _, theme := range themes {
+		colours := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--(\w+): (#[0-9a-f]+);`).FindAllStringSubmatch(theme[1], -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		for _, text := range []string{"ink", "soft", "dead"} {
+			l, ground := colours[text], colours["ground"]
+			contrast := (max(l, ground) + 0.05) / (min(l, ground) + 0.05)
+			assert.GreaterOrEqual(t, contrast, 4.5, text)
+		}
+	}
+}
+
+func TestDemoSaysAtOnceThatItCannotWrite(t *testing.T) {
+	code, out, err := run(t, "", "demo", "--html", "/no/such/directory/sale.html")
+	assert.Equal(t, codeUsage, code)
+	assert.Empty(t, out, "before anything was sold")
+	assert.Contains(t, err, "the timeline cannot be written")
+}
+
+func TestDemoHelpDoesNotContradictItself(t *testing.T) {
+	_, help, _ := run(t, "", "help", "demo")
+	assert.NotContains(t, help, localServer)
+	assert.Regexp(t, `one\s+in\s+this\s+process`, help)
 }
 
 func TestDemoRunsAgainstAnEnsembleOfOnesOwn(t *testing.T) {
@@ -156,14 +208,15 @@ func TestFrameFitsTheTerminal(t *testing.T) {
 		event{worker: 0, kind: isTold},
 	)
 	colours := regexp.MustCompile("\x1b\\[[0-9]+m")
-	for _, columns := range []int{80, 132, 300} {
-		lines := frame(s.log.events, 5*time.Second, 2, 10, columns)
-		require.Len(t, lines, 3)
+	coloured := (&display{}).paint
+	for _, columns := range []int{30, 40, 60, 80, 132, 300} {
+		lines := frame(s.log.events, 5*time.Second, 2, 10, columns, coloured)
+		require.Len(t, lines, 4)
 		for _, line := range lines {
 			assert.LessOrEqual(t, len([]rune(colours.ReplaceAllString(line, ""))), columns)
 		}
 	}
-	lines := frame(s.log.events[:3], 3*time.Second, 2, 10, 100)
+	lines := frame(s.log.events[:3], 3*time.Second, 2, 10, 100, coloured)
 	assert.Contains(t, lines[1], "HOLDS, token 17")
 	assert.Contains(t, lines[2], "waits")
 }

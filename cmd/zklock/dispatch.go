@@ -3,76 +3,29 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
+
+	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // streams are what a command talks to: real files, for a child gets them as they are.
 type streams struct{ in, out, err *os.File }
-
-type subcommand struct {
-	name, about string
-	run         func(args []string, std streams) error
-}
-
-func subcommands() []subcommand {
-	return []subcommand{
-		{"demo", "show the library at work, with no server to install", runDemo},
-		{"run", "run a command while holding a lock", runRun},
-		{"elect", "run a command as the elected leader, or say who leads", runElect},
-		{"ls", "list who holds and who waits", runLs},
-		{"revoke", "ask a holder to let go", runRevoke},
-		{"evict", "take a contender out of its queue", runEvict},
-		{"serve", "run the in-process server, for development", runServe},
-	}
-}
-
-func dispatch(args []string, std streams) error {
-	if len(args) == 0 {
-		usage(std.err)
-		return exit{code: codeUsage}
-	}
-	switch args[0] {
-	case "-h", "-help", "--help", "help":
-		usage(std.out)
-		return nil
-	}
-	for _, c := range subcommands() {
-		if c.name != args[0] {
-			continue
-		}
-		err := c.run(args[1:], std)
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
-	}
-	return misuse("no command %q: see zklock --help", args[0])
-}
-
-func usage(w io.Writer) {
-	fmt.Fprint(w, "zklock takes locks in ZooKeeper.\n\nUsage: zklock COMMAND [flags] ...\n\n")
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	for _, c := range subcommands() {
-		fmt.Fprintf(table, "  %s\t%s\n", c.name, c.about)
-	}
-	table.Flush()
-	fmt.Fprint(w, "\n`zklock COMMAND --help` tells about one of them.\n")
-}
 
 // What the process says of itself when it ends. The numbers are those of sysexits.h as far as that has them.
 const (
 	codeFailure     = 1
 	codeUsage       = 64
 	codeUnavailable = 69 // no server was reached
+	codeUnguarded   = 70 // the guardian was ended, and the command with it
+	codeUnmarked    = 74 // the command has ended, but it is not certain that its slot was marked
 	codeNotAcquired = 75 // the lock was not to be had in time
+	codeNoPerm      = 77 // the server refuses
 	codeLost        = 79 // the lock was lost while the command ran
+	codeAtLarge     = 80 // the same, and something of the command goes on
 	codeCannotRun   = 126
 	codeNotFound    = 127
 	codeSignal      = 128 // plus the signal's number
@@ -113,8 +66,10 @@ func (s streams) report(err error) int {
 	return code
 }
 
+// oneLine returns err's text without what could act on a terminal: names and data of nodes are in it.
 func oneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "zklock: "), "\n", "; ")
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "zklock: "), "\n", "; ")
+	return strings.ReplaceAll(plain.Text(text), `\\`, `\`) // what was quoted before is not quoted again
 }
 
 // untilInterrupted is the context of commands that simply stop when they are told to.

@@ -2,27 +2,155 @@ package main
 
 import (
 	"errors"
+	flagpkg "flag"
+	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestHelpNamesEveryCommandAndEachTellsItsFlags(t *testing.T) {
 	code, out, _ := run(t, "", "--help")
 	assert.Zero(t, code)
-	for _, c := range subcommands() {
+	for _, c := range listed() {
 		assert.Contains(t, out, "  "+c.name+" ")
 		code, help, err := run(t, "", c.name, "--help")
 		assert.Zero(t, code, c.name)
 		assert.Empty(t, err)
-		assert.True(t, strings.HasPrefix(help, "Usage: zklock "+c.name+" "), help)
-		assert.Contains(t, help, "\nFlags:\n  --")
+		assert.True(t, strings.HasPrefix(help, "Usage: zklock "+c.name), help)
+		_, same, _ := run(t, "", "help", c.name)
+		assert.Equal(t, help, same)
+		for line := range strings.Lines(help) {
+			assert.LessOrEqual(t, len(line), 90, "%s: %s", c.name, line)
+		}
+	}
+	assert.NotContains(t, out, "  man ")
+}
+
+func TestWhatIsMistypedIsSuggested(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"rnu"}, `did you mean "run"?`},
+		{[]string{"eletc"}, `did you mean "elect"?`},
+		{[]string{"ver"}, `did you mean "version"?`},
+		{[]string{"help", "sevre"}, `did you mean "serve"?`},
+		{[]string{"run", "--no-wiat", "/l", "--", "true"}, `did you mean "--no-wait"?`},
+		{[]string{"completion", "bsh"}, `did you mean "bash"?`},
+	} {
+		code, _, err := run(t, "", c.args...)
+		assert.Equal(t, codeUsage, code)
+		assert.Contains(t, err, c.want)
+	}
+	_, _, err := run(t, "", "quite-another")
+	assert.NotContains(t, err, "mean")
+}
+
+func TestVersionIsThatOfTheBuild(t *testing.T) {
+	code, out, err := run(t, "", "version")
+	assert.Zero(t, code, err)
+	assert.Regexp(t, `^zklock \S.* go1\.\S+ \w+/\w+\n$`, out)
+	_, same, _ := run(t, "", "--version")
+	assert.Equal(t, out, same)
+}
+
+func TestFlagsThatDoNothingAreNotOffered(t *testing.T) {
+	for command, useless := range map[string][]string{
+		"ls": {"label", "acl", "session-timeout"}, "top": {"label", "acl", "session-timeout"}, "revoke": {"label", "acl"}, "evict": {"label", "acl"},
+		"demo": {"label", "tls", "tls-ca"}, "serve": {"servers", "auth"}, "elect": {"semaphore", "shared"},
+	} {
+		for _, flag := range useless {
+			code, _, err := run(t, "", command, "--"+flag, "x")
+			assert.Equal(t, codeUsage, code)
+			assert.Contains(t, err, "not defined", "%s --%s", command, flag)
+		}
+	}
+	for _, flag := range [][]string{{"--label", "x"}, {"--no-wait"}, {"-E", "3"}} {
+		code, _, err := run(t, "", append(append([]string{"elect"}, flag...), "/l")...)
+		assert.Equal(t, codeUsage, code)
+		assert.Contains(t, err, "does nothing without a COMMAND")
+	}
+}
+
+func TestCompletionKnowsEveryCommandAndFlag(t *testing.T) {
+	for shell, flag := range map[string]string{"bash": "--%s", "zsh": "--%s", "fish": "-l %s"} {
+		code, out, err := run(t, "", "completion", shell)
+		require.Zero(t, code, err)
+		for _, c := range listed() {
+			assert.Contains(t, out, c.name)
+			c.define(streams{}).each(func(fl *flagpkg.Flag, _, _, _ string) { assert.Contains(t, out, fmt.Sprintf(flag, fl.Name)) })
+		}
+		assert.NotContains(t, out, "man)")
+		if path, err := exec.LookPath(shell); err == nil {
+			check := exec.Command(path, "-n")
+			check.Stdin = strings.NewReader(out)
+			text, err := check.CombinedOutput()
+			assert.NoError(t, err, "%s: %s", shell, text)
+		}
+	}
+}
+
+func TestBashCompletes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	_, script, _ := run(t, "", "completion", "bash")
+	for line, want := range map[string]string{"zklock el": "elect", "zklock run --no-w": "--no-wait", "zklock completion fi": "fish", "zklock help re": "revoke", "zklock --ver": "--version"} {
+		words := strings.Fields(line)
+		ask := fmt.Sprintf("%s\nCOMP_WORDS=(%s); COMP_CWORD=%d; _zklock; echo \"${COMPREPLY[*]}\"", script, line, len(words)-1)
+		out, err := exec.Command(bash, "-c", ask).CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Equal(t, want+"\n", string(out), line)
+	}
+}
+
+func TestTheManualTellsAllThatTheHelpDoes(t *testing.T) {
+	code, out, err := run(t, "", "man")
+	require.Zero(t, code, err)
+	for _, c := range listed() {
+		assert.Contains(t, out, ".SS "+c.name)
+		c.define(streams{}).each(func(fl *flagpkg.Flag, _, _, _ string) {
+			assert.Contains(t, out, `\-\-`+strings.ReplaceAll(fl.Name, "-", `\-`))
+		})
+	}
+	if man, err := exec.LookPath("man"); err == nil {
+		check := exec.Command(man, "--warnings", "-l", "-")
+		check.Stdin = strings.NewReader(out)
+		text, err := check.CombinedOutput()
+		assert.NoError(t, err, string(text))
+		assert.Contains(t, string(text), "ZKLOCK")
+	}
+}
+
+func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full here")
+	}
+	defer full.Close()
+	srv := startServer(t)
+	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	defer hold.Unlock(t.Context())
+	for _, args := range [][]string{
+		{"ls", "/l"}, {"ls", "--json", "/l"}, {"ls", "-r", "/"}, {"ls", "/none"}, {"ls", "--watch", "/l"}, {"top", "/"}, {"revoke", "/l"},
+		{"help"}, {"help", "run"}, {"run", "--help"}, {"version"}, {"man"}, {"completion", "bash"},
+	} {
+		i := zklockCommand(t, srv.Addr(), args...)
+		i.Stdout = full
+		assert.Equal(t, codeFailure, i.start().code(), "%v", args)
+		assert.Contains(t, i.err.String(), "no space left", "%v", args)
 	}
 }
 
 func TestWrongUseIsOneLine(t *testing.T) {
-	for _, args := range [][]string{{"no-such-command"}, {"serve", "extra"}, {"demo", "--no-such-flag"}, {"demo", "--items", "2"}, {"serve", "--members", "0"}} {
+	for _, args := range [][]string{{"no-such-command"}, {"serve", "extra"}, {"demo", "--no-such-flag"}, {"demo", "--items", "2"}, {"serve", "--members", "0"}, {"demo", "--connect-timeout", "0", "--html", ""}, {"top", "--connect-timeout", "-1s"}} {
 		code, out, err := run(t, "", args...)
 		assert.Equal(t, codeUsage, code, args)
 		assert.Empty(t, out)
@@ -35,24 +163,4 @@ func TestWrongUseIsOneLine(t *testing.T) {
 
 func TestErrorsOfSeveralLinesBecomeOne(t *testing.T) {
 	assert.Equal(t, "a; b", oneLine(errors.Join(errors.New("zklock: a"), errors.New("b"))))
-}
-
-func TestServersByNameAreHandedOutInTurn(t *testing.T) {
-	var b byName
-	assert.Error(t, b.Init(nil))
-	assert.NoError(t, b.Init([]string{"a", "b", "c"}))
-	assert.Equal(t, 3, b.Len())
-	next := func(want string, round bool) {
-		t.Helper()
-		server, cameRound := b.Next()
-		assert.Equal(t, want, server)
-		assert.Equal(t, round, cameRound, "round is over at %s", want)
-	}
-	next("a", false)
-	next("b", false)
-	b.Connected()
-	next("c", false)
-	next("a", false)
-	next("b", true)
-	next("c", false)
 }

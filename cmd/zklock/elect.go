@@ -6,39 +6,89 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"unicode/utf8"
+	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/plain"
 )
 
 const electAbout = `
 With a COMMAND: stands for election at PATH and runs the command when elected, exactly as
 "zklock run" does under a lock; the leadership ends with the command. Others see --value.
 
-Without a COMMAND: prints the leader's value, with --watch each time there is another.`
+Without a COMMAND: prints the leader's value, with --watch each time there is another.
 
-func runElect(args []string, std streams) error {
+` + exitCodes + `
+Without a COMMAND, 75 says that there is no leader.`
+
+func electCommand(std streams) *command {
 	f := newFlags(std, "elect", "[flags] PATH [-- COMMAND [ARGS...]]", electAbout)
-	j := job{server: f.server(), std: std}
+	j := &job{server: f.server().security(f), std: std}
+	j.server.owner(f)
 	j.flags(f)
+	var w waiting
+	w.flags(f)
 	host, _ := os.Hostname()
-	value := f.String("value", host, "`text` that others see while we lead")
+	value := f.String("value", "", "`text` that others see while we lead (default: the host's name, unless --anonymous)")
 	latch := f.Bool("latch", false, "take part in an election of Curator's LeaderLatch")
-	watch := f.Bool("watch", false, "print every leader from now on, until Ctrl-C")
-	if !slices.Contains(args, "--") {
-		positional, err := f.parse(args, 1, 1)
-		if err != nil {
-			return err
+	watch := f.Bool("watch", false, "without a COMMAND: print every leader from now on, until Ctrl-C")
+	return &command{f, func(args []string) error {
+		if !slices.Contains(args, "--") {
+			positional, err := f.parse(args, 1, 1)
+			if err == nil {
+				err = onlyGiven(f, "value", "label", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl")
+			}
+			if err != nil {
+				return err
+			}
+			return showLeader(j.server, positional[0], *latch, *watch)
 		}
-		return showLeader(j.server, positional[0], *latch, *watch)
+		path, err := j.parse(f, args)
+		if err == nil {
+			err = w.check(f, j.server)
+		}
+		switch {
+		case err != nil:
+			return err
+		case *watch:
+			return misuse("elect: --watch does nothing with a COMMAND")
+		case !f.given("value") && !j.server.anonymous:
+			*value = host
+		}
+		j.waiting = w
+		return w.recode(j.run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
+			election := client.Election(path, &zklock.ElectionOptions{Latch: *latch})
+			if w.noWait {
+				return tryElection(ctx, election, []byte(*value), j.server.patience)
+			}
+			return election.Campaign(ctx, []byte(*value))
+		}))
+	}}
+}
+
+// onlyGiven refuses flags that do nothing without a COMMAND.
+func onlyGiven(f *flags, useless ...string) error {
+	for _, name := range useless {
+		if f.given(name) {
+			return misuse("%s: --%s does nothing without a COMMAND", f.Name(), name)
+		}
 	}
-	path, err := j.parse(f, args)
-	if err != nil {
-		return err
+	return nil
+}
+
+// tryElection leads if nobody else does. Another member may come between the look and
+// the campaign: so that has a limit, too.
+func tryElection(ctx context.Context, election *zklock.Election, value []byte, patience time.Duration) (*zklock.Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	leader, err := election.Leader(ctx)
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("%w: %s leads", zklock.ErrLocked, plain.Short(string(leader.Data), 60))
+	case !errors.Is(err, zklock.ErrNoLeader):
+		return nil, err
 	}
-	return j.run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
-		return client.Election(path, &zklock.ElectionOptions{Latch: *latch}).Campaign(ctx, []byte(*value))
-	})
+	return election.Campaign(ctx, value)
 }
 
 func showLeader(server *serverFlags, path string, latch, watch bool) error {
@@ -56,7 +106,7 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 			return exit{codeNotAcquired, err}
 		}
 		if err != nil {
-			return invalidIsMisuse(err)
+			return serverError(err)
 		}
 		fmt.Fprintln(server.std.out, valueOf(leader))
 		return nil
@@ -66,20 +116,12 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 			return nil
 		}
 		if err != nil {
-			return invalidIsMisuse(err)
+			return serverError(err)
 		}
 		fmt.Fprintln(server.std.out, valueOf(leader))
 	}
 	return nil
 }
 
-// valueOf is one line, whatever somebody has put there.
-func valueOf(leader zklock.Contender) string {
-	text := string(leader.Data)
-	for _, r := range text {
-		if r < ' ' || r == utf8.RuneError || r == 0x7f {
-			return fmt.Sprintf("%q", leader.Data)
-		}
-	}
-	return text
-}
+// valueOf returns a leader's value in one line, whatever it is.
+func valueOf(leader zklock.Contender) string { return plain.Short(string(leader.Data), 4<<10) }

@@ -13,7 +13,7 @@ func at(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 func TestLeashLeavesAHealthyCommandAlone(t *testing.T) {
 	const session = 10 * time.Second
 	l := newLeash(longestGrace(session), session)
-	for certain := session * 4 / 10; certain < session*95/100; certain += 100 * time.Millisecond {
+	for certain := session * 35 / 100; certain < session*95/100; certain += 100 * time.Millisecond {
 		what, next := l.pull(at(0), certain+time.Millisecond)
 		assert.Equal(t, leave, what, certain)
 		assert.Positive(t, next)

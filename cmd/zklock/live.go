@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -10,11 +9,10 @@ import (
 
 // liveView draws a sale again and again on a terminal.
 type liveView struct {
-	out     *os.File
+	display *display
 	sale    *sale
 	workers int
 	items   int
-	drawn   int // lines, to go up by
 	quit    chan struct{}
 	done    chan struct{}
 }
@@ -22,7 +20,7 @@ type liveView struct {
 const frameTime = 80 * time.Millisecond
 
 func watchLive(out *os.File, s *sale, workers, items int) *liveView {
-	v := &liveView{out: out, sale: s, workers: workers, items: items, quit: make(chan struct{}), done: make(chan struct{})}
+	v := &liveView{display: newDisplay(out), sale: s, workers: workers, items: items, quit: make(chan struct{}), done: make(chan struct{})}
 	// Owned by the view; ends with stop, which waits for it.
 	go v.loop()
 	return v
@@ -35,8 +33,7 @@ func (v *liveView) stop() {
 
 func (v *liveView) loop() {
 	defer close(v.done)
-	io.WriteString(v.out, "\x1b[?25l")       // hide the cursor
-	defer io.WriteString(v.out, "\x1b[?25h") // show it
+	defer v.display.close()
 	ticker := time.NewTicker(frameTime)
 	defer ticker.Stop()
 	for {
@@ -51,21 +48,8 @@ func (v *liveView) loop() {
 }
 
 func (v *liveView) draw() {
-	columns, _, ok := windowSize(v.out)
-	if !ok || columns < 40 {
-		columns = 80
-	}
-	events := v.sale.log.soFar()
-	lines := frame(events, time.Since(v.sale.log.start), v.workers, v.items, columns)
-	var b strings.Builder
-	if v.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", v.drawn)
-	}
-	for _, line := range lines {
-		b.WriteString("\r" + line + "\x1b[K\n")
-	}
-	v.drawn = len(lines)
-	io.WriteString(v.out, b.String())
+	columns, _ := v.display.size()
+	v.display.draw(frame(v.sale.log.soFar(), time.Since(v.sale.log.start), v.workers, v.items, columns, v.display.paint))
 }
 
 // look is how a worker's state shows: as a glyph in its track, in words, and in colour.
@@ -88,8 +72,16 @@ var looks = map[kind]look{
 	isBack:   {' ', "is back", 0},
 }
 
-// frame is what the live view shows at a time: a line on the stock and one for each worker.
-func frame(events []event, now time.Duration, workers, items, columns int) []string {
+// painter returns text in a colour of the terminal's, or as it is.
+type painter func(text string, color int) string
+
+// narrowest is the least width that a frame is made for.
+const narrowest = 30
+
+// frame is what the live view shows at a time: a line on the stock, one for each worker
+// and a legend. On a narrow terminal the words go first, then the length of the tracks.
+func frame(events []event, now time.Duration, workers, items, columns int, paint painter) []string {
+	columns = max(columns, narrowest)
 	sold := 0
 	tracks := make([]track, workers)
 	for _, e := range events {
@@ -98,32 +90,34 @@ func frame(events []event, now time.Duration, workers, items, columns int) []str
 		}
 		tracks[e.worker] = append(tracks[e.worker], e)
 	}
-	lines := []string{stockLine(sold, items, now)}
-	const name = 11
-	const words = 40
-	width := max(10, columns-name-words-1)
+	lines := []string{stockLine(sold, items, now, columns, paint)}
+	const name = len("worker 123 ")
+	words := min(40, max(0, columns-name-12))
+	if words < 16 {
+		words = 0
+	}
+	width := columns - name - words - 1
 	for i, t := range tracks {
 		state := looks[t.at(now)]
-		words := fmt.Sprintf("%-*s", words, t.words())
-		lines = append(lines, fmt.Sprintf("worker %-3d %s %s", i+1, t.draw(now, width), paint(words, state.color)))
+		text := fmt.Sprintf("%-*s", words, shorten(t.words(), words))
+		lines = append(lines, fmt.Sprintf("worker %-3d %s %s", i+1, t.draw(now, width, paint), paint(text, state.color)))
 	}
-	return lines
+	return append(lines, shorten(legend, columns))
 }
 
-func stockLine(sold, items int, now time.Duration) string {
-	bar := strings.Repeat("■", min(sold, items)) + strings.Repeat("□", max(0, items-sold))
+const legend = "· waits  █ works  ▒ cut off, believes it holds  - knows it lost  x crashed"
+
+func stockLine(sold, items int, now time.Duration, columns int, paint painter) string {
+	text := fmt.Sprintf("%5.1f s  %d of %d sold", now.Seconds(), sold, items)
 	over := ""
 	if sold > items {
-		over = paint(fmt.Sprintf("  OVERSOLD by %d", sold-items), 31)
+		over = fmt.Sprintf("  OVERSOLD by %d", sold-items)
 	}
-	return fmt.Sprintf("%5.1f s    %s  %d of %d sold%s", now.Seconds(), bar, sold, items, over)
-}
-
-func paint(text string, color int) string {
-	if color == 0 {
-		return text
+	bar := "  " + strings.Repeat("■", min(sold, items)) + strings.Repeat("□", max(0, items-sold))
+	if width(text+over+bar) > columns {
+		bar = ""
 	}
-	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", color, text)
+	return text + paint(over, 31) + bar
 }
 
 // track is one worker's events.
@@ -153,7 +147,7 @@ func (t track) words() string {
 }
 
 // draw shows the past as width glyphs, each for the same time.
-func (t track) draw(now time.Duration, width int) string {
+func (t track) draw(now time.Duration, width int, paint painter) string {
 	var b strings.Builder
 	for i := range width {
 		k := t.busiest(now*time.Duration(i)/time.Duration(width), now*time.Duration(i+1)/time.Duration(width))

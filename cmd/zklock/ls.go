@@ -3,146 +3,188 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 )
 
 const lsAbout = `
-Lists the contenders of the lock or election at PATH, holders first, then those who wait
-in the order of their turns, whatever library they use. It changes nothing.`
+Lists the contenders of the lock or election at PATH, holders first, then the waiters in
+the order of their turns, whatever library they use. It changes nothing.
 
-func runLs(args []string, std streams) error {
+AGE is how long ago a contender's node was made: of a holder that includes the time for
+which it has waited ("zklock top" shows for how long it holds). A contender that was
+asked to let go (revoke) is marked so. NODE is the end of the node's name; revoke and
+evict take it as --node.`
+
+func lsCommand(std streams) *command {
 	f := newFlags(std, "ls", "[flags] PATH", lsAbout)
-	server := f.server()
-	asJSON := f.Bool("json", false, "print JSON: one object, with --watch one a line")
-	watch := f.Bool("watch", false, "print again whenever something has changed, until Ctrl-C")
-	every := f.Duration("every", time.Second, "how often --watch looks")
-	positional, err := f.parse(args, 1, 1)
-	if err != nil {
-		return err
-	}
-	if *every <= 0 {
-		return misuse("ls: --every must be positive")
-	}
-	ctx, stop := untilInterrupted()
-	defer stop()
-	client, err := server.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	show := printQueue
-	if *asJSON {
-		show = printQueueJSON(!*watch)
-	}
-	if *watch {
-		return watchQueue(ctx, client, positional[0], *every, std.out, show)
-	}
-	q, err := client.Inspect(ctx, positional[0])
-	if err != nil {
-		return invalidIsMisuse(err)
-	}
-	return show(std.out, q, time.Now())
+	server := f.server().security(f)
+	v := view{out: std.out}
+	f.BoolVar(&v.wide, "wide", false, "show sessions and the whole names of nodes")
+	asJSON := f.Bool("json", false, "print JSON: one object a lock; with -r or --watch, each on one line")
+	recursive := f.Bool("recursive", false, "list every lock below PATH that has contenders")
+	f.alias("r", "recursive")
+	watch := f.Bool("watch", false, "print again whenever contenders come or go, until Ctrl-C")
+	return &command{f, func(args []string) error {
+		positional, err := f.parse(args, 1, 1)
+		if err != nil {
+			return err
+		}
+		v.columns = columnsOf(std.out)
+		if *asJSON {
+			v.json, v.pretty = true, !*watch && !*recursive
+		}
+		ctx, stop := untilInterrupted()
+		defer stop()
+		client, err := server.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		switch path := positional[0]; {
+		case *watch:
+			err = watchList(ctx, client, path, *recursive, v)
+		case *recursive:
+			err = listAll(ctx, client, path, v)
+		default:
+			err = listOne(ctx, client, path, v)
+		}
+		return serverError(err)
+	}}
 }
 
-// invalidIsMisuse gives an error of the library about what the user has typed the code for that.
-func invalidIsMisuse(err error) error {
-	if errors.Is(err, zklock.ErrInvalid) {
+// serverError gives an error of the library the code of its cause: what the user has
+// typed, or what the server refuses.
+func serverError(err error) error {
+	var e exit
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, zklock.ErrInvalid):
 		return exit{codeUsage, err}
+	case errors.Is(err, zk.ErrNoAuth):
+		return exit{codeNoPerm, err}
 	}
 	return err
 }
 
-type showQueue func(w io.Writer, q *zklock.Queue, now time.Time) error
+// listOne shows one queue. Of an empty one it tells why: there is no such path, or only locks below it.
+func listOne(ctx context.Context, client *zklock.Client, path string, v view) error {
+	q, err := client.Inspect(ctx, path)
+	if err != nil || len(q.Contenders) > 0 || v.json {
+		return orElse(err, func() error { return v.show(q) })
+	}
+	below, err := client.Queues(ctx, path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return v.say("%s does not exist: nobody has used it lately\n", path)
+	case err != nil:
+		return err
+	case len(below) > 0:
+		return v.say("%s: nobody holds or waits here, but at %d locks below it (see ls -r)\n", path, len(below))
+	}
+	return v.show(q)
+}
 
-// watchQueue shows the queue again whenever it is another than before.
-func watchQueue(ctx context.Context, client *zklock.Client, path string, every time.Duration, w io.Writer, show showQueue) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	var before []byte
-	for {
-		q, err := client.Inspect(ctx, path)
+// orElse returns err if it is one, else what next returns.
+func orElse(err error, next func() error) error {
+	if err != nil {
+		return err
+	}
+	return next()
+}
+
+func listAll(ctx context.Context, client *zklock.Client, path string, v view) error {
+	queues, err := client.Queues(ctx, path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("%s does not exist", path)
+	case len(queues) == 0 && !v.json && err == nil:
+		return v.say("nobody holds or waits at %s or below it\n", path)
+	}
+	for _, q := range queues {
+		if err := v.show(q); err != nil {
+			return err
+		}
+	}
+	return err // of what could not be read
+}
+
+// watchList shows queues at first and whenever they have changed.
+func watchList(ctx context.Context, client *zklock.Client, path string, recursive bool, v view) error {
+	q, err := client.Inspect(ctx, path)
+	if !recursive && err == nil && len(q.Contenders) == 0 { // Watch is silent about it
+		err = v.show(q)
+	}
+	if err != nil && !recursive {
+		return err
+	}
+	for q, err := range client.Watch(ctx, path) {
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return invalidIsMisuse(err)
+			return err
+		case !recursive && q.Path != path:
+			continue
 		}
-		now, err := json.Marshal(q)
-		if err != nil {
+		if err := v.show(q); err != nil {
 			return err
 		}
-		if !bytes.Equal(now, before) {
-			before = now
-			if err := show(w, q, time.Now()); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	return nil
 }
 
-func printQueue(w io.Writer, q *zklock.Queue, now time.Time) error {
-	holders := 0
-	for _, who := range q.Contenders {
-		if who.Holds {
-			holders++
-		}
+// view is how queues are shown, and where.
+type view struct {
+	out          io.Writer
+	columns      int
+	wide         bool
+	json, pretty bool
+}
+
+// show writes at once: an error is the whole list's.
+func (v view) show(q *zklock.Queue) error {
+	if v.json {
+		return writeJSON(v.out, newQueueJSON(q), v.pretty)
 	}
-	fmt.Fprintf(w, "%s  %s: %d held, %d waiting\n", now.Format(time.TimeOnly), q.Path, holders, len(q.Contenders)-holders)
+	var b bytes.Buffer
+	v.table(&b, q, time.Now())
+	_, err := v.out.Write(b.Bytes())
+	return err
+}
+
+func (v view) say(format string, path string, more ...any) error {
+	_, err := fmt.Fprintf(v.out, format, append([]any{shown(path)}, more...)...)
+	return err
+}
+
+func (v view) table(w io.Writer, q *zklock.Queue, now time.Time) {
+	held := holders(q)
+	fmt.Fprintf(w, "%s  %s: %d held, %d waiting\n", now.Format(time.TimeOnly), shown(q.Path), held, len(q.Contenders)-held)
 	if len(q.Contenders) == 0 {
-		return nil
+		return
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "STATE\tKIND\tSINCE\tOWNER\tSESSION\tTOKEN\tNODE")
+	t := grid{head: []string{"STATE", "KIND", "AGE", "OWNER", "TOKEN", "NODE"}, cut: 3, columns: v.columns}
+	if v.wide {
+		t.head = []string{"STATE", "KIND", "AGE", "OWNER", "TOKEN", "SESSION", "NODE"}
+		t.columns = 0
+	}
 	for _, who := range q.Contenders {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t0x%x\t%d\t%s\n", stateOf(who), who.Kind, ago(now, who.Since), ownerOf(who), who.Session, who.Token, path.Base(who.Node))
+		row := []string{stateOf(who), string(who.Kind), ago(now, who.Since), ownerOf(who), fmt.Sprint(who.Token)}
+		if v.wide {
+			row = append(row, fmt.Sprintf("0x%x", who.Session), shown(baseOf(who)))
+		} else {
+			row = append(row, shortenLeft(shown(ending(baseOf(who))), 20))
+		}
+		t.rows = append(t.rows, row)
 	}
-	return table.Flush()
-}
-
-func stateOf(who zklock.Contender) string {
-	state := "waits"
-	if who.Holds {
-		state = "HOLDS"
-	}
-	if who.Revoked {
-		state += ", asked to let go"
-	}
-	return state
-}
-
-// ago is by two clocks, the server's and ours: it is never shown as negative.
-func ago(now, since time.Time) string { return max(0, now.Sub(since)).Round(time.Second).String() }
-
-func ownerOf(who zklock.Contender) string {
-	var parts []string
-	switch {
-	case who.Host != "" && who.PID != 0:
-		parts = append(parts, fmt.Sprintf("%s:%d", who.Host, who.PID))
-	case len(who.Data) > 0 && utf8.Valid(who.Data):
-		parts = append(parts, fmt.Sprintf("%.60q", who.Data))
-	}
-	if who.Label != "" {
-		parts = append(parts, fmt.Sprintf("%.60q", who.Label))
-	}
-	if who.Client != "" && who.Client != zklock.ClientZklock {
-		parts = append(parts, "("+who.Client+")")
-	}
-	return strings.Join(parts, " ")
+	t.print(w)
 }
 
 // queueJSON is what ls --json prints: the names are part of the command's contract.
@@ -160,7 +202,7 @@ type contenderJSON struct {
 	Client  string      `json:"client,omitempty"`
 	Token   int64       `json:"token"`
 	Session string      `json:"session"` // hexadecimal: a number of that size does not survive every reader
-	Since   time.Time   `json:"since"`
+	Since   time.Time   `json:"since"`   // when the node was made
 	Revoked bool        `json:"revoked,omitempty"`
 	Host    string      `json:"host,omitempty"`
 	PID     int         `json:"pid,omitempty"`
@@ -168,24 +210,22 @@ type contenderJSON struct {
 	Data    []byte      `json:"data,omitempty"` // in base64
 }
 
-func printQueueJSON(pretty bool) showQueue {
-	return func(w io.Writer, q *zklock.Queue, _ time.Time) error {
-		out := queueJSON{Path: q.Path, Issued: q.Issued, Permits: q.Permits, Contenders: []contenderJSON{}}
-		for _, who := range q.Contenders {
-			c := contenderJSON{
-				Node: who.Node, Holds: who.Holds, Kind: who.Kind, Client: who.Client, Token: who.Token,
-				Session: fmt.Sprintf("0x%x", who.Session), Since: who.Since.UTC(), Revoked: who.Revoked,
-				Host: who.Host, PID: who.PID, Label: who.Label,
-			}
-			if who.Host == "" {
-				c.Data = who.Data
-			}
-			out.Contenders = append(out.Contenders, c)
-		}
-		enc := json.NewEncoder(w)
-		if pretty {
-			enc.SetIndent("", "  ")
-		}
-		return enc.Encode(out)
+func newQueueJSON(q *zklock.Queue) queueJSON {
+	out := queueJSON{Path: q.Path, Issued: q.Issued, Permits: q.Permits, Contenders: []contenderJSON{}}
+	for _, who := range q.Contenders {
+		out.Contenders = append(out.Contenders, newContenderJSON(who))
 	}
+	return out
+}
+
+func newContenderJSON(who zklock.Contender) contenderJSON {
+	c := contenderJSON{
+		Node: who.Node, Holds: who.Holds, Kind: who.Kind, Client: who.Client, Token: who.Token,
+		Session: fmt.Sprintf("0x%x", who.Session), Since: who.Since.UTC(), Revoked: who.Revoked,
+		Host: who.Host, PID: who.PID, Label: who.Label,
+	}
+	if who.Host == "" && !who.Anonymous {
+		c.Data = who.Data
+	}
+	return c
 }

@@ -1,10 +1,14 @@
-// Command zklock takes ZooKeeper locks from a shell, shows who holds and who waits, and
+// Command zklock takes ZooKeeper locks from a shell, shows their holders and waiters, and
 // demonstrates the library with a server of its own. See `zklock --help`.
 package main
 
 import "os"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == guardCommand {
+		beGuardian(os.Args[2:])
+		return
+	}
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
 	os.Exit(std.report(dispatch(os.Args[1:], std)))
 }

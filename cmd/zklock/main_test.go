@@ -21,6 +21,7 @@ const beCommand = "ZKLOCK_TEST_BE_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
+		prepare()
 		main()
 		return
 	}
@@ -28,10 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // shortTick makes a session timeout of 1 s possible: tests that wait for an expiry wait in real time.
-const (
-	shortTick    = 100 * time.Millisecond
-	shortSession = "1s"
-)
+const shortTick = 100 * time.Millisecond
 
 func startServer(t *testing.T) *zktest.Server {
 	return zktest.Run(t, zktest.Options{TickTime: shortTick})
@@ -66,7 +64,7 @@ func (o *output) String() string {
 // zklockCommand prepares the command; an empty address leaves it without a server.
 func zklockCommand(t *testing.T, servers string, args ...string) *invocation {
 	i := &invocation{Cmd: exec.Command(os.Args[0], args...), t: t, done: make(chan struct{})}
-	i.Env = append(os.Environ(), beCommand+"=1", "ZKLOCK_SERVERS="+servers)
+	i.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=", beCommand+"=1", "ZKLOCK_SERVERS="+servers)
 	i.Stdout, i.Stderr = &i.out, &i.err
 	return i
 }

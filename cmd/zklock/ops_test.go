@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,10 +41,12 @@ func TestLsShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 4, out)
 	assert.Contains(t, lines[0], "/l: 1 held, 1 waiting")
-	assert.Regexp(t, `^STATE +KIND +SINCE +OWNER +SESSION +TOKEN +NODE$`, lines[1])
-	host, _ := os.Hostname()
-	assert.Regexp(t, `^HOLDS +lock +0s +`+host+`:\d+ +0x[0-9a-f]+ +\d+ +`+path.Base(holder.Node()), lines[2])
+	assert.Regexp(t, `^STATE +KIND +AGE +OWNER +TOKEN +NODE$`, lines[1])
+	assert.Regexp(t, `^HOLDS +lock +\d+s +\S+ +\d+ +lock-0000000000$`, lines[2])
 	assert.Regexp(t, `^waits `, lines[3])
+	_, out, _ = run(t, srv.Addr(), "ls", "--wide", "/l")
+	host, _ := os.Hostname()
+	assert.Regexp(t, `(?m)^HOLDS +lock +\d+s +`+host+`:\d+ +\d+ +0x[0-9a-f]+ +`+path.Base(holder.Node())+`$`, out)
 
 	code, out, errs = run(t, srv.Addr(), "ls", "--json", "/l")
 	require.Zero(t, code, errs)
@@ -56,24 +61,172 @@ func TestLsShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	assert.Equal(t, int64(2), q.Issued)
 }
 
-func TestLsOfAnUnknownPathIsEmptyAndOfABadOneAnError(t *testing.T) {
+func TestLsSaysThatAPathDoesNotExist(t *testing.T) {
 	srv := startServer(t)
 	code, out, _ := run(t, srv.Addr(), "ls", "/nobody/was/here")
 	assert.Zero(t, code)
-	assert.Contains(t, out, "0 held, 0 waiting")
+	assert.Contains(t, out, "/nobody/was/here does not exist")
 	code, out, _ = run(t, srv.Addr(), "ls", "--json", "/nobody")
 	assert.Zero(t, code)
 	assert.Contains(t, out, `"contenders": []`)
-	code, _, err := run(t, srv.Addr(), "ls", "relative")
+	code, _, err := run(t, srv.Addr(), "ls", "-r", "/nobody")
+	assert.Equal(t, codeFailure, code)
+	assert.Contains(t, err, "/nobody does not exist")
+	code, _, err = run(t, srv.Addr(), "ls", "relative")
 	assert.Equal(t, codeUsage, code)
 	assert.Contains(t, err, "does not start with /")
+}
+
+func TestLsFindsTheLocksBelowAPath(t *testing.T) {
+	srv := startServer(t)
+	client := connect(t, srv)
+	for _, path := range []string{"/locks/a", "/locks/b/deep"} {
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		defer hold.Unlock(t.Context())
+	}
+	code, out, _ := run(t, srv.Addr(), "ls", "/locks")
+	assert.Zero(t, code)
+	assert.Contains(t, out, "nobody holds or waits here, but at 2 locks below it")
+	code, out, _ = run(t, srv.Addr(), "ls", "-r", "/locks")
+	assert.Zero(t, code)
+	assert.Contains(t, out, "/locks/a: 1 held, 0 waiting")
+	assert.Contains(t, out, "/locks/b/deep: 1 held, 0 waiting")
+	code, out, _ = run(t, srv.Addr(), "ls", "-r", "--json", "/")
+	assert.Zero(t, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 2)
+	for i, path := range []string{"/locks/a", "/locks/b/deep"} {
+		var q queueJSON
+		require.NoError(t, json.Unmarshal([]byte(lines[i]), &q))
+		assert.Equal(t, path, q.Path)
+	}
+}
+
+func TestLsFitsTheScreen(t *testing.T) {
+	who := zklock.Contender{
+		Node: "/l/_c_7a6b6c0123456789abcdef01234567ab-__WRIT__2147483646", Kind: zklock.KindWrite, Client: zklock.ClientZklock, Token: 1<<40 + 7,
+		Session: math.MaxInt64, Since: time.Now().Add(-2000 * time.Hour), Revoked: true, Holds: true,
+		Host: strings.Repeat("host", 20), PID: 4194304, Label: strings.Repeat("label ", 50),
+	}
+	var b strings.Builder
+	view{columns: 80}.table(&b, &zklock.Queue{Path: "/l", Contenders: []zklock.Contender{who, who}}, time.Now())
+	for line := range strings.Lines(b.String()) {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 81, line)
+	}
+	assert.Contains(t, b.String(), "__WRIT__2147483646")
+	assert.Contains(t, b.String(), "83d8h")
+}
+
+// hostile is what a contender may say of itself to mislead those who look.
+const hostile = "\x1b]0;x\a\u009b2J\u202egnp\nHOLDS\r\u2028\x7f\xff"
+
+func assertHarmless(t *testing.T, text string) {
+	t.Helper()
+	for _, r := range text {
+		if r != '\n' && (r < ' ' || r >= 0x7f && r <= 0x9f || r == '\u202e' || r == '\u2028') {
+			t.Fatalf("%.300q has %U", text, r)
+		}
+	}
+	if !utf8.ValidString(text) {
+		t.Fatalf("%.300q is not UTF-8", text)
+	}
+}
+
+func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
+	srv := startServer(t)
+	name := "_c_7a6b6c0123456789abcdef01234567ab-lock-0000000000"
+	data, err := json.Marshal(map[string]any{"host": hostile, "pid": 7, "label": strings.Repeat(hostile, 30)})
+	require.NoError(t, err)
+	require.NoError(t, srv.PutNode("/l/"+name, data))
+	require.NoError(t, srv.PutNode("/e/_c_\u202e-lock-0000000000", []byte(hostile)))
+	for _, args := range [][]string{
+		{"ls", "/l"}, {"ls", "--wide", "/l"}, {"ls", "--json", "/l"}, {"ls", "-r", "/"}, {"elect", "/e"}, {"elect", "--no-wait", "/e", "--", "true"},
+		{"revoke", "/l"}, {"evict", "--node", "x\u009b", "/l"}, {"evict", "--all", "/e"}, {"evict", "--all", "/l"}, {"ls", "/\u009b2J"},
+	} {
+		_, out, errs := run(t, srv.Addr(), args...)
+		assert.NotEmpty(t, out+errs)
+		assertHarmless(t, out+errs)
+		if args[0] != "ls" {
+			assert.LessOrEqual(t, strings.Count(out+errs, "\n"), 1, "%v: %q", args, out+errs)
+		}
+	}
+	board := newBoard()
+	board.note(&zklock.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
+	for _, line := range board.lines("/"+hostile, time.Now(), 80, 10) {
+		assertHarmless(t, line)
+		assert.NotContains(t, line, "\n")
+	}
+	var b strings.Builder
+	require.NoError(t, writeJSON(&b, map[string]string{"x": strings.ToValidUTF8(hostile, "?") + "😀"}, false))
+	assertHarmless(t, b.String())
+	var back map[string]string
+	require.NoError(t, json.Unmarshal([]byte(b.String()), &back))
+	assert.Equal(t, strings.ToValidUTF8(hostile, "?")+"😀", back["x"], "the value itself is unchanged")
+}
+
+func TestTopPrintsALineForEachChange(t *testing.T) {
+	srv := startServer(t)
+	client := connect(t, srv)
+	holder, granted := holderAndWaiter(t, client)
+	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
+	out, w := pipe(t)
+	i := zklockCommand(t, srv.Addr(), "top")
+	i.Stdout = w
+	i.start()
+	next := json.NewDecoder(out)
+	var line topJSON
+	require.NoError(t, next.Decode(&line))
+	assert.Equal(t, "/l", line.Path)
+	assert.Equal(t, 1, line.Held)
+	assert.Equal(t, 1, line.Waiting)
+	assert.True(t, line.AtLeast, "it held before we came")
+	require.NotNil(t, line.Next)
+	assert.Equal(t, holder.Node(), line.Holders[0].Node)
+	time.Sleep(settling)
+	require.NoError(t, holder.Unlock(t.Context()))
+	second := <-granted
+	line = topJSON{}
+	require.NoError(t, next.Decode(&line))
+	assert.Equal(t, second.Node(), line.Holders[0].Node)
+	assert.False(t, line.AtLeast, "the grant was seen")
+	assert.Zero(t, line.Waiting)
+	require.NoError(t, second.Unlock(t.Context()))
+	line = topJSON{}
+	require.NoError(t, next.Decode(&line))
+	assert.Zero(t, line.Held)
+	i.Process.Signal(os.Interrupt)
+	assert.Zero(t, i.code(), i.err.String())
+}
+
+func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
+	b := newBoard()
+	who := func(name string, holds bool) zklock.Contender {
+		return zklock.Contender{Node: "/l/" + name, Holds: holds, Host: "host", PID: 1, Label: "job"}
+	}
+	begin := b.begun
+	b.note(&zklock.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
+	b.note(&zklock.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
+	b.note(&zklock.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
+	lines := b.lines("/", begin.Add(2*time.Minute), 80, 10)
+	require.Len(t, lines, 4)
+	assert.Contains(t, lines[0], "/: 2 locks in use, 1 waiting")
+	assert.Regexp(t, `^1 +1 +1m0s +/busy +job host:1$`, lines[2])
+	assert.Regexp(t, `^0 +1 +>2m0s +/quiet `, lines[3])
+	b.note(&zklock.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
+	assert.Len(t, b.lines("/", begin, 80, 10), 3)
+	for _, columns := range []int{20, 40, 80} {
+		for _, line := range b.lines("/", begin, columns, 10) {
+			assert.LessOrEqual(t, width(line), columns)
+		}
+	}
 }
 
 func TestLsWatchPrintsEachChange(t *testing.T) {
 	srv := startServer(t)
 	client := connect(t, srv)
 	out, w := pipe(t)
-	i := zklockCommand(t, srv.Addr(), "ls", "--watch", "--json", "--every", "10ms", "/l")
+	i := zklockCommand(t, srv.Addr(), "ls", "--watch", "--json", "/l")
 	i.Stdout = w
 	i.start()
 	next := json.NewDecoder(out)
@@ -111,7 +264,7 @@ func TestRevokeAsksTheHolder(t *testing.T) {
 	<-holder.Revoked()
 	assert.NoError(t, holder.Check(), "it is a request only")
 	_, out, _ = run(t, srv.Addr(), "ls", "/l")
-	assert.Contains(t, out, "HOLDS, asked to let go")
+	assert.Contains(t, out, "HOLDS, asked")
 }
 
 func TestRevokeTellsACommandToEnd(t *testing.T) {
@@ -133,8 +286,8 @@ func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
 	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
 	code, _, err := run(t, srv.Addr(), "evict", "/l")
 	assert.Equal(t, codeUsage, code)
-	assert.Contains(t, err, "say whom")
-	code, out, err := run(t, srv.Addr(), "evict", "--node", path.Base(holder.Node()), "/l")
+	assert.Contains(t, err, "say which")
+	code, out, err := run(t, srv.Addr(), "evict", "--node", ending(path.Base(holder.Node())), "/l")
 	require.Zero(t, code, err)
 	assert.Contains(t, out, holder.Node())
 	<-holder.Context().Done()
@@ -147,7 +300,7 @@ func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
 	for _, args := range [][]string{{"revoke", "/l"}, {"evict", "--all", "/l"}, {"evict", "--node", "x", "/l"}} {
 		code, _, err := run(t, srv.Addr(), args...)
 		assert.Equal(t, codeFailure, code)
-		assert.Contains(t, err, "nobody there")
+		assert.Regexp(t, "nobody holds|no contender is called", err)
 	}
 }
 
@@ -183,6 +336,6 @@ func TestElectRunsTheCommandAsLeaderAndOthersSeeIt(t *testing.T) {
 
 func TestValuesOfLeadersAreOneLine(t *testing.T) {
 	assert.Equal(t, "host:80", valueOf(zklock.Contender{Data: []byte("host:80")}))
-	assert.Equal(t, `"a\nb"`, valueOf(zklock.Contender{Data: []byte("a\nb")}))
-	assert.Equal(t, `"\x1b[2J"`, valueOf(zklock.Contender{Data: []byte("\x1b[2J")}))
+	assert.Equal(t, `a\nb`, valueOf(zklock.Contender{Data: []byte("a\nb")}))
+	assert.Equal(t, `\x1b[2J`, valueOf(zklock.Contender{Data: []byte("\x1b[2J")}))
 }

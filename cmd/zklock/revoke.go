@@ -4,25 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
+	"slices"
 
 	"github.com/zklock-go/zklock"
 )
 
 const revokeAbout = `
-Asks those who hold the lock at PATH to let go. It is a request: a command under
-"zklock run" gets TERM, a program decides by itself, and some libraries cannot be asked.
-"zklock ls" shows who was asked.`
+Asks the holders of the lock at PATH to let go. It is a request: a command under "zklock
+run" gets TERM, a program decides by itself, and some libraries cannot be asked. "zklock
+ls" shows which contenders were asked.`
 
-func runRevoke(args []string, std streams) error {
+func revokeCommand(std streams) *command {
 	f := newFlags(std, "revoke", "[flags] PATH", revokeAbout)
-	server := f.server()
+	server := f.server().security(f)
 	node := f.String("node", "", "only the contender with this `name`, as ls shows it")
-	positional, err := f.parse(args, 1, 1)
-	if err != nil {
-		return err
-	}
-	return eachChosen(server, positional[0], choice{node: *node, holders: *node == ""}, (*zklock.Client).Revoke, "asked to let go")
+	return &command{f, func(args []string) error {
+		positional, err := f.parse(args, 1, 1)
+		if err != nil {
+			return err
+		}
+		return eachChosen(server, positional[0], choice{node: *node, holders: *node == ""}, (*zklock.Client).Revoke, "asked to let go")
+	}}
 }
 
 // choice says which contenders of a queue are meant.
@@ -32,7 +34,32 @@ type choice struct {
 }
 
 func (c choice) covers(who zklock.Contender) bool {
-	return c.all || c.holders && who.Holds || c.node != "" && c.node == path.Base(who.Node)
+	return c.all || c.holders && who.Holds || c.node != "" && slices.Contains([]string{baseOf(who), shown(baseOf(who)), ending(baseOf(who))}, c.node)
+}
+
+// none says that no contender is meant.
+func (c choice) none() string {
+	switch {
+	case c.node != "":
+		return fmt.Sprintf("no contender is called %q", c.node)
+	case c.all:
+		return "nobody holds or waits"
+	}
+	return "nobody holds"
+}
+
+// waitingFirst puts those that wait before those that hold, the last in the queue first: what
+// is done to them in that order lets nobody in.
+func waitingFirst(queue []zklock.Contender) []zklock.Contender {
+	var waiting, holding []zklock.Contender
+	for _, who := range slices.Backward(queue) {
+		if who.Holds {
+			holding = append(holding, who)
+		} else {
+			waiting = append(waiting, who)
+		}
+	}
+	return append(waiting, holding...)
 }
 
 // eachChosen does something to each contender that is meant. None at all is an error.
@@ -46,23 +73,24 @@ func eachChosen(server *serverFlags, path string, c choice, do func(*zklock.Clie
 	defer client.Close()
 	q, err := client.Inspect(ctx, path)
 	if err != nil {
-		return invalidIsMisuse(err)
+		return serverError(err)
+	}
+	chosen := slices.DeleteFunc(slices.Clone(q.Contenders), func(who zklock.Contender) bool { return !c.covers(who) })
+	switch {
+	case len(chosen) == 0:
+		return fmt.Errorf("%s: %w: %s", path, zklock.ErrNotHeld, c.none())
+	case c.node != "" && len(chosen) > 1:
+		return misuse("%s: %d contenders are called %s: give the whole name (ls --wide)", path, len(chosen), c.node)
 	}
 	var errs []error
-	found := false
-	for _, who := range q.Contenders {
-		if !c.covers(who) {
-			continue
-		}
-		found = true
+	for _, who := range waitingFirst(chosen) {
 		if err := do(client, ctx, who); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		fmt.Fprintf(server.std.out, "%s: %s %s\n", done, who.Node, ownerOf(who))
+		if _, err := fmt.Fprintf(server.std.out, "%s: %s %s\n", done, shown(who.Node), ownerOf(who)); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	if !found {
-		return fmt.Errorf("%s: %w: nobody there that is meant", path, zklock.ErrNotHeld)
-	}
-	return errors.Join(errs...)
+	return serverError(errors.Join(errs...))
 }

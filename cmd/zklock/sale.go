@@ -85,7 +85,7 @@ func (s *shop) look() int {
 	return s.left
 }
 
-// sell writes how many are left. Who comes with an older token than somebody before is refused.
+// sell writes how many are left. A token older than one that was here before is refused.
 func (s *shop) sell(left int, token int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ type sale struct {
 	faults []fault // guarded by mu: still to come
 }
 
-// fault befalls whoever holds when so many items have been sold.
+// fault befalls the holder when so many items have been sold.
 type fault struct {
 	afterSold int
 	kind      kind
@@ -138,13 +138,16 @@ func (s *sale) due() kind {
 func think() { time.Sleep(40*time.Millisecond + rand.N(30*time.Millisecond)) }
 
 // openUnlocked lets workers order until all is sold, with nothing to keep them apart.
-func (s *sale) openUnlocked(workers int) {
+func (s *sale) openUnlocked(ctx context.Context, workers int) {
 	var all sync.WaitGroup
 	for id := range workers {
 		// Owned by this call, which waits; ends when all is sold.
 		all.Go(func() {
 			for {
 				left := s.shop.look()
+				if ctx.Err() != nil {
+					return
+				}
 				if left <= 0 {
 					s.log.note(event{worker: id, kind: soldOut})
 					return
@@ -184,7 +187,7 @@ func hire(ctx context.Context, id int, server *serverFlags, opts zklock.Options)
 	opts.Dialer = w.wire.dial
 	opts.Label = fmt.Sprintf("demo worker %d", id+1)
 	var err error
-	w.client, err = zklock.Connect(ctx, server.addresses(), &opts)
+	w.client, err = zklock.Connect(ctx, []string{server.address()}, &opts)
 	return w, err
 }
 

@@ -4,8 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
 )
 
 func TestServeServesUntilItIsInterrupted(t *testing.T) {
@@ -29,6 +33,49 @@ func TestServeServesUntilItIsInterrupted(t *testing.T) {
 	assert.Equal(t, "served\n", out)
 	i.Process.Signal(os.Interrupt)
 	assert.Zero(t, i.code(), i.err.String())
+}
+
+// serveAt starts the server and returns when it listens.
+func serveAt(t *testing.T, address string, flags ...string) *invocation {
+	i := zklockCommand(t, "", append([]string{"serve", "--listen", address, "--tick", "100ms"}, flags...)...).start()
+	eventually(t, "it listens", func() bool { return strings.Contains(i.out.String(), "ZKLOCK_SERVERS=") })
+	return i
+}
+
+func TestARestartedServeHasItsClientsBackAndGreaterTokens(t *testing.T) {
+	first := serveAt(t, "127.0.0.1:0")
+	_, text, _ := strings.Cut(first.out.String(), "ZKLOCK_SERVERS=")
+	address := strings.TrimSpace(text)
+	client, err := zklock.Connect(t.Context(), []string{address}, &zklock.Options{SessionTimeout: time.Second})
+	require.NoError(t, err)
+	defer client.Close()
+	hold, err := client.Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	token := hold.Token()
+	first.Process.Signal(os.Interrupt)
+	assert.Zero(t, first.code(), first.err.String())
+
+	second := serveAt(t, address)
+	hold, err = client.Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	assert.Greater(t, hold.Token(), token)
+	second.Process.Signal(os.Interrupt)
+	assert.Zero(t, second.code())
+}
+
+func TestServersBeginWhereNoEarlierOneHasBeen(t *testing.T) {
+	for _, members := range []int{1, 3} {
+		before := int64(0)
+		for range 4 {
+			zxid := firstZxid(members)
+			assert.Greater(t, zxid, before)
+			before = zxid
+		}
+	}
+	assert.Less(t, firstZxid(1), int64(1)<<53, "a number that every reader of JSON keeps")
+	in2042 := time.Date(2042, 1, 1, 0, 0, 0, 0, time.UTC)
+	assert.Less(t, clock(in2042, 250*time.Millisecond), int64(1)<<31)
+	assert.Less(t, clock(in2042, time.Millisecond)<<10, int64(1)<<53)
 }
 
 func TestServeSaysThatThePortIsTaken(t *testing.T) {

@@ -61,7 +61,7 @@ func firstAfter(events []event, k kind) (event, bool) {
 	return event{}, false
 }
 
-// stopsWork says whether a worker holds nothing any more after e. One that is cut off
+// stopsWork reports whether a worker holds nothing any more after e. One that is cut off
 // works on until it is told.
 func (e event) stopsWork() bool { return e.kind == ends || e.kind == crashes || e.kind == isTold }
 
@@ -81,7 +81,7 @@ func together(events []event) int {
 	return most
 }
 
-// inOrder says whether the lock was granted in the order in which its nodes were made.
+// inOrder reports whether the lock was granted in the order in which its nodes were made.
 func inOrder(events []event) bool {
 	return slices.IsSortedFunc(grants(events), func(a, b event) int { return cmp.Compare(sequence(a.node), sequence(b.node)) })
 }
@@ -119,7 +119,7 @@ func tableRows(free, locked summary) [][3]string {
 		{"order of asking kept", no, yes[locked.ordered]},
 		{"next one holds after a crash", no, seconds(locked.afterCrash)},
 		{"next one holds after a cut", no, seconds(locked.afterCut)},
-		{"who was cut off knew before that", no, seconds(locked.toldBefore)},
+		{"the one cut off was told", no, seconds(locked.toldBefore) + " before the next one held"},
 	}
 }
 

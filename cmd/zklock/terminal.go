@@ -20,14 +20,24 @@ func windowSize(f *os.File) (columns, rows int, ok bool) {
 	return int(size.columns), int(size.rows), ok
 }
 
-// inForeground says whether f is the terminal that we may read from.
-func inForeground(f *os.File) bool {
-	var group int32
-	return ioctl(f, syscall.TIOCGPGRP, unsafe.Pointer(&group)) && int(group) == syscall.Getpgrp()
+// openForeground opens the controlling terminal if group is the one that may read from it, and returns nil otherwise.
+func openForeground(group int) *os.File {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	var now int32
+	if !ioctl(tty, syscall.TIOCGPGRP, unsafe.Pointer(&now)) || int(now) != group {
+		tty.Close()
+		return nil
+	}
+	return tty
 }
 
-// takeForeground takes the terminal back from a command that had it.
-func takeForeground(f *os.File) {
-	group := int32(syscall.Getpgrp())
-	ioctl(f, syscall.TIOCSPGRP, unsafe.Pointer(&group))
+// giveForeground lets group read from the terminal, and no other one.
+func giveForeground(tty *os.File, group int) {
+	now := int32(group)
+	ioctl(tty, syscall.TIOCSPGRP, unsafe.Pointer(&now))
 }
+
+func processGroup() int { return syscall.Getpgrp() }

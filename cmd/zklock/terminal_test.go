@@ -140,17 +140,86 @@ func TestDemoIsLiveOnATerminal(t *testing.T) {
 	}
 }
 
-func TestDemoLeavesTheTerminalAsItWasWhenInterrupted(t *testing.T) {
+// Ctrl-C ends the demo in every phase, with one message, and the cursor comes back.
+func TestDemoIsInterruptedInEveryPhase(t *testing.T) {
+	for _, phase := range []string{"with no lock", "The same sale", "CRASHED", "CUT OFF"} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			tty := openTerminal(t)
+			file := filepath.Join(t.TempDir(), "sale.html")
+			i := zklockCommand(t, "", "demo", "--session-timeout", "4s", "--html", file)
+			tty.attach(i)
+			eventually(t, phase, func() bool { return strings.Contains(tty.text(), phase) })
+			io.WriteString(tty.master, "\x03") // Ctrl-C
+			assert.Equal(t, codeSignal+int(syscall.SIGINT), i.code())
+			<-tty.ended
+			written := tty.text()
+			assert.Equal(t, strings.Count(written, "\x1b[?25l"), strings.Count(written, "\x1b[?25h"), "the cursor must come back")
+			assert.Equal(t, 1, strings.Count(written, "zklock: "), "one message: %s", written)
+			assert.Contains(t, written, "zklock: interrupted")
+			assert.NotContains(t, written, "Timeline")
+			assert.NoFileExists(t, file)
+		})
+	}
+}
+
+func TestDemoWithoutColours(t *testing.T) {
 	t.Parallel()
+	colour := regexp.MustCompile("\x1b\\[[0-9]+m")
+	for _, c := range []struct {
+		env     []string
+		codes   bool // of any kind
+		columns uint16
+	}{
+		{[]string{"NO_COLOR=1", "TERM=xterm"}, true, 100},
+		{[]string{"NO_COLOR=", "TERM=dumb"}, false, 100},
+		{[]string{"NO_COLOR=1", "TERM=xterm"}, true, 34},
+	} {
+		t.Run(fmt.Sprint(c.env, c.columns), func(t *testing.T) {
+			t.Parallel()
+			tty := openTerminal(t)
+			size := struct{ rows, columns, x, y uint16 }{40, c.columns, 0, 0}
+			require.True(t, ioctl(tty.slave, syscall.TIOCSWINSZ, unsafe.Pointer(&size)))
+			i := zklockCommand(t, "", "demo", "--html", "")
+			i.Env = append(i.Env, c.env...)
+			tty.attach(i)
+			require.Zero(t, i.code(), tty.text())
+			<-tty.ended
+			written := tty.text()
+			assert.Empty(t, colour.FindString(written), c.env)
+			assert.Equal(t, c.codes, strings.Contains(written, "\x1b"), c.env)
+			if !c.codes {
+				assert.Contains(t, written, "CRASHES", "a log instead")
+				return
+			}
+			drawn := written[:strings.LastIndex(written, "\x1b[?25h")]
+			for _, line := range screen(t, drawn) {
+				if strings.HasPrefix(line, "worker ") {
+					assert.LessOrEqual(t, len([]rune(line)), int(c.columns), line)
+				}
+			}
+			assert.Contains(t, written, "waits  █ works", "the legend")
+		})
+	}
+}
+
+func TestTopIsLiveOnATerminal(t *testing.T) {
+	srv := startServer(t)
+	hold, err := connect(t, srv).Mutex("/locks/report").Lock(t.Context())
+	require.NoError(t, err)
 	tty := openTerminal(t)
-	i := zklockCommand(t, "", "demo", "--html", "")
+	i := zklockCommand(t, srv.Addr(), "top", "/locks")
 	tty.attach(i)
-	eventually(t, "the crash shows", func() bool { return strings.Contains(tty.text(), "CRASHED") })
-	io.WriteString(tty.master, "\x03") // Ctrl-C
-	assert.NotZero(t, i.code())
+	eventually(t, "the holder shows", func() bool { return strings.Contains(tty.text(), "/locks/report") })
+	require.NoError(t, hold.Unlock(t.Context()))
+	eventually(t, "it is gone", func() bool { return strings.Contains(tty.text(), "/locks: 0 locks in use") })
+	io.WriteString(tty.master, "\x03")
+	assert.Zero(t, i.code())
 	<-tty.ended
-	written := tty.text()
-	assert.Greater(t, strings.LastIndex(written, "\x1b[?25h"), strings.LastIndex(written, "\x1b[?25l"), "the cursor must come back")
+	assert.Equal(t, strings.Count(tty.text(), "\x1b[?25l"), strings.Count(tty.text(), "\x1b[?25h"))
+	for _, line := range screen(t, tty.text()) {
+		assert.LessOrEqual(t, len([]rune(line)), 120)
+	}
 }
 
 func TestRunGivesTheCommandTheTerminalAndTakesItBack(t *testing.T) {

@@ -38,6 +38,7 @@ type timeline struct {
 	Width, Height int
 	Left, Right   int
 	Bottom        int
+	Scale         string // what the axis shows, in words
 	Lanes         []lane
 	Bars          []bar
 	Marks         []mark
@@ -62,10 +63,12 @@ type bar struct {
 
 // mark is a moment.
 type mark struct {
-	Class string
-	X, Y  float64
-	Text  string
-	Title string
+	Class  string
+	X, Y   float64
+	Text   string
+	Title  string
+	Anchor string // where the text stands: it begins or ends at the moment
+	Shift  int
 }
 
 type tick struct {
@@ -87,6 +90,7 @@ func newTimeline(events []event, workers int) timeline {
 		t.Lanes = append(t.Lanes, lane{fmt.Sprintf("worker %d", i+1), laneTop + i*laneHeight, laneTop + i*laneHeight + 22})
 	}
 	t.Ticks = ticks(end, scale)
+	t.Scale = fmt.Sprintf("The axis is time since the sale opened, in seconds; the whole width is %.2f s.", end.Seconds())
 	tracks := make([]track, workers)
 	for _, e := range events {
 		tracks[e.worker] = append(tracks[e.worker], e)
@@ -94,7 +98,30 @@ func newTimeline(events []event, workers int) timeline {
 	for i, tr := range tracks {
 		t.drawTrack(tr, float64(laneTop+i*laneHeight+8), end, scale)
 	}
+	for _, e := range events {
+		t.addMark(e, markText(events, e), float64(laneTop+e.worker*laneHeight+8), scale)
+	}
 	return t
+}
+
+// markText returns what stands at a moment that is worth it.
+func markText(events []event, e event) string {
+	switch e.kind {
+	case crashes:
+		return "crashes"
+	case isCutOff:
+		return "cut off"
+	case isBack:
+		return "back"
+	case isTold:
+		for _, next := range events {
+			if next.at > e.at && next.kind == begins {
+				return fmt.Sprintf("told %.2f s before the next one held", (next.at - e.at).Seconds())
+			}
+		}
+		return "told"
+	}
+	return ""
 }
 
 // ticks marks round times, about a dozen of them.
@@ -118,7 +145,6 @@ var classes = map[kind]string{asks: "waits", begins: "holds", isCutOff: "cut", i
 func (t *timeline) drawTrack(tr track, y float64, end time.Duration, scale func(time.Duration) float64) {
 	labelled := float64(-labelWidth)
 	for i, e := range tr {
-		t.addMark(e, y, scale)
 		class, ok := classes[e.kind]
 		if !ok {
 			continue
@@ -127,7 +153,7 @@ func (t *timeline) drawTrack(tr track, y float64, end time.Duration, scale func(
 		b := bar{Class: class, X: scale(e.at), Y: y, W: max(1, scale(until)-scale(e.at)), H: barHeight}
 		b.Title = fmt.Sprintf("%s, %.3f s to %.3f s", e.kind, e.at.Seconds(), until.Seconds())
 		if e.token != 0 {
-			b.Title += fmt.Sprintf(", token %d, node %s", e.token, e.node)
+			b.Title += fmt.Sprintf(", token %d, node %s", e.token, shown(e.node))
 			if b.X-labelled >= labelWidth && b.X+labelWidth <= float64(t.Right) {
 				b.Label, b.LabelX, b.LabelY, labelled = fmt.Sprint(e.token), b.X, y-2, b.X
 			}
@@ -146,15 +172,16 @@ func (tr track) endOf(i int, end time.Duration) time.Duration {
 	return end
 }
 
-func (t *timeline) addMark(e event, y float64, scale func(time.Duration) float64) {
-	texts := map[kind]string{crashes: "crashes", isCutOff: "cut off", isTold: "told", isBack: "back", sells: ""}
-	text, ok := texts[e.kind]
-	if !ok {
+func (t *timeline) addMark(e event, text string, y float64, scale func(time.Duration) float64) {
+	m := mark{Class: "fault", X: scale(e.at), Y: y, Text: text, Title: fmt.Sprintf("%s at %.3f s", e.kind, e.at.Seconds()), Anchor: "start", Shift: 4}
+	switch {
+	case e.kind == sells:
+		m.Class = "sold"
+	case text == "":
 		return
 	}
-	class := "fault"
-	if e.kind == sells {
-		class = "sold"
+	if m.X+float64(6*len(text)) > float64(t.Right) {
+		m.Anchor, m.Shift = "end", -4
 	}
-	t.Marks = append(t.Marks, mark{class, scale(e.at), y, text, fmt.Sprintf("%s at %.3f s", e.kind, e.at.Seconds())})
+	t.Marks = append(t.Marks, m)
 }

@@ -8,6 +8,8 @@
  *   no lost wake-up    every run ends with every client through                 (no invalid end state)
  *   no ghost           a client that is through has no node left in the queue   (assert at the end of Client)
  *
+ * That the lease itself is sound is assumed here (second assumption) and is what lease.pml is about.
+ *
  * Assumptions, each the weakest that the code relies on:
  *   - Clocks run at one rate: a tick is a tick for all (the code takes a share off T for drift). The holder's timer fires
  *     with the tick that ends the lease; a process that was stopped is covered by Check and by tokens, not here.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +25,10 @@ const root = "../.."
 func written(t *testing.T) map[string]string {
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
+	recipes, err := filepath.Glob(filepath.Join(root, "docs", "recipes", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, recipes)
+	files = append(files, recipes...)
 	texts := map[string]string{}
 	for _, file := range append(files, filepath.Join(root, "README.md")) {
 		if filepath.Base(file) == "comparison.md" {
@@ -190,10 +193,10 @@ func shell(t *testing.T, script, dir, bin, servers string) string {
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ZKLOCK_SERVERS="+servers)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	end := ownGroup(cmd)
 	cmd.WaitDelay = time.Minute // of what is left behind with our pipe open
 	require.NoError(t, cmd.Start())
-	defer syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	defer end()
 	assert.NoError(t, cmd.Wait(), "%s\n%s", script, out.String())
 	return out.String()
 }

@@ -198,6 +198,9 @@ type Handle struct {
 // ID is the operation's number in the history, for the Outer and Group of others.
 func (h *Handle) ID() int64 { return h.op.ID }
 
+// Kind is the operation's.
+func (h *Handle) Kind() Kind { return h.op.Kind }
+
 // Granted notes that the acquire returned with the lock. It must be called at once.
 func (h *Handle) Granted(node string, token int64) {
 	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })

@@ -170,7 +170,7 @@ type queue struct {
 
 // join adds a node at its place. That is the end, except for one that took over the number of another.
 func (q *queue) join(n *life) {
-	if seq, ok := plainNumber(n.path); ok {
+	if seq, ok := PlainNumber(n.path); ok {
 		if place, taken := q.numbers[seq]; taken && n.shared {
 			n.place = place
 		} else {
@@ -190,7 +190,7 @@ func (q *queue) join(n *life) {
 // find returns n's position among the waiting.
 func (q *queue) find(n *life) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, n, func(x, y *life) int {
-		return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid))
+		return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid), cmp.Compare(x.path, y.path)) // one transaction can make several
 	})
 }
 
@@ -200,7 +200,7 @@ func (q *queue) leave(n *life) {
 	if i, _ := q.find(n); i < len(q.waiting) && q.waiting[i] == n {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
-	if seq, ok := plainNumber(n.path); ok && q.numbers[seq] == n.place && n.place == n.czxid {
+	if seq, ok := PlainNumber(n.path); ok && q.numbers[seq] == n.place && n.place == n.czxid {
 		delete(q.numbers, seq)
 	}
 }
@@ -258,8 +258,8 @@ func (q *queue) ahead(n *life) []string {
 	return names
 }
 
-// plainNumber returns a node's sequence number where it can still tell the order: the last ten digits, not negative, not saturated.
-func plainNumber(path string) (string, bool) {
+// PlainNumber returns a node's sequence number where it can still tell the order: the last ten digits, not negative, not saturated.
+func PlainNumber(path string) (string, bool) {
 	if len(path) < 11 || strings.HasSuffix(path, "2147483647") {
 		return "", false
 	}

@@ -176,6 +176,19 @@ type reply struct {
 	p    *wire.Parser
 }
 
+// Version asks a server for its version's first two numbers, as 308 for 3.8.
+func Version(t testing.TB, dial Dial) int {
+	t.Helper()
+	w := open(t, dial)
+	require.NoError(t, w.Raw([]byte("srvr")))
+	text, err := w.ReadAll()
+	require.NoError(t, err)
+	var major, minor int
+	_, err = fmt.Sscanf(string(text), "Zookeeper version: %d.%d", &major, &minor)
+	require.NoError(t, err, "%s", text)
+	return 100*major + minor
+}
+
 func open(t testing.TB, dial Dial) *wire.Conn {
 	t.Helper()
 	nc, err := dial()
@@ -190,6 +203,7 @@ func connect(t testing.TB, dial Dial) *client { return connectFor(t, dial, 1<<30
 func connectFor(t testing.TB, dial Dial, timeout int32) *client {
 	t.Helper()
 	c := &client{t: t, dial: dial}
+	t.Cleanup(c.leave)
 	c.attach(wire.Hello{Timeout: timeout})
 	require.NotZero(t, c.sess.ID)
 	return c
@@ -209,6 +223,24 @@ func (c *client) reattach() {
 	require.NoError(c.t, c.wire.Close())
 	c.attach(wire.Hello{Timeout: c.sess.Timeout, Session: c.sess.ID, Passwd: c.sess.Passwd})
 	require.NotZero(c.t, c.sess.ID)
+}
+
+// leave ends the session, if it still lives: what ended later by itself would
+// take a zxid in the middle of another test.
+func (c *client) leave() {
+	if c.sess.ID == 0 {
+		return
+	}
+	nc, err := c.dial()
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	w := wire.New(nc)
+	sess, err := w.Connect(wire.Hello{Timeout: c.sess.Timeout, Session: c.sess.ID, Passwd: c.sess.Passwd})
+	if err == nil && sess.ID == c.sess.ID && w.Send(1, opClose, nil) == nil {
+		_, _ = w.ReadAll()
+	}
 }
 
 func (c *client) do(op int32, body *wire.Body) reply {

@@ -28,15 +28,17 @@ func to(m *zktest.Member, srv *zktest.Server) parity.Dial {
 	return func() (net.Conn, error) { return srv.Dial("tcp", m.Addr(), time.Second) }
 }
 
-func TestRulesHoldForASingleServer(t *testing.T) { inBubbles(t, 1, 0) }
+func TestRulesHoldForASingleServer(t *testing.T) { inBubbles(t, 1, 0, zktest.ZooKeeper38) }
 
-func TestRulesHoldThroughAFollower(t *testing.T) { inBubbles(t, 3, 1) }
+func TestRulesHoldThroughAFollower(t *testing.T) { inBubbles(t, 3, 1, zktest.ZooKeeper38) }
+
+func TestRulesHoldForALaterVersion(t *testing.T) { inBubbles(t, 3, 2, zktest.ZooKeeper39) }
 
 // inBubbles checks each rule against a fresh ensemble of n, through one member.
-func inBubbles(t *testing.T, n, member int) {
+func inBubbles(t *testing.T, n, member int, flavor zktest.Flavor) {
 	parity.RunEach(t, func(t *testing.T, check func(*testing.T, parity.Dial)) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Start(t, zktest.Options{Servers: n})
+			srv := zktest.Start(t, zktest.Options{Servers: n, Flavor: flavor})
 			check(t, to(srv.Member(member), srv))
 		})
 	})
@@ -53,12 +55,16 @@ func TestRulesHoldForARealServer(t *testing.T) {
 // TestRandomSequences plays the same steps against two servers: a single one
 // and a follower of an ensemble, or the one at $PARITY_ADDRESS.
 func TestRandomSequences(t *testing.T) {
-	single, ensemble := zktest.Start(t), zktest.Start(t, zktest.Options{Servers: 3})
+	flavor, seeds := zktest.ZooKeeper38, uint64(10)
 	other := overTCP()
 	if other == nil {
+		ensemble := zktest.Start(t, zktest.Options{Servers: 3})
 		other = to(ensemble.Member(1), ensemble)
+	} else if seeds = 300; parity.Version(t, other) >= 309 {
+		flavor = zktest.ZooKeeper39
 	}
-	for seed := range uint64(10) {
+	single := zktest.Start(t, zktest.Options{Flavor: flavor})
+	for seed := range seeds {
 		steps := parity.Random(seed, 300)
 		want, got := parity.Play(t, other, steps), parity.Play(t, to(single.Member(0), single), steps)
 		for i := range want {

@@ -47,7 +47,7 @@ var acls = [][]acl{
 
 var (
 	paths = []string{"/a", "/a/b", "/a/b/c", "/d", "/d/e", "/f", "/a/x", "/d/e/g", "/a/b/n-0000000001", "/d/n-0000000000", ""}
-	odd   = []string{"/a/", "/a/../b", "//a", "/\x01", "/é"}
+	odd   = []string{"/a/", "/a/../b", "//a", "/\x01", "/é", "/\x00", "/a\x00b", "/\U0001f512", "/…", "/" + strings.Repeat("long", 300)}
 )
 
 // Random makes n steps from a seed: the same seed, the same steps.
@@ -93,9 +93,8 @@ func (g generator) step() Step {
 	case k < 84:
 		return g.setWatches()
 	case k < 88:
-		// No checkWatches: to ZooKeeper 3.8 anybody's watch on the path counts.
-		ops := []int32{opRemoveWatches, opAddWatch}
-		return Step{Op: ops[g.IntN(2)], Path: g.path(), Flags: int32(1 + g.IntN(3))}
+		ops := []int32{opRemoveWatches, opAddWatch, opCheckWatches}
+		return Step{Op: ops[g.IntN(3)], Path: g.path(), Flags: int32(1 + g.IntN(3))}
 	case k < 96:
 		ops := []int32{opSync, opGetACL, opGetEphemerals, opAllChildren, opMultiRead, opWhoAmI, opAuth, opPing}
 		return Step{Op: ops[g.IntN(len(ops))], Path: g.path()}
@@ -110,13 +109,20 @@ func (g generator) write() Step {
 	case 0, 1, 2:
 		return Step{Op: opDelete, Path: g.path(), Version: g.version()}
 	case 3, 4:
-		return Step{Op: opSetData, Path: g.path(), Data: []byte(strings.Repeat("x", g.IntN(4))), Version: g.version()}
+		return Step{Op: opSetData, Path: g.path(), Data: g.data(), Version: g.version()}
 	}
 	return g.create()
 }
 
+func (g generator) data() []byte {
+	if g.IntN(4) == 0 {
+		return nil // which is not the same as empty
+	}
+	return []byte(strings.Repeat("x", g.IntN(4)))
+}
+
 func (g generator) create() Step {
-	s := Step{Op: opCreate, Path: g.path(), Flags: int32(g.IntN(5)), TTL: -1}
+	s := Step{Op: opCreate, Path: g.path(), Data: g.data(), Flags: int32(g.IntN(5)), TTL: -1}
 	switch g.IntN(6) {
 	case 0:
 		s.Op = opCreate2
@@ -148,6 +154,9 @@ func (g generator) multi() Step {
 
 func (g generator) setWatches() Step {
 	s := Step{Op: opSetWatches, Back: int64(g.IntN(12))}
+	if g.IntN(2) == 0 {
+		s.Op = opSetWatches2
+	}
 	for i := range 3 {
 		for range g.IntN(3) {
 			s.Lists[i] = append(s.Lists[i], paths[g.IntN(len(paths))])
@@ -166,9 +175,11 @@ func (g generator) tame(s *Step) {
 		s.Op = opRemoveWatches
 	case s.Op == opAddWatch:
 		s.Flags = int32(len(s.Path) % 2)
+	case s.Op == opCheckWatches: // any type: which types a persistent watch has depends on the version
+		s.Flags = 3
 	case last && s.Op == opRemoveWatches:
 		s.Flags = 3
-	case last && s.Op == opSetWatches:
+	case last && (s.Op == opSetWatches || s.Op == opSetWatches2):
 		s.Op = opPing
 	case last:
 		s.Watch = false
@@ -198,9 +209,17 @@ func Play(t testing.TB, dial Dial, steps []Step) []string {
 	g.base = g.players[0].ok(opCreate, createBody(g.root, nil, world, persistent)).zxid
 	g.zxid = g.base
 	var lines []string
+	at := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("at %s, after\n%s", at, strings.Join(lines[max(0, len(lines)-10):], "\n"))
+		}
+	}()
 	for i, s := range steps {
-		lines = append(lines, fmt.Sprintf("%d p%d %s: %s%s", i, s.Player, s.describe(), g.run(s), g.events(s)))
+		at = fmt.Sprintf("%d p%d %s", i, s.Player, s.describe())
+		lines = append(lines, fmt.Sprintf("%s: %s%s", at, g.run(s), g.events(s)))
 	}
+	at = "the end"
 	for _, p := range g.players {
 		p.close()
 	}
@@ -214,7 +233,7 @@ func (g *game) join(i int, c *client) {
 
 func (s Step) describe() string {
 	d := fmt.Sprintf("%s(%s data=%d acl=%d flags=%d version=%d watch=%v", opName(s.Op), s.Path, len(s.Data), s.ACL, s.Flags, s.Version, s.Watch)
-	if s.Op == opSetWatches {
+	if s.Op == opSetWatches || s.Op == opSetWatches2 {
 		d += fmt.Sprintf(" back=%d %v", s.Back, s.Lists[:3])
 	}
 	for _, sub := range s.Subs {
@@ -230,7 +249,7 @@ func opName(op int32) string {
 		opCheck: "check", opMulti: "multi", opCreate2: "create2", opRemoveWatches: "removeWatches",
 		opCreateContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead", opAuth: "auth",
 		opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opAllChildren: "getAllChildrenNumber",
-		opAddWatch: "addWatch", opWhoAmI: "whoAmI", stepReattach: "reattach", stepRenew: "renew",
+		opAddWatch: "addWatch", opSetWatches2: "setWatches2", opCheckWatches: "checkWatches", opWhoAmI: "whoAmI", stepReattach: "reattach", stepRenew: "renew",
 	}
 	return names[op]
 }
@@ -281,7 +300,7 @@ func (g *game) body(s Step) *wire.Body {
 		return putACL(wire.NewBody().Str(path), acls[s.ACL]).Int(s.Version)
 	case opExists, opGetData, opGetChildren, opGetChildren2:
 		return readBody(path, s.Watch)
-	case opRemoveWatches, opAddWatch:
+	case opRemoveWatches, opAddWatch, opCheckWatches:
 		return wire.NewBody().Str(path).Int(s.Flags)
 	case opSync, opGetACL, opGetEphemerals, opAllChildren:
 		return wire.NewBody().Str(path)
@@ -291,7 +310,7 @@ func (g *game) body(s Step) *wire.Body {
 		return authBody("digest", joe)
 	case opMulti:
 		return g.multiBody(s)
-	case opSetWatches:
+	case opSetWatches, opSetWatches2:
 		return g.setWatchesBody(s)
 	}
 	return nil
@@ -314,6 +333,9 @@ func (g *game) setWatchesBody(s Step) *wire.Body {
 		}
 		b.Strs(full)
 	}
+	if s.Op == opSetWatches2 {
+		b.Strs(nil).Strs(nil)
+	}
 	return b
 }
 
@@ -326,7 +348,8 @@ func (g *game) show(s Step, p *wire.Parser) string {
 	case opExists, opSetData, opSetACL:
 		return g.stat(p.Stat())
 	case opGetData:
-		return fmt.Sprintf("%q ", p.Buf()) + g.stat(p.Stat())
+		data := p.Buf()
+		return fmt.Sprintf("%q null=%v ", data, data == nil) + g.stat(p.Stat())
 	case opGetChildren:
 		return g.list(p.Strs())
 	case opGetChildren2:

@@ -3,6 +3,7 @@ package parity
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,8 @@ type rule struct {
 // env is what a rule works with: a client, and a node of its own to work below.
 type env struct {
 	*client
-	root string
+	root    string
+	release int // of the server, as Version tells it
 }
 
 // another opens one more session.
@@ -47,7 +49,7 @@ func RunEach(t *testing.T, around func(t *testing.T, check func(*testing.T, Dial
 }
 
 func (r rule) run(t *testing.T, dial Dial) {
-	e := &env{client: connect(t, dial), root: uniqueRoot()}
+	e := &env{client: connect(t, dial), root: uniqueRoot(), release: Version(t, dial)}
 	e.create(e.root, persistent)
 	r.check(e)
 	connect(t, dial).removeAll(e.root)
@@ -239,9 +241,16 @@ var transactions = []rule{
 		require.Equal(e.t, z+2, e.fails(-103, opSetData, setBody(e.root, nil, 99)).zxid)
 		require.Equal(e.t, z+2, e.ok(opExists, readBody(e.root, false)).zxid)
 		require.Equal(e.t, z+3, e.fails(-101, opDelete, deleteBody(e.root+"/no", -1)).zxid)
-		require.Equal(e.t, z+4, e.fails(-5, opCreate, wire.NewBody().Int(1000)).zxid)
-		require.Equal(e.t, z+4, e.ok(opSync, wire.NewBody().Str("/")).zxid)
-		require.Equal(e.t, z+5, e.ok(opSetData, setBody(e.root, nil, -1)).zxid)
+		require.Equal(e.t, z+3, e.ok(opSync, wire.NewBody().Str("/")).zxid)
+		require.Equal(e.t, z+4, e.ok(opSetData, setBody(e.root, nil, -1)).zxid)
+	}},
+	{"before 3.9 a create that cannot be decoded takes a zxid too", func(e *env) {
+		z := e.set(e.root).Mzxid
+		if e.release < 309 {
+			z++
+		}
+		require.Equal(e.t, z, e.fails(-5, opCreate, wire.NewBody().Int(1000)).zxid)
+		require.Equal(e.t, z+1, e.set(e.root).Mzxid)
 	}},
 	{"the beginning and the end of a session take one zxid each", func(e *env) {
 		z := e.ok(opSetData, setBody(e.root, nil, -1)).zxid
@@ -287,13 +296,17 @@ var transactions = []rule{
 		require.Equal(e.t, before, e.stat(e.root))
 		require.Equal(e.t, r.zxid+1, e.ok(opSetData, setBody(e.root, nil, -1)).zxid, "but it took a zxid")
 	}},
-	{"inside a multi the flags alone decide what a create makes, and whether its stat is answered", func(e *env) {
+	{"inside a multi the flags decide what a create makes, and before 3.9 they alone whether its stat is answered", func(e *env) {
 		list := parseMulti(e.ok(opMulti, multiBody(
 			sub{opCreate2, createBody(e.root+"/a", nil, world, persistent)},
 			sub{opCreateContainer, createBody(e.root+"/b", nil, world, persistent)},
 			sub{opCreate, createBody(e.root+"/c", nil, world, container)},
 		)).p)
-		require.Equal(e.t, []int32{opCreate, opCreate, opCreate2}, []int32{list[0].op, list[1].op, list[2].op})
+		want := []int32{opCreate, opCreate, opCreate2}
+		if e.release >= 309 {
+			want = []int32{opCreate2, opCreate2, opCreate2}
+		}
+		require.Equal(e.t, want, []int32{list[0].op, list[1].op, list[2].op})
 	}},
 	{"reconfig is disabled, which is a failed write", func(e *env) {
 		e.fails(-123, 16, wire.NewBody().Buf(nil).Buf(nil).Buf(nil).Long(-1))
@@ -410,6 +423,31 @@ var semantics = []rule{
 		e.fails(-8, opSetData, setBody(e.root+"//a", nil, -1))
 		require.Equal(e.t, e.root+"/.a..b", e.create(e.root+"/.a..b", persistent))
 		require.Equal(e.t, e.root+"/é世", e.create(e.root+"/é世", persistent))
+	}},
+	{"a path with a NUL is bad for writes and exists, and unknown to other reads", func(e *env) {
+		odd := e.root + "/a\x00b"
+		e.fails(-8, opCreate, createBody(odd, nil, world, persistent))
+		e.fails(-8, opDelete, deleteBody(odd, -1))
+		e.fails(-8, opSetData, setBody(odd, nil, -1))
+		e.fails(-8, opExists, readBody(odd, false))
+		for _, op := range []int32{opGetData, opGetChildren, opGetChildren2} {
+			e.fails(-101, op, readBody(odd, false))
+		}
+		e.fails(-101, opGetACL, wire.NewBody().Str(odd))
+		e.fails(-101, opAllChildren, wire.NewBody().Str(odd))
+	}},
+	{"a path may be long", func(e *env) {
+		long := e.root + "/" + strings.Repeat("x", 5000)
+		require.Equal(e.t, long, e.create(long, persistent))
+		e.set(long)
+		require.Equal(e.t, long+"/n-0000000000", e.create(long+"/n-", ephSeq))
+	}},
+	{"a node made without data has none, which is not empty data", func(e *env) {
+		for name, data := range map[string][]byte{"/none": nil, "/empty": {}} {
+			e.ok(opCreate, createBody(e.root+name, data, world, persistent))
+			require.Equal(e.t, data, e.ok(opGetData, readBody(e.root+name, false)).p.Buf())
+			require.Zero(e.t, e.stat(e.root+name).DataLength)
+		}
 	}},
 	{"an ephemeral has no children, sequential ones neither", func(e *env) {
 		e.create(e.root+"/e", ephemeral)
@@ -587,6 +625,16 @@ var watching = []rule{
 		e.set(e.root)
 		require.Empty(e.t, e.seen())
 	}},
+	{"checkWatches looks for one's own watch, before 3.9 for anybody's", func(e *env) {
+		e.another().ok(opGetData, readBody(e.root, true))
+		code := int32(0)
+		if e.release >= 309 {
+			code = -121
+		}
+		e.fails(code, opCheckWatches, wire.NewBody().Str(e.root).Int(2))
+		e.fails(-121, opCheckWatches, wire.NewBody().Str(e.root).Int(1))
+		e.fails(-121, opRemoveWatches, wire.NewBody().Str(e.root).Int(2))
+	}},
 	{"removeWatches of any type takes data and child watches", func(e *env) {
 		e.ok(opGetData, readBody(e.root, true))
 		e.ok(opGetChildren, readBody(e.root, true))
@@ -719,7 +767,11 @@ var access = []rule{
 		e.fails(-102, opDelete, deleteBody(a+"/b", -1))
 		e.fails(-102, opSetACL, putACL(wire.NewBody().Str(a), world).Int(-1))
 		e.fails(-102, opGetACL, wire.NewBody().Str(a))
-		e.ok(opExists, readBody(a, false))
+		if e.release >= 309 {
+			e.fails(-102, opExists, readBody(a, false))
+		} else {
+			e.ok(opExists, readBody(a, false))
+		}
 		require.Equal(e.t, int32(-102), parseMulti(e.ok(opMulti, multiBody(sub{opCheck, deleteBody(a, -1)})).p)[0].code)
 		other.ok(opGetData, readBody(a, false))
 		other.set(a)
@@ -732,6 +784,51 @@ var access = []rule{
 		e.fails(-102, opGetData, readBody(e.root+"/a", true))
 		e.set(e.root + "/a")
 		require.Empty(e.t, e.seen())
+	}},
+	{"an event is kept from a connection that may not read, and its watch is used up", func(e *env) {
+		other := e.another()
+		other.ok(opAuth, authBody("digest", joe))
+		for _, node := range []string{"/set", "/gone", "/kids"} {
+			e.create(e.root+node, persistent)
+			e.ok(opGetData, readBody(e.root+node, true))
+			e.ok(opGetChildren, readBody(e.root+node, true))
+			other.ok(opSetACL, putACL(wire.NewBody().Str(e.root+node), []acl{{31, "auth", ""}}).Int(-1))
+		}
+		e.fails(-101, opExists, readBody(e.root+"/new", true))
+		other.set(e.root + "/set")
+		other.delete(e.root + "/gone")
+		other.create(e.root+"/kids/a", persistent)
+		other.ok(opCreate, createBody(e.root+"/new", nil, []acl{{31, "auth", ""}}, persistent))
+		require.Empty(e.t, e.seen())
+		e.ok(opAuth, authBody("digest", joe))
+		other.set(e.root + "/set")
+		other.create(e.root+"/kids/b", persistent)
+		other.set(e.root + "/new")
+		require.Empty(e.t, e.seen(), "none is left")
+		other.delete(e.root + "/kids/a")
+		other.delete(e.root + "/kids/b")
+	}},
+	{"setWatches tells what changed without regard to rights", func(e *env) {
+		other := e.another()
+		other.ok(opAuth, authBody("digest", joe))
+		e.create(e.root+"/a", persistent)
+		e.ok(opGetData, readBody(e.root+"/a", true))
+		zxid := e.set(e.root).Mzxid
+		require.NoError(e.t, e.wire.Close())
+		other.ok(opSetACL, putACL(wire.NewBody().Str(e.root+"/a"), []acl{{31, "auth", ""}}).Int(-1))
+		other.set(e.root + "/a")
+		e.attach(wire.Hello{Timeout: e.sess.Timeout, Session: e.sess.ID, Passwd: e.sess.Passwd})
+		e.ok(opSetWatches, wire.NewBody().Long(zxid).Strs([]string{e.root + "/a"}).Strs(nil).Strs(nil))
+		require.Equal(e.t, []event{{changed, e.root + "/a"}}, e.seen())
+	}},
+	{"the configuration may be read by all and written by nobody", func(e *env) {
+		const config = "/zookeeper/config"
+		require.Equal(e.t, []acl{{1, "world", "anyone"}}, e.acl(config))
+		e.fails(-102, opSetData, setBody(config, nil, -1))
+		e.fails(-102, opCreate, createBody(config+"/x", nil, world, persistent))
+		require.Equal(e.t, int32(-1), e.stat(config).Aversion)
+		require.Equal(e.t, world, e.acl("/zookeeper"))
+		require.Equal(e.t, world, e.acl("/zookeeper/quota"))
 	}},
 	{"an address has the rights of its ip entry", func(e *env) {
 		e.ok(opCreate, createBody(e.root+"/in", nil, []acl{{31, "ip", e.address() + "/30"}}, persistent))

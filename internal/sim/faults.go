@@ -52,7 +52,7 @@ var troubles = map[string][]fault{
 func (f *fleet) trouble() {
 	var streams sync.WaitGroup
 	until := f.rec.Now() + f.plan.During
-	for name, faults := range troubles {
+	for name, faults := range f.plan.troubles() {
 		streams.Add(1)
 		// Owned by this call, which waits for it; ends at until.
 		go func() {
@@ -272,7 +272,7 @@ func exhaust(f *fleet, r *rand.Rand) {
 		return
 	}
 	f.exhausted[dir.Czxid] = true
-	f.srv.SetChildCounter(l.queue(), 1<<31-1-int32(r.IntN(20)))
+	f.srv.SetChildCounter(l.queue(), 1<<31-2-int32(r.IntN(20))) // the next number goes into the log of all
 }
 
 // stranger puts a node into a lock's directory that is none of its business.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type Result struct {
 	Violations []history.Violation
 	Faults     map[string]int
 	Virtual    time.Duration
+	Gauge      *gauge // of a healthy run
 }
 
 // fleet is a run under way.
@@ -33,6 +35,7 @@ type fleet struct {
 	rec  *history.Recorder
 	// exhausted are the directories, by czxid, whose counter was set. Only the operator's stream uses it.
 	exhausted map[int64]bool
+	gauge     *gauge // of a healthy run
 
 	stop chan struct{} // closed when no new operation may begin
 	end  context.Context
@@ -46,6 +49,10 @@ type fleet struct {
 	known    map[string]bool     // guarded by mu: contender nodes
 	fenced   map[string]int64    // guarded by mu: the token written last, by lock
 	said     map[string]int      // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
+	writes   int                 // guarded by mu: guarded writes that were begun
+	written  map[string]bool     // guarded by mu: the data of those that were committed
+	refused  map[string]bool     // guarded by mu: the data of those that were said to have come too late
+	evicted  map[string]bool     // guarded by mu: locks from which an operator has removed somebody
 	limits   map[string][]limit  // guarded by mu: by semaphore, the number of permits that was stored
 	faults   map[string]int      // guarded by mu
 	broken   []history.Violation // guarded by mu: what the workers saw themselves
@@ -61,9 +68,11 @@ type process struct {
 	die    context.CancelFunc
 	skew   atomic.Int64 // of its wall clock
 
-	mu   sync.Mutex
-	open map[*history.Handle]struct{} // guarded by mu: operations under way
-	away chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
+	mu     sync.Mutex
+	open   map[*history.Handle]struct{} // guarded by mu: operations under way
+	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
+	woken  time.Time                    // guarded by mu: since when the client contends, with pauses in which it stays warm
+	rested time.Time                    // guarded by mu: when the last operation was over
 }
 
 // Run carries out a plan. It must run in a synctest bubble; tb ends the server.
@@ -73,28 +82,33 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
 		sessions: map[int64]string{}, forced: map[int64]bool{}, exhausted: map[int64]bool{}, known: map[string]bool{}, fenced: map[string]int64{},
-		said: map[string]int{}, limits: map[string][]limit{}, faults: map[string]int{},
+		said: map[string]int{}, evicted: map[string]bool{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
 	f.rec.Meta("plan", string(spec))
 	f.rec.Meta("seed", fmt.Sprint(p.Seed))
-	f.srv = zktest.Start(tb, zktest.Options{
-		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
-		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
-	})
+	f.srv = zktest.Start(tb, p.options())
 	for _, l := range p.Locks {
 		if err := f.srv.PutNode(fencePath(l.Path), nil); err != nil {
 			tb.Fatalf("sim: %v", err)
 		}
 	}
 	f.srv.Intercept(f.meet)
+	if p.Healthy {
+		f.gauge = &gauge{least: map[float64]float64{}}
+		f.srv.Intercept(f.gauge.meter)
+	}
 	f.srv.OnTxn(f.log)
 	for _, spec := range p.Clients {
 		f.launch(spec, 0)
 	}
 	time.Sleep(p.Before)
 	healthy := f.rec.Now()
-	f.trouble()
+	if p.Healthy {
+		time.Sleep(p.During)
+	} else {
+		f.trouble()
+	}
 	healed := f.rec.Now()
 	time.Sleep(p.After)
 	over := f.rec.Now()
@@ -103,7 +117,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f.wg.Wait()
 	f.closeAll()
 
-	res := &Result{Plan: p, History: f.rec.History(), Faults: f.faults, Virtual: f.rec.Now()}
+	res := &Result{Plan: p, History: f.rec.History(), Faults: f.faults, Virtual: f.rec.Now(), Gauge: f.gauge}
 	res.Violations = f.judge(res.History, healthy, healed, over)
 	return res
 }
@@ -244,6 +258,9 @@ func (p *process) begin(op history.Op) *history.Handle {
 	h := p.f.rec.Begin(op)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if op.Kind == history.Acquire {
+		p.wake()
+	}
 	p.open[h] = struct{}{}
 	return h
 }
@@ -252,6 +269,9 @@ func (p *process) done(h *history.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, h)
+	if h.Kind() == history.Acquire {
+		p.rested = time.Now()
+	}
 }
 
 // rest sleeps, unless the run or the process ends.
@@ -335,10 +355,20 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 			}
 		}
 	}
+	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path) }) {
+		return
+	}
 	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)
 	if !expected {
 		p.f.report("P8", locks[0].Path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
 	}
+}
+
+// hasEvicted reports whether somebody was removed from the lock.
+func (f *fleet) hasEvicted(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.evicted[path]
 }
 
 // hold uses a hold for a while and ends it.
@@ -365,8 +395,12 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 
 // watch notes the end of a hold when its context tells, until the returned function is called.
 func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func() bool) {
+	if p.f.gauge != nil {
+		p.f.gauge.sample(p, hold)
+	}
 	return context.AfterFunc(hold.Context(), func() {
 		if errors.Is(context.Cause(hold.Context()), zklock.ErrLost) {
+			p.f.gauge.countLoss()
 			op.Lost()
 		} else {
 			op.Ended()

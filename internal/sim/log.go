@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -94,10 +95,24 @@ func contends(node string) bool {
 // lockOf is the lock in whose queue a node stands.
 func lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
 
-// fence writes through the hold's guard what only the present holder may write.
+// fence writes through the hold's guard what only the present holder may write. What was refused because the hold was lost
+// must not be written, neither before the answer nor later.
 func (p *process) fence(op history.Op, hold *zklock.Hold) {
-	data := fmt.Sprint(hold.TokenOf(op.Path), " ", nodeBelow(hold, op.Path))
-	_, _ = hold.Multi(&zk.SetDataRequest{Path: fencePath(op.Path), Data: []byte(data), Version: -1})
+	f := p.f
+	f.mu.Lock()
+	f.writes++
+	data := fmt.Sprint(hold.TokenOf(op.Path), " ", nodeBelow(hold, op.Path), " ", f.writes)
+	f.mu.Unlock()
+	_, err := hold.Multi(&zk.SetDataRequest{Path: fencePath(op.Path), Data: []byte(data), Version: -1})
+	if !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrUncertain) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.written[data] {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: op.Path, At: f.rec.Now(), Text: "said not to be written, and was: " + data})
+	}
+	f.refused[data] = true
 }
 
 func fencePath(lock string) string { return "/fence" + lock }
@@ -108,6 +123,9 @@ func (f *fleet) checkFence(t zktest.Txn) {
 	lock, ok := strings.CutPrefix(t.Path, "/fence")
 	if !ok {
 		return
+	}
+	if f.written[string(t.Data)] = true; f.refused[string(t.Data)] {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "said not to be written, and then was: " + string(t.Data)})
 	}
 	var token int64
 	var node string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // Plan is one run, all drawn from Seed.
@@ -26,6 +27,14 @@ type Plan struct {
 	ForgetSessions bool
 	WrapCounter    bool
 	ContainerCheck time.Duration
+	Hostile        Hostile
+	ExpiryGap      time.Duration
+	LoseTouches    float64
+	LatePing       time.Duration
+	Flavor         zktest.Flavor
+	UnknownOps     []zktest.Op
+	MinSession     time.Duration
+	Healthy        bool // nothing goes wrong, and what remains of holds is measured
 	FrozenLeader   bool // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
@@ -70,10 +79,14 @@ func stream(seed uint64, name string) *rand.Rand {
 }
 
 // NewPlan draws a run. Its length is about five virtual hours on average.
-func NewPlan(seed uint64) *Plan {
+func NewPlan(seed uint64) *Plan { return NewHostilePlan(seed, stands) }
+
+// NewHostilePlan draws a run with the given kinds of trouble.
+func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 	r := stream(seed, "plan")
 	p := &Plan{
 		Seed:           seed,
+		Hostile:        hostile,
 		Servers:        pick(r, 1, 3, 3, 3, 5),
 		Tick:           pick(r, 500*time.Millisecond, time.Second, 2*time.Second, 3*time.Second, 6*time.Second, 10*time.Second),
 		SyncLimit:      pick(r, 3, 5, 8),
@@ -90,6 +103,7 @@ func NewPlan(seed uint64) *Plan {
 	for _, c := range p.Clients {
 		p.Timeout = max(p.Timeout, c.Session)
 	}
+	p.makeHostile()
 	for i := range 1 + r.IntN(2) {
 		k := Recipes[r.IntN(len(Recipes))]
 		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(p.mostPermits())})
@@ -141,7 +155,8 @@ func (p *Plan) Limits() history.Limits {
 		Wake: p.Wake(), Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
 		// Who was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
 		// the create and the first heartbeat, there and back, each of which may take five times the usual.
-		Lossless: 250*p.Latency < shortest,
+		// With less than a tick there is hardly time for the next proof.
+		Lossless: 250*p.Latency < shortest && shortest >= p.Tick,
 	}
 }
 

@@ -20,6 +20,7 @@ var (
 	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	saved   = flag.String("history", "", "judge this saved history again")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator or all")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe")
 )
 
@@ -50,7 +51,11 @@ func TestSoak(t *testing.T) {
 
 // draw is NewPlan with what the flags say.
 func draw(seed uint64) *Plan {
-	plan := NewPlan(seed)
+	h := stands
+	if err := h.Parse(*hostile); err != nil {
+		panic(err)
+	}
+	plan := NewHostilePlan(seed, h)
 	plan.FrozenLeader = *frozen
 	if *focus != "" {
 		plan.Focus(history.Recipe(*focus))

@@ -43,7 +43,7 @@ func Open(ctx context.Context) (*Engine, error) {
 		return nil, err
 	}
 	settle()
-	e := &Engine{API: api, Run: fmt.Sprintf("%d-%d", time.Now().Unix(), os.Getpid())}
+	e := &Engine{API: api, Run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
 	if e.life, err = claim(e.Run); err != nil {
 		return nil, err
 	}
@@ -95,14 +95,17 @@ func settle() {
 	}
 }
 
+// ours is how the runs of this user begin.
+func ours() string { return fmt.Sprintf("u%d-", os.Getuid()) }
+
 // Close removes everything this run made.
 func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.Run) }
 
-// sweepDeadRuns removes what runs that are no more left behind.
+// sweepDeadRuns removes what this user's runs that are no more left behind.
 func (e *Engine) sweepDeadRuns(ctx context.Context) error {
 	runs, err := e.runs(ctx)
 	for run := range runs {
-		if run == e.Run {
+		if run == e.Run || !strings.HasPrefix(run, ours()) {
 			continue
 		}
 		life, claimed := claim(run)

@@ -12,23 +12,33 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// OfficialImage is the server that is tested where a registry can be reached and nothing else was asked for.
-const OfficialImage = "zookeeper:3.9.4"
+// suites are the versions of ZooKeeper that are tested, and the Debian suites that have them. The first is the default.
+var suites = []struct{ version, suite string }{{"3.8", "bookworm"}, {"3.9", "trixie"}, {"sid", "sid"}}
 
-// registryPatience is how long a registry may take to show that it is there; the download itself may take longer.
+// peersSuite is the one whose image has other languages' clients.
+const peersSuite = "bookworm"
+
+// registryPatience is how long a registry may take to show that it is there. The download itself may take longer.
 const registryPatience = 8 * time.Second
 
-// ServerImage chooses the image of the servers and says why: what ZKLOCK_TEST_IMAGE names, the official one, or our own.
+// ServerImage chooses the image of the servers and says why: the one that ZKLOCK_TEST_IMAGE names, or our own of the version
+// that ZKLOCK_TEST_ZOOKEEPER names.
 func (e *Engine) ServerImage(ctx context.Context) (image, why string, err error) {
 	if image = os.Getenv("ZKLOCK_TEST_IMAGE"); image != "" {
 		return image, "named by ZKLOCK_TEST_IMAGE", e.fetch(ctx, image)
 	}
-	if err = e.fetch(ctx, OfficialImage); err == nil {
-		return OfficialImage, "the official image", nil
+	wanted := os.Getenv("ZKLOCK_TEST_ZOOKEEPER")
+	for _, s := range suites {
+		if s.version == wanted || wanted == "" {
+			image, err = ownImage(ctx, s.suite)
+			return image, "built from Debian's packages", err
+		}
 	}
-	image, err = OwnImage(ctx)
-	return image, "built from Debian's packages, no registry can be reached", err
+	return "", "", fmt.Errorf("ZKLOCK_TEST_ZOOKEEPER=%s: no such version, there are %v", wanted, suites)
 }
+
+// PeersImage returns the image with other languages' clients.
+func PeersImage(ctx context.Context) (string, error) { return ownImage(ctx, peersSuite) }
 
 // fetch makes sure that the engine has an image.
 func (e *Engine) fetch(ctx context.Context, image string) error {
@@ -48,14 +58,14 @@ func (e *Engine) fetch(ctx context.Context, image string) error {
 	return pull.Wait(ctx)
 }
 
-// OwnImage returns the image that image/build makes, with server and peers; the first call on a machine takes minutes.
-// It must be called from the directory of the integration module.
-func OwnImage(ctx context.Context) (string, error) {
+// ownImage returns the image that image/build makes of a suite. The first call on a machine takes minutes. It must be called
+// from the directory of the integration module.
+func ownImage(ctx context.Context, suite string) (string, error) {
 	var out, trouble bytes.Buffer
-	build := exec.CommandContext(ctx, "image/build")
+	build := exec.CommandContext(ctx, "image/build", suite)
 	build.Stdout, build.Stderr = &out, &trouble
 	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("image/build: %w: %s", err, lastLines(trouble.String(), 5))
+		return "", fmt.Errorf("image/build %s: %w: %s", suite, err, lastLines(trouble.String(), 5))
 	}
 	return lastLines(out.String(), 1), nil
 }

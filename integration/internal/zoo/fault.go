@@ -1,19 +1,17 @@
 package zoo
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go/exec"
 )
 
 // What a server says it is.
@@ -71,6 +69,16 @@ func (s *Server) Watches(ctx context.Context) (int, error) {
 	}
 	_, count, _ := strings.Cut(answer, "Total watches:")
 	return strconv.Atoi(strings.TrimSpace(count))
+}
+
+// Busy waits until the server has a request that it has not answered.
+func (s *Server) Busy(ctx context.Context) error {
+	return poll(ctx, s.Name+" to have a request to answer", func() bool {
+		answer, err := s.ask(ctx, "srvr")
+		_, count, _ := strings.Cut(answer, "Outstanding: ")
+		count, _, _ = strings.Cut(count, "\n")
+		return err == nil && count != "" && count != "0"
+	})
 }
 
 // poll asks until ok. A server tells nobody when it has found its leader: there is nothing else to wait for.
@@ -155,6 +163,17 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.Serves(ctx)
 }
 
+// Wipe takes all of the server's data away and starts it anew, as after the loss of a disk or with an empty backup.
+func (s *Server) Wipe(ctx context.Context) error {
+	if err := s.inside(ctx, "rm", "-rf", "/data/version-2"); err != nil {
+		return err
+	}
+	if err := s.Kill(ctx); err != nil {
+		return err
+	}
+	return s.Restart(ctx)
+}
+
 // Pause stops the server's process where it stands; its sockets stay open.
 func (s *Server) Pause(ctx context.Context) error {
 	_, err := s.api.ContainerPause(ctx, s.ctr.GetContainerID(), client.ContainerPauseOptions{})
@@ -169,6 +188,7 @@ func (s *Server) Unpause(ctx context.Context) error {
 
 // CutFromPeers drops every packet between the server and the other members. Its clients still reach it.
 func (s *Server) CutFromPeers(ctx context.Context) error {
+	var rules []string
 	for _, peer := range s.all.Servers {
 		if peer == s {
 			continue
@@ -177,13 +197,9 @@ func (s *Server) CutFromPeers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, rule := range [][]string{{"INPUT", "-s", ip}, {"OUTPUT", "-d", ip}} {
-			if err := s.inside(ctx, append([]string{"iptables", "-w", "-A"}, append(rule, "-j", "DROP")...)...); err != nil {
-				return err
-			}
-		}
+		rules = append(rules, "iptables -w -A INPUT -s "+ip+" -j DROP", "iptables -w -A OUTPUT -d "+ip+" -j DROP")
 	}
-	return nil
+	return s.inside(ctx, "sh", "-c", strings.Join(rules, " && ")) // all at once
 }
 
 // Heal takes CutFromPeers back.
@@ -209,33 +225,27 @@ func (s *Server) Fast(ctx context.Context) error {
 	return s.inside(ctx, "tc", "qdisc", "del", "dev", "eth0", "root")
 }
 
-// CanHurtNetworks says what is missing for cuts and slow links, if anything is.
-func CanHurtNetworks() error {
-	if os.Geteuid() != 0 {
-		return errors.New("cutting networks needs root")
-	}
-	for _, tool := range []string{"nsenter", "iptables", "tc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return err
+// CanHurtNetworks reports what is missing for cuts and slow links, if anything is.
+func (z *Ensemble) CanHurtNetworks(ctx context.Context) error {
+	for _, tool := range []string{"iptables", "tc"} {
+		if err := z.Servers[0].inside(ctx, "which", tool); err != nil {
+			return fmt.Errorf("the image %s has no %s", z.Config.Image, tool)
 		}
 	}
 	return nil
 }
 
-// inside runs one of this machine's tools in the network of the server's container.
+// inside runs one of the image's tools in the server's container, which may change its own network.
 func (s *Server) inside(ctx context.Context, command ...string) error {
-	state, err := s.ctr.State(ctx)
+	code, out, err := s.ctr.Exec(ctx, command, exec.Multiplexed())
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %s: %w", s.Name, strings.Join(command, " "), err)
 	}
-	args := append([]string{"-t", strconv.Itoa(state.Pid), "-n", "--"}, command...)
-	var trouble bytes.Buffer
-	cmd := exec.CommandContext(ctx, "nsenter", args...)
-	cmd.Stderr = &trouble
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %s: %w: %s", s.Name, strings.Join(command, " "), err, strings.TrimSpace(trouble.String()))
+	if code == 0 {
+		return nil
 	}
-	return nil
+	trouble, _ := io.ReadAll(out)
+	return fmt.Errorf("%s: %s: exit code %d: %s", s.Name, strings.Join(command, " "), code, strings.TrimSpace(string(trouble)))
 }
 
 // Logs are the last lines the server wrote, for a failure's report.

@@ -193,7 +193,10 @@ func (s *Server) create(ctx context.Context) error {
 		testcontainers.WithLabels(map[string]string{engine.Label: z.engine.Run}),
 		testcontainers.WithEnv(map[string]string{"SERVER_JVMFLAGS": z.Config.JVMFlags, "ZK_SERVER_HEAP": "192"}),
 		testcontainers.WithExposedPorts(exposed...),
-		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) { h.PortBindings = bindings }),
+		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) {
+			h.PortBindings = bindings
+			h.CapAdd = []string{"NET_ADMIN"} // for cuts and slow links, which need no right on this machine then
+		}),
 		tcnetwork.WithNetwork([]string{s.Name}, z.net),
 		testcontainers.WithFiles(asFiles(files)...),
 	)

@@ -12,11 +12,12 @@ import (
 
 // Mutant is one defect.
 type Mutant struct {
-	Name  string
-	After string // where it is from: a library's bug, or why somebody would write it
-	Edits []Edit
-	Seeds int    // the simulator finds it within so many; 0 means 40
-	Focus string // the recipe that all locks of the runs are of; "" means as drawn
+	Name    string
+	After   string // where it is from: a library's bug, or why somebody would write it
+	Edits   []Edit
+	Seeds   int    // the simulator finds it within so many; 0 means 40
+	Focus   string // the recipe that all locks of the runs are of; "" means as drawn
+	Trouble string // kinds of trouble that the runs have besides the usual ones
 }
 
 // Edit replaces a text that occurs once in a file of the root package.

@@ -69,7 +69,7 @@ func hunt(t *testing.T, m Mutant) string {
 	if err != nil {
 		return "does not compile: " + string(out)
 	}
-	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "4m", "-hunt", fmt.Sprint(m.Bound()), "-focus", m.Focus)
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "4m", "-hunt", fmt.Sprint(m.Bound()), "-focus", m.Focus, "-hostile", m.Trouble)
 	sim.Dir = filepath.Join(root, "internal", "sim")
 	out, err = sim.CombinedOutput()
 	if err == nil {

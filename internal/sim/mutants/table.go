@@ -19,20 +19,20 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
-		Edits: []Edit{{"recipe.go", "if err := t.c.sync(ctx, s, t.dir); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		Edits: []Edit{{"request.go", "if err := c.confirm(ctx, s, nil); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		Seeds: 120,
 	},
 	{
 		Name: "the queue is in the order of the names", After: "guids come before the number (C1, ZooKeeper's own recipe)",
-		Edits: []Edit{{"recipe.go", "e.name != own.name && before(e, own) < 0", "e.name != own.name && e.name < own.name"}},
+		Edits: []Edit{{"recipe.go", "e.name != own.name && order(e, own) < 0", "e.name != own.name && e.name < own.name"}},
 	},
 	{
 		Name: "saturated numbers are compared", After: "go-zookeeper, Curator, kazoo after 2^31 creates",
-		Edits: []Edit{{"recipe.go", "0 <= seq && seq < math.MaxInt32", "seq <= math.MaxInt32"}},
+		Edits: []Edit{{"recipe.go", "{ return rank(a.seq) == rank(b.seq) }", "{ return a.seq == b.seq && a.seq > math.MaxInt32 }"}},
 	},
 	{
 		Name: "negative numbers are the smallest", After: "go-zookeeper Lock where the counter runs over",
-		Edits: []Edit{{"recipe.go", "if plain && a.seq != b.seq {", "if a.seq != b.seq {"}},
+		Edits: []Edit{{"recipe.go", "cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)),", "cmp.Or(cmp.Compare(a.seq, b.seq),"}},
 	},
 	{
 		Name: "everybody waits for the one before the last", After: "off by one in the predecessor",
@@ -44,7 +44,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the predecessor has gone, so it is our turn", After: "a waiter before us may have given up",
-		Edits: []Edit{{"recipe.go", "\tt.ahead = t.ahead[:i]\n\tnext :=", "\tt.ahead = t.ahead[:0]\n\tnext :="}},
+		Edits: []Edit{{"recipe.go", "\tt.strike(i)\n\tif next :=", "\tt.strike(i)\n\tt.ahead = t.ahead[:0]\n\tif next :="}},
 	},
 	{
 		Name: "whoever leaves writes a note that it held", After: "the note's one condition",
@@ -53,16 +53,16 @@ var Table = []Mutant{
 	},
 	{
 		Name: "every predecessor was a holder", After: "the note's reader",
-		Edits: []Edit{{"recipe.go", "if held, err := t.readNote(ctx, front); held || err != nil {", "if held, err := t.readNote(ctx, front); held || err == nil {\n\t\theld = true"}},
+		Edits: []Edit{{"recipe.go", "if held, err := t.readNote(ctx, front); held || err != nil {", "if held, err := t.readNote(ctx, front); held || err == nil {\n\t\t\theld = true"}},
 	},
 	{
 		Name: "pings renew the lease", After: "every client that trusts its connection's state",
-		Edits: []Edit{{"session.go", "s.lease.note(sent.sent, isQuorumOp(sent.op) && isVerdict(code))", "s.lease.note(sent.sent, true)"}},
+		Edits: []Edit{{"tap.go", "s.lease.note(asked.sent, of)", "s.lease.note(asked.sent, of)\n\t\t\ts.lease.begun(asked.sent)"}},
 		Seeds: 120,
 	},
 	{
 		Name: "whoever takes a session back vouches for it", After: "a leader that was cut off takes back its clients' sessions, on real servers",
-		Edits: []Edit{{"lease.go", "l.timeout, l.claimed = timeout, sent", "l.timeout = timeout\n\tl.prove(sent)"}},
+		Edits: []Edit{{"lease.go", "l.last, l.claimed = instant{}, sent", "l.last = instant{}\n\tl.prove(sent)"}},
 		Seeds: 120,
 	},
 	{
@@ -74,13 +74,46 @@ var Table = []Mutant{
 		Name: "the lease counts from the receipt of an answer", After: "redsync, redisson and others",
 		Edits: []Edit{
 			{"lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
-			{"lease.go", "\t\t\tl.doubt = got.mono.Add(l.lag)\n", ""}, // however long it took
 		},
 		Seeds: 300,
 	},
 	{
+		Name: "what was answered has reached the leader with the next write", After: "our own first argument, for more than a cold start",
+		Edits:   []Edit{{"lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
+		Seeds:   200,
+		Trouble: "streams",
+	},
+	{
+		Name: "one sync proves that the leader has pinged", After: "a leader that paused",
+		Edits:   []Edit{{"lease.go", "l.upstream.newest(sent.mono)", "l.synced.newest(sent.mono)"}},
+		Seeds:   300,
+		Trouble: "streams",
+	},
+	{
+		Name: "the leader's ping is never late", After: "design: half a tick is needed",
+		Edits:   []Edit{{"lease.go", "l.pairs.newest(sent.mono.Add(-l.lag()))", "l.pairs.newest(sent.mono)"}},
+		Seeds:   200,
+		Trouble: "streams",
+	},
+	{
+		Name: "a touch is never lost", After: "LearnerSessionTracker swaps its table after it was serialised",
+		Edits: []Edit{{"lease.go", "l.pairs.add(l.last, got.mono, l.grain())", "l.pairs.add(sent, got.mono, l.grain())"}},
+		Seeds: 300,
+	},
+	{
+		Name: "a lease that ran out revives at once", After: "the expirer takes a whole bucket",
+		Edits:   []Edit{{"lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
+		Seeds:   300,
+		Trouble: "streams",
+	},
+	{
+		Name: "a longer timeout stretches old evidence", After: "our own first version",
+		Edits: []Edit{{"lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
+		Seeds: 200,
+	},
+	{
 		Name: "the lease lasts half as long again", After: "Curator's LOST after 4/3 of the timeout",
-		Edits: []Edit{{"lease.go", "(1 - maxDrift))", "(1 + 10*maxDrift))"}},
+		Edits: []Edit{{"lease.go", "(1-maxDrift)) - now", "(1+10*maxDrift)) - now"}},
 	},
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
@@ -90,7 +123,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "nothing keeps the lease fresh", After: "heartbeats forgotten",
-		Edits: []Edit{{"sentinel.go", "return s.lease.untilBeat()", "return never"}},
+		Edits: []Edit{{"sentinel.go", "next := b.s.lease.nextBeat(b.last, b.touched)", "next := now.Add(never)"}},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
@@ -99,11 +132,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "holders do not watch their own node", After: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"sentinel.go", "\tdefer look.Do(func() { close(g.armed) })\n\tif !t.linger(after) {", "\tdefer look.Do(func() { close(g.armed) })\n\tif true {"}},
+		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tif !t.linger(after) {", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tif true {"}},
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
-		Edits: []Edit{{"zklock.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
+		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
 	},
 	{
 		Name: "a failed delete is not repeated", After: "go-zookeeper Lock after an error, CURATOR-315",
@@ -111,7 +144,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try leaves its node behind", After: "kazoo #732",
-		Edits: []Edit{{"zklock.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
+		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
@@ -120,15 +153,15 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"recipe.go", "if err := t.c.makeDir(ctx, s, t.dir); err != nil {", "if err := t.createErr; err != nil && s.again != nil && t.c.makeDir(ctx, s, t.dir) != t.createErr {"}},
+		Edits: []Edit{{"recipe.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s.again != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
-		Edits: []Edit{{"zklock.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errGone) {"}},
+		Edits: []Edit{{"acquire.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errGone) {"}},
 	},
 	{
 		Name: "who lost its node does not queue again", After: "an operator's delete ends the acquire",
-		Edits: []Edit{{"zklock.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) {"}},
+		Edits: []Edit{{"acquire.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) {"}},
 	},
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
@@ -154,7 +187,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"zklock.go", "h := c.newHold(ctx, r.name, path, t)\n\tev :=", "h := c.newHold(ctx, r.name, path, t)\n\tcontext.AfterFunc(ctx, func() { h.cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"acquire.go", "h := c.newHold(ctx, w.recipe, w.path, parts...)\n\tev :=", "h := c.newHold(ctx, w.recipe, w.path, parts...)\n\tcontext.AfterFunc(ctx, func() { h.cancel(context.Cause(ctx)) })\n\tev :="}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -179,7 +212,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a leader resigns while its function is at work", After: "client-go's ReleaseOnCancel",
-		Edits: []Edit{{"election.go", "\tfn(inside)\n", "\tcontext.AfterFunc(inside, func() { hold.Unlock(context.Background()) })\n\tfn(inside)\n"}},
+		Edits: []Edit{{"election.go", "\t\tfn(inside)\n", "\t\tcontext.AfterFunc(inside, func() { hold.Unlock(context.Background()) })\n\t\tfn(inside)\n"}},
 		Focus: "election",
 	},
 	{
@@ -209,7 +242,18 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one permit too many", After: "off by one in the limit",
-		Edits: []Edit{{"semaphore.go", "return len(last.ahead) < limit, err", "return len(last.ahead) <= limit, err"}},
+		Edits: []Edit{{"semaphore.go", "return len(last.ahead)+len(leases) <= limit, err", "return len(last.ahead)+len(leases) <= limit+1, err"}},
+		Focus: "semaphore",
+	},
+	{
+		Name: "permits of one acquire are made one after the other", After: "Curator's semaphore, our own first version",
+		Edits: []Edit{{"batch.go", "answers, err := transact(t.c.conn, ops)\n", "var answers []zk.MultiResponse\n\tvar err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\tvar one []zk.MultiResponse\n\t\tone, err = t.c.conn.Multi(ops[i])\n\t\tanswers = append(answers, one...)\n\t}\n"}},
+		Focus: "semaphore",
+		Seeds: 120,
+	},
+	{
+		Name: "of several permits one is given up", After: "each node has an owner until it is gone (C7)",
+		Edits: []Edit{{"batch.go", "left := slices.DeleteFunc(t.whole(), func", "left := slices.DeleteFunc([]*contender{t}, func"}},
 		Focus: "semaphore",
 	},
 	{
@@ -237,7 +281,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
-		Edits: []Edit{{"semaphore.go", "if err := s.c.sync(ctx, sess, dir+leasesDir); err != nil {", "if err != nil {"}},
+		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
 		Focus: "semaphore", Seeds: 120,
 	},
 	{
@@ -249,5 +293,42 @@ var Table = []Mutant{
 		Name: "several locks are not given up when one fails", After: "Curator's multi lock goes on",
 		Edits: []Edit{{"multi.go", "h.Unlock(ctx) // what", "_ = h // what"}},
 		Focus: "mutex",
+	},
+	{
+		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
+		Edits: []Edit{{"recipe.go", "t.unsure = t.unsure || mayStay(t.ahead[i])", "t.unsure = false"}},
+		Focus: "rw", Seeds: 120,
+	},
+	{
+		Name: "who was ahead has gone, so we were there", After: "our own first version: two goroutines saw the two events",
+		Edits: []Edit{{"sentinel.go", "quiet, renewed = w.isQuiet(); quiet && !t.isGone()", "quiet, renewed = w.isQuiet(); (quiet || w != nil) && !t.isGone()"}},
+		Seeds: 120,
+	},
+	{
+		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
+		Edits:   []Edit{{"request.go", "if err := c.confirm(ctx, s, nil); err != nil {", "if _, err := ask(ctx, c, s, isRead, func(conn *zk.Conn) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Seeds:   120,
+		Trouble: "streams",
+	},
+	{
+		Name: "what is not there now was never made", After: "our own first version: the create was still on its way to the leader",
+		Edits:   []Edit{{"recipe.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
+		Seeds:   120,
+		Trouble: "streams",
+	},
+	{
+		Name: "a lease that ran out waits for its proof on the same connection", After: "the steps take longer than sessions hardly longer than a tick",
+		Edits: []Edit{{"session.go", "if stale && s.lease", "if stale && l.bare != nil && s.lease"}},
+		Seeds: 120,
+	},
+	{
+		Name: "one heartbeat waits for the answer to the other", After: "where answers are slow, each proves too late what the last has touched",
+		Edits: []Edit{{"sentinel.go", "const maxBeats = 4", "const maxBeats = 1"}},
+		Seeds: 120,
+	},
+	{
+		Name: "what the end of a hold cuts off was not done", After: "our own first version: the transaction had committed",
+		Edits: []Edit{{"hold.go", "\t\tif errors.Is(err, end) {\n\t\t\treturn fmt.Errorf(\"%w: %v\", ErrUncertain, err)", "\t\tif errors.Is(err, end) {\n\t\t\treturn err"}},
+		Seeds: 120,
 	},
 }

@@ -1,0 +1,253 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+// A wish is what a caller asks for, by whatever recipe and verb.
+type wish struct {
+	verb   string // for errors: "lock", "try", "campaign"
+	recipe string // its name, for observers
+	path   string // as the caller names it
+	// get returns the contenders that were granted; it has removed them on an error. dir is
+	// the path in ZooKeeper.
+	get func(ctx context.Context, dir string) ([]*contender, error)
+}
+
+// obtain is the one way to a hold.
+func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
+	start := time.Now()
+	parts, err := c.fulfil(ctx, w)
+	if err != nil {
+		err = fmt.Errorf("zklock: %s %s: %w", w.verb, printable(w.path), err)
+		c.observeFailure(ctx, w, time.Since(start), err)
+		return nil, err
+	}
+	defer c.acquires.leave()
+	h := c.newHold(ctx, w.recipe, w.path, parts...)
+	ev := h.event(Acquired, nil)
+	ev.Elapsed = time.Since(start)
+	c.observe(ev)
+	return h, nil
+}
+
+// printable returns a path as it stands in an error: bad ones are named there as well.
+func printable(path string) string { return plain.Short(path, 1000) }
+
+// fulfil returns the contenders of a wish. If there is no error the caller must call acquires.leave.
+func (c *Client) fulfil(ctx context.Context, w wish) ([]*contender, error) {
+	dir, err := c.admit(ctx, w.path)
+	if err != nil {
+		return nil, err
+	}
+	inside, stop := either(ctx, c.life)
+	defer stop()
+	parts, err := w.get(inside, dir)
+	if err != nil {
+		c.acquires.leave()
+		return nil, c.explain(inside, err)
+	}
+	return parts, nil
+}
+
+// lock acquires by any recipe that stands in the queue at path.
+func (c *Client) lock(ctx context.Context, verb string, r *recipe, path string, data []byte) (*Hold, error) {
+	return c.obtain(ctx, wish{verb, r.name, path, func(ctx context.Context, dir string) ([]*contender, error) {
+		t, err := c.acquire(ctx, r, dir, path, data)
+		return []*contender{t}, err
+	}})
+}
+
+// tryLock is lock without the waiting.
+func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
+	return c.obtain(ctx, wish{"try", r.name, path, func(ctx context.Context, dir string) ([]*contender, error) {
+		return c.atOnce(ctx, func(ctx context.Context, s *session) ([]*contender, error) {
+			t, err := c.tryAcquire(ctx, s, r, dir, data)
+			return []*contender{t}, err
+		})
+	}})
+}
+
+// atOnce runs try for a caller that waits for nobody, not for a server either: its context
+// ends, and the error is ErrNotConnected, when the connection that it began on is lost.
+func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *session) ([]*contender, error)) ([]*contender, error) {
+	s, changed := c.link.state()
+	if s == nil {
+		return nil, ErrNotConnected
+	}
+	again := s.reattached()
+	inside, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	// Owned by this call; ends with it; Close waits for it.
+	if !c.calls.run(func() {
+		if c.link.awaitLoss(inside, s, changed, again) {
+			cut(errCutOff)
+		}
+	}) {
+		return nil, ErrClosed
+	}
+	parts, err := try(inside, s)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return parts, err
+	case errors.Is(context.Cause(inside), errCutOff):
+		return nil, errCutOff
+	}
+	return nil, notConnected(err)
+}
+
+// errCutOff ends attempts that do not wait for another connection.
+var errCutOff = fmt.Errorf("%w: it was lost meanwhile", ErrNotConnected)
+
+// admit checks what can be known without a server and returns the full path. If there
+// is no error the caller must call acquires.leave.
+func (c *Client) admit(ctx context.Context, path string) (string, error) {
+	if err := checkPath(path); err != nil {
+		return "", err
+	}
+	if ctx.Err() != nil {
+		return "", causeOf(ctx, ctx.Err())
+	}
+	if c.holdsUnder(ctx, path, "") {
+		return "", ErrDeadlock
+	}
+	c.warmUp()
+	if !c.acquires.enter() {
+		return "", ErrClosed
+	}
+	return c.root + path, nil
+}
+
+// holdsUnder reports whether ctx was made under a hold of the lock at path that lasts, of
+// another recipe than the one named.
+func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
+	around(ctx, func(g *holding) bool {
+		held = g.c == c && g.path == path && g.recipe != except && g.ctx.Err() == nil
+		return !held
+	})
+	return held
+}
+
+// acquire queues until a contender is granted. One that lost its place, with its
+// session or because somebody deleted its node, is followed by another.
+func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data []byte) (*contender, error) {
+	asked := newRevocation()
+	for {
+		s, err := c.link.attached(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t := c.newContender(r, dir, data)
+		t.asked = asked
+		if err = t.enter(ctx, s); err == nil {
+			c.observe(Event{Kind: Queued, Recipe: r.name, Path: path, Node: t.name, Behind: len(t.ahead)})
+			if err = t.wait(ctx); err == nil {
+				err = t.grant(ctx)
+			}
+		}
+		if err == nil {
+			return t, nil
+		}
+		err = t.unlessEvicted(ctx, err)
+		c.discard(ctx, err, t)
+		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
+			return nil, err
+		}
+		c.log.Info("zklock: queueing again", "path", path, "why", err)
+	}
+}
+
+// tryAcquire makes a contender only where it sees nobody to wait for.
+func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir string, data []byte) (*contender, error) {
+	free, err := c.looksFree(ctx, s, r, dir)
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, ErrLocked
+	}
+	t := c.newContender(r, dir, data)
+	if err = t.enter(ctx, s); err == nil {
+		var i int
+		switch i, err = c.obstacle(ctx, s, r, dir, t.ahead); {
+		case err != nil:
+		case i >= 0:
+			err = ErrLocked
+		default:
+			if r.rule(t.ahead) >= 0 {
+				t.guard(0) // what lets us pass was seen later than our own node
+			}
+			if err = t.grant(ctx); err == nil {
+				return t, nil
+			}
+		}
+	}
+	c.discard(ctx, err, t)
+	return nil, err
+}
+
+// untilGone returns a context that ends with ctx or, with errGone, when t is found gone.
+func (c *Client) untilGone(ctx context.Context, t *contender) (context.Context, func()) {
+	ctx, cut := context.WithCancelCause(ctx)
+	// Owned by the caller; ends when that calls what is returned; Close waits for it.
+	c.calls.run(func() {
+		select {
+		case <-t.gone:
+			cut(errGone)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cut(nil) }
+}
+
+// discard has contenders removed that came to nothing because of err. Who asked without
+// waiting gets its answer when nothing is left of them.
+func (c *Client) discard(ctx context.Context, err error, parts ...*contender) {
+	var outcomes []<-chan error
+	for _, t := range parts {
+		outcomes = append(outcomes, c.remove(t))
+	}
+	if !errors.Is(err, ErrLocked) {
+		return
+	}
+	for _, removed := range outcomes {
+		select {
+		case <-removed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// looksFree reports whether a newcomer would have nobody to wait for.
+func (c *Client) looksFree(ctx context.Context, s *session, r *recipe, dir string) (bool, error) {
+	l, err := c.list(ctx, s, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := c.notASemaphore(ctx, s, dir, l.names); err != nil {
+		return false, err
+	}
+	i, err := c.obstacle(ctx, s, r, dir, parseEntries(l.names))
+	return i < 0, err
+}
+
+// notConnected marks what a lost connection does to a call that does not wait for another.
+func notConnected(err error) error {
+	if errors.Is(err, ErrNotConnected) {
+		return err
+	}
+	if isTransient(err) || errors.Is(err, errSessionOver) || errors.Is(err, errGone) {
+		return fmt.Errorf("%w: %w", ErrNotConnected, err)
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+// Package zkprometheus tells Prometheus what happens to zklock's locks. Beside it stand
+// a board for Grafana, dashboard.json, and alerting rules, alerts.yaml.
+package zkprometheus
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zklock-go/zklock"
+)
+
+// Options are a Collector's. Nil means the defaults.
+type Options struct {
+	// Lock names a lock by its path, in a label "lock". Each name makes time series of
+	// its own: give the same few names to many paths. Default: locks are not told apart.
+	Lock func(path string) string
+
+	// Labels are constant and on every series. Two collectors in one registry need different ones.
+	Labels prometheus.Labels
+}
+
+// Collector measures the locks of one client or several: it is for zklock.Options.Observer
+// and for a prometheus.Registerer.
+//
+//	zklock_acquire_duration_seconds  histogram by outcome: acquired, given_up, refused
+//	zklock_acquire_behind            histogram, how many were ahead when a contender queued
+//	zklock_hold_duration_seconds     histogram by outcome: released, lost, ended
+//	zklock_holds                     gauge, held at this moment
+//	zklock_lost_total                counter
+//	zklock_refused_total             counter by reason: locked, deadlock, evicted, other
+//	zklock_heartbeats_missed_total   counter
+//
+// Each has the label recipe, and lock if Options.Lock is set, but for the heartbeats,
+// which are a client's. An attempt that waits is measured when it ends. A client that
+// has never held has no series of a recipe; its missed heartbeats are 0 from the start.
+type Collector struct {
+	lock          func(path string) string
+	acquire, hold *prometheus.HistogramVec
+	behind        *prometheus.HistogramVec
+	holds         *prometheus.GaugeVec
+	lost, refused *prometheus.CounterVec
+	missed        prometheus.Counter
+}
+
+var (
+	_ zklock.Observer      = (*Collector)(nil)
+	_ prometheus.Collector = (*Collector)(nil)
+)
+
+// Hand-offs take a fraction of a millisecond, recovery from a crash ten seconds, a queue minutes.
+var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+
+// NewCollector returns a collector that has measured nothing yet.
+func NewCollector(opts *Options) *Collector {
+	if opts == nil {
+		opts = &Options{}
+	}
+	which := []string{"recipe"}
+	if opts.Lock != nil {
+		which = append(which, "lock")
+	}
+	with := func(label string) []string { return append(which[:len(which):len(which)], label) }
+	histogram := func(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets, ConstLabels: opts.Labels}, labels)
+	}
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: name, Help: help, ConstLabels: opts.Labels}
+	}
+	return &Collector{
+		lock:    opts.Lock,
+		acquire: histogram("zklock_acquire_duration_seconds", "From asking for a lock until the attempt has ended.", seconds, with("outcome")),
+		hold:    histogram("zklock_hold_duration_seconds", "For how long a lock was held.", seconds, with("outcome")),
+		behind:  histogram("zklock_acquire_behind", "How many contenders were ahead.", []float64{0, 1, 2, 5, 10, 25, 50, 100, 250, 1000}, which),
+		holds:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "zklock_holds", Help: "Locks held.", ConstLabels: opts.Labels}, which),
+		lost:    prometheus.NewCounterVec(counter("zklock_lost_total", "Locks lost while they were held."), which),
+		refused: prometheus.NewCounterVec(counter("zklock_refused_total", "Attempts that were refused."), with("reason")),
+		missed:  prometheus.NewCounter(counter("zklock_heartbeats_missed_total", "Heartbeats that no quorum has answered.")),
+	}
+}
+
+func (c *Collector) parts() []prometheus.Collector {
+	return []prometheus.Collector{c.acquire, c.hold, c.behind, c.holds, c.lost, c.refused, c.missed}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, part := range c.parts() {
+		part.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	for _, part := range c.parts() {
+		part.Collect(ch)
+	}
+}
+
+// Observe implements zklock.Observer.
+func (c *Collector) Observe(e zklock.Event) {
+	if e.Kind == zklock.HeartbeatMissed {
+		c.missed.Inc()
+		return
+	}
+	which := []string{e.Recipe}
+	if c.lock != nil {
+		which = append(which, c.lock(e.Path))
+	}
+	took := e.Elapsed.Seconds()
+	switch e.Kind {
+	case zklock.Queued:
+		c.behind.WithLabelValues(which...).Observe(float64(e.Behind))
+	case zklock.Acquired:
+		c.acquire.WithLabelValues(append(which, "acquired")...).Observe(took)
+		c.holds.WithLabelValues(which...).Inc()
+		c.lost.WithLabelValues(which...).Add(0) // so that the first loss is seen as an increase
+	case zklock.GivenUp:
+		c.acquire.WithLabelValues(append(which, "given_up")...).Observe(took)
+	case zklock.Refused:
+		c.acquire.WithLabelValues(append(which, "refused")...).Observe(took)
+		c.refused.WithLabelValues(append(which, reason(e.Err))...).Inc()
+	case zklock.Released:
+		c.ended(which, "released", took)
+	case zklock.Lost:
+		c.ended(which, "lost", took)
+		c.lost.WithLabelValues(which...).Inc()
+	case zklock.Ended:
+		c.ended(which, "ended", took)
+	}
+}
+
+func (c *Collector) ended(which []string, outcome string, took float64) {
+	c.holds.WithLabelValues(which...).Dec()
+	c.hold.WithLabelValues(append(which, outcome)...).Observe(took)
+}
+
+// reason names why an attempt was refused, in few words.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, zklock.ErrLocked):
+		return "locked"
+	case errors.Is(err, zklock.ErrDeadlock):
+		return "deadlock"
+	case errors.Is(err, zklock.ErrEvicted):
+		return "evicted"
+	}
+	return "other"
+}

@@ -1,0 +1,181 @@
+package zkprometheus_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/zklock-go/zklock"
+	zkprometheus "github.com/zklock-go/zklock/adapters/prometheus"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// bench is a client whose locks are measured.
+type bench struct {
+	srv       *zktest.Server
+	client    *zklock.Client
+	collector *zkprometheus.Collector
+}
+
+func inVirtualTime(t *testing.T, opts *zkprometheus.Options, fn func(t *testing.T, b bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		collector := zkprometheus.NewCollector(opts)
+		srv := zktest.Start(t)
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: collector})
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		fn(t, bench{srv, client, collector})
+	})
+}
+
+// expect compares what was collected under some names with the text of a scrape.
+func (b bench) expect(t *testing.T, text string, names ...string) {
+	t.Helper()
+	assert.NoError(t, testutil.CollectAndCompare(b.collector, strings.NewReader(text), names...))
+}
+
+// histogram returns what was collected under a name with that outcome.
+func (b bench) histogram(t *testing.T, name, outcome string) *dto.Histogram {
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(b.collector))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == outcome }) {
+				return m.GetHistogram()
+			}
+		}
+	}
+	return &dto.Histogram{}
+}
+
+func TestWaitsAndHoldTimesAreMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		first, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		time.AfterFunc(3*time.Second, func() { first.Unlock(context.Background()) })
+		second, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 1\n", "zklock_holds")
+		require.NoError(t, second.Unlock(t.Context()))
+		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 0\n", "zklock_holds")
+
+		acquired := b.histogram(t, "zklock_acquire_duration_seconds", "acquired")
+		assert.EqualValues(t, 2, acquired.GetSampleCount())
+		assert.InDelta(t, 3, acquired.GetSampleSum(), 0.01)
+		released := b.histogram(t, "zklock_hold_duration_seconds", "released")
+		assert.EqualValues(t, 2, released.GetSampleCount())
+		assert.InDelta(t, 8, released.GetSampleSum(), 0.01)
+		behind := b.histogram(t, "zklock_acquire_behind", "mutex")
+		assert.EqualValues(t, 2, behind.GetSampleCount())
+		assert.EqualValues(t, 1, behind.GetSampleSum())
+	})
+}
+
+func TestAttemptsThatFailAreMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		hold, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = b.client.Mutex("/l").Lock(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = b.client.Mutex("/l").TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		_, err = b.client.Mutex("/l").Lock(hold.Context())
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+
+		assert.InDelta(t, 1, b.histogram(t, "zklock_acquire_duration_seconds", "given_up").GetSampleSum(), 0.01)
+		assert.EqualValues(t, 2, b.histogram(t, "zklock_acquire_duration_seconds", "refused").GetSampleCount())
+		b.expect(t, `
+# HELP zklock_refused_total Attempts that were refused.
+# TYPE zklock_refused_total counter
+zklock_refused_total{reason="deadlock",recipe="mutex"} 1
+zklock_refused_total{reason="locked",recipe="mutex"} 1
+`, "zklock_refused_total")
+	})
+}
+
+func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
+	opts := &zkprometheus.Options{Lock: func(path string) string { return path[:2] }, Labels: prometheus.Labels{"client": "a"}}
+	inVirtualTime(t, opts, func(t *testing.T, b bench) {
+		const lost = "# HELP zklock_lost_total Locks lost while they were held.\n# TYPE zklock_lost_total counter\n"
+		hold, err := b.client.Mutex("/longer").Lock(t.Context())
+		require.NoError(t, err)
+		b.expect(t, lost+`zklock_lost_total{client="a",lock="/l",recipe="mutex"} 0`+"\n", "zklock_lost_total")
+		b.srv.Partition("client")
+		<-hold.Context().Done()
+		b.srv.HealClient("client")
+		synctest.Wait()
+		b.expect(t, lost+`zklock_lost_total{client="a",lock="/l",recipe="mutex"} 1`+"\n", "zklock_lost_total")
+		assert.EqualValues(t, 1, b.histogram(t, "zklock_hold_duration_seconds", "lost").GetSampleCount())
+		assert.Equal(t, 1, testutil.CollectAndCount(b.collector, "zklock_heartbeats_missed_total"))
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(b.collector)
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "zklock_heartbeats_missed_total" })
+		assert.Positive(t, families[i].GetMetric()[0].GetCounter().GetValue())
+	})
+}
+
+func TestAHoldThatTheClientsEndEndsIsNoLoss(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		_, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.client.Close())
+		assert.EqualValues(t, 1, b.histogram(t, "zklock_hold_duration_seconds", "ended").GetSampleCount())
+		b.expect(t, "# HELP zklock_lost_total Locks lost while they were held.\n# TYPE zklock_lost_total counter\nzklock_lost_total{recipe=\"mutex\"} 0\n", "zklock_lost_total")
+	})
+}
+
+func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		require.NoError(t, b.client.Mutex("/l").Do(t.Context(), func(context.Context) error { return nil }))
+		problems, err := testutil.CollectAndLint(b.collector)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+	})
+}
+
+// described returns the names of the collector's metrics.
+func described() map[string]bool {
+	ch := make(chan *prometheus.Desc, 100)
+	zkprometheus.NewCollector(nil).Describe(ch)
+	close(ch)
+	names := map[string]bool{}
+	for d := range ch {
+		names[regexp.MustCompile(`zklock_\w+`).FindString(d.String())] = true
+	}
+	return names
+}
+
+func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
+	names := described()
+	require.Len(t, names, 7)
+	for file, decode := range map[string]func([]byte, any) error{"dashboard.json": json.Unmarshal, "alerts.yaml": yaml.Unmarshal} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var content map[string]any
+		require.NoError(t, decode(text, &content), file)
+		for _, found := range regexp.MustCompile(`zklock_\w+`).FindAllString(string(text), -1) {
+			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(found, "_bucket"), "_count"), "_sum")
+			assert.True(t, names[name], "%s: %s", file, found)
+		}
+	}
+}

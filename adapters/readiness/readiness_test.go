@@ -1,0 +1,159 @@
+package readiness_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/adapters/readiness"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name)})
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func probe(t *testing.T, h http.Handler) (code int, s readiness.Status) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	return w.Code, s
+}
+
+func TestReadyWhileTheLockIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var ready readiness.Handler
+		code, s := probe(t, &ready)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, readiness.Status{}, s)
+
+		hold, err := connect(t, srv, "only").Mutex("/lock").Lock(t.Context())
+		require.NoError(t, err)
+		ready.Set(hold)
+		code, s = probe(t, &ready)
+		assert.Equal(t, http.StatusOK, code)
+		assert.Equal(t, readiness.Status{Holds: true, Path: "/lock", Token: hold.Token(), Remaining: hold.Remaining().Milliseconds()}, s)
+		assert.Positive(t, s.Remaining)
+
+		require.NoError(t, hold.Unlock(t.Context()))
+		code, s = probe(t, &ready)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, readiness.Status{}, s)
+	})
+}
+
+// Each process leads in its turn, and one that is cut off is unready before the next leads.
+func TestNeverTwoAreReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		names := []string{"a", "b", "c"}
+		handlers := make([]readiness.Handler, len(names))
+		for i, name := range names {
+			client := connect(t, srv, name)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			// Owned by the test; ends with ctx; the cleanup waits for it.
+			go func() {
+				defer close(ended)
+				client.Election("/leader", nil).Run(ctx, nil, func(ctx context.Context) {
+					handlers[i].Set(zklock.HoldOf(ctx))
+					<-ctx.Done()
+				})
+			}()
+			t.Cleanup(func() { cancel(); <-ended })
+		}
+		ready := func() (which []int) {
+			for i := range handlers {
+				if code, _ := probe(t, &handlers[i]); code == http.StatusOK {
+					which = append(which, i)
+				}
+			}
+			return which
+		}
+		synctest.Wait()
+		for range names {
+			now := ready()
+			require.Len(t, now, 1)
+			srv.Partition(names[now[0]])
+			changed := false
+			for range 300 { // half a minute, three session timeouts
+				time.Sleep(100 * time.Millisecond)
+				next := ready()
+				require.LessOrEqual(t, len(next), 1)
+				changed = changed || len(next) == 1 && next[0] != now[0]
+			}
+			assert.True(t, changed)
+			srv.HealClient(names[now[0]])
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+func TestAMarginMakesUnreadyBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		hold, err := connect(t, srv, "only").Mutex("/lock").Lock(t.Context())
+		require.NoError(t, err)
+		ready := readiness.Handler{Margin: 2 * time.Second}
+		ready.Set(hold)
+		for range 600 { // a healthy holder is ready all the time
+			time.Sleep(100 * time.Millisecond)
+			code, _ := probe(t, &ready)
+			require.Equal(t, http.StatusOK, code)
+		}
+		srv.Partition("only")
+		defer srv.HealClient("only")
+		time.Sleep(hold.Remaining() - time.Second)
+		require.NoError(t, hold.Check())
+		code, s := probe(t, &ready)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.False(t, s.Holds)
+		assert.Positive(t, s.Remaining)
+	})
+}
+
+func TestAHolderThatIsAskedToLetGoIsReadyUntilItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "only")
+		hold, err := client.Mutex("/lock").Lock(t.Context())
+		require.NoError(t, err)
+		var ready readiness.Handler
+		ready.Set(hold)
+		queue, err := client.Inspect(t.Context(), "/lock")
+		require.NoError(t, err)
+		require.NoError(t, client.Revoke(t.Context(), queue.Contenders[0]))
+		<-hold.Revoked()
+		code, s := probe(t, &ready)
+		assert.Equal(t, http.StatusOK, code)
+		assert.True(t, s.Revoked)
+		ready.Set(nil)
+		code, _ = probe(t, &ready)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+	})
+}
+
+func TestMethodsOfAProbe(t *testing.T) {
+	var ready readiness.Handler
+	for method, want := range map[string]int{http.MethodHead: http.StatusServiceUnavailable, http.MethodPost: http.StatusMethodNotAllowed} {
+		w := httptest.NewRecorder()
+		ready.ServeHTTP(w, httptest.NewRequest(method, "/readyz", nil))
+		assert.Equal(t, want, w.Code, method)
+		if method == http.MethodHead {
+			assert.Empty(t, w.Body.String())
+		}
+	}
+}

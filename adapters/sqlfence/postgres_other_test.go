@@ -1,0 +1,13 @@
+//go:build !unix
+
+package sqlfence_test
+
+import (
+	"database/sql"
+	"testing"
+)
+
+func postgres(t *testing.T) *sql.DB {
+	t.Skip("PostgreSQL is tested on Unix")
+	return nil
+}

@@ -1,0 +1,105 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// hooked returns a connection made with hooks of its own.
+func hooked(t *testing.T, srv *zktest.Server) (*zk.Conn, *zklock.Hooks) {
+	t.Helper()
+	hooks := zklock.NewHooks(srv.DialFrom("attached"))
+	conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithDialer(hooks.Dial), zk.WithLogInfo(false),
+		zk.WithHostProvider(&oneRound{}), zk.WithLogger(silent{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn, hooks
+}
+
+func TestHooksOfAnotherConnectionAreRefused(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		conn, _ := hooked(t, srv)
+		_, others := hooked(t, srv)
+		for name, hooks := range map[string]*zklock.Hooks{
+			"of another": others,
+			"never used": zklock.NewHooks(nil),
+			"zero":       {},
+		} {
+			_, err := zklock.Attach(t.Context(), conn, hooks, nil)
+			require.ErrorIs(t, err, zklock.ErrInvalid, name)
+		}
+		_, err := (&zklock.Hooks{}).Dial("tcp", "127.0.0.1:1", time.Second)
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+	})
+}
+
+// Attach can come long after the connection has its session.
+func TestATickTimeCountsForAConnectionThatIsThereAlready(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond}, func(t *testing.T, srv *zktest.Server) {
+		hooks := zklock.NewHooks(srv.Dial)
+		conn, _, err := zk.Connect(srv.Addrs(), time.Second, zk.WithDialer(hooks.Dial), zk.WithLogInfo(false),
+			zk.WithHostProvider(&oneRound{}), zk.WithLogger(silent{}))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		for conn.State() != zk.StateHasSession {
+			time.Sleep(10 * time.Millisecond)
+		}
+		_, err = zklock.Attach(t.Context(), conn, hooks, &zklock.Options{TickTime: 2 * time.Second})
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		require.ErrorContains(t, err, "tick")
+	})
+}
+
+// An attached client keeps its promise when its server is cut off, as any other.
+func TestAnAttachedHoldEndsInTime(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		conn, hooks := hooked(t, srv)
+		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, lowest(hold, 3*term), term*4/10)
+		end := endOf(hold)
+		next := lockLater(t.Context(), connect(t, srv, "next", term).Mutex(path).Lock)
+		srv.Partition("attached")
+		<-next.done
+		require.NoError(t, next.err)
+		require.False(t, end.at.After(next.at))
+		require.ErrorIs(t, end.cause, zklock.ErrLost)
+		unlock(t, next.hold)
+		srv.HealClient("attached")
+	})
+}
+
+// A refusal by one server alone is no evidence of a quorum, on a connection whose wire is not seen either.
+func TestABareConnectionTakesNoRefusalByOneServerForAQuorums(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		conn := rawClient(t, srv, term)
+		client, err := zklock.Attach(t.Context(), conn, nil, &zklock.Options{SessionTimeout: term})
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti || r.Op == zktest.OpCreate {
+				return zktest.Answer(-102) // NoAuth, as a server checks it by itself
+			}
+			return zktest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*term)
+		defer cancel()
+		for ctx.Err() == nil && hold.Check() == nil {
+			_, _ = conn.Create("/x", nil, 0, zk.WorldACL(zk.PermAll))
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, ctx.Err(), "the hold went on without a word of the quorum")
+	})
+}

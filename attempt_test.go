@@ -1,0 +1,179 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// tries are the ways to ask without waiting.
+var tries = map[string]way{
+	"mutex":     func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).TryLock },
+	"reentrant": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Reentrant(path).TryLock },
+	"writer":    func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.RWMutex(path).TryLock },
+	"reader":    func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.RWMutex(path).TryRLock },
+	"permits": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) { return c.Semaphore(path, 3).TryAcquire(ctx, 2) }
+	},
+}
+
+// isContenderPath reports whether the last part of a path is a name that contenders of ours have.
+func isContenderPath(p string) bool { return strings.Contains(p, "/_c_") }
+
+// makesContender reports whether a request makes a contender's node.
+func makesContender(r *zktest.Request) bool {
+	for i, op := range r.Ops {
+		if op == zktest.OpCreate && isContenderPath(r.Paths[i]) {
+			return true
+		}
+	}
+	return r.Op == zktest.OpCreate && isContenderPath(r.Path)
+}
+
+// A lost create is not looked for on another connection: the caller does not wait for one.
+func TestAnAttemptAnswersWhenItsConnectionIsLost(t *testing.T) {
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if !makesContender(r) {
+						return zktest.Pass
+					}
+					srv.Member(0).Refuse(true)
+					return zktest.LoseReply
+				})
+				start := time.Now()
+				_, err := try(c)(t.Context())
+				require.ErrorIs(t, err, zklock.ErrNotConnected)
+				require.NotErrorIs(t, err, context.Canceled)
+				require.Equal(t, start, time.Now(), "it waited for a server")
+				stop()
+				srv.Member(0).Refuse(false)
+				noGhost(t, srv, path)
+				hold, err := try(c)(t.Context())
+				require.NoError(t, err)
+				unlock(t, hold)
+			})
+		})
+	}
+}
+
+// A server that goes on listening and answers nothing is left after a while.
+func TestAnAttemptAnswersThoughTheServerIsSilent(t *testing.T) {
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if makesContender(r) {
+						srv.Partition("a")
+					}
+					return zktest.Pass
+				})
+				start := time.Now()
+				_, err := try(c)(t.Context())
+				require.ErrorIs(t, err, zklock.ErrNotConnected)
+				require.Less(t, time.Since(start), term)
+				stop()
+				srv.HealClient("a")
+				time.Sleep(2 * term)
+				require.Empty(t, queue(srv, path))
+			})
+		})
+	}
+}
+
+// The session, and the lock with it, has ended by then.
+func TestDoReturnsThoughThereIsNoServer(t *testing.T) {
+	for name, do := range map[string]func(c *zklock.Client) func(context.Context, func(context.Context) error) error{
+		"mutex": func(c *zklock.Client) func(context.Context, func(context.Context) error) error {
+			return c.Mutex(path).Do
+		},
+		"reentrant": func(c *zklock.Client) func(context.Context, func(context.Context) error) error {
+			return c.Reentrant(path).Do
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				ctx, cancel := context.WithCancel(t.Context())
+				var returned time.Time
+				err := do(c)(ctx, func(context.Context) error {
+					srv.Partition("a")
+					cancel()
+					returned = time.Now()
+					return nil
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded, "the release goes on")
+				require.LessOrEqual(t, time.Since(returned), term)
+				srv.HealClient("a")
+				time.Sleep(2 * term)
+				require.Empty(t, queue(srv, path))
+			})
+		})
+	}
+}
+
+// Every verb has its own name in the errors of its call.
+func TestErrorsNameTheVerb(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder, c := connect(t, srv, "holder", term), connect(t, srv, "a", term)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		permit, err := holder.Semaphore(pathC, 1).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		for verb, ask := range map[string]func(context.Context) (*zklock.Hold, error){
+			"lock " + path:             c.Mutex(path).Lock,
+			"try " + path:              c.Mutex(path).TryLock,
+			"lock for reading " + path: c.RWMutex(path).RLock,
+			"campaign " + path: func(ctx context.Context) (*zklock.Hold, error) {
+				return c.Election(path, nil).Campaign(ctx, nil)
+			},
+			"acquire 1 of " + pathC: func(ctx context.Context) (*zklock.Hold, error) {
+				return c.Semaphore(pathC, 1).Acquire(ctx, 1)
+			},
+			"try 1 of " + pathC: func(ctx context.Context) (*zklock.Hold, error) {
+				return c.Semaphore(pathC, 1).TryAcquire(ctx, 1)
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := ask(ctx)
+			cancel()
+			require.ErrorContains(t, err, fmt.Sprintf("zklock: %s: ", verb))
+		}
+		unlock(t, hold)
+		unlock(t, permit)
+	})
+}
+
+func TestLockAllUnderAHoldOfOneOfItsLocksIsADeadlock(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		for name, held := range map[string]func(context.Context) (*zklock.Hold, error){
+			"mutex":  c.Mutex(pathB).Lock,
+			"reader": c.RWMutex(pathB).RLock,
+			"all":    func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, mutexes(c, pathB, pathC)...) },
+			"permit": func(ctx context.Context) (*zklock.Hold, error) { return c.Semaphore(pathB, 2).Acquire(ctx, 1) },
+		} {
+			hold, err := held(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			srv.ResetCounts()
+			for _, second := range []zklock.Locker{c.Mutex(pathB), c.Reentrant(pathB), c.RWMutex(pathB).Reader(), c.Semaphore(pathB, 2).Permits(1)} {
+				_, err = c.LockAll(hold.Context(), c.Mutex(pathA), second)
+				require.ErrorIs(t, err, zklock.ErrDeadlock, name)
+				require.ErrorContains(t, err, pathB)
+			}
+			require.Zero(t, srv.RequestCount(), name)
+			unlock(t, hold)
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A batch is several contenders that one transaction makes: all of them or none, with
+// nobody between. Two that each want several permits can so never hold a part each and
+// wait for the other's. The last of the batch leads it: it enters, is settled and is
+// removed for all, and its others are in contender.with.
+
+// newBatch returns n contenders, the leader last.
+func (c *Client) newBatch(r *recipe, dir string, data []byte, n int) []*contender {
+	parts := make([]*contender, n)
+	for i := range parts {
+		parts[i] = c.newContender(r, dir, data)
+	}
+	lead := parts[n-1]
+	lead.with = parts[:n-1]
+	for _, t := range lead.with {
+		t.led = true
+	}
+	return parts
+}
+
+// whole returns the contenders that t was made with, itself last.
+func (t *contender) whole() []*contender {
+	return append(slices.Clone(t.with), t)
+}
+
+// create asks for the node, and for those of the batch, in one request. What it returns are
+// their names, in the order of whole.
+func (t *contender) create(data []byte) ([]string, error) {
+	if len(t.with) == 0 {
+		path, err := t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
+		if err == nil {
+			err = t.checkMade(path)
+		}
+		return []string{baseName(path)}, err
+	}
+	var ops []any
+	for _, x := range t.whole() {
+		ops = append(ops, x.creation(data))
+	}
+	answers, err := transact(t.c.conn, ops)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(answers))
+	for i, x := range t.whole() {
+		if err := x.checkMade(answers[i].String); err != nil {
+			return nil, err
+		}
+		names[i] = baseName(answers[i].String)
+	}
+	return names, nil
+}
+
+// checkMade refuses a path that cannot be what a server has made of the one asked for. What
+// was made then is looked for, as after a lost answer.
+func (t *contender) checkMade(path string) error {
+	number, ok := strings.CutPrefix(path, t.nameless())
+	if _, isSeq := parseSeq(number); !ok || !isSeq {
+		return fmt.Errorf("%w: it has made %s", errMalformed, printable(path))
+	}
+	return nil
+}
+
+// groupDigits is how long a contender's group is: what the guids of all nodes of one acquire
+// begin with, its place in the queue and its permits, so that Inspect knows them together.
+const groupDigits = 14
+
+// newGUIDs returns a new guid for each of the batch.
+func (t *contender) newGUIDs() []string {
+	guids := make([]string, len(t.with)+1)
+	attempt := newGUID()[len(guidMark):][:32-len(guidMark)-groupDigits-4]
+	for i := range guids {
+		guids[i] = newGUID()
+		if t.group != "" {
+			guids[i] = fmt.Sprintf("%s%s%s%04x", guidMark, t.group, attempt, i)
+		}
+	}
+	return guids
+}
+
+// nameless is the node's path without the number that the server appends.
+func (t *contender) nameless() string { return t.dir + "/" + t.prefix() + t.recipe.infix }
+
+func (t *contender) creation(data []byte) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: t.nameless(), Data: data, Acl: t.c.acl, Flags: zk.FlagEphemeralSequential}
+}
+
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// recognise takes the names of the batch from a listing. As they were made together, one
+// shows that all were: one that is missing then was deleted since, and gets a name that no
+// node has.
+func (t *contender) recognise(names []string) {
+	mine := map[string]*contender{}
+	for _, x := range t.whole() {
+		mine[x.prefix()] = x
+	}
+	made := false
+	for _, name := range names {
+		if x := mine[name[:min(len(name), len(t.prefix()))]]; x != nil && strings.HasPrefix(name, x.prefix()+"-") {
+			x.name = name
+			made = true
+		}
+	}
+	for _, x := range t.whole() {
+		if made && x.name == "" {
+			x.name = baseName(x.nameless())
+		}
+	}
+}
+
+// notOurs drops the contenders of the batch from those ahead.
+func (t *contender) notOurs(ahead []entry) []entry {
+	if len(t.with) == 0 {
+		return ahead
+	}
+	ours := map[string]bool{}
+	for _, x := range t.with {
+		ours[x.name] = true
+	}
+	return slices.DeleteFunc(ahead, func(e entry) bool { return ours[e.name] })
+}
+
+// complete reports whether a listing shows the whole batch.
+func (t *contender) complete(names []string) bool {
+	if len(t.with) == 0 {
+		return slices.Contains(names, t.name)
+	}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	return !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.name] })
+}
+
+// deleteAll deletes the nodes of the batch, in one transaction as long as all are there.
+func (t *contender) deleteAll(ctx context.Context, s *session) error {
+	left := slices.DeleteFunc(t.whole(), func(x *contender) bool { return x.name == "" })
+	for len(left) > 0 {
+		var ops []any
+		for _, x := range left {
+			ops = append(ops, &zk.DeleteRequest{Path: x.path(), Version: -1})
+		}
+		_, err := t.c.multi(ctx, s, ops...)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		l, err := t.c.list(ctx, s, t.dir) // somebody has deleted one: which are left?
+		if err != nil {
+			return err
+		}
+		there := map[string]bool{}
+		for _, name := range l.names {
+			there[name] = true
+		}
+		before := len(left)
+		left = slices.DeleteFunc(left, func(x *contender) bool { return !there[x.name] })
+		if len(left) == before {
+			return errors.New("a server that lags shows what is gone") // is tried again
+		}
+	}
+	return nil
+}
+
+// maxRequest is what we send in one request at most: servers close a connection on which a
+// longer one than their jute.maxbuffer comes, by default 1,048,575 bytes.
+const maxRequest = 1_000_000
+
+// requestSize is how long a transaction of ops is on the wire. An operation that the client
+// library does not know is ErrInvalid.
+func requestSize(ops []any) (int, error) {
+	const (
+		frame  = 4 + 8 // length, xid and type
+		header = 9     // before each operation, and at the end
+	)
+	size := frame + header
+	for _, op := range ops {
+		size += header
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			size += 16 + len(op.Path) + len(op.Data)
+			for _, acl := range op.Acl {
+				size += 12 + len(acl.Scheme) + len(acl.ID)
+			}
+		case *zk.SetDataRequest:
+			size += 12 + len(op.Path) + len(op.Data)
+		case *zk.DeleteRequest:
+			size += 8 + len(op.Path)
+		case *zk.CheckVersionRequest:
+			size += 8 + len(op.Path)
+		default:
+			return 0, fmt.Errorf("%w: no operation of a transaction: %T", ErrInvalid, op)
+		}
+	}
+	return size, nil
+}
+
+// batchSize is about how long the transaction for a batch of n will be, for servers as well,
+// which add numbers to names and more when they pass it on.
+func (c *Client) batchSize(r *recipe, dir string, data []byte, n int) int {
+	t := c.newContender(r, dir, nil)
+	t.guid = newGUID()
+	one, _ := requestSize([]any{t.creation(withRevocation(data))})
+	return n * (one + 16)
+}
+
+// checkSize refuses a transaction that is too long for a request.
+func checkSize(ops []any) error {
+	size, err := requestSize(ops)
+	if err == nil && size > maxRequest {
+		err = fmt.Errorf("%w: a transaction of %d bytes, the limit is %d", ErrInvalid, size, maxRequest)
+	}
+	return err
+}

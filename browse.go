@@ -1,0 +1,289 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Queues returns what Inspect does, for the path and every lock below it that has
+// contenders, in the order of the paths. The path may be "/". One that does not exist is
+// zk.ErrNoNode. Each node below the path costs a request. What may not be read is left
+// out: the error then wraps zk.ErrNoAuth and says where, and the rest is returned with it.
+func (c *Client) Queues(ctx context.Context, path string) ([]*Queue, error) {
+	inside, stop := either(ctx, c.life)
+	defer stop()
+	below, err := checkBelow(path)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: queues below %s: %w", printable(path), err)
+	}
+	queues, err := persist(inside, c, func(s *session) ([]*Queue, error) {
+		if err := c.sync(inside, s, dirOf(c.root+below)); err != nil {
+			return nil, err
+		}
+		return c.browse(inside, s, below)
+	})
+	if err != nil {
+		return queues, fmt.Errorf("zklock: queues below %s: %w", printable(path), c.explain(inside, err))
+	}
+	return queues, nil
+}
+
+// checkBelow returns the path as what stands before the names below it.
+func checkBelow(path string) (string, error) {
+	if path == "/" {
+		return "", nil
+	}
+	return path, checkPath(path)
+}
+
+// browse reads the queue of a directory and those below it. Queues that come with an
+// error are all but those that may not be read.
+func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue, error) {
+	l, err := c.list(ctx, s, dirOf(c.root+path))
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nil, fmt.Errorf("%s: %w", printable(path), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var queues []*Queue
+	var hidden error
+	if isQueue(l.names) && path != "" {
+		q, err := c.look(ctx, s, path)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			hidden = fmt.Errorf("%s: %w", printable(path), err)
+		case err != nil:
+			return nil, err
+		case len(q.Contenders) > 0:
+			queues = append(queues, q)
+		}
+	}
+	for _, name := range beside(l.names, path) {
+		more, err := c.browse(ctx, s, path+"/"+name)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			hidden = cmp.Or(hidden, err)
+		case err != nil && !errors.Is(err, zk.ErrNoNode): // else it has gone since
+			return nil, err
+		}
+		queues = append(queues, more...)
+	}
+	return queues, hidden
+}
+
+// dirOf returns the path of a node, where nothing stands for the root.
+func dirOf(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+// isQueue reports whether a directory with these children is one of contenders.
+func isQueue(names []string) bool {
+	return slices.Contains(names, leasesDir[1:]) || len(parseEntries(names)) > 0
+}
+
+// beside returns the children that are not a queue's own, and where more may be, in order.
+func beside(names []string, path string) []string {
+	semaphore := slices.Contains(names, leasesDir[1:])
+	var others []string
+	for _, name := range names {
+		_, contender := parseEntry(name)
+		switch {
+		case contender, strings.HasSuffix(name, marksSuffix), path == "" && name == "zookeeper":
+		case semaphore && (name == leasesDir[1:] || name == gateDir[1:]):
+		default:
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
+// Watch yields the queues that Queues returns, and from then on each one that has
+// changed: contenders came or left. One that has become empty is yielded once more, with
+// no contenders. It watches each directory, so that nothing is asked for while nothing
+// happens; of a queue that changes all the time it yields a few states a second. The
+// sequence ends when the loop does, or with an error: ctx's end, ErrClosed, or a refusal
+// by the server. A path that does not exist is waited for. What is below it and may not be
+// read is left out.
+func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error] {
+	return func(yield func(*Queue, error) bool) {
+		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", printable(path), err)) }
+		below, err := checkBelow(path)
+		if err != nil {
+			failed(err)
+			return
+		}
+		inside, stop := either(ctx, c.life)
+		defer stop()
+		following, cancel := context.WithCancelCause(inside)
+		defer cancel(nil)
+		b := &browser{c: c, changed: make(chan *Queue), fail: cancel, known: map[string]bool{}}
+		b.follow(following, below, true)
+		if err := b.pass(following, yield); err != nil {
+			failed(c.explain(following, err))
+		}
+	}
+}
+
+// browser is one Watch at work.
+type browser struct {
+	c       *Client
+	changed chan *Queue
+	fail    context.CancelCauseFunc
+
+	mu    sync.Mutex
+	known map[string]bool // guarded by mu: the directories that are followed
+}
+
+// pass yields what comes until the loop ends, which is no error.
+func (b *browser) pass(ctx context.Context, yield func(*Queue, error) bool) error {
+	for {
+		select {
+		case q := <-b.changed:
+			if !yield(q, nil) {
+				return nil
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// follow has a directory watched, and what is below it, once.
+func (b *browser) follow(ctx context.Context, path string, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known[path] {
+		return
+	}
+	if len(b.known) >= maxFollowed {
+		b.fail(fmt.Errorf("more than %d directories: watch fewer", maxFollowed))
+		return
+	}
+	b.known[path] = true
+	// Owned by the client; ends with ctx or when the directory is gone; Close waits for it.
+	if !b.c.calls.run(func() { b.stay(ctx, path, first) }) {
+		b.fail(ErrClosed)
+	}
+}
+
+func (b *browser) forget(path string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.known, path)
+}
+
+// maxFollowed bounds the directories of one Watch: each is a goroutine and a watch.
+const maxFollowed = 10_000
+
+// browsePace is the least time between two looks at one directory, and at one that is awaited.
+const browsePace = 200 * time.Millisecond
+
+// stay watches a directory until it is gone, the first one for good.
+func (b *browser) stay(ctx context.Context, path string, first bool) {
+	last := &Queue{Path: path}
+	for ctx.Err() == nil {
+		err := b.step(ctx, path, &last)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			b.show(ctx, &Queue{Path: path}, &last)
+			if !first {
+				b.forget(path)
+				return
+			}
+		case errors.Is(err, zk.ErrNoAuth) && !first:
+			return // and is not followed again
+		case err != nil && !isTransient(err) && !errors.Is(err, errSessionOver) && ctx.Err() == nil:
+			b.fail(err)
+			return
+		}
+		sleep(ctx, browsePace)
+	}
+}
+
+// step looks at a directory and waits until it changes.
+func (b *browser) step(ctx context.Context, path string, last **Queue) error {
+	s, err := b.c.link.attached(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := b.c.watchChildren(ctx, s, dirOf(b.c.root+path))
+	if err != nil {
+		return err
+	}
+	for _, name := range beside(w.names, path) {
+		b.follow(ctx, path+"/"+name, false)
+	}
+	if path != "" && (isQueue(w.names) || len((*last).Contenders) > 0) {
+		q, err := b.c.look(ctx, s, path)
+		if err != nil {
+			return err
+		}
+		b.show(ctx, q, last)
+	}
+	if slices.Contains(w.names, leasesDir[1:]) {
+		return b.awaitAny(ctx, s, path)
+	}
+	_, err = w.await(ctx, s, nil)
+	return err
+}
+
+// awaitAny waits until one of a semaphore's directories changes, or for a second: its
+// own directory is not watched meanwhile.
+func (b *browser) awaitAny(ctx context.Context, s *session, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var any sync.WaitGroup
+	for _, sub := range []string{leasesDir, gateDir} {
+		// Owned by this call, which waits; ends with ctx.
+		any.Go(func() {
+			defer cancel()
+			w, err := b.c.watchChildren(ctx, s, b.c.root+path+sub)
+			if errors.Is(err, zk.ErrNoNode) {
+				<-ctx.Done()
+			}
+			if err == nil {
+				w.await(ctx, s, nil)
+			}
+		})
+	}
+	any.Wait()
+	return nil
+}
+
+// show passes a queue on if it is another than the last.
+func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
+	q.Issued = max(q.Issued, (*last).Issued)
+	if reflect.DeepEqual(q.Contenders, (*last).Contenders) || len(q.Contenders)+len((*last).Contenders) == 0 {
+		return
+	}
+	*last = q
+	select {
+	case b.changed <- q:
+	case <-ctx.Done():
+	}
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

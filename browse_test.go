@@ -1,0 +1,233 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+func pathsOf(queues []*zklock.Queue) []string {
+	var paths []string
+	for _, q := range queues {
+		paths = append(paths, q.Path)
+	}
+	return paths
+}
+
+func TestQueuesFindsTheLocksBelowAPath(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Root: "/app"})
+		_, err := c.Queues(t.Context(), "/locks")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		_, err = c.Queues(t.Context(), "locks")
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		var holds []*zklock.Hold
+		for _, lock := range []zklock.Locker{
+			c.Mutex("/locks/b"), c.Mutex("/locks/b/inner"), c.RWMutex("/locks/a/deep/rw"), c.Semaphore("/locks/sem", 3).Permits(2), c.Mutex("/elsewhere"),
+		} {
+			h, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		require.NoError(t, srv.PutNode("/app/locks/notes/x", []byte("foreign")))
+		queues, err := c.Queues(t.Context(), "/locks")
+		require.NoError(t, err)
+		require.Equal(t, []string{"/locks/a/deep/rw", "/locks/b", "/locks/b/inner", "/locks/sem"}, pathsOf(queues))
+		require.Len(t, queues[3].Contenders, 2)
+		require.Equal(t, 3, queues[3].Permits)
+		queues, err = c.Queues(t.Context(), "/")
+		require.NoError(t, err)
+		require.Len(t, queues, 5)
+		for _, h := range holds {
+			unlock(t, h)
+		}
+		queues, err = c.Queues(t.Context(), "/locks")
+		require.NoError(t, err)
+		require.Empty(t, queues)
+	})
+}
+
+func TestWhatMayNotBeReadIsLeftOut(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		opts := &zklock.Options{Label: "owner", SessionTimeout: term, ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}}
+		require.NoError(t, srv.PutNode("/locks", nil))
+		owner, other := connectWith(t, srv, opts), connect(t, srv, "other", term)
+		hidden, err := owner.Mutex("/locks/hidden").Lock(t.Context())
+		require.NoError(t, err)
+		open, err := other.Mutex("/locks/open").Lock(t.Context())
+		require.NoError(t, err)
+		queues, err := other.Queues(t.Context(), "/locks")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "/locks/hidden")
+		require.Equal(t, []string{"/locks/open"}, pathsOf(queues))
+		queues, err = owner.Queues(t.Context(), "/locks")
+		require.NoError(t, err)
+		require.Len(t, queues, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := watchQueues(ctx, other, "/locks")
+		require.Equal(t, map[string]int{"/locks/open": 1}, w.soon())
+		unlock(t, open)
+		require.Empty(t, w.soon())
+		cancel()
+		<-w.done
+		unlock(t, hidden)
+	})
+}
+
+// watched is what a Watch has shown last, by path.
+type watched struct {
+	mu    sync.Mutex
+	now   map[string]int
+	shown int
+	err   error
+	done  chan struct{}
+}
+
+func watchQueues(ctx context.Context, c *zklock.Client, path string) *watched {
+	w := &watched{now: map[string]int{}, done: make(chan struct{})}
+	// Owned by the test; ends with ctx.
+	go func() {
+		defer close(w.done)
+		for q, err := range c.Watch(ctx, path) {
+			w.mu.Lock()
+			if w.err = err; err == nil {
+				w.now[q.Path] = len(q.Contenders)
+				w.shown++
+			}
+			w.mu.Unlock()
+		}
+	}()
+	return w
+}
+
+// soon returns what is shown when changes have had their time.
+func (w *watched) soon() map[string]int {
+	time.Sleep(3 * time.Second)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := map[string]int{}
+	for path, n := range w.now {
+		if n > 0 {
+			now[path] = n
+		}
+	}
+	return now
+}
+
+func TestWatchShowsQueuesAsTheyChange(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := watchQueues(ctx, connect(t, srv, "watcher", term), "/locks")
+		require.Empty(t, w.soon(), "nothing is there yet")
+		first, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{path: 1}, w.soon())
+		second := lockLater(t.Context(), c.Mutex(path).Lock)
+		permit, err := c.Semaphore("/locks/sem", 3).Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{path: 2, "/locks/sem": 2}, w.soon())
+
+		srv.DropConnections()
+		for _, s := range srv.Sessions() {
+			if s.Client == "watcher" {
+				srv.ExpireSession(s.ID)
+			}
+		}
+		unlock(t, permit)
+		unlock(t, first)
+		<-second.done
+		require.NoError(t, second.err)
+		require.Equal(t, map[string]int{path: 1}, w.soon())
+		unlock(t, second.hold)
+		time.Sleep(time.Hour) // the directories are cleaned away
+		require.Empty(t, w.soon())
+		third, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{path: 1}, w.soon())
+
+		w.mu.Lock()
+		before := w.shown
+		w.mu.Unlock()
+		asked := srv.RequestCount()
+		time.Sleep(time.Hour)
+		heartbeats := srv.RequestCount() - asked
+		require.Less(t, heartbeats, 4*3600/2, "only the holder's heartbeats and pings: %d", heartbeats)
+		require.Equal(t, before, w.shown)
+		unlock(t, third)
+		cancel()
+		<-w.done
+		require.ErrorIs(t, w.err, context.Canceled)
+	})
+}
+
+func TestWatchOfABusyQueueIsCheap(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := watchQueues(ctx, connect(t, srv, "watcher", term), "/locks")
+		c := connect(t, srv, "a", term)
+		for range 2000 {
+			require.NoError(t, c.Mutex(path).Do(t.Context(), func(context.Context) error {
+				time.Sleep(5 * time.Millisecond)
+				return nil
+			}))
+		}
+		cancel()
+		<-w.done
+		require.Less(t, w.shown, 100)
+		require.Positive(t, w.shown)
+	})
+}
+
+func TestWatchEndsWithItsClient(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		w := watchQueues(t.Context(), c, "/")
+		require.Empty(t, w.soon())
+		require.NoError(t, c.Close())
+		<-w.done
+		require.ErrorIs(t, w.err, zklock.ErrClosed)
+		for _, err := range c.Watch(t.Context(), "nowhere") {
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+		}
+	})
+}
+
+func TestWatchOfManyLocksLeavesNothingBehind(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		var holds []*zklock.Hold
+		for i := range 50 {
+			h, err := c.Mutex(fmt.Sprintf("/locks/%02d", i)).Lock(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		watcher := connect(t, srv, "watcher", term)
+		time.Sleep(time.Second)
+		before := goroutines()
+		seen := 0
+		for _, err := range watcher.Watch(t.Context(), "/locks") {
+			require.NoError(t, err)
+			if seen++; seen == 50 {
+				break
+			}
+		}
+		for _, h := range holds {
+			unlock(t, h)
+		}
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, goroutines(), before)
+		require.False(t, errors.Is(watcher.Close(), zklock.ErrClosed))
+	})
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+// How contenders are written in a terminal. What they say of themselves comes from
+// anybody, so none of it is printed as it is.
+
+// shown returns text of others as a terminal may get it.
+func shown(text string) string { return plain.Short(text, 512) }
+
+func baseOf(who zklock.Contender) string { return path.Base(who.Node) }
+
+// ending returns a node's name without the part that only makes it unique.
+func ending(name string) string {
+	for _, infix := range []string{"lock-", "latch-", "lease-", "__WRIT__", "__READ__", "__lock__", "__rlock__"} {
+		if i := strings.LastIndex(name, infix); i >= 0 {
+			return name[i:]
+		}
+	}
+	return name
+}
+
+func holders(q *zklock.Queue) int {
+	n := 0
+	for _, who := range q.Contenders {
+		if who.Holds {
+			n++
+		}
+	}
+	return n
+}
+
+func stateOf(who zklock.Contender) string {
+	state := "waits"
+	if who.Holds {
+		state = "HOLDS"
+	}
+	if who.Revoked {
+		state += ", asked"
+	}
+	return state
+}
+
+// ago is by two clocks, the server's and ours: it is never shown as negative.
+func ago(now, since time.Time) string { return duration(now.Sub(since)) }
+
+// duration returns a time as two of its units at most: 3d4h, 5m10s, 12s.
+func duration(d time.Duration) string {
+	d = max(0, d).Round(time.Second)
+	days, rest := d/(24*time.Hour), d%(24*time.Hour)
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, rest/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return d.String()
+}
+
+// ownerOf returns a contender's label, host and process, as it says itself.
+func ownerOf(who zklock.Contender) string {
+	var parts []string
+	if who.Label != "" {
+		parts = append(parts, plain.Short(who.Label, 60))
+	}
+	switch {
+	case who.Host != "" && who.PID != 0:
+		parts = append(parts, fmt.Sprintf("%s:%d", plain.Short(who.Host, 64), who.PID))
+	case who.Anonymous:
+	case len(who.Data) > 0 && utf8.Valid(who.Data):
+		parts = append(parts, plain.Short(string(who.Data), 60))
+	}
+	if who.Client != "" && who.Client != zklock.ClientZklock {
+		parts = append(parts, "("+who.Client+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// grid is a table of which one column is cut where it would be wider than the screen.
+type grid struct {
+	head    []string
+	rows    [][]string
+	cut     int
+	columns int // of the screen; zero: as wide as it is
+}
+
+func (g grid) print(w io.Writer) {
+	all := append([][]string{g.head}, g.rows...)
+	widths := make([]int, len(g.head))
+	total := -2
+	for i := range g.head {
+		for _, row := range all {
+			widths[i] = max(widths[i], width(row[i]))
+		}
+		total += widths[i] + 2
+	}
+	if g.columns > 0 && total > g.columns {
+		widths[g.cut] = max(4, widths[g.cut]-(total-g.columns))
+	}
+	for _, row := range all {
+		var b strings.Builder
+		for i, cell := range row {
+			cell = shorten(cell, widths[i])
+			b.WriteString(cell + strings.Repeat(" ", widths[i]-width(cell)+2))
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// width returns how many columns a text takes on a screen.
+func width(text string) int {
+	n := 0
+	for _, r := range text {
+		n += columnsOfRune(r)
+	}
+	return n
+}
+
+// wideRunes are the blocks of characters that take two columns, nearly all of them.
+var wideRunes = [][2]rune{
+	{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0xffe0, 0xffe6},
+	{0x1f300, 0x1faff}, {0x20000, 0x3fffd},
+}
+
+func columnsOfRune(r rune) int {
+	if unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) {
+		return 0
+	}
+	if slices.ContainsFunc(wideRunes, func(block [2]rune) bool { return block[0] <= r && r <= block[1] }) {
+		return 2
+	}
+	return 1
+}
+
+// shorten cuts a text to a width, with a mark where something is missing.
+func shorten(text string, most int) string {
+	if width(text) <= most {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += columnsOfRune(r); n >= most {
+			return text[:i] + strings.Repeat("…", min(1, max(0, most)))
+		}
+	}
+	return text
+}
+
+// shortenLeft keeps the end: that is where paths and the names of nodes differ.
+func shortenLeft(text string, most int) string {
+	n := width(text)
+	if n <= most {
+		return text
+	}
+	for i, r := range text {
+		if n -= columnsOfRune(r); n < most {
+			return "…" + text[i+utf8.RuneLen(r):]
+		}
+	}
+	return ""
+}

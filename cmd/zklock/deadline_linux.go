@@ -1,0 +1,19 @@
+package main
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// sinceBoot returns the time since the machine was started, with the time that it was
+// suspended; zero if the kernel does not tell.
+func sinceBoot() time.Duration {
+	const clockBoottime = 7
+	var t syscall.Timespec
+	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

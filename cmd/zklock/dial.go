@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// dialer connects to servers, over TLS if it has a configuration for that. It can be
+// stopped in the middle: the client library only takes a time limit.
+type dialer struct {
+	life   context.Context
+	abort  context.CancelFunc // ends life: no connection is made any more
+	config *tls.Config
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	failed  map[string]error // guarded by mu: the servers that no connection led to, nil after the first success
+	servers int              // how many there are
+	allFail func(error)      // is called when none of them can be reached; nil: nobody wants to know
+}
+
+// dial is a zk.Dialer.
+func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.life, timeout)
+	defer cancel()
+	d.log.Info("connecting", "server", address, "tls", d.config != nil)
+	conn, err := d.connect(ctx, network, address)
+	d.note(address, err)
+	if err != nil {
+		d.log.Info("no connection", "server", address, "why", err)
+		return nil, err
+	}
+	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
+	return conn, nil
+}
+
+func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.config != nil {
+		return (&tls.Dialer{Config: d.config}).DialContext(ctx, network, address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// note tells when every server has been tried and none was reached.
+func (d *dialer) note(address string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		d.failed = nil
+	}
+	if d.failed == nil || d.allFail == nil {
+		return
+	}
+	d.failed[address] = err
+	if len(d.failed) < d.servers {
+		return
+	}
+	var errs []error
+	for _, err := range d.failed {
+		errs = append(errs, err)
+	}
+	d.allFail(errors.Join(errs...))
+	d.failed = nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+)
+
+// FuzzWhatIsPrinted shows what others can write in every way the command has: nothing of it
+// acts on a terminal, adds a line, or makes a line wider than the screen.
+func FuzzWhatIsPrinted(f *testing.F) {
+	for _, text := range []string{"", "host", hostile, strings.Repeat("wide ", 100), "\xff\xfe", "\u0301", "\u200b\u2060", "a\\b", "😀", `"`, "<script>"} {
+		f.Add(text, text, []byte(text), int64(1), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, name, label string, data []byte, token int64, kind uint8) {
+		who := zklock.Contender{
+			Node: "/l/" + name, Host: label, Label: name, PID: int(kind), Data: data, Token: token, Session: token, Since: time.Unix(token%1e10, 0),
+			Holds: kind&1 != 0, Revoked: kind&2 != 0, Client: []string{"", zklock.ClientZklock, zklock.ClientCurator}[int(kind)%3], Kind: zklock.KindWrite,
+		}
+		q := &zklock.Queue{Path: "/" + label, Contenders: []zklock.Contender{who, who}}
+		var out strings.Builder
+		for _, v := range []view{{out: &out, columns: 80}, {out: &out, wide: true}, {out: &out, json: true}} {
+			out.Reset()
+			require.NoError(t, v.show(q))
+			text := out.String()
+			assertHarmless(t, text)
+			if v.json {
+				assert.Equal(t, 1, strings.Count(text, "\n"))
+				continue
+			}
+			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			require.Len(t, lines, 4, "a line for the path, one for the heads, one for each contender")
+			for _, line := range lines[1:] {
+				assert.True(t, v.wide || width(line) <= 80, "%d columns: %q", width(line), line)
+			}
+		}
+		b := newBoard()
+		b.note(q, time.Now())
+		for _, line := range b.lines(q.Path, time.Now(), 60, 5) {
+			assertHarmless(t, line)
+			assert.LessOrEqual(t, width(line), 60)
+		}
+		for _, text := range []string{valueOf(who), oneLine(fmt.Errorf("zklock: %s: %w", label, errors.New(name)))} {
+			assertHarmless(t, text)
+			assert.NotContains(t, text, "\n")
+		}
+	})
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shell prepares a shell that runs the command as its "$@", as people do at a prompt.
+func shell(t *testing.T, servers, script string, args ...string) *invocation {
+	i := zklockCommand(t, servers, args...)
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	i.Args = append([]string{"sh", "-c", script, "sh"}, i.Args...)
+	i.Path = sh
+	return i
+}
+
+func TestRunLetsTheCommandReadTheTerminalWhateverItsInputIs(t *testing.T) {
+	for name, script := range map[string]string{
+		"alone":         `"$@"`,
+		"without input": `"$@" </dev/null`,
+		"in a pipeline": `echo x | "$@" | cat`,
+		"job control":   `set -m; "$@"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := steadyServer(t)
+			tty := openTerminal(t)
+			i := shell(t, srv.Addr(), script, "run", "/l", "--", "sh", "-c", `echo ready; read line </dev/tty; echo "got $line"`)
+			tty.attach(i)
+			eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+			io.WriteString(tty.master, "input\n")
+			assert.Zero(t, i.code(), tty.text())
+			<-tty.ended
+			assert.Contains(t, tty.text(), "got input")
+		})
+	}
+}
+
+func TestRunWithoutMoreThanAGroupGivesTheCommandTheTerminal(t *testing.T) {
+	srv := steadyServer(t)
+	tty := openTerminal(t)
+	i := shell(t, srv.Addr(), `set -m; "$@"; read line; echo "then $line"`, "run", "/l", "--", "sh", "-c", `echo ready; read line </dev/tty; echo "got $line"`)
+	i.Env = append(i.Env, beGroupOnly+"=1")
+	tty.attach(i)
+	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+	io.WriteString(tty.master, "input\n")
+	eventually(t, "the command has read", func() bool { return strings.Contains(tty.text(), "got input") })
+	io.WriteString(tty.master, "more\n")
+	assert.Zero(t, i.code(), tty.text())
+	<-tty.ended
+	assert.Contains(t, tty.text(), "then more", "the terminal must be the shell's again")
+}
+
+func TestRunInTheBackgroundGivesUpTheLockThoughItsCommandReadsTheTerminal(t *testing.T) {
+	for _, system := range []string{"", beGroupOnly + "=1"} {
+		t.Run(system, func(t *testing.T) {
+			srv := steadyServer(t)
+			tty := openTerminal(t)
+			i := shell(t, srv.Addr(), `set -m; "$@" & wait $!; echo "code $?"`, "run", "/l", "--", "sh", "-c", `read line </dev/tty; exit 4`)
+			i.Env = append(i.Env, system)
+			tty.attach(i)
+			assert.Zero(t, i.code())
+			<-tty.ended
+			assert.Contains(t, tty.text(), "code 4")
+			assert.Zero(t, queued(srv, "/l"))
+		})
+	}
+}
+
+func TestRunLetsCtrlCReachTheCommandOnce(t *testing.T) {
+	srv := steadyServer(t)
+	tty := openTerminal(t)
+	// The shell that started zklock gets it, too, as it does without zklock.
+	i := shell(t, srv.Addr(), `trap 'echo outer' INT; "$@"; echo "code $?"`, "run", "/l", "--", "sh", "-c",
+		`trap 'echo inner' INT; trap 'exit 7' USR1; echo "me $PPID"; while :; do sleep 0.01; done`)
+	tty.attach(i)
+	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "me ") })
+	io.WriteString(tty.master, "\x03")
+	eventually(t, "the command is told", func() bool { return strings.Contains(tty.text(), "inner") })
+	// What zklock had passed on by itself would be there before this.
+	for _, p := range below(i.Process.Pid) {
+		if p.parent == i.Process.Pid {
+			require.NoError(t, syscall.Kill(p.pid, syscall.SIGUSR1))
+		}
+	}
+	assert.Zero(t, i.code())
+	<-tty.ended
+	assert.Equal(t, 1, strings.Count(tty.text(), "inner"), tty.text())
+	assert.Contains(t, tty.text(), "outer")
+	assert.Contains(t, tty.text(), "code 7")
+}
+
+func TestRunOnATerminalEndsOnCtrlC(t *testing.T) {
+	srv := steadyServer(t)
+	tty := openTerminal(t)
+	// The background process ignores Ctrl-C, as all of a script do.
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `(echo ready; exec sleep 600) & sleep 600`)
+	tty.attach(i)
+	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+	io.WriteString(tty.master, "\x03")
+	eventually(t, "it says what it waits for", func() bool { return strings.Contains(tty.text(), "the lock is kept") })
+	io.WriteString(tty.master, "\x03")
+	assert.Equal(t, codeSignal+int(syscall.SIGINT), i.code(), tty.text())
+}
+
+func TestRunReachesACommandThatHasLeftItsGroup(t *testing.T) {
+	for name, end := range map[string]func(*terminal, *invocation){
+		"Ctrl-C": func(tty *terminal, _ *invocation) { io.WriteString(tty.master, "\x03") },
+		"TERM":   func(_ *terminal, i *invocation) { i.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := steadyServer(t)
+			tty := openTerminal(t)
+			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "timeout", "600", "sh", "-c",
+				`trap 'echo told; exit 9' INT TERM; echo ready; while :; do sleep 0.01; done`)
+			tty.attach(i)
+			eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+			end(tty, i)
+			i.code()
+			<-tty.ended
+			assert.Contains(t, tty.text(), "told")
+		})
+	}
+}

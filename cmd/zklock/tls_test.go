@@ -1,0 +1,194 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// authority is a certificate authority of a test's own.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	dir  string
+	n    int64
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.key = a.newKey()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.cert = a.sign(template, template, a.key)
+	a.write("ca.pem", "CERTIFICATE", a.cert.Raw)
+	return a
+}
+
+func (a *authority) newKey() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	return key
+}
+
+func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, a.key)
+	require.NoError(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return cert
+}
+
+// issue returns a certificate for a name, and writes it and its key into files of that name.
+func (a *authority) issue(name string) tls.Certificate {
+	a.n++
+	key := a.newKey()
+	cert := a.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(1 + a.n), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, key)
+	der, err := x509.MarshalECPrivateKey(key)
+	require.NoError(a.t, err)
+	a.write(name+".pem", "CERTIFICATE", cert.Raw)
+	a.write(name+".key", "EC PRIVATE KEY", der)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+func (a *authority) write(file, kind string, der []byte) {
+	require.NoError(a.t, os.WriteFile(a.file(file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+}
+
+func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+
+// secured serves what is at address over TLS, to clients with a certificate of the authority only.
+type secured struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+}
+
+func (a *authority) secure(address, name string) *secured {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(name)}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	require.NoError(a.t, err)
+	s := &secured{Listener: l}
+	a.t.Cleanup(func() {
+		l.Close()
+		s.drop()
+	})
+	// Owned by the test; ends with the listener.
+	go s.serve(address)
+	return s
+}
+
+func (s *secured) serve(address string) {
+	for {
+		client, err := s.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", address)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		s.mu.Lock()
+		s.conns = append(s.conns, client, server)
+		s.mu.Unlock()
+		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+			// Ends with either connection; drop closes both.
+			go func() {
+				io.Copy(pair[0], pair[1])
+				pair[0].Close()
+				pair[1].Close()
+			}()
+		}
+	}
+}
+
+// drop closes every connection.
+func (s *secured) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		c.Close()
+	}
+	s.conns = nil
+}
+
+func TestTLSFromEndToEnd(t *testing.T) {
+	srv := startServer(t)
+	a := newAuthority(t)
+	s := a.secure(srv.Addr(), "localhost")
+	a.issue("me")
+	_, port, err := net.SplitHostPort(s.Addr().String())
+	require.NoError(t, err)
+	byName, byAddress := "localhost:"+port, s.Addr().String()
+	ours := []string{"--tls-ca", a.file("ca.pem"), "--tls-cert", a.file("me.pem"), "--tls-key", a.file("me.key")}
+	for _, c := range []struct {
+		servers string
+		flags   []string
+		code    int
+		text    string
+	}{
+		{byName, ours, 0, ""},
+		{byAddress, append([]string{"--tls-server-name", "localhost"}, ours...), 0, ""},
+		{byAddress, ours, codeUnavailable, "IP SANs"},
+		{byName, []string{"--tls"}, codeUnavailable, "unknown authority"},
+		{byName, append([]string{"--tls-server-name", "other"}, ours...), codeUnavailable, "not other"},
+		{byName, ours[:2], codeUnavailable, "certificate required"},
+		{byName, nil, codeUnavailable, ""},
+	} {
+		args := append([]string{"run", "--connect-timeout", "1s"}, c.flags...)
+		code, out, err := run(t, c.servers, append(args, "/l", "--", "echo", "ran")...)
+		assert.Equal(t, c.code, code, "%v: %s", c.flags, err)
+		assert.Contains(t, err, c.text)
+		assert.Equal(t, c.code == 0, out == "ran\n")
+		assert.LessOrEqual(t, strings.Count(err, "\n"), 1)
+	}
+}
+
+// A session of 600 ms outlives the loss of its connection: a second's pause, as the client
+// library makes after a round of servers, would end it.
+func TestTLSReconnectsInTimeForAShortSession(t *testing.T) {
+	srv := zktest.Run(t, zktest.Options{TickTime: 50 * time.Millisecond})
+	a := newAuthority(t)
+	s := a.secure(srv.Addr(), "localhost")
+	a.issue("me")
+	_, port, err := net.SplitHostPort(s.Addr().String())
+	require.NoError(t, err)
+	ready := filepath.Join(t.TempDir(), "ready")
+	i := zklockCommand(t, "localhost:"+port, "run", "--session-timeout", "600ms", "--grace", "0s",
+		"--tls-ca", a.file("ca.pem"), "--tls-cert", a.file("me.pem"), "--tls-key", a.file("me.key"),
+		"/l", "--", "sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done`, ready).start()
+	eventually(t, "the command runs", func() bool { return exists(ready) })
+	for range 5 {
+		before := srv.Requests()[zktest.OpMulti]
+		s.drop()
+		eventually(t, "heartbeats go on", func() bool { return srv.Requests()[zktest.OpMulti] >= before+2 })
+	}
+	require.NoError(t, os.Remove(ready))
+	assert.Zero(t, i.code(), i.err.String())
+	assert.Empty(t, i.err.String())
+}

@@ -1,0 +1,25 @@
+//go:build unix && !linux
+
+package main
+
+import "os"
+
+// Nothing but the process group is known here.
+
+func newTree() tree { return &group{} }
+
+func adopt(_ int, started report, _ []process) tree { return &group{pid: started.Started} }
+
+func sharesGroup() bool { return false }
+
+func becomeReaper() error { return nil }
+
+func ownBinary() (string, error) { return os.Executable() }
+
+type process struct{}
+
+func bystanders() []process { return nil }
+
+type cgroup string
+
+func (cgroup) remove() {}

@@ -1,0 +1,119 @@
+package zklock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// curatorWriter is a writer of Curator's InterProcessReadWriteLock.
+type curatorWriter struct {
+	conn *zk.Conn
+	node string
+}
+
+func newCuratorWriter(t *testing.T, conn *zk.Conn, path string) *curatorWriter {
+	t.Helper()
+	const prefix = "/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"
+	node, err := conn.Create(path+prefix, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	return &curatorWriter{conn, node}
+}
+
+// downgrade makes the writer a reader as Curator does: another node of the same number, then the end of the first.
+func (w *curatorWriter) downgrade(t *testing.T) {
+	t.Helper()
+	reading := strings.ReplaceAll(w.node, "WRIT", "READ")
+	_, err := w.conn.Create(reading, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	w.leave(t)
+	w.node = reading
+}
+
+func (w *curatorWriter) leave(t *testing.T) {
+	t.Helper()
+	require.NoError(t, w.conn.Delete(w.node, -1))
+}
+
+// lockFunc is a Lock.
+type lockFunc = func(context.Context) (*zklock.Hold, error)
+
+// besideCurator has a hold of ours, then Curator's writer, then others of ours that wait, in that order.
+func besideCurator(t *testing.T, srv *zktest.Server, waiting ...lockFunc) (*zklock.Hold, *curatorWriter, []*attempt) {
+	t.Helper()
+	first, err := connect(t, srv, "first", term).RWMutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	time.Sleep(time.Second)
+	curator := newCuratorWriter(t, rawClient(t, srv, term), path)
+	attempts := inTurn(t, waiting...)
+	time.Sleep(time.Second)
+	return first, curator, attempts
+}
+
+func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
+	for name, exclusive := range map[string]func(c *zklock.Client) lockFunc{
+		"writer": func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
+		"mutex":  func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+	} {
+		t.Run(name+" that saw two leave", func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				first, curator, next := besideCurator(t, srv, exclusive(connect(t, srv, "next", term)))
+				unlock(t, first)
+				time.Sleep(time.Second)
+				curator.downgrade(t)
+				require.False(t, next[0].returned(), "Curator's reader holds")
+				curator.leave(t)
+				require.True(t, next[0].returned())
+				unlock(t, next[0].hold)
+			})
+		})
+		t.Run(name+" behind one that gave up", func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				first, curator, _ := besideCurator(t, srv)
+				unlock(t, first)
+				between := connect(t, srv, "between", term)
+				both := inTurn(t, exclusive(between), exclusive(connect(t, srv, "last", term)))
+				time.Sleep(time.Second)
+				curator.downgrade(t)
+				require.NoError(t, between.Close())
+				require.False(t, both[1].returned(), "Curator's reader holds")
+				curator.leave(t)
+				require.True(t, both[1].returned())
+				unlock(t, both[1].hold)
+			})
+		})
+	}
+}
+
+// TestANoteSaysNothingOfCuratorsReaderBehindTheHolder has Curator's writer leave its reader between a holder of ours
+// and the one who waits: the holder's note speaks of those before the holder only.
+func TestANoteSaysNothingOfCuratorsReaderBehindTheHolder(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		first, err := connect(t, srv, "first", term).RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		second := inTurn(t, connect(t, srv, "second", term).RWMutex(path).Lock)
+		third := inTurn(t, connect(t, srv, "third", term).RWMutex(path).Lock)
+		curator := newCuratorWriter(t, rawClient(t, srv, term), path)
+		last := inTurn(t, connect(t, srv, "last", term).RWMutex(path).Lock)
+		time.Sleep(time.Second)
+		curator.downgrade(t) // too early, as no Curator does: but nobody could tell
+		time.Sleep(time.Second)
+		unlock(t, first)
+		require.True(t, second[0].returned())
+		unlock(t, second[0].hold)
+		require.True(t, third[0].returned())
+		unlock(t, third[0].hold)
+		require.False(t, last[0].returned(), "Curator's reader holds")
+		curator.leave(t)
+		require.True(t, last[0].returned())
+		unlock(t, last[0].hold)
+	})
+}

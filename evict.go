@@ -1,0 +1,181 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrEvicted is returned to a caller that waited when somebody removed it from the queue
+// by Client.Evict. A holder gets ErrLost.
+var ErrEvicted = errors.New("evicted from the queue")
+
+// Evict removes contenders, from Inspect, whatever they are doing: for operators, where a
+// process hangs and its lock must not wait for it. Those that wait go first, from the last
+// on, so that nobody is granted in between. A holder of this library learns of it at once
+// (ErrLost); one of another client may go on as if it held, so be sure that it is stopped.
+// A waiter of this library gets ErrEvicted, and does not queue again, when those ahead of it
+// have gone; where the directory's data may not be written to, or is somebody's, it cannot
+// be told, and queues again.
+//
+// Only these very nodes are removed, and only while they belong to the sessions given: a
+// node without a session, which nobody's end ends, has the session 0. ErrNotHeld: there is
+// no such contender any more. Where several are given, an error names each that is not
+// removed; the others are.
+func (c *Client) Evict(ctx context.Context, who ...Contender) error {
+	inside, stop := either(ctx, c.life)
+	defer stop()
+	var errs []error
+	evicted := map[string]bool{} // by group: one of several permits takes the others with it
+	for _, w := range evictionOrder(who) {
+		err := c.evict(inside, w)
+		group := groupOf(w.name())
+		if errors.Is(err, ErrNotHeld) && evicted[group] {
+			continue
+		}
+		evicted[group] = group != "" && (err == nil || evicted[group])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("zklock: evict %s: %w", printable(w.Node), c.explain(inside, err)))
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// evictionOrder puts those that wait before those that hold, the last in the queue first.
+func evictionOrder(who []Contender) []Contender {
+	var waiting, holding []Contender
+	for _, w := range slices.Backward(who) {
+		if w.Holds {
+			holding = append(holding, w)
+		} else {
+			waiting = append(waiting, w)
+		}
+	}
+	return append(waiting, holding...)
+}
+
+func (c *Client) evict(ctx context.Context, who Contender) error {
+	if err := who.check(); err != nil {
+		return err
+	}
+	for {
+		n, err := c.seek(ctx, who)
+		if err == nil && n.stat.EphemeralOwner != who.Session {
+			err = fmt.Errorf("%w: the node is of session 0x%x, and none was given", ErrNotHeld, n.stat.EphemeralOwner)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = persist(ctx, c, func(s *session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.stat.Version) })
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
+			return nil
+		case !errors.Is(err, zk.ErrBadVersion): // else its data, or the directory's, was written meanwhile
+			return err
+		}
+	}
+}
+
+// expel deletes a contender's node, together with a mark for it if it waits.
+func (c *Client) expel(ctx context.Context, s *session, who Contender, version int32) error {
+	dir := who.Node[:strings.LastIndexByte(who.Node, '/')]
+	guid := guidOf(who.name())
+	if who.Holds || guid == "" || !c.mayNote(dir, nil) {
+		return c.deleteVersion(ctx, s, who.Node, version)
+	}
+	n, err := c.get(ctx, s, dir)
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	b, ours := parseBoard(n.data)
+	if err != nil || !ours {
+		return c.deleteVersion(ctx, s, who.Node, version)
+	}
+	answers, err := c.multi(ctx, s,
+		&zk.DeleteRequest{Path: who.Node, Version: version},
+		&zk.SetDataRequest{Path: dir, Data: b.withEvicted(guid).encode(), Version: n.stat.Version})
+	if errors.Is(err, zk.ErrNoAuth) && !c.mayNote(dir, answers) {
+		return c.deleteVersion(ctx, s, who.Node, version)
+	}
+	return err
+}
+
+// guidOf returns the guid in the name of a node of ours, empty if it is another's.
+func guidOf(name string) string {
+	if clientOf(name) != ClientZklock {
+		return ""
+	}
+	return name[len("_c_"):][:32]
+}
+
+// unlessEvicted puts ErrEvicted in the place of errGone if that is why our node is gone.
+func (t *contender) unlessEvicted(ctx context.Context, err error) error {
+	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
+		return err
+	}
+	n, readErr := persist(ctx, t.c, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
+	if readErr != nil {
+		return err
+	}
+	if b, _ := parseBoard(n.data); slices.Contains(b.evicted, t.guid) {
+		return ErrEvicted
+	}
+	return err
+}
+
+// A board is what we write into the data of a queue's directory: see note.
+type board struct {
+	last    string   // the node of the last holder that left a note
+	evicted []string // guids of the last that were removed while they waited, oldest first
+}
+
+const (
+	notePrefix    = "zklock: last held by "
+	evictedPrefix = "\nevicted: "
+	maxEvicted    = 256
+)
+
+// parseBoard reads a directory's data; false if that is somebody else's.
+func parseBoard(data []byte) (b board, ours bool) {
+	if len(data) == 0 {
+		return board{}, true
+	}
+	rest, ours := strings.CutPrefix(string(data), notePrefix)
+	if !ours {
+		return board{}, false
+	}
+	last, evicted, _ := strings.Cut(rest, evictedPrefix)
+	b.last = last
+	for guid := range strings.FieldsSeq(evicted) {
+		if isGUID(guid) { // else somebody else has made the list
+			b.evicted = append(b.evicted, guid)
+		}
+	}
+	b.evicted = b.evicted[max(0, len(b.evicted)-maxEvicted):]
+	return b, true
+}
+
+// isGUID reports whether text may be a guid of ours.
+func isGUID(text string) bool {
+	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+func (b board) encode() []byte {
+	data := notePrefix + b.last
+	if len(b.evicted) > 0 {
+		data += evictedPrefix + strings.Join(b.evicted, " ")
+	}
+	return []byte(data)
+}
+
+func (b board) withEvicted(guid string) board {
+	evicted := append(slices.Clone(b.evicted), guid)
+	return board{b.last, evicted[max(0, len(evicted)-maxEvicted):]}
+}

@@ -1,0 +1,222 @@
+package zklock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// moveTo has a client of all members, which the others refuse, be at that one.
+func moveTo(srv *zktest.Server, members, to int) {
+	for i := range members {
+		srv.Member(i).Refuse(i != to)
+	}
+	srv.DropConnections()
+	time.Sleep(time.Second)
+}
+
+// leaderIs returns the number of the member that leads.
+func leaderIs(srv *zktest.Server, members int) int {
+	for i := range members {
+		if srv.Member(i) == srv.Leader() {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestACreateThatAReplacedLeaderDoesNotKnowOfLeavesNoGhost loses a create's answer and has the client come back to a
+// leader that was replaced before it and does not know: it takes the session back and answers syncs, and shows no node.
+func TestACreateThatAReplacedLeaderDoesNotKnowOfLeavesNoGhost(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, SyncLimit: 5}, func(t *testing.T, srv *zktest.Server) {
+		const session = 30 * time.Second
+		old := leaderIs(srv, 3)
+		next := (old + 1) % 3
+		client := connect(t, srv, "a", session, old, next)
+		moveTo(srv, 3, next)
+		unlockSoon(t, client)
+		other := connect(t, srv, "b", session, next, (old+2)%3)
+
+		srv.Member(old).CutOff()
+		srv.ElectLeader(next)
+		var lost atomic.Bool
+		stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client != "a" || r.Op != zktest.OpCreate || lost.Swap(true) {
+				return zktest.Pass
+			}
+			srv.Member(next).Refuse(true)
+			srv.Member(old).Refuse(false)
+			return zktest.LoseReply
+		})
+		srv.Member(next).Refuse(false)
+		srv.Member((old + 2) % 3).Refuse(false)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		first := lockLater(ctx, client.Mutex(path).Lock)
+		time.Sleep(5 * time.Second) // the leader that was replaced still answers
+		synctest.Wait()
+		require.True(t, lost.Load())
+		srv.Member(next).Refuse(false)
+		srv.Member(old).Rejoin()
+		<-first.done
+		require.NoError(t, first.err)
+		stop()
+		unlock(t, first.hold)
+		second, err := other.Mutex(path).Lock(ctx)
+		require.NoError(t, err, "left in the queue: %v", queue(srv, path))
+		unlock(t, second)
+		noGhost(t, srv, path)
+	})
+}
+
+// TestACreateThatRunsLateIsRemovedWhenItAppears keeps a create in a server that the client leaves and comes back to.
+func TestACreateThatRunsLateIsRemovedWhenItAppears(t *testing.T) {
+	for name, giveUp := range map[string]bool{"the caller goes on": false, "the caller gives up": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				leader := leaderIs(srv, 3)
+				follower := (leader + 1) % 3
+				client := connect(t, srv, "a", term)
+				moveTo(srv, 3, follower)
+				unlockSoon(t, client)
+				release := srv.Member(follower).HoldForwards()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				first := lockLater(ctx, client.Mutex(path).Lock)
+				time.Sleep(100 * time.Millisecond)
+				if giveUp {
+					cancel()
+				}
+				moveTo(srv, 3, leader)
+				require.True(t, first.returned())
+				if !giveUp {
+					require.NoError(t, first.err, "the create is not there")
+				}
+				moveTo(srv, 3, follower) // takes the session back, past what waits
+				release()
+				time.Sleep(time.Second)
+				if giveUp {
+					require.ErrorIs(t, first.err, context.Canceled)
+				} else {
+					require.Len(t, queue(srv, path), 1)
+					require.NoError(t, first.hold.Confirm(t.Context()))
+					unlock(t, first.hold)
+				}
+				require.Empty(t, queue(srv, path))
+				unlockSoon(t, client)
+			})
+		})
+	}
+}
+
+// TestTheSearchForALostCreateEnds counts what is asked after a reconnect: nothing, once a later leader has answered.
+func TestTheSearchForALostCreateEnds(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client)
+		before := goroutines()
+		struck := strikeOnce(srv, "a", 0, func(*zktest.Request) zktest.Verdict { return zktest.DropBefore })
+		unlockSoon(t, client)
+		require.True(t, struck())
+		time.Sleep(time.Minute)
+		require.Greater(t, goroutines(), before, "the create may still run")
+		srv.ElectLeader((leaderIs(srv, 3) + 1) % 3)
+		time.Sleep(time.Minute)
+		require.Equal(t, before, goroutines(), "no earlier leader commits anything")
+		time.Sleep(3 * time.Minute) // for which heartbeats go on
+		srv.ResetCounts()
+		srv.DropConnections()
+		time.Sleep(time.Minute)
+		require.Zero(t, srv.Requests()[zktest.OpMulti])
+	})
+}
+
+// TestTheSearchForALostCreateEndsWithItsSession has no other leader.
+func TestTheSearchForALostCreateEndsWithItsSession(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client)
+		before := goroutines()
+		struck := strikeOnce(srv, "a", 0, func(*zktest.Request) zktest.Verdict { return zktest.DropBefore })
+		unlockSoon(t, client)
+		require.True(t, struck())
+		time.Sleep(time.Hour)
+		require.Greater(t, goroutines(), before, "the create may still run")
+		for _, s := range srv.Sessions() {
+			srv.ExpireSession(s.ID)
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, before, goroutines())
+	})
+}
+
+// TestAnImitatedNodeIsNotTakenForALostCreate makes a node of another session under the name whose create's answer was
+// lost: it is in front of a holder's.
+func TestAnImitatedNodeIsNotTakenForALostCreate(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder, client, hostile := connect(t, srv, "holder", term), connect(t, srv, "a", term), rawClient(t, srv, term)
+		unlockSoon(t, holder)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		var lost atomic.Bool
+		var imitation string
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client != "a" || r.Op != zktest.OpCreate || lost.Swap(true) {
+				return zktest.Pass
+			}
+			imitation, err = hostile.Create(r.Path+"0000000000", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			return zktest.DropBefore
+		})
+		waiting := lockLater(t.Context(), client.Mutex(path).Lock)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.True(t, lost.Load())
+		require.False(t, waiting.returned(), "granted by another's node")
+		require.NoError(t, hold.Check())
+		require.NoError(t, hostile.Delete(imitation, -1))
+		synctest.Wait()
+		unlock(t, hold)
+		<-waiting.done
+		require.NoError(t, waiting.err)
+		unlock(t, waiting.hold)
+	})
+}
+
+// TestALookAtTheQueueIsTheQuorums asks a leader that was replaced who holds: it does not answer for the quorum.
+func TestALookAtTheQueueIsTheQuorums(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, SyncLimit: 5}, func(t *testing.T, srv *zktest.Server) {
+		const session = 30 * time.Second
+		old := leaderIs(srv, 3)
+		next := (old + 1) % 3
+		looking := connect(t, srv, "looking", session, old)
+		member := connect(t, srv, "member", session, next)
+		e := member.Election(path, nil)
+		hold, err := e.Campaign(t.Context(), []byte("first"))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		srv.Member(old).CutOff()
+		srv.ElectLeader(next)
+		time.Sleep(time.Second)
+		require.NoError(t, hold.Confirm(t.Context()))
+		require.NoError(t, e.Proclaim(hold.Context(), []byte("second")))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err = looking.Election(path, nil).Leader(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "nobody can know")
+		_, err = looking.Inspect(ctx, path)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		srv.Member(old).Rejoin()
+		who, err := looking.Election(path, nil).Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "second", string(who.Data))
+	})
+}

@@ -1,0 +1,105 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// lowest samples what remains of a hold for a while and returns the least of it.
+func lowest(h *zklock.Hold, during time.Duration) time.Duration {
+	least := h.Remaining()
+	for until := time.Now().Add(during); time.Now().Before(until); time.Sleep(7 * time.Millisecond) {
+		least = min(least, h.Remaining())
+	}
+	return least
+}
+
+// On a healthy network a hold has four tenths of the timeout left at every moment, from the grant on, whatever the recipe
+// and however long it was waited for.
+func TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment(t *testing.T) {
+	locks := map[string]func(c *zklock.Client) lockFunc{
+		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"writer":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
+		"reader":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
+		"semaphore": func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock },
+		"election":  func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+	}
+	for name, lock := range locks {
+		for _, session := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second} {
+			for _, wait := range []time.Duration{0, session / 10, session / 2, 3 * session, 40 * session} {
+				t.Run(fmt.Sprint(name, " ", session, " ", wait), func(t *testing.T) {
+					virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+						front, behind := connect(t, srv, "front", session), connect(t, srv, "behind", session)
+						first, err := front.RWMutex(path).Lock(t.Context())
+						if name == "semaphore" {
+							require.NoError(t, first.Unlock(t.Context()))
+							first, err = front.Semaphore(path, 1).Acquire(t.Context(), 1)
+						}
+						require.NoError(t, err)
+						second := lockLater(t.Context(), lock(behind))
+						time.Sleep(wait)
+						unlock(t, first)
+						<-second.done
+						require.NoError(t, second.err)
+						require.GreaterOrEqual(t, lowest(second.hold, 3*session), session*4/10)
+						unlock(t, second.hold)
+						again, err := lock(behind)(t.Context())
+						require.NoError(t, err)
+						require.GreaterOrEqual(t, lowest(again, session), session*4/10, "used a while ago")
+						unlock(t, again)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A client that was idle for long has no proof ready, and does not wait for one.
+func TestAColdHoldBeginsProvisionallyAndIsProvenSoon(t *testing.T) {
+	for _, session := range []time.Duration{4 * time.Second, 10 * time.Second} {
+		for idle := time.Hour; idle < time.Hour+session; idle += session / 16 {
+			virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				client := connect(t, srv, "a", session)
+				time.Sleep(idle)
+				began := time.Now()
+				hold, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				require.Less(t, time.Since(began), 50*time.Millisecond, "nobody waits for a proof")
+				require.GreaterOrEqual(t, hold.Remaining(), session*35/100)
+				least := lowest(hold, session/2)
+				t.Logf("session %v, idle %v: least %v", session, idle, least)
+				require.GreaterOrEqual(t, least, session/5)
+				time.Sleep(session)
+				require.GreaterOrEqual(t, lowest(hold, session), session*4/10, "as any other")
+				unlock(t, hold)
+			})
+		}
+	}
+}
+
+// Confirm of a cold hold waits for the full proof.
+func TestConfirmOfAColdHoldWaitsForTheFullProof(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		time.Sleep(time.Hour)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, hold.Confirm(t.Context()))
+		require.Greater(t, time.Since(began), 50*time.Millisecond, "what it takes was waited for")
+		began = time.Now()
+		require.NoError(t, hold.Confirm(t.Context()))
+		require.Zero(t, time.Since(began))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, hold.Confirm(ctx), context.Canceled)
+		unlock(t, hold)
+	})
+}

@@ -1,0 +1,38 @@
+package zklock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// The early warning comes however the answers stay away, and before the loss.
+func TestAMissedHeartbeatIsObservedBeforeTheLoss(t *testing.T) {
+	for name, cut := range map[string]func(srv *zktest.Server){
+		"nothing arrives":         func(srv *zktest.Server) { srv.Partition("a") },
+		"the member is cut off":   func(srv *zktest.Server) { srv.Member(2).CutOff() },
+		"the member stands still": func(srv *zktest.Server) { srv.Member(2).Freeze() },
+		"connections are refused": func(srv *zktest.Server) {
+			srv.Member(2).Refuse(true)
+			srv.DropConnections()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				seen := &recorder{}
+				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: seen}, 2)
+				hold, err := c.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(2 * term)
+				require.Empty(t, seen.of(zklock.HeartbeatMissed), "all was well")
+				cut(srv)
+				<-hold.Context().Done()
+				require.NotEmpty(t, seen.of(zklock.HeartbeatMissed))
+			})
+		})
+	}
+}

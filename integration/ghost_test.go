@@ -1,0 +1,164 @@
+package integration
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+)
+
+// TestLostCreateReplyAndDeposedLeader commits a contender's node without its client hearing of it, and then lets that client
+// come back to a leader that was replaced and does not know it. That one has never seen the node and answers every sync: if
+// its word counted, a second node would queue behind the first for ever.
+func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
+	part(t)
+	ensemble := start(t, zoo.Config{
+		Servers: 3, SyncLimit: 120, // the old leader stays in its belief for a minute
+		Lines: []string{"maxSessionTimeout=60000"},
+	})
+	needsNetworks(t, ensemble)
+	ctx := soon(t)
+	leader, err := ensemble.Leader(ctx)
+	require.NoError(t, err)
+	followers, err := ensemble.Followers(ctx)
+	require.NoError(t, err)
+	way := &steered{to: leader.Addr}
+	client := connect(t, &zklock.Options{SessionTimeout: time.Minute, Dialer: way.dial}, leader.Addr)
+	path := root(t)
+	hold, err := client.Mutex(path).Lock(ctx) // the directory is there, and everybody knows the session
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock(ctx))
+
+	require.NoError(t, leader.CutFromPeers(ctx))
+	healed := false
+	heal := func() {
+		if !healed {
+			healed = true
+			assert.NoError(t, leader.Heal(context.Background()))
+		}
+	}
+	t.Cleanup(heal)
+	require.NoError(t, followers[0].Kill(ctx))
+	require.NoError(t, followers[1].Kill(ctx))
+	back := make(chan error, len(followers))
+	for _, f := range followers {
+		// Owned by this test, which waits for it: neither serves before both are back.
+		go func() { back <- f.Restart(context.Background()) }()
+	}
+	for range followers {
+		require.NoError(t, await(t, back, "a new leader"))
+	}
+
+	way.steer(followers[0].Addr, true) // nothing but the answer to the connect request comes back from now on
+	granted := make(chan error, 1)
+	var lock *zklock.Hold
+	// Owned by this test: ends with the grant or with ctx.
+	go func() {
+		var err error
+		lock, err = client.Mutex(path).Lock(ctx)
+		granted <- err
+	}()
+	waitForChildren(t, followers[1].Addr, path, 1)
+	require.Equal(t, zoo.Leader, leader.Mode(ctx), "the old leader must still believe in its office")
+	way.steer(leader.Addr, false)
+	require.NoError(t, way.answered(ctx, 1), "the old leader takes the client back")
+	require.NoError(t, leader.Busy(ctx), "the client asks it for what it cannot give")
+	heal()
+	way.steer(followers[1].Addr, false)
+
+	require.NoError(t, await(t, granted, "the grant: a node of the client's own is in the way"))
+	waitForChildren(t, followers[1].Addr, path, 1)
+	require.NoError(t, lock.Confirm(ctx))
+	require.NoError(t, lock.Unlock(ctx))
+	waitForChildren(t, followers[1].Addr, path, 0)
+}
+
+// steered leads a client to one server after the other, and can keep from it all but the first answer on a connection.
+type steered struct {
+	mu      sync.Mutex
+	to      string     // guarded by mu
+	mute    bool       // guarded by mu
+	conns   []net.Conn // guarded by mu: all that were made for the present server
+	answers int        // guarded by mu: that came from it
+}
+
+// steer leads all further connections to a server, and ends those that there are.
+func (s *steered) steer(to string, mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to, s.mute, s.answers = to, mute, 0
+	for _, c := range s.conns {
+		_ = c.Close()
+	}
+	s.conns = nil
+}
+
+// answered waits until the present server has given so many answers.
+func (s *steered) answered(ctx context.Context, n int) error {
+	for {
+		s.mu.Lock()
+		enough := s.answers >= n
+		s.mu.Unlock()
+		if enough {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (s *steered) dial(network, _ string, timeout time.Duration) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conn, err := net.DialTimeout(network, s.to, timeout)
+	if err != nil {
+		return nil, err
+	}
+	s.conns = append(s.conns, conn)
+	return &steeredConn{Conn: conn, way: s, mute: s.mute}, nil
+}
+
+// steeredConn passes whole frames on to its reader.
+type steeredConn struct {
+	net.Conn
+	way    *steered
+	mute   bool
+	frames int
+	rest   []byte // of the frame that is being read
+}
+
+func (c *steeredConn) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		frame := make([]byte, 4)
+		if _, err := io.ReadFull(c.Conn, frame); err != nil {
+			return 0, err
+		}
+		body := make([]byte, binary.BigEndian.Uint32(frame))
+		if _, err := io.ReadFull(c.Conn, body); err != nil {
+			return 0, err
+		}
+		c.frames++
+		if c.mute && c.frames > 1 {
+			continue // into the void
+		}
+		c.way.mu.Lock()
+		c.way.answers++
+		c.way.mu.Unlock()
+		c.rest = append(frame, body...)
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,57 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/integration/internal/zoo"
+)
+
+// TestShortSessions uses servers that grant sessions below two ticks. One that is too short to prove anything in is refused. With
+// one that is not, holders at a follower that is cut off know of their loss before the next ones hold.
+func TestShortSessions(t *testing.T) {
+	part(t)
+	const tick, pairs = 2 * time.Second, 6
+	ensemble := start(t, zoo.Config{Servers: 3, Tick: tick, Lines: []string{"minSessionTimeout=500"}})
+	needsNetworks(t, ensemble)
+	leader, err := ensemble.Leader(t.Context())
+	require.NoError(t, err)
+	followers, err := ensemble.Followers(t.Context())
+	require.NoError(t, err)
+
+	_, err = zklock.Connect(soon(t), ensemble.Addrs(), &zklock.Options{SessionTimeout: time.Second, TickTime: tick})
+	require.ErrorIs(t, err, zklock.ErrInvalid, "half a tick and its like do not fit into a second")
+
+	opts := &zklock.Options{SessionTimeout: 3 * time.Second, TickTime: tick}
+	path, ctx := root(t), soon(t)
+	verdicts := make(chan error, pairs)
+	for i := range pairs {
+		mutexAt := func(s *zoo.Server) *zklock.Mutex {
+			return connect(t, opts, s.Addr).Mutex(fmt.Sprintf("%s/%d", path, i))
+		}
+		old, err := mutexAt(followers[0]).Lock(ctx)
+		require.NoError(t, err)
+		next := mutexAt(leader)
+		// Owned by this test: ends with the grant or with ctx.
+		go func() {
+			hold, err := next.Lock(ctx)
+			if err == nil {
+				err = old.Check() // at the instant of the second grant
+				_ = hold.Unlock(context.Background())
+			}
+			verdicts <- err
+		}()
+		waitForChildren(t, leader.Addr, fmt.Sprintf("%s/%d", path, i), 2)
+	}
+	require.NoError(t, followers[0].CutFromPeers(t.Context()))
+	t.Cleanup(func() { assert.NoError(t, followers[0].Heal(context.Background())) })
+	for range pairs {
+		assert.ErrorIs(t, await(t, verdicts, "the second holder"), zklock.ErrLost, "the first holder has not been told")
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package docs
+
+import "os/exec"
+
+func ownGroup(cmd *exec.Cmd) (end func()) { return func() { _ = cmd.Process.Kill() } }

@@ -1,0 +1,106 @@
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func read(t *testing.T, name string) string {
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	require.NoError(t, err)
+	return string(data)
+}
+
+// TestContributingNamesOnlyWhatExists looks for every directory, file and target that CONTRIBUTING.md names.
+func TestContributingNamesOnlyWhatExists(t *testing.T) {
+	text := read(t, "CONTRIBUTING.md")
+	places := regexp.MustCompile("`((?:[.a-z][\\w.-]*/)[\\w./-]*|[\\w-]+\\.(?:go|md|mod)|Makefile)`").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, places)
+	for _, m := range places {
+		if strings.HasPrefix(m[1], "testing/") || strings.HasPrefix(m[1], "go-zookeeper/") { // packages of others
+			continue
+		}
+		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1])))
+		assert.NoError(t, err, "CONTRIBUTING.md names %s", m[1])
+	}
+	targets := regexp.MustCompile("make((?: [a-z-]+)+)").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, targets)
+	for _, m := range targets {
+		for _, target := range strings.Fields(m[1]) {
+			assert.Regexp(t, "(?m)^"+target+":", read(t, "Makefile"), "make %s", target)
+		}
+	}
+}
+
+// TestMakefileNamesOnlyWhatExists looks for every nested module, and every script that a target runs.
+func TestMakefileNamesOnlyWhatExists(t *testing.T) {
+	text := read(t, "Makefile")
+	nested := regexp.MustCompile(`(?m)^NESTED := (.*)$`).FindStringSubmatch(text)
+	require.NotNil(t, nested)
+	for _, module := range strings.Fields(nested[1]) {
+		assert.FileExists(t, filepath.Join(root, filepath.FromSlash(module), "go.mod"))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t@?((?:tools|integration|compare|docs)/[\w/-]+)`).FindAllStringSubmatch(text, -1) {
+		assert.FileExists(t, filepath.Join(root, filepath.FromSlash(m[1])), "Makefile")
+	}
+}
+
+// TestOneGoVersion holds the README, go.mod and the workflow to the same oldest version of Go.
+func TestOneGoVersion(t *testing.T) {
+	oldest := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
+	require.NotNil(t, oldest)
+	assert.Contains(t, read(t, "README.md"), "Go ("+oldest[1]+" or newer)")
+	assert.Contains(t, read(t, "CONTRIBUTING.md"), "Go "+oldest[1]+" or newer")
+	assert.Contains(t, read(t, ".github/workflows/ci.yml"), `"`+oldest[1]+`"`)
+}
+
+// TestActionsArePinned wants the full hash of a commit for each action of a workflow: a tag can be moved.
+func TestActionsArePinned(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`uses: *(.*)`).FindAllStringSubmatch(string(data), -1) {
+			assert.Regexp(t, `^[\w-]+/[\w-]+@[0-9a-f]{40} # v\d`, m[1], filepath.Base(file))
+		}
+	}
+}
+
+// TestVulncheckFailsUnlessItsDatabaseIsOutOfReach runs the script with checkers that end in different ways.
+func TestVulncheckFailsUnlessItsDatabaseIsOutOfReach(t *testing.T) {
+	script, err := filepath.Abs(filepath.Join(root, "tools", "vulncheck"))
+	require.NoError(t, err)
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash")
+	}
+	for name, c := range map[string]struct {
+		checker string
+		require string
+		code    int
+		says    string
+	}{
+		"clean":                      {"echo No vulnerabilities found.", "", 0, "No vulnerabilities found."},
+		"findings":                   {"echo GO-2026-0001; exit 3", "", 3, "GO-2026-0001"},
+		"findings that name a fetch": {"echo GO-2026-0001; echo 'govulncheck: fetching vulnerabilities: broken'; exit 3", "", 3, "GO-2026-0001"},
+		"does not build":             {"echo 'x.go:1: undefined: fetching vulnerabilities'; exit 1", "", 1, "undefined"},
+		"no database":                {"echo 'govulncheck: fetching vulnerabilities: no such host'; exit 1", "", 0, "NOT CHECKED"},
+		"no database, required":      {"echo 'govulncheck: fetching vulnerabilities: no such host'; exit 1", "1", 1, "NOT CHECKED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "bash", script, "module", "sh", "-c", c.checker)
+			cmd.Env = append(os.Environ(), "VULNCHECK_REQUIRE="+c.require, "GITHUB_ACTIONS=")
+			out, _ := cmd.CombinedOutput()
+			assert.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
+			assert.Contains(t, string(out), c.says)
+		})
+	}
+}

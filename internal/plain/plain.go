@@ -1,0 +1,100 @@
+// Package plain makes text that others wrote safe to print: in a terminal, a log or an
+// error. Node names, their data and what servers answer come from anybody who may write
+// below a lock's path.
+package plain
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// Text returns s with every character escaped that does not show as itself: controls
+// (C0, DEL and C1, so also every line break and escape sequence), bidirectional and
+// other invisible format characters, spaces other than the usual one, variation
+// selectors, fillers, and bytes that are not UTF-8. The escapes are those of Go
+// (\n, \x1b, \u202e), and a backslash is doubled, so different texts stay different.
+// A text without any of these is returned as it is.
+func Text(s string) string {
+	clean := prefix(s)
+	if clean == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	b.WriteString(s[:clean])
+	for i := clean; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			escape(&b, 'x', 2, rune(s[i]))
+		case shows(r):
+			b.WriteString(s[i : i+size])
+		default:
+			escapeRune(&b, r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// Short is Text of at most n bytes of s, with "..." behind what was cut off.
+func Short(s string, n int) string {
+	if len(s) <= n {
+		return Text(s)
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return Text(s[:n]) + "..."
+}
+
+// prefix returns the length of the part of s before the first character that is escaped.
+func prefix(s string) int {
+	for i, r := range s {
+		if !shows(r) || r == utf8.RuneError {
+			return i // RuneError may stand in s as itself: Text looks closer
+		}
+	}
+	return len(s)
+}
+
+// shows reports whether r stands in the output as it is.
+func shows(r rune) bool {
+	if r < utf8.RuneSelf {
+		return ' ' <= r && r < 0x7f && r != '\\'
+	}
+	return unicode.IsPrint(r) && r != brailleBlank && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// brailleBlank is the one symbol that shows as nothing.
+const brailleBlank = '\u2800'
+
+func escapeRune(b *strings.Builder, r rune) {
+	switch {
+	case r == '\\':
+		b.WriteString(`\\`)
+	case r == '\n':
+		b.WriteString(`\n`)
+	case r == '\r':
+		b.WriteString(`\r`)
+	case r == '\t':
+		b.WriteString(`\t`)
+	case r < utf8.RuneSelf:
+		escape(b, 'x', 2, r)
+	case r <= 0xffff:
+		escape(b, 'u', 4, r)
+	default:
+		escape(b, 'U', 8, r)
+	}
+}
+
+func escape(b *strings.Builder, letter byte, digits int, r rune) {
+	b.WriteByte('\\')
+	b.WriteByte(letter)
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b.WriteByte(hexDigits[r>>shift&0xf])
+	}
+}

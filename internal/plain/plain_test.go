@@ -1,0 +1,63 @@
+package plain_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+func TestOrdinaryTextStaysAsItIs(t *testing.T) {
+	for _, s := range []string{"", "host-7.example", "größer 日本語 ∀x 🙂", "a b", "\ufffd itself", `"quoted" 'text'`} {
+		assert.Equal(t, s, plain.Text(s))
+	}
+}
+
+func TestWhatATerminalWouldActOnIsEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		"\x1b[2J\x1b]0;owned\a": `\x1b[2J\x1b]0;owned\x07`,
+		"\u009b31m":             `\u009b31m`,
+		"two\nlines\r\tx\x7f":   `two\nlines\r\tx\x7f`,
+		"\u202egnp.exe":         `\u202egnp.exe`,
+		"a\u200bb\u2066c\ufeff": `a\u200bb\u2066c\ufeff`,
+		"\u2028\u2029\u00a0":    `\u2028\u2029\u00a0`,
+		"\U000e0041tag":         `\U000e0041tag`,
+		"\ufe0f\u3164\u2800":    `\ufe0f\u3164\u2800`,
+		"\x9b\xff":              `\x9b\xff`,
+		`C:\x`:                  `C:\\x`,
+	} {
+		assert.Equal(t, want, plain.Text(in), "%q", in)
+	}
+}
+
+func TestDifferentTextsStayDifferent(t *testing.T) {
+	assert.NotEqual(t, plain.Text("\x1b"), plain.Text(`\x1b`))
+	assert.NotEqual(t, plain.Text("\x9b"), plain.Text("\u009b"))
+}
+
+func TestShortCutsBetweenCharacters(t *testing.T) {
+	assert.Equal(t, "grö", plain.Short("grö", 4))
+	assert.Equal(t, "gr...", plain.Short("größer", 3))
+	assert.Equal(t, `\x1b...`, plain.Short("\x1b[2J", 1))
+	assert.Equal(t, "...", plain.Short("ö", 1))
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("\x1b[31m\u202e\u009b\xffhost\n\\")
+	f.Fuzz(func(t *testing.T, s string) {
+		out := plain.Text(s)
+		require.True(t, utf8.ValidString(out))
+		for _, r := range out {
+			require.True(t, unicode.IsPrint(r), "%U in %q", r, out)
+		}
+		back, err := strconv.Unquote(`"` + strings.ReplaceAll(out, `"`, `\"`) + `"`)
+		require.NoError(t, err)
+		require.Equal(t, s, back, "nothing is lost")
+	})
+}

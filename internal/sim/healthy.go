@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// NewHealthyPlan draws a run in which nothing goes wrong, on a network as within one region.
+func NewHealthyPlan(seed uint64) *Plan {
+	p := NewHostilePlan(seed, Hostile{})
+	p.Healthy = true
+	p.Latency = min(p.Latency, 5*time.Millisecond)
+	p.ForgetSessions = false
+	p.Shorten(4)
+	return p
+}
+
+// gauge is what a run has measured.
+type gauge struct {
+	mu       sync.Mutex
+	least    map[float64]float64 // guarded by mu: what remained of a warm hold, at least, by the timeout in ticks; both in timeouts
+	lost     int                 // guarded by mu: holds that were said to be lost
+	holds    int                 // guarded by mu
+	requests int                 // guarded by mu: of recipes
+	beats    int                 // guarded by mu: of heartbeats, by what they are
+}
+
+// meter counts requests.
+func (g *gauge) meter(req *zktest.Request) zktest.Verdict {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case req.Op == zktest.OpPing || req.Session == 0:
+	case isBeat(req):
+		g.beats++
+	default:
+		g.requests++
+	}
+	return zktest.Pass
+}
+
+// isBeat reports whether the request is one of those of which heartbeats consist.
+func isBeat(req *zktest.Request) bool {
+	checks := !slices.ContainsFunc(req.Ops, func(op zktest.Op) bool { return op != zktest.OpCheck })
+	return req.Op == zktest.OpSync || req.Op == zktest.OpExists && req.Path == "/" || req.Op == zktest.OpMulti && checks
+}
+
+// sample looks at a hold again and again until it ends.
+func (g *gauge) sample(p *process, hold *zklock.Hold) {
+	term := p.spec.Session
+	ticks := term.Seconds() / p.f.plan.Tick.Seconds()
+	g.mu.Lock()
+	g.holds++
+	g.mu.Unlock()
+	// Owned by the fleet, which waits for it; ends with the hold.
+	p.f.wg.Go(func() {
+		for hold.Context().Err() == nil {
+			left := hold.Remaining()
+			warm := p.isWarm()
+			if hold.Context().Err() == nil && warm {
+				g.mu.Lock()
+				if least, ok := g.least[ticks]; !ok || left.Seconds()/term.Seconds() < least {
+					g.least[ticks] = left.Seconds() / term.Seconds()
+				}
+				g.mu.Unlock()
+			}
+			select {
+			case <-hold.Context().Done():
+			case <-time.After(term / 97):
+			}
+		}
+	})
+}
+
+// countLoss notes a hold that was said to be lost; without a gauge nothing.
+func (g *gauge) countLoss() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost++
+}
+
+// isWarm reports whether the process contends, or did so a while ago, for long enough for a full proof.
+func (p *process) isWarm() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.woken) > p.spec.Session
+}
+
+// wake notes that an operation begins. It must be called with mu held.
+func (p *process) wake() {
+	warmth := min(3*time.Minute, 18*p.spec.Session)
+	if p.woken.IsZero() || len(p.open) == 0 && time.Since(p.rested) > warmth {
+		p.woken = time.Now()
+	}
+}

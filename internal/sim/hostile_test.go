@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
+	var h Hostile
+	require.NoError(t, h.Parse(""))
+	require.Zero(t, h)
+	require.NoError(t, h.Parse("short,wipes"))
+	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
+	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
+	require.NoError(t, h.Parse("all"))
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true}, h)
+}
+
+func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
+	for seed := range uint64(50) {
+		usual := NewHostilePlan(seed, Hostile{})
+		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}} {
+			plan := NewHostilePlan(seed, kind)
+			plan.Hostile = Hostile{}
+			require.Equal(t, usual, plan)
+		}
+		buckets := NewHostilePlan(seed, Hostile{Buckets: true})
+		require.Equal(t, usual.Clients, buckets.Clients)
+		require.Equal(t, usual.During, buckets.During)
+	}
+}
+
+func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
+	all := Hostile{}
+	require.NoError(t, all.Parse("all"))
+	count := map[string]int{}
+	for seed := range uint64(200) {
+		p := NewHostilePlan(seed, all)
+		tell := func(name string, drawn bool) {
+			if drawn {
+				count[name]++
+			}
+		}
+		tell("expiry gap", p.ExpiryGap > 0)
+		tell("lost touches", p.LoseTouches > 0)
+		tell("late pings", p.LatePing > 0)
+		tell("flavors", p.Flavor != 0)
+		tell("unknown requests", len(p.UnknownOps) > 0)
+		tell("slow streams", len(p.troubles()["ensemble"]) > len(troubles["ensemble"]))
+		for _, c := range p.Clients {
+			if c.Session < 2*p.Tick {
+				tell("short sessions", true)
+				break
+			}
+		}
+		require.LessOrEqual(t, p.Virtual().Hours(), 24.0)
+	}
+	for _, name := range []string{"expiry gap", "lost touches", "late pings", "flavors", "unknown requests", "slow streams", "short sessions"} {
+		require.GreaterOrEqual(t, count[name], 40, name)
+	}
+}

@@ -1,0 +1,86 @@
+package zklock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// cutOffBehindALatePing has the holder's server answer the leader's pings late, while writes overtake them, and then never
+// again. It fails if the next one holds before the holder was told.
+func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Options, late, pings, phase time.Duration) {
+	virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+		time.Sleep(pings)
+		srv.ElectLeader(1) // it pings from now on, every half tick; sessions expire at whole ticks
+		leader := leaderIs(srv, opts.Servers)
+		follower := srv.Member((leader + 1) % opts.Servers)
+		client.Label = "holder"
+		holder := connectWith(t, srv, &client, (leader+1)%opts.Servers)
+		client.Label = "next"
+		next := connectWith(t, srv, &client, leader)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		end := endOf(hold)
+		second := lockLater(t.Context(), next.Mutex(path).Lock)
+
+		time.Sleep(2*client.SessionTimeout + phase)
+		follower.DelayStreams(late, 0) // from now on
+		time.Sleep(late / 2)
+		confirmed := make(chan struct{})
+		go func() { // ends with the hold
+			defer close(confirmed)
+			hold.Confirm(t.Context()) // a write that overtakes what the server owes to the leader's ping
+		}()
+		time.Sleep(time.Millisecond)
+		follower.CutStreams(false, true)
+		<-second.done
+		require.NoError(t, second.err)
+		select {
+		case <-end.done:
+		default:
+			t.Fatal("the next one holds, and the holder was not told")
+		}
+		require.False(t, end.at.After(second.at), "two held for %v", end.at.Sub(second.at))
+		<-confirmed
+		unlock(t, second.hold)
+		follower.CutStreams(false, false)
+		follower.DelayStreams(0, 0)
+	})
+}
+
+// What a follower notes of its clients reaches the leader with its answers to the leader's pings only. Writes overtake them.
+func TestALatePingLeavesOneHolder(t *testing.T) {
+	for _, late := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 1800 * time.Millisecond} {
+		for pings := 500 * time.Millisecond; pings < time.Second; pings += 200 * time.Millisecond {
+			for phase := time.Duration(0); phase < 2*time.Second; phase += 50 * time.Millisecond {
+				t.Run(fmt.Sprint(late, pings, phase), func(t *testing.T) {
+					cutOffBehindALatePing(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second},
+						zklock.Options{SessionTimeout: 4 * time.Second}, late, pings, phase)
+				})
+			}
+		}
+	}
+}
+
+// Servers can be told to grant less than two ticks. Then TickTime has to be given, and counts for what it is.
+func TestASessionBelowTwoTicksLeavesOneHolder(t *testing.T) {
+	for phase := time.Duration(0); phase < 2*time.Second; phase += 50 * time.Millisecond {
+		t.Run(fmt.Sprint(phase), func(t *testing.T) {
+			cutOffBehindALatePing(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond},
+				zklock.Options{SessionTimeout: 2 * time.Second, TickTime: 2 * time.Second}, 0, 900*time.Millisecond, phase)
+		})
+	}
+}
+
+func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond}, func(t *testing.T, srv *zktest.Server) {
+		_, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{SessionTimeout: time.Second, TickTime: 2 * time.Second, Dialer: srv.Dial})
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		require.ErrorContains(t, err, "tick")
+	})
+}

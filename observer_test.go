@@ -1,0 +1,165 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// of returns the events of a kind.
+func (r *recorder) of(kind zklock.EventKind) (found []zklock.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func observed(t *testing.T, srv *zktest.Server) (*zklock.Client, *recorder) {
+	seen := &recorder{}
+	return connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: seen}), seen
+}
+
+func TestAnAttemptThatSucceedsTellsHowLongItTook(t *testing.T) {
+	slow := zktest.Options{Latency: fixed(10 * time.Millisecond)}
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, slow, func(t *testing.T, srv *zktest.Server) {
+				c, seen := observed(t, srv)
+				hold, err := try(c)(t.Context())
+				require.NoError(t, err)
+				require.Len(t, seen.of(zklock.Acquired), 1)
+				require.GreaterOrEqual(t, seen.of(zklock.Acquired)[0].Elapsed, 20*time.Millisecond)
+				unlock(t, hold)
+			})
+		})
+	}
+}
+
+func TestAnAttemptGivenUpOrRefusedIsObserved(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder := connect(t, srv, "holder", term)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		permit, err := holder.Semaphore(pathC, 1).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		for _, x := range []struct {
+			recipe, path string
+			lock, try    func(*zklock.Client) func(context.Context) (*zklock.Hold, error)
+		}{
+			{"mutex", path, func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).Lock }, func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).TryLock }},
+			{"semaphore", pathC, func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+				return c.Semaphore(pathC, 1).Permits(1).Lock
+			}, func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+				return func(ctx context.Context) (*zklock.Hold, error) { return c.Semaphore(pathC, 1).TryAcquire(ctx, 1) }
+			}},
+		} {
+			c, seen := observed(t, srv)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			_, err := x.lock(c)(ctx)
+			cancel()
+			require.Error(t, err, x.recipe)
+			given := seen.of(zklock.GivenUp)
+			require.Len(t, given, 1)
+			require.Equal(t, 3*time.Second, given[0].Elapsed)
+			require.ErrorIs(t, given[0].Err, context.DeadlineExceeded)
+			require.Equal(t, x.recipe, given[0].Recipe)
+			require.Equal(t, x.path, given[0].Path)
+
+			_, err = x.try(c)(t.Context())
+			require.ErrorIs(t, err, zklock.ErrLocked)
+			refused := seen.of(zklock.Refused)
+			require.Len(t, refused, 1)
+			require.ErrorIs(t, refused[0].Err, zklock.ErrLocked)
+			require.Empty(t, seen.of(zklock.Acquired))
+
+			waiting := lockLater(t.Context(), x.lock(c))
+			time.Sleep(time.Second)
+			c.Close()
+			<-waiting.done
+			require.Len(t, seen.of(zklock.GivenUp), 2)
+			require.ErrorIs(t, seen.of(zklock.GivenUp)[1].Err, zklock.ErrClosed)
+		}
+		unlock(t, hold)
+		unlock(t, permit)
+	})
+}
+
+func TestEveryHoldEndsWithOneEvent(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, seen := observed(t, srv)
+		_, err := c.Mutex(pathA).Lock(t.Context())
+		require.NoError(t, err)
+		_, err = c.LockAll(t.Context(), mutexes(c, pathB, pathC)...)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		c.Close()
+		ended := seen.of(zklock.Ended)
+		require.Len(t, ended, 3, "of several locks each")
+		for _, e := range ended {
+			require.ErrorIs(t, e.Err, zklock.ErrClosed)
+			require.Equal(t, 2*time.Second, e.Elapsed)
+		}
+		require.Empty(t, seen.of(zklock.Released))
+		require.Empty(t, seen.of(zklock.Lost))
+		require.Equal(t, "ended", ended[0].Kind.String())
+	})
+}
+
+// What a path has that a terminal would act on is escaped where an error names it.
+func TestErrorsArePrintable(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		bad := "/x\x1b[31m\u202e\n"
+		_, lock := c.Mutex(bad).Lock(t.Context())
+		_, try := c.Semaphore(bad, 1).TryAcquire(t.Context(), 1)
+		_, inspect := c.Inspect(t.Context(), bad)
+		_, leader := c.Election(bad, nil).Leader(t.Context())
+		for _, err := range []error{lock, try, inspect, leader, c.Revoke(t.Context(), zklock.Contender{Node: bad}), c.Evict(t.Context(), zklock.Contender{Node: bad})} {
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+			require.NotContains(t, err.Error(), "\x1b")
+			require.NotContains(t, err.Error(), "\u202e")
+			require.NotContains(t, err.Error(), "\n")
+		}
+	})
+}
+
+// TestErrorsOfConnectionsArePrintable has a server whose certificate, say, has a name that acts on terminals.
+func TestErrorsOfConnectionsArePrintable(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		why := errors.New("certificate is valid for \x1b[2J\u202e\u009b\nroot")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{
+			Dialer: func(string, string, time.Duration) (net.Conn, error) { return nil, why },
+		})
+		require.ErrorIs(t, err, why)
+		require.ErrorContains(t, err, `certificate is valid for \x1b[2J\u202e\u009b\nroot`)
+	})
+}
+
+// TestErrorsNameWhatOthersHaveMadePrintably has a directory of somebody's that nobody else may read.
+func TestErrorsNameWhatOthersHaveMadePrintably(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/a", nil))
+		_, err := rawClient(t, srv, term).Create("/a/gnp\u202e\u2028", nil, 0, zk.WorldACL(zk.PermWrite))
+		require.NoError(t, err)
+		_, err = connect(t, srv, "a", term).Queues(t.Context(), "/")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, `/a/gnp\u202e\u2028`)
+		_, slot := connect(t, srv, "b", term).Slot("/x\x1b[2J", "y\x1b[2J").Done(t.Context())
+		require.ErrorIs(t, slot, zklock.ErrInvalid)
+		require.NotContains(t, slot.Error(), "\x1b")
+	})
+}

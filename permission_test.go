@@ -1,0 +1,135 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// connectACL returns a client whose nodes have that ACL.
+func connectACL(t *testing.T, srv *zktest.Server, label string, acl []zk.ACL) *zklock.Client {
+	t.Helper()
+	return connectWith(t, srv, &zklock.Options{Label: label, SessionTimeout: term, ACL: acl})
+}
+
+// aDirectory makes the queue's directory, and an operator's connection that may do all to it.
+func aDirectory(t *testing.T, srv *zktest.Server) *zk.Conn {
+	t.Helper()
+	operator := rawClient(t, srv, term)
+	require.NoError(t, srv.PutNode(path, nil))
+	require.NoError(t, operator.AddAuth("digest", []byte("operator:secret")))
+	return operator
+}
+
+// setMembers says what others may do to the queue's directory.
+func setMembers(t *testing.T, operator *zk.Conn, perms int32) {
+	t.Helper()
+	acl := append(zk.WorldACL(perms), zk.DigestACL(zk.PermAll, "operator", "secret")...)
+	_, err := operator.SetACL(path, acl, -1)
+	require.NoError(t, err)
+}
+
+func TestANodeThatItsOwnerCannotReadIsNotHeld(t *testing.T) {
+	unreadable := zk.WorldACL(zk.PermAll &^ zk.PermRead)
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"try":       func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
+		"semaphore": func(c *zklock.Client) lockFunc { return permitsOf(c, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				first := connect(t, srv, "first", term)
+				for _, p := range []string{path, path + "/leases", path + "/locks"} {
+					require.NoError(t, srv.PutNode(p, nil))
+				}
+				c := connectACL(t, srv, "a", unreadable)
+				_, err := lock(c)(t.Context())
+				require.ErrorIs(t, err, zk.ErrNoAuth)
+				require.ErrorContains(t, err, "cannot be read")
+				noGhost(t, srv, path)
+
+				hold, err := first.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				next := lockLater(t.Context(), c.Mutex(path).Lock)
+				require.True(t, next.returned(), "who waits behind another learns it as well")
+				require.ErrorIs(t, next.err, zk.ErrNoAuth)
+				unlock(t, hold)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+func permitsOf(c *zklock.Client, k int) lockFunc {
+	return func(ctx context.Context) (*zklock.Hold, error) { return c.Semaphore(path, 3).Acquire(ctx, k) }
+}
+
+func TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), rawClient(t, srv, term)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		_, err = operator.SetACL(hold.Node(), zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+		require.NoError(t, err)
+		require.ErrorIs(t, hold.Confirm(t.Context()), zklock.ErrLost)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		operator := aDirectory(t, srv)
+		c := connect(t, srv, "a", term)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		setMembers(t, operator, zk.PermAll&^zk.PermDelete)
+		require.ErrorIs(t, hold.Unlock(t.Context()), zk.ErrNoAuth)
+		time.Sleep(time.Minute)
+		require.Len(t, queue(srv, path), 1)
+		setMembers(t, operator, zk.PermAll)
+		time.Sleep(term / 2)
+		require.Empty(t, queue(srv, path))
+	})
+}
+
+func TestCloseDoesNotWaitForWhatIsRefused(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		operator := aDirectory(t, srv)
+		c := connect(t, srv, "a", term)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		setMembers(t, operator, zk.PermAll&^zk.PermDelete)
+		require.ErrorIs(t, hold.Unlock(t.Context()), zk.ErrNoAuth)
+		begun := time.Now()
+		require.NoError(t, c.Close())
+		require.Less(t, time.Since(begun), time.Second)
+		require.Empty(t, queue(srv, path), "the session took it")
+	})
+}
+
+// TestWithoutWritePermissionANoteIsTriedOnce counts the requests of releases after a wait of more than one behind.
+func TestWithoutWritePermissionANoteIsTriedOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		setMembers(t, aDirectory(t, srv), zk.PermAll&^zk.PermWrite)
+		first, second, third := connect(t, srv, "1", term), connect(t, srv, "2", term), connect(t, srv, "3", term)
+		for round := range 4 {
+			hold, err := first.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			next := inTurn(t, second.Mutex(path).Lock, third.Mutex(path).Lock)
+			unlock(t, hold)
+			<-next[0].done
+			unlock(t, next[0].hold)
+			<-next[1].done
+			srv.ResetCounts()
+			unlock(t, next[1].hold)
+			notes := srv.Requests()[zktest.OpMulti]
+			require.LessOrEqual(t, notes, max(0, 1-round), "round %d", round)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package zklock
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// defaultPort is ZooKeeper's port for clients.
+const defaultPort = "2181"
+
+// parseServers reads addresses as ZooKeeper users write them: each element is
+// host:port or several of these with commas between them, and behind the last one may
+// stand the path of a chroot, which every other path is below: zk1:2181,zk2:2181/app. A
+// port that is missing is 2181. What is no such address is ErrInvalid.
+func parseServers(list []string) (servers []string, chroot string, err error) {
+	for i, element := range list {
+		addresses, below, _ := strings.Cut(element, "/")
+		switch {
+		case strings.Contains(element, "://"):
+			return nil, "", fmt.Errorf("%w: server %q: write host:port, without %q", ErrInvalid, element, element[:strings.Index(element, "://")+3])
+		case i > 0 && below != chroot && chroot != "":
+			return nil, "", fmt.Errorf("%w: servers with the chroots %q and %q", ErrInvalid, "/"+chroot, "/"+below)
+		case strings.Contains(below, ","):
+			return nil, "", fmt.Errorf("%w: server %q: the chroot stands behind the last address", ErrInvalid, element)
+		}
+		chroot = below
+		for address := range strings.SplitSeq(addresses, ",") {
+			server, err := parseServer(strings.TrimSpace(address))
+			if err != nil {
+				return nil, "", err
+			}
+			servers = append(servers, server)
+		}
+	}
+	if len(servers) == 0 {
+		return nil, "", fmt.Errorf("%w: no servers given", ErrInvalid)
+	}
+	if chroot == "" {
+		return servers, "", nil
+	}
+	if err := checkPath("/" + chroot); err != nil {
+		return nil, "", fmt.Errorf("chroot of the servers: %w", err)
+	}
+	return servers, "/" + chroot, nil
+}
+
+// parseServer returns one address with its port.
+func parseServer(address string) (string, error) {
+	bad := func(what string) (string, error) {
+		return "", fmt.Errorf("%w: server %q %s", ErrInvalid, address, what)
+	}
+	if address == "" {
+		return bad("is empty")
+	}
+	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' || r == '?' || r == '#' }) {
+		return bad("is not host:port")
+	}
+	if ip := net.ParseIP(strings.Trim(address, "[]")); ip != nil || !strings.Contains(address, ":") {
+		if ip != nil && ip.To4() == nil && address[0] != '[' {
+			return bad("is an IPv6 address: write [address]:port")
+		}
+		return net.JoinHostPort(strings.Trim(address, "[]"), defaultPort), nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	switch n, notNumber := strconv.Atoi(port); {
+	case err != nil:
+		return bad("is not host:port")
+	case host == "":
+		return bad("has no host")
+	case notNumber != nil || n < 1 || n > 65535:
+		return bad("has a port that is not 1 to 65535")
+	}
+	return address, nil
+}

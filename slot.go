@@ -1,0 +1,337 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrDone is returned for a slot that was marked as done before.
+var ErrDone = errors.New("already done")
+
+// Slot is a piece of work that a fleet does once: the run of a job at a certain time, or
+// whatever else has a name. That it was done is stored beside the lock at its path, in a
+// transaction that commits only while that lock is held. So the work is done once
+// whenever somebody asks, also by hosts whose clocks differ, after another leader was
+// elected, and after a restart of clients or servers.
+//
+// What is stored is bounded: the last 128 names, and the last 16 slots of each period
+// (see Client.SlotAt), of which every older one then counts as done.
+type Slot struct {
+	c      *Client
+	path   string
+	period string // of a slot that has a time, else empty
+	name   string
+	err    error // what is wrong with it
+}
+
+// marksSuffix, put after a lock's path, names the node that remembers what was done. It
+// is no child of the lock's directory: Curator and go-zookeeper take those for contenders.
+const marksSuffix = ".zklock-slots"
+
+// Bounds on what that node holds.
+const (
+	maxSlotName = 128 // bytes
+	maxPeriods  = 32
+	maxNamed    = 128
+	maxTimed    = 16
+)
+
+// slotTime is RFC 3339 at a fixed width, so that the order of the texts is that of the times.
+const slotTime = "2006-01-02T15:04:05.000000000Z"
+
+// Slot returns the slot with that name, of at most 128 bytes, under the lock at path.
+func (c *Client) Slot(path, name string) *Slot {
+	s := &Slot{c: c, path: path, name: name}
+	switch {
+	case name == "" || len(name) > maxSlotName:
+		s.err = fmt.Errorf("%w: a slot's name has 1 to %d bytes, not %d", ErrInvalid, maxSlotName, len(name))
+	case !utf8.ValidString(name):
+		s.err = fmt.Errorf("%w: the slot's name %q is not UTF-8", ErrInvalid, name)
+	}
+	return s
+}
+
+// SlotAt returns the slot that at falls into, if time is cut into slots of that period,
+// as time.Time.Truncate does it: hours and days begin as they do in UTC, weeks on Monday.
+func (c *Client) SlotAt(path string, at time.Time, period time.Duration) *Slot {
+	s := &Slot{c: c, path: path, period: period.String(), name: at.Truncate(period).UTC().Format(slotTime)}
+	switch year := at.UTC().Year(); {
+	case period <= 0:
+		s.err = fmt.Errorf("%w: slots of %v", ErrInvalid, period)
+	case year < 1 || year > 9999:
+		s.err = fmt.Errorf("%w: a slot in the year %d", ErrInvalid, year)
+	}
+	return s
+}
+
+// String returns the slot's name, or the time at which it begins.
+func (s *Slot) String() string { return s.name }
+
+// Do runs fn while it holds the lock at the slot's path, unless the slot is done: then it
+// returns ErrDone. If fn returns nil, Do marks the slot as done before it releases the
+// lock; if fn fails, the slot stays open for the next one. A crash between fn and
+// the mark leaves it open too: for work that must not begin twice, call Mark first, under a lock of your own.
+func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	if done, err := s.Done(ctx); done || err != nil {
+		return cmp.Or(err, s.failure("do", ErrDone))
+	}
+	return s.c.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
+		if done, err := s.Done(ctx); done || err != nil {
+			return cmp.Or(err, s.failure("do", ErrDone))
+		}
+		if err := fn(ctx); err != nil {
+			return err
+		}
+		return s.Mark(ctx, HoldOf(ctx))
+	})
+}
+
+// Done reports whether the slot was marked as done. Under the lock it stays as it is
+// until the holder changes it; without the lock it may change at once.
+func (s *Slot) Done(ctx context.Context) (bool, error) {
+	if err := s.check(); err != nil {
+		return false, s.failure("look at", err)
+	}
+	inside, stop := either(ctx, s.c.life)
+	defer stop()
+	_, done, err := s.look(inside)
+	if err != nil {
+		return false, s.failure("look at", s.c.explain(inside, err))
+	}
+	return done, nil
+}
+
+// look reads the slot's mark under whatever session the client has, as the quorum knows it.
+func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
+	n, err := persist(ctx, s.c, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
+	if err != nil {
+		return 0, false, err
+	}
+	m, err := s.parse(n)
+	if err != nil {
+		return 0, false, err
+	}
+	by, done = m.find(s)
+	return by, done, nil
+}
+
+// fetch reads the node of marks, the zero node if there is none.
+func (s *Slot) fetch(ctx context.Context, sess *session) (node, error) {
+	n, err := upToDate(ctx, s.c, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
+	if errors.Is(err, zk.ErrNoNode) {
+		return node{}, nil
+	}
+	return n, err
+}
+
+func (s *Slot) parse(n node) (marks, error) {
+	var m marks
+	if n.stat == nil {
+		return m, nil
+	}
+	if err := json.Unmarshal(n.data, &m); err != nil {
+		return m, fmt.Errorf("%w: %s holds something else than slots: %.40q", ErrInvalid, printable(s.node()), n.data)
+	}
+	return m, nil
+}
+
+// Mark marks the slot as done. It commits only while h, a hold of the lock at the slot's
+// path, is held: ErrLost says that nothing was written. ErrDone says that the slot was
+// marked before, but not by h. A lost answer is asked for again until the outcome is
+// known, also beyond the end of h; if ctx ends first, the error wraps ErrUncertain.
+func (s *Slot) Mark(ctx context.Context, h *Hold) error {
+	if err := s.checkHold(h); err != nil {
+		return s.failure("mark", err)
+	}
+	inside, stop := either(ctx, s.c.life)
+	defer stop()
+	err := s.mark(inside, h)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, ErrUncertain) && !errors.Is(err, ErrDone) && !errors.Is(err, ErrLost):
+		err = s.c.explain(inside, err)
+	}
+	return s.failure("mark", err)
+}
+
+func (s *Slot) mark(ctx context.Context, h *Hold) error {
+	unknown := false // an attempt has no outcome yet
+	var p pace
+	for {
+		sent, err := s.tryMark(ctx, h)
+		unknown = unknown || sent
+		switch {
+		case err == nil || errors.Is(err, ErrDone) || errors.Is(err, ErrInvalid):
+			return err
+		case h.ctx.Err() != nil:
+			return s.settle(ctx, h, unknown)
+		case ctx.Err() != nil && unknown:
+			return errors.Join(ErrUncertain, err)
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode): // something was written or deleted since we looked
+		case isRefusal(err) || ctx.Err() != nil:
+			return err
+		}
+		if err := p.next(ctx); err != nil && !unknown {
+			return err
+		}
+	}
+}
+
+// tryMark writes the mark unless it is there. It reports whether, in spite of an error, it may have been written.
+func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
+	if err := h.Check(); err != nil {
+		return false, err
+	}
+	inside, stop := either(ctx, h.ctx)
+	defer stop()
+	sess := h.parts[0].sess
+	n, err := s.fetch(inside, sess)
+	if err != nil {
+		return false, err
+	}
+	m, err := s.parse(n)
+	if err != nil {
+		return false, err
+	}
+	if by, done := m.find(s); done {
+		if by != h.Token() {
+			err = ErrDone
+		}
+		return false, err
+	}
+	guard := h.Guard()
+	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s, h.Token()), n))...)
+	for i := range min(len(guard), len(answers)) {
+		if errors.Is(answers[i].Error, zk.ErrNoNode) {
+			h.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.parts[i].path()))
+			return false, context.Cause(h.ctx)
+		}
+	}
+	return err != nil && !wasNotSent(err), err
+}
+
+// settle finds out, after h was lost, whether an attempt of unknown outcome was carried
+// out. Once the node of h is gone, none can be any more.
+func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
+	lost := context.Cause(h.ctx)
+	if !unknown {
+		return lost
+	}
+	var p pace
+	for {
+		_, err := persist(ctx, s.c, func(sess *session) (*zk.Stat, error) { return s.c.stat(ctx, sess, h.Node()) })
+		if errors.Is(err, zk.ErrNoNode) {
+			by, done, err := s.look(ctx)
+			switch {
+			case err != nil:
+				return errors.Join(ErrUncertain, lost, err)
+			case done && by == h.Token():
+				return nil
+			}
+			return lost
+		}
+		if err == nil {
+			err = p.next(ctx)
+		}
+		if err != nil {
+			return errors.Join(ErrUncertain, lost, err)
+		}
+	}
+}
+
+// write returns the operation that puts m in the place of n.
+func (s *Slot) write(m marks, n node) any {
+	data, _ := json.Marshal(m) // cannot fail
+	if n.stat == nil {
+		return &zk.CreateRequest{Path: s.node(), Data: data, Acl: s.c.acl}
+	}
+	return &zk.SetDataRequest{Path: s.node(), Data: data, Version: n.stat.Version}
+}
+
+func (s *Slot) node() string { return s.c.root + s.path + marksSuffix }
+
+func (s *Slot) check() error {
+	if s.err != nil {
+		return s.err
+	}
+	return checkPath(s.path)
+}
+
+func (s *Slot) checkHold(h *Hold) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	switch {
+	case h == nil:
+		return ErrNotHeld
+	case h.c != s.c || h.path != s.path && !slices.ContainsFunc(h.locks, func(lock *Hold) bool { return lock.path == s.path }):
+		return fmt.Errorf("%w: a hold of %s does not guard it", ErrInvalid, h.path)
+	}
+	return nil
+}
+
+func (s *Slot) failure(op string, err error) error {
+	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, printable(s.name), printable(s.path), err)
+}
+
+// marks is what the node beside a lock holds. Slots without a time have the period "".
+type marks struct {
+	Periods []period `json:"periods"` // the one that was written last is the last
+}
+
+type period struct {
+	Every string `json:"every,omitempty"`
+	Done  []mark `json:"done"` // with a time: in its order; else in that of marking
+}
+
+type mark struct {
+	Slot string `json:"slot"`
+	By   int64  `json:"by"` // the token of the hold that has marked it
+}
+
+// find reports whether s was done, and by whom if that is remembered.
+func (m marks) find(s *Slot) (by int64, done bool) {
+	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.period })
+	if i < 0 {
+		return 0, false
+	}
+	p := m.Periods[i]
+	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
+		return p.Done[i].By, true
+	}
+	return 0, s.period != "" && len(p.Done) >= maxTimed && s.name < p.Done[0].Slot
+}
+
+// with returns marks that have that of s as well, without those that are too many.
+func (m marks) with(s *Slot, by int64) marks {
+	p := period{Every: s.period}
+	var others []period
+	for _, o := range m.Periods {
+		if o.Every == s.period {
+			p = o
+			continue
+		}
+		others = append(others, o)
+	}
+	p.Done = append(slices.Clone(p.Done), mark{s.name, by})
+	limit := maxNamed
+	if s.period != "" {
+		limit = maxTimed
+		slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })
+	}
+	p.Done = last(p.Done, limit)
+	return marks{append(last(others, maxPeriods-1), p)}
+}
+
+// last returns the last n of all.
+func last[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }

@@ -1,0 +1,54 @@
+package zklock
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzMarks reads what anybody may have written into the node of marks, and marks a slot
+// in it: the slot is done from then on, and what is stored stays within its bounds.
+func FuzzMarks(f *testing.F) {
+	for _, data := range []string{
+		"", "null", "[]", "{}", `{"periods":null}`, `{"periods":[{"done":[{"slot":"x","by":1}]}]}`, `{"periods":[{"every":"5m0s","done":null},{"every":"5m0s","done":[]}]}`,
+		`{"periods":[{"every":"5m0s","done":[` + strings.Repeat(`{"slot":"9"},`, 40) + `{"slot":"1"}]}]}`, `{"periods":[` + strings.Repeat(`{"every":"x"},`, 99) + `{}]}`, "zklock: last held by x",
+	} {
+		f.Add([]byte(data), "x", int64(5*time.Minute), int64(7))
+		f.Add([]byte(data), "", int64(0), int64(-1))
+	}
+	c := &Client{}
+	f.Fuzz(func(t *testing.T, data []byte, name string, every, token int64) {
+		slot := c.Slot("/l", name)
+		if name == "" {
+			slot = c.SlotAt("/l", time.Unix(token%1e10, 0), time.Duration(every))
+		}
+		if slot.err != nil {
+			return
+		}
+		m, err := slot.parse(node{data, &zk.Stat{}})
+		if err != nil {
+			require.ErrorIs(t, err, ErrInvalid)
+			return
+		}
+		if _, done := m.find(slot); done {
+			return
+		}
+		m = m.with(slot, token)
+		by, done := m.find(slot)
+		require.True(t, done)
+		require.True(t, by == token || slot.period != "", "a time older than all that is kept is done without being there")
+		require.LessOrEqual(t, len(m.Periods), maxPeriods)
+		last := m.Periods[len(m.Periods)-1]
+		require.LessOrEqual(t, len(last.Done), max(maxNamed, maxTimed))
+		text, err := json.Marshal(m)
+		require.NoError(t, err)
+		again, err := slot.parse(node{text, &zk.Stat{}})
+		require.NoError(t, err)
+		same, done := again.find(slot)
+		require.True(t, done && same == by, "it is another when it is read again")
+	})
+}

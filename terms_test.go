@@ -1,0 +1,96 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// onEvent observes one kind of event.
+type onEvent struct {
+	kind zklock.EventKind
+	do   func(zklock.Event)
+}
+
+func (o onEvent) Observe(e zklock.Event) {
+	if e.Kind == o.kind {
+		o.do(e)
+	}
+}
+
+func TestRunPassesOverALeadershipThatIsOver(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		acquired := 0
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{zklock.Acquired, func(e zklock.Event) {
+			if acquired++; acquired == 1 {
+				srv.DeleteNode(path + "/" + e.Node)
+				time.Sleep(time.Second) // the holder is told, before Run has its hold
+			}
+		}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		terms := 0
+		err := c.Election(path, nil).Run(ctx, nil, func(ctx context.Context) {
+			terms++
+			require.NoError(t, ctx.Err())
+			require.NoError(t, zklock.HoldOf(ctx).Check())
+			cancel()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 1, terms)
+		require.Equal(t, 2, acquired)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestRunPausesAfterTermsThatEndAtOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var starts []time.Time
+		c.Election(path, nil).Run(ctx, nil, func(context.Context) { starts = append(starts, time.Now()) })
+		require.Less(t, len(starts), 20)
+		require.Greater(t, len(starts), 10)
+		require.Equal(t, 10*time.Millisecond, starts[1].Sub(starts[0]), "the first pause is short")
+		require.Equal(t, time.Second, starts[len(starts)-1].Sub(starts[len(starts)-2]), "and none is long")
+	})
+}
+
+func TestATermThatLastedEndsTheLongPauses(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var ended time.Time
+		n := 0
+		c.Election(path, nil).Run(ctx, nil, func(context.Context) {
+			switch n++; n {
+			case 10:
+				time.Sleep(5 * time.Second)
+				ended = time.Now()
+			case 11:
+				require.Equal(t, 10*time.Millisecond, time.Since(ended))
+				cancel()
+			}
+		})
+		require.Equal(t, 11, n)
+	})
+}
+
+func TestAPauseEndsWithTheClient(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		done := make(chan error, 1)
+		go func() { done <- c.Election(path, nil).Run(t.Context(), nil, func(context.Context) {}) }()
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		closed := time.Now()
+		c.Close()
+		require.ErrorIs(t, <-done, zklock.ErrClosed)
+		require.Equal(t, closed, time.Now())
+	})
+}

@@ -1,0 +1,143 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// What a third party with all rights does to the nodes of a queue.
+
+// deleteInOrder deletes nodes one after the other, or all in one transaction.
+func deleteInOrder(t *testing.T, conn *zk.Conn, together bool, nodes ...string) {
+	t.Helper()
+	var ops []any
+	for _, node := range nodes {
+		if !together {
+			require.NoError(t, conn.Delete(node, -1))
+		}
+		ops = append(ops, &zk.DeleteRequest{Path: node, Version: -1})
+	}
+	if together {
+		_, err := conn.Multi(ops...)
+		require.NoError(t, err)
+	}
+}
+
+// inQueue returns the full paths of a queue in its order.
+func inQueue(t *testing.T, c *zklock.Client, path string) []string {
+	t.Helper()
+	q, err := c.Inspect(t.Context(), path)
+	require.NoError(t, err)
+	var nodes []string
+	for _, who := range q.Contenders {
+		nodes = append(nodes, who.Node)
+	}
+	return nodes
+}
+
+// TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted deletes a waiter's node and then its predecessor's, many times: two
+// goroutines learn of the two ends, and the wrong one can be faster.
+func TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"reader":   func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
+		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+		"all of several": func(c *zklock.Client) lockFunc {
+			return func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, c.Mutex(path)) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				holder, waiter, third := connect(t, srv, "holder", term), connect(t, srv, "waiter", term), rawClient(t, srv, term)
+				for range 50 {
+					for _, together := range []bool{false, true} {
+						hold, err := holder.RWMutex(path).Lock(t.Context())
+						require.NoError(t, err)
+						time.Sleep(time.Second)
+						next := lockLater(t.Context(), lock(waiter))
+						time.Sleep(time.Second)
+						nodes := inQueue(t, holder, path)
+						require.Len(t, nodes, 2)
+						deleteInOrder(t, third, together, nodes[1], nodes[0])
+						require.True(t, next.returned())
+						require.NoError(t, next.err)
+						require.NotEqual(t, nodes[1], next.hold.Node(), "granted by a node that was gone before its turn")
+						require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+						unlock(t, next.hold)
+					}
+				}
+			})
+		})
+	}
+}
+
+func campaign(e *zklock.Election) lockFunc {
+	return func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, nil) }
+}
+
+// TestAWaiterWhoseNodeWasDeletedWhileItWasAwayIsNotGranted has both ends told after a reconnect, in any order.
+func TestAWaiterWhoseNodeWasDeletedWhileItWasAwayIsNotGranted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder, waiter, third := connect(t, srv, "holder", term), connect(t, srv, "waiter", term), rawClient(t, srv, term)
+		for range 50 {
+			hold, err := holder.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			next := lockLater(t.Context(), waiter.Mutex(path).Lock)
+			time.Sleep(time.Second)
+			nodes := inQueue(t, holder, path)
+			require.Len(t, nodes, 2)
+			srv.DropConnections()
+			_, err = third.Multi(
+				&zk.DeleteRequest{Path: nodes[1], Version: -1},
+				&zk.DeleteRequest{Path: nodes[0], Version: -1})
+			for err != nil { // its connection was dropped as well
+				_, err = third.Multi(
+					&zk.DeleteRequest{Path: nodes[1], Version: -1},
+					&zk.DeleteRequest{Path: nodes[0], Version: -1})
+			}
+			<-next.done
+			require.NoError(t, next.err)
+			require.NotEqual(t, nodes[1], next.hold.Node(), "granted by a node that was gone before its turn")
+			synctest.Wait()
+			require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+			unlock(t, next.hold)
+		}
+	})
+}
+
+// TestATryWhoseOwnNodeIsGoneIsNotGranted has a writer leave between a reader's listing and its look at that writer,
+// and the reader's node deleted before.
+func TestATryWhoseOwnNodeIsGoneIsNotGranted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		writer, c, third := connect(t, srv, "writer", term), connect(t, srv, "try", term), rawClient(t, srv, term)
+		hold, err := writer.RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Downgrade(t.Context()))
+		gets := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client != "try" || r.Op != zktest.OpGetData || r.Path != hold.Node() {
+				return zktest.Pass
+			}
+			if gets++; gets == 2 { // the look that lets it pass; the first was before it wrote anything
+				for _, name := range queue(srv, path) {
+					if node := path + "/" + name; node != hold.Node() {
+						require.NoError(t, third.Delete(node, -1))
+					}
+				}
+			}
+			return zktest.Pass
+		})
+		_, err = c.RWMutex(path).TryRLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrNotConnected, "its node was gone")
+		require.Equal(t, 2, gets)
+		unlock(t, hold)
+	})
+}

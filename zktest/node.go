@@ -1,0 +1,67 @@
+package zktest
+
+import (
+	"slices"
+	"time"
+)
+
+// Node is a node of the leader's tree.
+type Node struct {
+	Stat
+	Data      []byte
+	ACL       []ACL
+	Container bool
+	TTL       time.Duration // 0 for a node without one
+	Creates   int32         // how many children were created: the next sequence number
+}
+
+func (n *znode) public() Node {
+	return Node{
+		Stat: n.shown(), Data: slices.Clone(n.data), ACL: slices.Clone(n.acl),
+		Container: n.kind == container, TTL: n.ttl, Creates: n.creates,
+	}
+}
+
+// private is a node of a tree, without its children, that public shows as n.
+func (n Node) private() *znode {
+	z := &znode{
+		data: slices.Clone(n.Data), acl: slices.Clone(n.ACL), stat: n.Stat,
+		owner: n.EphemeralOwner, ttl: n.TTL, creates: n.Creates,
+	}
+	switch {
+	case n.Container:
+		z.kind = container
+	case n.TTL > 0:
+		z.kind = ttlNode
+	case n.EphemeralOwner != 0:
+		z.kind = ephemeral
+	}
+	return z
+}
+
+// public returns all nodes but the system's.
+func (t *tree) public() map[string]Node {
+	nodes := make(map[string]Node)
+	for path, n := range t.nodes {
+		if !isSystem(path) {
+			nodes[path] = n.public()
+		}
+	}
+	return nodes
+}
+
+// load puts nodes into an empty tree, parents first.
+func (t *tree) load(nodes map[string]Node) {
+	paths := make([]string, 0, len(nodes))
+	for path := range nodes {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		n := nodes[path].private()
+		parent, name := splitPath(path)
+		t.nodes[parent].children.add(name)
+		t.nodes[path] = n
+		t.index(path, n)
+	}
+}

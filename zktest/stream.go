@@ -1,0 +1,71 @@
+package zktest
+
+import "time"
+
+// stream is one direction of a follower's connection to its leader. Frames
+// arrive in the order they were sent, each at least delay after it was sent.
+// While the way is closed nothing arrives, and nothing is lost either: what was
+// sent meanwhile comes through when it opens again, as TCP would have it.
+type stream[F any] struct {
+	delay  time.Duration
+	closed bool
+	frames []inFlight[F]
+}
+
+// inFlight is a frame and the moment it arrives.
+type inFlight[F any] struct {
+	frame F
+	due   time.Duration
+}
+
+// send puts a frame behind those that are under way.
+func (w *stream[F]) send(f F, now time.Duration) {
+	due := now + w.delay
+	if n := len(w.frames); n > 0 {
+		due = max(due, w.frames[n-1].due)
+	}
+	w.frames = append(w.frames, inFlight[F]{f, due})
+}
+
+// next is when the first frame arrives, never if none does.
+func (w *stream[F]) next() time.Duration {
+	if w.closed || len(w.frames) == 0 {
+		return never
+	}
+	return w.frames[0].due
+}
+
+// take removes the first frame.
+func (w *stream[F]) take() F {
+	f := w.frames[0].frame
+	w.frames[0] = inFlight[F]{}
+	if w.frames = w.frames[1:]; len(w.frames) == 0 {
+		w.frames = nil
+	}
+	return f
+}
+
+// setDelay changes the delay of what is sent from now on. A shorter one also
+// hurries what is under way.
+func (w *stream[F]) setDelay(d, now time.Duration) {
+	w.delay = d
+	for i := range w.frames {
+		w.frames[i].due = min(w.frames[i].due, now+d)
+	}
+}
+
+// setClosed closes or opens the way.
+func (w *stream[F]) setClosed(closed bool, now time.Duration) {
+	if w.closed && !closed {
+		for i := range w.frames {
+			w.frames[i].due = max(w.frames[i].due, now)
+		}
+	}
+	w.closed = closed
+}
+
+// idle reports whether a frame sent now would arrive at once.
+func (w *stream[F]) idle() bool { return !w.closed && w.delay == 0 && len(w.frames) == 0 }
+
+// never is a moment that does not come. Moments are counted from Server.base.
+const never = time.Duration(1<<63 - 1)
