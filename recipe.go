@@ -180,9 +180,10 @@ type contender struct {
 	createErr error
 	entered   bool // the node is certainly of session sess
 
-	ahead  []entry // who was ahead when we last looked, without those known to be gone
-	unsure bool    // one of those may have left another node in its place: see mayStay
-	listed int64   // when the directory's data was last written before that, by its zxid
+	ahead  []entry   // who was ahead when we last looked, without those known to be gone
+	unsure bool      // one of those may have left another node in its place: see mayStay
+	listed int64     // when the directory's data was last written before that, by its zxid
+	looked time.Time // when the listing came in which our node was there
 	note   note
 	token  int64
 	held   bool // it was first once
@@ -400,6 +401,9 @@ func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
 		return err
 	}
 	t.unsure, t.listed = false, l.stat.Mzxid
+	for _, x := range t.whole() {
+		x.looked = l.at
+	}
 	entries := parseEntries(l.names)
 	own, _ := parseEntry(t.name)
 	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
@@ -591,8 +595,10 @@ func (t *contender) catchUp(ctx context.Context, front entry, nearest int) error
 // there, under the session that we are on, and that session certainly alive.
 func (t *contender) grant(ctx context.Context) error {
 	t.held = true
-	if !t.c.readable.Load() {
-		t.guard(0)
+	for _, x := range t.whole() {
+		if !t.c.readable.Load() || time.Since(x.looked) > aloneGrace {
+			x.guard(0)
+		}
 	}
 	return t.because(t.vouch(ctx))
 }

@@ -128,12 +128,13 @@ func ask[T any](ctx context.Context, c *Client, s *session, of evidence, fn func
 type listing struct {
 	names []string
 	stat  *zk.Stat
+	at    time.Time // when the answer came in
 }
 
 func (c *Client) list(ctx context.Context, s *session, dir string) (listing, error) {
 	return ask(ctx, c, s, isRead, func(conn *zk.Conn) (listing, error) {
 		names, stat, err := conn.Children(dir)
-		return listing{names, stat}, err
+		return listing{names, stat, time.Now()}, err
 	})
 }
 

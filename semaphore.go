@@ -276,7 +276,7 @@ func (s *Semaphore) await(ctx context.Context, leases []*contender, gate *conten
 		// The limit is read after the watch is set: who changes it stirs the directory afterwards.
 		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, last.sess, last.dir) })
 		if err == nil {
-			err = last.findPlace(ctx, listing{w.names, w.stat}, nil)
+			err = last.findPlace(ctx, listing{names: w.names, stat: w.stat}, nil)
 		}
 		if err != nil {
 			return goneIfMissing(err)

@@ -12,7 +12,7 @@ import (
 
 // aloneGrace is how long a contender that found the queue empty may hold before it
 // watches its own node: a lock taken and released at once costs no watch. Whoever has
-// others around it watches before it holds.
+// others around it, or saw its own node longer ago than that, watches before it holds.
 const aloneGrace = 10 * time.Millisecond
 
 // sentinel watches a contender's own node: deletion by anybody means lost, and data

@@ -141,3 +141,35 @@ func TestATryWhoseOwnNodeIsGoneIsNotGranted(t *testing.T) {
 		unlock(t, hold)
 	})
 }
+
+// A slow look at something else must not let a look at our own nodes grow old.
+func TestPermitsThatVanishBeforeTheGrantAreNotGranted(t *testing.T) {
+	for i := range 3 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			taker := connect(t, srv, "taker", term)
+			made, slow := false, false
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				made = made || r.Client == "taker" && makesContender(r) && r.Op == zktest.OpMulti
+				if made && !slow && r.Client == "taker" && r.Op == zktest.OpGetData && r.Path == path+"/leases" {
+					slow = true
+					return zktest.Delay(200 * time.Millisecond)
+				}
+				return zktest.Pass
+			})
+			taken := lockLater(t.Context(), acquire(taker, 3, 3))
+			time.Sleep(100 * time.Millisecond)
+			require.False(t, taken.returned())
+			permits := srv.Children(path + "/leases")
+			require.Len(t, permits, 3)
+			require.NoError(t, srv.DeleteNode(path+"/leases/"+permits[i]))
+			<-taken.done
+			require.NoError(t, taken.err)
+			for _, g := range taken.hold.Guard() {
+				check := g.(*zk.CheckVersionRequest)
+				_, there := srv.Node(check.Path)
+				require.True(t, there, "%s was deleted before the grant", check.Path)
+			}
+			unlock(t, taken.hold)
+		})
+	}
+}

@@ -280,6 +280,11 @@ var Table = []Mutant{
 		Focus: "semaphore",
 	},
 	{
+		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
+		Edits: []Edit{{"recipe.go", "!t.c.readable.Load() || time.Since(x.looked) > aloneGrace {", "!t.c.readable.Load() {"}},
+		Focus: "semaphore", Seeds: 200,
+	},
+	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
 		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
 		Focus: "semaphore", Seeds: 120,
