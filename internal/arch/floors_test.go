@@ -1,0 +1,180 @@
+package arch
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// knotted are the packages whose files still need each other in a circle. A package leaves the list as soon as it is
+// free, and none is ever added.
+var knotted = []string{
+	module,
+	module + "/internal/history",
+	module + "/internal/sim",
+}
+
+// TestNoFilesNeedEachOther fails on files of a package that use each other's declarations in a circle: such files can
+// only be read together. In a package without a circle each file is read with those below it.
+func TestNoFilesNeedEachOther(t *testing.T) {
+	checked := 0
+	for _, pkg := range packages(t) {
+		found := pkg.circles(t)
+		checked++
+		if slices.Contains(knotted, pkg.ImportPath) {
+			assert.NotEmpty(t, found, "%s has no circle of files any more: take it off the list", pkg.ImportPath)
+			for _, c := range found {
+				t.Logf("%s, known: %v", pkg.ImportPath, c)
+			}
+			continue
+		}
+		assert.Empty(t, found, "%s: files that need each other", pkg.ImportPath)
+	}
+	require.GreaterOrEqual(t, checked, len(knotted))
+}
+
+// listed is a package as the go command lists it, with the code that its importers need.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	DepOnly                 bool
+	exports                 map[string]string // the export data of every package, by its path
+}
+
+// packages returns the packages of this module as they are built for Linux, where each has its largest part.
+func packages(t *testing.T) []listed {
+	t.Setenv("GOOS", "linux")
+	t.Setenv("CGO_ENABLED", "0")
+	out := goCommand(t, "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,DepOnly", "./...")
+	exports := map[string]string{}
+	var own []listed
+	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
+		pkg := listed{exports: exports}
+		require.NoError(t, dec.Decode(&pkg))
+		exports[pkg.ImportPath] = pkg.Export
+		if !pkg.DepOnly && len(pkg.GoFiles) > 0 {
+			own = append(own, pkg)
+		}
+	}
+	require.NotEmpty(t, own)
+	return own
+}
+
+// circles returns the groups of files that need each other.
+func (p listed) circles(t *testing.T) []circle {
+	needs := p.needs(t)
+	var found []circle
+	seen := map[string]bool{}
+	for _, file := range p.GoFiles {
+		if seen[file] {
+			continue
+		}
+		c := circle{needs: needs}
+		for _, other := range p.GoFiles {
+			if other == file || reaches(needs, file, other) && reaches(needs, other, file) {
+				c.files = append(c.files, other)
+				seen[other] = true
+			}
+		}
+		if len(c.files) > 1 {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// uses says which files a file needs, and gives one name for each that it needs it for.
+type uses map[string]map[string]string
+
+// needs resolves every name in the package to the file that declares it.
+func (p listed) needs(t *testing.T) uses {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	pkg, err := (&types.Config{Importer: imports}).Check(p.ImportPath, fset, files, info)
+	require.NoError(t, err)
+
+	found := uses{}
+	fileOf := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
+	for name, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := fileOf(name.Pos()), fileOf(object.Pos())
+		if from == to {
+			continue
+		}
+		if found[from] == nil {
+			found[from] = map[string]string{}
+		}
+		if known := found[from][to]; known == "" || name.Name < known {
+			found[from][to] = name.Name
+		}
+	}
+	return found
+}
+
+// reaches reports whether from needs to, itself or by way of other files.
+func reaches(needs uses, from, to string) bool {
+	seen := map[string]bool{from: true}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		for file := range needs[next[0]] {
+			if file == to {
+				return true
+			}
+			if !seen[file] {
+				seen[file] = true
+				next = append(next, file)
+			}
+		}
+	}
+	return false
+}
+
+// circle is a group of files each of which needs all others.
+type circle struct {
+	files []string
+	needs uses
+}
+
+func (c circle) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d files: %s", len(c.files), strings.Join(c.files, " "))
+	for _, from := range c.files {
+		for _, to := range c.files {
+			if name, ok := c.needs[from][to]; ok {
+				fmt.Fprintf(&b, "\n\t%s needs %s of %s", from, name, to)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestCirclesAreFound(t *testing.T) {
+	chain := uses{"a.go": {"b.go": "B"}, "b.go": {"c.go": "C"}}
+	require.True(t, reaches(chain, "a.go", "c.go"))
+	require.False(t, reaches(chain, "c.go", "a.go"))
+	chain["c.go"] = map[string]string{"a.go": "A"}
+	require.True(t, reaches(chain, "c.go", "b.go"))
+	text := circle{[]string{"a.go", "b.go", "c.go"}, chain}.String()
+	require.Contains(t, text, "c.go needs A of a.go")
+}
