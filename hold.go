@@ -11,13 +11,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Hold is what a caller has of a lock, from a successful acquire until Unlock or until
-// it is lost. All methods may be called from several goroutines.
+// Hold is a lock that a caller has, from a successful acquire until Unlock or until it is
+// lost. Its methods are safe for use by several goroutines.
 //
-// A hold is no sync.Locker: both taking and releasing can fail, and a hold can be lost
-// while you work. Do the work under Context, or ask Check before each step; and where
-// a stopped process would do harm when it wakes up, use Token or Guard: nothing can
-// tell a process anything while it is stopped.
+// A lock is not a sync.Locker: both taking and releasing it can fail, and a hold can be lost
+// while you work. Work under Context, or call Check before each step. If a process that was
+// stopped would do harm when it wakes up, use Token or Guard as well: nothing can notify a
+// process while it is stopped.
 type Hold struct {
 	*holding
 	outer *Hold // the hold under whose context this one was taken, nil for none
@@ -28,7 +28,7 @@ type Hold struct {
 	done bool // guarded by mu: this level was unlocked
 }
 
-// holding is what one acquire obtained. Several Holds of one owner can share it.
+// holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
 type holding struct {
 	c      *Client
 	recipe string
@@ -41,7 +41,7 @@ type holding struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	revoked <-chan struct{} // closed when somebody asks for any of the parts
-	writing chan struct{}   // has room for the one who writes the node's data: see rewrite
+	writing chan struct{}   // a mutex for writers of the node's data: see rewrite
 
 	mu       sync.Mutex
 	levels   int           // guarded by mu: Holds that were not unlocked
@@ -51,15 +51,16 @@ type holding struct {
 
 type holdKey struct{}
 
-// HoldOf returns the hold whose context ctx is or was made from, the innermost if there
-// are several; nil if there is none. Inside Do and Election.Run it is what leads to the
-// token and the guard.
+// HoldOf returns the hold whose Context ctx is or was derived from: the innermost if there
+// are several, nil if there is none. It gives access to the token and the guard inside Do
+// and Election.Run.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h
 }
 
-// around calls each for every lock that ctx was made under, innermost first, until it answers false.
+// around calls each for every holding that ctx was derived from, innermost first, until each
+// returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
 		if !each(h.holding) {
@@ -73,8 +74,8 @@ func around(ctx context.Context, each func(g *holding) bool) {
 	}
 }
 
-// newHold makes a hold of contenders that were granted. ctx is the acquiring caller's:
-// its values live on in the hold's, its end does not.
+// newHold returns a hold of contenders that were granted. The hold's context has the values
+// of ctx, the acquiring caller's, but does not end with it.
 func (c *Client) newHold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
 	g := &holding{
 		c: c, recipe: recipe, path: path, parts: parts, since: time.Now(),
@@ -98,7 +99,8 @@ func (c *Client) newHold(ctx context.Context, recipe, path string, parts ...*con
 	return h
 }
 
-// attend ends the holding's context when t can no longer be vouched for.
+// attend ends the holding when t's node is gone, its session is over, or its lease has run
+// out.
 func (g *holding) attend(t *contender) {
 	timer := time.NewTimer(t.sess.lease.remaining())
 	defer timer.Stop()
@@ -151,7 +153,7 @@ func (g *holding) lose(why error) {
 	g.letGo()
 }
 
-// letGo removes the nodes in the background. It is called once, after the context has ended.
+// letGo removes the nodes in the background. It is called once, when the context has ended.
 func (g *holding) letGo() {
 	g.c.delist(g)
 	var removed func() error
@@ -177,7 +179,7 @@ func (g *holding) letGo() {
 	}
 }
 
-// removeAll begins to remove nodes; what it returns waits for the outcome.
+// removeAll begins to remove nodes, and returns a function that waits for the outcome.
 func removeAll(parts []*contender) func() error {
 	outcomes := make([]<-chan error, len(parts))
 	for i, t := range parts {
@@ -195,31 +197,34 @@ func (g *holding) event(kind EventKind, err error) Event {
 	return Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.parts[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
 }
 
-// Context is done when the hold is over. context.Cause then wraps ErrLost, ErrReleased
-// or ErrClosed. It carries the values of the context that the lock was acquired with,
-// not its deadline or cancellation. It ends before the server can give the lock to
-// anybody else, provided that clocks run at rates within 5 % of each other and that
-// this process runs at all.
+// Context returns a context that ends with the hold; context.Cause then wraps ErrLost,
+// ErrReleased or ErrClosed. It ends before the server can grant the lock to anybody else,
+// provided that the clocks of client and servers run at rates within 5 % of each other and
+// that this process is running. It has the values of the context that the lock was acquired
+// with, but not its deadline or cancellation.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Token grows with every grant on the path, for as long as the ensemble lives: give it
-// to whatever you write to, and have that refuse a smaller one than it has seen. It is
-// a ZooKeeper transaction id, never the node's sequence number, which starts anew with
-// a new directory.
+// Token returns a number that grows with every grant of the path, for as long as the
+// ensemble lives. Pass it along with your writes, and let the store refuse a token that is
+// smaller than one it has seen. The token is a ZooKeeper transaction id and not the node's
+// sequence number, which starts again in a new directory.
 func (g *holding) Token() int64 { return g.token }
 
-// Path is the lock's, as it was given to the client.
+// Path returns the lock's path, as it was given to the client.
 func (g *holding) Path() string { return g.path }
 
-// Node is the full path of our node in ZooKeeper (of the first, if the hold has several).
+// Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
+// several.
 func (g *holding) Node() string { return g.parts[0].path() }
 
-// Revoked is closed when somebody has asked us to let go (Client.Revoke, Curator's
-// Revoker), of whichever part if the hold has several. It is up to the holder to do so.
+// Revoked returns a channel that is closed when the holder is asked to let go, by
+// Client.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
+// for. The holder decides whether and when to unlock.
 func (g *holding) Revoked() <-chan struct{} { return g.revoked }
 
-// Check says whether the hold is valid now, by our clocks and without asking anybody.
-// It sees at once what a timer may tell late: that the machine was asleep.
+// Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
+// ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
+// clock, and so notices at once that the machine was asleep, which a timer may notice late.
 func (h *Hold) Check() error {
 	h.vouch()
 	if h.ctx.Err() != nil {
@@ -228,7 +233,7 @@ func (h *Hold) Check() error {
 	return nil
 }
 
-// vouch ends the holding if its time is up and no timer has told yet.
+// vouch ends the holding if its lease has run out and no timer has noticed yet.
 func (g *holding) vouch() {
 	for _, t := range g.parts {
 		if g.ctx.Err() == nil && t.sess.lease.remaining() <= 0 {
@@ -237,11 +242,12 @@ func (g *holding) vouch() {
 	}
 }
 
-// Remaining is how long the hold is certain from now on, should nothing more be heard
-// from the servers; zero when it is over. Heartbeats make it longer, several times a
-// session timeout: between two of them it falls to somewhat less than half of that.
-// Whoever needs time to stop what it does (a child process, a device) begins when no
-// more than that is left, instead of waiting for Context to end.
+// Remaining returns how long the hold lasts for certain if nothing more is heard from the
+// servers, or zero if it is over. Heartbeats prolong it several times in a session timeout;
+// between two of them it falls to somewhat less than half the session timeout.
+//
+// If stopping your work takes time (a child process, a device), begin to stop when no more
+// than that time remains, instead of waiting for Context to end.
 func (h *Hold) Remaining() time.Duration {
 	if h.ctx.Err() != nil {
 		return 0
@@ -253,11 +259,14 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, left)
 }
 
-// Confirm asks the quorum whether the lock is still ours. It costs one write, or several
-// where the hold has more nodes than fit in one request. Where the client had been idle
-// before it took the lock, Confirm also waits until the session is proven to live without
-// the assumption that such a hold begins with, which takes about a quarter of the session
-// timeout. An error that does not wrap ErrLost means that there was no answer.
+// Confirm asks the quorum whether the lock is still held, and returns nil if it is. If it is
+// not, the error wraps ErrLost, ErrReleased or ErrClosed; any other error means that there
+// was no answer, and leaves the hold as it is. It costs one write, or several if the hold
+// has more nodes than fit into one request.
+//
+// A hold that was taken by an idle client begins with a weaker proof that its session is
+// alive. Confirm then also waits for the full proof, which takes about a quarter of the
+// session timeout.
 func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.Check(); err != nil {
 		return err
@@ -282,8 +291,9 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	return h.Check()
 }
 
-// Guard returns operations for the front of a transaction of yours: it then commits
-// only while the lock is held. They stay true when owner data is written.
+// Guard returns operations to put in front of those of your own transaction, which then
+// commits only while the lock is held. They check that the hold's nodes exist, and go on
+// to do so when the nodes' data changes.
 func (g *holding) Guard() []any {
 	ops := make([]any, len(g.parts))
 	for i, t := range g.parts {
@@ -292,12 +302,13 @@ func (g *holding) Guard() []any {
 	return ops
 }
 
-// Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock
-// is held. The paths in ops are ZooKeeper's own, Options.Root is not put before them.
-// ErrLost, ErrReleased: nothing was done. ErrUncertain: the answer was lost, or the hold
-// ended before it came; the operations may have been done, all or none. ErrInvalid: with the
-// guard, one operation for each of our nodes, they do not fit in one request (1 MB). Nothing
-// was sent then.
+// Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is
+// held. The paths in ops are ZooKeeper's own: Options.Root is not put before them.
+//
+// If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the
+// answer was lost or the hold ended before it came: either all operations were done or none.
+// If it wraps ErrInvalid, nothing was sent, because the operations and the guard, which adds
+// one for each of the hold's nodes, do not fit into one request (1 MB).
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
@@ -324,8 +335,9 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	return nil, h.failure("multi", uncertain(err))
 }
 
-// uncertain says that a transaction may have been done although its answer is err. What ended
-// the hold meanwhile is told, but cannot be asked for: alone it means that nothing was done.
+// uncertain returns the error of a transaction that may have been done although its answer
+// is err. An end of the hold is in the text only and cannot be found with errors.Is, because
+// ErrLost without ErrUncertain means that nothing was done.
 func uncertain(err error) error {
 	for _, end := range []error{ErrLost, ErrReleased, ErrClosed} {
 		if errors.Is(err, end) {
@@ -335,12 +347,12 @@ func uncertain(err error) error {
 	return errors.Join(ErrUncertain, err)
 }
 
-// rewrite gives the hold's node other data. It writes over the very version it has read:
-// a request to let go that came between is seen first, and kept. The node's watcher, which
-// puts our data back where it was overwritten, knows the new data before it is written.
+// rewrite replaces the data of the hold's node. It only writes over the version that it has
+// read, so that it notices a request to let go that came in between, and keeps it. It tells
+// the node's watcher about the new data before it writes, because the watcher restores our
+// data where somebody has overwritten it.
 //
-// Callers take turns: of two at once the one that writes last is also the last to say what
-// our data is.
+// Callers take turns, so that the last to write is also the last to tell the watcher.
 func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	if err := h.Check(); err != nil {
 		return err
@@ -381,7 +393,8 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 }
 
-// overwrite is one attempt of rewrite. Where we were asked to let go, the data goes on showing it.
+// overwrite is one attempt of rewrite. If we were asked to let go, the new data shows that as
+// well.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	t := h.parts[0]
 	n, err := h.c.get(ctx, t.sess, t.path())
@@ -393,7 +406,7 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	return err
 }
 
-// setOwnData says what our node's data should be from now on.
+// setOwnData sets what our node's data should be from now on, and returns what it was.
 func (t *contender) setOwnData(data []byte) (before []byte) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
@@ -405,19 +418,19 @@ func (g *holding) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s %s: %w", op, printable(g.path), err)
 }
 
-// Depth is how many Holds share this one's place in the queue: more than one only
-// where a Reentrant was entered again.
+// Depth returns how many Holds that are not unlocked share this one's place in the queue. It
+// is more than one only if a Reentrant was entered again.
 func (h *Hold) Depth() int {
 	h.holding.mu.Lock()
 	defer h.holding.mu.Unlock()
 	return h.levels
 }
 
-// Unlock ends the hold and gives the lock up. Context ends first, with the cause
-// ErrReleased. It returns when the node is gone, or when ctx ends: that stops the
-// waiting, not the release, which goes on for as long as the client lives.
+// Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
+// success, the node is gone. If ctx ends first, Unlock returns an error that wraps
+// ctx.Err(), and the release goes on for as long as the client lives.
 //
-// The second call returns ErrNotHeld, a call after a loss ErrLost.
+// After a loss Unlock returns ErrLost, and on a second call ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	last, err := h.release()
 	if err != nil {
@@ -437,16 +450,17 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	}
 }
 
-// leave unlocks for the library's own calls, whose work may have used ctx up. It waits at
-// most for the session timeout: after that long without a server the session, and the
-// node with it, is gone anyway.
+// leave unlocks for Do and Run, whose ctx may have ended while they worked. It waits no
+// longer than the session timeout: after that time without a server the session is gone,
+// and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.parts[0].sess.lease.term())
 	defer cancel()
 	return h.Unlock(ctx)
 }
 
-// release begins to give the lock up, unless other levels hold it; else released tells the end.
+// release begins to give the lock up and reports true if this was the last level of it;
+// released is closed when that is done.
 func (h *Hold) release() (last bool, err error) {
 	if !h.leaveLevel() {
 		return false, ErrNotHeld
@@ -469,7 +483,7 @@ func (h *Hold) leaveLevel() bool {
 	return !was
 }
 
-// drop takes one level off; with the last one the context ends.
+// drop takes one level off, and ends the context with the last one.
 func (g *holding) drop() (last bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -484,7 +498,7 @@ func (g *holding) drop() (last bool, err error) {
 	return true, nil
 }
 
-// either returns a context that ends with ctx or with other, with the cause of that one.
+// either returns a context that ends when ctx or other does, with its cause.
 func either(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
@@ -494,8 +508,8 @@ func either(ctx, other context.Context) (context.Context, func()) {
 	}
 }
 
-// causeOf completes err, with which a call under ctx failed, so that both what the
-// context says and what was its cause can be found with errors.Is.
+// causeOf returns err, with which a call under ctx failed, or if ctx has ended an error in
+// which errors.Is finds both ctx.Err() and the context's cause.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

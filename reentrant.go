@@ -5,14 +5,15 @@ import (
 	"errors"
 )
 
-// Reentrant is a mutex that its owner may take again while it holds it. It has no state
-// of its own: all that are made for one path in one client are the same lock.
+// Reentrant is a mutex that its owner may take again while holding it. A Reentrant has no
+// state of its own: all values for one path of one client are the same lock.
 //
-// The owner is the context: who locks under a hold's Context, or one made from it,
-// enters again. A goroutine that was given that context is the owner as well; one with
-// another context waits, as other processes do. It stands in one queue with every Mutex
-// of the path; under the context of a hold of that Mutex it returns ErrDeadlock, and so
-// does the Mutex under a hold of this.
+// The owner is a context, not a goroutine: a call under a hold's Context, or a context
+// derived from it, enters the lock again. Any goroutine that has that context is the owner;
+// a goroutine with another context waits as other processes do.
+//
+// A Reentrant stands in the same queue as every Mutex of its path. Each returns ErrDeadlock
+// under the context of a hold of the other.
 type Reentrant struct {
 	c    *Client
 	path string
@@ -23,24 +24,26 @@ var reentrantRecipe = &recipe{name: "reentrant", infix: "-lock-", rule: afterAll
 // Reentrant returns the lock at path, below which every contender has a node.
 func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} }
 
-// Lock waits as Mutex.Lock does, or enters again: without a request, with the same
-// token, and with an Unlock of its own. The lock is given up with the last Unlock,
-// whatever their order; the context of each hold ends with its own Unlock. Entering
-// a lock that was lost returns ErrLost: what was done under it needs to know.
+// Lock waits as Mutex.Lock does. If ctx is the context of a hold of this lock, it enters
+// again instead: without a request, and with the same token. Each hold has an Unlock of its
+// own, which ends its own Context; the last Unlock, in whatever order, gives the lock up.
+//
+// If ctx is the context of a hold that was lost, Lock returns ErrLost and does not queue
+// again, because the caller's work may depend on the lost hold.
 func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
 		return r.c.lock(ctx, "lock", reentrantRecipe, r.path, r.c.identity)
 	})
 }
 
-// TryLock enters again, or does as Mutex.TryLock.
+// TryLock enters again as Lock does, and otherwise behaves as Mutex.TryLock.
 func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
 		return r.c.tryLock(ctx, reentrantRecipe, r.path, r.c.identity)
 	})
 }
 
-// Do runs fn under the lock, as Mutex.Do does.
+// Do locks, runs fn, and unlocks, as Mutex.Do does.
 func (r *Reentrant) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := r.Lock(ctx)
 	if err != nil {
@@ -60,7 +63,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 	return h.level(ctx), nil
 }
 
-// enter returns another hold of what ctx holds already, nil for nothing.
+// enter returns another hold of the lock if ctx holds it already, and nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
 		if g.c != r.c || g.path != r.path || g.recipe != reentrantRecipe.name {
@@ -72,7 +75,8 @@ func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	return h, err
 }
 
-// enter adds a level. What was released is nobody's: then there is neither hold nor error.
+// enter adds a level and returns its hold. If the holding was released it returns neither a
+// hold nor an error.
 func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	g.vouch()
 	g.mu.Lock()
@@ -90,8 +94,8 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	return g.level(ctx), nil
 }
 
-// level returns a Hold whose context ends with its own Unlock, or with the holding. It
-// stands for a level that was counted before.
+// level returns a Hold whose context ends with its own Unlock or with the holding. The
+// caller has counted its level.
 func (g *holding) level(ctx context.Context) *Hold {
 	h := &Hold{holding: g, outer: HoldOf(ctx)}
 	life, end := context.WithCancelCause(g.ctx)
@@ -100,7 +104,7 @@ func (g *holding) level(ctx context.Context) *Hold {
 	return h
 }
 
-// levelContext ends as the first of its contexts does and has the values of the second.
+// levelContext ends when Context does and has the values of values.
 type levelContext struct {
 	context.Context
 	values context.Context
@@ -110,5 +114,5 @@ func (l levelContext) Value(key any) any {
 	if v := l.values.Value(key); v != nil {
 		return v
 	}
-	return l.Context.Value(key) // what package context asks for, to find the cause
+	return l.Context.Value(key) // package context looks for the cause there
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// RWMutex is a lock that many readers or one writer hold at a time, granted in the order
-// of asking: a reader behind a writer that waits, waits as well. It has no state of its
-// own: all that are made for one path are the same lock. Curator's
-// InterProcessReadWriteLock on that path is the same lock, too.
+// RWMutex is a lock that many readers or one writer hold at a time, granted in the order of
+// asking: a reader that comes after a waiting writer waits behind it. An RWMutex has no
+// state of its own: all values for one path are the same lock, and so is Curator's
+// InterProcessReadWriteLock on that path.
 type RWMutex struct {
 	c    *Client
 	path string
@@ -19,8 +19,8 @@ const (
 	readerInfix = "-__READ__"
 )
 
-// A reader waits for the nearest writer ahead and watches nobody else, so that a
-// writer's release wakes just the readers between it and the next writer.
+// A reader watches only the nearest writer ahead, so that the release of a writer wakes just
+// the readers between it and the next writer.
 var (
 	writerRecipe = &recipe{name: "write", infix: writerInfix, rule: afterAll}
 	readerRecipe = &recipe{name: "read", infix: readerInfix, rule: afterExclusive, passes: isDowngraded}
@@ -29,30 +29,33 @@ var (
 // RWMutex returns the lock at path, below which every contender has a node.
 func (c *Client) RWMutex(path string) *RWMutex { return &RWMutex{c, path} }
 
-// Lock waits until the lock is held alone, as Mutex.Lock does. Under the context of any
-// hold on this lock it returns ErrDeadlock: a reader cannot become a writer, because two
-// that try would wait for each other.
+// Lock waits until it holds the lock alone, and otherwise behaves as Mutex.Lock. If ctx is
+// the context of any hold of this lock, Lock returns ErrDeadlock: a reader cannot become a
+// writer, because two readers that tried would wait for each other.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 	return m.c.lock(ctx, "lock", writerRecipe, m.path, m.c.identity)
 }
 
-// TryLock is Lock as Mutex.TryLock does it.
+// TryLock takes the lock alone if it is free, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.c.tryLock(ctx, writerRecipe, m.path, m.c.identity)
 }
 
-// RLock waits until the lock is held, alone or with other readers. Under the context of
-// any hold on this lock it returns ErrDeadlock: see Hold.Downgrade.
+// RLock waits until it holds the lock, alone or with other readers, and otherwise behaves as
+// Mutex.Lock. If ctx is the context of any hold of this lock, RLock returns ErrDeadlock; a
+// writer that wants to go on as a reader calls Hold.Downgrade.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 	return m.c.lock(ctx, "lock for reading", readerRecipe, m.path, m.c.identity)
 }
 
-// TryRLock is RLock without waiting for anybody: ErrLocked if a writer holds or waits.
+// TryRLock takes the lock for reading if no writer holds it or waits. Otherwise it returns
+// ErrLocked, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.c.tryLock(ctx, readerRecipe, m.path, m.c.identity)
 }
 
-// Reader is the lock as LockAll takes it for reading; for writing it takes the RWMutex itself.
+// Reader returns the lock in the form in which LockAll takes it for reading. To take it for
+// writing, pass the RWMutex itself.
 func (m *RWMutex) Reader() Locker { return reader{m} }
 
 type reader struct{ *RWMutex }
@@ -61,13 +64,13 @@ func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
 
 func (m *RWMutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
 
-// Downgrade makes a writer's hold of an RWMutex a reader's, in its place: no writer gets
-// between, and the readers right behind it hold as well. Token, context and guard stay
-// what they are. Readers of Curator's go on waiting until it is unlocked.
+// Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the
+// queue. No writer gets in between, and the readers right behind it are granted. Token,
+// context and guard stay the same. Curator's readers go on waiting until it is unlocked.
 //
-// From the call on the hold is to be used as a reader's, whatever comes of it: if ctx
-// ends first, or the answer is lost, readers may have been let in. It may be called
-// again. A hold of anything else is ErrInvalid.
+// Use the hold as a reader's from the call on, even if Downgrade fails: if ctx ended or the
+// answer was lost, readers may have been granted all the same. Downgrade may be called
+// again. For a hold that is not a writer's it returns ErrInvalid and changes nothing.
 func (h *Hold) Downgrade(ctx context.Context) error {
 	err := h.downgrade(ctx)
 	if err != nil {
@@ -88,7 +91,7 @@ func (h *Hold) downgrade(ctx context.Context) error {
 	return h.rewrite(ctx, o.encode())
 }
 
-// isDowngraded says whether a writer has become a reader.
+// isDowngraded reports whether a node's data shows a writer that has become a reader.
 func isDowngraded(data []byte) bool {
 	o, ok := readOwner(data)
 	return ok && o.Shared

@@ -1,5 +1,5 @@
-// Package zklock takes locks in ZooKeeper that are safe to rely on: fair, fenced, and
-// with a holder that is told before anybody else can hold.
+// Package zklock provides locks on ZooKeeper that are fair and fenced, and whose holder
+// learns that its lock is lost before anybody else can hold it.
 //
 //	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181"}, nil)
 //	if err != nil {
@@ -14,9 +14,51 @@
 //	defer hold.Unlock(ctx)
 //	return charge(hold.Context(), hold.Token())
 //
-// Each acquire makes an ephemeral sequential node of its own below the path and waits
-// for the one before it only. A client outlives ZooKeeper sessions: what is held dies
-// with its session, who waits queues again on the next, later calls work on it.
+// # Recipes
+//
+//   - [Mutex] has one holder at a time. Begin here.
+//   - [Reentrant] is a mutex for call chains in which a function that locks calls another
+//     that locks the same path.
+//   - [RWMutex] has many readers or one writer. A writer can become a reader without
+//     letting another writer in between: [Hold.Downgrade].
+//   - [Semaphore] has a number of permits, of which a holder can take several at once.
+//   - [Client.LockAll] takes several of the above, all or none, in an order that cannot
+//     deadlock.
+//   - [Election] has one leader at a time, whom everybody can find and follow, and a value
+//     that the leader publishes.
+//   - [Slot] is work that a fleet does once, such as one run of a cron job.
+//
+// Each is named by a path. Every acquire creates an ephemeral sequential node below that
+// path and waits for the node before its own, so that grants follow the order of asking
+// and a release wakes one waiter.
+//
+// # Holding
+//
+// A successful acquire returns a [Hold]. Five words describe what it is worth:
+//
+//   - The lease is the time for which the client can prove that its session, and so the
+//     hold, still exists on the servers. Heartbeats prolong it; [Hold.Remaining] returns
+//     what is left of it.
+//   - A loss is the end of a hold that nobody asked for: the lease has run out, the session
+//     has expired, or the node was deleted. [Hold.Context] is cancelled then, with a cause
+//     that wraps [ErrLost], and before the servers can grant the lock to anybody else.
+//   - The token is a number that grows with every grant of a path: [Hold.Token]. A store
+//     that refuses a smaller token than it has seen is safe even from a process that was
+//     stopped while it held the lock and has not noticed its loss yet.
+//   - The guard is a check inside a ZooKeeper transaction, [Hold.Guard]: the transaction
+//     commits only while the lock is held. [Hold.Multi] adds it by itself.
+//   - A release is the end that was asked for, by [Hold.Unlock].
+//
+// A [Client] outlives ZooKeeper sessions. When a session expires, its holds are lost,
+// waiters queue again under the next session, and later calls use that one.
+//
+// # For operators
+//
+// [Client.Inspect], [Client.Queues] and [Client.Watch] show who holds and who waits, also
+// among users of Curator, kazoo and go-zookeeper. [Client.Revoke] asks a holder to let go,
+// and [Client.Evict] removes a contender. The types [Queue], [Contender] and [Kind] belong
+// to these, [Observer], [Event] and [EventKind] to metrics. A program that only locks needs
+// none of them.
 package zklock
 
 import (
@@ -38,86 +80,88 @@ import (
 	"github.com/zklock-go/zklock/internal/wall"
 )
 
-// Errors of this package wrap one of these, to be asked for with errors.Is, or an error of
-// the client library (zk.ErrNoAuth) where a server refuses. Each names the operation and
-// the path as well. One of a wait whose context has ended wraps the context's error and the
-// last trouble that the wait has seen.
+// The errors of this package. An error that a method returns wraps one of these, or an
+// error of the client library (such as zk.ErrNoAuth) if a server refuses; test for them
+// with errors.Is. The text names the operation and the path. If the context of a wait has
+// ended, the error also wraps the context's error and the last trouble that the wait met.
 var (
-	// ErrLost is the cause of a hold's end that was not asked for: its session is over, no
-	// quorum has answered in time, or its node was deleted. From then on others may hold. It
-	// is what every method of the hold returns, and the cause of its context.
+	// ErrLost is the cause of a hold's end that was not asked for: its session has expired,
+	// no quorum has answered in time, or its node was deleted. Others may hold the lock from
+	// then on. The methods of the hold return it, and it is the cause of the hold's context.
 	ErrLost = errors.New("lock was lost")
-	// ErrReleased is the cause of a hold's end by Unlock, and what its methods return
+	// ErrReleased is the cause of a hold's end by Unlock. The hold's methods return it
 	// afterwards.
 	ErrReleased = errors.New("lock was released")
-	// ErrNotHeld is returned by the second Unlock of a hold, by Proclaim under a context
-	// that leads nothing, and by Revoke and Evict for a contender that is gone.
+	// ErrNotHeld is returned by a second Unlock of a hold, by Proclaim if its context is not
+	// that of a leader, by Slot.Mark without a hold, and by Revoke and Evict if the contender
+	// is gone.
 	ErrNotHeld = errors.New("not held")
-	// ErrLocked is returned by TryLock, TryRLock and TryAcquire when they would have to wait.
+	// ErrLocked is returned by TryLock, TryRLock and TryAcquire if they would have to wait.
 	ErrLocked = errors.New("locked by another")
-	// ErrDeadlock is returned by an acquire under the context of a hold of the same lock,
-	// which would wait for itself.
+	// ErrDeadlock is returned by an acquire whose context is that of a hold of the same lock:
+	// it would wait for itself.
 	ErrDeadlock = errors.New("already held by this context")
 	// ErrClosed is returned by calls on a client that is closed, or is closed while they
-	// wait, and is the cause of the end of what the client held then.
+	// wait. It is the cause of the end of what the client held when it was closed.
 	ErrClosed = errors.New("client is closed")
 	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
-	// when there is no connection, or when it is lost before they have their answer.
+	// if the client has no connection, or loses it before the answer has come.
 	ErrNotConnected = errors.New("no connection to a server")
-	// ErrUncertain is returned by Multi when the transaction was sent and its answer did not
-	// come: it was done as a whole, or not at all.
+	// ErrUncertain is returned by Multi, and by Slot's Mark and Do, if a transaction was sent
+	// and its answer did not come: either all of it was done or nothing.
 	ErrUncertain = errors.New("answer was lost, it may have been done")
 	// ErrInvalid is returned for an argument or option that cannot be right, before anything
 	// is sent, and for a path whose nodes show that it is another kind of lock.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrLimit is returned by a semaphore's methods when the number of permits that they say
-	// is not the stored one, and when more are asked for than there are or than can be asked
-	// for at once.
+	// ErrLimit is returned by a semaphore's methods if its number of permits is not the
+	// stored one, and if an acquire asks for more permits than there are or than fit into
+	// one request.
 	ErrLimit = errors.New("not within the semaphore's permits")
 )
 
-// Options are a client's. Nil means the defaults.
+// Options configures a client. A nil *Options means the defaults.
 type Options struct {
-	// SessionTimeout is asked of the server, which may grant another (see
-	// Client.SessionTimeout). After a crash of the holder it is about the time until
-	// the next one holds. Default 10 s.
+	// SessionTimeout is the session timeout that the client asks for. The server may grant
+	// another (see Client.SessionTimeout). If a holder crashes, the next one holds after
+	// about this time. Default 10 s.
 	SessionTimeout time.Duration
-	// TickTime is the servers' tickTime. It need only be set where their minimum
-	// session timeout is below two ticks; otherwise it is safe to leave it zero.
+	// TickTime is the servers' tickTime. It must be set if their minimum session timeout is
+	// below two ticks; otherwise zero is safe.
 	TickTime time.Duration
 	// Root is put before every path that is given to the client. Default none.
 	Root string
-	// ACL is of every node that is made. Default world:anyone:cdrwa. Those who
-	// contend for a lock must be able to read each other's nodes.
+	// ACL is the ACL of every node that the client creates. The contenders for a lock must
+	// be able to read each other's nodes. Default world:anyone:cdrwa.
 	ACL []zk.ACL
-	// ParentACL is of the nodes above a lock's own that have to be made, those of Root
-	// among them. Default: ACL, and everybody may create and read there, so that programs
-	// with another ACL can have locks beside these.
+	// ParentACL is the ACL of the nodes above a lock's own, those of Root among them, if the
+	// client has to create them. Default: ACL, and everybody may create and read there, so
+	// that programs with another ACL can have locks beside these.
 	ParentACL []zk.ACL
-	// Auth is presented to every server, on each connection, as it is: without TLS a digest's
-	// user and password can be read by whatever stands between, and be used from then on.
+	// Auth lists the credentials that are presented to every server, on each connection.
+	// They are sent as they are: without TLS, anybody on the wire can read a digest's user
+	// and password, and use them.
 	Auth []Auth
-	// Dialer connects to a server: with a tls.Dialer's DialContext behind it, over TLS. Default TCP.
+	// Dialer connects to a server. For TLS, wrap a tls.Dialer. Default TCP.
 	Dialer zk.Dialer
-	// HostProvider picks the next server. Default: in turn, from a random one on,
-	// resolving its name anew each time.
+	// HostProvider picks the next server. The default takes them in turn, beginning with a
+	// random one, and resolves the name anew each time.
 	HostProvider zk.HostProvider
-	// Untrusted is for directories to whose data others may write that this client does not
-	// trust. Then it believes no note there of who has held the lock and leaves none, but
-	// lists the queue: a hand-off to one that was not next in line costs more. A waiter that
-	// is evicted queues again. Default false.
+	// Untrusted is for directories to whose data a client that you do not trust may write.
+	// The client then neither believes nor leaves notes there about the last holder, and
+	// lists the queue instead: a hand-off to a waiter that was not next in line costs more,
+	// and an evicted waiter queues again. Default false.
 	Untrusted bool
-	// Label is put into each node's data, beside the host's name and the process's number,
-	// for operators to read. At most 1024 bytes. Default none.
+	// Label is written into each node's data, beside the host's name and the process's
+	// number, for operators to read. At most 1024 bytes. Default none.
 	Label string
 	// Anonymous leaves the host's name and the process's number out of each node's data,
-	// which all can read whom the ACL lets. Default false.
+	// which everybody whom the ACL admits can read. Default false.
 	Anonymous bool
-	// Logger gets what the client does on its own: see "Log lines" in docs/operations.md.
-	// Default silent.
+	// Logger receives what the client does on its own: see "Log lines" in
+	// docs/operations.md. Default silent.
 	Logger *slog.Logger
-	// Observer is told of every attempt and what became of it, of every hold's end and of
-	// missed heartbeats: see EventKind. Default none.
+	// Observer is called with the outcome of every attempt, the end of every hold, and every
+	// missed heartbeat: see EventKind. Default none.
 	Observer Observer
 }
 
@@ -127,8 +171,9 @@ type Auth struct {
 	Data   []byte
 }
 
-// Client is a connection to a ZooKeeper ensemble and all that is held through it. It may
-// be used by many goroutines; locks exclude these from each other as they do processes.
+// Client is a connection to a ZooKeeper ensemble and everything that is held through it. It
+// is safe for use by several goroutines. Locks exclude goroutines of one client from each
+// other just as they exclude processes.
 type Client struct {
 	conn     *zk.Conn
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
@@ -167,13 +212,14 @@ type Client struct {
 	hangUps   int       // guarded by mu: connections in a row that ended on a request for a container node
 }
 
-// Connect returns a client that has a session, or an error when ctx ends before a
-// server has granted one. ctx governs nothing else.
+// Connect waits until a server has granted a session, and returns a client that has it. If
+// ctx ends first, it returns an error; without a deadline on ctx it waits for a server for
+// ever. Once Connect has returned, ctx has no effect on the client.
 //
-// A server is host:port, the port 2181 if it is left out. The strings that other
-// ZooKeeper clients take work as well: several servers with commas between them, and
-// behind the last one a chroot (zk1:2181,zk2:2181/app), which is put before
-// Options.Root. Anything else is ErrInvalid.
+// Each server is host:port; the port defaults to 2181. The connection strings of other
+// ZooKeeper clients work as well: several servers separated by commas, and a chroot after
+// the last one (zk1:2181,zk2:2181/app), which is put before Options.Root. For anything
+// else Connect returns ErrInvalid.
 func Connect(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	servers, chroot, err := parseServers(servers)
 	if err != nil {
@@ -202,13 +248,14 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	return c, nil
 }
 
-// Hooks let a client see what passes on the connection of a zk.Conn that your program makes itself.
+// Hooks let a client see the traffic of a zk.Conn that your program creates itself: see
+// Attach.
 type Hooks struct {
 	link *link
 	dial zk.Dialer
 }
 
-// NewHooks returns hooks for one connection. dial connects to a server; nil is TCP.
+// NewHooks returns hooks for one connection. dial connects to a server; nil means TCP.
 func NewHooks(dial zk.Dialer) *Hooks {
 	if dial == nil {
 		dial = net.DialTimeout
@@ -217,7 +264,7 @@ func NewHooks(dial zk.Dialer) *Hooks {
 	return &Hooks{link: l, dial: l.dialer(dial)}
 }
 
-// Dial is for zk.WithDialer.
+// Dial connects to a server. Pass it to zk.WithDialer when you create the connection.
 func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	if h.dial == nil {
 		return nil, fmt.Errorf("zklock: dial: %w: hooks that NewHooks has not made", ErrInvalid)
@@ -225,16 +272,17 @@ func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, 
 	return h.dial(network, address, timeout)
 }
 
-// Attach returns a client on a connection that your program has made and goes on
-// owning: Close leaves it open. hooks must be those whose Dial the connection was made
-// with (by zk.WithDialer), else the error is ErrInvalid; then every promise holds as with
-// Connect.
+// Attach returns a client on a connection that your program has created and still owns:
+// Close leaves it open. The connection must have been created with the Dial method of hooks
+// (by zk.WithDialer); otherwise Attach returns ErrInvalid. With hooks every promise holds
+// as with Connect.
 //
-// Without hooks the negotiated session timeout, the end of a session and the time at
-// which a request was sent cannot be seen. Then Options.SessionTimeout must be set to
-// no more than the servers have granted: if it is more, a hold can outlive the
-// server's grant. The client asks the connection for its state several times a second,
-// and a server for a sign of life four times a session timeout; a loss may be told that much later.
+// hooks may be nil, which promises less, because the client cannot see the negotiated
+// session timeout, the end of a session, or when a request was sent. Set
+// Options.SessionTimeout to no more than the servers have granted: if it is more, a hold
+// can outlive the server's grant. The client reads the connection's state up to 40 times in
+// a session timeout and asks a server for a sign of life 4 times, so that a loss can be
+// noticed that much later.
 func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
 	switch {
@@ -247,7 +295,7 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	case hooks == nil && (opts == nil || opts.SessionTimeout == 0):
 		return nil, fmt.Errorf("zklock: attach: %w: without hooks the session timeout must be given", ErrInvalid)
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil):
-		return nil, fmt.Errorf("zklock: attach: %w: a dialer or a host provider is the connection's affair", ErrInvalid)
+		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
 	l := newLink()
 	if hooks != nil {
@@ -271,8 +319,8 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	return c, nil
 }
 
-// matchHooks waits until the hooks see the session that the connection has. Those of
-// another connection never do.
+// matchHooks waits until the hooks see the session that the connection has. It returns
+// ErrInvalid if they keep seeing another: they are those of another connection.
 func (c *Client) matchHooks(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -316,7 +364,7 @@ func newClient(ctx context.Context, l *link, o *Options) *Client {
 	return c
 }
 
-// begin waits for a session and presents the credentials.
+// begin waits for a session, presents the credentials, and starts the heartbeat.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
 	s, err := c.link.attached(ctx)
 	if err != nil {
@@ -335,7 +383,8 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 	return nil
 }
 
-// authenticate presents a credential. From then on the client library presents it again on each connection, first of all.
+// authenticate presents a credential. The client library then presents it on each later
+// connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	_, err := again(ctx, func() (struct{}, error) {
 		return ask(ctx, c, nil, isRead, func(conn *zk.Conn) (none struct{}, err error) {
@@ -345,7 +394,8 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	return err
 }
 
-// SessionTimeout is what the server has granted. Zero before the first session.
+// SessionTimeout returns the session timeout that the server has granted, or zero before
+// the first session.
 func (c *Client) SessionTimeout() time.Duration {
 	s := c.link.latest()
 	if s == nil {
@@ -354,10 +404,11 @@ func (c *Client) SessionTimeout() time.Duration {
 	return s.lease.term()
 }
 
-// Close releases what is still held, waits a while (at most the session timeout, and
-// 5 s) until no node of ours is left in any queue, ends the session and every goroutine
-// of the client. Waiting calls return ErrClosed. Without a server the session, and
-// with it what was held, ends by itself after the session timeout.
+// Close releases everything that is still held and ends the session. Waiting calls return
+// ErrClosed. Close waits until the client has no node left in any queue, but no longer than
+// the session timeout or 5 s, whichever is less, and returns when every goroutine of the
+// client has ended. If no server can be reached, the session, and with it what was held,
+// ends by itself after the session timeout. The error is always nil.
 func (c *Client) Close() error {
 	c.closing.Do(c.close)
 	return nil
@@ -365,7 +416,7 @@ func (c *Client) Close() error {
 
 func (c *Client) close() {
 	c.endLife(ErrClosed)
-	<-c.acquires.close() // they return at once, and leave their nodes to be removed
+	<-c.acquires.close() // they return at once; removals below takes their nodes away
 	for _, g := range c.allHolds() {
 		g.lose(ErrClosed)
 	}
@@ -418,7 +469,8 @@ func (c *Client) delist(g *holding) {
 	delete(c.holds, g)
 }
 
-// explain completes the error of a wait under ctx: with the context's own and the last trouble that was seen.
+// explain adds the context's error to that of a wait under ctx, and the last trouble that
+// the connection met if there is no session.
 func (c *Client) explain(ctx context.Context, err error) error {
 	err = causeOf(ctx, err)
 	if trouble := c.link.lastTrouble(); trouble != nil && ctx.Err() != nil {
@@ -473,10 +525,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// maxPath keeps a path, with all else that goes with it, below what a server takes in one request.
+// maxPath keeps a request that contains a path below the size that a server accepts.
 const maxPath = 32 << 10
 
-// checkPath says what is wrong with the path of a lock, by ZooKeeper's rules.
+// checkPath returns ErrInvalid with the reason if ZooKeeper's rules forbid a path.
 func checkPath(path string) error {
 	bad := func(what string) error { return fmt.Errorf("%w: path %q %s", ErrInvalid, path, what) }
 	switch {
@@ -509,38 +561,40 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Mutex is a lock that one holder has at a time, granted in the order of asking. It has
-// no state of its own: all that are made for one path are the same lock.
+// Mutex is a lock with one holder at a time, granted in the order of asking. A Mutex has no
+// state of its own: all values for one path are the same lock.
 type Mutex struct {
 	c    *Client
 	path string
 }
 
-// Mutex returns the lock at path, below which every contender has a node. The path's
-// node is made when needed and removed by ZooKeeper when nobody has used it for a while.
+// Mutex returns the lock at path, below which every contender has a node. The path's own
+// node is created when it is needed; ZooKeeper removes it when it has been empty for a while.
 func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
 
-// Lock waits until the lock is held or ctx ends, which gives the place in the queue up.
-// If the session expires meanwhile it queues again at the end.
+// Lock waits until it holds the lock, and returns the hold. If ctx ends first, it gives up
+// its place in the queue and returns an error that wraps ctx.Err(). If the session expires
+// while it waits, it queues again at the end.
 //
-// Under the context of a hold on this very lock it returns ErrDeadlock. ctx has no
-// bearing on the hold.
+// Once Lock has returned, the end of ctx has no effect on the hold. If ctx is the context
+// of a hold of this same lock, Lock returns ErrDeadlock.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	return m.c.lock(ctx, "lock", mutexRecipe, m.path, m.c.identity)
 }
 
-// TryLock returns a hold or, without waiting for anybody, ErrLocked; then it leaves
-// nothing behind. It writes only when it sees nobody. Without a connection the error
-// is ErrNotConnected.
+// TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without
+// waiting for the holder, and leaves no node behind. Without a connection it returns
+// ErrNotConnected. It only creates a node if it sees no other contender.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.c.tryLock(ctx, mutexRecipe, m.path, m.c.identity)
 }
 
-// Do runs fn while it holds the lock, which it releases when fn returns or panics. fn's
-// context is the hold's and ends with ctx as well. An error is fn's, or Lock's or
-// Unlock's: if the lock was lost while fn ran, it wraps ErrLost as well as fn's error.
-// The release is waited for also when ctx has ended, but at most for the session timeout:
-// after that long without a server the lock is free anyway.
+// Do locks, runs fn, and unlocks when fn returns or panics. The context of fn is that of
+// the hold, and also ends when ctx does. Do returns the errors of Lock, fn and Unlock: if
+// the lock was lost while fn ran, the error wraps ErrLost as well as fn's error.
+//
+// Do waits for the release even if ctx has ended, but no longer than the session timeout:
+// by then, the lock is free without a server's help.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := m.Lock(ctx)
 	if err != nil {
@@ -569,9 +623,10 @@ func openFor(acl []zk.ACL) []zk.ACL {
 	return append(slices.Clone(acl), zk.WorldACL(open)...)
 }
 
-// makeDir makes the directory of a queue and what is above it: containers, which
-// ZooKeeper removes when they have become empty, or where it knows none, nodes that stay.
-// The last of its parts, that many, belong to the lock alone.
+// makeDir creates the directory of a queue and the nodes above it. They are containers,
+// which ZooKeeper removes when they have become empty, or plain nodes where the server does
+// not know containers. The last own parts of the path get the lock's ACL, those above them
+// the parents'.
 func (c *Client) makeDir(ctx context.Context, s *session, dir string, own int) error {
 	acl := c.parents
 	if own > 0 {
@@ -616,11 +671,13 @@ func (c *Client) makeNode(ctx context.Context, s *session, dir string, acl []zk.
 	return err
 }
 
-// enoughHangUps is how many requests for a container in a row may cost the connection: some
-// servers do not know the request, and hang up on what they do not know.
+// enoughHangUps is how many requests for a container in a row may end with a lost
+// connection before the client stops asking for containers: some servers hang up on a
+// request that they do not know.
 const enoughHangUps = 2
 
-// judgeContainers learns from the answer to a request for a container whether the server has them.
+// judgeContainers counts the hang-ups on requests for a container, and notes when the server
+// does not have them.
 func (c *Client) judgeContainers(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -642,7 +699,7 @@ func isUnimplemented(err error) bool {
 	return err != nil && err.Error() == "unknown error: -6"
 }
 
-// libraryLog hands the client library's complaints on.
+// libraryLog passes the client library's messages on to our log.
 type libraryLog struct{ *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {
