@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -238,6 +240,14 @@ func connect(t *testing.T, opts *zklock.Options, addrs ...string) *zklock.Client
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// buildCommand builds the command and returns where it is.
+func buildCommand(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "zklock")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/zklock-go/zklock/cmd/zklock").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
 }
 
 // soon is a context for a wait that must end well.

@@ -132,9 +132,7 @@ func TestSecurity(t *testing.T) {
 		}
 		cert, key := ours.issue(t)
 		secure := []string{"--tls-ca", file("ca.pem", ours.pem), "--tls-cert", file("cert.pem", cert), "--tls-key", file("key.pem", key)}
-		command := filepath.Join(dir, "zklock")
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command, "github.com/zklock-go/zklock/cmd/zklock").CombinedOutput()
-		require.NoError(t, err, "%s", out)
+		command := buildCommand(t)
 		zklock := func(flags []string, verb string, args ...string) (string, int) {
 			cmd := exec.CommandContext(soon(t), command, slices.Concat([]string{verb, "--servers", server.Secure}, flags, args)...)
 			cmd.Env = append(os.Environ(), "ZKLOCK_AUTH=digest:worker:secret")

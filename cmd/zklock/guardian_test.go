@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,29 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/family"
 	"github.com/zklock-go/zklock/zktest"
 )
-
-// family is a command whose processes go different ways to escape its end. Each ignores
-// TERM and writes down the time again and again.
-type family struct {
-	t       *testing.T
-	dir     string
-	members []string
-}
-
-const workScript = `
-trap '' TERM HUP
-echo $$ >"$1.pid.new" && mv "$1.pid.new" "$1.pid"
-while :; do date +%s%N >>"$1"; sleep 0.01; done`
-
-// everywhere starts a worker in the background, one in a session of its own, one that has
-// lost its parent as well, and is one itself.
-const everywhere = `
-sh "$0/worker" "$0/background" &
-setsid sh "$0/worker" "$0/daemon" &
-setsid sh -c 'sh "$0/worker" "$0/orphan" & exit' "$0" &
-exec sh "$0/worker" "$0/itself"`
 
 // inGroup stays in the process group.
 const inGroup = `
@@ -47,46 +26,10 @@ sh "$0/worker" "$0/background" &
 (sh "$0/worker" "$0/orphan" &)
 exec sh "$0/worker" "$0/itself"`
 
-func newFamily(t *testing.T, members ...string) *family {
-	f := &family{t, t.TempDir(), members}
-	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "worker"), []byte(workScript), 0o600))
-	return f
-}
-
-func wholeFamily(t *testing.T) *family {
-	return newFamily(t, "background", "daemon", "orphan", "itself")
-}
-
-func (f *family) file(member string) string { return filepath.Join(f.dir, member) }
-
 // awaitWork waits until all are at work.
-func (f *family) awaitWork() {
-	f.t.Helper()
-	eventually(f.t, "all are at work", func() bool {
-		for _, m := range f.members {
-			if sign, err := os.Stat(f.file(m)); err != nil || sign.Size() == 0 {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func (f *family) pid(member string) int {
-	pid, err := strconv.Atoi(content(f.t, f.file(member)+".pid"))
-	require.NoError(f.t, err)
-	return pid
-}
-
-// assertEnded checks that nobody was at work at a time, or is.
-func (f *family) assertEnded(by time.Time) {
-	f.t.Helper()
-	for _, m := range f.members {
-		assert.False(f.t, alive(f.pid(m)), "%s lives", m)
-		left := by.Sub(lastSign(f.t, f.file(m)))
-		f.t.Logf("%s was last at work %v before", m, left)
-		assert.Positive(f.t, left, "%s was at work when another held", m)
-	}
+func awaitWork(t *testing.T, f *family.Family) {
+	t.Helper()
+	eventually(t, "all are at work", f.Works)
 }
 
 // nextHolder queues behind the command and returns when it has the lock.
@@ -121,23 +64,23 @@ func guardianOf(t *testing.T, i *invocation) int {
 
 func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
-	f := wholeFamily(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", everywhere, f.dir).start()
-	f.awaitWork()
+	f := family.Whole(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	awaitWork(t, f)
 	next := nextHolder(t, srv)
 	i.Process.Kill()
-	f.assertEnded(<-next)
+	f.AssertEnded(<-next)
 	eventually(t, "the guardian tells", func() bool { return strings.Contains(i.err.String(), "zklock has ended") })
 }
 
 func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
-	f := wholeFamily(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", everywhere, f.dir).start()
-	f.awaitWork()
+	f := family.Whole(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	awaitWork(t, f)
 	next := nextHolder(t, srv)
 	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
-	f.assertEnded(<-next)
+	f.AssertEnded(<-next)
 	assert.Contains(t, i.err.String(), "zklock does not answer", "zklock itself cannot tell")
 	require.NoError(t, i.Process.Signal(syscall.SIGCONT))
 	assert.Equal(t, codeLost, i.code())
@@ -145,28 +88,28 @@ func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 
 func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
-	f := wholeFamily(t)
+	f := family.Whole(t)
 	tty := openTerminal(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", everywhere, f.dir)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir)
 	tty.attach(i)
-	f.awaitWork()
+	awaitWork(t, f)
 	next := nextHolder(t, srv)
 	i.Process.Kill()
-	f.assertEnded(<-next)
+	f.AssertEnded(<-next)
 }
 
 func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 	srv := startServer(t)
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
-			f := newFamily(t, "background", "orphan", "itself")
-			i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", inGroup, f.dir)
+			f := family.New(t, "background", "orphan", "itself")
+			i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", inGroup, f.Dir)
 			i.Env = append(i.Env, beGroupOnly+"=1")
 			i.start()
-			f.awaitWork()
+			awaitWork(t, f)
 			next := nextHolder(t, srv)
 			i.Process.Signal(end)
-			f.assertEnded(<-next)
+			f.AssertEnded(<-next)
 			for _, c := range srv.Children("/l") {
 				require.NoError(t, srv.DeleteNode("/l/"+c))
 			}
@@ -178,17 +121,17 @@ func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 	for _, system := range []string{"", beGroupOnly + "=1"} {
 		t.Run(system, func(t *testing.T) {
 			srv := steadyServer(t)
-			f, script := wholeFamily(t), everywhere
+			f, script := family.Whole(t), family.Everywhere
 			if system != "" {
-				f, script = newFamily(t, "background", "orphan", "itself"), inGroup
+				f, script = family.New(t, "background", "orphan", "itself"), inGroup
 			}
-			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", script, f.dir)
+			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", script, f.Dir)
 			i.Env = append(i.Env, system)
 			i.start()
-			f.awaitWork()
+			awaitWork(t, f)
 			next := nextHolder(t, srv)
 			require.NoError(t, syscall.Kill(guardianOf(t, i), syscall.SIGKILL))
-			f.assertEnded(<-next)
+			f.AssertEnded(<-next)
 			assert.Equal(t, codeUnguarded, i.code())
 			assert.Contains(t, i.err.String(), "its guardian was ended")
 		})
@@ -197,9 +140,9 @@ func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 
 func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
 	srv := steadyServer(t)
-	f := wholeFamily(t)
-	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", everywhere, f.dir).start()
-	f.awaitWork()
+	f := family.Whole(t)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	awaitWork(t, f)
 	guardian := guardianOf(t, i)
 	// A tracer keeps it stopped, whatever zklock sends.
 	standing := make(chan error, 1)
@@ -208,8 +151,8 @@ func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
 	require.NoError(t, <-standing)
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
 	assert.Equal(t, codeLost, i.code(), i.err.String())
-	for _, m := range f.members {
-		assert.False(t, alive(f.pid(m)), m)
+	for _, m := range f.Members {
+		assert.False(t, family.Alive(f.Pid(m)), m)
 	}
 }
 
@@ -248,25 +191,25 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 
 func TestRunEndsTheRestIfAsked(t *testing.T) {
 	srv := steadyServer(t)
-	f := newFamily(t, "daemon")
+	f := family.New(t, "daemon")
 	i := zklockCommand(t, srv.Addr(), "run", "--end-rest", "--grace", "100ms", "/l", "--", "sh", "-c",
-		`setsid sh "$0/worker" "$0/daemon" & while [ ! -e "$0/daemon" ]; do sleep 0.01; done; exit 3`, f.dir).start()
+		`setsid sh "$0/worker" "$0/daemon" & while [ ! -e "$0/daemon" ]; do sleep 0.01; done; exit 3`, f.Dir).start()
 	assert.Equal(t, 3, i.code(), i.err.String())
-	assert.False(t, alive(f.pid("daemon")))
+	assert.False(t, family.Alive(f.Pid("daemon")))
 	assert.Contains(t, i.err.String(), "ending what it has left behind")
 	assert.Zero(t, queued(srv, "/l"))
 }
 
 func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
 	srv := steadyServer(t)
-	f := newFamily(t, "daemon")
+	f := family.New(t, "daemon")
 	i := zklockCommand(t, srv.Addr(), "run", "--grace", "100ms", "/l", "--", "sh", "-c",
-		`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.dir).start()
-	f.awaitWork()
+		`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.Dir).start()
+	awaitWork(t, f)
 	eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
 	i.Process.Signal(syscall.SIGINT)
 	assert.Equal(t, 3, i.code())
-	assert.False(t, alive(f.pid("daemon")))
+	assert.False(t, family.Alive(f.Pid("daemon")))
 }
 
 // startWithRoot starts the command as a plain user, with a child that has become root.
@@ -306,7 +249,7 @@ func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 	})
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
 	assert.Equal(t, codeAtLarge, i.code())
-	assert.True(t, alive(root))
+	assert.True(t, family.Alive(root))
 	assert.Contains(t, i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be ended and goes on WITHOUT the lock", root))
 }
 
@@ -315,7 +258,7 @@ func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
 	i, root := startWithRoot(t, srv, beGroupOnly+"=1")
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
 	assert.Equal(t, codeAtLarge, i.code())
-	assert.True(t, alive(root))
+	assert.True(t, family.Alive(root))
 	assert.Regexp(t, `DANGER: process group \d+ cannot be ended and goes on WITHOUT the lock`, i.err.String())
 }
 
@@ -417,15 +360,15 @@ func TestRunLeavesTheCommandItsFiles(t *testing.T) {
 
 func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
 	srv := steadyServer(t)
-	f := wholeFamily(t)
+	f := family.Whole(t)
 	_, full := fullPipe(t)
-	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `exec 2>/dev/null; `+everywhere, f.dir)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `exec 2>/dev/null; `+family.Everywhere, f.Dir)
 	i.Stderr = full
 	i.start()
-	f.awaitWork()
+	awaitWork(t, f)
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
-	for _, m := range f.members {
-		eventually(t, m+" ends", func() bool { return !alive(f.pid(m)) })
+	for _, m := range f.Members {
+		eventually(t, m+" ends", func() bool { return !family.Alive(f.Pid(m)) })
 	}
 }
 

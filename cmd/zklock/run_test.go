@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -246,12 +245,6 @@ func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
 	stays := content(t, file+".grandchild")
 	time.Sleep(100 * time.Millisecond) // ten times what it takes to write again
 	assert.Equal(t, stays, content(t, file+".grandchild"), "the command's child lives on")
-}
-
-// alive reports whether a process runs; one that waits to be reaped does not.
-func alive(pid int) bool {
-	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
 func TestRunSurvivesBrokenConnectionsInSilence(t *testing.T) {

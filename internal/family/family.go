@@ -1,0 +1,100 @@
+// Package family starts commands whose processes go different ways to escape their end, for tests of what ends them.
+package family
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Family is a command with the processes that it starts. Each of them ignores TERM and writes down the time again and again.
+type Family struct {
+	// Dir is the argument that the command's script wants.
+	Dir string
+	// Members are the names of the processes.
+	Members []string
+
+	t *testing.T
+}
+
+const work = `
+trap '' TERM HUP
+echo $$ >"$1.pid.new" && mv "$1.pid.new" "$1.pid"
+while :; do date +%s%N >>"$1"; sleep 0.01; done`
+
+// Everywhere is a shell script that starts a worker in the background, one in a session of its own, one that has lost its
+// parent as well, and is one itself. Its argument is Dir of a family that Whole has made.
+const Everywhere = `
+sh "$0/worker" "$0/background" &
+setsid sh "$0/worker" "$0/daemon" &
+setsid sh -c 'sh "$0/worker" "$0/orphan" & exit' "$0" &
+exec sh "$0/worker" "$0/itself"`
+
+// Whole returns a family for Everywhere.
+func Whole(t *testing.T) *Family {
+	return New(t, "background", "daemon", "orphan", "itself")
+}
+
+// New returns a family for a script that starts `sh "$0/worker" "$0/MEMBER"` for each of its members.
+func New(t *testing.T, members ...string) *Family {
+	f := &Family{Dir: t.TempDir(), Members: members, t: t}
+	require.NoError(t, os.WriteFile(filepath.Join(f.Dir, "worker"), []byte(work), 0o600))
+	return f
+}
+
+func (f *Family) file(member string) string { return filepath.Join(f.Dir, member) }
+
+// Works reports whether all members are at work.
+func (f *Family) Works() bool {
+	for _, m := range f.Members {
+		if sign, err := os.Stat(f.file(m)); err != nil || sign.Size() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Pid returns the number of a member's process.
+func (f *Family) Pid(member string) int {
+	pid, err := strconv.Atoi(strings.TrimSpace(f.content(member + ".pid")))
+	require.NoError(f.t, err)
+	return pid
+}
+
+// AssertEnded checks that no member was at work at a time, or is.
+func (f *Family) AssertEnded(by time.Time) {
+	f.t.Helper()
+	for _, m := range f.Members {
+		assert.False(f.t, Alive(f.Pid(m)), "%s lives", m)
+		left := by.Sub(f.lastSign(m))
+		f.t.Logf("%s was last at work %v before", m, left)
+		assert.Positive(f.t, left, "%s was at work when another held", m)
+	}
+}
+
+// lastSign returns when a member was last at work.
+func (f *Family) lastSign(member string) time.Time {
+	lines := strings.Fields(f.content(member))
+	nanos, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
+	require.NoError(f.t, err)
+	return time.Unix(0, nanos)
+}
+
+func (f *Family) content(name string) string {
+	data, err := os.ReadFile(f.file(name))
+	require.NoError(f.t, err)
+	return string(data)
+}
+
+// Alive reports whether a process runs. One that waits to be reaped does not.
+func Alive(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
