@@ -7,11 +7,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A bare connection is one that we do not see the wire of. Its session is learnt by
-// asking again and again, and evidence comes from our own requests: they are sent no
-// earlier than they are handed over, and answered no later than they return.
+// A bare connection is one whose traffic the client does not see. The client polls it for its
+// session, and takes its own requests as evidence: each was sent after it was handed to the
+// client library, and answered before it returned.
 
-// poll follows a bare connection's session of the given timeout.
+// poll follows the session of a bare connection. timeout is the session's.
 func (c *Client) poll(timeout time.Duration) {
 	// Both are owned by the client and end with its life; Close waits for them.
 	c.calls.run(func() { c.pollState(timeout) })
@@ -43,8 +43,8 @@ func (c *Client) pollState(timeout time.Duration) {
 	}
 }
 
-// pollServer does what the client library's pings do where we see them: it leaves
-// answered operations for the next write to prove.
+// pollServer takes the place of the client library's pings, which are not seen: it provides
+// answered requests that the next write can prove.
 func (c *Client) pollServer(timeout time.Duration) {
 	tick := time.NewTicker(timeout / 4)
 	defer tick.Stop()
@@ -60,13 +60,13 @@ func (c *Client) pollServer(timeout time.Duration) {
 	}
 }
 
-// witness takes our own request as evidence where the wire is not seen.
+// witness takes a request of ours as evidence if the connection is a bare one.
 func (c *Client) witness(sent instant, of evidence, err error) {
 	if c.link.bare == nil || err != nil && !isRefusal(err) {
 		return
 	}
 	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) || errors.Is(err, zk.ErrAuthFailed) {
-		of = ofServer // one server can say so without asking anybody
+		of = ofServer // a server refuses this without asking the quorum
 	}
 	s := c.link.latest()
 	if s != nil && c.link.bare() == s.id {

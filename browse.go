@@ -15,10 +15,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Queues returns what Inspect does, for the path and every lock below it that has
-// contenders, in the order of the paths. The path may be "/". One that does not exist is
-// zk.ErrNoNode. Each node below the path costs a request. What may not be read is left
-// out: the error then wraps zk.ErrNoAuth and says where, and the rest is returned with it.
+// Queues returns the queue of the lock at path and of every lock below it, as Inspect does,
+// if they have contenders. They are in the order of their paths. path may be "/". Each node
+// below it costs a request.
+//
+// If path does not exist, the error wraps zk.ErrNoNode. If a node below it may not be read,
+// the error wraps zk.ErrNoAuth and names it, and Queues returns all others with it.
 func (c *Client) Queues(ctx context.Context, path string) ([]*Queue, error) {
 	inside, stop := either(ctx, c.life)
 	defer stop()
@@ -38,7 +40,7 @@ func (c *Client) Queues(ctx context.Context, path string) ([]*Queue, error) {
 	return queues, nil
 }
 
-// checkBelow returns the path as what stands before the names below it.
+// checkBelow checks a path, and returns it in the form that precedes the names below it.
 func checkBelow(path string) (string, error) {
 	if path == "/" {
 		return "", nil
@@ -46,8 +48,8 @@ func checkBelow(path string) (string, error) {
 	return path, checkPath(path)
 }
 
-// browse reads the queue of a directory and those below it. Queues that come with an
-// error are all but those that may not be read.
+// browse reads the queue of a directory and those below it. With zk.ErrNoAuth it returns all
+// queues that may be read.
 func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue, error) {
 	l, err := c.list(ctx, s, dirOf(c.root+path))
 	if errors.Is(err, zk.ErrNoAuth) {
@@ -82,7 +84,7 @@ func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue,
 	return queues, hidden
 }
 
-// dirOf returns the path of a node, where nothing stands for the root.
+// dirOf returns the path of a node; an empty one is the root.
 func dirOf(path string) string {
 	if path == "" {
 		return "/"
@@ -90,12 +92,13 @@ func dirOf(path string) string {
 	return path
 }
 
-// isQueue reports whether a directory with these children is one of contenders.
+// isQueue reports whether a directory with these children is a lock's.
 func isQueue(names []string) bool {
 	return slices.Contains(names, leasesDir[1:]) || len(parseEntries(names)) > 0
 }
 
-// beside returns the children that are not a queue's own, and where more may be, in order.
+// beside returns, in order, the children that do not belong to a queue and may have queues
+// below them.
 func beside(names []string, path string) []string {
 	semaphore := slices.Contains(names, leasesDir[1:])
 	var others []string
@@ -112,13 +115,14 @@ func beside(names []string, path string) []string {
 	return others
 }
 
-// Watch yields the queues that Queues returns, and from then on each one that has
-// changed: contenders came or left. One that has become empty is yielded once more, with
-// no contenders. It watches each directory, so that nothing is asked for while nothing
-// happens; of a queue that changes all the time it yields a few states a second. The
-// sequence ends when the loop does, or with an error: ctx's end, ErrClosed, or a refusal
-// by the server. A path that does not exist is waited for. What is below it and may not be
-// read is left out.
+// Watch yields the queues that Queues returns, and then each queue whose contenders change.
+// A queue that becomes empty is yielded once more, with no contenders. Of a queue that
+// changes all the time, Watch yields a few states in a second. It watches the directories,
+// and sends no requests while nothing changes.
+//
+// If path does not exist, Watch waits for it. Nodes below it that may not be read are left
+// out. The sequence ends when the loop does, or after an error: the end of ctx, ErrClosed,
+// or a refusal by the server.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error] {
 	return func(yield func(*Queue, error) bool) {
 		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", printable(path), err)) }
@@ -149,7 +153,7 @@ type browser struct {
 	known map[string]bool // guarded by mu: the directories that are followed
 }
 
-// pass yields what comes until the loop ends, which is no error.
+// pass yields the queues that change, until the loop ends, which is not an error.
 func (b *browser) pass(ctx context.Context, yield func(*Queue, error) bool) error {
 	for {
 		select {
@@ -163,7 +167,7 @@ func (b *browser) pass(ctx context.Context, yield func(*Queue, error) bool) erro
 	}
 }
 
-// follow has a directory watched, and what is below it, once.
+// follow watches a directory and what is below it, unless it is watched already.
 func (b *browser) follow(ctx context.Context, path string, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,13 +191,13 @@ func (b *browser) forget(path string) {
 	delete(b.known, path)
 }
 
-// maxFollowed bounds the directories of one Watch: each is a goroutine and a watch.
+// maxFollowed bounds the directories of one Watch: each costs a goroutine and a watch.
 const maxFollowed = 10_000
 
-// browsePace is the least time between two looks at one directory, and at one that is awaited.
+// browsePace is the least time between two looks at one directory.
 const browsePace = 200 * time.Millisecond
 
-// stay watches a directory until it is gone, the first one for good.
+// stay watches a directory until it is gone. It watches the first one until ctx ends.
 func (b *browser) stay(ctx context.Context, path string, first bool) {
 	last := &Queue{Path: path}
 	for ctx.Err() == nil {
@@ -206,7 +210,7 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 				return
 			}
 		case errors.Is(err, zk.ErrNoAuth) && !first:
-			return // and is not followed again
+			return // it stays among known, so that it is not followed again
 		case err != nil && !isTransient(err) && !errors.Is(err, errSessionOver) && ctx.Err() == nil:
 			b.fail(err)
 			return
@@ -242,8 +246,8 @@ func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 	return err
 }
 
-// awaitAny waits until one of a semaphore's directories changes, or for a second: its
-// own directory is not watched meanwhile.
+// awaitAny waits until one of a semaphore's directories changes, but no longer than a second,
+// because the directory above them is not watched meanwhile.
 func (b *browser) awaitAny(ctx context.Context, s *session, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -265,7 +269,7 @@ func (b *browser) awaitAny(ctx context.Context, s *session, path string) error {
 	return nil
 }
 
-// show passes a queue on if it is another than the last.
+// show passes a queue on if its contenders differ from those of the last one.
 func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
 	q.Issued = max(q.Issued, (*last).Issued)
 	if reflect.DeepEqual(q.Contenders, (*last).Contenders) || len(q.Contenders)+len((*last).Contenders) == 0 {
@@ -278,7 +282,7 @@ func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
 	}
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

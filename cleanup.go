@@ -8,8 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// remove sees to it that the contender's node goes, whatever becomes of the caller or
-// the connection, for as long as the client lives. The channel gets the outcome.
+// remove deletes the contender's node in the background, and sends the outcome to the
+// channel that it returns. It goes on whatever happens to the caller or the connection, for
+// as long as the client lives.
 func (c *Client) remove(t *contender) <-chan error {
 	t.depart()
 	c.unkeep(t)
@@ -33,7 +34,7 @@ func (c *Client) remove(t *contender) <-chan error {
 	return done
 }
 
-// insist tries again what was refused, for it may be allowed one day.
+// insist tries to delete a node again and again after a refusal, which may be temporary.
 func (t *contender) insist(ctx context.Context) {
 	ticker := time.NewTicker(max(t.sess.lease.term()/4, time.Second))
 	defer ticker.Stop()
@@ -49,7 +50,7 @@ func (t *contender) insist(ctx context.Context) {
 	}
 }
 
-// clear deletes the node, or finds out that it does not exist.
+// clear deletes the node. It returns nil if the node does not exist any more.
 func (t *contender) clear(ctx context.Context) error {
 	var p pace
 	for {
@@ -74,7 +75,7 @@ func (t *contender) tryClear(ctx context.Context) error {
 		return err
 	}
 	if t.sess.isOver() && t.sess.expired && t.entered {
-		return nil // the server has taken it with the session
+		return nil // the server has deleted it with the session
 	}
 	s, err := t.c.link.attached(ctx)
 	if err != nil {

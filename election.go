@@ -12,22 +12,23 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrNoLeader says that nobody stands for election.
+// ErrNoLeader is returned by Election.Leader if no member stands for election.
 var ErrNoLeader = errors.New("no leader")
 
-// ElectionOptions are an election's. Nil means the defaults.
+// ElectionOptions configures an election. A nil *ElectionOptions means the defaults.
 type ElectionOptions struct {
-	// Latch names nodes as Curator's LeaderLatch does, to take part in one election
-	// with it. Default: as its LeaderSelector does. All members must agree on it.
+	// Latch names the nodes as Curator's LeaderLatch does, to share an election with it. By
+	// default they are named as those of its LeaderSelector. All members must agree on it.
 	Latch bool
 }
 
-// Election has one leader at a time among its members, granted in the order of asking.
-// It has no state of its own: all that are made for one path and options are the same.
+// Election has one leader at a time among its members, in the order in which they stood for
+// election. An Election has no state of its own: all values for one path and the same
+// options are the same election.
 //
-// A member's value is what others see of it while it leads: its address, say. It is the
-// data of its node as it stands, where Curator's LeaderSelector and LeaderLatch read
-// and write their participants' ids.
+// Each member has a value, which others see while it leads: its address, for example. The
+// value is the data of the member's node, where Curator's LeaderSelector and LeaderLatch
+// keep their participants' ids.
 type Election struct {
 	c      *Client
 	path   string
@@ -39,7 +40,7 @@ var (
 	latchRecipe    = &recipe{name: "election", infix: "-latch-", rule: afterAll, raw: true}
 )
 
-// maxValue keeps a value, with all else that goes with it, below what a server takes in one request.
+// maxValue keeps a request that contains a value below the size that a server accepts.
 const maxValue = 512 << 10
 
 // Election returns the election at path, below which every member has a node.
@@ -51,9 +52,10 @@ func (c *Client) Election(path string, opts *ElectionOptions) *Election {
 	return &Election{c, path, r}
 }
 
-// Campaign waits until this member leads or ctx ends, as Mutex.Lock waits. Unlock
-// resigns. Value must not look like a request to let go (see Client.Revoke) and not be
-// longer than 512 KiB.
+// Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx
+// ends first, it withdraws and returns an error, as Mutex.Lock does. For a value that is
+// longer than 512 KiB or looks like a request to let go (see Client.Revoke) it returns
+// ErrInvalid.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: campaign %s: %w", printable(e.path), err)
@@ -66,24 +68,26 @@ func checkValue(value []byte) error {
 	case len(value) > maxValue:
 		return fmt.Errorf("%w: value of %d bytes, the limit is %d", ErrInvalid, len(value), maxValue)
 	case isRevocation(value):
-		return fmt.Errorf("%w: the value reads as a request to let go", ErrInvalid)
+		return fmt.Errorf("%w: the value looks like a request to let go", ErrInvalid)
 	}
 	return nil
 }
 
-// Run leads again and again: whenever this member is elected it calls fn, and stands
-// for election again when fn has returned. fn's context is the hold's (HoldOf finds it)
-// and ends with ctx as well. The place is given up only after fn has returned, so a
-// leader that still cleans up is not overtaken; but a leadership that was lost, with its
-// session or its node, is gone at once: fn must stop when its context ends.
+// Run stands for election again and again. It calls fn whenever this member leads, resigns
+// when fn has returned, and stands again. The context of fn is that of the hold, which
+// HoldOf finds, and also ends when ctx does.
 //
-// A leadership that is over before fn could be called is passed over. After a term that
-// was shorter than the last pause Run pauses, 10 ms at first, twice as long each time up to a
-// second: fn that returns at once must not keep the servers busy.
+// fn must return soon after its context has ended. While fn cleans up after the end of ctx,
+// no other member leads; but if the leadership was lost, another member may lead at once.
 //
-// No failed connection or lost session ends Run. It returns when ctx ends, the client
-// is closed, somebody evicts this member while it waits (ErrEvicted), or the server refuses to let it stand (zk.ErrNoAuth); the error
-// is never nil. If fn panics, the place is given up first.
+// Run goes on through failed connections and expired sessions. It returns when ctx ends, the
+// client is closed, the member is evicted while it waits (ErrEvicted), or a server refuses
+// to let it stand (zk.ErrNoAuth). The error is never nil. If fn panics, Run resigns before
+// the panic goes on.
+//
+// Run does not call fn for a leadership that is over before it could. It pauses after a term
+// that was shorter than the last pause, for 10 ms at first and then twice as long each time
+// up to a second, so that a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context)) error {
 	pausing, stop := either(ctx, e.c.life)
 	defer stop()
@@ -115,19 +119,19 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 	}
 }
 
-// Proclaim replaces this member's value while it leads. ctx must be the context of its
-// hold, or made from it: ErrNotHeld if it is not, ErrLost if the leadership is over. If
-// ctx ends first, the outcome is not known.
+// Proclaim replaces this member's value while it leads. ctx must be the context of its hold
+// or derived from it; otherwise Proclaim returns ErrNotHeld. If the leadership is lost it
+// returns ErrLost. If ctx ends first, the value may or may not have been replaced.
 //
-// ErrInvalid in an election with Latch: a LeaderLatch that waits behind us looks only
-// for our end, and if our data changes instead, it never looks again.
+// In an election with Latch it returns ErrInvalid: a LeaderLatch waits for the end of the
+// node before its own, and a change of that node's data would make it wait for ever.
 func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	h := e.leads(ctx)
 	err := checkValue(value)
 	switch {
 	case err != nil:
 	case e.recipe == latchRecipe:
-		err = fmt.Errorf("%w: latches wait without looking at data", ErrInvalid)
+		err = fmt.Errorf("%w: the value of a latch cannot change", ErrInvalid)
 	case h == nil:
 		err = ErrNotHeld
 	default:
@@ -139,7 +143,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	return nil
 }
 
-// leads returns the leadership that ctx was made under, nil for none.
+// leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
 		if h.c == e.c && h.path == e.path && h.recipe == e.recipe.name {
@@ -149,9 +153,9 @@ func (e *Election) leads(ctx context.Context) *Hold {
 	return nil
 }
 
-// Leader returns who leads, with its value as Data, as of now: what it answers is no
-// older than the call. ErrNoLeader if there is none. A new leader is seen here when the
-// old one's place is free, which can be a moment before it knows itself.
+// Leader returns the leader, with its value as Data, or ErrNoLeader if there is none. The
+// answer is not older than the call. A new leader shows as soon as the old one's node is
+// gone, which can be a moment before the new leader itself knows.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
 	inside, stop := either(ctx, e.c.life)
 	defer stop()
@@ -168,7 +172,7 @@ func (e *Election) Leader(ctx context.Context) (Contender, error) {
 	return leader, nil
 }
 
-// look reads the first node that is there; the zero Contender if there is none.
+// look reads the first member's node. It returns the zero Contender if there is none.
 func (e *Election) look(ctx context.Context, s *session) (Contender, error) {
 	dir := e.c.root + e.path
 	for {
@@ -194,8 +198,8 @@ func leaderOf(dir string, e entry, n node) Contender {
 	return who
 }
 
-// queue lists the members in order. Nobody comes before one that is there, so the list
-// stays right from its front on.
+// queue lists the members in order. New members only come at the end, so the list stays
+// right from its front on.
 func (e *Election) queue(ctx context.Context, s *session) ([]entry, error) {
 	dir := e.c.root + e.path
 	l, err := e.c.freshList(ctx, s, dir)
@@ -209,7 +213,8 @@ func (e *Election) queue(ctx context.Context, s *session) ([]entry, error) {
 	return e.c.inOrder(ctx, s, dir, entries)
 }
 
-// inOrder sorts entries, and asks for what tells the order where numbers do not.
+// inOrder sorts entries. Where their numbers do not show the order, it reads the transactions
+// that created them.
 func (c *Client) inOrder(ctx context.Context, s *session, dir string, entries []entry) ([]entry, error) {
 	var there []entry
 	for _, e := range entries {
@@ -229,14 +234,14 @@ func (c *Client) inOrder(ctx context.Context, s *session, dir string, entries []
 	return there, nil
 }
 
-// Observe yields the leader, every next one, and each value that is proclaimed; nothing
-// twice, and nothing older after something newer, across reconnects and sessions. A
-// leader, or a value, that came and went while this client was not connected or before
-// it could ask can be missed. The sequence ends when the loop does, or with an error:
-// ctx's end, ErrClosed, or a refusal by the server.
+// Observe yields the leader, each new leader, and each value that a leader proclaims. It
+// yields nothing twice, and nothing older after something newer, even across reconnects and
+// sessions. It can miss a leader or a value that was replaced before the client could read
+// it, for example while it was not connected. The sequence ends when the loop does, or after
+// an error: the end of ctx, ErrClosed, or a refusal by the server.
 //
-// It watches the leader's node only: a handover costs an observer one event, whatever
-// the number of members.
+// An observer watches the leader's node only: a handover costs it one event, however many
+// members there are.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
 	return func(yield func(Contender, error) bool) {
 		inside, stop := either(ctx, e.c.life)
@@ -256,15 +261,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
 type observation struct {
 	e     *Election
 	dir   string
-	queue []entry   // the members behind the one that leads, as far as they were listed
+	queue []entry   // the leader and the members behind it, as far as they were listed
 	last  Contender // what was yielded last
-	// moved is closed when the connection is another than the one on which the queue was
-	// read and its changes seen. The next server may be behind, and the client library
-	// lets it: events do not tell how new they are.
+	// moved is closed when the client is no longer on the connection on which it read the
+	// queue. The next server may lag behind the last one, and events do not show it.
 	moved <-chan struct{}
 }
 
-// run ends without an error when yield has answered false.
+// run yields until yield returns false, which is not an error.
 func (o *observation) run(ctx context.Context, yield func(Contender) bool) error {
 	for {
 		s, err := o.e.c.link.attached(ctx)
@@ -290,7 +294,7 @@ func (o *observation) run(ctx context.Context, yield func(Contender) bool) error
 	}
 }
 
-// step waits for one change: of the first member if there is one, else of the directory.
+// step waits for one change: of the first member, or of the directory if it has none.
 func (o *observation) step(ctx context.Context, s *session, yield func(Contender) bool) (more bool, err error) {
 	if len(o.queue) == 0 {
 		o.moved = s.reattached()
@@ -320,7 +324,8 @@ func (o *observation) step(ctx context.Context, s *session, yield func(Contender
 	return true, err
 }
 
-// lookAt watches a node, which is there as far as all is known that was seen before.
+// lookAt watches a node. On a new connection it first makes sure that the server knows
+// everything that was seen on the last one.
 func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nodeWatch, error) {
 	w, err := o.e.c.watchNow(ctx, s, path)
 	if err != nil || !isClosed(o.moved) {
@@ -331,8 +336,8 @@ func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nod
 	return w, err
 }
 
-// show yields a leader unless there is nothing new about it. Where Curator's Revoker
-// has overwritten a value, that is no news: the leader puts it back.
+// show yields a leader if it or its value is new. A value that Curator's Revoker has
+// overwritten is not: the leader restores it.
 func (o *observation) show(who Contender, yield func(Contender) bool) bool {
 	same := who.Node == o.last.Node && who.Token == o.last.Token
 	if same && (bytes.Equal(who.Data, o.last.Data) || who.Data == nil && who.Revoked) {
@@ -342,11 +347,11 @@ func (o *observation) show(who Contender, yield func(Contender) bool) bool {
 	return yield(who)
 }
 
-// awaitFirst waits until somebody may stand.
+// awaitFirst waits until there may be a member.
 func (o *observation) awaitFirst(ctx context.Context, s *session) error {
 	w, err := o.e.c.watchChildren(ctx, s, o.dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		// A watch for the directory's creation would stay for good if none came.
+		// A watch on the directory's creation would stay for ever if nobody created it.
 		return o.e.c.makeDir(ctx, s, o.dir, 1)
 	}
 	if err != nil || len(parseEntries(w.names)) > 0 {

@@ -10,22 +10,24 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrEvicted is returned to a caller that waited when somebody removed it from the queue
-// by Client.Evict. A holder gets ErrLost.
+// ErrEvicted is returned by a waiting acquire if Client.Evict has removed it from the queue.
+// A holder that is evicted gets ErrLost.
 var ErrEvicted = errors.New("evicted from the queue")
 
-// Evict removes contenders, from Inspect, whatever they are doing: for operators, where a
-// process hangs and its lock must not wait for it. Those that wait go first, from the last
-// on, so that nobody is granted in between. A holder of this library learns of it at once
-// (ErrLost); one of another client may go on as if it held, so be sure that it is stopped.
-// A waiter of this library gets ErrEvicted, and does not queue again, when those ahead of it
-// have gone; where the directory's data may not be written to, or is somebody's, it cannot
-// be told, and queues again.
+// Evict removes contenders that Inspect has returned, whatever they are doing. It is for
+// operators: a process hangs, and others need its lock. Evict removes the waiters first,
+// beginning with the last, so that none of them is granted in between.
 //
-// Only these very nodes are removed, and only while they belong to the sessions given: a
-// node without a session, which nobody's end ends, has the session 0. ErrNotHeld: there is
-// no such contender any more. Where several are given, an error names each that is not
-// removed; the others are.
+// A holder of this library learns of it at once, with ErrLost. A holder of another library
+// may go on as if it held the lock: make sure that it is stopped. A waiter of this library
+// gets ErrEvicted when those ahead of it have gone, and does not queue again; if the
+// directory's data cannot be written or belongs to somebody else, the waiter does not learn
+// that it was evicted, and queues again.
+//
+// Evict only removes the given nodes, and only while they belong to the given sessions; a
+// node that no session ends has the session 0. If a contender is gone, the error wraps
+// ErrNotHeld. If several are given, the error names those that were not removed, and the
+// others are removed.
 func (c *Client) Evict(ctx context.Context, who ...Contender) error {
 	inside, stop := either(ctx, c.life)
 	defer stop()
@@ -68,7 +70,7 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 	for {
 		n, err := c.seek(ctx, who)
 		if err == nil && n.stat.EphemeralOwner != who.Session {
-			err = fmt.Errorf("%w: the node is of session 0x%x, and none was given", ErrNotHeld, n.stat.EphemeralOwner)
+			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", ErrNotHeld, n.stat.EphemeralOwner)
 		}
 		if err != nil {
 			return err
@@ -83,7 +85,8 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 	}
 }
 
-// expel deletes a contender's node, together with a mark for it if it waits.
+// expel deletes a contender's node. If the contender waits, the same transaction leaves a
+// mark for it.
 func (c *Client) expel(ctx context.Context, s *session, who Contender, version int32) error {
 	dir := who.Node[:strings.LastIndexByte(who.Node, '/')]
 	guid := guidOf(who.name())
@@ -107,7 +110,7 @@ func (c *Client) expel(ctx context.Context, s *session, who Contender, version i
 	return err
 }
 
-// guidOf returns the guid in the name of a node of ours, empty if it is another's.
+// guidOf returns the guid in the name of a node of this library, or "" for another's.
 func guidOf(name string) string {
 	if clientOf(name) != ClientZklock {
 		return ""
@@ -115,7 +118,7 @@ func guidOf(name string) string {
 	return name[len("_c_"):][:32]
 }
 
-// unlessEvicted puts ErrEvicted in the place of errGone if that is why our node is gone.
+// unlessEvicted returns ErrEvicted instead of errGone if our node was evicted.
 func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
 		return err
@@ -130,10 +133,10 @@ func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 	return err
 }
 
-// A board is what we write into the data of a queue's directory: see note.
+// A board is what this library writes into the data of a queue's directory: see note.
 type board struct {
 	last    string   // the node of the last holder that left a note
-	evicted []string // guids of the last that were removed while they waited, oldest first
+	evicted []string // the guids of the waiters that were evicted last, oldest first
 }
 
 const (
@@ -142,7 +145,7 @@ const (
 	maxEvicted    = 256
 )
 
-// parseBoard reads a directory's data; false if that is somebody else's.
+// parseBoard reads a directory's data. ours reports whether this library wrote it, or nobody.
 func parseBoard(data []byte) (b board, ours bool) {
 	if len(data) == 0 {
 		return board{}, true
@@ -162,7 +165,7 @@ func parseBoard(data []byte) (b board, ours bool) {
 	return b, true
 }
 
-// isGUID reports whether text may be a guid of ours.
+// isGUID reports whether text has the form of this library's guids.
 func isGUID(text string) bool {
 	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
 }

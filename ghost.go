@@ -10,17 +10,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A ghost is a create whose answer was lost and of which a listing shows nothing: it can
-// still run. It may wait in a server that the client has left, refused for as long as the
-// session is at another server, and run when the session comes back there. So a caller
-// goes on after such a listing, with another node, and the client keeps the name of the
-// first in mind: it looks again after every reconnect, and once more a heartbeat later.
+// A ghost is a create whose answer was lost and whose node a listing does not show. It may
+// still run: it can wait in a server that the client has left, where it is refused as long
+// as the session is at another server, and run when the session comes back there. The caller
+// goes on with another node after such a listing. The client remembers the name of the lost
+// one, and looks for it again after every reconnect and once more a heartbeat later.
 //
-// That ends when the create certainly cannot run any more. Each leader's writes are of one
-// epoch, and once a write of a later epoch was answered, no earlier leader commits
-// anything. The leader that the create was sent to is not of a later epoch than a write
-// that was sent after it and answered. Else the search ends some time after the session:
-// what is the session's goes with it.
+// The search ends when the create certainly cannot run any more. All writes of one leader
+// have the same epoch, and when a write of a later epoch has been answered, no earlier
+// leader commits anything. The epoch of the leader that the create was sent to is at most
+// that of a write that was sent after the create and answered. Without such a write, the
+// search ends some time after the session, because the node would end with the session.
 type ghost struct {
 	dir, prefix string
 	asked, last *session // the create was sent under one of these, or between them
@@ -28,7 +28,7 @@ type ghost struct {
 	over        time.Time
 }
 
-// haunt keeps a ghost in mind until it is certain.
+// haunt remembers a ghost, and looks for it until the outcome is certain.
 func (c *Client) haunt(g *ghost) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *Client) haunt(g *ghost) {
 	c.calls.run(func() { c.hunt(more) })
 }
 
-// hunt looks for ghosts for as long as there are any. more tells of another.
+// hunt looks for ghosts as long as there are any. It looks at once when more receives.
 func (c *Client) hunt(more <-chan struct{}) {
 	for looks := 0; ; {
 		s, err := c.link.attached(c.life)
@@ -77,13 +77,13 @@ func (c *Client) hunt(more <-chan struct{}) {
 	}
 }
 
-// exorcise removes the ghosts that are there, and forgets those that cannot appear any
-// more; certain reports whether none is left.
+// exorcise removes the nodes of ghosts that exist, and forgets the ghosts that cannot appear
+// any more. certain reports whether none is left.
 func (c *Client) exorcise(ctx context.Context, s *session) (certain bool, err error) {
 	if err := c.confirm(ctx, s, nil); err != nil {
 		return false, err
 	}
-	epoch := s.epoch() // what is listed from now on is not older
+	epoch := s.epoch() // the listings below are at least as new
 	c.mu.Lock()
 	ghosts := slices.Clone(c.ghosts)
 	c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Client) exorcise(ctx context.Context, s *session) (certain bool, err er
 	return c.forget(gone), err
 }
 
-// lay removes g's node if it is among names; certain reports whether it cannot appear any more.
+// lay removes g's node if it is among names. certain reports whether it cannot appear any more.
 func (c *Client) lay(ctx context.Context, s *session, g *ghost, names []string, epoch int32) (certain bool, err error) {
 	name, err := c.ownAmong(ctx, s, g.dir, names, g.prefix, g.asked, g.last)
 	if err != nil {
@@ -126,7 +126,8 @@ func (c *Client) lay(ctx context.Context, s *session, g *ghost, names []string, 
 	return g.epoch != 0 && epoch > g.epoch || g.isLongOver(), nil
 }
 
-// isLongOver reports whether the session has been over for so long that servers have ended it, too.
+// isLongOver reports whether the session has been over for so long that the servers must have
+// ended it.
 func (g *ghost) isLongOver() bool {
 	if !g.last.isOver() {
 		return false
@@ -143,7 +144,7 @@ func (c *Client) hasOrphans() bool {
 	return slices.ContainsFunc(c.ghosts, func(g *ghost) bool { return g.last.isOver() })
 }
 
-// forget drops ghosts; it reports whether none is left, and then the hunt is over.
+// forget drops ghosts. It reports whether none is left, which ends the hunt.
 func (c *Client) forget(gone []*ghost) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +156,8 @@ func (c *Client) forget(gone []*ghost) bool {
 	return true
 }
 
-// ownAmong returns the one of names that begins with prefix, whose guid is ours, and was
-// made under one of these sessions: the name alone can be imitated.
+// ownAmong returns the name that begins with prefix, which contains our guid, if its node was
+// created under one of the sessions. It checks the session because anybody can imitate a name.
 func (c *Client) ownAmong(ctx context.Context, s *session, dir string, names []string, prefix string, sessions ...*session) (string, error) {
 	for _, name := range names {
 		if !strings.HasPrefix(name, prefix+"-") {

@@ -15,50 +15,51 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Queue is what stands below a lock's path, as Inspect found it.
+// Queue is the state of a lock, as Inspect has found it.
 type Queue struct {
-	Path       string      // as it was given
+	Path       string      // as it was given to the client
 	Contenders []Contender // in the order of their turns, holders first
-	Permits    int         // of a Semaphore: how many there are; else zero
-	// Issued is how many sequence numbers the directory has given out. Its counter ends
-	// at 2147483647. Locks of this library stay right beyond that, slower; those of
-	// other clients let several in at once. A new path starts at zero.
+	Permits    int         // the number of permits of a Semaphore, otherwise zero
+	// Issued is the number of sequence numbers that the directory has given out. Its counter
+	// ends at 2147483647. Beyond that, locks of this library stay correct and become slower;
+	// those of other libraries admit several holders at once. A new path begins at zero.
 	Issued int64
 }
 
-// Contender is a node in a queue, of whatever client.
+// Contender is a node in a queue, of any library.
 type Contender struct {
-	Node    string // its full path in ZooKeeper
-	Kind    Kind
-	Client  string    // the library that made it, as its name shows; empty if unknown
-	Holds   bool      // nobody stands in its way
-	Token   int64     // what Hold.Token is for a holder of this library
-	Session int64     // whose end ends it
-	Since   time.Time // when it was made, by the server's clock
-	Revoked bool      // it was asked to let go
-	Data    []byte    // without such a request; of an election: the value
-	Omitted int       // how many bytes Inspect has left out of Data, of which it keeps 4 KiB
+	Node    string    // the full path in ZooKeeper
+	Kind    Kind      // what it asks for
+	Client  string    // the library that created it, as its name shows; empty if unknown
+	Holds   bool      // whether it holds
+	Token   int64     // Hold.Token, if it is a holder of this library
+	Session int64     // the session that it belongs to, zero if no session ends it
+	Since   time.Time // when it was created, by the server's clock
+	Revoked bool      // whether it was asked to let go
+	Data    []byte    // the node's data without such a request; of an election, the value
+	Omitted int       // the number of bytes that Inspect has cut off Data, which it limits to 4 KiB
 
-	Anonymous bool // made with Options.Anonymous: without a host and a process number
+	Anonymous bool // created with Options.Anonymous: without host and process number
 
-	// From the data, of contenders of this library: what they say of themselves.
+	// What a contender of this library says about itself, in its data.
 	Host  string
 	PID   int
 	Label string
 }
 
-// Kind is what a contender wants.
+// Kind is what a contender asks for.
 type Kind string
 
 const (
-	KindLock   Kind = "lock"   // to be alone: a mutex, kazoo's write lock, an election
-	KindWrite  Kind = "write"  // to be alone, where others read
+	KindLock   Kind = "lock"   // to be the only one: a mutex, kazoo's write lock, an election
+	KindWrite  Kind = "write"  // to be the only one, where others read
 	KindRead   Kind = "read"   // to share with other readers
-	KindLatch  Kind = "latch"  // to lead, by Curator's LeaderLatch
-	KindPermit Kind = "permit" // one permit of a semaphore, or a place in the queue for some
+	KindLatch  Kind = "latch"  // to lead, as Curator's LeaderLatch
+	KindPermit Kind = "permit" // a permit of a semaphore, or a place in the queue for some
 )
 
-// Libraries that Inspect knows by their nodes' names.
+// The values of Contender.Client: libraries that Inspect recognises by the names of their
+// nodes.
 const (
 	ClientZklock  = "zklock"
 	ClientCurator = "Curator"
@@ -66,8 +67,8 @@ const (
 	ClientGo      = "go-zookeeper"
 )
 
-// Inspect tells who holds and who waits below a path, whatever library they use. It
-// takes part in nothing and changes nothing. A path that nobody has used is an empty queue.
+// Inspect returns the holders and waiters of the lock at path, whatever library they use. It
+// creates no node and changes nothing. For a path that nobody has used, the queue is empty.
 func (c *Client) Inspect(ctx context.Context, path string) (*Queue, error) {
 	inside, stop := either(ctx, c.life)
 	defer stop()
@@ -100,9 +101,9 @@ func (c *Client) look(ctx context.Context, s *session, path string) (*Queue, err
 	return q, err
 }
 
-// lookAtPermits adds what is below a semaphore's path: the permits that are held, in order,
-// then those who ask for some. The first of these has its nodes among the permits already,
-// and is shown by its place in the queue alone.
+// lookAtPermits adds the contenders of a semaphore: the permits that are held, in order, and
+// then the places in the queue of those that ask for some. The first of these may have
+// created its permits already; only its place in the queue is shown.
 func (c *Client) lookAtPermits(ctx context.Context, s *session, dir string, q *Queue) error {
 	n, err := c.get(ctx, s, dir+leasesDir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -144,11 +145,11 @@ func (c *Client) lookAtPermitsIn(ctx context.Context, s *session, dir string, q 
 	return found, err
 }
 
-// showPermits returns the nodes of permits that are held, and behind them one node for each
-// that asks for some. Nodes of ours show by their names what belongs to one acquire: as
-// long as its place in the queue is there and its permits are not all within the limit, it
-// waits. All other permits of ours are held, also more than there are after a Resize. Those
-// of other clients are held as far as the limit goes.
+// showPermits returns the nodes of permits that are held, and after them one node for each
+// acquire that waits for some. The names of this library's nodes show which belong to one
+// acquire: it waits as long as its place in the queue exists and its permits are not all
+// within the limit. All other permits of this library are held, even if they are more than
+// the limit after a Resize. Permits of other libraries are held if they are within the limit.
 func showPermits(permits, asking []Contender, limit int) []Contender {
 	asks, made, unfit := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, gate := range asking {
@@ -167,7 +168,7 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 		case group == "":
 			p.Holds = within(i)
 		case waits:
-			continue // its place in the queue stands for it
+			continue // its place in the queue is shown instead
 		default:
 			p.Holds = true
 		}
@@ -176,7 +177,7 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 	for _, gate := range asking {
 		group := groupOf(gate.name())
 		if group != "" && made[group] && !unfit[group] {
-			continue // it holds, and is just leaving the queue
+			continue // it holds and is about to leave the queue
 		}
 		gate.Holds = false
 		shown = append(shown, gate)
@@ -184,25 +185,27 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 	return shown
 }
 
-// freshList lists a directory as the quorum knows it: a server that lags would show what was.
+// freshList lists a directory as the quorum knows it, and not an earlier state that a lagging
+// server would show.
 func (c *Client) freshList(ctx context.Context, s *session, dir string) (listing, error) {
 	return upToDate(ctx, c, s, func() (listing, error) { return c.list(ctx, s, dir) })
 }
 
-// issued is the directory's counter. ZooKeeper shows creations and deletions in one
-// number, of which those children are missing that are there.
+// issued returns the number of children that a directory has ever had. Cversion counts
+// creations plus deletions; adding the children that still exist gives twice the number of
+// creations.
 func issued(stat *zk.Stat, entries []entry) int64 {
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.seq < 0 }) {
-		return 1<<31 - 1 // it has run over
+		return 1<<31 - 1 // the counter is exhausted
 	}
 	return int64(uint32(stat.Cversion+stat.NumChildren) / 2)
 }
 
-// readersAtOnce bounds how many requests Inspect has under way, and so how much of the nodes'
-// data, up to a megabyte each, is in memory at once.
+// readersAtOnce bounds how many requests Inspect sends at once, and with that the memory for
+// the nodes' data, which can be a megabyte each.
 const readersAtOnce = 16
 
-// readAll reads the nodes of entries and puts them in order, without those gone meanwhile.
+// readAll reads the nodes of entries and returns them in order, without those that are gone.
 func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []entry) ([]Contender, error) {
 	type found struct {
 		entry
@@ -225,7 +228,7 @@ func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []
 	all = slices.DeleteFunc(all, func(f *found) bool { return f == nil })
 	slices.SortFunc(all, func(a, b *found) int { return order(a.entry, b.entry) })
 	contenders := make([]Contender, len(all))
-	exclusive := false // one of those ahead wants to be alone
+	exclusive := false // one of those ahead excludes others
 	for i, f := range all {
 		contenders[i] = f.who
 		contenders[i].Holds = i == 0 || f.shared && !exclusive
@@ -241,8 +244,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// sideBySide calls fn with 0 to n-1, several at a time. It returns the first error, when all
-// that had begun are done.
+// sideBySide calls fn with 0 to n-1, several at a time. After an error it begins no other
+// call. It returns the first error when all calls have returned.
 func sideBySide(owner *tasks, n, several int, fn func(i int) error) error {
 	var next atomic.Int64
 	errs := make(chan error, several)
@@ -279,7 +282,8 @@ func sideBySide(owner *tasks, n, several int, fn func(i int) error) error {
 // maxShown is how much of a node's data Inspect keeps.
 const maxShown = 4 << 10
 
-// shortened keeps of the data what is shown, so that the rest can be freed.
+// shortened returns who with its data cut to maxShown, and a copy, so that the rest can be
+// freed.
 func shortened(who Contender) Contender {
 	if len(who.Data) > maxShown {
 		who.Omitted = len(who.Data) - maxShown
@@ -288,7 +292,7 @@ func shortened(who Contender) Contender {
 	return who
 }
 
-// beginning returns as much of text as a label may have.
+// beginning returns as much of text as a label may be long.
 func beginning(text string) string {
 	if len(text) <= maxLabel {
 		return text
@@ -296,7 +300,7 @@ func beginning(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:maxLabel], "")) // the last character may be cut
 }
 
-// newContenderOf tells what a node is.
+// newContenderOf returns the Contender that a node is.
 func newContenderOf(dir string, e entry, n node) Contender {
 	who := Contender{
 		Node: dir + "/" + e.name, Kind: kindOf(e.name), Client: clientOf(e.name),
@@ -326,7 +330,7 @@ func kindOf(name string) Kind {
 	return KindLock
 }
 
-// clients are told by how they make a name unique.
+// clients are recognised by the way in which they make a name unique.
 var clients = []struct {
 	name *regexp.Regexp
 	is   string
@@ -346,8 +350,8 @@ func clientOf(name string) string {
 	return ""
 }
 
-// groupOf returns what the nodes of one acquire of permits have in common in their names,
-// as far as they are ours: see contender.group.
+// groupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
+// the node is another library's: see contender.group.
 func groupOf(name string) string {
 	if clientOf(name) != ClientZklock {
 		return ""
@@ -358,13 +362,14 @@ func groupOf(name string) string {
 
 func (who Contender) name() string { return who.Node[strings.LastIndexByte(who.Node, '/')+1:] }
 
-// check refuses what is no contender's node: nothing else may be written to or removed.
+// check returns ErrInvalid if the node is not a contender's: no other node may be written to
+// or removed.
 func (who Contender) check() error {
 	if err := checkPath(who.Node); err != nil {
 		return err
 	}
 	if _, ok := parseEntry(who.name()); !ok {
-		return fmt.Errorf("%w: %q is no contender's node", ErrInvalid, who.Node)
+		return fmt.Errorf("%w: %q is not the node of a contender", ErrInvalid, who.Node)
 	}
 	return nil
 }

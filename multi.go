@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex's Reader or
-// Writer, a Semaphore's Permits.
+// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex (to write), an
+// RWMutex's Reader, or a Semaphore's Permits.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
 	lockable() lockable
 }
 
-// PathOf returns the path of a lock, as the client was given it.
+// PathOf returns the path of a lock, as it was given to the client.
 func PathOf(lock Locker) string { return lock.lockable().path }
 
-// lockable is what LockAll has to know of a lock.
+// lockable is what LockAll needs to know about a lock.
 type lockable struct {
 	c    *Client
 	path string // as it was given to the client
-	err  error  // what is wrong with it, if that can be known without a server
-	// enters names the recipe under whose holds this lock is entered again instead of waited for; mostly none.
+	err  error  // of a bad argument, found without asking a server
+	// enters is the recipe whose holds of the path let this lock be entered again; mostly none.
 	enters string
 }
 
@@ -34,18 +34,18 @@ func (r *Reentrant) lockable() lockable {
 	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
 }
 
-// LockAll takes several locks of this client, all or none. It takes them one after the
-// other in an order of its own, by path, so that callers who name the same locks in
-// different orders do not block each other; ctx is for all of them. On an error it has
-// given up again what it had.
+// LockAll takes several locks of this client, and returns one hold of all of them. If one
+// cannot be taken, or ctx ends first, it gives up those that it has and returns an error.
+// It takes them in the order of their paths, so that callers that name the same locks in
+// different orders do not block each other.
 //
-// The hold stands for all of them: its Context ends when any is lost, which gives up
-// the others; Guard and Confirm cover all, Unlock releases all. Its Token is the largest
-// of theirs. That grows from grant to grant of this very set; to fence what one of the
-// locks protects against holders of that lock alone, use TokenOf.
+// The hold's Context ends when any of the locks is lost, and the others are released then.
+// Guard and Confirm cover all of them, and Unlock releases all. Its Token is the largest of
+// their tokens, which grows with every grant of this same set of locks. If what one of the
+// locks protects is also used by holders of that lock alone, fence it with TokenOf.
 //
-// Two locks of one path, or one of another client, is ErrInvalid, and a lock that ctx holds
-// already ErrDeadlock, both before any request.
+// LockAll returns ErrInvalid for two locks of one path or a lock of another client, and
+// ErrDeadlock if ctx is the context of a hold of one of the locks, both before any request.
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 	}
 }
 
-// arrange returns the lockers in the order in which everybody takes them.
+// arrange returns the lockers in the order in which every caller takes them.
 func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err error) {
 	if len(lockers) == 0 {
 		return nil, "", fmt.Errorf("%w: no locks given", ErrInvalid)
@@ -97,10 +97,10 @@ func comparePlaces(a, b Locker) int {
 	return strings.Compare(x.path, y.path)
 }
 
-// errPartLost says that a lock was lost while others were waited for.
+// errPartLost is the error of a lock that was lost while LockAll waited for others.
 var errPartLost = errors.New("one of the locks was lost meanwhile")
 
-// takeAll takes one lock after the other, or none.
+// takeAll takes one lock after the other. On an error it releases those that it has.
 func takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
 	inside := ctx
 	for _, l := range lockers {
@@ -113,7 +113,7 @@ func takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
 		}
 		if err = partLost(locks, err); err != nil {
 			for _, h := range slices.Backward(locks) {
-				h.Unlock(ctx) // what fails here is lost or goes on being released
+				h.Unlock(ctx) // if this fails, the lock is lost, or its release goes on
 			}
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
 	return locks, nil
 }
 
-// partLost completes err if one of locks was lost.
+// partLost adds to err that one of locks was lost, if so.
 func partLost(locks []*Hold, err error) error {
 	for _, h := range locks {
 		if h.Context().Err() != nil {
@@ -131,7 +131,7 @@ func partLost(locks []*Hold, err error) error {
 	return err
 }
 
-// combine makes one hold of several, in the order in which they were taken.
+// combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
 	g := &holding{
 		c: c, recipe: "all", path: path, locks: locks, since: time.Now(),
@@ -153,9 +153,9 @@ func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold 
 	return h
 }
 
-// releaseAll begins to release locks, because their hold has ended for a reason; what it
-// returns waits for the outcome. The last goes first, so that one who waits for the first
-// finds the others free, but none waits for another's answer.
+// releaseAll begins to release locks whose hold has ended for the reason why, and returns a
+// function that waits for the outcome. It begins with the last lock, so that the next caller
+// that is granted the first finds the others free; it does not wait in between.
 func releaseAll(locks []*Hold, why error) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
@@ -176,8 +176,8 @@ func releaseAll(locks []*Hold, why error) func() error {
 	}
 }
 
-// TokenOf is the token of the lock at path, if the hold is of that lock or LockAll has
-// taken it with others; else zero.
+// TokenOf returns the token of the lock at path if the hold is of that lock, alone or among
+// others that LockAll has taken. Otherwise it returns zero.
 func (h *Hold) TokenOf(path string) int64 {
 	if h.path == path {
 		return h.token

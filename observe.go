@@ -6,24 +6,36 @@ import (
 	"time"
 )
 
-// Observer is told what happens to a client's locks. Observe is called on the goroutine
-// that it happens on: it must return quickly and must not call the client.
+// Observer receives the events of a client's locks, for metrics. The client calls Observe on
+// whatever goroutine an event happens: it must return quickly and must not call the client.
 type Observer interface{ Observe(Event) }
 
-// EventKind is what happened. Every attempt ends with one of Acquired, GivenUp and Refused,
-// and every hold with one of Released, Lost and Ended. A hold of several locks is told of
-// lock by lock.
+// EventKind is the kind of an Event. Every attempt to acquire ends with one of Acquired,
+// GivenUp and Refused, and every hold with one of Released, Lost and Ended. For a hold of
+// several locks there are events of each lock and none of the whole.
 type EventKind int
 
 const (
-	Queued          EventKind = iota + 1 // a node was made; Behind tells how many were ahead
-	Acquired                             // after Elapsed
-	Released                             // held for Elapsed
-	Lost                                 // held for Elapsed; Err tells why
-	HeartbeatMissed                      // Err tells why; what is held is lost unless a later one succeeds in time
-	Ended                                // held for Elapsed until the client was closed, or released without the node being gone, as Err tells
-	GivenUp                              // an attempt, after Elapsed: its context has ended or the client was closed, as Err tells
-	Refused                              // an attempt, after Elapsed, as Err tells: ErrLocked of one that does not wait, ErrDeadlock, ErrEvicted, a server's refusal
+	// Queued: an attempt has created its node, behind Behind others.
+	Queued EventKind = iota + 1
+	// Acquired: an attempt was granted after Elapsed.
+	Acquired
+	// Released: a hold was unlocked after Elapsed.
+	Released
+	// Lost: a hold was lost after Elapsed, for the reason Err.
+	Lost
+	// HeartbeatMissed: no quorum has answered a heartbeat, for the reason Err. What is held
+	// will be lost unless a later heartbeat succeeds in time.
+	HeartbeatMissed
+	// Ended: a hold ended after Elapsed because the client was closed, or it was unlocked and
+	// its node could not be removed. Err is the reason.
+	Ended
+	// GivenUp: an attempt ended after Elapsed because its context ended or the client was
+	// closed. Err is the reason.
+	GivenUp
+	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked of an attempt that
+	// does not wait, ErrDeadlock, ErrEvicted, or a server's refusal.
+	Refused
 )
 
 func (k EventKind) String() string {
@@ -34,26 +46,26 @@ func (k EventKind) String() string {
 	return names[k]
 }
 
-// Event is what an Observer gets. Fields that do not apply are zero.
+// Event is what an Observer receives. Fields that do not apply are zero.
 type Event struct {
 	Kind    EventKind
 	Recipe  string // "mutex", "semaphore" …
 	Path    string
-	Node    string // the name of our node below Path
+	Node    string // the name of the attempt's node below Path
 	Token   int64
-	Behind  int // how many were ahead when we came
-	Elapsed time.Duration
-	Err     error
+	Behind  int           // of Queued: how many contenders were ahead
+	Elapsed time.Duration // how long the attempt or the hold took
+	Err     error         // why it ended
 }
 
-// missedHeartbeat tells that a heartbeat was due and no quorum has answered it.
+// missedHeartbeat reports a heartbeat that no quorum has answered in time.
 func (c *Client) missedHeartbeat(why error) {
 	if c.life.Err() == nil {
 		c.observe(Event{Kind: HeartbeatMissed, Err: why})
 	}
 }
 
-// observeFailure tells of an attempt that came to nothing. Bad input is none.
+// observeFailure reports an attempt that failed. A bad argument is not an attempt.
 func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
 	kind := Refused
 	switch {

@@ -6,19 +6,19 @@ import (
 	"os"
 )
 
-// owner is what a node's data says of whose it is.
+// owner is what the data of a node says about the contender that it belongs to.
 type owner struct {
 	Host   string `json:"host,omitempty"`
 	PID    int    `json:"pid,omitempty"`
 	Label  string `json:"label,omitempty"`
 	Shared bool   `json:"shared,omitempty"` // a writer that has become a reader
-	Revoke bool   `json:"revoke,omitempty"` // somebody asks the holder to let go
+	Revoke bool   `json:"revoke,omitempty"` // the holder was asked to let go
 }
 
 // maxLabel is how long a label may be.
 const maxLabel = 1024
 
-// nobody is the process number of those that do not say theirs.
+// nobody is the process number in anonymous data.
 const nobody = -1
 
 func ownerData(label string, anonymous bool) []byte {
@@ -34,10 +34,10 @@ func (o owner) encode() []byte {
 	return data
 }
 
-// readOwner reads data that we have written ourselves; false for any other, be it JSON:
-// an election's value may look like that and must come back byte by byte.
-func readOwner(data []byte) (owner, bool) {
+// readOwner reads owner data. ok reports whether this library wrote it, byte by byte: the
+// value of an election may be similar JSON and must not be taken for it.
+func readOwner(data []byte) (_ owner, ok bool) {
 	var o owner
-	ok := json.Unmarshal(data, &o) == nil && o.PID != 0 && bytes.Equal(o.encode(), data)
+	ok = json.Unmarshal(data, &o) == nil && o.PID != 0 && bytes.Equal(o.encode(), data)
 	return o, ok
 }

@@ -14,18 +14,18 @@ import (
 
 // A request to let go is a mark in the data of the holder's node.
 //
-// Curator's Revoker writes its message in place of the data, and a Curator holder acts
-// on exactly that message. In a node of ours the data stays readable: owner data says
-// "revoke":true, anything else (the value of an election) gets the message as its first
-// line. Where somebody has overwritten our data all the same, the holder puts it back.
+// Curator's Revoker replaces the data by its message, and a Curator holder acts on exactly
+// that message. The data of our own nodes stays readable: owner data gets "revoke":true, and
+// anything else (the value of an election) gets the message as its first line. If somebody
+// overwrites our data all the same, the holder restores it.
 
 // curatorRevocation is what Curator's Revoker writes.
 var curatorRevocation = []byte("__REVOKE__")
 
-// revocationLine precedes data of ours that is no owner data.
+// revocationLine precedes our data if that is not owner data.
 var revocationLine = []byte("__REVOKE__\n")
 
-// isRevocation says whether a node's data asks its owner to let go.
+// isRevocation reports whether a node's data asks its owner to let go.
 func isRevocation(data []byte) bool {
 	if bytes.Equal(data, curatorRevocation) || bytes.HasPrefix(data, revocationLine) {
 		return true
@@ -34,7 +34,7 @@ func isRevocation(data []byte) bool {
 	return json.Unmarshal(data, &o) == nil && o.Revoke
 }
 
-// withRevocation adds the request to data of a node of ours.
+// withRevocation returns data of our own node with the request added.
 func withRevocation(data []byte) []byte {
 	if o, ok := readOwner(data); ok {
 		o.Revoke = true
@@ -43,7 +43,8 @@ func withRevocation(data []byte) []byte {
 	return append(bytes.Clone(revocationLine), data...)
 }
 
-// withoutRevocation returns data as it was before the request. Curator's leaves nothing of it.
+// withoutRevocation returns data as it was before the request, or nil if Curator's request
+// has replaced it.
 func withoutRevocation(data []byte) []byte {
 	if bytes.Equal(data, curatorRevocation) {
 		return nil
@@ -58,15 +59,15 @@ func withoutRevocation(data []byte) []byte {
 	return data
 }
 
-// Revoke asks a contender, from Inspect, to let go of its lock. It is a request: the
-// holder's Hold.Revoked is closed, whether and when it unlocks is up to it. A Curator
-// holder with a RevocationListener is asked in the way it understands; other clients'
-// holders have no ears for it. A contender that waits is told when it holds. (Only one
-// that was not yet next in line, and then lost its node before it was, is not.)
+// Revoke asks a contender that Inspect has returned to let go of its lock. It closes the
+// holder's Hold.Revoked; the holder decides whether and when to unlock. Curator's holders
+// with a RevocationListener are asked in the way that they understand; holders of other
+// libraries do not notice. A waiter is asked as soon as it holds, unless it loses its node
+// before it is next in line.
 //
-// ErrNotHeld: that contender is gone. ErrInvalid: it is a LeaderLatch's. Curator's
-// latches that wait behind one look only for its end, and if its data changes instead,
-// they never look again.
+// If the contender is gone, Revoke returns ErrNotHeld. If it is a member of an election with
+// Latch, Revoke returns ErrInvalid and changes nothing: Curator's latches wait for the end
+// of the node before their own, and a change of its data would make them wait for ever.
 func (c *Client) Revoke(ctx context.Context, who Contender) error {
 	inside, stop := either(ctx, c.life)
 	defer stop()
@@ -81,7 +82,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 		return err
 	}
 	if strings.Contains(who.name(), "-latch-") {
-		return fmt.Errorf("%w: a latch cannot be asked", ErrInvalid)
+		return fmt.Errorf("%w: a leader latch cannot be asked to let go", ErrInvalid)
 	}
 	for {
 		n, err := c.seek(ctx, who)
@@ -101,7 +102,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 	}
 }
 
-// seek reads a contender's node and makes sure that it is the one meant.
+// seek reads a contender's node and checks that it is still that contender's.
 func (c *Client) seek(ctx context.Context, who Contender) (node, error) {
 	n, err := persist(ctx, c, func(s *session) (node, error) { return c.get(ctx, s, who.Node) })
 	switch {
@@ -122,8 +123,8 @@ func notHeldIfMissing(err error) error {
 	return err
 }
 
-// revocation is a request to let go. All nodes that one acquire makes share it: its place in
-// the queue, its permits, and those that it makes when it has to queue again.
+// revocation is a request to let go. All nodes of one acquire share it: its place in the
+// queue, its permits, and the nodes that it creates when it has to queue again.
 type revocation struct {
 	once  sync.Once
 	heard chan struct{} // closed when somebody has asked
@@ -142,7 +143,8 @@ func (t *contender) hear(n node) bool {
 	return true
 }
 
-// inspect is hear for who watches the node: a request stays readable beside our own data.
+// inspect looks for a request and for a forged downgrade in our own node's data, and
+// restores the data beside the request. The node's watcher calls it.
 func (t *contender) inspect(n node) {
 	if isDowngraded(n.data) && !isDowngraded(t.ownData()) {
 		t.forsake(errForged)
@@ -152,7 +154,7 @@ func (t *contender) inspect(n node) {
 	}
 }
 
-// shown returns data of our node as it is to stand there: with the request, if there was one.
+// shown returns data as it should stand in our node: with the request, if there was one.
 func (t *contender) shown(data []byte) []byte {
 	if t.recipe != latchRecipe && isClosed(t.asked.heard) {
 		return withRevocation(data)
@@ -160,8 +162,9 @@ func (t *contender) shown(data []byte) []byte {
 	return data
 }
 
-// deleteOwn deletes our node. One that gives its place up for permits looks for a request
-// that came since it last looked: it is for the holder that it becomes.
+// deleteOwn deletes our node. If a request to let go has come since we last read the node, it
+// notes that first: an acquire that gives up its place in the queue for permits goes on to
+// hold those, and the request is for that hold.
 func (t *contender) deleteOwn(ctx context.Context, s *session) error {
 	for {
 		err := t.c.deleteVersion(ctx, s, t.path(), t.unread)
@@ -177,9 +180,8 @@ func (t *contender) deleteOwn(ctx context.Context, s *session) error {
 	}
 }
 
-// putBack writes our own data again, with the request, where Curator's message has replaced it.
-//
-// Not so a latch's: see Revoke.
+// putBack restores our data, with the request, if Curator's message has replaced it. It does
+// not restore a latch's: see Revoke.
 func (t *contender) putBack(n node) {
 	if t.recipe == latchRecipe || !bytes.Equal(n.data, curatorRevocation) {
 		return
@@ -193,14 +195,14 @@ func (t *contender) putBack(n node) {
 	}
 }
 
-// ownData is what our node's data should be.
+// ownData returns what our node's data should be.
 func (t *contender) ownData() []byte {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	return t.data
 }
 
-// heed has revoked closed as soon as any part is asked for.
+// heed sets revoked to a channel that is closed when any part is asked for.
 func (g *holding) heed() {
 	var requests []*revocation
 	for _, t := range g.parts {

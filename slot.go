@@ -14,17 +14,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrDone is returned for a slot that was marked as done before.
+// ErrDone is returned by Slot.Do and Slot.Mark if the slot was marked as done before.
 var ErrDone = errors.New("already done")
 
 // Slot is a piece of work that a fleet does once: the run of a job at a certain time, or
-// whatever else has a name. That it was done is stored beside the lock at its path, in a
-// transaction that commits only while that lock is held. So the work is done once
-// whenever somebody asks, also by hosts whose clocks differ, after another leader was
-// elected, and after a restart of clients or servers.
+// anything else that has a name. A mark beside the lock at its path stores that it was done,
+// written in a transaction that commits only while that lock is held. So the work is done
+// once, even by hosts whose clocks differ, after a change of leaders, and after a restart of
+// clients or servers.
 //
-// What is stored is bounded: the last 128 names, and the last 16 slots of each period
-// (see Client.SlotAt), of which every older one then counts as done.
+// The marks are bounded: the last 128 names, and the last 16 slots of each period (see
+// Client.SlotAt). A slot that is older than those of its period counts as done.
 type Slot struct {
 	c      *Client
 	path   string
@@ -33,11 +33,12 @@ type Slot struct {
 	err    error // what is wrong with it
 }
 
-// marksSuffix, put after a lock's path, names the node that remembers what was done. It
-// is no child of the lock's directory: Curator and go-zookeeper take those for contenders.
+// marksSuffix is what the name of the node with the marks adds to the lock's path. That node
+// is not a child of the lock's directory, because Curator and go-zookeeper take every child
+// for a contender.
 const marksSuffix = ".zklock-slots"
 
-// Bounds on what that node holds.
+// The bounds of what that node stores.
 const (
 	maxSlotName = 128 // bytes
 	maxPeriods  = 32
@@ -45,10 +46,10 @@ const (
 	maxTimed    = 16
 )
 
-// slotTime is RFC 3339 at a fixed width, so that the order of the texts is that of the times.
+// slotTime is RFC 3339 at a fixed width: texts sort as their times do.
 const slotTime = "2006-01-02T15:04:05.000000000Z"
 
-// Slot returns the slot with that name, of at most 128 bytes, under the lock at path.
+// Slot returns the slot with a name of at most 128 bytes, under the lock at path.
 func (c *Client) Slot(path, name string) *Slot {
 	s := &Slot{c: c, path: path, name: name}
 	switch {
@@ -60,8 +61,8 @@ func (c *Client) Slot(path, name string) *Slot {
 	return s
 }
 
-// SlotAt returns the slot that at falls into, if time is cut into slots of that period,
-// as time.Time.Truncate does it: hours and days begin as they do in UTC, weeks on Monday.
+// SlotAt returns the slot that the time at falls into. Slots begin where time.Time.Truncate
+// puts them for the period: hours and days as in UTC, weeks on Monday.
 func (c *Client) SlotAt(path string, at time.Time, period time.Duration) *Slot {
 	s := &Slot{c: c, path: path, period: period.String(), name: at.Truncate(period).UTC().Format(slotTime)}
 	switch year := at.UTC().Year(); {
@@ -76,10 +77,13 @@ func (c *Client) SlotAt(path string, at time.Time, period time.Duration) *Slot {
 // String returns the slot's name, or the time at which it begins.
 func (s *Slot) String() string { return s.name }
 
-// Do runs fn while it holds the lock at the slot's path, unless the slot is done: then it
-// returns ErrDone. If fn returns nil, Do marks the slot as done before it releases the
-// lock; if fn fails, the slot stays open for the next one. A crash between fn and
-// the mark leaves it open too: for work that must not begin twice, call Mark first, under a lock of your own.
+// Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot
+// as done before it releases the lock. If the slot was done before, Do returns ErrDone and
+// does not call fn.
+//
+// If fn fails, or the process crashes before the mark is written, the slot stays open and
+// the next Do runs fn again. For work that must not begin twice, take the lock yourself and
+// call Mark before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if done, err := s.Done(ctx); done || err != nil {
 		return cmp.Or(err, s.failure("do", ErrDone))
@@ -95,8 +99,8 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	})
 }
 
-// Done reports whether the slot was marked as done. Under the lock it stays as it is
-// until the holder changes it; without the lock it may change at once.
+// Done reports whether the slot was marked as done. While you hold the lock, only you can
+// change that; without the lock it may change at once.
 func (s *Slot) Done(ctx context.Context) (bool, error) {
 	if err := s.check(); err != nil {
 		return false, s.failure("look at", err)
@@ -110,7 +114,7 @@ func (s *Slot) Done(ctx context.Context) (bool, error) {
 	return done, nil
 }
 
-// look reads the slot's mark under whatever session the client has, as the quorum knows it.
+// look reads the slot's mark as the quorum knows it, under whatever session the client has.
 func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
 	n, err := persist(ctx, s.c, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
 	return by, done, nil
 }
 
-// fetch reads the node of marks, the zero node if there is none.
+// fetch reads the node with the marks. It returns the zero node if there is none.
 func (s *Slot) fetch(ctx context.Context, sess *session) (node, error) {
 	n, err := upToDate(ctx, s.c, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
 	if errors.Is(err, zk.ErrNoNode) {
@@ -139,15 +143,17 @@ func (s *Slot) parse(n node) (marks, error) {
 		return m, nil
 	}
 	if err := json.Unmarshal(n.data, &m); err != nil {
-		return m, fmt.Errorf("%w: %s holds something else than slots: %.40q", ErrInvalid, printable(s.node()), n.data)
+		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", ErrInvalid, printable(s.node()), n.data)
 	}
 	return m, nil
 }
 
-// Mark marks the slot as done. It commits only while h, a hold of the lock at the slot's
-// path, is held: ErrLost says that nothing was written. ErrDone says that the slot was
-// marked before, but not by h. A lost answer is asked for again until the outcome is
-// known, also beyond the end of h; if ctx ends first, the error wraps ErrUncertain.
+// Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
+// lock at the slot's path. If h was lost, Mark returns ErrLost and has written nothing. If
+// another hold has marked the slot before, it returns ErrDone.
+//
+// If an answer is lost, Mark asks until it knows the outcome, even after the end of h. If
+// ctx ends first, the error wraps ErrUncertain.
 func (s *Slot) Mark(ctx context.Context, h *Hold) error {
 	if err := s.checkHold(h); err != nil {
 		return s.failure("mark", err)
@@ -187,7 +193,8 @@ func (s *Slot) mark(ctx context.Context, h *Hold) error {
 	}
 }
 
-// tryMark writes the mark unless it is there. It reports whether, in spite of an error, it may have been written.
+// tryMark writes the mark unless it is there. unknown reports whether the mark may have been
+// written in spite of an error.
 func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err
@@ -220,8 +227,8 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	return err != nil && !wasNotSent(err), err
 }
 
-// settle finds out, after h was lost, whether an attempt of unknown outcome was carried
-// out. Once the node of h is gone, none can be any more.
+// settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
+// it waits until the node of h is gone, because none can be carried out after that.
 func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	lost := context.Cause(h.ctx)
 	if !unknown {
@@ -249,7 +256,7 @@ func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	}
 }
 
-// write returns the operation that puts m in the place of n.
+// write returns the operation that replaces n by m.
 func (s *Slot) write(m marks, n node) any {
 	data, _ := json.Marshal(m) // cannot fail
 	if n.stat == nil {
@@ -275,7 +282,7 @@ func (s *Slot) checkHold(h *Hold) error {
 	case h == nil:
 		return ErrNotHeld
 	case h.c != s.c || h.path != s.path && !slices.ContainsFunc(h.locks, func(lock *Hold) bool { return lock.path == s.path }):
-		return fmt.Errorf("%w: a hold of %s does not guard it", ErrInvalid, h.path)
+		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.path)
 	}
 	return nil
 }
@@ -284,14 +291,14 @@ func (s *Slot) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, printable(s.name), printable(s.path), err)
 }
 
-// marks is what the node beside a lock holds. Slots without a time have the period "".
+// marks is the content of the node beside a lock. Slots without a time have the period "".
 type marks struct {
-	Periods []period `json:"periods"` // the one that was written last is the last
+	Periods []period `json:"periods"` // in the order of their last writing
 }
 
 type period struct {
 	Every string `json:"every,omitempty"`
-	Done  []mark `json:"done"` // with a time: in its order; else in that of marking
+	Done  []mark `json:"done"` // in the order of their times, or without a time in that of marking
 }
 
 type mark struct {
@@ -299,7 +306,8 @@ type mark struct {
 	By   int64  `json:"by"` // the token of the hold that has marked it
 }
 
-// find reports whether s was done, and by whom if that is remembered.
+// find reports whether s was done, and the token of the hold that marked it if the marks
+// still have it.
 func (m marks) find(s *Slot) (by int64, done bool) {
 	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.period })
 	if i < 0 {
@@ -312,7 +320,7 @@ func (m marks) find(s *Slot) (by int64, done bool) {
 	return 0, s.period != "" && len(p.Done) >= maxTimed && s.name < p.Done[0].Slot
 }
 
-// with returns marks that have that of s as well, without those that are too many.
+// with returns the marks with that of s added, and the oldest removed that exceed the bounds.
 func (m marks) with(s *Slot, by int64) marks {
 	p := period{Every: s.period}
 	var others []period

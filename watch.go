@@ -10,39 +10,39 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// change is what a watch saw.
+// change is what a watch has seen.
 type change int
 
 const (
 	nodeGone    change = iota + 1
-	nodeChanged        // its data, or something that has to be looked at again
+	nodeChanged        // the data or the children have changed, or may have: look again
 )
 
-// watchTable holds the live watches of a session, one for each node: the client
-// library cannot remove a watch, so those who come and go while one holder stays
-// must share theirs or leave one behind each.
+// watchTable holds the live watches of a session, one for each node. The client library
+// cannot remove a watch: waiters that come and go while one holder stays would each leave
+// one behind if they did not share it.
 type watchTable struct {
 	mu   sync.Mutex
 	live map[string]*nodeWatch // guarded by mu
 }
 
-// nodeWatch is a watch on a node that existed when it was set: on its data or, other
-// than that on its own key, on its children. Fields without a guard are set before ready
-// or fired is closed and never again.
+// nodeWatch is a watch on a node that existed when the watch was set: on its data, or on its
+// children, which has a key of its own in the table. Fields without a guard are set before
+// ready or fired is closed, and never again.
 type nodeWatch struct {
 	set   func() (seen, error)
 	ready chan struct{} // closed when the server has answered
 	seen
 	err error
 
-	fired   chan struct{} // closed when it has fired or will never
+	fired   chan struct{} // closed when the watch has fired or never will
 	saw     change
-	awaited atomic.Int32 // who waits for it now
+	awaited atomic.Int32 // the number of waiters
 
 	mu      sync.Mutex
-	events  <-chan zk.Event // guarded by mu: since it was last set
-	moved   <-chan struct{} // guarded by mu: closed when the connection is another than then
-	renewed chan struct{}   // guarded by mu: closed and replaced when it is set anew
+	events  <-chan zk.Event // guarded by mu: of the watch as it was last set
+	moved   <-chan struct{} // guarded by mu: closed when the connection has changed since then
+	renewed chan struct{}   // guarded by mu: closed and replaced when the watch is set anew
 }
 
 // seen is what a server answered when it set a watch.
@@ -53,13 +53,15 @@ type seen struct {
 	events <-chan zk.Event
 }
 
-// watch returns the watch on a node, which it sets if there is none. The error is zk.ErrNoNode for a missing node.
+// watch returns the watch on a node. If there is none, it sets one. For a node that does not
+// exist it returns zk.ErrNoNode.
 func (c *Client) watch(ctx context.Context, s *session, path string) (*nodeWatch, error) {
 	w, _, err := c.share(ctx, s, path, func() (seen, error) { return c.getW(path) })
 	return w, err
 }
 
-// watchNow is watch for who acts on what the node is: a watch that others have set shows what it was then.
+// watchNow is watch for callers that rely on the node's existence: a watch that another
+// caller has set shows only that the node existed then, so watchNow reads it again.
 func (c *Client) watchNow(ctx context.Context, s *session, path string) (*nodeWatch, error) {
 	w, known, err := c.share(ctx, s, path, func() (seen, error) { return c.getW(path) })
 	if err == nil && known {
@@ -68,13 +70,14 @@ func (c *Client) watchNow(ctx context.Context, s *session, path string) (*nodeWa
 	return w, err
 }
 
-// watchChildren is watch for a directory's children.
+// watchChildren returns the watch on a directory's children, as watch does.
 func (c *Client) watchChildren(ctx context.Context, s *session, dir string) (*nodeWatch, error) {
 	w, _, err := c.share(ctx, s, dir+"/", func() (seen, error) { return c.childrenW(dir) })
 	return w, err
 }
 
-// share returns the watch under a key, which is set if there is none; known says that there was one.
+// share returns the watch under a key. known reports whether there was one already; if not,
+// share sets it.
 func (c *Client) share(ctx context.Context, s *session, path string, set func() (seen, error)) (_ *nodeWatch, known bool, _ error) {
 	s.watches.mu.Lock()
 	w, known := s.watches.live[path]
@@ -100,8 +103,9 @@ func (c *Client) share(ctx context.Context, s *session, path string, set func() 
 	}
 }
 
-// keepWatch asks for the watch and stays until it fires. A data watch, because on a
-// node that is gone the server sets none; an exists watch would stay for good.
+// keepWatch sets the watch and waits until it fires. It is a data watch and not an exists
+// watch, because the server sets no data watch on a node that is gone, but an exists watch
+// there would stay for ever.
 func (c *Client) keepWatch(s *session, path string, w *nodeWatch) {
 	moved := s.reattached()
 	w.seen, w.err = w.set()
@@ -117,20 +121,20 @@ func (c *Client) keepWatch(s *session, path string, w *nodeWatch) {
 	close(w.fired)
 }
 
-// untilFired waits for the event. A watch is a hint: the client library re-sends it
-// after a reconnect and does not look whether that succeeded, so it is set anew then.
+// untilFired waits for the watch's event. After a reconnect it sets the watch anew, because
+// the client library does not check whether its own attempt to do so has succeeded.
 func (c *Client) untilFired(s *session, w *nodeWatch) change {
 	for {
 		events, moved, _ := w.latest()
 		select {
-		case ev := <-events: // nothing, if isQuiet was faster
+		case ev := <-events: // the zero event if isQuiet has taken it out of the channel
 			if ev.Type == zk.EventNodeDeleted {
 				return nodeGone
 			}
 			return nodeChanged
 		case <-moved:
 			if w.awaited.Load() == 0 {
-				return nodeChanged // nobody waits: who comes now sets another
+				return nodeChanged // nobody waits, and a later caller sets another
 			}
 			moved = s.reattached()
 			now, err := w.set()
@@ -149,7 +153,7 @@ func (c *Client) untilFired(s *session, w *nodeWatch) change {
 	}
 }
 
-// renew notes what the watch is fed by from now on.
+// renew replaces the channels of a watch that was set anew.
 func (w *nodeWatch) renew(events <-chan zk.Event, moved <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,11 +168,12 @@ func (w *nodeWatch) latest() (events <-chan zk.Event, moved, renewed <-chan stru
 	return w.events, w.moved, w.renewed
 }
 
-// isQuiet reports whether the watch would have fired if anything had happened to its
-// node before any event or answer that the caller has seen: the client library hands out
-// what comes on one connection in its order, so that an earlier event is in the channel
-// by then, whatever goroutine has come to it. It is not quiet after a reconnect before
-// it is set anew, which closes renewed.
+// isQuiet reports whether the watch has not fired, so that nothing had happened to the node
+// before the last event or answer that the caller has seen. The client library delivers the
+// events of one connection in their order: an earlier event is in the watch's channel by
+// then, even if the goroutine that waits for it has not received it yet.
+//
+// After a reconnect isQuiet reports false until the watch is set anew, which closes renewed.
 func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
 	events, moved, renewed := w.latest()
 	select {
@@ -187,13 +192,14 @@ func (t *watchTable) drop(path string, w *nodeWatch) {
 	}
 }
 
-// wait notes that somebody waits for the watch, until the returned function is called.
+// wait counts a waiter until the returned function is called.
 func (w *nodeWatch) wait() (done func()) {
 	w.awaited.Add(1)
 	return func() { w.awaited.Add(-1) }
 }
 
-// await waits until the watched node changes, until gone is closed (then errGone) or until ctx ends.
+// await waits until the watched node changes. If gone is closed first it returns errGone, if
+// the session ends errSessionOver, and if ctx ends its cause.
 func (w *nodeWatch) await(ctx context.Context, s *session, gone <-chan struct{}) (change, error) {
 	defer w.wait()()
 	select {

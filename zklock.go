@@ -24,7 +24,7 @@
 //   - [Semaphore] has a number of permits, of which a holder can take several at once.
 //   - [Client.LockAll] takes several of the above, all or none, in an order that cannot
 //     deadlock.
-//   - [Election] has one leader at a time, whom everybody can find and follow, and a value
+//   - [Election] has one leader at a time, which everybody can find and follow, and a value
 //     that the leader publishes.
 //   - [Slot] is work that a fleet does once, such as one run of a cron job.
 //

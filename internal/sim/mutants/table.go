@@ -296,7 +296,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "several locks are not given up when one fails", After: "Curator's multi lock goes on",
-		Edits: []Edit{{"multi.go", "h.Unlock(ctx) // what", "_ = h // what"}},
+		Edits: []Edit{{"multi.go", "h.Unlock(ctx) // if", "_ = h // if"}},
 		Focus: "mutex",
 	},
 	{
