@@ -78,16 +78,16 @@ func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byt
 // atOnce runs try for a caller that waits for nobody, not for a server either: its context
 // ends, and the error is ErrNotConnected, when the connection that it began on is lost.
 func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *session) ([]*contender, error)) ([]*contender, error) {
-	s, changed := c.link.state()
+	s, changed := c.link.State()
 	if s == nil {
 		return nil, ErrNotConnected
 	}
-	again := s.reattached()
+	again := s.Reattached()
 	inside, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	// Owned by this call; ends with it; Close waits for it.
 	if !c.calls.run(func() {
-		if c.link.awaitLoss(inside, s, changed, again) {
+		if c.link.AwaitLoss(inside, s, changed, again) {
 			cut(errCutOff)
 		}
 	}) {
@@ -140,7 +140,7 @@ func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool
 func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data []byte) (*contender, error) {
 	asked := newRevocation()
 	for {
-		s, err := c.link.attached(ctx)
+		s, err := c.link.Attached(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/frames"
 )
 
 // A batch is several contenders that one transaction makes: all of them or none, with
@@ -67,7 +69,7 @@ func (t *contender) create(data []byte) ([]string, error) {
 func (t *contender) checkMade(path string) error {
 	number, ok := strings.CutPrefix(path, t.nameless())
 	if _, isSeq := parseSeq(number); !ok || !isSeq {
-		return fmt.Errorf("%w: it has made %s", errMalformed, printable(path))
+		return fmt.Errorf("%w: it has made %s", frames.ErrMalformed, printable(path))
 	}
 	return nil
 }

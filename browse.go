@@ -221,7 +221,7 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 
 // step looks at a directory and waits until it changes.
 func (b *browser) step(ctx context.Context, path string, last **Queue) error {
-	s, err := b.c.link.attached(ctx)
+	s, err := b.c.link.Attached(ctx)
 	if err != nil {
 		return err
 	}

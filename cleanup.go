@@ -36,7 +36,7 @@ func (c *Client) remove(t *contender) <-chan error {
 
 // insist tries to delete a node again and again after a refusal, which may be temporary.
 func (t *contender) insist(ctx context.Context) {
-	ticker := time.NewTicker(max(t.sess.lease.term()/4, time.Second))
+	ticker := time.NewTicker(max(t.sess.Lease.Term()/4, time.Second))
 	defer ticker.Stop()
 	for {
 		select {
@@ -74,10 +74,10 @@ func (t *contender) tryClear(ctx context.Context) error {
 	if err := t.settle(ctx); err != nil || t.name == "" {
 		return err
 	}
-	if t.sess.isOver() && t.sess.expired && t.entered {
+	if t.sess.HasExpired() && t.entered {
 		return nil // the server has deleted it with the session
 	}
-	s, err := t.c.link.attached(ctx)
+	s, err := t.c.link.Attached(ctx)
 	if err != nil {
 		return err
 	}

@@ -271,7 +271,7 @@ type observation struct {
 // run yields until yield returns false, which is not an error.
 func (o *observation) run(ctx context.Context, yield func(Contender) bool) error {
 	for {
-		s, err := o.e.c.link.attached(ctx)
+		s, err := o.e.c.link.Attached(ctx)
 		if err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (o *observation) run(ctx context.Context, yield func(Contender) bool) error
 // step waits for one change: of the first member, or of the directory if it has none.
 func (o *observation) step(ctx context.Context, s *session, yield func(Contender) bool) (more bool, err error) {
 	if len(o.queue) == 0 {
-		o.moved = s.reattached()
+		o.moved = s.Reattached()
 		if o.queue, err = o.e.queue(ctx, s); err != nil {
 			return true, err
 		}
@@ -331,7 +331,7 @@ func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nod
 	if err != nil || !isClosed(o.moved) {
 		return w, err
 	}
-	o.moved = s.reattached()
+	o.moved = s.Reattached()
 	_, err = upToDate(ctx, o.e.c, s, func() (*zk.Stat, error) { return o.e.c.stat(ctx, s, path) })
 	return w, err
 }

@@ -50,18 +50,18 @@ func (c *Client) haunt(g *ghost) {
 // hunt looks for ghosts as long as there are any. It looks at once when more receives.
 func (c *Client) hunt(more <-chan struct{}) {
 	for looks := 0; ; {
-		s, err := c.link.attached(c.life)
+		s, err := c.link.Attached(c.life)
 		if err != nil {
 			return
 		}
-		moved := s.reattached()
+		moved := s.Reattached()
 		certain, err := c.exorcise(c.life, s)
 		if certain {
 			return
 		}
 		var later <-chan time.Time
 		if looks++; looks < 2 || err != nil || c.hasOrphans() {
-			later = time.After(s.lease.term() / 4)
+			later = time.After(s.Lease.Term() / 4)
 		}
 		select {
 		case <-later:
@@ -69,7 +69,7 @@ func (c *Client) hunt(more <-chan struct{}) {
 			looks = 0
 		case <-moved:
 			looks = 0
-		case <-s.over:
+		case <-s.Over():
 			looks = 0
 		case <-c.life.Done():
 			return
@@ -83,7 +83,7 @@ func (c *Client) exorcise(ctx context.Context, s *session) (certain bool, err er
 	if err := c.confirm(ctx, s, nil); err != nil {
 		return false, err
 	}
-	epoch := s.epoch() // the listings below are at least as new
+	epoch := s.Epoch() // the listings below are at least as new
 	c.mu.Lock()
 	ghosts := slices.Clone(c.ghosts)
 	c.mu.Unlock()
@@ -129,19 +129,19 @@ func (c *Client) lay(ctx context.Context, s *session, g *ghost, names []string, 
 // isLongOver reports whether the session has been over for so long that the servers must have
 // ended it.
 func (g *ghost) isLongOver() bool {
-	if !g.last.isOver() {
+	if !g.last.IsOver() {
 		return false
 	}
 	if g.over.IsZero() {
 		g.over = time.Now()
 	}
-	return time.Since(g.over) > 2*g.last.lease.term()
+	return time.Since(g.over) > 2*g.last.Lease.Term()
 }
 
 func (c *Client) hasOrphans() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.ghosts, func(g *ghost) bool { return g.last.isOver() })
+	return slices.ContainsFunc(c.ghosts, func(g *ghost) bool { return g.last.IsOver() })
 }
 
 // forget drops ghosts. It reports whether none is left, which ends the hunt.
@@ -168,7 +168,7 @@ func (c *Client) ownAmong(ctx context.Context, s *session, dir string, names []s
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return "", err
-		case slices.ContainsFunc(sessions, func(o *session) bool { return o.id == stat.EphemeralOwner }):
+		case slices.ContainsFunc(sessions, func(o *session) bool { return o.ID == stat.EphemeralOwner }):
 			return name, nil
 		}
 	}

@@ -102,7 +102,7 @@ func (c *Client) newHold(ctx context.Context, recipe, path string, parts ...*con
 // attend ends the holding when t's node is gone, its session is over, or its lease has run
 // out.
 func (g *holding) attend(t *contender) {
-	timer := time.NewTimer(t.sess.lease.remaining())
+	timer := time.NewTimer(t.sess.Lease.Remaining())
 	defer timer.Stop()
 	for {
 		select {
@@ -110,10 +110,10 @@ func (g *holding) attend(t *contender) {
 			return
 		case <-t.gone:
 			g.lose(t.loss())
-		case <-t.sess.over:
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.id))
+		case <-t.sess.Over():
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
 		case <-timer.C:
-			left := t.sess.lease.remaining()
+			left := t.sess.Lease.Remaining()
 			if left <= 0 {
 				g.lose(g.lapse())
 			}
@@ -236,7 +236,7 @@ func (h *Hold) Check() error {
 // vouch ends the holding if its lease has run out and no timer has noticed yet.
 func (g *holding) vouch() {
 	for _, t := range g.parts {
-		if g.ctx.Err() == nil && t.sess.lease.remaining() <= 0 {
+		if g.ctx.Err() == nil && t.sess.Lease.Remaining() <= 0 {
 			g.lose(g.lapse())
 		}
 	}
@@ -254,7 +254,7 @@ func (h *Hold) Remaining() time.Duration {
 	}
 	left := time.Duration(math.MaxInt64)
 	for _, t := range h.parts {
-		left = min(left, t.sess.lease.remaining())
+		left = min(left, t.sess.Lease.Remaining())
 	}
 	return max(0, left)
 }
@@ -275,7 +275,7 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	defer stop()
 	err := h.c.confirmAll(ctx, h.parts[0].sess, h.parts)
 	if err == nil {
-		err = h.parts[0].sess.untilProven(ctx)
+		err = untilProven(ctx, h.parts[0].sess)
 	}
 	if err != nil {
 		switch sess := h.parts[0].sess; {
@@ -283,7 +283,7 @@ func (h *Hold) Confirm(ctx context.Context) error {
 			h.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
 			err = context.Cause(h.ctx)
 		case errors.Is(err, errSessionOver):
-			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.id))
+			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			err = context.Cause(h.ctx)
 		}
 		return h.failure("confirm", causeOf(ctx, err))
@@ -377,7 +377,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 			h.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.path()))
 			return context.Cause(h.ctx)
 		case errors.Is(err, errSessionOver):
-			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.id))
+			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
 			return context.Cause(h.ctx)
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
@@ -454,7 +454,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // longer than the session timeout: after that time without a server the session is gone,
 // and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.parts[0].sess.lease.term())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.parts[0].sess.Lease.Term())
 	defer cancel()
 	return h.Unlock(ctx)
 }

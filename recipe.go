@@ -259,7 +259,7 @@ func (t *contender) enter(ctx context.Context, s *session) error {
 			return err
 		}
 		switch {
-		case !t.c.link.carries(s):
+		case !t.c.link.Carries(s):
 			// A create may have waited in the client library and been sent on a
 			// later session; what it made is not ours to hold.
 			return errSessionOver
@@ -293,7 +293,7 @@ func (t *contender) send(s *session) {
 	created, data := t.created, t.shown(t.ownData())
 	ok := t.c.calls.run(func() {
 		defer close(created)
-		sent := t.c.link.now()
+		sent := t.c.link.Now()
 		names, err := t.create(data)
 		t.c.witness(sent, isWrite, err)
 		if err == nil {
@@ -341,7 +341,7 @@ func (t *contender) settle(ctx context.Context) error {
 // find looks for our node by its guid, as the quorum knows it. Where there is none, the
 // caller may go on, and the client looks again: see ghost.
 func (t *contender) find(ctx context.Context) (string, error) {
-	s, err := t.c.link.attached(ctx)
+	s, err := t.c.link.Attached(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -356,7 +356,7 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	t.recognise(genuine)
 	if t.name == "" {
 		for _, x := range t.whole() {
-			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.epoch()})
+			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.Epoch()})
 		}
 	}
 	return t.name, nil
@@ -491,7 +491,7 @@ func (t *contender) wait(ctx context.Context) error {
 			return nil
 		}
 		if isTransient(err) && ctx.Err() == nil {
-			t.c.link.note(err)
+			t.c.link.Note(err)
 			err = p.next(ctx)
 		}
 		if err != nil {
@@ -624,7 +624,7 @@ func (t *contender) vouch(ctx context.Context) error {
 	if t.isGone() {
 		return errGone
 	}
-	if !t.c.link.carries(t.sess) {
+	if !t.c.link.Carries(t.sess) {
 		return errSessionOver
 	}
 	return nil
@@ -635,20 +635,20 @@ func (t *contender) vouch(ctx context.Context) error {
 // Only an answer of its own will do: another heartbeat's says something of the session,
 // and perhaps that our node is gone.
 func (t *contender) freshen(ctx context.Context) error {
-	if t.sess.lease.fresh() {
+	if t.sess.Lease.Fresh() {
 		return nil
 	}
 	began := time.Now()
-	p := pace{most: t.sess.lease.term() / 16} // what is confirmed again a moment later counts: see lease
+	p := pace{most: t.sess.Lease.Term() / 16} // what is confirmed again a moment later counts: see lease
 	for {
 		err := t.c.confirm(ctx, t.sess, []*contender{t})
 		switch {
-		case err == nil && t.sess.lease.fresh():
+		case err == nil && t.sess.Lease.Fresh():
 			return nil
 		case err != nil && (!isTransient(err) || ctx.Err() != nil):
 			return err
-		case err == nil && time.Since(began) > t.sess.lease.term():
-			t.c.link.moveOn(t.sess)
+		case err == nil && time.Since(began) > t.sess.Lease.Term():
+			t.c.link.MoveOn(t.sess)
 		}
 		if err := p.next(ctx); err != nil {
 			return err

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/lease"
 )
 
 // tasks counts goroutines of one kind, so that Close can wait for them.
@@ -75,17 +78,23 @@ func (t *tasks) close() <-chan struct{} {
 	return t.idle
 }
 
+// session is one ZooKeeper session.
+type session = conn.Session
+
+// errSessionOver is the error of what was begun under a session that is over.
+var errSessionOver = conn.ErrSessionOver
+
 // What a request's answer proves where the wire is not seen.
 const (
-	isRead  = ofServer
-	isSync  = ofLeader
-	isWrite = ofQuorum
+	isRead  = lease.OfServer
+	isSync  = lease.OfLeader
+	isWrite = lease.OfQuorum
 )
 
 // ask runs fn, one request of the client library, which takes no context: when ctx ends
 // first the request goes on and its answer is dropped. With a session the answer counts
 // only if the client carried that session before and after, else it is errSessionOver.
-func ask[T any](ctx context.Context, c *Client, s *session, of evidence, fn func(*zk.Conn) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, c *Client, s *session, of lease.Evidence, fn func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
@@ -94,17 +103,17 @@ func ask[T any](ctx context.Context, c *Client, s *session, of evidence, fn func
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	var over chan struct{}
+	var over <-chan struct{}
 	if s != nil {
-		if !c.link.carries(s) {
+		if !c.link.Carries(s) {
 			return none, errSessionOver
 		}
-		over = s.over
+		over = s.Over()
 	}
 	answered := make(chan answer, 1)
 	// Ends with the request, at the latest when Close ends the connection and then waits for it.
 	if !c.calls.run(func() {
-		sent := c.link.now()
+		sent := c.link.Now()
 		v, err := fn(c.conn)
 		c.witness(sent, of, err)
 		answered <- answer{v, err}
@@ -113,7 +122,7 @@ func ask[T any](ctx context.Context, c *Client, s *session, of evidence, fn func
 	}
 	select {
 	case a := <-answered:
-		if s != nil && !c.link.carries(s) {
+		if s != nil && !c.link.Carries(s) {
 			return none, errSessionOver
 		}
 		return a.v, a.err
@@ -166,7 +175,7 @@ func (c *Client) stat(ctx context.Context, s *session, path string) (*zk.Stat, e
 // does not know it answers that by itself.
 func upToDate[T any](ctx context.Context, c *Client, s *session, read func() (T, error)) (T, error) {
 	for {
-		moved := s.reattached()
+		moved := s.Reattached()
 		if err := c.confirm(ctx, s, nil); err != nil {
 			var none T
 			return none, err
@@ -187,7 +196,7 @@ func (c *Client) sync(ctx context.Context, s *session, path string) error {
 
 // getW sets a watch. It blocks until the server answers or the connection ends.
 func (c *Client) getW(path string) (seen, error) {
-	sent := c.link.now()
+	sent := c.link.Now()
 	data, stat, events, err := c.conn.GetW(path)
 	c.witness(sent, isRead, err)
 	return seen{stat: stat, data: data, events: events}, err
@@ -195,7 +204,7 @@ func (c *Client) getW(path string) (seen, error) {
 
 // childrenW sets a watch on a directory's children, as getW does on data.
 func (c *Client) childrenW(dir string) (seen, error) {
-	sent := c.link.now()
+	sent := c.link.Now()
 	names, stat, events, err := c.conn.ChildrenW(dir)
 	c.witness(sent, isRead, err)
 	return seen{stat: stat, names: names, events: events}, err
@@ -284,7 +293,7 @@ func again[T any](ctx context.Context, fn func() (T, error)) (T, error) {
 func persist[T any](ctx context.Context, c *Client, fn func(s *session) (T, error)) (T, error) {
 	var p pace
 	for {
-		s, err := c.link.attached(ctx)
+		s, err := c.link.Attached(ctx)
 		var v T
 		if err == nil {
 			v, err = fn(s)
@@ -320,6 +329,17 @@ func (p *pace) next(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// untilProven waits until the heartbeats have proven that s lives.
+func untilProven(ctx context.Context, s *session) error {
+	var p pace
+	for !s.Lease.IsProven() {
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func isClosed(ch <-chan struct{}) bool {

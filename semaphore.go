@@ -119,7 +119,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 func (s *Semaphore) queue(ctx context.Context, dir string, k int) ([]*contender, error) {
 	asked := newRevocation()
 	for {
-		sess, err := s.c.link.attached(ctx)
+		sess, err := s.c.link.Attached(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func (g *sentinel) await(ctx context.Context, t *contender) error {
 				return nil
 			}
 		}
-		if ended && !t.isGone() && !t.sess.isOver() {
+		if ended && !t.isGone() && !t.sess.IsOver() {
 			return ErrClosed
 		}
 		select {
@@ -82,7 +82,7 @@ func (g *sentinel) await(ctx context.Context, t *contender) error {
 		case <-changed:
 		case <-t.gone:
 			return errGone
-		case <-t.sess.over:
+		case <-t.sess.Over():
 			return errSessionOver
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -132,7 +132,7 @@ func (t *contender) stand(w *nodeWatch) bool {
 	case <-t.c.life.Done():
 		return false
 	}
-	if t.sess.isOver() {
+	if t.sess.IsOver() {
 		return false
 	}
 	if w.saw == nodeGone {
@@ -153,7 +153,7 @@ func (t *contender) linger(d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-t.departed:
-	case <-t.sess.over:
+	case <-t.sess.Over():
 	case <-t.c.life.Done():
 	}
 	return false
@@ -198,9 +198,9 @@ func (c *Client) warmUp() {
 	if c.stayWarm() || c.acquires.running() {
 		return
 	}
-	s := c.link.latest()
+	s := c.link.Latest()
 	if s != nil {
-		s.lease.begin()
+		s.Lease.Begin()
 	}
 	c.nudge()
 }
@@ -234,7 +234,7 @@ func (c *Client) beatForever() {
 	defer timer.Stop()
 	b := beats{c: c, done: make(chan beaten, maxBeats)}
 	for {
-		s, changed := c.link.state()
+		s, changed := c.link.State()
 		wait := b.untilNext(s)
 		if wait <= 0 {
 			b.next(s)
@@ -293,12 +293,12 @@ func (b *beats) untilNext(s *session) time.Duration {
 	}
 	b.again = nil
 	if s != nil {
-		b.s, b.again = s, s.reattached()
+		b.s, b.again = s, s.Reattached()
 	}
 	if b.s == nil || !b.warm || b.running == maxBeats {
 		return never
 	}
-	next := b.s.lease.nextBeat(b.last, b.touched)
+	next := b.s.Lease.NextBeat(b.last, b.touched)
 	if b.running > 0 && !b.last.IsZero() {
 		next = now.Add(never)
 	}
@@ -306,8 +306,8 @@ func (b *beats) untilNext(s *session) time.Duration {
 	case b.retry.wait > 0:
 		next = b.last.Add(b.retry.wait)
 	case s != nil && b.c.keepsUnder(s): // sooner where proof gets thin
-		thin := now.Add(s.lease.remaining() - s.lease.thin())
-		if soon := b.last.Add(s.lease.term() / 16); thin.Before(soon) {
+		thin := now.Add(s.Lease.Remaining() - s.Lease.Thin())
+		if soon := b.last.Add(s.Lease.Term() / 16); thin.Before(soon) {
 			thin = soon
 		}
 		if thin.Before(next) {
@@ -323,7 +323,7 @@ func (b *beats) next(s *session) {
 	b.running++
 	if s == nil {
 		err := ErrNotConnected
-		if trouble := b.c.link.lastTrouble(); trouble != nil {
+		if trouble := b.c.link.LastTrouble(); trouble != nil {
 			err = fmt.Errorf("%w: %w", err, trouble)
 		}
 		b.finish(beaten{err: err})
@@ -371,7 +371,7 @@ var errSilent = errors.New("no server has answered for a quarter of the session 
 func (c *Client) warnIfSilent(s *session, beat func() error) error {
 	over, cancel := context.WithCancel(c.life)
 	defer cancel()
-	wait := s.lease.term()/4 + s.lease.betweenSyncs()
+	wait := s.Lease.Term()/4 + s.Lease.BetweenSyncs()
 	// Owned by this call; ends with it; Close waits for it.
 	c.calls.run(func() {
 		timer := time.NewTimer(wait)
@@ -405,11 +405,11 @@ func (c *Client) beat(s *session, touched *time.Time) error {
 		return err
 	}
 	*touched = time.Now()
-	timer := time.NewTimer(s.lease.betweenSyncs())
+	timer := time.NewTimer(s.Lease.BetweenSyncs())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-s.over:
+	case <-s.Over():
 		return errSessionOver
 	case <-c.life.Done():
 		return ErrClosed

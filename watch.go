@@ -18,12 +18,17 @@ const (
 	nodeChanged        // the data or the children have changed, or may have: look again
 )
 
-// watchTable holds the live watches of a session, one for each node. The client library
+// watchTable holds the live watches, one for each session and node. The client library
 // cannot remove a watch: waiters that come and go while one holder stays would each leave
 // one behind if they did not share it.
 type watchTable struct {
 	mu   sync.Mutex
-	live map[string]*nodeWatch // guarded by mu
+	live map[watchKey]*nodeWatch // guarded by mu
+}
+
+type watchKey struct {
+	sess *session
+	path string
 }
 
 // nodeWatch is a watch on a node that existed when the watch was set: on its data, or on its
@@ -79,24 +84,25 @@ func (c *Client) watchChildren(ctx context.Context, s *session, dir string) (*no
 // share returns the watch under a key. known reports whether there was one already; if not,
 // share sets it.
 func (c *Client) share(ctx context.Context, s *session, path string, set func() (seen, error)) (_ *nodeWatch, known bool, _ error) {
-	s.watches.mu.Lock()
-	w, known := s.watches.live[path]
+	key := watchKey{s, path}
+	c.watches.mu.Lock()
+	w, known := c.watches.live[key]
 	if !known {
 		w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
-		s.watches.live[path] = w
+		c.watches.live[key] = w
 		// Owned by the client; ends when the watch fires or the session is over;
 		// Close waits for it.
-		if !c.calls.run(func() { c.keepWatch(s, path, w) }) {
-			delete(s.watches.live, path)
-			s.watches.mu.Unlock()
+		if !c.calls.run(func() { c.keepWatch(key, w) }) {
+			delete(c.watches.live, key)
+			c.watches.mu.Unlock()
 			return nil, known, ErrClosed
 		}
 	}
-	s.watches.mu.Unlock()
+	c.watches.mu.Unlock()
 	select {
 	case <-w.ready:
 		return w, known, w.err
-	case <-s.over:
+	case <-s.Over():
 		return nil, known, errSessionOver
 	case <-ctx.Done():
 		return nil, known, context.Cause(ctx)
@@ -106,18 +112,18 @@ func (c *Client) share(ctx context.Context, s *session, path string, set func() 
 // keepWatch sets the watch and waits until it fires. It is a data watch and not an exists
 // watch, because the server sets no data watch on a node that is gone, but an exists watch
 // there would stay for ever.
-func (c *Client) keepWatch(s *session, path string, w *nodeWatch) {
-	moved := s.reattached()
+func (c *Client) keepWatch(key watchKey, w *nodeWatch) {
+	moved := key.sess.Reattached()
 	w.seen, w.err = w.set()
 	if w.err != nil {
-		s.watches.drop(path, w)
+		c.watches.drop(key, w)
 		close(w.ready)
 		return
 	}
 	w.renew(w.seen.events, moved)
 	close(w.ready)
-	w.saw = c.untilFired(s, w)
-	s.watches.drop(path, w)
+	w.saw = c.untilFired(key.sess, w)
+	c.watches.drop(key, w)
 	close(w.fired)
 }
 
@@ -136,7 +142,7 @@ func (c *Client) untilFired(s *session, w *nodeWatch) change {
 			if w.awaited.Load() == 0 {
 				return nodeChanged // nobody waits, and a later caller sets another
 			}
-			moved = s.reattached()
+			moved = s.Reattached()
 			now, err := w.set()
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
@@ -145,7 +151,7 @@ func (c *Client) untilFired(s *session, w *nodeWatch) change {
 				return nodeChanged
 			}
 			w.renew(now.events, moved)
-		case <-s.over:
+		case <-s.Over():
 			return nodeChanged
 		case <-c.afterlife.Done():
 			return nodeChanged
@@ -184,11 +190,11 @@ func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
 	}
 }
 
-func (t *watchTable) drop(path string, w *nodeWatch) {
+func (t *watchTable) drop(key watchKey, w *nodeWatch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live[path] == w {
-		delete(t.live, path)
+	if t.live[key] == w {
+		delete(t.live, key)
 	}
 }
 
@@ -204,13 +210,13 @@ func (w *nodeWatch) await(ctx context.Context, s *session, gone <-chan struct{})
 	defer w.wait()()
 	select {
 	case <-w.fired:
-		if s.isOver() {
+		if s.IsOver() {
 			return 0, errSessionOver
 		}
 		return w.saw, nil
 	case <-gone:
 		return 0, errGone
-	case <-s.over:
+	case <-s.Over():
 		return 0, errSessionOver
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)

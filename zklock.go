@@ -76,6 +76,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/plain"
 	"github.com/zklock-go/zklock/internal/wall"
 )
@@ -177,7 +180,7 @@ type Auth struct {
 type Client struct {
 	conn     *zk.Conn
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
-	link     *link
+	link     *conn.Link
 	root     string
 	acl      []zk.ACL
 	parents  []zk.ACL // of nodes above a lock's own
@@ -190,6 +193,7 @@ type Client struct {
 	endLife   context.CancelCauseFunc
 	afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
 	endAfter  context.CancelCauseFunc
+	watches   watchTable
 	acquires  *tasks // calls that may make nodes
 	removals  *tasks // of nodes: Close waits for them, for a while
 	calls     *tasks // requests and watches: they end when the connection has
@@ -230,14 +234,14 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
 	o.Root = chroot + o.Root
-	c := newClient(ctx, newLink(), o)
-	c.link.handshake = max(o.SessionTimeout/3, time.Second)
+	c := newClient(ctx, conn.NewLink(), o)
+	c.link.SetHandshake(max(o.SessionTimeout/3, time.Second))
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
-		zk.WithDialer(c.link.dialer(o.Dialer)),
-		zk.WithHostProvider(hosts{o.HostProvider, c.link}),
-		zk.WithMaxBufferSize(maxFrame), zk.WithLogger(libraryLog{c.log}), zk.WithLogInfo(false))
+		zk.WithDialer(c.link.Dialer(o.Dialer)),
+		zk.WithHostProvider(c.link.Hosts(o.HostProvider)),
+		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.log}), zk.WithLogInfo(false))
 	if err != nil {
-		c.link.close()
+		c.link.Close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
 	c.conn, c.owned = conn, events
@@ -248,10 +252,24 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	return c, nil
 }
 
+// parseServers returns the servers' addresses and the chroot behind them.
+func parseServers(list []string) (servers []string, chroot string, err error) {
+	servers, chroot, err = conn.ParseServers(list)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if chroot != "" {
+		if err := checkPath(chroot); err != nil {
+			return nil, "", fmt.Errorf("chroot of the servers: %w", err)
+		}
+	}
+	return servers, chroot, nil
+}
+
 // Hooks let a client see the traffic of a zk.Conn that your program creates itself: see
 // Attach.
 type Hooks struct {
-	link *link
+	link *conn.Link
 	dial zk.Dialer
 }
 
@@ -260,8 +278,8 @@ func NewHooks(dial zk.Dialer) *Hooks {
 	if dial == nil {
 		dial = net.DialTimeout
 	}
-	l := newLink()
-	return &Hooks{link: l, dial: l.dialer(dial)}
+	l := conn.NewLink()
+	return &Hooks{link: l, dial: l.Dialer(dial)}
 }
 
 // Dial connects to a server. Pass it to zk.WithDialer when you create the connection.
@@ -270,6 +288,13 @@ func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, 
 		return nil, fmt.Errorf("zklock: dial: %w: hooks that NewHooks has not made", ErrInvalid)
 	}
 	return h.dial(network, address, timeout)
+}
+
+func (h *Hooks) linkOrNew() *conn.Link {
+	if h == nil {
+		return conn.NewLink()
+	}
+	return h.link
 }
 
 // Attach returns a client on a connection that your program has created and still owns:
@@ -297,14 +322,11 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil):
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
-	l := newLink()
-	if hooks != nil {
-		l = hooks.link
-	}
+	l := hooks.linkOrNew()
 	c := newClient(ctx, l, o)
 	c.conn = conn
 	if hooks == nil {
-		l.bare = conn.SessionID
+		l.SetBare(conn)
 		c.poll(o.SessionTimeout)
 	} else {
 		err = c.matchHooks(ctx)
@@ -325,10 +347,10 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for apart := 0; ; {
-		s, changed := c.link.state()
+		s, changed := c.link.State()
 		id, has := c.conn.SessionID(), c.conn.State() == zk.StateHasSession
 		switch {
-		case has && s != nil && s.id == id:
+		case has && s != nil && s.ID == id:
 			return nil
 		case has && id != 0:
 			apart++ // or the connection is just changing
@@ -350,28 +372,28 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	}
 }
 
-func newClient(ctx context.Context, l *link, o *Options) *Client {
+func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	c := &Client{
 		link: l, root: o.Root, acl: o.ACL, parents: o.ParentACL, identity: ownerData(o.Label, o.Anonymous), log: o.Logger, observer: o.Observer,
 		patience: min(o.SessionTimeout, 5*time.Second),
 		acquires: newTasks(), removals: newTasks(), calls: newTasks(), kick: make(chan struct{}, 1),
 		untrusted: o.Untrusted,
-		kept:      map[*contender]struct{}{}, holds: map[*holding]struct{}{}, mute: map[string]struct{}{},
+		kept:      map[*contender]struct{}{}, holds: map[*holding]struct{}{}, watches: watchTable{live: map[watchKey]*nodeWatch{}}, mute: map[string]struct{}{},
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	c.afterlife, c.endAfter = context.WithCancelCause(context.Background())
-	l.setUp(clockFrom(wall.From(ctx)), o.TickTime)
+	l.SetUp(lease.Clock(wall.From(ctx)), o.TickTime)
 	return c
 }
 
 // begin waits for a session, presents the credentials, and starts the heartbeat.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
-	s, err := c.link.attached(ctx)
+	s, err := c.link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	if !s.lease.canProve() {
-		return fmt.Errorf("%w: a session timeout of %v is too short for servers with a tick of %v", ErrInvalid, s.lease.term(), s.lease.tick)
+	if !s.Lease.CanProve() {
+		return fmt.Errorf("%w: a session timeout of %v is too short for servers with a tick of %v", ErrInvalid, s.Lease.Term(), s.Lease.Tick())
 	}
 	for _, a := range auth {
 		if err := c.authenticate(ctx, a); err != nil {
@@ -397,11 +419,11 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 // SessionTimeout returns the session timeout that the server has granted, or zero before
 // the first session.
 func (c *Client) SessionTimeout() time.Duration {
-	s := c.link.latest()
+	s := c.link.Latest()
 	if s == nil {
 		return 0
 	}
-	return s.lease.term()
+	return s.Lease.Term()
 }
 
 // Close releases everything that is still held and ends the session. Waiting calls return
@@ -438,11 +460,11 @@ func (c *Client) close() {
 
 // hangUp ends the session, if a server listens, and the connection in any case.
 func (c *Client) hangUp() {
-	if s, _ := c.link.state(); s == nil {
-		c.link.close() // first: the client library would wait for a connection
+	if s, _ := c.link.State(); s == nil {
+		c.link.Close() // first: the client library would wait for a connection
 	}
 	c.conn.Close()
-	c.link.close()
+	c.link.Close()
 	for range c.owned { // until the client library has ended
 	}
 }
@@ -473,8 +495,8 @@ func (c *Client) delist(g *holding) {
 // the connection met if there is no session.
 func (c *Client) explain(ctx context.Context, err error) error {
 	err = causeOf(ctx, err)
-	if trouble := c.link.lastTrouble(); trouble != nil && ctx.Err() != nil {
-		if s, _ := c.link.state(); s == nil {
+	if trouble := c.link.LastTrouble(); trouble != nil && ctx.Err() != nil {
+		if s, _ := c.link.State(); s == nil {
 			return fmt.Errorf("%w (last trouble: %w)", err, trouble)
 		}
 	}
@@ -499,7 +521,7 @@ func (o *Options) withDefaults() (*Options, error) {
 		d.Dialer = net.DialTimeout
 	}
 	if d.HostProvider == nil {
-		d.HostProvider = &rotation{}
+		d.HostProvider = &conn.Rotation{}
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)

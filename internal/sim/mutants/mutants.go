@@ -20,7 +20,7 @@ type Mutant struct {
 	Trouble string // kinds of trouble that the runs have besides the usual ones
 }
 
-// Edit replaces a text that occurs once in a file of the root package.
+// Edit replaces a text that occurs once in a file, which is named from the module's root.
 type Edit struct{ File, Old, New string }
 
 // Bound is the number of seeds within which the mutant must be found.
@@ -31,7 +31,7 @@ func (m Mutant) Bound() int {
 	return m.Seeds
 }
 
-// Apply returns the mutated files of the package in root, by name.
+// Apply returns the mutated files of the module in root, by name.
 func (m Mutant) Apply(root string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, e := range m.Edits {

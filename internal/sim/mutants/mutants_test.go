@@ -86,7 +86,7 @@ func overlay(t *testing.T, m Mutant, dir string) string {
 	for name, text := range files {
 		original, err := filepath.Abs(filepath.Join(root, name))
 		require.NoError(t, err)
-		replace[original] = filepath.Join(dir, name)
+		replace[original] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
 		require.NoError(t, os.WriteFile(replace[original], []byte(text), 0o600))
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})

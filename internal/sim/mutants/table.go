@@ -5,12 +5,12 @@ var Table = []Mutant{
 	{
 		Name: "sessions are not compared", After: "go-zookeeper Lock takes a lock of the session before",
 		Edits: []Edit{
-			{"session.go", "return l.session == s && !s.isOver()", "return s != nil"},
+			{"internal/conn/link.go", "return l.session == s && !s.IsOver()", "return s != nil"},
 		},
 	},
 	{
 		Name: "another session id goes unnoticed", After: "go-zookeeper Conn on servers that do not restore sessions",
-		Edits: []Edit{{"session.go", "l.session != nil && l.session.id == id && !l.session.isOver()", "l.session != nil && id != 0 && !l.session.isOver()"}},
+		Edits: []Edit{{"internal/conn/link.go", "same := l.session != nil && l.session.ID == id && !l.session.IsOver()", "same := l.session != nil && id != 0 && !l.session.IsOver()"}},
 		Seeds: 80,
 	},
 	{
@@ -57,12 +57,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "pings renew the lease", After: "every client that trusts its connection's state",
-		Edits: []Edit{{"tap.go", "s.lease.note(asked.sent, of)", "s.lease.note(asked.sent, of)\n\t\t\ts.lease.begun(asked.sent)"}},
+		Edits: []Edit{{"internal/conn/tap.go", "s.Lease.Note(asked.sent, of)", "s.Lease.Note(asked.sent, of)\n\ts.Lease.Begun(asked.sent)"}},
 		Seeds: 120,
 	},
 	{
 		Name: "whoever takes a session back vouches for it", After: "a leader that was cut off takes back its clients' sessions, on real servers",
-		Edits: []Edit{{"lease.go", "l.last, l.claimed = instant{}, sent", "l.last = instant{}\n\tl.prove(sent)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.last, l.claimed = Instant{}, sent", "l.last = Instant{}\n\tl.prove(sent)"}},
 		Seeds: 120,
 	},
 	{
@@ -73,61 +73,61 @@ var Table = []Mutant{
 	{
 		Name: "the lease counts from the receipt of an answer", After: "redsync, redisson and others",
 		Edits: []Edit{
-			{"lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
+			{"internal/lease/lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
 		},
 		Seeds: 300,
 	},
 	{
 		Name: "what was answered has reached the leader with the next write", After: "our own first argument, for more than a cold start",
-		Edits:   []Edit{{"lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
+		Edits:   []Edit{{"internal/lease/lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
 		Seeds:   200,
 		Trouble: "streams",
 	},
 	{
 		Name: "one sync proves that the leader has pinged", After: "a leader that paused",
-		Edits:   []Edit{{"lease.go", "l.upstream.newest(sent.mono)", "l.synced.newest(sent.mono)"}},
+		Edits:   []Edit{{"internal/lease/lease.go", "l.upstream.newest(sent.Mono)", "l.synced.newest(sent.Mono)"}},
 		Seeds:   300,
 		Trouble: "streams",
 	},
 	{
 		Name: "the leader's ping is never late", After: "design: half a tick is needed",
-		Edits:   []Edit{{"lease.go", "l.pairs.newest(sent.mono.Add(-l.lag()))", "l.pairs.newest(sent.mono)"}},
+		Edits:   []Edit{{"internal/lease/lease.go", "l.pairs.newest(sent.Mono.Add(-l.lag()))", "l.pairs.newest(sent.Mono)"}},
 		Seeds:   200,
 		Trouble: "streams",
 	},
 	{
 		Name: "a touch is never lost", After: "LearnerSessionTracker swaps its table after it was serialised",
-		Edits: []Edit{{"lease.go", "l.pairs.add(l.last, got.mono, l.grain())", "l.pairs.add(sent, got.mono, l.grain())"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.pairs.add(l.last, got.Mono, l.grain())", "l.pairs.add(sent, got.Mono, l.grain())"}},
 		Seeds: 300,
 	},
 	{
 		Name: "a lease that ran out revives at once", After: "the expirer takes a whole bucket",
-		Edits:   []Edit{{"lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
+		Edits:   []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
 		Seeds:   300,
 		Trouble: "streams",
 	},
 	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
-		Edits: []Edit{{"lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
 		Seeds: 200,
 	},
 	{
 		Name: "the lease lasts half as long again", After: "Curator's LOST after 4/3 of the timeout",
-		Edits: []Edit{{"lease.go", "(1-maxDrift)) - now", "(1+10*maxDrift)) - now"}},
+		Edits: []Edit{{"internal/lease/lease.go", "(1-maxDrift)) - now", "(1+10*maxDrift)) - now"}},
 	},
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
 		Edits: []Edit{
-			{"hold.go", "timer := time.NewTimer(t.sess.lease.remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
+			{"hold.go", "timer := time.NewTimer(t.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
 		},
 	},
 	{
 		Name: "nothing keeps the lease fresh", After: "heartbeats forgotten",
-		Edits: []Edit{{"sentinel.go", "next := b.s.lease.nextBeat(b.last, b.touched)", "next := now.Add(never)"}},
+		Edits: []Edit{{"sentinel.go", "next := b.s.Lease.NextBeat(b.last, b.touched)", "next := now.Add(never)"}},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"recipe.go", "\tif t.sess.lease.fresh() {\n\t\treturn nil", "\tif !t.sess.isOver() {\n\t\treturn nil"}},
+		Edits: []Edit{{"recipe.go", "\tif t.sess.Lease.Fresh() {\n\t\treturn nil", "\tif !t.sess.IsOver() {\n\t\treturn nil"}},
 		Seeds: 120,
 	},
 	{
@@ -148,7 +148,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
-		Edits: []Edit{{"cleanup.go", "if t.sess.isOver() && t.sess.expired && t.entered {", "if t.sess.isOver() {"}},
+		Edits: []Edit{{"cleanup.go", "if t.sess.HasExpired() && t.entered {", "if t.sess.IsOver() {"}},
 		Seeds: 80,
 	},
 	{
@@ -166,10 +166,10 @@ var Table = []Mutant{
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"watch.go", "\tcase <-s.over:\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
-			{"watch.go", "\t\tcase <-s.over:\n\t\t\treturn nodeChanged\n", ""},
-			{"watch.go", "\t\tif s.isOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
-			{"watch.go", "\tcase <-s.over:\n\t\treturn nil, known, errSessionOver\n", ""},
+			{"watch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
+			{"watch.go", "\t\tcase <-s.Over():\n\t\t\treturn nodeChanged\n", ""},
+			{"watch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
+			{"watch.go", "\tcase <-s.Over():\n\t\treturn nil, known, errSessionOver\n", ""},
 		},
 		Seeds: 120,
 	},
@@ -323,7 +323,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lease that ran out waits for its proof on the same connection", After: "the steps take longer than sessions hardly longer than a tick",
-		Edits: []Edit{{"session.go", "if stale && s.lease", "if stale && l.bare != nil && s.lease"}},
+		Edits: []Edit{{"internal/conn/link.go", "if stale && s.Lease", "if stale && l.bare != nil && s.Lease"}},
 		Seeds: 120,
 	},
 	{

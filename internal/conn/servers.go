@@ -1,6 +1,7 @@
-package zklock
+package conn
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -10,20 +11,20 @@ import (
 // defaultPort is ZooKeeper's port for clients.
 const defaultPort = "2181"
 
-// parseServers reads addresses as ZooKeeper users write them: each element is
-// host:port or several of these with commas between them, and behind the last one may
-// stand the path of a chroot, which every other path is below: zk1:2181,zk2:2181/app. A
-// port that is missing is 2181. What is no such address is ErrInvalid.
-func parseServers(list []string) (servers []string, chroot string, err error) {
+// ParseServers reads addresses as ZooKeeper users write them. Each element is host:port, or
+// several of these with commas between them. Behind the last one the path of a chroot may
+// stand, below which every other path is: zk1:2181,zk2:2181/app. A missing port is 2181. The
+// chroot's path is returned as it stands there.
+func ParseServers(list []string) (servers []string, chroot string, err error) {
 	for i, element := range list {
 		addresses, below, _ := strings.Cut(element, "/")
 		switch {
 		case strings.Contains(element, "://"):
-			return nil, "", fmt.Errorf("%w: server %q: write host:port, without %q", ErrInvalid, element, element[:strings.Index(element, "://")+3])
+			return nil, "", fmt.Errorf("server %q: write host:port, without %q", element, element[:strings.Index(element, "://")+3])
 		case i > 0 && below != chroot && chroot != "":
-			return nil, "", fmt.Errorf("%w: servers with the chroots %q and %q", ErrInvalid, "/"+chroot, "/"+below)
+			return nil, "", fmt.Errorf("servers with the chroots %q and %q", "/"+chroot, "/"+below)
 		case strings.Contains(below, ","):
-			return nil, "", fmt.Errorf("%w: server %q: the chroot stands behind the last address", ErrInvalid, element)
+			return nil, "", fmt.Errorf("server %q: the chroot stands behind the last address", element)
 		}
 		chroot = below
 		for address := range strings.SplitSeq(addresses, ",") {
@@ -35,13 +36,10 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 		}
 	}
 	if len(servers) == 0 {
-		return nil, "", fmt.Errorf("%w: no servers given", ErrInvalid)
+		return nil, "", errors.New("no servers given")
 	}
 	if chroot == "" {
 		return servers, "", nil
-	}
-	if err := checkPath("/" + chroot); err != nil {
-		return nil, "", fmt.Errorf("chroot of the servers: %w", err)
 	}
 	return servers, "/" + chroot, nil
 }
@@ -49,7 +47,7 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 // parseServer returns one address with its port.
 func parseServer(address string) (string, error) {
 	bad := func(what string) (string, error) {
-		return "", fmt.Errorf("%w: server %q %s", ErrInvalid, address, what)
+		return "", fmt.Errorf("server %q %s", address, what)
 	}
 	if address == "" {
 		return bad("is empty")

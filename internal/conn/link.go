@@ -1,0 +1,375 @@
+// Package conn sees what passes between the client library and its servers: which session a
+// connection carries, and what the answers prove for that session's lease.
+//
+// It knows nothing of locks. Everything above it sends requests through the client library
+// and asks here whether an answer counts.
+package conn
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+// line is one connection to a server.
+type line struct{ net.Conn }
+
+// Link knows which session the client library's connection carries. It learns that from
+// the wire, between the library and the server, because the library tells it late (its
+// event channel drops events), not at all (when a session was replaced by another), or hides
+// it (the negotiated timeout, and when a request was sent). The answer to a connection
+// request passes here before any request of that session can be sent. So a request that
+// began and ended under one session was carried out by that session.
+//
+// All methods may be called from several goroutines.
+type Link struct {
+	clock atomic.Pointer[func() lease.Instant]
+	bare  func() int64 // asks a bare connection for its session's id; nil where the wire is seen
+
+	mu        sync.Mutex // guards what follows
+	tick      time.Duration
+	handshake time.Duration
+	conn      *line
+	session   *Session  // the newest; nil before the first; may be over
+	up        bool      // a connection carries session now
+	since     time.Time // when it began to
+	fails     int       // dials in a row that led to no connection that lasted
+	refusals  int       // connection requests in a row that a server hung up on
+	unarmed   int       // connections in a row that ended instead of taking watches
+	trouble   error     // the last one, for error texts
+	closed    bool
+	changed   chan struct{} // closed and replaced whenever session, up or closed change
+	closing   chan struct{} // closed when closed becomes true
+}
+
+// NewLink returns the link of a connection that has yet to be made.
+func NewLink() *Link {
+	l := &Link{
+		handshake: 3 * time.Second,
+		changed:   make(chan struct{}),
+		closing:   make(chan struct{}),
+	}
+	now := lease.Clock(nil)
+	l.clock.Store(&now)
+	return l
+}
+
+// Now returns the present moment by the link's clocks.
+func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
+
+// SetUp sets the clocks and the servers' tick. The link may carry a session already.
+func (l *Link) SetUp(now func() lease.Instant, tick time.Duration) {
+	l.clock.Store(&now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tick = tick
+	if l.session != nil {
+		l.session.Lease.SetTick(tick)
+	}
+}
+
+// SetHandshake sets how long a server may take to answer a connection request.
+func (l *Link) SetHandshake(most time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handshake = most
+}
+
+// broadcast must be called with mu held.
+func (l *Link) broadcast() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Attached waits until the connection carries a session, and returns it. If ctx ends first,
+// Attached returns its cause.
+func (l *Link) Attached(ctx context.Context) (*Session, error) {
+	for {
+		s, changed := l.State()
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// State returns the session that the connection carries, nil for none, and a channel that is
+// closed when that changes.
+func (l *Link) State() (*Session, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		return l.session, l.changed
+	}
+	return nil, l.changed
+}
+
+// AwaitLoss waits until the connection that carried s is lost, and returns true. If ctx ends
+// first, it returns false. State and Reattached have returned changed and again before.
+func (l *Link) AwaitLoss(ctx context.Context, s *Session, changed, again <-chan struct{}) bool {
+	for {
+		select {
+		case <-changed:
+		case <-again:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+		var now *Session
+		if now, changed = l.State(); now != s {
+			return true
+		}
+	}
+}
+
+// Latest returns the newest session, which may be over, or nil before the first.
+func (l *Link) Latest() *Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// Carries reports whether s is still the client's session, connected or not.
+func (l *Link) Carries(s *Session) bool {
+	if l.bare != nil && l.bare() != s.ID {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session == s && !s.IsOver()
+}
+
+// LastTrouble returns the last error of a dial or a connection, nil for none. Its text is
+// escaped for error texts: a certificate that nobody trusts can have any name.
+func (l *Link) LastTrouble() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.trouble == nil {
+		return nil
+	}
+	return shownError{l.trouble}
+}
+
+// shownError is an error whose text can be printed.
+type shownError struct{ error }
+
+func (e shownError) Error() string { return plain.Short(e.error.Error(), 1000) }
+func (e shownError) Unwrap() error { return e.error }
+
+// welcome takes the answer to the connection request that was sent on conn at the moment asked.
+func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.Instant) (*Session, error) {
+	l.mu.Lock()
+	current := l.conn == conn
+	given := id != 0 && l.session != nil && l.session.ID == id && l.session.IsOver()
+	l.refusals = 0
+	l.mu.Unlock()
+	switch {
+	case !current:
+		return nil, net.ErrClosed
+	case given: // a session that we have given up: the next request asks for another
+		return nil, ErrSessionOver
+	}
+	return l.establish(id, timeout, asked), nil
+}
+
+// manyRefusals is the number of connection requests without an answer after which the link
+// asks for another session.
+const manyRefusals = 6
+
+// greeting returns what to send for the connection request p. It asks for a new session
+// where the present one is over. It also does so now and then where the session's lease has
+// run out and servers hang up on its requests. A server that serves nobody for the moment
+// hangs up, and so does one that was restored from a backup, because each request says which
+// transaction was seen last; that one would hang up for ever.
+func (l *Link) greeting(p []byte) []byte {
+	id, ok := frames.SessionOf(p)
+	if !ok || id == 0 {
+		return p
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over := l.session != nil && l.session.ID == id && l.session.IsOver()
+	lapsed := l.session == nil || l.session.Lease.Remaining() <= 0
+	if over || lapsed && l.refusals >= manyRefusals && l.refusals%2 == 1 {
+		return frames.NewSessionRequest(p)
+	}
+	return p
+}
+
+// steady is how long a connection must have lasted for the next dial to need no pause.
+const steady = time.Second
+
+// lost notes the end of a connection. It was refused if the server had not answered its
+// connection request, and unarmed if the server had not taken its watches.
+func (l *Link) lost(conn *line, why error, refused, unarmed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != conn {
+		return
+	}
+	if why != nil {
+		l.trouble = why
+	}
+	if refused {
+		l.refusals++
+	}
+	if unarmed {
+		l.unarmed++
+	}
+	if l.up {
+		l.up = false
+		if time.Since(l.since) >= steady {
+			l.fails = 0
+		}
+		l.broadcast()
+	}
+}
+
+// isDeaf reports whether servers hang up on lists of watches: some know no such request.
+func (l *Link) isDeaf() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unarmed >= 2
+}
+
+// armed notes that a server has taken a list of watches.
+func (l *Link) armed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unarmed < 2 {
+		l.unarmed = 0
+	}
+}
+
+// establish takes the answer to a connection request that was sent at the moment sent. An id
+// of zero means that the session has expired.
+func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	same := l.session != nil && l.session.ID == id && !l.session.IsOver()
+	if !same {
+		// Another id without an expiry is the end of the session as well: some
+		// servers do not restore sessions, and the client library does not compare.
+		l.endSession(id == 0)
+	}
+	if id == 0 {
+		l.up = false
+		l.broadcast()
+		return nil
+	}
+	if !same {
+		l.session = newSession(id, lease.New(l.Now, timeout, l.tick))
+	}
+	switch seen := !sent.Mono.IsZero(); {
+	case seen && same:
+		l.session.Lease.Attached(sent, timeout)
+	case seen:
+		l.session.Lease.Begun(sent)
+	}
+	l.up, l.since = true, time.Now()
+	l.broadcast()
+	if same {
+		l.session.announceReattach()
+	}
+	return l.session
+}
+
+// expire ends s after a server has said that it has expired.
+func (l *Link) expire(s *Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == s && !s.IsOver() {
+		l.endSession(true)
+		l.up = false
+		l.broadcast()
+	}
+}
+
+// MoveOn ends a connection on which the lease of s has run out and is not proven any more.
+// Where answers are slow, or the session is hardly longer than the servers' tick, the steps
+// of a proof take too long to begin again. A server that takes the session back on another
+// connection gives the touch that is proven soonest.
+func (l *Link) MoveOn(s *Session) {
+	l.mu.Lock()
+	conn := l.conn
+	stale := conn != nil && l.up && l.session == s && time.Since(l.since) > max(steady, s.Lease.Term())
+	l.mu.Unlock()
+	if stale && s.Lease.Remaining() <= 0 {
+		conn.Close()
+	}
+}
+
+// endSession must be called with mu held.
+func (l *Link) endSession(expired bool) {
+	if l.session != nil && !l.session.IsOver() {
+		l.session.end(expired)
+	}
+}
+
+// disconnect notes that the connection carries no session now.
+func (l *Link) disconnect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		l.up = false
+		l.broadcast()
+	}
+}
+
+// Note keeps an error for LastTrouble.
+func (l *Link) Note(trouble error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = trouble
+}
+
+// Close ends the session and refuses every further connection: a closed zk.Conn would
+// otherwise come back and send what was still queued.
+func (l *Link) Close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed, l.up = true, false
+		l.endSession(false)
+		close(l.closing)
+		l.broadcast()
+	}
+	conn := l.conn
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+func (l *Link) isClosed() bool { return isClosed(l.closing) }
+
+// dialled counts a dial, and returns how many before it, in a row, led to no connection that
+// lasted.
+func (l *Link) dialled() (fails int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fails = l.fails
+	l.fails++
+	return fails
+}
+
+// replace makes conn the connection unless the link is closed. It returns the one before, nil
+// for none, and how long a server may take to answer a connection request.
+func (l *Link) replace(conn *line) (old *line, handshake time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old = l.conn
+	if !l.closed {
+		l.conn = conn
+	}
+	return old, l.handshake, !l.closed
+}

@@ -1,0 +1,90 @@
+package conn
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zklock-go/zklock/internal/lease"
+)
+
+// ErrSessionOver is the error of what was begun under a session that is over.
+var ErrSessionOver = errors.New("session is over")
+
+// Session is one ZooKeeper session as this client sees it: an epoch. What was obtained
+// under it ends with it, and no reconnect revives it. All methods may be called from
+// several goroutines.
+type Session struct {
+	ID    int64
+	Lease *lease.Lease
+
+	newest  atomic.Int64  // the largest zxid that has come with the answer to a write
+	over    chan struct{} // closed when the session is over for us
+	expired bool          // set before over is closed
+
+	mu    sync.Mutex
+	again chan struct{} // guarded by mu; closed and replaced at every re-attach
+}
+
+func newSession(id int64, l *lease.Lease) *Session {
+	return &Session{ID: id, Lease: l, over: make(chan struct{}), again: make(chan struct{})}
+}
+
+// end ends the session. The link that owns the session calls it once.
+func (s *Session) end(expired bool) {
+	s.expired = expired
+	close(s.over)
+}
+
+// Over returns a channel that is closed when the session is over. A nil session has none.
+func (s *Session) Over() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.over
+}
+
+// IsOver reports whether the session is over.
+func (s *Session) IsOver() bool { return isClosed(s.over) }
+
+// HasExpired reports whether the session is over because the server said so: then all of
+// its nodes are gone.
+func (s *Session) HasExpired() bool { return s.IsOver() && s.expired }
+
+// wrote notes the zxid that has come with the answer to a write.
+func (s *Session) wrote(zxid int64) {
+	for {
+		newest := s.newest.Load()
+		if zxid <= newest || s.newest.CompareAndSwap(newest, zxid) {
+			return
+		}
+	}
+}
+
+// Epoch returns the epoch of the leader that has answered the newest write, or zero if none
+// is known.
+func (s *Session) Epoch() int32 { return int32(s.newest.Load() >> 32) }
+
+// Reattached returns a channel that is closed the next time that a server takes the session
+// back on another connection.
+func (s *Session) Reattached() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.again
+}
+
+func (s *Session) announceReattach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.again)
+	s.again = make(chan struct{})
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,182 @@
+package frames
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// Reply is a frame from a server, other than the answer to a connection request.
+type Reply struct {
+	Xid  int32
+	Zxid int64
+	Code int32
+	Body []byte // what follows the head
+}
+
+// ParseReply reads the head of a reply. The body is not checked.
+func ParseReply(frame []byte) (Reply, error) {
+	if len(frame) < 16 {
+		return Reply{}, ErrMalformed
+	}
+	return Reply{
+		Xid:  int32(binary.BigEndian.Uint32(frame)),
+		Zxid: int64(binary.BigEndian.Uint64(frame[4:])),
+		Code: int32(binary.BigEndian.Uint32(frame[12:])),
+		Body: frame[16:],
+	}, nil
+}
+
+// ParseGreeting reads the answer to a connection request.
+func ParseGreeting(body []byte) (session int64, timeout time.Duration, err error) {
+	if err := CheckGreeting(body); err != nil {
+		return 0, 0, err
+	}
+	timeout = time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
+	return int64(binary.BigEndian.Uint64(body[8:])), timeout, nil
+}
+
+// A payload is read from its front. Once something is missing it stays bad.
+type payload struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *payload) skip(n int) {
+	if n < 0 || n > len(p.rest) {
+		p.bad, p.rest = true, nil
+		return
+	}
+	p.rest = p.rest[n:]
+}
+
+func (p *payload) int() int {
+	if len(p.rest) < 4 {
+		p.bad, p.rest = true, nil
+		return 0
+	}
+	n := int32(binary.BigEndian.Uint32(p.rest))
+	p.skip(4)
+	return int(n)
+}
+
+func (p *payload) text() { p.skip(p.int()) }
+
+// buffer skips bytes, or nothing where their length is -1.
+func (p *payload) buffer() { p.skip(max(0, p.int())) }
+
+// count reads the length of a list. Servers send no list that is null, whose length is -1:
+// the client library would take that for 4294967295.
+func (p *payload) count() int {
+	n := p.int()
+	p.bad = p.bad || n < 0
+	return n
+}
+
+func (p *payload) texts() {
+	for n := p.count(); n > 0 && !p.bad; n-- {
+		p.text()
+	}
+}
+
+func (p *payload) stat() { p.skip(statSize) }
+
+// CheckGreeting returns ErrMalformed if body is not the answer to a connection request.
+func CheckGreeting(body []byte) error {
+	p := payload{rest: body}
+	p.skip(4)
+	timeout := p.int()
+	p.skip(8)
+	password := p.int()
+	p.skip(password)
+	if p.bad || password > maxPassword || timeout < 0 || timeout == 0 && binary.BigEndian.Uint64(body[8:]) != 0 {
+		return fmt.Errorf("%w: answer to the connection request", ErrMalformed)
+	}
+	return nil
+}
+
+// CheckEvent returns ErrMalformed if body is not what follows the head of a watch event.
+func CheckEvent(body []byte) error {
+	p := payload{rest: body}
+	p.skip(8)
+	p.text()
+	if p.bad {
+		return fmt.Errorf("%w: event", ErrMalformed)
+	}
+	return nil
+}
+
+// CheckReply returns ErrMalformed if body is not what follows the head of a successful
+// reply to the operation. It passes the replies to operations that it does not know.
+func CheckReply(op int32, body []byte) error {
+	p := payload{rest: body}
+	switch op {
+	case OpCreate, OpCreateContainer, OpCreateTTL, OpSync:
+		p.text()
+	case OpCreate2:
+		p.text()
+		p.stat()
+	case OpExists, OpSetData, OpSetACL:
+		p.stat()
+	case OpGetData:
+		p.buffer()
+		p.stat()
+	case OpGetChildren:
+		p.texts()
+	case OpGetChildren2:
+		p.texts()
+		p.stat()
+	case OpGetACL:
+		for n := p.count(); n > 0 && !p.bad; n-- {
+			p.int()
+			p.text()
+			p.text()
+		}
+		p.stat()
+	case OpMulti:
+		p.results()
+	}
+	if p.bad {
+		return fmt.Errorf("%w: reply to operation %d", ErrMalformed, op)
+	}
+	return nil
+}
+
+// results skips the results of a transaction's operations, up to the mark of their end.
+func (p *payload) results() {
+	for !p.bad {
+		op := int32(p.int())
+		end := len(p.rest) > 0 && p.rest[0] != 0
+		p.skip(1)
+		p.int()
+		switch {
+		case end || p.bad:
+			return
+		case op == OpError:
+			p.int()
+		case op == OpCreate, op == OpCreateContainer, op == OpCreateTTL:
+			p.text()
+		case op == OpCreate2:
+			p.text()
+			p.stat()
+		case op == OpSetData:
+			p.stat()
+		case op == OpCheck, op == OpDelete:
+		default:
+			p.bad = true
+		}
+	}
+}
+
+// CodeWithin returns the code of a transaction that was refused as a whole because its
+// session is over: that code stands with the first part, while the reply's own is OK. It
+// returns OK for every other reply.
+func CodeWithin(op int32, body []byte) int32 {
+	if op != OpMulti || len(body) < 13 || int32(binary.BigEndian.Uint32(body)) != OpError {
+		return CodeOK
+	}
+	if part := int32(binary.BigEndian.Uint32(body[9:])); part == CodeExpired {
+		return part
+	}
+	return CodeOK
+}

@@ -1,0 +1,130 @@
+package frames
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// words is a frame of big-endian int32s behind its length.
+func words(ws ...int32) []byte {
+	data := binary.BigEndian.AppendUint32(nil, uint32(4*len(ws)))
+	for _, w := range ws {
+		data = binary.BigEndian.AppendUint32(data, uint32(w))
+	}
+	return data
+}
+
+func TestALengthThatNoServerSendsIsRefused(t *testing.T) {
+	for name, head := range map[string][]byte{
+		"negative":  {0xff, 0xff, 0xff, 0xff},
+		"too large": {0x7f, 0xff, 0xff, 0xff},
+	} {
+		_, err := NewReader(bytes.NewReader(append(head, make([]byte, 100)...))).Next(MaxFrame)
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+}
+
+func TestALengthThatLiesCostsNoMemory(t *testing.T) {
+	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), 1, 2, 3)
+	allocated := testing.AllocsPerRun(1, func() {
+		f := NewReader(bytes.NewReader(stream))
+		_, err := f.Next(MaxFrame)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Less(t, cap(f.buf), 1<<20)
+	})
+	require.Less(t, allocated, 100.0)
+}
+
+func TestRepliesThatNoServerSendsAreRefused(t *testing.T) {
+	const huge = 1<<31 - 1
+	body := func(ws ...int32) []byte { return words(ws...)[4:] }
+	for name, err := range map[string]error{
+		"children, many":             CheckReply(OpGetChildren2, body(huge)),
+		"children, too few bytes":    CheckReply(OpGetChildren2, body(2, 4, 0x61616161)),
+		"null children":              CheckReply(OpGetChildren, body(-1)),
+		"a negative name":            CheckReply(OpGetChildren2, body(1, -5)),
+		"a stat cut short":           CheckReply(OpExists, make([]byte, statSize-1)),
+		"data of a negative length":  CheckReply(OpGetData, body(-2)),
+		"no path":                    CheckReply(OpCreate, nil),
+		"a transaction without end":  CheckReply(OpMulti, []byte{0, 0, 0, 13, 0, 0, 0, 0, 0}),
+		"a transaction, cut short":   CheckReply(OpMulti, []byte{0, 0, 0, 13}),
+		"a transaction, odd results": CheckReply(OpMulti, []byte{0, 0, 0, 77, 0, 0, 0, 0, 0}),
+		"access list, many":          CheckReply(OpGetACL, body(huge)),
+		"event":                      CheckEvent(body(1, 3, 99)),
+		"greeting, no timeout":       CheckGreeting(append(body(0, 0, 0, 7, 16), make([]byte, 16)...)),
+		"greeting, negative timeout": CheckGreeting(append(body(0, -1, 0, 7, 16), make([]byte, 16)...)),
+		"greeting, cut short":        CheckGreeting(body(0, 1000)),
+		"greeting, long password":    CheckGreeting(append(body(0, 1000, 0, 7, 17), make([]byte, 18)...)),
+	} {
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+}
+
+func TestRepliesThatServersSendPass(t *testing.T) {
+	stat := make([]byte, statSize)
+	end := []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+	for name, err := range map[string]error{
+		"children":         CheckReply(OpGetChildren2, append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, stat...)),
+		"data":             CheckReply(OpGetData, append([]byte{0, 0, 0, 1, 'a'}, stat...)),
+		"null data":        CheckReply(OpGetData, append([]byte{0xff, 0xff, 0xff, 0xff}, stat...)),
+		"a transaction":    CheckReply(OpMulti, append([]byte{0, 0, 0, 13, 0, 0, 0, 0, 0}, end...)),
+		"nothing":          CheckReply(OpDelete, nil),
+		"unknown to us":    CheckReply(9999, []byte{1}),
+		"greeting":         CheckGreeting(append(words(0, 1000, 0, 7, 16)[4:], make([]byte, 16)...)),
+		"greeting, expiry": CheckGreeting(append(words(0, 0, 0, 0, 16)[4:], make([]byte, 17)...)),
+	} {
+		require.NoError(t, err, name)
+	}
+}
+
+// FuzzFrames cuts the same stream differently: what is passed on must not depend on it.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 1, 9}, uint64(1))
+	f.Add(bytes.Repeat([]byte{0, 0, 0, 40}, 30), uint64(2))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 2}, uint64(3))
+	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
+		read := func(r io.Reader) (all [][]byte, err error) {
+			in := NewReader(r)
+			for {
+				frame, err := in.Next(1 << 16)
+				if err != nil {
+					return all, err
+				}
+				all = append(all, bytes.Clone(frame))
+			}
+		}
+		whole, err := read(bytes.NewReader(stream))
+		cut, cutErr := read(iotest.OneByteReader(bytes.NewReader(stream)))
+		require.Equal(t, whole, cut)
+		require.Equal(t, err, cutErr)
+		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrMalformed))
+		at := 0
+		for _, frame := range whole {
+			require.True(t, bytes.HasPrefix(stream[at+4:], frame))
+			at += 4 + len(frame)
+		}
+	})
+}
+
+// FuzzReplies has the checks of replies read anything.
+func FuzzReplies(f *testing.F) {
+	for op := int32(-1); op < 24; op++ {
+		f.Add(op, []byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'})
+	}
+	f.Fuzz(func(t *testing.T, op int32, body []byte) {
+		_ = CheckReply(op, body)
+		_ = CheckEvent(body)
+		_ = CheckGreeting(body)
+		_ = CodeWithin(op, body)
+		if r := rand.New(rand.NewPCG(uint64(len(body)), 0)); len(body) > 0 {
+			_ = CheckReply(op, body[:r.IntN(len(body))])
+		}
+	})
+}
