@@ -1,10 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -99,6 +101,39 @@ func TestThePageFitsTheBlocks(t *testing.T) {
 }
 
 // The page in the repository is what the committed samples say.
+func TestResultsHaveOneSampleALine(t *testing.T) {
+	const committed = "../results/results.json"
+	want, err := os.ReadFile(committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Load(committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(t.TempDir(), "results.json")
+	if err := r.Save(again); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not as Save writes it", committed)
+	}
+	if n := strings.Count(string(got), "\n  {\"work\":"); n != len(r.Samples) || n == 0 {
+		t.Errorf("%d samples on lines of their own, want %d", n, len(r.Samples))
+	}
+	read, err := Load(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read, r) {
+		t.Error("what Save wrote reads as something else")
+	}
+}
+
 func TestThePageIsGeneratedFromTheCommittedResults(t *testing.T) {
 	r, err := Load("../results/results.json")
 	if os.IsNotExist(err) {

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"slices"
@@ -38,13 +39,38 @@ type Machine struct {
 	LoadAvg string `json:"load_average_before"`
 }
 
-// Save writes the results as JSON.
+// Save writes the results as JSON, with one sample a line.
 func (r *Results) Save(file string) error {
-	text, err := json.MarshalIndent(r, "", " ")
+	text, err := r.encode()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return os.WriteFile(file, text, 0o644)
+}
+
+// encode returns the results as JSON: indented, but each sample and the list of loads on a
+// line of its own, so that the difference between two runs can be read.
+func (r *Results) encode() ([]byte, error) {
+	head := *r
+	head.Loads, head.Samples = nil, nil
+	text, err := json.MarshalIndent(head, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	loads, err := json.Marshal(r.Loads)
+	if err != nil {
+		return nil, err
+	}
+	samples := make([][]byte, len(r.Samples))
+	for i, s := range r.Samples {
+		if samples[i], err = json.Marshal(s); err != nil {
+			return nil, err
+		}
+	}
+	text = bytes.Replace(text, []byte(`"load_averages": null`), append([]byte(`"load_averages": `), loads...), 1)
+	list := append([]byte("\"samples\": [\n  "), bytes.Join(samples, []byte(",\n  "))...)
+	text = bytes.Replace(text, []byte(`"samples": null`), append(list, "\n ]"...), 1)
+	return append(text, '\n'), nil
 }
 
 // Load reads what Save wrote.
