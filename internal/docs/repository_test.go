@@ -3,6 +3,7 @@ package docs
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,12 +40,17 @@ func TestContributingNamesOnlyWhatExists(t *testing.T) {
 	}
 }
 
+// nestedModules returns the modules that the Makefile lists.
+func nestedModules(t *testing.T) []string {
+	nested := regexp.MustCompile(`(?m)^NESTED := (.*)$`).FindStringSubmatch(read(t, "Makefile"))
+	require.NotNil(t, nested)
+	return strings.Fields(nested[1])
+}
+
 // TestMakefileNamesOnlyWhatExists looks for every nested module, and every script that a target runs.
 func TestMakefileNamesOnlyWhatExists(t *testing.T) {
 	text := read(t, "Makefile")
-	nested := regexp.MustCompile(`(?m)^NESTED := (.*)$`).FindStringSubmatch(text)
-	require.NotNil(t, nested)
-	for _, module := range strings.Fields(nested[1]) {
+	for _, module := range nestedModules(t) {
 		assert.FileExists(t, filepath.Join(root, filepath.FromSlash(module), "go.mod"))
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\t@?((?:tools|integration|compare|docs)/[\w/-]+)`).FindAllStringSubmatch(text, -1) {
@@ -52,13 +58,43 @@ func TestMakefileNamesOnlyWhatExists(t *testing.T) {
 	}
 }
 
-// TestOneGoVersion holds the README, go.mod and the workflow to the same oldest version of Go.
+// goOf returns the oldest minor version of Go that a module takes, as its go.mod says.
+func goOf(t *testing.T, module string) string {
+	m := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindStringSubmatch(read(t, path.Join(module, "go.mod")))
+	require.NotNil(t, m, module)
+	return m[1]
+}
+
+// TestOneGoVersion holds the documents, every go.mod and the workflows to the same oldest
+// version of Go. The modules that need a newer one are named with it where we say what is needed.
 func TestOneGoVersion(t *testing.T) {
-	oldest := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
-	require.NotNil(t, oldest)
-	assert.Contains(t, read(t, "README.md"), "Go ("+oldest[1]+" or newer)")
-	assert.Contains(t, read(t, "CONTRIBUTING.md"), "Go "+oldest[1]+" or newer")
-	assert.Contains(t, read(t, ".github/workflows/ci.yml"), `"`+oldest[1]+`"`)
+	oldest := goOf(t, ".")
+	assert.Contains(t, read(t, "README.md"), "Go ("+oldest+" or newer)")
+	contributing := read(t, "CONTRIBUTING.md")
+	need, rest, found := strings.Cut(contributing, "Go "+oldest+" or newer")
+	require.True(t, found, "CONTRIBUTING.md: Go %s", oldest)
+	assert.NotRegexp(t, `Go 1\.\d`, need)
+	newer := oldest
+	for _, module := range nestedModules(t) {
+		switch needs := goOf(t, module); needs {
+		case oldest:
+			assert.NotContains(t, rest[:strings.Index(rest, ".\n")], "`"+module+"/`", "it needs no more than the rest")
+		default:
+			newer = needs
+			assert.Contains(t, rest[:strings.Index(rest, ".\n")], "`"+module+"/`", "CONTRIBUTING.md must say that it needs Go %s", needs)
+			assert.Contains(t, rest[:strings.Index(rest, ".\n")], needs)
+		}
+	}
+	assert.Contains(t, read(t, ".github/workflows/ci.yml"), `"`+oldest+`"`)
+	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	require.NoError(t, err)
+	for _, file := range workflows {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`"(1\.\d+)[.\d]*"`).FindAllStringSubmatch(string(text), -1) {
+			assert.Contains(t, []string{oldest, newer}, m[1], "%s", file)
+		}
+	}
 }
 
 // TestActionsArePinned wants the full hash of a commit for each action of a workflow: a tag can be moved.
