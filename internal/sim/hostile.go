@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,20 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Curator {
 		all["guests"] = []fault{{"curator", curator}}
 	}
+	if p.Only != "" {
+		keep(all, regexp.MustCompile(p.Only))
+	}
 	return all
+}
+
+// keep leaves the faults whose names match.
+func keep(all map[string][]fault, pattern *regexp.Regexp) {
+	for name, faults := range all {
+		all[name] = slices.DeleteFunc(slices.Clone(faults), func(x fault) bool { return !pattern.MatchString(x.name) })
+		if len(all[name]) == 0 {
+			delete(all, name)
+		}
+	}
 }
 
 func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }

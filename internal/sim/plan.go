@@ -34,8 +34,9 @@ type Plan struct {
 	Flavor         zktest.Flavor
 	UnknownOps     []zktest.Op
 	MinSession     time.Duration
-	Healthy        bool // nothing goes wrong, and what remains of holds is measured
-	FrozenLeader   bool // stands still for as long as any other server: beyond what the library promises
+	Healthy        bool   // nothing goes wrong, and what remains of holds is measured
+	Only           string // a pattern of the faults that happen; "" means all
+	FrozenLeader   bool   // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
 	Hold           time.Duration // how long a lock is held, on average

@@ -21,6 +21,7 @@ var (
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	saved   = flag.String("history", "", "judge this saved history again")
 	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator or all")
+	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe")
 )
 
@@ -56,7 +57,7 @@ func draw(seed uint64) *Plan {
 		panic(err)
 	}
 	plan := NewHostilePlan(seed, h)
-	plan.FrozenLeader = *frozen
+	plan.FrozenLeader, plan.Only = *frozen, *faults
 	if *focus != "" {
 		plan.Focus(history.Recipe(*focus))
 	}
@@ -64,9 +65,10 @@ func draw(seed uint64) *Plan {
 }
 
 // TestHunt runs seeds until one shows a broken promise, and says which. It is how the mutants are judged: there a
-// success is that nothing was found.
+// success is that nothing was found. Each seed is announced, so that one that never ends can be told from many that take their time.
 func TestHunt(t *testing.T) {
 	for i := range *hunt {
+		fmt.Printf("seed %d\n", i+1)
 		res := simulate(t, draw(uint64(i)+1))
 		for _, v := range res.Violations {
 			if v.Rule != idle {

@@ -18,6 +18,7 @@ type Mutant struct {
 	Seeds   int    // the simulator finds it within so many; 0 means 40
 	Focus   string // the recipe that all locks of the runs are of; "" means as drawn
 	Trouble string // kinds of trouble that the runs have besides the usual ones
+	Faults  string // a pattern of the faults that happen; "" means all
 }
 
 // Edit replaces a text that occurs once in a file, which is named from the module's root.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,13 +70,65 @@ func hunt(t *testing.T, m Mutant) string {
 	if err != nil {
 		return "does not compile: " + string(out)
 	}
-	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "4m", "-hunt", fmt.Sprint(m.Bound()), "-focus", m.Focus, "-hostile", m.Trouble)
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()),
+		"-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
 	sim.Dir = filepath.Join(root, "internal", "sim")
-	out, err = sim.CombinedOutput()
-	if err == nil {
+	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
+	text, ended, err := watch(sim)
+	switch {
+	case !ended:
+		return "never ends"
+	case err == nil:
 		return survived
 	}
-	return verdict(string(out))
+	return verdict(text)
+}
+
+// standstill is how long a seed takes at most, on a busy machine.
+const standstill = 3 * time.Minute
+
+// watch runs the simulator until it ends, or until it prints nothing any more, and returns what it has printed.
+func watch(sim *exec.Cmd) (text string, ended bool, err error) {
+	var out progress
+	sim.Stdout, sim.Stderr = &out, &out
+	if err := sim.Start(); err != nil {
+		return "", true, err
+	}
+	done := make(chan error, 1)
+	// Owned by this call, which waits for it; ends with the process.
+	go func() { done <- sim.Wait() }()
+	for seen := -1; ; {
+		select {
+		case err := <-done:
+			return out.String(), true, err
+		case <-time.After(standstill):
+			if n := len(out.String()); n > seen {
+				seen = n
+				continue
+			}
+			_ = sim.Process.Kill() // it may have ended this very moment
+			<-done
+			return out.String(), false, nil
+		}
+	}
+}
+
+// progress is what a process prints, while it runs.
+type progress struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *progress) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
 
 // overlay writes what go's -overlay takes.
@@ -104,8 +157,6 @@ func verdict(out string) string {
 	switch {
 	case found != nil:
 		return fmt.Sprintf("%s, seed %s", found[1], found[2])
-	case strings.Contains(out, "test timed out"):
-		return "never ends"
 	case strings.Contains(out, "panic: deadlock") || strings.Contains(out, "blocked goroutines remain"):
 		return "goroutines left asleep"
 	case strings.Contains(out, "panic:"):
