@@ -18,7 +18,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare picture bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,9 @@ model: ## check the Promela models of the recipe and the lease with spin
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes docs/comparison.md
 	compare/setup
 	cd compare && nice go run . $(ARGS)
+
+picture: ## draw the README's picture of the demo anew
+	go run ./internal/docs/picture docs/demo.svg
 
 bench: ## benchmarks of this module
 	go test -run '^$$' -bench . -benchmem ./...
