@@ -180,13 +180,15 @@ type contender struct {
 	createErr error
 	entered   bool // the node is certainly of session sess
 
-	ahead  []entry   // who was ahead when we last looked, without those known to be gone
-	unsure bool      // one of those may have left another node in its place: see mayStay
-	listed int64     // when the directory's data was last written before that, by its zxid
-	looked time.Time // when the listing came in which our node was there
-	note   note
-	token  int64
-	held   bool // it was first once
+	ahead      []entry   // who was ahead when we last looked, without those known to be gone
+	unsure     bool      // one of those may have left another node in its place: see mayStay
+	listed     int64     // when the directory's data was last written before that, by its zxid
+	looked     time.Time // when the listing came in which our node was there
+	note       note
+	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
+	standingOn string     // its name
+	token      int64
+	held       bool // it was first once
 
 	sentinel  *sentinel
 	vanish    sync.Once
@@ -476,78 +478,6 @@ func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {
 	return stat.Czxid, nil
 }
 
-// wait returns when nobody is ahead who stands in our way: with no further request if
-// the last of them was first when we looked.
-func (t *contender) wait(ctx context.Context) error {
-	var p pace
-	for {
-		var err error
-		switch i := t.recipe.rule(t.ahead); {
-		case i >= 0:
-			err = t.outlast(ctx, i)
-		case t.unsure:
-			err = t.findPlace(ctx, listing{}, zk.ErrNoNode)
-		default:
-			return nil
-		}
-		if isTransient(err) && ctx.Err() == nil {
-			t.c.link.Note(err)
-			err = p.next(ctx)
-		}
-		if err != nil {
-			return t.because(err)
-		}
-	}
-}
-
-// outlast waits for the i-th ahead of us to leave and strikes it off, with all who
-// cannot be there any more.
-func (t *contender) outlast(ctx context.Context, i int) error {
-	t.ahead = t.ahead[:i+1]
-	if t.recipe.rule(t.ahead[:i]) < 0 { // next in line: what the grant needs is made ready now
-		t.c.keep(t)
-		t.guard(0)
-	}
-	front := t.ahead[i]
-	saw, err := t.watchAhead(ctx, front)
-	if err != nil || saw == nodeChanged {
-		return err
-	}
-	t.strike(i)
-	if next := t.recipe.rule(t.ahead); next >= 0 {
-		return t.catchUp(ctx, front, next)
-	}
-	return nil
-}
-
-// strike takes the i-th ahead of us off, which is gone, and all behind it that do not
-// stand in our way. Nothing else does: each may have left another node in its place.
-func (t *contender) strike(i int) {
-	t.unsure = t.unsure || mayStay(t.ahead[i])
-	t.ahead = t.ahead[:i]
-}
-
-// watchAhead waits until the node of e changes or goes. A node whose data lets us pass
-// counts as gone.
-func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
-	w, err := t.c.watch(ctx, t.sess, t.dir+"/"+e.name)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nodeGone, nil
-	case err != nil:
-		return 0, err
-	case t.recipe.passes != nil && t.recipe.passes(w.data):
-		return nodeGone, nil
-	}
-	return w.await(ctx, t.sess, t.gone)
-}
-
-// mayStay reports whether one whose node has gone may have left another in its place: a
-// writer of Curator's that became a reader has. Only a listing tells.
-func mayStay(e entry) bool {
-	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
-}
-
 // obstacle returns the index of the one among ahead that stands in the way of a
 // newcomer, negative for none.
 func (c *Client) obstacle(ctx context.Context, s *session, r *recipe, dir string, ahead []entry) (int, error) {
@@ -565,30 +495,6 @@ func (c *Client) obstacle(ctx context.Context, s *session, r *recipe, dir string
 		}
 		ahead = ahead[:i]
 	}
-}
-
-// catchUp finds out, after front has left, which of the contenders ahead of it are still
-// there. If front's note says that it held the lock, none are. Otherwise catchUp watches
-// the nearest one, and lists the directory if that one is gone too.
-func (t *contender) catchUp(ctx context.Context, front entry, nearest int) error {
-	t.guard(0) // its request goes out together with the next
-	if !t.c.untrusted {
-		if held, err := t.readNote(ctx, front); held || err != nil {
-			if held {
-				t.ahead = nil
-			}
-			return err
-		}
-	}
-	_, err := t.c.watch(ctx, t.sess, t.dir+"/"+t.ahead[nearest].name)
-	if !errors.Is(err, zk.ErrNoNode) {
-		return err // it is there: the caller waits for it
-	}
-	t.strike(nearest)
-	if t.recipe.rule(t.ahead) < 0 {
-		return nil
-	}
-	return t.findPlace(ctx, listing{}, zk.ErrNoNode)
 }
 
 // grant makes a hold of being first, or says why it is not one: our node must be

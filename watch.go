@@ -65,6 +65,12 @@ func (c *Client) watch(ctx context.Context, s *session, path string) (*nodeWatch
 	return w, err
 }
 
+// beginWatch is watch without waiting for the answer.
+func (c *Client) beginWatch(s *session, path string) (*nodeWatch, error) {
+	w, _, err := c.take(s, path, func() (seen, error) { return c.getW(path) })
+	return w, err
+}
+
 // watchNow is watch for callers that rely on the node's existence: a watch that another
 // caller has set shows only that the node existed then, so watchNow reads it again.
 func (c *Client) watchNow(ctx context.Context, s *session, path string) (*nodeWatch, error) {
@@ -84,28 +90,41 @@ func (c *Client) watchChildren(ctx context.Context, s *session, dir string) (*no
 // share returns the watch under a key. known reports whether there was one already; if not,
 // share sets it.
 func (c *Client) share(ctx context.Context, s *session, path string, set func() (seen, error)) (_ *nodeWatch, known bool, _ error) {
+	w, known, err := c.take(s, path, set)
+	if err == nil {
+		err = w.answered(ctx, s)
+	}
+	return w, known, err
+}
+
+// take is share without waiting for the answer.
+func (c *Client) take(s *session, path string, set func() (seen, error)) (w *nodeWatch, known bool, err error) {
 	key := watchKey{s, path}
 	c.watches.mu.Lock()
-	w, known := c.watches.live[key]
-	if !known {
-		w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
-		c.watches.live[key] = w
-		// Owned by the client; ends when the watch fires or the session is over;
-		// Close waits for it.
-		if !c.calls.run(func() { c.keepWatch(key, w) }) {
-			delete(c.watches.live, key)
-			c.watches.mu.Unlock()
-			return nil, known, ErrClosed
-		}
+	defer c.watches.mu.Unlock()
+	w, known = c.watches.live[key]
+	if known {
+		return w, known, nil
 	}
-	c.watches.mu.Unlock()
+	w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
+	// Owned by the client; ends when the watch fires or the session is over;
+	// Close waits for it.
+	if !c.calls.run(func() { c.keepWatch(key, w) }) {
+		return nil, known, ErrClosed
+	}
+	c.watches.live[key] = w
+	return w, known, nil
+}
+
+// answered waits until the server has answered the request that sets the watch.
+func (w *nodeWatch) answered(ctx context.Context, s *session) error {
 	select {
 	case <-w.ready:
-		return w, known, w.err
+		return w.err
 	case <-s.Over():
-		return nil, known, errSessionOver
+		return errSessionOver
 	case <-ctx.Done():
-		return nil, known, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 

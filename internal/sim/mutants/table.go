@@ -44,7 +44,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the predecessor has gone, so it is our turn", After: "a waiter before us may have given up",
-		Edits: []Edit{{"recipe.go", "\tt.strike(i)\n\tif next :=", "\tt.strike(i)\n\tt.ahead = t.ahead[:0]\n\tif next :="}},
+		Edits: []Edit{{"handoff.go", "\tt.drop(left)\n", "\tt.drop(left)\n\tt.ahead = slices.Clone(behind)\n"}},
 	},
 	{
 		Name: "whoever leaves writes a note that it held", After: "the note's one condition",
@@ -53,7 +53,20 @@ var Table = []Mutant{
 	},
 	{
 		Name: "every predecessor was a holder", After: "the note's reader",
-		Edits: []Edit{{"recipe.go", "if held, err := t.readNote(ctx, front); held || err != nil {", "if held, err := t.readNote(ctx, front); held || err == nil {\n\t\t\theld = true"}},
+		Edits: []Edit{{"note.go", "if named >= 0 && t.isTimely(dir.stat) {", "if named = i; ours {"}},
+	},
+	{
+		Name: "the one before the last was the last", After: "looking ahead and forgetting whom one waits for",
+		Edits: []Edit{{"handoff.go", "slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])\n", "slices.Clone(t.ahead[:i]), t.ahead[:0]\n\tt.ahead = t.ahead[:i+1]\n"}},
+	},
+	{
+		Name: "a look without an answer saw nothing", After: "an error taken for a missing node",
+		Edits: []Edit{{"handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.drop(e)", "\tif err != nil && !t.sess.IsOver() {\n\t\tt.drop(e)"}},
+		Seeds: 120,
+	},
+	{
+		Name: "a note is believed to name all ahead", After: "the note's reader",
+		Edits: []Edit{{"note.go", "t.ahead = slices.Delete(t.ahead, 0, named+1)", "t.ahead = t.ahead[:0]"}},
 	},
 	{
 		Name: "pings renew the lease", After: "every client that trusts its connection's state",
@@ -67,7 +80,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first of all is next in line", After: "a reader behind readers did not watch its own node",
-		Edits: []Edit{{"recipe.go", "if t.recipe.rule(t.ahead[:i]) < 0 {", "if i == 0 {"}},
+		Edits: []Edit{{"handoff.go", "first := t.recipe.rule(t.ahead[:i]) < 0", "first := i == 0"}},
 		Focus: "rw", Seeds: 200,
 	},
 	{
@@ -184,7 +197,7 @@ var Table = []Mutant{
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
 			{"watch.go", "\t\tcase <-s.Over():\n\t\t\treturn nodeChanged\n", ""},
 			{"watch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
-			{"watch.go", "\tcase <-s.Over():\n\t\treturn nil, known, errSessionOver\n", ""},
+			{"watch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
 		},
 		Seeds: 120,
 	},
@@ -316,7 +329,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
-		Edits: []Edit{{"recipe.go", "t.unsure = t.unsure || mayStay(t.ahead[i])", "t.unsure = false"}},
+		Edits: []Edit{{"handoff.go", "t.unsure = t.unsure || mayStay(t.ahead[i])", "t.unsure = false"}},
 		Focus: "rw", Seeds: 120,
 	},
 	{

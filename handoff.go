@@ -1,0 +1,220 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A waiter that wants the lock for itself looks ahead: of [..., G, P] before it, it watches G
+// first. When G leaves, P holds the lock or is next, and while that lasts the waiter sets the
+// watch on P and finds out, from the note of a holder, that all before G have left as well.
+// So when P leaves, its waiter knows that it is first, without asking anything. Each release
+// wakes two waiters, the next and the one after it, and each of them watches one foreign node.
+//
+// All that a waiter learns stays true: a node that has left never returns, because names are
+// unique, and a note was written by a holder, which had nobody before it. So answers that are
+// old, or of a server that lags, cost time and never let anybody in.
+//
+// Readers do not look ahead: all those between two writers would wake twice.
+
+// wait returns when nobody is ahead that stands in our way: with no further request if
+// the last of them was first when we looked.
+func (t *contender) wait(ctx context.Context) error {
+	var p pace
+	for {
+		var err error
+		switch i := t.recipe.rule(t.ahead); {
+		case i >= 0:
+			err = t.outlast(ctx, i)
+		case t.unsure:
+			err = t.findPlace(ctx, listing{}, zk.ErrNoNode)
+		default:
+			return nil
+		}
+		if isTransient(err) && ctx.Err() == nil {
+			t.c.link.Note(err)
+			err = p.next(ctx)
+		}
+		if err != nil {
+			return t.because(err)
+		}
+	}
+}
+
+// outlast waits for the i-th ahead of us to leave, or looks ahead and waits for the one
+// before it, and strikes off all that cannot be there any more.
+func (t *contender) outlast(ctx context.Context, i int) error {
+	t.ahead = t.ahead[:i+1]
+	first := t.recipe.rule(t.ahead[:i]) < 0
+	if first { // next in line: what the grant needs is made ready now
+		t.c.keep(t)
+		t.guard(0)
+	}
+	i = t.watched(i)
+	saw, err := t.watchAhead(ctx, t.ahead[i])
+	if err != nil || saw == nodeChanged {
+		return err
+	}
+	if first {
+		t.strike(i)
+		return nil
+	}
+	return t.catchUp(ctx, i)
+}
+
+// watched returns the index of the one to watch while we wait for the i-th ahead of us.
+func (t *contender) watched(i int) int {
+	if i > 0 && t.recipe.exclusive() {
+		return i - 1
+	}
+	return i
+}
+
+// strike takes the i-th ahead of us off, which has left. It may have left another node in its place.
+func (t *contender) strike(i int) {
+	t.unsure = t.unsure || mayStay(t.ahead[i])
+	t.ahead = slices.Delete(t.ahead, i, i+1)
+}
+
+// watchAhead waits until the node of e changes or goes. A node whose data lets us pass
+// counts as gone.
+func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
+	w, err := t.watchOf(e)
+	if err == nil {
+		err = w.answered(ctx, t.sess)
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nodeGone, nil
+	case err != nil:
+		t.standing = nil
+		return 0, err
+	case t.recipe.passes != nil && t.recipe.passes(w.data):
+		return nodeGone, nil
+	}
+	saw, err := w.await(ctx, t.sess, t.gone)
+	t.standing = nil
+	return saw, err
+}
+
+// watchOf returns the watch on e's node, which may have fired since we asked for it; it asks
+// for one if there is none.
+func (t *contender) watchOf(e entry) (*nodeWatch, error) {
+	if t.standing != nil && t.standingOn == e.name {
+		return t.standing, nil
+	}
+	w, err := t.c.beginWatch(t.sess, t.dir+"/"+e.name)
+	t.standing, t.standingOn = w, e.name
+	return w, err
+}
+
+// mayStay reports whether one whose node has gone may have left another in its place: a
+// writer of Curator's that became a reader has. Only a listing tells.
+func mayStay(e entry) bool {
+	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
+}
+
+// catchUp finds out, after the i-th ahead of us has left, which of the others are still there.
+// The one behind it is what we wait for next. If a note says so, all before it have left too.
+// Otherwise catchUp looks at the nearest of those, and lists the directory if that has left.
+//
+// What can go out together does, the note last: whoever leaves before the note is read can
+// still be named there.
+func (t *contender) catchUp(ctx context.Context, i int) error {
+	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
+	t.guard(0)
+	next, err := t.beginNext(behind)
+	if err != nil {
+		return err
+	}
+	var lone <-chan error
+	if len(before) == 1 && next != nil {
+		lone = t.beginStat(ctx, before[0])
+	}
+	if err := t.heedNote(ctx, i); err != nil {
+		return err
+	}
+	t.drop(left)
+	if lone != nil && slices.Contains(t.ahead, before[0]) {
+		if err := t.unlessLeft(before[0], <-lone); err != nil {
+			return err
+		}
+	}
+	if next != nil {
+		if err := t.unlessLeft(behind[0], next.answered(ctx, t.sess)); err != nil {
+			return err
+		}
+	}
+	return t.lookFurther(ctx, t.before(behind))
+}
+
+// unlessLeft strikes e off if a look at its node had that error: it is missing.
+func (t *contender) unlessLeft(e entry, err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		t.drop(e)
+		return nil
+	}
+	return err
+}
+
+// before returns how many stand before the first of behind.
+func (t *contender) before(behind []entry) int {
+	if len(behind) > 0 {
+		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
+			return i
+		}
+	}
+	return len(t.ahead)
+}
+
+// beginStat looks whether e is there; the channel gets the error of that.
+func (t *contender) beginStat(ctx context.Context, e entry) <-chan error {
+	answer := make(chan error, 1)
+	// Owned by the acquiring caller; ends with the request; Close waits for it.
+	if !t.c.calls.run(func() {
+		_, err := t.c.stat(ctx, t.sess, t.dir+"/"+e.name)
+		answer <- err
+	}) {
+		answer <- ErrClosed
+	}
+	return answer
+}
+
+// beginNext asks for the watch on the first of behind, if there is one, and does not wait for it.
+func (t *contender) beginNext(behind []entry) (*nodeWatch, error) {
+	if len(behind) == 0 {
+		return nil, nil
+	}
+	return t.watchOf(behind[0])
+}
+
+// lookFurther finds out whether the first n ahead of us are still there.
+func (t *contender) lookFurther(ctx context.Context, n int) error {
+	if t.recipe.rule(t.ahead[:n]) < 0 {
+		return nil
+	}
+	nearest := t.ahead[t.watched(t.recipe.rule(t.ahead))]
+	w, err := t.watchOf(nearest)
+	if err == nil {
+		err = w.answered(ctx, t.sess)
+	}
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err // it is there: the caller waits for it
+	}
+	t.drop(nearest)
+	if t.recipe.rule(t.ahead[:n-1]) < 0 {
+		return nil
+	}
+	return t.findPlace(ctx, listing{}, zk.ErrNoNode)
+}
+
+// drop strikes e off, if it stands in our list still.
+func (t *contender) drop(e entry) {
+	if i := slices.Index(t.ahead, e); i >= 0 {
+		t.strike(i)
+	}
+}

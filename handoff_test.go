@@ -1,0 +1,160 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// stay is how long somebody held a lock.
+type stay struct{ from, to time.Time }
+
+// inLine lets n clients queue by lock, one after the other, and each that holds stay for a
+// while; the first one stays a minute. It returns when they held.
+func inLine(t *testing.T, srv *zktest.Server, n int, held time.Duration, lock func(c *zklock.Client) lockFunc) []stay {
+	t.Helper()
+	stays, errs := make([]stay, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		get := lock(connect(t, srv, fmt.Sprint("c", i), term))
+		all.Go(func() {
+			hold, err := get(t.Context())
+			if errs[i] = err; err != nil {
+				return
+			}
+			stays[i].from = time.Now()
+			time.Sleep(held)
+			if i == 0 {
+				time.Sleep(time.Minute)
+			}
+			stays[i].to = time.Now()
+			errs[i] = hold.Unlock(t.Context())
+		})
+		time.Sleep(200 * time.Millisecond)
+	}
+	all.Wait()
+	require.Equal(t, make([]error, n), errs)
+	return stays
+}
+
+// A release is a delete and an event, whatever the length of the queue and whether it was used before.
+func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
+	const oneWay = 10 * time.Millisecond
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"writer":   func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
+		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+	} {
+		for _, held := range []time.Duration{0, 5 * time.Millisecond, time.Second, time.Minute} {
+			t.Run(fmt.Sprint(name, " ", held), func(t *testing.T) {
+				virtual(t, zktest.Options{Latency: fixed(oneWay)}, func(t *testing.T, srv *zktest.Server) {
+					for round := range 2 {
+						var took []time.Duration
+						stays := inLine(t, srv, 11, held, lock)
+						for i := range stays[1:] {
+							took = append(took, stays[i+1].from.Sub(stays[i].to))
+						}
+						t.Log("round", round, took)
+						for _, d := range took {
+							require.LessOrEqual(t, d, 2*oneWay+time.Millisecond, "%v", took)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A release fires the watches of the next waiter and of the one after it, in a queue of any length.
+func TestAReleaseWakesTwo(t *testing.T) {
+	for _, n := range []int{3, 30} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			ctx, cancel := context.WithCancel(t.Context())
+			holds := make(chan *zklock.Hold, n)
+			var all sync.WaitGroup
+			for i := range n {
+				c := connect(t, srv, fmt.Sprint("c", i), term)
+				all.Go(func() {
+					if hold, err := c.Mutex(path).Lock(ctx); err == nil {
+						holds <- hold
+					}
+				})
+				time.Sleep(time.Second)
+			}
+			for left := n; left > 0; left-- {
+				hold := <-holds
+				woken, foreign := 0, map[string]int{}
+				for watched, watchers := range srv.Watches() {
+					if watched == hold.Node() {
+						woken += watchers
+					}
+					if strings.HasPrefix(watched, path+"/") {
+						foreign[watched] += watchers
+					}
+				}
+				require.LessOrEqual(t, woken, min(left, 3), "the holder, the next and the one after it")
+				for node, watchers := range foreign {
+					require.LessOrEqual(t, watchers, 3, node)
+				}
+				unlock(t, hold)
+				time.Sleep(time.Second)
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
+// Whoever is last, of three, must not take the end of the first for the end of the second, nor what is
+// behind the second for gone when it gives up.
+func TestThoseWhoGiveUpAroundAWaiterLetNobodyIn(t *testing.T) {
+	for mask := range 16 { // which of four waiters between the holder and the last give up
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			holder, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			var waiters []*attempt
+			var cancels []context.CancelFunc
+			for i := range 5 {
+				ctx, cancel := context.WithCancel(t.Context())
+				waiters = append(waiters, lockLater(ctx, connect(t, srv, fmt.Sprint("c", i), term).Mutex(path).Lock))
+				cancels = append(cancels, cancel)
+				time.Sleep(time.Second)
+			}
+			for _, i := range []int{2, 0, 3, 1} {
+				if mask&(1<<i) != 0 {
+					cancels[i]()
+					<-waiters[i].done
+					require.Error(t, waiters[i].err)
+					time.Sleep(time.Second)
+				}
+			}
+			for _, w := range waiters {
+				require.False(t, w.returned() && w.err == nil, "granted while another holds")
+			}
+			hold := holder
+			for i, w := range waiters {
+				if mask&(1<<i) != 0 && i < 4 {
+					continue
+				}
+				require.False(t, w.returned())
+				unlock(t, hold)
+				time.Sleep(time.Second)
+				require.True(t, w.returned(), "%04b: %d waits on", mask, i)
+				require.NoError(t, w.err)
+				hold = w.hold
+			}
+			unlock(t, hold)
+			for _, cancel := range cancels {
+				cancel()
+			}
+		})
+	}
+}
