@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // A wish is what a caller asks for, by whatever recipe and verb.
@@ -37,9 +35,6 @@ func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 	c.observe(ev)
 	return h, nil
 }
-
-// printable returns a path as it stands in an error: bad ones are named there as well.
-func printable(path string) string { return plain.Short(path, 1000) }
 
 // fulfil returns the contenders of a wish. If there is no error the caller must call acquires.leave.
 func (c *Client) fulfil(ctx context.Context, w wish) ([]*contender, error) {
@@ -250,4 +245,16 @@ func notConnected(err error) error {
 		return fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
 	return err
+}
+
+// observeFailure reports an attempt that failed. A bad argument is not an attempt.
+func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
+	kind := Refused
+	switch {
+	case errors.Is(err, ErrInvalid):
+		return
+	case ctx.Err() != nil || errors.Is(err, ErrClosed):
+		kind = GivenUp
+	}
+	c.observe(Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
 }

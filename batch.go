@@ -98,8 +98,6 @@ func (t *contender) creation(data []byte) *zk.CreateRequest {
 	return &zk.CreateRequest{Path: t.nameless(), Data: data, Acl: t.c.acl, Flags: zk.FlagEphemeralSequential}
 }
 
-func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
 // recognise takes the names of the batch from a listing. As they were made together, one
 // shows that all were: one that is missing then was deleted since, and gets a name that no
 // node has.

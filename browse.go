@@ -28,7 +28,7 @@ func (c *Client) Queues(ctx context.Context, path string) ([]*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: queues below %s: %w", printable(path), err)
 	}
-	queues, err := persist(inside, c, func(s *session) ([]*Queue, error) {
+	queues, err := persist(inside, c.requests, func(s *session) ([]*Queue, error) {
 		if err := c.sync(inside, s, dirOf(c.root+below)); err != nil {
 			return nil, err
 		}
@@ -82,14 +82,6 @@ func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue,
 		queues = append(queues, more...)
 	}
 	return queues, hidden
-}
-
-// dirOf returns the path of a node; an empty one is the root.
-func dirOf(path string) string {
-	if path == "" {
-		return "/"
-	}
-	return path
 }
 
 // isQueue reports whether a directory with these children is a lock's.
@@ -278,16 +270,6 @@ func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
 	*last = q
 	select {
 	case b.changed <- q:
-	case <-ctx.Done():
-	}
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

@@ -162,7 +162,7 @@ func (e *Election) Leader(ctx context.Context) (Contender, error) {
 	if err := checkPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", printable(e.path), err)
 	}
-	leader, err := persist(inside, e.c, func(s *session) (Contender, error) { return e.look(inside, s) })
+	leader, err := persist(inside, e.c.requests, func(s *session) (Contender, error) { return e.look(inside, s) })
 	if err == nil && leader.Node == "" {
 		err = ErrNoLeader
 	}
@@ -332,7 +332,7 @@ func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nod
 		return w, err
 	}
 	o.moved = s.Reattached()
-	_, err = upToDate(ctx, o.e.c, s, func() (*zk.Stat, error) { return o.e.c.stat(ctx, s, path) })
+	_, err = upToDate(ctx, o.e.c.requests, s, func() (*zk.Stat, error) { return o.e.c.stat(ctx, s, path) })
 	return w, err
 }
 

@@ -10,10 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrEvicted is returned by a waiting acquire if Client.Evict has removed it from the queue.
-// A holder that is evicted gets ErrLost.
-var ErrEvicted = errors.New("evicted from the queue")
-
 // Evict removes contenders that Inspect has returned, whatever they are doing. It is for
 // operators: a process hangs, and others need its lock. Evict removes the waiters first,
 // beginning with the last, so that none of them is granted in between.
@@ -75,7 +71,7 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 		if err != nil {
 			return err
 		}
-		_, err = persist(ctx, c, func(s *session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.stat.Version) })
+		_, err = persist(ctx, c.requests, func(s *session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.stat.Version) })
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
 			return nil
@@ -123,7 +119,7 @@ func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
 		return err
 	}
-	n, readErr := persist(ctx, t.c, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
+	n, readErr := persist(ctx, t.c.requests, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
 	if readErr != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -28,39 +28,48 @@ type ghost struct {
 	over        time.Time
 }
 
+// ghosts remembers the ghosts of a client and looks for them.
+type ghosts struct {
+	requests *requests
+
+	mu      sync.Mutex
+	all     []*ghost      // guarded by mu
+	hunting chan struct{} // guarded by mu: has room for the news of another ghost; nil while none is looked for
+}
+
 // haunt remembers a ghost, and looks for it until the outcome is certain.
-func (c *Client) haunt(g *ghost) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ghosts = append(c.ghosts, g)
-	if c.hunting != nil {
+func (h *ghosts) haunt(g *ghost) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, g)
+	if h.hunting != nil {
 		select {
-		case c.hunting <- struct{}{}:
+		case h.hunting <- struct{}{}:
 		default:
 		}
 		return
 	}
 	more := make(chan struct{}, 1)
-	c.hunting = more
+	h.hunting = more
 	// Owned by the client; ends when no ghost is left, or with the client's life; Close
 	// waits for it.
-	c.calls.run(func() { c.hunt(more) })
+	h.requests.calls.run(func() { h.hunt(more) })
 }
 
 // hunt looks for ghosts as long as there are any. It looks at once when more receives.
-func (c *Client) hunt(more <-chan struct{}) {
+func (h *ghosts) hunt(more <-chan struct{}) {
 	for looks := 0; ; {
-		s, err := c.link.Attached(c.life)
+		s, err := h.requests.link.Attached(h.requests.life)
 		if err != nil {
 			return
 		}
 		moved := s.Reattached()
-		certain, err := c.exorcise(c.life, s)
+		certain, err := h.exorcise(h.requests.life, s)
 		if certain {
 			return
 		}
 		var later <-chan time.Time
-		if looks++; looks < 2 || err != nil || c.hasOrphans() {
+		if looks++; looks < 2 || err != nil || h.hasOrphans() {
 			later = time.After(s.Lease.Term() / 4)
 		}
 		select {
@@ -71,7 +80,7 @@ func (c *Client) hunt(more <-chan struct{}) {
 			looks = 0
 		case <-s.Over():
 			looks = 0
-		case <-c.life.Done():
+		case <-h.requests.life.Done():
 			return
 		}
 	}
@@ -79,20 +88,20 @@ func (c *Client) hunt(more <-chan struct{}) {
 
 // exorcise removes the nodes of ghosts that exist, and forgets the ghosts that cannot appear
 // any more. certain reports whether none is left.
-func (c *Client) exorcise(ctx context.Context, s *session) (certain bool, err error) {
-	if err := c.confirm(ctx, s, nil); err != nil {
+func (h *ghosts) exorcise(ctx context.Context, s *session) (certain bool, err error) {
+	if err := h.requests.askQuorum(ctx, s); err != nil {
 		return false, err
 	}
 	epoch := s.Epoch() // the listings below are at least as new
-	c.mu.Lock()
-	ghosts := slices.Clone(c.ghosts)
-	c.mu.Unlock()
+	h.mu.Lock()
+	all := slices.Clone(h.all)
+	h.mu.Unlock()
 	listings := map[string][]string{}
 	var gone []*ghost
-	for _, g := range ghosts {
+	for _, g := range all {
 		names, known := listings[g.dir]
 		if !known {
-			l, listErr := c.list(ctx, s, g.dir)
+			l, listErr := h.requests.list(ctx, s, g.dir)
 			if listErr != nil && !errors.Is(listErr, zk.ErrNoNode) {
 				err = listErr
 				continue
@@ -100,25 +109,25 @@ func (c *Client) exorcise(ctx context.Context, s *session) (certain bool, err er
 			names = l.names
 			listings[g.dir] = names
 		}
-		certain, lookErr := c.lay(ctx, s, g, names, epoch)
+		certain, lookErr := h.lay(ctx, s, g, names, epoch)
 		if lookErr != nil {
 			err = lookErr
 		} else if certain {
 			gone = append(gone, g)
 		}
 	}
-	return c.forget(gone), err
+	return h.forget(gone), err
 }
 
 // lay removes g's node if it is among names. certain reports whether it cannot appear any more.
-func (c *Client) lay(ctx context.Context, s *session, g *ghost, names []string, epoch int32) (certain bool, err error) {
-	name, err := c.ownAmong(ctx, s, g.dir, names, g.prefix, g.asked, g.last)
+func (h *ghosts) lay(ctx context.Context, s *session, g *ghost, names []string, epoch int32) (certain bool, err error) {
+	name, err := h.requests.ownAmong(ctx, s, g.dir, names, g.prefix, g.asked, g.last)
 	if err != nil {
 		return false, err
 	}
 	if name != "" {
-		c.log.Info("zklock: a node appeared that was given up", "node", g.dir+"/"+name)
-		if err := c.delete(ctx, s, g.dir+"/"+name); !errors.Is(err, zk.ErrNoNode) {
+		h.requests.log.Info("zklock: a node appeared that was given up", "node", g.dir+"/"+name)
+		if err := h.requests.delete(ctx, s, g.dir+"/"+name); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}
 		return true, nil
@@ -138,39 +147,20 @@ func (g *ghost) isLongOver() bool {
 	return time.Since(g.over) > 2*g.last.Lease.Term()
 }
 
-func (c *Client) hasOrphans() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.ghosts, func(g *ghost) bool { return g.last.IsOver() })
+func (h *ghosts) hasOrphans() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, func(g *ghost) bool { return g.last.IsOver() })
 }
 
 // forget drops ghosts. It reports whether none is left, which ends the hunt.
-func (c *Client) forget(gone []*ghost) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ghosts = slices.DeleteFunc(c.ghosts, func(g *ghost) bool { return slices.Contains(gone, g) })
-	if len(c.ghosts) > 0 {
+func (h *ghosts) forget(gone []*ghost) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = slices.DeleteFunc(h.all, func(g *ghost) bool { return slices.Contains(gone, g) })
+	if len(h.all) > 0 {
 		return false
 	}
-	c.hunting = nil
+	h.hunting = nil
 	return true
-}
-
-// ownAmong returns the name that begins with prefix, which contains our guid, if its node was
-// created under one of the sessions. It checks the session because anybody can imitate a name.
-func (c *Client) ownAmong(ctx context.Context, s *session, dir string, names []string, prefix string, sessions ...*session) (string, error) {
-	for _, name := range names {
-		if !strings.HasPrefix(name, prefix+"-") {
-			continue
-		}
-		stat, err := c.stat(ctx, s, dir+"/"+name)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-		case err != nil:
-			return "", err
-		case slices.ContainsFunc(sessions, func(o *session) bool { return o.ID == stat.EphemeralOwner }):
-			return name, nil
-		}
-	}
-	return "", nil
 }

@@ -497,29 +497,3 @@ func (g *holding) drop() (last bool, err error) {
 	g.cancel(ErrReleased)
 	return true, nil
 }
-
-// either returns a context that ends when ctx or other does, with its cause.
-func either(ctx, other context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// causeOf returns err, with which a call under ctx failed, or if ctx has ended an error in
-// which errors.Is finds both ctx.Err() and the context's cause.
-func causeOf(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(cause, ErrLost) || errors.Is(cause, ErrReleased) || errors.Is(cause, ErrClosed):
-		return cause
-	case errors.Is(cause, ctx.Err()):
-		return cause
-	}
-	return errors.Join(ctx.Err(), cause)
-}

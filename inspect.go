@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -75,7 +74,7 @@ func (c *Client) Inspect(ctx context.Context, path string) (*Queue, error) {
 	if err := checkPath(path); err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), err)
 	}
-	q, err := persist(inside, c, func(s *session) (*Queue, error) { return c.look(inside, s, path) })
+	q, err := persist(inside, c.requests, func(s *session) (*Queue, error) { return c.look(inside, s, path) })
 	if err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), c.explain(inside, err))
 	}
@@ -185,12 +184,6 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 	return shown
 }
 
-// freshList lists a directory as the quorum knows it, and not an earlier state that a lagging
-// server would show.
-func (c *Client) freshList(ctx context.Context, s *session, dir string) (listing, error) {
-	return upToDate(ctx, c, s, func() (listing, error) { return c.list(ctx, s, dir) })
-}
-
 // issued returns the number of children that a directory has ever had. Cversion counts
 // creations plus deletions; adding the children that still exist gives twice the number of
 // creations.
@@ -235,48 +228,6 @@ func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []
 		exclusive = exclusive || !f.shared
 	}
 	return contenders, nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
-}
-
-// sideBySide calls fn with 0 to n-1, several at a time. After an error it begins no other
-// call. It returns the first error when all calls have returned.
-func sideBySide(owner *tasks, n, several int, fn func(i int) error) error {
-	var next atomic.Int64
-	errs := make(chan error, several)
-	worker := func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				errs <- nil
-				return
-			}
-			if err := fn(i); err != nil {
-				next.Store(int64(n)) // nobody begins another
-				errs <- err
-				return
-			}
-		}
-	}
-	several = min(several, n)
-	for range several {
-		// Owned by the caller of sideBySide, which waits for it; ends with the last call of fn.
-		if !owner.run(worker) {
-			errs <- ErrClosed
-		}
-	}
-	var first error
-	for range several {
-		if err := <-errs; first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // maxShown is how much of a node's data Inspect keeps.

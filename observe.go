@@ -1,8 +1,7 @@
 package zklock
 
 import (
-	"context"
-	"errors"
+	"log/slog"
 	"time"
 )
 
@@ -58,33 +57,20 @@ type Event struct {
 	Err     error         // why it ended
 }
 
-// missedHeartbeat reports a heartbeat that no quorum has answered in time.
-func (c *Client) missedHeartbeat(why error) {
-	if c.life.Err() == nil {
-		c.observe(Event{Kind: HeartbeatMissed, Err: why})
-	}
+// reporter tells the log and the observer what happens.
+type reporter struct {
+	events *slog.Logger
+	to     Observer
 }
 
-// observeFailure reports an attempt that failed. A bad argument is not an attempt.
-func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
-	kind := Refused
-	switch {
-	case errors.Is(err, ErrInvalid):
-		return
-	case ctx.Err() != nil || errors.Is(err, ErrClosed):
-		kind = GivenUp
-	}
-	c.observe(Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
-}
-
-func (c *Client) observe(e Event) {
+func (r reporter) observe(e Event) {
 	switch e.Kind {
 	case Lost:
-		c.log.Warn("zklock: lost", "recipe", e.Recipe, "path", e.Path, "node", e.Node, "token", e.Token, "held", e.Elapsed, "why", e.Err)
+		r.events.Warn("zklock: lost", "recipe", e.Recipe, "path", e.Path, "node", e.Node, "token", e.Token, "held", e.Elapsed, "why", e.Err)
 	case HeartbeatMissed:
-		c.log.Info("zklock: heartbeat missed", "why", e.Err)
+		r.events.Info("zklock: heartbeat missed", "why", e.Err)
 	}
-	if c.observer != nil {
-		c.observer.Observe(e)
+	if r.to != nil {
+		r.to.Observe(e)
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// errGone says that our own node was deleted by somebody else while we waited.
-var errGone = errors.New("own node is gone")
-
 // entry is a contender as a directory listing shows it.
 type entry struct {
 	name   string
@@ -347,7 +344,7 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := upToDate(ctx, t.c, s, func() (listing, error) { return t.c.list(ctx, s, t.dir) })
+	l, err := upToDate(ctx, t.c.requests, s, func() (listing, error) { return t.c.list(ctx, s, t.dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
@@ -425,11 +422,6 @@ func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
 	return nil
 }
 
-// listAgain lists until there is an answer.
-func (c *Client) listAgain(ctx context.Context, s *session, dir string) (listing, error) {
-	return again(ctx, func() (listing, error) { return c.list(ctx, s, dir) })
-}
-
 // czxidsAtOnce is how many nodes are asked for at a time.
 const czxidsAtOnce = 16
 
@@ -461,13 +453,6 @@ func (t *contender) askCzxids(ctx context.Context, entries []entry, own *entry) 
 		t.unsure = t.unsure || missing && mayStay(e)
 		return missing
 	}), nil
-}
-
-func goneIfMissing(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return errGone
-	}
-	return err
 }
 
 func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {

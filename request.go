@@ -1,12 +1,12 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
+	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,74 +15,19 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// tasks counts goroutines of one kind, so that Close can wait for them.
-type tasks struct {
-	mu     sync.Mutex    // guards what follows
-	n      int           // running
-	closed bool          // no more may start
-	idle   chan struct{} // closed when closed and none is left
-}
-
-func newTasks() *tasks { return &tasks{idle: make(chan struct{})} }
-
-// enter registers the caller as a task; it must call leave unless the answer is false.
-func (t *tasks) enter() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return false
-	}
-	t.n++
-	return true
-}
-
-// running reports whether there are any.
-func (t *tasks) running() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n > 0
-}
-
-func (t *tasks) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.n--
-	if t.closed && t.n == 0 {
-		close(t.idle)
-	}
-}
-
-// run starts fn as a task, or answers false after close.
-func (t *tasks) run(fn func()) bool {
-	if !t.enter() {
-		return false
-	}
-	// Owned by t; ends with fn; whoever closes t waits.
-	go func() {
-		defer t.leave()
-		fn()
-	}()
-	return true
-}
-
-// close refuses new tasks and returns what is closed when the last one has ended.
-func (t *tasks) close() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed = true
-		if t.n == 0 {
-			close(t.idle)
-		}
-	}
-	return t.idle
-}
-
 // session is one ZooKeeper session.
 type session = conn.Session
 
-// errSessionOver is the error of what was begun under a session that is over.
-var errSessionOver = conn.ErrSessionOver
+// requests sends requests on one connection and knows which of their answers count. All
+// that contends for locks, or looks at them, stands on it.
+type requests struct {
+	conn      *zk.Conn
+	link      *conn.Link
+	log       *slog.Logger
+	calls     *tasks          // requests and watches: they end when the connection has
+	life      context.Context // ends, with ErrClosed, when Close begins
+	afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
+}
 
 // What a request's answer proves where the wire is not seen.
 const (
@@ -94,7 +39,7 @@ const (
 // ask runs fn, one request of the client library, which takes no context: when ctx ends
 // first the request goes on and its answer is dropped. With a session the answer counts
 // only if the client carried that session before and after, else it is errSessionOver.
-func ask[T any](ctx context.Context, c *Client, s *session, of lease.Evidence, fn func(*zk.Conn) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence, fn func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
@@ -105,24 +50,24 @@ func ask[T any](ctx context.Context, c *Client, s *session, of lease.Evidence, f
 	}
 	var over <-chan struct{}
 	if s != nil {
-		if !c.link.Carries(s) {
+		if !r.link.Carries(s) {
 			return none, errSessionOver
 		}
 		over = s.Over()
 	}
 	answered := make(chan answer, 1)
 	// Ends with the request, at the latest when Close ends the connection and then waits for it.
-	if !c.calls.run(func() {
-		sent := c.link.Now()
-		v, err := fn(c.conn)
-		c.witness(sent, of, err)
+	if !r.calls.run(func() {
+		sent := r.link.Now()
+		v, err := fn(r.conn)
+		r.witness(sent, of, err)
 		answered <- answer{v, err}
 	}) {
 		return none, ErrClosed
 	}
 	select {
 	case a := <-answered:
-		if s != nil && !c.link.Carries(s) {
+		if s != nil && !r.link.Carries(s) {
 			return none, errSessionOver
 		}
 		return a.v, a.err
@@ -140,8 +85,8 @@ type listing struct {
 	at    time.Time // when the answer came in
 }
 
-func (c *Client) list(ctx context.Context, s *session, dir string) (listing, error) {
-	return ask(ctx, c, s, isRead, func(conn *zk.Conn) (listing, error) {
+func (r *requests) list(ctx context.Context, s *session, dir string) (listing, error) {
+	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (listing, error) {
 		names, stat, err := conn.Children(dir)
 		return listing{names, stat, time.Now()}, err
 	})
@@ -153,15 +98,15 @@ type node struct {
 	stat *zk.Stat
 }
 
-func (c *Client) get(ctx context.Context, s *session, path string) (node, error) {
-	return ask(ctx, c, s, isRead, func(conn *zk.Conn) (node, error) {
+func (r *requests) get(ctx context.Context, s *session, path string) (node, error) {
+	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (node, error) {
 		data, stat, err := conn.Get(path)
 		return node{data, stat}, err
 	})
 }
 
-func (c *Client) stat(ctx context.Context, s *session, path string) (*zk.Stat, error) {
-	return ask(ctx, c, s, isRead, func(conn *zk.Conn) (*zk.Stat, error) {
+func (r *requests) stat(ctx context.Context, s *session, path string) (*zk.Stat, error) {
+	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (*zk.Stat, error) {
 		found, stat, err := conn.Exists(path)
 		if err == nil && !found {
 			err = zk.ErrNoNode
@@ -173,10 +118,10 @@ func (c *Client) stat(ctx context.Context, s *session, path string) (*zk.Stat, e
 // upToDate runs read where a quorum has just answered, so that it shows all that was
 // committed before the call. A sync would prove nothing: a leader that was replaced and
 // does not know it answers that by itself.
-func upToDate[T any](ctx context.Context, c *Client, s *session, read func() (T, error)) (T, error) {
+func upToDate[T any](ctx context.Context, r *requests, s *session, read func() (T, error)) (T, error) {
 	for {
 		moved := s.Reattached()
-		if err := c.confirm(ctx, s, nil); err != nil {
+		if err := r.askQuorum(ctx, s); err != nil {
 			var none T
 			return none, err
 		}
@@ -187,47 +132,64 @@ func upToDate[T any](ctx context.Context, c *Client, s *session, read func() (T,
 	}
 }
 
+// askQuorum waits until a quorum has answered under s. It changes nothing and fires no watch.
+func (r *requests) askQuorum(ctx context.Context, s *session) error {
+	_, err := r.multi(ctx, s, &zk.CheckVersionRequest{Path: "/", Version: -1})
+	if isRefusal(err) {
+		return nil // it went through the quorum all the same
+	}
+	return err
+}
+
 // sync brings the server that we are connected to up to the state of its leader. That need
 // not be the quorum's: a leader that was deposed and does not know it answers as well.
-func (c *Client) sync(ctx context.Context, s *session, path string) error {
-	_, err := ask(ctx, c, s, isSync, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+func (r *requests) sync(ctx context.Context, s *session, path string) error {
+	_, err := ask(ctx, r, s, isSync, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	return err
 }
 
 // getW sets a watch. It blocks until the server answers or the connection ends.
-func (c *Client) getW(path string) (seen, error) {
-	sent := c.link.Now()
-	data, stat, events, err := c.conn.GetW(path)
-	c.witness(sent, isRead, err)
+func (r *requests) getW(path string) (seen, error) {
+	sent := r.link.Now()
+	data, stat, events, err := r.conn.GetW(path)
+	r.witness(sent, isRead, err)
 	return seen{stat: stat, data: data, events: events}, err
 }
 
 // childrenW sets a watch on a directory's children, as getW does on data.
-func (c *Client) childrenW(dir string) (seen, error) {
-	sent := c.link.Now()
-	names, stat, events, err := c.conn.ChildrenW(dir)
-	c.witness(sent, isRead, err)
+func (r *requests) childrenW(dir string) (seen, error) {
+	sent := r.link.Now()
+	names, stat, events, err := r.conn.ChildrenW(dir)
+	r.witness(sent, isRead, err)
 	return seen{stat: stat, names: names, events: events}, err
 }
 
+// seen is what a server answered when it set a watch.
+type seen struct {
+	stat   *zk.Stat
+	data   []byte   // of a data watch
+	names  []string // of a watch on children
+	events <-chan zk.Event
+}
+
 // set writes a node's data if it has that version.
-func (c *Client) set(ctx context.Context, s *session, path string, data []byte, version int32) (*zk.Stat, error) {
-	return ask(ctx, c, s, isWrite, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(path, data, version) })
+func (r *requests) set(ctx context.Context, s *session, path string, data []byte, version int32) (*zk.Stat, error) {
+	return ask(ctx, r, s, isWrite, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(path, data, version) })
 }
 
-func (c *Client) delete(ctx context.Context, s *session, path string) error {
-	return c.deleteVersion(ctx, s, path, -1)
+func (r *requests) delete(ctx context.Context, s *session, path string) error {
+	return r.deleteVersion(ctx, s, path, -1)
 }
 
-func (c *Client) deleteVersion(ctx context.Context, s *session, path string, version int32) error {
-	_, err := ask(ctx, c, s, isWrite, func(conn *zk.Conn) (none struct{}, err error) {
+func (r *requests) deleteVersion(ctx context.Context, s *session, path string, version int32) error {
+	_, err := ask(ctx, r, s, isWrite, func(conn *zk.Conn) (none struct{}, err error) {
 		return none, conn.Delete(path, version)
 	})
 	return err
 }
 
-func (c *Client) multi(ctx context.Context, s *session, ops ...any) ([]zk.MultiResponse, error) {
-	return ask(ctx, c, s, isWrite, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return transact(conn, ops) })
+func (r *requests) multi(ctx context.Context, s *session, ops ...any) ([]zk.MultiResponse, error) {
+	return ask(ctx, r, s, isWrite, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return transact(conn, ops) })
 }
 
 // transact executes ops in one transaction. Without an error there is a result for each.
@@ -237,42 +199,6 @@ func transact(conn *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
 		err = fmt.Errorf("%d results for %d operations", len(answers), len(ops))
 	}
 	return answers, err
-}
-
-// refusals are the errors that say for certain that a server did not do what was asked.
-var refusals = []error{
-	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
-	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
-}
-
-// isRefusal says whether err is final: asking again gives the same answer.
-func isRefusal(err error) bool {
-	for _, r := range refusals {
-		if errors.Is(err, r) {
-			return true
-		}
-	}
-	return false
-}
-
-// wasNotSent says whether a request that failed so cannot have been carried out.
-func wasNotSent(err error) bool { return isRefusal(err) || errors.Is(err, zk.ErrNoServer) }
-
-// isTransient says whether trying again, on this connection or the next, can help.
-// What is unknown to us is: the library hands out raw network errors and server codes
-// that it has no name for.
-func isTransient(err error) bool {
-	return err != nil && !isRefusal(err) && !isFinal(err)
-}
-
-// isFinal says whether err is one of ours, or of a context.
-func isFinal(err error) bool {
-	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, f) {
-			return true
-		}
-	}
-	return false
 }
 
 // again asks until there is an answer.
@@ -290,10 +216,10 @@ func again[T any](ctx context.Context, fn func() (T, error)) (T, error) {
 }
 
 // persist asks until there is an answer, under whatever session the client has by then.
-func persist[T any](ctx context.Context, c *Client, fn func(s *session) (T, error)) (T, error) {
+func persist[T any](ctx context.Context, r *requests, fn func(s *session) (T, error)) (T, error) {
 	var p pace
 	for {
-		s, err := c.link.Attached(ctx)
+		s, err := r.link.Attached(ctx)
 		var v T
 		if err == nil {
 			v, err = fn(s)
@@ -304,30 +230,6 @@ func persist[T any](ctx context.Context, c *Client, fn func(s *session) (T, erro
 		if err := p.next(ctx); err != nil {
 			return v, err
 		}
-	}
-}
-
-// pace spaces out repeated attempts.
-type pace struct {
-	wait time.Duration
-	most time.Duration // zero for a second
-}
-
-// longer is the next time to wait, twice the last.
-func (p *pace) longer() time.Duration {
-	p.wait = min(max(2*p.wait, 10*time.Millisecond), cmp.Or(p.most, time.Second))
-	return p.wait
-}
-
-// next waits a little, longer each time, or until ctx ends, which is the error.
-func (p *pace) next(ctx context.Context) error {
-	timer := time.NewTimer(p.longer())
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -342,14 +244,64 @@ func untilProven(ctx context.Context, s *session) error {
 	return nil
 }
 
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
+// listAgain lists until there is an answer.
+func (r *requests) listAgain(ctx context.Context, s *session, dir string) (listing, error) {
+	return again(ctx, func() (listing, error) { return r.list(ctx, s, dir) })
 }
 
-// yield lets a goroutine that was just started put its request in front of ours.
-func yield() { runtime.Gosched() }
+// freshList lists a directory as the quorum knows it, and not an earlier state that a lagging
+// server would show.
+func (r *requests) freshList(ctx context.Context, s *session, dir string) (listing, error) {
+	return upToDate(ctx, r, s, func() (listing, error) { return r.list(ctx, s, dir) })
+}
+
+// ownAmong returns the name that begins with prefix, which contains our guid, if its node was
+// created under one of the sessions. It checks the session because anybody can imitate a name.
+func (r *requests) ownAmong(ctx context.Context, s *session, dir string, names []string, prefix string, sessions ...*session) (string, error) {
+	for _, name := range names {
+		if !strings.HasPrefix(name, prefix+"-") {
+			continue
+		}
+		stat, err := r.stat(ctx, s, dir+"/"+name)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			return "", err
+		case slices.ContainsFunc(sessions, func(o *session) bool { return o.ID == stat.EphemeralOwner }):
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// witness takes a request of ours as evidence if the connection is a bare one.
+func (r *requests) witness(sent lease.Instant, of lease.Evidence, err error) {
+	if !r.link.IsBare() || err != nil && !isRefusal(err) {
+		return
+	}
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) || errors.Is(err, zk.ErrAuthFailed) {
+		of = lease.OfServer // a server refuses this without asking the quorum
+	}
+	r.link.Witness(sent, of)
+}
+
+// explain adds the context's error to that of a wait under ctx, and the last trouble that
+// the connection met if there is no session.
+func (r *requests) explain(ctx context.Context, err error) error {
+	err = causeOf(ctx, err)
+	if trouble := r.link.LastTrouble(); trouble != nil && ctx.Err() != nil {
+		if s, _ := r.link.State(); s == nil {
+			return fmt.Errorf("%w (last trouble: %w)", err, trouble)
+		}
+	}
+	return err
+}
+
+// term returns the session's timeout, zero before the first session.
+func (r *requests) term() time.Duration {
+	s := r.link.Latest()
+	if s == nil {
+		return 0
+	}
+	return s.Lease.Term()
+}

@@ -93,7 +93,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 		if clientOf(who.name()) == ClientZklock {
 			mark = withRevocation(n.data)
 		}
-		_, err = persist(ctx, c, func(s *session) (*zk.Stat, error) {
+		_, err = persist(ctx, c.requests, func(s *session) (*zk.Stat, error) {
 			return c.set(ctx, s, who.Node, mark, n.stat.Version)
 		})
 		if !errors.Is(err, zk.ErrBadVersion) { // else somebody wrote meanwhile, perhaps we, and the answer was lost
@@ -104,7 +104,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 
 // seek reads a contender's node and checks that it is still that contender's.
 func (c *Client) seek(ctx context.Context, who Contender) (node, error) {
-	n, err := persist(ctx, c, func(s *session) (node, error) { return c.get(ctx, s, who.Node) })
+	n, err := persist(ctx, c.requests, func(s *session) (node, error) { return c.get(ctx, s, who.Node) })
 	switch {
 	case err != nil:
 		return node{}, notHeldIfMissing(err)

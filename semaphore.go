@@ -310,7 +310,7 @@ func (s *Semaphore) limitThat(ctx context.Context, sess *session, dir string, su
 	if err != nil || suits(limit) == nil {
 		return limit, err
 	}
-	if limit, err = upToDate(ctx, s.c, sess, func() (int, error) { return s.limit(ctx, sess, dir) }); err == nil {
+	if limit, err = upToDate(ctx, s.c.requests, sess, func() (int, error) { return s.limit(ctx, sess, dir) }); err == nil {
 		err = suits(limit)
 	}
 	return limit, err
@@ -408,7 +408,7 @@ func (s *Semaphore) resize(ctx context.Context, permits int) error {
 	leases := s.c.root + s.path + leasesDir
 	stir := leases + "/resized"
 	for {
-		_, err := persist(ctx, s.c, func(sess *session) ([]zk.MultiResponse, error) {
+		_, err := persist(ctx, s.c.requests, func(sess *session) ([]zk.MultiResponse, error) {
 			answers, err := s.c.multi(ctx, sess,
 				&zk.SetDataRequest{Path: leases, Data: limitData(permits), Version: -1},
 				// Who waits has a watch on what is below, and not on the number.

@@ -116,7 +116,7 @@ func (s *Slot) Done(ctx context.Context) (bool, error) {
 
 // look reads the slot's mark as the quorum knows it, under whatever session the client has.
 func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
-	n, err := persist(ctx, s.c, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
+	n, err := persist(ctx, s.c.requests, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
 	if err != nil {
 		return 0, false, err
 	}
@@ -130,7 +130,7 @@ func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
 
 // fetch reads the node with the marks. It returns the zero node if there is none.
 func (s *Slot) fetch(ctx context.Context, sess *session) (node, error) {
-	n, err := upToDate(ctx, s.c, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
+	n, err := upToDate(ctx, s.c.requests, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
 	if errors.Is(err, zk.ErrNoNode) {
 		return node{}, nil
 	}
@@ -236,7 +236,7 @@ func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	}
 	var p pace
 	for {
-		_, err := persist(ctx, s.c, func(sess *session) (*zk.Stat, error) { return s.c.stat(ctx, sess, h.Node()) })
+		_, err := persist(ctx, s.c.requests, func(sess *session) (*zk.Stat, error) { return s.c.stat(ctx, sess, h.Node()) })
 		if errors.Is(err, zk.ErrNoNode) {
 			by, done, err := s.look(ctx)
 			switch {

@@ -18,12 +18,18 @@ const (
 	nodeChanged        // the data or the children have changed, or may have: look again
 )
 
-// watchTable holds the live watches, one for each session and node. The client library
+// watches holds the live watches of a client, one for each session and node. The client library
 // cannot remove a watch: waiters that come and go while one holder stays would each leave
 // one behind if they did not share it.
-type watchTable struct {
+type watches struct {
+	requests *requests
+
 	mu   sync.Mutex
 	live map[watchKey]*nodeWatch // guarded by mu
+}
+
+func newWatches(r *requests) *watches {
+	return &watches{requests: r, live: map[watchKey]*nodeWatch{}}
 }
 
 type watchKey struct {
@@ -50,47 +56,39 @@ type nodeWatch struct {
 	renewed chan struct{}   // guarded by mu: closed and replaced when the watch is set anew
 }
 
-// seen is what a server answered when it set a watch.
-type seen struct {
-	stat   *zk.Stat
-	data   []byte   // of a data watch
-	names  []string // of a watch on children
-	events <-chan zk.Event
-}
-
 // watch returns the watch on a node. If there is none, it sets one. For a node that does not
 // exist it returns zk.ErrNoNode.
-func (c *Client) watch(ctx context.Context, s *session, path string) (*nodeWatch, error) {
-	w, _, err := c.share(ctx, s, path, func() (seen, error) { return c.getW(path) })
+func (t *watches) watch(ctx context.Context, s *session, path string) (*nodeWatch, error) {
+	w, _, err := t.share(ctx, s, path, func() (seen, error) { return t.requests.getW(path) })
 	return w, err
 }
 
 // beginWatch is watch without waiting for the answer.
-func (c *Client) beginWatch(s *session, path string) (*nodeWatch, error) {
-	w, _, err := c.take(s, path, func() (seen, error) { return c.getW(path) })
+func (t *watches) beginWatch(s *session, path string) (*nodeWatch, error) {
+	w, _, err := t.take(s, path, func() (seen, error) { return t.requests.getW(path) })
 	return w, err
 }
 
 // watchNow is watch for callers that rely on the node's existence: a watch that another
 // caller has set shows only that the node existed then, so watchNow reads it again.
-func (c *Client) watchNow(ctx context.Context, s *session, path string) (*nodeWatch, error) {
-	w, known, err := c.share(ctx, s, path, func() (seen, error) { return c.getW(path) })
+func (t *watches) watchNow(ctx context.Context, s *session, path string) (*nodeWatch, error) {
+	w, known, err := t.share(ctx, s, path, func() (seen, error) { return t.requests.getW(path) })
 	if err == nil && known {
-		_, err = c.stat(ctx, s, path)
+		_, err = t.requests.stat(ctx, s, path)
 	}
 	return w, err
 }
 
 // watchChildren returns the watch on a directory's children, as watch does.
-func (c *Client) watchChildren(ctx context.Context, s *session, dir string) (*nodeWatch, error) {
-	w, _, err := c.share(ctx, s, dir+"/", func() (seen, error) { return c.childrenW(dir) })
+func (t *watches) watchChildren(ctx context.Context, s *session, dir string) (*nodeWatch, error) {
+	w, _, err := t.share(ctx, s, dir+"/", func() (seen, error) { return t.requests.childrenW(dir) })
 	return w, err
 }
 
 // share returns the watch under a key. known reports whether there was one already; if not,
 // share sets it.
-func (c *Client) share(ctx context.Context, s *session, path string, set func() (seen, error)) (_ *nodeWatch, known bool, _ error) {
-	w, known, err := c.take(s, path, set)
+func (t *watches) share(ctx context.Context, s *session, path string, set func() (seen, error)) (_ *nodeWatch, known bool, _ error) {
+	w, known, err := t.take(s, path, set)
 	if err == nil {
 		err = w.answered(ctx, s)
 	}
@@ -98,21 +96,21 @@ func (c *Client) share(ctx context.Context, s *session, path string, set func() 
 }
 
 // take is share without waiting for the answer.
-func (c *Client) take(s *session, path string, set func() (seen, error)) (w *nodeWatch, known bool, err error) {
+func (t *watches) take(s *session, path string, set func() (seen, error)) (w *nodeWatch, known bool, err error) {
 	key := watchKey{s, path}
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	w, known = c.watches.live[key]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, known = t.live[key]
 	if known {
 		return w, known, nil
 	}
 	w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
 	// Owned by the client; ends when the watch fires or the session is over;
 	// Close waits for it.
-	if !c.calls.run(func() { c.keepWatch(key, w) }) {
+	if !t.requests.calls.run(func() { t.keepWatch(key, w) }) {
 		return nil, known, ErrClosed
 	}
-	c.watches.live[key] = w
+	t.live[key] = w
 	return w, known, nil
 }
 
@@ -131,24 +129,24 @@ func (w *nodeWatch) answered(ctx context.Context, s *session) error {
 // keepWatch sets the watch and waits until it fires. It is a data watch and not an exists
 // watch, because the server sets no data watch on a node that is gone, but an exists watch
 // there would stay for ever.
-func (c *Client) keepWatch(key watchKey, w *nodeWatch) {
+func (t *watches) keepWatch(key watchKey, w *nodeWatch) {
 	moved := key.sess.Reattached()
 	w.seen, w.err = w.set()
 	if w.err != nil {
-		c.watches.drop(key, w)
+		t.drop(key, w)
 		close(w.ready)
 		return
 	}
 	w.renew(w.seen.events, moved)
 	close(w.ready)
-	w.saw = c.untilFired(key.sess, w)
-	c.watches.drop(key, w)
+	w.saw = t.untilFired(key.sess, w)
+	t.drop(key, w)
 	close(w.fired)
 }
 
 // untilFired waits for the watch's event. After a reconnect it sets the watch anew, because
 // the client library does not check whether its own attempt to do so has succeeded.
-func (c *Client) untilFired(s *session, w *nodeWatch) change {
+func (t *watches) untilFired(s *session, w *nodeWatch) change {
 	for {
 		events, moved, _ := w.latest()
 		select {
@@ -172,7 +170,7 @@ func (c *Client) untilFired(s *session, w *nodeWatch) change {
 			w.renew(now.events, moved)
 		case <-s.Over():
 			return nodeChanged
-		case <-c.afterlife.Done():
+		case <-t.requests.afterlife.Done():
 			return nodeChanged
 		}
 	}
@@ -209,7 +207,7 @@ func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
 	}
 }
 
-func (t *watchTable) drop(key watchKey, w *nodeWatch) {
+func (t *watches) drop(key watchKey, w *nodeWatch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live[key] == w {

@@ -72,7 +72,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -81,45 +80,6 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/plain"
 	"github.com/zklock-go/zklock/internal/wall"
-)
-
-// The errors of this package. An error that a method returns wraps one of these, or an
-// error of the client library (such as zk.ErrNoAuth) if a server refuses; test for them
-// with errors.Is. The text names the operation and the path. If the context of a wait has
-// ended, the error also wraps the context's error and the last trouble that the wait met.
-var (
-	// ErrLost is the cause of a hold's end that was not asked for: its session has expired,
-	// no quorum has answered in time, or its node was deleted. Others may hold the lock from
-	// then on. The methods of the hold return it, and it is the cause of the hold's context.
-	ErrLost = errors.New("lock was lost")
-	// ErrReleased is the cause of a hold's end by Unlock. The hold's methods return it
-	// afterwards.
-	ErrReleased = errors.New("lock was released")
-	// ErrNotHeld is returned by a second Unlock of a hold, by Proclaim if its context is not
-	// that of a leader, by Slot.Mark without a hold, and by Revoke and Evict if the contender
-	// is gone.
-	ErrNotHeld = errors.New("not held")
-	// ErrLocked is returned by TryLock, TryRLock and TryAcquire if they would have to wait.
-	ErrLocked = errors.New("locked by another")
-	// ErrDeadlock is returned by an acquire whose context is that of a hold of the same lock:
-	// it would wait for itself.
-	ErrDeadlock = errors.New("already held by this context")
-	// ErrClosed is returned by calls on a client that is closed, or is closed while they
-	// wait. It is the cause of the end of what the client held when it was closed.
-	ErrClosed = errors.New("client is closed")
-	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
-	// if the client has no connection, or loses it before the answer has come.
-	ErrNotConnected = errors.New("no connection to a server")
-	// ErrUncertain is returned by Multi, and by Slot's Mark and Do, if a transaction was sent
-	// and its answer did not come: either all of it was done or nothing.
-	ErrUncertain = errors.New("answer was lost, it may have been done")
-	// ErrInvalid is returned for an argument or option that cannot be right, before anything
-	// is sent, and for a path whose nodes show that it is another kind of lock.
-	ErrInvalid = errors.New("invalid argument")
-	// ErrLimit is returned by a semaphore's methods if its number of permits is not the
-	// stored one, and if an acquire asks for more permits than there are or than fit into
-	// one request.
-	ErrLimit = errors.New("not within the semaphore's permits")
 )
 
 // Options configures a client. A nil *Options means the defaults.
@@ -178,42 +138,31 @@ type Auth struct {
 // is safe for use by several goroutines. Locks exclude goroutines of one client from each
 // other just as they exclude processes.
 type Client struct {
-	conn     *zk.Conn
+	*requests
+	*watches
+	*directories
+	*ghosts
+	*heart
+	reporter
+
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
-	link     *conn.Link
 	root     string
-	acl      []zk.ACL
-	parents  []zk.ACL // of nodes above a lock's own
-	identity []byte   // owner data
-	log      *slog.Logger
-	observer Observer
+	identity []byte        // owner data
 	patience time.Duration // how long Close waits for clean-up
 
-	life      context.Context // ends, with ErrClosed, when Close begins
-	endLife   context.CancelCauseFunc
-	afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
-	endAfter  context.CancelCauseFunc
-	watches   watchTable
-	acquires  *tasks // calls that may make nodes
-	removals  *tasks // of nodes: Close waits for them, for a while
-	calls     *tasks // requests and watches: they end when the connection has
-	closing   sync.Once
-	kick      chan struct{}
+	endLife  context.CancelCauseFunc
+	endAfter context.CancelCauseFunc
+	acquires *tasks // calls that may make nodes
+	removals *tasks // of nodes: Close waits for them, for a while
+	closing  sync.Once
 
 	mu    sync.Mutex
-	kept  map[*contender]struct{} // guarded by mu: see keep
-	holds map[*holding]struct{}   // guarded by mu
+	holds map[*holding]struct{} // guarded by mu
 
 	untrusted bool                // see Options
 	mute      map[string]struct{} // guarded by mu: directories that take no note from us
 
 	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
-
-	ghosts  []*ghost      // guarded by mu
-	hunting chan struct{} // guarded by mu: has room for the news of another ghost; nil while none is looked for
-
-	warmUntil time.Time // guarded by mu: until when heartbeats go on though nothing is kept
-	hangUps   int       // guarded by mu: connections in a row that ended on a request for a container node
 }
 
 // Connect waits until a server has granted a session, and returns a client that has it. If
@@ -373,15 +322,17 @@ func (c *Client) matchHooks(ctx context.Context) error {
 }
 
 func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
+	r := &requests{link: l, log: o.Logger, calls: newTasks()}
 	c := &Client{
-		link: l, root: o.Root, acl: o.ACL, parents: o.ParentACL, identity: ownerData(o.Label, o.Anonymous), log: o.Logger, observer: o.Observer,
-		patience: min(o.SessionTimeout, 5*time.Second),
-		acquires: newTasks(), removals: newTasks(), calls: newTasks(), kick: make(chan struct{}, 1),
-		untrusted: o.Untrusted,
-		kept:      map[*contender]struct{}{}, holds: map[*holding]struct{}{}, watches: watchTable{live: map[watchKey]*nodeWatch{}}, mute: map[string]struct{}{},
+		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
+		reporter: reporter{o.Logger, o.Observer},
+		root:     o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
+		acquires: newTasks(), removals: newTasks(), holds: map[*holding]struct{}{},
+		untrusted: o.Untrusted, mute: map[string]struct{}{},
 	}
-	c.life, c.endLife = context.WithCancelCause(context.Background())
-	c.afterlife, c.endAfter = context.WithCancelCause(context.Background())
+	c.heart = newHeart(r, c.acquires, c.missedHeartbeat)
+	r.life, c.endLife = context.WithCancelCause(context.Background())
+	r.afterlife, c.endAfter = context.WithCancelCause(context.Background())
 	l.SetUp(lease.Clock(wall.From(ctx)), o.TickTime)
 	return c
 }
@@ -409,7 +360,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 // connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	_, err := again(ctx, func() (struct{}, error) {
-		return ask(ctx, c, nil, isRead, func(conn *zk.Conn) (none struct{}, err error) {
+		return ask(ctx, c.requests, nil, isRead, func(conn *zk.Conn) (none struct{}, err error) {
 			return none, conn.AddAuth(a.Scheme, a.Data)
 		})
 	})
@@ -418,13 +369,7 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 
 // SessionTimeout returns the session timeout that the server has granted, or zero before
 // the first session.
-func (c *Client) SessionTimeout() time.Duration {
-	s := c.link.Latest()
-	if s == nil {
-		return 0
-	}
-	return s.Lease.Term()
-}
+func (c *Client) SessionTimeout() time.Duration { return c.term() }
 
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than
@@ -491,18 +436,6 @@ func (c *Client) delist(g *holding) {
 	delete(c.holds, g)
 }
 
-// explain adds the context's error to that of a wait under ctx, and the last trouble that
-// the connection met if there is no session.
-func (c *Client) explain(ctx context.Context, err error) error {
-	err = causeOf(ctx, err)
-	if trouble := c.link.LastTrouble(); trouble != nil && ctx.Err() != nil {
-		if s, _ := c.link.State(); s == nil {
-			return fmt.Errorf("%w (last trouble: %w)", err, trouble)
-		}
-	}
-	return err
-}
-
 func (o *Options) withDefaults() (*Options, error) {
 	var d Options
 	if o != nil {
@@ -543,42 +476,6 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: label of %d bytes, the limit is %d", ErrInvalid, len(o.Label), maxLabel)
 	case o.Root != "":
 		return checkPath(o.Root)
-	}
-	return nil
-}
-
-// maxPath keeps a request that contains a path below the size that a server accepts.
-const maxPath = 32 << 10
-
-// checkPath returns ErrInvalid with the reason if ZooKeeper's rules forbid a path.
-func checkPath(path string) error {
-	bad := func(what string) error { return fmt.Errorf("%w: path %q %s", ErrInvalid, path, what) }
-	switch {
-	case path == "":
-		return bad("is empty")
-	case path[0] != '/':
-		return bad("does not start with /")
-	case path == "/":
-		return bad("is the root")
-	case strings.HasSuffix(path, "/"):
-		return bad("ends with /")
-	case len(path) > maxPath:
-		return fmt.Errorf("%w: path %.40q... has %d bytes, the limit is %d", ErrInvalid, path, len(path), maxPath)
-	case !utf8.ValidString(path):
-		return bad("is not UTF-8")
-	}
-	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return bad("is in the tree that ZooKeeper keeps for itself")
-	}
-	for name := range strings.SplitSeq(path[1:], "/") {
-		if name == "" || name == "." || name == ".." {
-			return bad("has a part that is empty or dots")
-		}
-	}
-	for _, r := range path {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 {
-			return bad("has a character that ZooKeeper does not take")
-		}
 	}
 	return nil
 }
@@ -645,85 +542,16 @@ func openFor(acl []zk.ACL) []zk.ACL {
 	return append(slices.Clone(acl), zk.WorldACL(open)...)
 }
 
-// makeDir creates the directory of a queue and the nodes above it. They are containers,
-// which ZooKeeper removes when they have become empty, or plain nodes where the server does
-// not know containers. The last own parts of the path get the lock's ACL, those above them
-// the parents'.
-func (c *Client) makeDir(ctx context.Context, s *session, dir string, own int) error {
-	acl := c.parents
-	if own > 0 {
-		acl = c.acl
-	}
-	var p pace
-	for {
-		err := c.makeNode(ctx, s, dir, acl)
-		switch {
-		case err == nil || errors.Is(err, zk.ErrNodeExists):
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			if parent := dir[:strings.LastIndexByte(dir, '/')]; parent != "" {
-				err = c.makeDir(ctx, s, parent, own-1)
-			}
-			if err != nil {
-				return err
-			}
-		case !isTransient(err) || ctx.Err() != nil:
-			return err
-		default:
-			if err := p.next(ctx); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (c *Client) makeNode(ctx context.Context, s *session, dir string, acl []zk.ACL) error {
-	c.mu.Lock()
-	plain := c.hangUps >= enoughHangUps
-	c.mu.Unlock()
-	_, err := ask(ctx, c, s, isWrite, func(conn *zk.Conn) (string, error) {
-		if plain {
-			return conn.Create(dir, nil, zk.FlagPersistent, acl)
-		}
-		return conn.CreateContainer(dir, nil, zk.FlagContainer, acl)
-	})
-	if !plain {
-		c.judgeContainers(err)
-	}
-	return err
-}
-
-// enoughHangUps is how many requests for a container in a row may end with a lost
-// connection before the client stops asking for containers: some servers hang up on a
-// request that they do not know.
-const enoughHangUps = 2
-
-// judgeContainers counts the hang-ups on requests for a container, and notes when the server
-// does not have them.
-func (c *Client) judgeContainers(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case isUnimplemented(err):
-		c.hangUps = enoughHangUps
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errSessionOver): // some give out another session as well
-		c.hangUps++
-	case err == nil || isRefusal(err):
-		c.hangUps = 0
-	}
-	if c.hangUps == enoughHangUps {
-		c.log.Info("zklock: the server has no container nodes, directories of locks will stay")
-	}
-}
-
-// isUnimplemented recognises a code for which the client library has no error.
-func isUnimplemented(err error) bool {
-	return err != nil && err.Error() == "unknown error: -6"
-}
-
 // libraryLog passes the client library's messages on to our log.
 type libraryLog struct{ *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {
 	l.Debug("zklock: client library: " + plain.Text(fmt.Sprintf(format, args...)))
+}
+
+// missedHeartbeat reports a heartbeat that no quorum has answered in time.
+func (c *Client) missedHeartbeat(why error) {
+	if c.life.Err() == nil {
+		c.observe(Event{Kind: HeartbeatMissed, Err: why})
+	}
 }

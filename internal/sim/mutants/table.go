@@ -19,7 +19,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
-		Edits: []Edit{{"request.go", "if err := c.confirm(ctx, s, nil); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		Seeds: 120,
 	},
 	{
@@ -151,7 +151,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "nothing keeps the lease fresh", After: "heartbeats forgotten",
-		Edits: []Edit{{"sentinel.go", "next := b.s.Lease.NextBeat(b.last, b.touched)", "next := now.Add(never)"}},
+		Edits: []Edit{{"heartbeat.go", "next := b.s.Lease.NextBeat(b.last, b.touched)", "next := now.Add(never)"}},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
@@ -181,7 +181,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"recipe.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s.again != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
+		Edits: []Edit{{"recipe.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
@@ -219,7 +219,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"request.go", "names, stat, events, err := c.conn.ChildrenW(dir)\n\t", "_, _, _, err := c.conn.ExistsW(dir + \"/_c_missing\")\n\tnames, stat, events, err := c.conn.ChildrenW(dir)\n\t"}},
+		Edits: []Edit{{"request.go", "names, stat, events, err := r.conn.ChildrenW(dir)\n\t", "_, _, _, err := r.conn.ExistsW(dir + \"/_c_missing\")\n\tnames, stat, events, err := r.conn.ChildrenW(dir)\n\t"}},
 		Focus: "election",
 	},
 	{
@@ -314,7 +314,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
-		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
+		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c.requests, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
 		Focus: "semaphore", Seeds: 120,
 	},
 	{
@@ -339,7 +339,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits:   []Edit{{"request.go", "if err := c.confirm(ctx, s, nil); err != nil {", "if _, err := ask(ctx, c, s, isRead, func(conn *zk.Conn) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Edits:   []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn *zk.Conn) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
 		Seeds:   120,
 		Trouble: "streams",
 	},
@@ -356,7 +356,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one heartbeat waits for the answer to the other", After: "where answers are slow, each proves too late what the last has touched",
-		Edits: []Edit{{"sentinel.go", "const maxBeats = 4", "const maxBeats = 1"}},
+		Edits: []Edit{{"heartbeat.go", "const maxBeats = 4", "const maxBeats = 1"}},
 		Seeds: 120,
 	},
 	{

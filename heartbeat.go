@@ -1,0 +1,375 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// heart sends heartbeats: requests that prove that the session lives, and with it the nodes
+// that are held or next in line.
+type heart struct {
+	requests *requests
+	acquires *tasks      // while any runs, heartbeats go on
+	missed   func(error) // is told why a heartbeat was not answered by a quorum
+	kick     chan struct{}
+
+	mu        sync.Mutex
+	kept      map[*contender]struct{} // guarded by mu: see keep
+	warmUntil time.Time               // guarded by mu: until when heartbeats go on though nothing is kept
+}
+
+func newHeart(r *requests, acquires *tasks, missed func(error)) *heart {
+	return &heart{requests: r, acquires: acquires, missed: missed, kick: make(chan struct{}, 1), kept: map[*contender]struct{}{}}
+}
+
+// maxChecks bounds one heartbeat's size; with more nodes each heartbeat checks some.
+const maxChecks = 1000
+
+// warmth is for how long after its last use a client keeps its lease proven, so that the next grant
+// rests on a full proof. A short session, whose heartbeats are frequent, is kept warm for less long.
+func warmth(term time.Duration) time.Duration { return min(3*time.Minute, 18*term) }
+
+// warmUp is called before the client contends.
+func (h *heart) warmUp() {
+	if h.stayWarm() || h.acquires.running() {
+		return
+	}
+	s := h.requests.link.Latest()
+	if s != nil {
+		s.Lease.Begin()
+	}
+	h.nudge()
+}
+
+// stayWarm keeps the client warm for a while from now on. It reports whether it was.
+func (h *heart) stayWarm() bool {
+	now := time.Now()
+	until := now.Add(warmth(h.requests.term()))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := len(h.kept) > 0 || now.Before(h.warmUntil)
+	h.warmUntil = until
+	return was
+}
+
+// isWarm reports whether heartbeats are due.
+func (h *heart) isWarm() bool {
+	if h.acquires.running() {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.kept) > 0 || time.Now().Before(h.warmUntil)
+}
+
+// keep has the client prove again and again that the session lives and the node with
+// it, for as long as it is held or next in line.
+func (h *heart) keep(t *contender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.kept[t]; ok {
+		return
+	}
+	h.kept[t] = struct{}{}
+	h.nudge()
+}
+
+func (h *heart) unkeep(t *contender) {
+	h.mu.Lock()
+	delete(h.kept, t)
+	h.mu.Unlock()
+	h.stayWarm()
+}
+
+// nudge has the heart look at its clock again.
+func (h *heart) nudge() {
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+// beatForever sends heartbeats while the client contends, holds, or did so a while ago.
+//
+// It is owned by the client and ends when that is closed, which waits for it.
+func (h *heart) beatForever() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	b := beats{h: h, done: make(chan beaten, maxBeats)}
+	for {
+		s, changed := h.requests.link.State()
+		wait := b.untilNext(s)
+		if wait <= 0 {
+			b.next(s)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-b.again:
+		case done := <-b.done:
+			b.finish(done)
+		case <-h.kick:
+		case <-h.requests.life.Done():
+			return
+		}
+	}
+}
+
+// maxBeats is how many heartbeats are under way at most: each proves touches of others, and where
+// answers take long, one after the other would prove them too late.
+const maxBeats = 4
+
+// beats is the rhythm of the heartbeats.
+type beats struct {
+	h       *heart
+	s       *session // the newest seen
+	again   <-chan struct{}
+	warm    bool
+	last    time.Time // when the last one began
+	touched time.Time // when its touches were answered
+	retry   pace
+	running int
+	done    chan beaten // has room for all that are running
+}
+
+// beaten is the end of a heartbeat.
+type beaten struct {
+	s       *session
+	touched time.Time // when its touches were answered; zero if they were not
+	err     error
+}
+
+// untilNext returns how long nothing has to be sent.
+func (b *beats) untilNext(s *session) time.Duration {
+	const never = time.Hour
+	now, was := time.Now(), b.warm
+	b.warm = b.h.isWarm()
+	switch {
+	case !was || b.s == nil: // what has just begun is proven; its first requests are touches
+		b.last = now.Add(b.h.requests.term() / 256)
+	case s != nil && s != b.s:
+		b.last = now
+	case s != nil && (b.again == nil || isClosed(b.again)): // what was half proven was so on the connection before
+		b.last = time.Time{}
+	}
+	b.again = nil
+	if s != nil {
+		b.s, b.again = s, s.Reattached()
+	}
+	if b.s == nil || !b.warm || b.running == maxBeats {
+		return never
+	}
+	next := b.s.Lease.NextBeat(b.last, b.touched)
+	if b.running > 0 && !b.last.IsZero() {
+		next = now.Add(never)
+	}
+	switch {
+	case b.retry.wait > 0:
+		next = b.last.Add(b.retry.wait)
+	case s != nil && b.h.keepsUnder(s): // sooner where proof gets thin
+		thin := now.Add(s.Lease.Remaining() - s.Lease.Thin())
+		if soon := b.last.Add(s.Lease.Term() / 16); thin.Before(soon) {
+			thin = soon
+		}
+		if thin.Before(next) {
+			next = thin
+		}
+	}
+	return next.Sub(now)
+}
+
+// next begins a heartbeat under s; without a session it is missed.
+func (b *beats) next(s *session) {
+	b.last = time.Now()
+	b.running++
+	if s == nil {
+		err := ErrNotConnected
+		if trouble := b.h.requests.link.LastTrouble(); trouble != nil {
+			err = fmt.Errorf("%w: %w", err, trouble)
+		}
+		b.finish(beaten{err: err})
+		return
+	}
+	first := b.running == 1
+	// Owned by beatForever, which counts it; ends with its requests; Close waits for it.
+	if !b.h.requests.calls.run(func() {
+		done := beaten{s: s}
+		beat := func() error { return b.h.beat(s, &done.touched) }
+		if first {
+			done.err = b.h.warnIfSilent(s, beat)
+		} else {
+			done.err = beat()
+		}
+		b.done <- done
+	}) {
+		b.running--
+	}
+}
+
+// finish takes the end of a heartbeat. Of several that fail together the last one tells.
+func (b *beats) finish(done beaten) {
+	b.running--
+	if done.touched.After(b.touched) {
+		b.touched = done.touched
+	}
+	if done.err == nil || errors.Is(done.err, errGone) || isRefusal(done.err) {
+		b.retry = pace{}
+		return
+	}
+	if done.s != nil {
+		b.retry.longer()
+	}
+	if b.running == 0 && b.h.keepsUnder(b.s) {
+		b.h.missed(done.err)
+	}
+}
+
+// errSilent is told of a heartbeat that is not answered, while it may still be.
+var errSilent = errors.New("no server has answered for a quarter of the session timeout")
+
+// warnIfSilent runs beat, and tells observers when its answer stays away: where a server
+// is cut off, no error comes before what is held is lost.
+func (h *heart) warnIfSilent(s *session, beat func() error) error {
+	over, cancel := context.WithCancel(h.requests.life)
+	defer cancel()
+	wait := s.Lease.Term()/4 + s.Lease.BetweenSyncs()
+	// Owned by this call; ends with it; Close waits for it.
+	h.requests.calls.run(func() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			if h.keepsUnder(s) {
+				h.missed(errSilent)
+			}
+		case <-over.Done():
+		}
+	})
+	return beat()
+}
+
+// beat sends what proves the touches of an earlier beat, and is a touch itself: two
+// requests, a sync among them, which are answered at touched, a moment later another sync,
+// and then a quorum operation.
+func (h *heart) beat(s *session, touched *time.Time) error {
+	looked := make(chan struct{})
+	// Owned by this call, which waits for it; ends with the request.
+	if !h.requests.calls.run(func() {
+		defer close(looked)
+		h.requests.stat(h.requests.life, s, "/") // whatever it answers
+	}) {
+		return ErrClosed
+	}
+	err := h.requests.sync(h.requests.life, s, "/")
+	<-looked
+	if err != nil {
+		return err
+	}
+	*touched = time.Now()
+	timer := time.NewTimer(s.Lease.BetweenSyncs())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.Over():
+		return errSessionOver
+	case <-h.requests.life.Done():
+		return ErrClosed
+	}
+	if err := h.requests.sync(h.requests.life, s, "/"); err != nil {
+		return err
+	}
+	return h.confirm(h.requests.life, s, h.keptUnder(s))
+}
+
+// keepsUnder reports whether any contender is to be checked under s.
+func (h *heart) keepsUnder(s *session) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.kept {
+		if t.sess == s {
+			return true
+		}
+	}
+	return false
+}
+
+// keptUnder returns some of the contenders to be checked under s, at least one if there is any.
+func (h *heart) keptUnder(s *session) []*contender {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var kept []*contender
+	var size int
+	for t := range h.kept { // in no order: with too many for one, each has its turn
+		if t.sess != s {
+			continue
+		}
+		if size += t.checkSize(); len(kept) == maxChecks || size > maxRequest && len(kept) > 0 {
+			break
+		}
+		kept = append(kept, t)
+	}
+	return kept
+}
+
+// confirm asks the quorum whether the session lives and the nodes with it. It changes
+// nothing and fires no watch. Those found missing are told so, and the error is errGone.
+func (h *heart) confirm(ctx context.Context, s *session, nodes []*contender) error {
+	answers, err := h.requests.multi(ctx, s, checks(nodes)...)
+	if err == nil || !isRefusal(err) {
+		return err
+	}
+	return h.heed(nodes, answers) // it went through the quorum all the same: the session lives
+}
+
+// confirmAll is confirm for nodes that may be too many for one request. A node that is there
+// in a later answer was there in the earlier ones.
+func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*contender) error {
+	for len(nodes) > 0 {
+		n, size := 0, 0
+		for n < len(nodes) && (n == 0 || size+nodes[n].checkSize() <= maxRequest) {
+			size += nodes[n].checkSize()
+			n++
+		}
+		if err := h.confirm(ctx, s, nodes[:n]); err != nil {
+			return err
+		}
+		nodes = nodes[n:]
+	}
+	return nil
+}
+
+// heed draws the consequences of a refused heartbeat, whose answers up to the first refusal are real.
+func (h *heart) heed(asked []*contender, answers []zk.MultiResponse) error {
+	for i, t := range asked[:min(len(asked), len(answers))] {
+		switch err := answers[i].Error; {
+		case errors.Is(err, zk.ErrNoNode):
+			t.forsake(nil)
+		case errors.Is(err, zk.ErrNoAuth):
+			t.forsake(errUnreadable)
+		default:
+			continue
+		}
+		h.unkeep(t)
+		return errGone
+	}
+	return nil
+}
+
+// checks returns the operations of a heartbeat: that the nodes exist, or if there are none, the root.
+func checks(nodes []*contender) []any {
+	var ops []any
+	for _, t := range nodes {
+		ops = append(ops, t.exists())
+	}
+	if len(ops) == 0 {
+		ops = []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
+	}
+	return ops
+}

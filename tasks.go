@@ -1,0 +1,104 @@
+package zklock
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// tasks counts goroutines of one kind, so that Close can wait for them.
+type tasks struct {
+	mu     sync.Mutex    // guards what follows
+	n      int           // running
+	closed bool          // no more may start
+	idle   chan struct{} // closed when closed and none is left
+}
+
+func newTasks() *tasks { return &tasks{idle: make(chan struct{})} }
+
+// enter registers the caller as a task; it must call leave unless the answer is false.
+func (t *tasks) enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.n++
+	return true
+}
+
+// running reports whether there are any.
+func (t *tasks) running() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n > 0
+}
+
+func (t *tasks) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n--
+	if t.closed && t.n == 0 {
+		close(t.idle)
+	}
+}
+
+// run starts fn as a task, or answers false after close.
+func (t *tasks) run(fn func()) bool {
+	if !t.enter() {
+		return false
+	}
+	// Owned by t; ends with fn; whoever closes t waits.
+	go func() {
+		defer t.leave()
+		fn()
+	}()
+	return true
+}
+
+// close refuses new tasks and returns what is closed when the last one has ended.
+func (t *tasks) close() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		if t.n == 0 {
+			close(t.idle)
+		}
+	}
+	return t.idle
+}
+
+// sideBySide calls fn with 0 to n-1, several at a time. After an error it begins no other
+// call. It returns the first error when all calls have returned.
+func sideBySide(owner *tasks, n, several int, fn func(i int) error) error {
+	var next atomic.Int64
+	errs := make(chan error, several)
+	worker := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				errs <- nil
+				return
+			}
+			if err := fn(i); err != nil {
+				next.Store(int64(n)) // nobody begins another
+				errs <- err
+				return
+			}
+		}
+	}
+	several = min(several, n)
+	for range several {
+		// Owned by the caller of sideBySide, which waits for it; ends with the last call of fn.
+		if !owner.run(worker) {
+			errs <- ErrClosed
+		}
+	}
+	var first error
+	for range several {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
