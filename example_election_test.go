@@ -37,9 +37,66 @@ func ExampleElection_Run() {
 	// true
 }
 
-// runOnce runs a job that the whole fleet starts at the same time, on one of them: who
-// gets the lock first does it and notes, in a transaction that needs the lock, that it
-// is done. A machine whose clock is late finds the note.
+// Campaign leads once, and leaves it to you when to resign. Other members, and programs
+// that are none, find the leader and what it says of itself.
+func ExampleElection_Campaign() {
+	server := ensemble()
+	defer server.Close()
+	client := client(server, "example")
+	defer client.Close()
+	ctx := context.Background()
+	election := client.Election("/leader", nil)
+
+	_, err := election.Leader(ctx)
+	fmt.Println(errors.Is(err, zklock.ErrNoLeader))
+
+	hold, err := election.Campaign(ctx, []byte("host-a:8080"))
+	must(err)
+	leader, err := election.Leader(ctx)
+	must(err)
+	fmt.Printf("%s leads, the token is the hold's: %v\n", leader.Data, leader.Token == hold.Token())
+
+	must(election.Proclaim(hold.Context(), []byte("host-a:9090"))) // it has moved
+	leader, err = election.Leader(ctx)
+	must(err)
+	fmt.Printf("%s leads\n", leader.Data)
+	must(hold.Unlock(ctx)) // resigns
+	// Output:
+	// true
+	// host-a:8080 leads, the token is the hold's: true
+	// host-a:9090 leads
+}
+
+// A program that follows the leader, wherever it moves.
+func ExampleElection_Observe() {
+	server := ensemble()
+	defer server.Close()
+	member, follower := client(server, "member"), client(server, "follower")
+	defer member.Close()
+	defer follower.Close()
+	ctx := context.Background()
+
+	hold, err := member.Election("/leader", nil).Campaign(ctx, []byte("host-a:8080"))
+	must(err)
+	for leader, err := range follower.Election("/leader", nil).Observe(ctx) {
+		must(err)
+		fmt.Printf("%s leads\n", leader.Data)
+		if string(leader.Data) == "host-b:8080" {
+			break
+		}
+		must(hold.Unlock(ctx)) // the first leader resigns, and another is elected
+		hold, err = member.Election("/leader", nil).Campaign(ctx, []byte("host-b:8080"))
+		must(err)
+	}
+	must(hold.Unlock(ctx))
+	// Output:
+	// host-a:8080 leads
+	// host-b:8080 leads
+}
+
+// runOnce runs a job that every machine of a fleet starts, on one of them. The first machine
+// that gets the lock does the job, and marks it as done in a transaction that needs the lock.
+// A machine whose clock is late finds the mark.
 func runOnce(ctx context.Context, client *zklock.Client, conn *zk.Conn, scheduled string, job func(context.Context) error) (ran bool, err error) {
 	err = client.Mutex("/cron/nightly").Do(ctx, func(ctx context.Context) error {
 		done, _, err := conn.Get("/cron-done/nightly")

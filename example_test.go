@@ -62,7 +62,7 @@ func ExampleMutex_Lock() {
 	// and after: zklock: check /locks/orders/42: lock was released
 }
 
-// A deadline on the context is a timed wait. Who gives up leaves nothing in the queue.
+// A deadline on the context limits the wait. A caller that gives up leaves nothing in the queue.
 func ExampleMutex_Lock_deadline() {
 	server := ensemble()
 	defer server.Close()
