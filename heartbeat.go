@@ -40,7 +40,7 @@ func (h *heart) warmUp() {
 		return
 	}
 	s := h.requests.link.Latest()
-	if s != nil {
+	if s != nil && s.Lease.CanRest() {
 		s.Lease.Begin()
 	}
 	h.nudge()
@@ -60,6 +60,9 @@ func (h *heart) stayWarm() bool {
 // isWarm reports whether heartbeats are due.
 func (h *heart) isWarm() bool {
 	if h.acquires.running() {
+		return true
+	}
+	if s := h.requests.link.Latest(); s != nil && !s.Lease.CanRest() {
 		return true
 	}
 	h.mu.Lock()

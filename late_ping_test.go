@@ -84,3 +84,28 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "tick")
 	})
 }
+
+// The steps of a proof take longer than such a session lasts once it is not proven: an idle client keeps its lease.
+func TestAnIdleClientsNextHoldLastsThoughItsSessionIsAsShortAsATick(t *testing.T) {
+	for _, ticks := range []float64{1, 1.25, 1.5, 1.75} {
+		t.Run(fmt.Sprint(ticks), func(t *testing.T) {
+			virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond, Latency: fixed(time.Millisecond)},
+				func(t *testing.T, srv *zktest.Server) {
+					term := time.Duration(ticks * float64(2*time.Second))
+					client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{SessionTimeout: term, TickTime: 2 * time.Second, Dialer: srv.Dial})
+					require.NoError(t, err)
+					defer client.Close()
+					unlockSoon(t, client)
+					time.Sleep(10 * time.Minute)
+					hold, err := client.Mutex(path).Lock(t.Context())
+					require.NoError(t, err)
+					for range 200 {
+						time.Sleep(term / 40)
+						require.NoError(t, hold.Check())
+						require.GreaterOrEqual(t, hold.Remaining().Seconds()/term.Seconds(), 0.2)
+					}
+					require.NoError(t, hold.Unlock(t.Context()))
+				})
+		})
+	}
+}

@@ -52,3 +52,11 @@ func (l *Lease) CanProve() bool {
 	defer l.mu.Unlock()
 	return l.lag()+l.pause() <= l.timeout*3/4
 }
+
+// CanRest reports whether a lease that has run out is proven again soon enough, on the same connection,
+// to leave a good part of the timeout. Otherwise it must not run out while the client is idle.
+func (l *Lease) CanRest() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lag()+l.pause()+l.settling() <= l.timeout*3/4
+}

@@ -135,6 +135,12 @@ var Table = []Mutant{
 		Faults:  "partition|delays|cut off|late streams",
 	},
 	{
+		Name: "an idle client rests however short its session is", After: "our own first version: no proof comes in time once there is none",
+		Edits:   []Edit{{"heartbeat.go", "s != nil && !s.Lease.CanRest()", "s != nil && false"}},
+		Seeds:   120,
+		Trouble: "short",
+	},
+	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
 		Edits: []Edit{{"internal/lease/lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
 		Seeds: 200,
