@@ -112,6 +112,9 @@ type Window struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 	Kind string        `json:"kind,omitempty"`
+
+	Stream string `json:"stream,omitempty"` // where a simulator drew it from, and the how manieth it was there
+	Number int    `json:"number,omitempty"`
 }
 
 // History is everything that is known about one run.

@@ -77,6 +77,7 @@ func (p *Plan) makeHostile() {
 		for i, ticks := range short {
 			if ticks > 0 {
 				p.Clients[i].Session = time.Duration(ticks * float64(p.Tick))
+				p.Latency = min(p.Latency, p.Clients[i].Session/50) // else no proof is done before it is over
 			}
 		}
 	}

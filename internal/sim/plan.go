@@ -2,8 +2,9 @@
 //
 // A Plan is drawn from a seed: the ensemble, the clients, the locks, how everybody behaves and when what goes wrong.
 // Run carries it out inside a testing/synctest bubble, with the unmodified client library and the in-process server,
-// and returns the history, which package history checks. The same seed gives the same fault schedule; the order in
-// which goroutines run within one instant is the scheduler's, so that two runs of a seed are alike, not identical.
+// and returns the history, which package history checks. The same seed gives the same fault schedule. The order in
+// which goroutines run within one instant is the scheduler's: natively two runs of a seed are alike. Compiled to
+// WebAssembly, with one thread and a random number generator of a known seed, they are identical (tools/replay).
 package sim
 
 import (
@@ -36,6 +37,7 @@ type Plan struct {
 	MinSession     time.Duration
 	Healthy        bool   // nothing goes wrong, and what remains of holds is measured
 	Only           string // a pattern of the faults that happen; "" means all
+	Steps          []Step `json:",omitempty"` // the faults, if they are not to be drawn
 	FrozenLeader   bool   // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
@@ -55,6 +57,14 @@ type Lock struct {
 	Permits int // a semaphore's
 }
 
+// Step is one fault of a plan. Its details are drawn from its stream's name and its number.
+type Step struct {
+	Stream string
+	Number int
+	At     time.Duration
+	Kind   string // the fault's name; "" means that it is drawn as well
+}
+
 // queue is the directory of the nodes that tell who holds.
 func (l Lock) queue() string {
 	if l.Recipe == history.Semaphore {
@@ -70,7 +80,7 @@ type Client struct {
 	Workers int
 }
 
-// drawn from: 2^64 streams of one seed, so that who draws does not depend on who was first.
+// stream returns one of 2^64 streams of a seed, so that what is drawn does not depend on who was first.
 func stream(seed uint64, name string) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {

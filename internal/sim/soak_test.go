@@ -22,6 +22,7 @@ var (
 	saved   = flag.String("history", "", "judge this saved history again")
 	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
+	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe")
 )
 
@@ -61,6 +62,7 @@ func draw(seed uint64) *Plan {
 	if *focus != "" {
 		plan.Focus(history.Recipe(*focus))
 	}
+	plan.Shorten(*shorten)
 	return plan
 }
 
