@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -218,5 +219,49 @@ func TestALookAtTheQueueIsTheQuorums(t *testing.T) {
 		who, err := looking.Election(path, nil).Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "second", string(who.Data))
+	})
+}
+
+func TestALostCreateReplyLeavesNoGhostWhenTheCallerGivesUp(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client) // the directory exists
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpCreate {
+				srv.Member(0).Refuse(true) // nor can anybody look what became of it
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := client.Mutex(path).Lock(ctx)
+		remove()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, queue(srv, path), 1, "the create was applied")
+		srv.Member(0).Refuse(false)
+		time.Sleep(2 * time.Second)
+		require.Empty(t, queue(srv, path))
+		unlockSoon(t, client)
+	})
+}
+
+func TestACreateThatRanOnALaterSessionIsUndone(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", 4*time.Second)
+		unlockSoon(t, client)
+		hold, err := client.Mutex("/locks/other").Lock(t.Context())
+		require.NoError(t, err)
+		srv.Partition("a")
+		a := lockLater(t.Context(), client.Mutex(path).Lock)
+		time.Sleep(20 * time.Second) // the session has ended
+		srv.HealClient("a")
+		<-a.done
+		require.NoError(t, a.err)
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		require.NoError(t, a.hold.Confirm(t.Context()))
+		require.Len(t, queue(srv, path), 1)
+		unlock(t, a.hold)
+		noGhost(t, srv, path)
 	})
 }

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,6 +15,89 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
+
+const (
+	path = "/locks/orders/42"
+	term = 10 * time.Second
+)
+
+var three = zktest.Options{Servers: 3}
+
+func unlockSoon(t *testing.T, client *zklock.Client) {
+	t.Helper()
+	hold, err := client.Mutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	unlock(t, hold)
+}
+
+// faults are what may happen at any single request.
+var faults = []struct {
+	name    string
+	verdict faultVerdict
+}{
+	{"the caller gives up before it is processed", func(_ *zktest.Server, _ *zktest.Request, cancel func()) zktest.Verdict {
+		cancel()
+		return zktest.Delay(time.Second)
+	}},
+	{"the caller gives up and the reply is lost", func(_ *zktest.Server, _ *zktest.Request, cancel func()) zktest.Verdict {
+		cancel()
+		return zktest.LoseReply
+	}},
+	{"the reply is lost", func(*zktest.Server, *zktest.Request, func()) zktest.Verdict { return zktest.LoseReply }},
+	{"the request is lost", func(*zktest.Server, *zktest.Request, func()) zktest.Verdict { return zktest.DropBefore }},
+	{"there is no reply", func(*zktest.Server, *zktest.Request, func()) zktest.Verdict { return zktest.DropReply }},
+	{"the session ends before", func(srv *zktest.Server, r *zktest.Request, _ func()) zktest.Verdict {
+		srv.ExpireSession(r.Session)
+		return zktest.Pass
+	}},
+	{"the server calls it throttled", func(*zktest.Server, *zktest.Request, func()) zktest.Verdict { return zktest.Answer(-127) }},
+}
+
+// faultVerdict does what a fault does to one request; cancel is the caller giving up.
+type faultVerdict func(srv *zktest.Server, r *zktest.Request, cancel func()) zktest.Verdict
+
+// throughEveryFault has strike play a scenario in which the n-th request is struck, for every fault and every n until it
+// says that there was none; there must be more than least.
+func throughEveryFault(t *testing.T, least int, strike func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			for n, struck := 0, true; struck; n++ {
+				t.Run(fmt.Sprint("request ", n), func(t *testing.T) {
+					virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) { struck = strike(t, srv, n, f.verdict) })
+				})
+				require.False(t, t.Failed(), "request %d", n)
+				require.True(t, struck || n > least, "too few requests were struck")
+			}
+		})
+	}
+}
+
+// way is one of the ways to take the lock at path.
+type way func(c *zklock.Client) func(context.Context) (*zklock.Hold, error)
+
+var (
+	asMutex  way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).Lock }
+	asWriter way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.RWMutex(path).Lock }
+	asReader way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.RWMutex(path).RLock }
+	forTwo   way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return c.Semaphore(path, 3).Permits(2).Lock
+	}
+)
+
+// exclusion is two ways that wait for each other.
+type exclusion struct {
+	name          string
+	first, second way
+}
+
+var excluding = []exclusion{
+	{"a mutex", asMutex, asMutex},
+	{"a writer after a writer", asWriter, asWriter},
+	{"a writer after a reader", asReader, asWriter},
+	{"a reader after a writer", asWriter, asReader},
+	{"a mutex after a reader", asReader, asMutex},
+	{"two permits of three", forTwo, forTwo},
+}
 
 // virtual runs a test in virtual time against an in-process ensemble. A goroutine that
 // is left when it ends fails the test.

@@ -1,0 +1,76 @@
+package zklock_test
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// P3: tokens and guarded transactions.
+
+func TestTokensGrowWithEveryGrant(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		last := int64(0)
+		for i := range 50 {
+			client := []*zklock.Client{a, b}[i%2]
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, hold.Token(), last)
+			last = hold.Token()
+			unlock(t, hold)
+			if i%10 == 9 { // the directory and its counter start anew
+				require.NoError(t, srv.DeleteNode(path))
+			}
+		}
+	})
+}
+
+func TestATransactionWithTheGuardCommitsOnlyWhileHeld(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/account", []byte("0")))
+		client := connect(t, srv, "a", term)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		answers, err := hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("1"), Version: -1})
+		require.NoError(t, err)
+		require.Len(t, answers, 1)
+		require.NotNil(t, answers[0].Stat)
+		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("2"), Version: 77})
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.NoError(t, hold.Check())
+
+		conn := rawClient(t, srv, term)
+		guard := hold.Guard()
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		_, err = conn.Multi(append(guard, &zk.SetDataRequest{Path: "/account", Data: []byte("3"), Version: -1})...)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("4"), Version: -1})
+		require.ErrorIs(t, err, zklock.ErrLost)
+		account, _ := srv.Node("/account")
+		require.Equal(t, "1", string(account.Data))
+	})
+}
+
+func TestAGuardedTransactionWhoseAnswerIsLostIsUncertain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti {
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})
+		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
+		remove()
+		require.ErrorIs(t, err, zklock.ErrUncertain)
+		_, there := srv.Node("/x")
+		require.True(t, there)
+		unlock(t, hold)
+	})
+}

@@ -1,0 +1,236 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/wall"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// P2: one holder, as the holders see it.
+
+// lossCases are the ways to lose a lock while its holder runs. Each holds on member 2
+// of three, with the contender on the others.
+var lossCases = []struct {
+	name   string
+	strike func(srv *zktest.Server, h *zklock.Hold)
+	atOnce bool // told at the moment that it happens
+}{
+	{"the holder's follower is cut off from its leader", func(srv *zktest.Server, _ *zklock.Hold) { srv.Member(2).CutOff() }, false},
+	{"the holder is cut off", func(srv *zktest.Server, _ *zklock.Hold) { srv.Partition("holder") }, false},
+	{"the holder's server is frozen", func(srv *zktest.Server, _ *zklock.Hold) { srv.Member(2).Freeze() }, false},
+	{"the holder's server is gone", func(srv *zktest.Server, _ *zklock.Hold) { srv.Member(2).Stop() }, false},
+	{"the holder is cut off and the leader replaced", func(srv *zktest.Server, _ *zklock.Hold) {
+		srv.Partition("holder")
+		time.Sleep(time.Second)
+		srv.ElectLeader(1)
+	}, false},
+	{"the holder's server is a leader that is cut off and does not hear of the next", func(srv *zktest.Server, _ *zklock.Hold) {
+		srv.ElectLeader(2)
+		time.Sleep(time.Second)
+		srv.Member(2).CutOff()
+		srv.ElectLeader(1)
+	}, false},
+	{"somebody deletes the node", func(srv *zktest.Server, h *zklock.Hold) { srv.DeleteNode(h.Node()) }, true},
+	{"an operator ends the session", func(srv *zktest.Server, h *zklock.Hold) {
+		node, _ := srv.Node(h.Node())
+		srv.ExpireSession(node.EphemeralOwner)
+	}, true},
+}
+
+func TestTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+	mutexes := excluding[0]
+	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second, 40 * time.Second} {
+		for _, pause := range []time.Duration{0, 100 * time.Millisecond, timeout / 3, 3 * timeout} {
+			t.Run(fmt.Sprintf("%v/after %v", timeout, pause), func(t *testing.T) { mutexes.endsInTime(t, timeout, pause) })
+		}
+	}
+}
+
+// The same for every recipe: what differs is who waits for whom and on how many nodes.
+func TestEveryHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+	for _, x := range excluding {
+		for _, pause := range []time.Duration{100 * time.Millisecond, 3 * term} {
+			t.Run(fmt.Sprintf("%s/after %v", x.name, pause), func(t *testing.T) { x.endsInTime(t, term, pause) })
+		}
+	}
+}
+
+// endsInTime has the first lose what it holds, in every way there is, while the second waits.
+func (x exclusion) endsInTime(t *testing.T, timeout, pause time.Duration) {
+	for _, c := range lossCases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				holder, contender := connect(t, srv, "holder", timeout, 2), connect(t, srv, "contender", timeout, 0, 1)
+				hold, err := x.first(holder)(t.Context())
+				require.NoError(t, err)
+				end := endOf(hold)
+				next := lockLater(t.Context(), x.second(contender))
+				time.Sleep(pause)
+				require.NoError(t, hold.Check())
+				if c.atOnce {
+					time.Sleep(time.Second)
+				}
+				c.strike(srv, hold)
+				<-next.done
+				require.NoError(t, next.err)
+				synctest.Wait()
+				require.Error(t, hold.Check())
+				<-end.done
+				require.ErrorIs(t, end.cause, zklock.ErrLost)
+				if c.atOnce {
+					require.False(t, end.at.After(next.at), "told at %v, next holder at %v", end.at, next.at)
+				} else {
+					require.True(t, end.at.Before(next.at), "told at %v, next holder at %v", end.at, next.at)
+				}
+				require.Greater(t, next.hold.Token(), hold.Token())
+				require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+				unlock(t, next.hold)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+func TestAHoldLastsThroughWhatDoesNotEndItsSession(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(srv *zktest.Server)
+	}{
+		{"nothing", func(*zktest.Server) {}},
+		{"dropped connections", func(srv *zktest.Server) { srv.DropConnections() }},
+		{"a short partition", func(srv *zktest.Server) {
+			srv.Partition("holder")
+			time.Sleep(term / 5)
+			srv.HealClient("holder")
+		}},
+		{"a restart", func(srv *zktest.Server) { srv.Restart() }},
+		{"a new leader", func(srv *zktest.Server) { srv.ElectLeader(1) }},
+		{"a follower that lags", func(srv *zktest.Server) { srv.Member(2).Lag(time.Second) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				hold, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				for range 10 {
+					time.Sleep(3 * term)
+					c.fault(srv)
+				}
+				time.Sleep(3 * term)
+				require.NoError(t, hold.Check())
+				require.NoError(t, hold.Confirm(t.Context()))
+				unlock(t, hold)
+			})
+		})
+	}
+}
+
+func TestASuspendedMachineIsNoticedAtTheFirstCheck(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var asleep atomic.Int64
+		ctx := wall.With(t.Context(), func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
+		client, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+		require.NoError(t, err)
+		defer client.Close()
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Check())
+		asleep.Store(int64(time.Hour)) // the wall clock went on, the monotonic one did not
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
+		require.ErrorIs(t, err, zklock.ErrLost)
+	})
+}
+
+// turnOfAStaleWaiter returns a hold and who comes right after it: client "waiter", which has sent nothing for so long that
+// what it knows of its session is old.
+func turnOfAStaleWaiter(t *testing.T, srv *zktest.Server) (*zklock.Hold, *attempt) {
+	front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
+	first, err := front.Mutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	second := lockLater(t.Context(), front.Mutex(path).Lock)
+	time.Sleep(time.Second)
+	third := lockLater(t.Context(), waiter.Mutex(path).Lock)
+	time.Sleep(3 * term) // it is not next in line
+	unlock(t, first)
+	<-second.done
+	require.NoError(t, second.err)
+	return second.hold, third
+}
+
+// A watch event is no evidence that our session still lives at the leader.
+func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		second, third := turnOfAStaleWaiter(t, srv)
+		answer := make(chan struct{})
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "waiter" && r.Op == zktest.OpMulti {
+				return zktest.Hold(answer)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(term) // without the quorum's answer to a heartbeat
+		unlock(t, second)
+		time.Sleep(time.Second)
+		require.False(t, third.returned(), "granted on an event alone")
+		close(answer)
+		<-third.done
+		require.NoError(t, third.err)
+		unlock(t, third.hold)
+	})
+}
+
+func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
+	for offset := time.Duration(0); offset < 3*time.Second; offset += 25 * time.Millisecond {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			second, third := turnOfAStaleWaiter(t, srv)
+			struck := false
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Client == "waiter" && r.Op == zktest.OpMulti && !struck {
+					struck = true
+					return zktest.LoseReply
+				}
+				return zktest.Pass
+			})
+			unlock(t, second)
+			time.Sleep(offset)
+			if left := queue(srv, path); !third.returned() && len(left) == 1 {
+				require.NoError(t, srv.DeleteNode(path+"/"+left[0]))
+			}
+			<-third.done
+			require.NoError(t, third.err)
+			_, there := srv.Node(third.hold.Node())
+			require.True(t, there, "deleted %v after its turn came, granted all the same", offset)
+			unlock(t, third.hold)
+		})
+	}
+}
+
+func TestASessionReplacedWithoutAnEventEndsEveryHold(t *testing.T) {
+	virtual(t, zktest.Options{ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		waiting := lockLater(t.Context(), client.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		srv.DropConnections()
+		time.Sleep(time.Second)
+		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		<-waiting.done
+		require.NoError(t, waiting.err)
+		require.NoError(t, waiting.hold.Confirm(t.Context()))
+		unlock(t, waiting.hold)
+		time.Sleep(3 * term) // the forgotten session ends with what it owned
+		noGhost(t, srv, path)
+	})
+}
