@@ -161,15 +161,18 @@ func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data 
 
 // tryAcquire makes a contender only where it sees nobody to wait for.
 func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir string, data []byte) (*contender, error) {
-	free, err := c.looksFree(ctx, s, r, dir)
-	if err != nil {
-		return nil, err
-	}
-	if !free {
-		return nil, ErrLocked
+	if !c.alone.has(dir) {
+		free, err := c.looksFree(ctx, s, r, dir)
+		if err != nil {
+			return nil, err
+		}
+		if !free {
+			return nil, ErrLocked
+		}
 	}
 	t := c.newContender(r, dir, data)
-	if err = t.enter(ctx, s); err == nil {
+	err := t.enter(ctx, s)
+	if err == nil {
 		var i int
 		switch i, err = c.obstacle(ctx, s, r, dir, t.ahead); {
 		case err != nil:

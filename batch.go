@@ -40,7 +40,7 @@ func (t *contender) whole() []*contender {
 // their names, in the order of whole.
 func (t *contender) create(data []byte) ([]string, error) {
 	if len(t.with) == 0 {
-		path, err := t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
+		path, err := t.createOne(data)
 		if err == nil {
 			err = t.checkMade(path)
 		}
@@ -62,6 +62,13 @@ func (t *contender) create(data []byte) ([]string, error) {
 		names[i] = baseName(answers[i].String)
 	}
 	return names, nil
+}
+
+func (t *contender) createOne(data []byte) (path string, err error) {
+	if t.counted != nil {
+		return t.createAndCount(data)
+	}
+	return t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
 }
 
 // checkMade refuses a path that cannot be what a server has made of the one asked for. What

@@ -49,7 +49,7 @@ func TestACreateThatAReplacedLeaderDoesNotKnowOfLeavesNoGhost(t *testing.T) {
 		srv.ElectLeader(next)
 		var lost atomic.Bool
 		stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Client != "a" || r.Op != zktest.OpCreate || lost.Swap(true) {
+			if r.Client != "a" || !makesContender(r) || lost.Swap(true) {
 				return zktest.Pass
 			}
 			srv.Member(next).Refuse(true)
@@ -169,7 +169,7 @@ func TestAnImitatedNodeIsNotTakenForALostCreate(t *testing.T) {
 		var lost atomic.Bool
 		var imitation string
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Client != "a" || r.Op != zktest.OpCreate || lost.Swap(true) {
+			if r.Client != "a" || !makesContender(r) || lost.Swap(true) {
 				return zktest.Pass
 			}
 			imitation, err = hostile.Create(r.Path+"0000000000", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -227,7 +227,7 @@ func TestALostCreateReplyLeavesNoGhostWhenTheCallerGivesUp(t *testing.T) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client) // the directory exists
 		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Op == zktest.OpCreate {
+			if makesContender(r) {
 				srv.Member(0).Refuse(true) // nor can anybody look what became of it
 				return zktest.LoseReply
 			}

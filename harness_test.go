@@ -204,7 +204,7 @@ func unlock(t *testing.T, h *zklock.Hold) {
 }
 
 // rawClient is the client library as it comes, for what a third party does.
-func rawClient(t *testing.T, srv *zktest.Server, timeout time.Duration, servers ...string) *zk.Conn {
+func rawClient(t testing.TB, srv *zktest.Server, timeout time.Duration, servers ...string) *zk.Conn {
 	t.Helper()
 	if len(servers) == 0 {
 		servers = srv.Addrs()

@@ -68,7 +68,7 @@ func TestADirectoryThatVanishesHoldsNobodyUp(t *testing.T) {
 		unlockSoon(t, client)
 		struck := 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Op == zktest.OpCreate && struck < 3 { // gone when the create arrives
+			if makesContender(r) && struck < 3 { // gone when the create arrives
 				struck++
 				srv.DeleteNode(path)
 				srv.DeleteNode("/locks/orders")

@@ -134,11 +134,12 @@ func afterExclusive(ahead []entry) int {
 
 // A recipe is what differs between the recipes that stand in one queue.
 type recipe struct {
-	name  string // for errors and observers
-	infix string // of its nodes' names
-	rule  rule
-	raw   bool // its nodes' data is the caller's, not owner data
-	below bool // its nodes are in a directory below the lock's path, not in that itself
+	name    string // for errors and observers
+	infix   string // of its nodes' names
+	rule    rule
+	raw     bool // its nodes' data is the caller's, not owner data
+	below   bool // its nodes are in a directory below the lock's path, not in that itself
+	limited bool // its directory's data is a number of permits
 	// passes, if set, looks at the data of one who stands in our way: true means that it
 	// no longer does (a writer that became a reader).
 	passes func(data []byte) bool
@@ -185,7 +186,8 @@ type contender struct {
 	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
 	standingOn string     // its name
 	token      int64
-	held       bool // it was first once
+	held       bool   // it was first once
+	counted    *count // of the create; nil if that does not count
 
 	sentinel  *sentinel
 	vanish    sync.Once
@@ -251,9 +253,13 @@ func (t *contender) depart() { t.departure.Do(func() { close(t.departed) }) }
 func (t *contender) enter(ctx context.Context, s *session) error {
 	var p pace
 	for {
+		t.expectNobody()
 		t.send(s)
-		yield()
-		l, listErr := t.c.list(ctx, s, t.dir)
+		l, listErr := listing{}, error(zk.ErrNoNode)
+		if t.counted == nil {
+			yield()
+			l, listErr = t.c.list(ctx, s, t.dir)
+		}
 		if err := t.settle(ctx); err != nil {
 			return err
 		}
@@ -266,7 +272,11 @@ func (t *contender) enter(ctx context.Context, s *session) error {
 			for _, x := range t.whole() {
 				x.entered = true
 			}
+			if t.isAlone() {
+				return nil
+			}
 			return t.findPlace(ctx, l, listErr)
+		case t.counted != nil && isRefusal(t.createErr): // again, without counting
 		case errors.Is(t.createErr, zk.ErrNoNode):
 			if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {
 				return err
@@ -400,9 +410,8 @@ func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
 		return err
 	}
 	t.unsure, t.listed = false, l.stat.Mzxid
-	for _, x := range t.whole() {
-		x.looked = l.at
-	}
+	t.noticeSolitude(l)
+	t.looked = l.at
 	entries := parseEntries(l.names)
 	own, _ := parseEntry(t.name)
 	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
@@ -486,12 +495,22 @@ func (c *Client) obstacle(ctx context.Context, s *session, r *recipe, dir string
 // there, under the session that we are on, and that session certainly alive.
 func (t *contender) grant(ctx context.Context) error {
 	t.held = true
-	for _, x := range t.whole() {
-		if !t.c.readable.Load() || time.Since(x.looked) > aloneGrace {
-			x.guard(0)
+	if !t.c.readable.Load() {
+		t.guard(0)
+	}
+	unwatched := slices.ContainsFunc(t.whole(), func(x *contender) bool { return x.sentinel == nil })
+	if unwatched && !t.led && time.Since(t.looked) > aloneGrace {
+		if err := t.lookAgain(ctx); err != nil {
+			return t.because(err)
 		}
 	}
 	return t.because(t.vouch(ctx))
+}
+
+// lookAgain makes sure that our node, and those that it was made with, are still there.
+func (t *contender) lookAgain(ctx context.Context) error {
+	_, err := again(ctx, func() (none struct{}, err error) { return none, t.c.confirmAll(ctx, t.sess, t.whole()) })
+	return err
 }
 
 // vouch makes certain what a grant needs.
@@ -532,7 +551,7 @@ func (t *contender) freshen(ctx context.Context) error {
 	began := time.Now()
 	p := pace{most: t.sess.Lease.Term() / 16} // what is confirmed again a moment later counts: see lease
 	for {
-		err := t.c.confirm(ctx, t.sess, []*contender{t})
+		err := t.c.confirmAll(ctx, t.sess, t.whole())
 		switch {
 		case err == nil && t.sess.Lease.Fresh():
 			return nil

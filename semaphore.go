@@ -36,7 +36,7 @@ const (
 )
 
 var (
-	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll, below: true}
+	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll, below: true, limited: true}
 	gateRecipe  = &recipe{name: "semaphore", infix: "-lock-", rule: afterAll, below: true}
 )
 

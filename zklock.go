@@ -161,6 +161,7 @@ type Client struct {
 
 	untrusted bool                // see Options
 	mute      map[string]struct{} // guarded by mu: directories that take no note from us
+	alone     solitudes
 
 	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
 }

@@ -314,8 +314,12 @@ var Table = []Mutant{
 		Focus: "semaphore",
 	},
 	{
+		Name: "a create that counts others is granted all the same", After: "the one condition of an acquire without a listing",
+		Edits: []Edit{{"alone.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
+	},
+	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"recipe.go", "!t.c.readable.Load() || time.Since(x.looked) > aloneGrace {", "!t.c.readable.Load() {"}},
+		Edits: []Edit{{"recipe.go", "if unwatched && !t.led && time.Since(t.looked) > aloneGrace {", "if unwatched && t.c == nil {"}},
 		Focus: "semaphore", Seeds: 200,
 	},
 	{

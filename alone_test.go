@@ -1,0 +1,195 @@
+package zklock_test
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// What an acquire promises that counts others instead of listing them: see solitude.
+
+// countsOthers reports whether a request makes a contender and writes its directory's data.
+func countsOthers(r *zktest.Request) bool {
+	return makesContender(r) && r.Op == zktest.OpMulti && len(r.Ops) == 2 && r.Ops[1] == zktest.OpSetData
+}
+
+// counter counts the acquires that count.
+func counter(srv *zktest.Server) *atomic.Int32 {
+	var n atomic.Int32
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if countsOthers(r) {
+			n.Add(1)
+		}
+		return zktest.Pass
+	})
+	return &n
+}
+
+func TestAnAcquireThatCountsLeavesForeignDataAlone(t *testing.T) {
+	for _, data := range []string{"", "mine", fmt.Sprintf("%2000d", 1)} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			require.NoError(t, srv.PutNode(path, []byte(data)))
+			counting := counter(srv)
+			client, other := connect(t, srv, "a", term), rawClient(t, srv, term)
+			for i := range 20 {
+				unlockSoon(t, client)
+				dir, _ := srv.Node(path)
+				require.Equal(t, data, string(dir.Data))
+				if i%5 == 4 {
+					data = fmt.Sprint("theirs ", i)
+					_, err := other.Set(path, []byte(data), -1)
+					require.NoError(t, err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			require.GreaterOrEqual(t, counting.Load(), int32(10))
+		})
+	}
+}
+
+// Others that stand there, or came and went, are seen by whoever counts, and its turn comes as ever.
+func TestAnAcquireThatCountsOthersWaitsForThem(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		counting := counter(srv)
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		for range 5 {
+			unlockSoon(t, a)
+			unlockSoon(t, a)
+			unlockSoon(t, b)
+			before := counting.Load()
+			hold, err := b.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			waits := lockLater(t.Context(), a.Mutex(path).Lock)
+			time.Sleep(time.Second)
+			require.False(t, waits.returned())
+			require.Greater(t, counting.Load(), before, "the lock was taken another way")
+			_, err = a.Mutex(path).TryLock(t.Context())
+			require.ErrorIs(t, err, zklock.ErrLocked)
+			require.Len(t, queue(srv, path), 2)
+			unlock(t, hold)
+			time.Sleep(time.Second)
+			require.True(t, waits.returned())
+			require.NoError(t, waits.err)
+			unlock(t, waits.hold)
+		}
+	})
+}
+
+// A queue that others stand in is not written to by those who come.
+func TestContendersDoNotCountEachOther(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var clients []*zklock.Client
+		for i := range 4 {
+			clients = append(clients, connect(t, srv, fmt.Sprint("c", i), term))
+			unlockSoon(t, clients[i])
+		}
+		counting := counter(srv)
+		var done []chan error
+		for _, c := range clients {
+			ended := make(chan error, 1)
+			done = append(done, ended)
+			go func() {
+				for range 50 {
+					hold, err := c.Mutex(path).Lock(t.Context())
+					if err == nil {
+						time.Sleep(time.Millisecond)
+						err = hold.Unlock(t.Context())
+					}
+					if err != nil {
+						ended <- err
+						return
+					}
+				}
+				ended <- nil
+			}()
+		}
+		for _, ended := range done {
+			require.NoError(t, <-ended)
+		}
+		require.LessOrEqual(t, counting.Load(), int32(20), "of 200")
+	})
+}
+
+// With an exhausted counter the token is as exact as ever, and grows.
+func TestTheTokenOfAnAcquireThatCountsIsItsNodesOwn(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client)
+		srv.SetChildCounter(path, math.MaxInt32-3)
+		counting, last := counter(srv), int64(0)
+		for range 10 {
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			node, _ := srv.Node(hold.Node())
+			require.Equal(t, node.Stat.Czxid, hold.Token())
+			require.Greater(t, hold.Token(), last)
+			last = hold.Token()
+			unlock(t, hold)
+		}
+		require.Positive(t, counting.Load())
+	})
+}
+
+// A directory that may not be written to, or is made anew, costs an attempt and not the lock.
+func TestAnAcquireThatMayNotCountListsInstead(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		setMembers(t, aDirectory(t, srv), zk.PermAll&^zk.PermWrite)
+		counting := counter(srv)
+		client := connect(t, srv, "a", term)
+		for range 5 {
+			unlockSoon(t, client)
+		}
+		require.Equal(t, int32(1), counting.Load())
+	})
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		for range 5 {
+			unlockSoon(t, client)
+			unlockSoon(t, client)
+			require.NoError(t, srv.DeleteNode(path))
+			require.NoError(t, srv.PutNode(path, []byte("another's")))
+			unlockSoon(t, client)
+			dir, _ := srv.Node(path)
+			require.Equal(t, "another's", string(dir.Data))
+			require.NoError(t, srv.DeleteNode(path))
+		}
+	})
+}
+
+// A lost answer is looked for, and nothing is left behind.
+func TestALostAnswerToACountIsLookedFor(t *testing.T) {
+	for name, verdict := range map[string]zktest.Verdict{"it was done": zktest.LoseReply, "it was not": zktest.DropBefore} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				client := connect(t, srv, "a", term)
+				unlockSoon(t, client)
+				lost := 0
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if countsOthers(r) && lost < 3 {
+						lost++
+						return verdict
+					}
+					return zktest.Pass
+				})
+				for range 10 {
+					hold, err := client.Mutex(path).Lock(t.Context())
+					require.NoError(t, err)
+					require.Len(t, queue(srv, path), 1)
+					node, _ := srv.Node(hold.Node())
+					require.Equal(t, node.Stat.Czxid, hold.Token())
+					unlock(t, hold)
+				}
+				require.Equal(t, 3, lost)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
