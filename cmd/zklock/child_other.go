@@ -4,19 +4,19 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// Without process groups, reapers and TERM the command alone is ended, at once, and only
-// while zklock itself lives: the guardian is no process of its own.
+// Without process groups, reapers and TERM the guardian is no process of its own: it ends
+// the command at once, and what else the system lets it find.
 
 const terminate = syscall.SIGTERM
-
-const unguarded = "on this system only the command itself is ended when the lock is lost, not what it has started; and nothing ends it if zklock is killed or stands still"
 
 var passedOn = []os.Signal{os.Interrupt}
 
@@ -44,7 +44,11 @@ type guardian struct {
 }
 
 func engage(cmd *exec.Cmd) (*guardian, error) {
-	g := &guardian{make(chan report, 64), make(chan order, 64), &lone{cmd: cmd}}
+	job, err := newJobObject()
+	if err != nil {
+		return nil, fmt.Errorf("job object: %w", err)
+	}
+	g := &guardian{make(chan report, 64), make(chan order, 64), &lone{cmd: cmd, job: job}}
 	// Owned by the guardian; ends with the command; supervise waits for its last report.
 	go func() {
 		defer close(g.reports)
@@ -63,24 +67,26 @@ func (g *guardian) tell(o order) {
 
 func (g *guardian) heard() {}
 
-func (g *guardian) dismiss() {}
+func (g *guardian) dismiss() { g.tree.job.close() }
 
 func (g *guardian) takeOver(report) (denied []int) {
 	g.tree.kill()
 	return nil
 }
 
-// lone is a tree of which only the command itself is known.
+// lone is a tree without a guardian's process.
 type lone struct {
 	cmd   *exec.Cmd
+	job   *jobObject
 	mu    sync.Mutex
-	ended bool // guarded by mu: or not started
+	alive bool // guarded by mu: the command was started, and has not ended
+	none  bool // guarded by mu: the command could not be started
 }
 
 func (l *lone) run(_ assignment, tell func(report)) {
 	l.mu.Lock()
-	err := l.cmd.Start()
-	l.ended = err != nil
+	err := l.job.start(l.cmd)
+	l.alive, l.none = err == nil, err != nil
 	l.mu.Unlock()
 	if err != nil {
 		tell(report{Failed: err.Error()})
@@ -89,7 +95,7 @@ func (l *lone) run(_ assignment, tell func(report)) {
 	tell(report{Started: l.cmd.Process.Pid})
 	err = l.cmd.Wait()
 	l.mu.Lock()
-	l.ended = true
+	l.alive = false
 	l.mu.Unlock()
 	code := 0
 	var status *exec.ExitError
@@ -99,6 +105,9 @@ func (l *lone) run(_ assignment, tell func(report)) {
 		code = codeFailure
 	}
 	tell(report{Exited: &code})
+	for l.job.active() > 0 {
+		time.Sleep(20 * time.Millisecond) // nothing simple tells when a job is empty
+	}
 	tell(report{Empty: true})
 }
 
@@ -112,11 +121,16 @@ func (l *lone) signal(sig syscall.Signal, _ reach) (denied []int) {
 func (l *lone) kill() (ending int, denied []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended {
+	switch ending = l.job.active(); {
+	case l.none:
 		return 0, nil
+	case l.cmd.Process == nil:
+		return 1, nil // it is being started
+	case l.alive:
+		ending = max(1, ending)
 	}
-	if l.cmd.Process != nil {
-		l.cmd.Process.Kill()
+	if ending > 0 {
+		l.job.kill()
 	}
-	return 1, nil
+	return ending, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,20 @@ func connect(t *testing.T, srv *zktest.Server) *zklock.Client {
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
+}
+
+// needsSignals skips a test that tells a process to end in the usual way.
+func needsSignals(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("another process can be killed here, but not told to end")
+	}
+}
+
+// needsShell skips a test whose command is a usual one where there are none.
+func needsShell(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no shell here")
+	}
 }
 
 // eventually waits for something that a process does.

@@ -166,6 +166,7 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 }
 
 func TestTopPrintsALineForEachChange(t *testing.T) {
+	needsSignals(t)
 	srv := startServer(t)
 	client := connect(t, srv)
 	holder, granted := holderAndWaiter(t, client)
@@ -223,6 +224,7 @@ func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
 }
 
 func TestLsWatchPrintsEachChange(t *testing.T) {
+	needsSignals(t)
 	srv := startServer(t)
 	client := connect(t, srv)
 	out, w := pipe(t)
@@ -268,6 +270,7 @@ func TestRevokeAsksTheHolder(t *testing.T) {
 }
 
 func TestRevokeTellsACommandToEnd(t *testing.T) {
+	needsSignals(t)
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `trap 'exit 5' TERM; echo; while :; do sleep 0.01; done`)
 	out, w := pipe(t)
@@ -305,6 +308,7 @@ func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
 }
 
 func TestElectRunsTheCommandAsLeaderAndOthersSeeIt(t *testing.T) {
+	needsSignals(t)
 	srv := startServer(t)
 	code, _, err := run(t, srv.Addr(), "elect", "/leader")
 	assert.Equal(t, codeNotAcquired, code)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestServeServesUntilItIsInterrupted(t *testing.T) {
+	needsSignals(t)
 	i := zklockCommand(t, "", "serve", "--listen", "127.0.0.1:0", "--members", "3")
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -43,6 +44,7 @@ func serveAt(t *testing.T, address string, flags ...string) *invocation {
 }
 
 func TestARestartedServeHasItsClientsBackAndGreaterTokens(t *testing.T) {
+	needsSignals(t)
 	first := serveAt(t, "127.0.0.1:0")
 	_, text, _ := strings.Cut(first.out.String(), "ZKLOCK_SERVERS=")
 	address := strings.TrimSpace(text)
@@ -82,5 +84,5 @@ func TestServeSaysThatThePortIsTaken(t *testing.T) {
 	srv := startServer(t)
 	code, _, err := run(t, "", "serve", "--listen", srv.Addr())
 	assert.Equal(t, codeFailure, code)
-	assert.Contains(t, err, "address already in use")
+	assert.Contains(t, err, srv.Addr()+": bind: ")
 }

@@ -138,6 +138,7 @@ func (s *secured) drop() {
 }
 
 func TestTLSFromEndToEnd(t *testing.T) {
+	needsShell(t)
 	srv := startServer(t)
 	a := newAuthority(t)
 	s := a.secure(srv.Addr(), "localhost")
@@ -172,6 +173,7 @@ func TestTLSFromEndToEnd(t *testing.T) {
 // A session of 600 ms outlives the loss of its connection: a second's pause, as the client
 // library makes after a round of servers, would end it.
 func TestTLSReconnectsInTimeForAShortSession(t *testing.T) {
+	needsShell(t)
 	srv := zktest.Run(t, zktest.Options{TickTime: 50 * time.Millisecond})
 	a := newAuthority(t)
 	s := a.secure(srv.Addr(), "localhost")
