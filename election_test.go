@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -154,15 +155,15 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 			wg.Go(func() {
 				last := int64(0)
 				err := e.Run(ctx, []byte{byte(i)}, func(ctx context.Context) {
-					require.EqualValues(t, 1, inside.Add(1))
+					assert.EqualValues(t, 1, inside.Add(1))
 					defer inside.Add(-1)
 					turns[i]++
 					token := zklock.HoldOf(ctx).Token()
-					require.Greater(t, token, last)
+					assert.Greater(t, token, last)
 					last = token
 					time.Sleep(time.Second)
 				})
-				require.ErrorIs(t, err, context.Canceled)
+				assert.ErrorIs(t, err, context.Canceled)
 			})
 		}
 		time.Sleep(30*time.Second + 500*time.Millisecond)
@@ -185,8 +186,8 @@ func TestThePlaceIsGivenUpOnlyAfterTheWorkHasReturned(t *testing.T) {
 		go func() {
 			done <- first.Run(ctx, nil, func(inside context.Context) {
 				<-inside.Done()
-				require.ErrorIs(t, context.Cause(inside), context.Canceled)
-				require.NoError(t, zklock.HoldOf(inside).Check(), "given up before the work has returned")
+				assert.ErrorIs(t, context.Cause(inside), context.Canceled)
+				assert.NoError(t, zklock.HoldOf(inside).Check(), "given up before the work has returned")
 				ended = time.Now()
 				time.Sleep(time.Minute)
 				returned = time.Now()
@@ -223,7 +224,7 @@ func TestALeaderWhoseSessionDiesWhileItWorks(t *testing.T) {
 				done := make(chan error, 1)
 				go func() {
 					done <- victim.Run(ctx, []byte("victim"), func(inside context.Context) {
-						require.EqualValues(t, 1, working.Add(1), "it leads twice")
+						assert.EqualValues(t, 1, working.Add(1), "it leads twice")
 						defer working.Add(-1)
 						holds <- zklock.HoldOf(inside)
 						<-inside.Done()

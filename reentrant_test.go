@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -256,18 +257,18 @@ func TestEnteringRacesWithTheLastUnlock(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
-						require.ErrorIs(t, err, zklock.ErrReleased)
+						assert.ErrorIs(t, err, zklock.ErrReleased)
 						late++
 						return
 					}
 					entered++
 					_, there := srv.Node(node)
-					require.True(t, there, "entered a lock that was given up")
-					require.NoError(t, h.Check())
-					require.NoError(t, h.Unlock(t.Context()))
+					assert.True(t, there, "entered a lock that was given up")
+					assert.NoError(t, h.Check())
+					assert.NoError(t, h.Unlock(t.Context()))
 				})
 			}
-			wg.Go(func() { require.NoError(t, hold.Unlock(t.Context())) })
+			wg.Go(func() { assert.NoError(t, hold.Unlock(t.Context())) })
 			wg.Wait()
 			require.Zero(t, hold.Depth())
 			_, there := srv.Node(node)

@@ -105,9 +105,10 @@ func TestSecurity(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, first.Confirm(ctx))
 		second := make(chan error, 1)
+		waiter := connect(t, member, server.Secure)
 		// Owned by this test: ends with the grant or with ctx.
 		go func() {
-			hold, err := connect(t, member, server.Secure).Mutex(path).Lock(ctx)
+			hold, err := waiter.Mutex(path).Lock(ctx)
 			if err == nil {
 				err = errors.Join(hold.Check(), hold.Unlock(ctx))
 			}

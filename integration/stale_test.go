@@ -32,9 +32,9 @@ func TestStaleFollower(t *testing.T) {
 	require.NoError(t, ours.Check())
 
 	nextTheirs := make(chan time.Time, 1)
+	conn, _ := dial(t, session, leader.Addr)
 	// Owned by this test: ends with the grant, or with the connection that t closes.
 	go func() {
-		conn, _ := dial(t, session, leader.Addr)
 		if zk.NewLock(conn, path+"/theirs", zk.WorldACL(zk.PermAll)).Lock() == nil {
 			nextTheirs <- time.Now()
 		}
