@@ -29,8 +29,8 @@ func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 		return nil, err
 	}
 	defer c.acquires.leave()
-	h := c.newHold(ctx, w.recipe, w.path, parts...)
-	ev := h.event(Acquired, nil)
+	h := c.hold(ctx, w.recipe, w.path, parts...)
+	ev := h.of.event(Acquired, nil)
 	ev.Elapsed = time.Since(start)
 	c.observe(ev)
 	return h, nil

@@ -81,10 +81,6 @@ func (t *contender) checkMade(path string) error {
 	return nil
 }
 
-// groupDigits is how long a contender's group is: what the guids of all nodes of one acquire
-// begin with, its place in the queue and its permits, so that Inspect knows them together.
-const groupDigits = 14
-
 // newGUIDs returns a new guid for each of the batch.
 func (t *contender) newGUIDs() []string {
 	guids := make([]string, len(t.with)+1)
@@ -180,39 +176,6 @@ func (t *contender) deleteAll(ctx context.Context, s *session) error {
 	return nil
 }
 
-// maxRequest is what we send in one request at most: servers close a connection on which a
-// longer one than their jute.maxbuffer comes, by default 1,048,575 bytes.
-const maxRequest = 1_000_000
-
-// requestSize is how long a transaction of ops is on the wire. An operation that the client
-// library does not know is ErrInvalid.
-func requestSize(ops []any) (int, error) {
-	const (
-		frame  = 4 + 8 // length, xid and type
-		header = 9     // before each operation, and at the end
-	)
-	size := frame + header
-	for _, op := range ops {
-		size += header
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			size += 16 + len(op.Path) + len(op.Data)
-			for _, acl := range op.Acl {
-				size += 12 + len(acl.Scheme) + len(acl.ID)
-			}
-		case *zk.SetDataRequest:
-			size += 12 + len(op.Path) + len(op.Data)
-		case *zk.DeleteRequest:
-			size += 8 + len(op.Path)
-		case *zk.CheckVersionRequest:
-			size += 8 + len(op.Path)
-		default:
-			return 0, fmt.Errorf("%w: no operation of a transaction: %T", ErrInvalid, op)
-		}
-	}
-	return size, nil
-}
-
 // batchSize is about how long the transaction for a batch of n will be, for servers as well,
 // which add numbers to names and more when they pass it on.
 func (c *Client) batchSize(r *recipe, dir string, data []byte, n int) int {
@@ -220,13 +183,4 @@ func (c *Client) batchSize(r *recipe, dir string, data []byte, n int) int {
 	t.guid = newGUID()
 	one, _ := requestSize([]any{t.creation(withRevocation(data))})
 	return n * (one + 16)
-}
-
-// checkSize refuses a transaction that is too long for a request.
-func checkSize(ops []any) error {
-	size, err := requestSize(ops)
-	if err == nil && size > maxRequest {
-		err = fmt.Errorf("%w: a transaction of %d bytes, the limit is %d", ErrInvalid, size, maxRequest)
-	}
-	return err
 }

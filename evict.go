@@ -106,14 +106,6 @@ func (c *Client) expel(ctx context.Context, s *session, who Contender, version i
 	return err
 }
 
-// guidOf returns the guid in the name of a node of this library, or "" for another's.
-func guidOf(name string) string {
-	if clientOf(name) != ClientZklock {
-		return ""
-	}
-	return name[len("_c_"):][:32]
-}
-
 // unlessEvicted returns ErrEvicted instead of errGone if our node was evicted.
 func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
@@ -127,54 +119,4 @@ func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 		return ErrEvicted
 	}
 	return err
-}
-
-// A board is what this library writes into the data of a queue's directory: see note.
-type board struct {
-	last    string   // the node of the last holder that left a note
-	evicted []string // the guids of the waiters that were evicted last, oldest first
-}
-
-const (
-	notePrefix    = "zklock: last held by "
-	evictedPrefix = "\nevicted: "
-	maxEvicted    = 256
-)
-
-// parseBoard reads a directory's data. ours reports whether this library wrote it, or nobody.
-func parseBoard(data []byte) (b board, ours bool) {
-	if len(data) == 0 {
-		return board{}, true
-	}
-	rest, ours := strings.CutPrefix(string(data), notePrefix)
-	if !ours {
-		return board{}, false
-	}
-	last, evicted, _ := strings.Cut(rest, evictedPrefix)
-	b.last = last
-	for guid := range strings.FieldsSeq(evicted) {
-		if isGUID(guid) { // else somebody else has made the list
-			b.evicted = append(b.evicted, guid)
-		}
-	}
-	b.evicted = b.evicted[max(0, len(b.evicted)-maxEvicted):]
-	return b, true
-}
-
-// isGUID reports whether text has the form of this library's guids.
-func isGUID(text string) bool {
-	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
-}
-
-func (b board) encode() []byte {
-	data := notePrefix + b.last
-	if len(b.evicted) > 0 {
-		data += evictedPrefix + strings.Join(b.evicted, " ")
-	}
-	return []byte(data)
-}
-
-func (b board) withEvicted(guid string) board {
-	evicted := append(slices.Clone(b.evicted), guid)
-	return board{b.last, evicted[max(0, len(evicted)-maxEvicted):]}
 }

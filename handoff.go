@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -110,12 +109,6 @@ func (t *contender) watchOf(e entry) (*nodeWatch, error) {
 	w, err := t.c.beginWatch(t.sess, t.dir+"/"+e.name)
 	t.standing, t.standingOn = w, e.name
 	return w, err
-}
-
-// mayStay reports whether one whose node has gone may have left another in its place: a
-// writer of Curator's that became a reader has. Only a listing tells.
-func mayStay(e entry) bool {
-	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
 }
 
 // catchUp finds out, after the i-th ahead of us has left, which of the others are still there.

@@ -19,34 +19,13 @@ import (
 // stopped would do harm when it wakes up, use Token or Guard as well: nothing can notify a
 // process while it is stopped.
 type Hold struct {
-	*holding
+	of    *holding
 	outer *Hold // the hold under whose context this one was taken, nil for none
 	ctx   context.Context
 	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
 
 	mu   sync.Mutex
 	done bool // guarded by mu: this level was unlocked
-}
-
-// holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
-type holding struct {
-	c      *Client
-	recipe string
-	path   string // as the caller names it
-	parts  []*contender
-	locks  []*Hold // whose parts these are, if several locks were taken at once
-	token  int64
-	since  time.Time
-
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	revoked <-chan struct{} // closed when somebody asks for any of the parts
-	writing chan struct{}   // a mutex for writers of the node's data: see rewrite
-
-	mu       sync.Mutex
-	levels   int           // guarded by mu: Holds that were not unlocked
-	released chan struct{} // closed when the nodes are gone, or cannot be removed
-	err      error         // set before released is closed: why they could not be removed
 }
 
 type holdKey struct{}
@@ -63,138 +42,33 @@ func HoldOf(ctx context.Context) *Hold {
 // returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
-		if !each(h.holding) {
+		if !each(h.of) {
 			return
 		}
-		for _, lock := range h.locks {
-			if !each(lock.holding) {
+		for _, lock := range h.of.locks {
+			if !each(lock) {
 				return
 			}
 		}
 	}
 }
 
-// newHold returns a hold of contenders that were granted. The hold's context has the values
-// of ctx, the acquiring caller's, but does not end with it.
-func (c *Client) newHold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
-	g := &holding{
-		c: c, recipe: recipe, path: path, parts: parts, since: time.Now(),
-		levels: 1, released: make(chan struct{}), writing: make(chan struct{}, 1),
-	}
-	for _, t := range parts {
-		g.token = max(g.token, t.token)
-	}
-	h := &Hold{holding: g, outer: HoldOf(ctx)}
-	g.ctx, g.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), holdKey{}, h))
+// newHold begins a holding and returns its first Hold.
+func newHold(ctx context.Context, g *holding) *Hold {
+	h := &Hold{of: g, outer: HoldOf(ctx)}
+	g.begin(ctx, func(ctx context.Context) context.Context { return context.WithValue(ctx, holdKey{}, h) })
 	h.ctx = g.ctx
-	g.heed()
-	c.enlist(g)
-	for _, t := range parts {
-		t.guard(aloneGrace)
-		// Owned by the holding; ends with its context, at the latest by Close, which waits.
-		if !c.calls.run(func() { g.attend(t) }) {
-			g.lose(ErrClosed)
-		}
-	}
 	return h
 }
 
-// attend ends the holding when t's node is gone, its session is over, or its lease has run
-// out.
-func (g *holding) attend(t *contender) {
-	timer := time.NewTimer(t.sess.Lease.Remaining())
-	defer timer.Stop()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return
-		case <-t.gone:
-			g.lose(t.loss())
-		case <-t.sess.Over():
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
-		case <-timer.C:
-			left := t.sess.Lease.Remaining()
-			if left <= 0 {
-				g.lose(g.lapse())
-			}
-			timer.Reset(left)
-		}
-	}
-}
-
-// loss is the error of a hold whose node is gone.
-func (t *contender) loss() error {
-	if t.why != nil {
-		return fmt.Errorf("%w: node %s: %w", ErrLost, t.path(), t.why)
-	}
-	return fmt.Errorf("%w: node %s was deleted", ErrLost, t.path())
-}
-
-func (g *holding) lapse() error {
-	return fmt.Errorf("%w: no quorum has answered for nearly a session timeout", ErrLost)
-}
-
-// lose ends the holding for a reason that wraps ErrLost or ErrClosed and has its nodes removed.
-func (g *holding) lose(why error) {
-	g.mu.Lock()
-	if g.ctx.Err() != nil {
-		g.mu.Unlock()
-		return
-	}
-	g.cancel(why)
-	g.mu.Unlock()
-	switch {
-	case g.locks != nil: // of several locks each tells for itself
-	case errors.Is(why, ErrLost):
-		g.c.observe(g.event(Lost, why))
-	default:
-		g.c.observe(g.event(Ended, why))
-	}
-	g.letGo()
-}
-
-// letGo removes the nodes in the background. It is called once, when the context has ended.
-func (g *holding) letGo() {
-	g.c.delist(g)
-	var removed func() error
-	if g.locks != nil {
-		removed = releaseAll(g.locks, context.Cause(g.ctx))
-	} else {
-		removed = removeAll(g.parts)
-	}
-	finish := func() {
-		g.err = removed()
-		switch released := errors.Is(context.Cause(g.ctx), ErrReleased); {
-		case !released || g.locks != nil:
-		case g.err != nil:
-			g.c.observe(g.event(Ended, g.err))
-		default:
-			g.c.observe(g.event(Released, nil))
-		}
-		close(g.released)
-	}
-	// Owned by the client; ends with the removals, which Close bounds.
-	if !g.c.removals.run(finish) {
-		finish()
-	}
-}
-
-// removeAll begins to remove nodes, and returns a function that waits for the outcome.
-func removeAll(parts []*contender) func() error {
-	outcomes := make([]<-chan error, len(parts))
-	for i, t := range parts {
-		outcomes[i] = t.c.remove(t)
-	}
-	return func() (err error) {
-		for _, o := range outcomes {
-			err = errors.Join(err, <-o)
-		}
-		return err
-	}
-}
-
-func (g *holding) event(kind EventKind, err error) Event {
-	return Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.parts[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+// hold returns a hold of contenders that were granted.
+func (c *Client) hold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
+	g := &holding{c: c, among: &c.holds, recipe: recipe, path: path, parts: parts}
+	g.release = func(error) func() error { return removeAll(parts) }
+	g.tell = func(kind EventKind, err error) { c.observe(g.event(kind, err)) }
+	h := newHold(ctx, g)
+	g.watchOver()
+	return h
 }
 
 // Context returns a context that ends with the hold; context.Cause then wraps ErrLost,
@@ -208,38 +82,29 @@ func (h *Hold) Context() context.Context { return h.ctx }
 // ensemble lives. Pass it along with your writes, and let the store refuse a token that is
 // smaller than one it has seen. The token is a ZooKeeper transaction id and not the node's
 // sequence number, which starts again in a new directory.
-func (g *holding) Token() int64 { return g.token }
+func (h *Hold) Token() int64 { return h.of.token }
 
 // Path returns the lock's path, as it was given to the client.
-func (g *holding) Path() string { return g.path }
+func (h *Hold) Path() string { return h.of.path }
 
 // Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
 // several.
-func (g *holding) Node() string { return g.parts[0].path() }
+func (h *Hold) Node() string { return h.of.parts[0].path() }
 
 // Revoked returns a channel that is closed when the holder is asked to let go, by
 // Client.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
 // for. The holder decides whether and when to unlock.
-func (g *holding) Revoked() <-chan struct{} { return g.revoked }
+func (h *Hold) Revoked() <-chan struct{} { return h.of.revoked }
 
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
 // ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
 // clock, and so notices at once that the machine was asleep, which a timer may notice late.
 func (h *Hold) Check() error {
-	h.vouch()
+	h.of.vouch()
 	if h.ctx.Err() != nil {
-		return h.failure("check", context.Cause(h.ctx))
+		return h.of.failure("check", context.Cause(h.ctx))
 	}
 	return nil
-}
-
-// vouch ends the holding if its lease has run out and no timer has noticed yet.
-func (g *holding) vouch() {
-	for _, t := range g.parts {
-		if g.ctx.Err() == nil && t.sess.Lease.Remaining() <= 0 {
-			g.lose(g.lapse())
-		}
-	}
 }
 
 // Remaining returns how long the hold lasts for certain if nothing more is heard from the
@@ -253,7 +118,7 @@ func (h *Hold) Remaining() time.Duration {
 		return 0
 	}
 	left := time.Duration(math.MaxInt64)
-	for _, t := range h.parts {
+	for _, t := range h.of.parts {
 		left = min(left, t.sess.Lease.Remaining())
 	}
 	return max(0, left)
@@ -273,20 +138,20 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	}
 	ctx, stop := either(ctx, h.ctx)
 	defer stop()
-	err := h.c.confirmAll(ctx, h.parts[0].sess, h.parts)
+	err := h.of.c.confirmAll(ctx, h.of.parts[0].sess, h.of.parts)
 	if err == nil {
-		err = untilProven(ctx, h.parts[0].sess)
+		err = untilProven(ctx, h.of.parts[0].sess)
 	}
 	if err != nil {
-		switch sess := h.parts[0].sess; {
+		switch sess := h.of.parts[0].sess; {
 		case errors.Is(err, errGone):
-			h.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
+			h.of.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
 			err = context.Cause(h.ctx)
 		case errors.Is(err, errSessionOver):
-			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			err = context.Cause(h.ctx)
 		}
-		return h.failure("confirm", causeOf(ctx, err))
+		return h.of.failure("confirm", causeOf(ctx, err))
 	}
 	return h.Check()
 }
@@ -294,9 +159,9 @@ func (h *Hold) Confirm(ctx context.Context) error {
 // Guard returns operations to put in front of those of your own transaction, which then
 // commits only while the lock is held. They check that the hold's nodes exist, and go on
 // to do so when the nodes' data changes.
-func (g *holding) Guard() []any {
-	ops := make([]any, len(g.parts))
-	for i, t := range g.parts {
+func (h *Hold) Guard() []any {
+	ops := make([]any, len(h.of.parts))
+	for i, t := range h.of.parts {
 		ops[i] = t.exists()
 	}
 	return ops
@@ -315,24 +180,24 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	}
 	guard := h.Guard()
 	if err := checkSize(append(guard, ops...)); err != nil {
-		return nil, h.failure("multi", err)
+		return nil, h.of.failure("multi", err)
 	}
-	answers, err := h.c.multi(h.ctx, h.parts[0].sess, append(guard, ops...)...)
+	answers, err := h.of.c.multi(h.ctx, h.of.parts[0].sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.parts[i].path()))
-			return nil, h.failure("multi", context.Cause(h.ctx))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.parts[i].path()))
+			return nil, h.of.failure("multi", context.Cause(h.ctx))
 		}
 	}
 	switch {
 	case err == nil:
 		return answers[len(guard):], nil
 	case isRefusal(err):
-		return answers[min(len(guard), len(answers)):], h.failure("multi", err)
+		return answers[min(len(guard), len(answers)):], h.of.failure("multi", err)
 	case wasNotSent(err):
-		return nil, h.failure("multi", err)
+		return nil, h.of.failure("multi", err)
 	}
-	return nil, h.failure("multi", uncertain(err))
+	return nil, h.of.failure("multi", uncertain(err))
 }
 
 // uncertain returns the error of a transaction that may have been done although its answer
@@ -360,12 +225,12 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
 	select {
-	case h.writing <- struct{}{}:
-		defer func() { <-h.writing }()
+	case h.of.writing <- struct{}{}:
+		defer func() { <-h.of.writing }()
 	case <-inside.Done():
 		return causeOf(inside, inside.Err())
 	}
-	t := h.parts[0]
+	t := h.of.parts[0]
 	before := t.setOwnData(value)
 	var p pace
 	for {
@@ -374,10 +239,10 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		case err == nil:
 			return h.Check()
 		case errors.Is(err, zk.ErrNoNode):
-			h.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.path()))
 			return context.Cause(h.ctx)
 		case errors.Is(err, errSessionOver):
-			h.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
+			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
 			return context.Cause(h.ctx)
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
@@ -396,13 +261,13 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // overwrite is one attempt of rewrite. If we were asked to let go, the new data shows that as
 // well.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
-	t := h.parts[0]
-	n, err := h.c.get(ctx, t.sess, t.path())
+	t := h.of.parts[0]
+	n, err := h.of.c.get(ctx, t.sess, t.path())
 	if err != nil {
 		return err
 	}
 	t.hear(n)
-	_, err = h.c.set(ctx, t.sess, t.path(), t.shown(value), n.stat.Version)
+	_, err = h.of.c.set(ctx, t.sess, t.path(), t.shown(value), n.stat.Version)
 	return err
 }
 
@@ -414,16 +279,12 @@ func (t *contender) setOwnData(data []byte) (before []byte) {
 	return before
 }
 
-func (g *holding) failure(op string, err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", op, printable(g.path), err)
-}
-
 // Depth returns how many Holds that are not unlocked share this one's place in the queue. It
 // is more than one only if a Reentrant was entered again.
 func (h *Hold) Depth() int {
-	h.holding.mu.Lock()
-	defer h.holding.mu.Unlock()
-	return h.levels
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.of.levels
 }
 
 // Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
@@ -434,19 +295,19 @@ func (h *Hold) Depth() int {
 func (h *Hold) Unlock(ctx context.Context) error {
 	last, err := h.release()
 	if err != nil {
-		return h.failure("unlock", err)
+		return h.of.failure("unlock", err)
 	}
 	if !last {
 		return nil
 	}
 	select {
-	case <-h.released:
-		if h.err != nil {
-			return h.failure("unlock", h.err)
+	case <-h.of.released:
+		if h.of.err != nil {
+			return h.of.failure("unlock", h.of.err)
 		}
 		return nil
 	case <-ctx.Done():
-		return h.failure("unlock", fmt.Errorf("release goes on: %w", causeOf(ctx, ctx.Err())))
+		return h.of.failure("unlock", fmt.Errorf("release goes on: %w", causeOf(ctx, ctx.Err())))
 	}
 }
 
@@ -454,7 +315,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // longer than the session timeout: after that time without a server the session is gone,
 // and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.parts[0].sess.Lease.Term())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.parts[0].sess.Lease.Term())
 	defer cancel()
 	return h.Unlock(ctx)
 }
@@ -465,12 +326,12 @@ func (h *Hold) release() (last bool, err error) {
 	if !h.leaveLevel() {
 		return false, ErrNotHeld
 	}
-	last, err = h.drop()
+	last, err = h.of.drop()
 	if h.end != nil {
 		h.end(ErrReleased) // no cause replaces an earlier one
 	}
 	if last {
-		h.letGo()
+		h.of.letGo()
 	}
 	return last, err
 }
@@ -481,19 +342,4 @@ func (h *Hold) leaveLevel() bool {
 	was := h.done
 	h.done = true
 	return !was
-}
-
-// drop takes one level off, and ends the context with the last one.
-func (g *holding) drop() (last bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ctx.Err() != nil {
-		return false, context.Cause(g.ctx)
-	}
-	g.levels--
-	if g.levels > 0 {
-		return false, nil
-	}
-	g.cancel(ErrReleased)
-	return true, nil
 }

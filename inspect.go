@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -55,15 +54,6 @@ const (
 	KindRead   Kind = "read"   // to share with other readers
 	KindLatch  Kind = "latch"  // to lead, as Curator's LeaderLatch
 	KindPermit Kind = "permit" // a permit of a semaphore, or a place in the queue for some
-)
-
-// The values of Contender.Client: libraries that Inspect recognises by the names of their
-// nodes.
-const (
-	ClientZklock  = "zklock"
-	ClientCurator = "Curator"
-	ClientKazoo   = "kazoo"
-	ClientGo      = "go-zookeeper"
 )
 
 // Inspect returns the holders and waiters of the lock at path, whatever library they use. It
@@ -271,44 +261,14 @@ func newContenderOf(dir string, e entry, n node) Contender {
 
 func kindOf(name string) Kind {
 	switch {
-	case strings.Contains(name, "__READ__"), strings.Contains(name, "__rlock__"):
+	case strings.Contains(name, readerInfix[1:]), strings.Contains(name, kazooReadInfix):
 		return KindRead
-	case strings.Contains(name, "__WRIT__"):
+	case strings.Contains(name, writerInfix[1:]):
 		return KindWrite
-	case strings.Contains(name, "-latch-"):
+	case strings.Contains(name, latchInfix):
 		return KindLatch
 	}
 	return KindLock
-}
-
-// clients are recognised by the way in which they make a name unique.
-var clients = []struct {
-	name *regexp.Regexp
-	is   string
-}{
-	{regexp.MustCompile(`^_c_` + guidMark + `[0-9a-f]{26}-`), ClientZklock},
-	{regexp.MustCompile(`^_c_[0-9a-f]{32}-`), ClientGo},
-	{regexp.MustCompile(`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`), ClientCurator},
-	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), ClientKazoo},
-}
-
-func clientOf(name string) string {
-	for _, c := range clients {
-		if c.name.MatchString(name) {
-			return c.is
-		}
-	}
-	return ""
-}
-
-// groupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
-// the node is another library's: see contender.group.
-func groupOf(name string) string {
-	if clientOf(name) != ClientZklock {
-		return ""
-	}
-	from := len("_c_") + len(guidMark)
-	return name[from : from+groupDigits]
 }
 
 func (who Contender) name() string { return who.Node[strings.LastIndexByte(who.Node, '/')+1:] }

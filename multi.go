@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex (to write), an
@@ -133,19 +132,13 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{
-		c: c, recipe: "all", path: path, locks: locks, since: time.Now(),
-		levels: 1, released: make(chan struct{}),
-	}
+	g := &holding{c: c, among: &c.holds, recipe: "all", path: path}
 	for _, lock := range locks {
-		g.parts = append(g.parts, lock.parts...)
-		g.token = max(g.token, lock.token)
+		g.parts, g.locks = append(g.parts, lock.of.parts...), append(g.locks, lock.of)
 	}
-	h := &Hold{holding: g, outer: HoldOf(ctx)}
-	g.ctx, g.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), holdKey{}, h))
-	h.ctx = g.ctx
-	g.heed()
-	c.enlist(g)
+	g.release = func(why error) func() error { return releaseAll(locks, why) }
+	g.tell = func(EventKind, error) {} // each of the locks tells for itself
+	h := newHold(ctx, g)
 	for _, lock := range locks {
 		// Runs once, when that lock is lost or, with all of them, released.
 		context.AfterFunc(lock.Context(), func() { g.lose(context.Cause(lock.Context())) })
@@ -160,7 +153,7 @@ func releaseAll(locks []*Hold, why error) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
 		if errors.Is(why, ErrClosed) {
-			h.lose(why)
+			h.of.lose(why)
 			leaving = append(leaving, h)
 		} else if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
 			leaving = append(leaving, h)
@@ -169,8 +162,8 @@ func releaseAll(locks []*Hold, why error) func() error {
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.released
-			err = errors.Join(err, h.err)
+			<-h.of.released
+			err = errors.Join(err, h.of.err)
 		}
 		return err
 	}
@@ -179,10 +172,10 @@ func releaseAll(locks []*Hold, why error) func() error {
 // TokenOf returns the token of the lock at path if the hold is of that lock, alone or among
 // others that LockAll has taken. Otherwise it returns zero.
 func (h *Hold) TokenOf(path string) int64 {
-	if h.path == path {
-		return h.token
+	if h.of.path == path {
+		return h.of.token
 	}
-	for _, lock := range h.locks {
+	for _, lock := range h.of.locks {
 		if lock.path == path {
 			return lock.token
 		}

@@ -41,3 +41,9 @@ func readOwner(data []byte) (_ owner, ok bool) {
 	ok = json.Unmarshal(data, &o) == nil && o.PID != 0 && bytes.Equal(o.encode(), data)
 	return o, ok
 }
+
+// isDowngraded reports whether a node's data shows a writer that has become a reader.
+func isDowngraded(data []byte) bool {
+	o, ok := readOwner(data)
+	return ok && o.Shared
+}

@@ -1,119 +1,15 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 )
-
-// entry is a contender as a directory listing shows it.
-type entry struct {
-	name   string
-	seq    int64 // the number that the server appended
-	shared bool  // a reader
-	czxid  int64 // zero: not asked for
-}
-
-// kinds are the names that lock recipes, ours and other clients', give their nodes.
-// Anything else in a directory is foreign and ignored.
-var kinds = []struct {
-	infix  string
-	shared bool
-}{
-	{"-lock-", false},    // zklock, go-zookeeper, Curator
-	{writerInfix, false}, // zklock, Curator
-	{readerInfix, true},
-	{"__lock__", false}, // kazoo
-	{"__rlock__", true},
-	{"-latch-", false}, // Curator's LeaderLatch
-	{"-lease-", false}, // zklock's and Curator's semaphores, one a permit
-}
-
-// parseEntry reads a node's name. It accepts no name that no client makes.
-func parseEntry(name string) (entry, bool) {
-	for _, k := range kinds {
-		i := strings.LastIndex(name, k.infix)
-		if i < 0 && strings.HasPrefix(name, k.infix[1:]) && k.infix[0] == '-' {
-			i = -1 // without the protection prefix
-		} else if i <= 0 {
-			continue
-		}
-		if seq, ok := parseSeq(name[i+len(k.infix):]); ok {
-			return entry{name: name, seq: seq, shared: k.shared}, true
-		}
-	}
-	return entry{}, false
-}
-
-// parseSeq reads a sequence number as servers print it: %010d of an int32, which is
-// negative where the counter has run over.
-func parseSeq(s string) (int64, bool) {
-	digits := strings.TrimPrefix(s, "-")
-	if len(s) < 10 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
-		return 0, false
-	}
-	seq, err := strconv.ParseInt(s, 10, 32)
-	// Ten characters, but for the sign of ten digits; and nothing prints -0.
-	printed := len(s) == 10 && s != "-000000000" || len(digits) == 10 && seq <= -1e9
-	return seq, err == nil && printed
-}
-
-// parseEntries drops what is foreign.
-func parseEntries(names []string) []entry {
-	entries := make([]entry, 0, len(names))
-	for _, name := range names {
-		if e, ok := parseEntry(name); ok {
-			entries = append(entries, e)
-		}
-	}
-	return entries
-}
-
-// isPlain reports whether a sequence number tells the order of creation. The counter
-// sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
-// several contenders get the same number.
-func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
-
-// rank is a number's place: a counter that has ended does not begin again, so that all who
-// got no plain number came after those who did.
-func rank(seq int64) int64 {
-	if isPlain(seq) {
-		return seq
-	}
-	return math.MaxInt32
-}
-
-// order compares two places in a queue: by number, and by czxid where that does not tell
-// them apart. Then both must carry it (see needCzxid).
-func order(a, b entry) int {
-	return cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)), cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
-}
-
-// needCzxid reports whether numbers do not tell which of two is ahead.
-func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
-
-// ahead returns those of entries that are ahead of own, in order.
-func ahead(entries []entry, own entry) []entry {
-	var first []entry
-	for _, e := range entries {
-		if e.name != own.name && order(e, own) < 0 {
-			first = append(first, e)
-		}
-	}
-	slices.SortFunc(first, order)
-	return first
-}
 
 // A rule is what one recipe makes of the contenders ahead of one of its own: the index
 // of the one to wait for, negative when there is none and the lock is ours.
@@ -145,7 +41,7 @@ type recipe struct {
 	passes func(data []byte) bool
 }
 
-var mutexRecipe = &recipe{name: "mutex", infix: "-lock-", rule: afterAll}
+var mutexRecipe = &recipe{name: "mutex", infix: lockInfix, rule: afterAll}
 
 // depth returns how many of the last parts of a queue's directory belong to the lock alone.
 func (r *recipe) depth() int {
@@ -206,16 +102,7 @@ func (c *Client) newContender(r *recipe, dir string, data []byte) *contender {
 	}
 }
 
-// guidMark begins each of our guids: other clients' names look the same otherwise.
-const guidMark = "7a6b6c" // zkl
-
-func newGUID() string {
-	var b [16 - len(guidMark)/2]byte
-	rand.Read(b[:]) // never fails
-	return guidMark + hex.EncodeToString(b[:])
-}
-
-func (t *contender) prefix() string { return "_c_" + t.guid }
+func (t *contender) prefix() string { return namePrefix + t.guid }
 
 // path is the node's, valid once its name is known.
 func (t *contender) path() string { return t.dir + "/" + t.name }

@@ -19,7 +19,7 @@ type Reentrant struct {
 	path string
 }
 
-var reentrantRecipe = &recipe{name: "reentrant", infix: "-lock-", rule: afterAll}
+var reentrantRecipe = &recipe{name: "reentrant", infix: lockInfix, rule: afterAll}
 
 // Reentrant returns the lock at path, below which every contender has a node.
 func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} }
@@ -60,7 +60,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	return h.level(ctx), nil
+	return h.of.level(ctx), nil
 }
 
 // enter returns another hold of the lock if ctx holds it already, and nil if it does not.
@@ -97,7 +97,7 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 // level returns a Hold whose context ends with its own Unlock or with the holding. The
 // caller has counted its level.
 func (g *holding) level(ctx context.Context) *Hold {
-	h := &Hold{holding: g, outer: HoldOf(ctx)}
+	h := &Hold{of: g, outer: HoldOf(ctx)}
 	life, end := context.WithCancelCause(g.ctx)
 	h.ctx = levelContext{life, context.WithValue(context.WithoutCancel(ctx), holdKey{}, h)}
 	h.end = end

@@ -3,7 +3,6 @@ package zklock
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,53 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 )
-
-// A request to let go is a mark in the data of the holder's node.
-//
-// Curator's Revoker replaces the data by its message, and a Curator holder acts on exactly
-// that message. The data of our own nodes stays readable: owner data gets "revoke":true, and
-// anything else (the value of an election) gets the message as its first line. If somebody
-// overwrites our data all the same, the holder restores it.
-
-// curatorRevocation is what Curator's Revoker writes.
-var curatorRevocation = []byte("__REVOKE__")
-
-// revocationLine precedes our data if that is not owner data.
-var revocationLine = []byte("__REVOKE__\n")
-
-// isRevocation reports whether a node's data asks its owner to let go.
-func isRevocation(data []byte) bool {
-	if bytes.Equal(data, curatorRevocation) || bytes.HasPrefix(data, revocationLine) {
-		return true
-	}
-	var o owner
-	return json.Unmarshal(data, &o) == nil && o.Revoke
-}
-
-// withRevocation returns data of our own node with the request added.
-func withRevocation(data []byte) []byte {
-	if o, ok := readOwner(data); ok {
-		o.Revoke = true
-		return o.encode()
-	}
-	return append(bytes.Clone(revocationLine), data...)
-}
-
-// withoutRevocation returns data as it was before the request, or nil if Curator's request
-// has replaced it.
-func withoutRevocation(data []byte) []byte {
-	if bytes.Equal(data, curatorRevocation) {
-		return nil
-	}
-	if rest, ok := bytes.CutPrefix(data, revocationLine); ok {
-		return rest
-	}
-	if o, ok := readOwner(data); ok && o.Revoke {
-		o.Revoke = false
-		return o.encode()
-	}
-	return data
-}
 
 // Revoke asks a contender that Inspect has returned to let go of its lock. It closes the
 // holder's Hold.Revoked; the holder decides whether and when to unlock. Curator's holders
@@ -81,7 +33,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 	if err := who.check(); err != nil {
 		return err
 	}
-	if strings.Contains(who.name(), "-latch-") {
+	if strings.Contains(who.name(), latchInfix) {
 		return fmt.Errorf("%w: a leader latch cannot be asked to let go", ErrInvalid)
 	}
 	for {
@@ -200,30 +152,4 @@ func (t *contender) ownData() []byte {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	return t.data
-}
-
-// heed sets revoked to a channel that is closed when any part is asked for.
-func (g *holding) heed() {
-	var requests []*revocation
-	for _, t := range g.parts {
-		if len(requests) == 0 || requests[len(requests)-1] != t.asked { // permits taken at once share one
-			requests = append(requests, t.asked)
-		}
-	}
-	if len(requests) == 1 {
-		g.revoked = requests[0].heard
-		return
-	}
-	any := newRevocation()
-	for _, r := range requests {
-		// Owned by the holding; ends with its context, at the latest by Close, which waits.
-		g.c.calls.run(func() {
-			select {
-			case <-r.heard:
-				any.hear()
-			case <-g.ctx.Done():
-			}
-		})
-	}
-	g.revoked = any.heard
 }

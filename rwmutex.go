@@ -14,11 +14,6 @@ type RWMutex struct {
 	path string
 }
 
-const (
-	writerInfix = "-__WRIT__"
-	readerInfix = "-__READ__"
-)
-
 // A reader watches only the nearest writer ahead, so that the release of a writer wakes just
 // the readers between it and the next writer.
 var (
@@ -74,25 +69,19 @@ func (m *RWMutex) lockable() lockable { return lockable{c: m.c, path: m.path, er
 func (h *Hold) Downgrade(ctx context.Context) error {
 	err := h.downgrade(ctx)
 	if err != nil {
-		return h.failure("downgrade", err)
+		return h.of.failure("downgrade", err)
 	}
 	return nil
 }
 
 func (h *Hold) downgrade(ctx context.Context) error {
-	if h.recipe != writerRecipe.name {
+	if h.of.recipe != writerRecipe.name {
 		return fmt.Errorf("%w: not a writer's hold", ErrInvalid)
 	}
-	o, ok := readOwner(h.parts[0].ownData())
+	o, ok := readOwner(h.of.parts[0].ownData())
 	if !ok {
 		return fmt.Errorf("%w: the node's data is not ours", ErrInvalid)
 	}
 	o.Shared = true
 	return h.rewrite(ctx, o.encode())
-}
-
-// isDowngraded reports whether a node's data shows a writer that has become a reader.
-func isDowngraded(data []byte) bool {
-	o, ok := readOwner(data)
-	return ok && o.Shared
 }

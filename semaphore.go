@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -30,21 +29,10 @@ type Semaphore struct {
 //
 // That queue is for order and quiet only. Exclusion does not rest on it: a permit is
 // granted to a node with fewer than the limit before it, whoever stands in the queue.
-const (
-	leasesDir = "/leases"
-	gateDir   = "/locks"
-)
-
 var (
-	leaseRecipe = &recipe{name: "semaphore", infix: "-lease-", rule: afterAll, below: true, limited: true}
-	gateRecipe  = &recipe{name: "semaphore", infix: "-lock-", rule: afterAll, below: true}
+	leaseRecipe = &recipe{name: "semaphore", infix: leaseInfix, rule: afterAll, below: true, limited: true}
+	gateRecipe  = &recipe{name: "semaphore", infix: lockInfix, rule: afterAll, below: true}
 )
-
-// limitPrefix begins what the directory of permits has as its data.
-const limitPrefix = "zklock: permits "
-
-// maxPermits bounds a semaphore: every permit that is held is a node.
-const maxPermits = 100_000
 
 // Semaphore returns the semaphore at path with that many permits.
 func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaphore{c, path, permits} }
@@ -376,17 +364,6 @@ func (c *Client) notAQueue(ctx context.Context, sess *session, dir string) error
 		return fmt.Errorf("%w: a lock of another kind is at that path", ErrInvalid)
 	}
 	return nil
-}
-
-func limitData(permits int) []byte { return []byte(limitPrefix + strconv.Itoa(permits)) }
-
-func parseLimit(data []byte) (int, error) {
-	number, ok := strings.CutPrefix(string(data), limitPrefix)
-	limit, err := strconv.Atoi(number)
-	if !ok || err != nil || limit < 1 || limit > maxPermits {
-		return 0, fmt.Errorf("%w: its number of permits cannot be read from %.40q", ErrLimit, data)
-	}
-	return limit, nil
 }
 
 // Resize stores another number of permits, at once for those who wait, or as soon as their

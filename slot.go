@@ -33,11 +33,6 @@ type Slot struct {
 	err    error // what is wrong with it
 }
 
-// marksSuffix is what the name of the node with the marks adds to the lock's path. That node
-// is not a child of the lock's directory, because Curator and go-zookeeper take every child
-// for a contender.
-const marksSuffix = ".zklock-slots"
-
 // The bounds of what that node stores.
 const (
 	maxSlotName = 128 // bytes
@@ -201,7 +196,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	}
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
-	sess := h.parts[0].sess
+	sess := h.of.parts[0].sess
 	n, err := s.fetch(inside, sess)
 	if err != nil {
 		return false, err
@@ -220,7 +215,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s, h.Token()), n))...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.parts[i].path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.parts[i].path()))
 			return false, context.Cause(h.ctx)
 		}
 	}
@@ -281,8 +276,8 @@ func (s *Slot) checkHold(h *Hold) error {
 	switch {
 	case h == nil:
 		return ErrNotHeld
-	case h.c != s.c || h.path != s.path && !slices.ContainsFunc(h.locks, func(lock *Hold) bool { return lock.path == s.path }):
-		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.path)
+	case h.of.c != s.c || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
+		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.of.path)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ type Client struct {
 	closing  sync.Once
 
 	mu    sync.Mutex
-	holds map[*holding]struct{} // guarded by mu
+	holds holdings
 
 	untrusted bool                // see Options
 	mute      map[string]struct{} // guarded by mu: directories that take no note from us
@@ -328,7 +328,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
 		reporter: reporter{o.Logger, o.Observer},
 		root:     o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
-		acquires: newTasks(), removals: newTasks(), holds: map[*holding]struct{}{},
+		acquires: newTasks(), removals: newTasks(),
 		untrusted: o.Untrusted, mute: map[string]struct{}{},
 	}
 	c.heart = newHeart(r, c.acquires, c.missedHeartbeat)
@@ -385,7 +385,7 @@ func (c *Client) Close() error {
 func (c *Client) close() {
 	c.endLife(ErrClosed)
 	<-c.acquires.close() // they return at once; removals below takes their nodes away
-	for _, g := range c.allHolds() {
+	for _, g := range c.holds.all() {
 		g.lose(ErrClosed)
 	}
 	cleared := c.removals.close()
@@ -413,28 +413,6 @@ func (c *Client) hangUp() {
 	c.link.Close()
 	for range c.owned { // until the client library has ended
 	}
-}
-
-func (c *Client) allHolds() []*holding {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]*holding, 0, len(c.holds))
-	for g := range c.holds {
-		all = append(all, g)
-	}
-	return all
-}
-
-func (c *Client) enlist(g *holding) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.holds[g] = struct{}{}
-}
-
-func (c *Client) delist(g *holding) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.holds, g)
 }
 
 func (o *Options) withDefaults() (*Options, error) {

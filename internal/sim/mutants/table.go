@@ -24,15 +24,15 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the queue is in the order of the names", After: "guids come before the number (C1, ZooKeeper's own recipe)",
-		Edits: []Edit{{"recipe.go", "e.name != own.name && order(e, own) < 0", "e.name != own.name && e.name < own.name"}},
+		Edits: []Edit{{"order.go", "e.name != own.name && order(e, own) < 0", "e.name != own.name && e.name < own.name"}},
 	},
 	{
 		Name: "saturated numbers are compared", After: "go-zookeeper, Curator, kazoo after 2^31 creates",
-		Edits: []Edit{{"recipe.go", "{ return rank(a.seq) == rank(b.seq) }", "{ return a.seq == b.seq && a.seq > math.MaxInt32 }"}},
+		Edits: []Edit{{"order.go", "{ return rank(a.seq) == rank(b.seq) }", "{ return a.seq == b.seq && a.seq > math.MaxInt32 }"}},
 	},
 	{
 		Name: "negative numbers are the smallest", After: "go-zookeeper Lock where the counter runs over",
-		Edits: []Edit{{"recipe.go", "cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)),", "cmp.Or(cmp.Compare(a.seq, b.seq),"}},
+		Edits: []Edit{{"order.go", "cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)),", "cmp.Or(cmp.Compare(a.seq, b.seq),"}},
 	},
 	{
 		Name: "everybody waits for the one before the last", After: "off by one in the predecessor",
@@ -40,7 +40,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "foreign nodes stand in the queue", After: "go-zookeeper Lock, Curator's semaphore count every child",
-		Edits: []Edit{{"recipe.go", "if e, ok := parseEntry(name); ok {", "if e, ok := parseEntry(name); ok || func() bool { e.name = name; return true }() {"}},
+		Edits: []Edit{{"names.go", "if e, ok := parseEntry(name); ok {", "if e, ok := parseEntry(name); ok || func() bool { e.name = name; return true }() {"}},
 	},
 	{
 		Name: "the predecessor has gone, so it is our turn", After: "a waiter before us may have given up",
@@ -152,7 +152,7 @@ var Table = []Mutant{
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
 		Edits: []Edit{
-			{"hold.go", "timer := time.NewTimer(t.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
+			{"holding.go", "timer := time.NewTimer(t.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
 		},
 	},
 	{
@@ -221,7 +221,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"acquire.go", "h := c.newHold(ctx, w.recipe, w.path, parts...)\n\tev :=", "h := c.newHold(ctx, w.recipe, w.path, parts...)\n\tcontext.AfterFunc(ctx, func() { h.cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"acquire.go", "h := c.hold(ctx, w.recipe, w.path, parts...)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, parts...)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -230,7 +230,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the outermost hold ends with an inner level", After: "etcd: one Unlock frees two mutexes",
-		Edits: []Edit{{"hold.go", "if g.levels > 0 {", "if g.levels > 100 {"}},
+		Edits: []Edit{{"holding.go", "if g.levels > 0 {", "if g.levels > 100 {"}},
 		Focus: "reentrant",
 	},
 	{
@@ -271,7 +271,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
-		Edits: []Edit{{"rwmutex.go", "\to.Shared = true\n\treturn h.rewrite(ctx, o.encode())", "\to.Shared = true\n\treturn h.c.delete(ctx, h.parts[0].sess, h.parts[0].path())"}},
+		Edits: []Edit{{"rwmutex.go", "\to.Shared = true\n\treturn h.rewrite(ctx, o.encode())", "\to.Shared = true\n\treturn h.of.c.delete(ctx, h.of.parts[0].sess, h.of.parts[0].path())"}},
 		Focus: "rw",
 	},
 	{

@@ -1,0 +1,169 @@
+package zklock
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The values of Contender.Client: libraries that Inspect recognises by the names of their
+// nodes.
+const (
+	ClientZklock  = "zklock"
+	ClientCurator = "Curator"
+	ClientKazoo   = "kazoo"
+	ClientGo      = "go-zookeeper"
+)
+
+// The kinds of contenders, as the names of their nodes show them. The number that the server
+// appends follows.
+const (
+	lockInfix      = "-lock-"    // zklock, go-zookeeper, Curator
+	writerInfix    = "-__WRIT__" // zklock, Curator
+	readerInfix    = "-__READ__"
+	latchInfix     = "-latch-" // Curator's LeaderLatch
+	leaseInfix     = "-lease-" // zklock's and Curator's semaphores, one for each permit
+	kazooLockInfix = "__lock__"
+	kazooReadInfix = "__rlock__"
+)
+
+// namePrefix begins the names of zklock, go-zookeeper and Curator. A guid follows.
+const namePrefix = "_c_"
+
+// The directories of a semaphore below its path, as Curator names them.
+const (
+	leasesDir = "/leases" // one node for each permit that is held
+	gateDir   = "/locks"  // the queue of those that ask for permits
+)
+
+// marksSuffix is what the name of the node with the marks adds to the lock's path. That node
+// is not a child of the lock's directory, because Curator and go-zookeeper take every child
+// for a contender.
+const marksSuffix = ".zklock-slots"
+
+// entry is a contender as a directory listing shows it.
+type entry struct {
+	name   string
+	seq    int64 // the number that the server appended
+	shared bool  // a reader
+	czxid  int64 // zero: not asked for
+}
+
+// kinds are the names that lock recipes, ours and other clients', give their nodes.
+// Anything else in a directory is foreign and ignored.
+var kinds = []struct {
+	infix  string
+	shared bool
+}{
+	{lockInfix, false},
+	{writerInfix, false},
+	{readerInfix, true},
+	{kazooLockInfix, false},
+	{kazooReadInfix, true},
+	{latchInfix, false},
+	{leaseInfix, false},
+}
+
+// parseEntry reads a node's name. It accepts no name that no client makes.
+func parseEntry(name string) (entry, bool) {
+	for _, k := range kinds {
+		i := strings.LastIndex(name, k.infix)
+		if i < 0 && strings.HasPrefix(name, k.infix[1:]) && k.infix[0] == '-' {
+			i = -1 // without the protection prefix
+		} else if i <= 0 {
+			continue
+		}
+		if seq, ok := parseSeq(name[i+len(k.infix):]); ok {
+			return entry{name: name, seq: seq, shared: k.shared}, true
+		}
+	}
+	return entry{}, false
+}
+
+// parseSeq reads a sequence number as servers print it: %010d of an int32, which is
+// negative where the counter has run over.
+func parseSeq(s string) (int64, bool) {
+	digits := strings.TrimPrefix(s, "-")
+	if len(s) < 10 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(s, 10, 32)
+	// Ten characters, but for the sign of ten digits; and nothing prints -0.
+	printed := len(s) == 10 && s != "-000000000" || len(digits) == 10 && seq <= -1e9
+	return seq, err == nil && printed
+}
+
+// parseEntries drops what is foreign.
+func parseEntries(names []string) []entry {
+	entries := make([]entry, 0, len(names))
+	for _, name := range names {
+		if e, ok := parseEntry(name); ok {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// guidMark begins each of our guids: other clients' names look the same otherwise.
+const guidMark = "7a6b6c" // zkl
+
+func newGUID() string {
+	var b [16 - len(guidMark)/2]byte
+	rand.Read(b[:]) // never fails
+	return guidMark + hex.EncodeToString(b[:])
+}
+
+// guidOf returns the guid in the name of a node of this library, or "" for another's.
+func guidOf(name string) string {
+	if clientOf(name) != ClientZklock {
+		return ""
+	}
+	return name[len(namePrefix):][:32]
+}
+
+// isGUID reports whether text has the form of this library's guids.
+func isGUID(text string) bool {
+	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// groupDigits is how long a contender's group is: what the guids of all nodes of one acquire
+// begin with, its place in the queue and its permits, so that Inspect knows them together.
+const groupDigits = 14
+
+// groupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
+// the node is another library's: see contender.group.
+func groupOf(name string) string {
+	if clientOf(name) != ClientZklock {
+		return ""
+	}
+	from := len(namePrefix) + len(guidMark)
+	return name[from : from+groupDigits]
+}
+
+// clients are recognised by the way in which they make a name unique.
+var clients = []struct {
+	name *regexp.Regexp
+	is   string
+}{
+	{regexp.MustCompile(`^` + namePrefix + guidMark + `[0-9a-f]{26}-`), ClientZklock},
+	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{32}-`), ClientGo},
+	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`), ClientCurator},
+	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), ClientKazoo},
+}
+
+func clientOf(name string) string {
+	for _, c := range clients {
+		if c.name.MatchString(name) {
+			return c.is
+		}
+	}
+	return ""
+}
+
+// mayStay reports whether one whose node has gone may have left another in its place: a
+// writer of Curator's that became a reader has. Only a listing tells.
+func mayStay(e entry) bool {
+	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
+}

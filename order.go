@@ -1,0 +1,43 @@
+package zklock
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// isPlain reports whether a sequence number tells the order of creation. The counter
+// sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
+// several contenders get the same number.
+func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
+
+// rank is a number's place: a counter that has ended does not begin again, so that all who
+// got no plain number came after those who did.
+func rank(seq int64) int64 {
+	if isPlain(seq) {
+		return seq
+	}
+	return math.MaxInt32
+}
+
+// order compares two places in a queue: by number, and by czxid where that does not tell
+// them apart. Then both must carry it (see needCzxid).
+func order(a, b entry) int {
+	return cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)), cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
+}
+
+// needCzxid reports whether numbers do not tell which of two is ahead.
+func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
+
+// ahead returns those of entries that are ahead of own, in order.
+func ahead(entries []entry, own entry) []entry {
+	var first []entry
+	for _, e := range entries {
+		if e.name != own.name && order(e, own) < 0 {
+			first = append(first, e)
+		}
+	}
+	slices.SortFunc(first, order)
+	return first
+}
