@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -124,7 +125,7 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 // another recipe than the one named.
 func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
 	around(ctx, func(g *holding) bool {
-		held = g.c == c && g.path == path && g.recipe != except && g.ctx.Err() == nil
+		held = g.c == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
 		return !held
 	})
 	return held
@@ -260,4 +261,49 @@ func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration,
 		kind = GivenUp
 	}
 	c.observe(Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
+}
+
+// hold returns a hold of the contenders that were granted.
+func (c *Client) hold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
+	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path}
+	for _, t := range parts {
+		g.nodes, g.token = append(g.nodes, &t.ownNode), max(g.token, t.token)
+	}
+	g.release = func(error) func() error { return removeAll(parts) }
+	g.tell = func(kind EventKind, err error) { c.observe(g.event(kind, err)) }
+	h := newHold(ctx, g)
+	for _, t := range parts {
+		t.guard(aloneGrace)
+		g.watchOver(&t.ownNode)
+	}
+	return h
+}
+
+// removeAll begins to remove nodes, and returns a function that waits for the outcome.
+func removeAll(parts []*contender) func() error {
+	outcomes := make([]<-chan error, len(parts))
+	for i, t := range parts {
+		outcomes[i] = t.c.remove(t)
+	}
+	return func() (err error) {
+		for _, o := range outcomes {
+			err = errors.Join(err, <-o)
+		}
+		return err
+	}
+}
+
+// unlessEvicted returns ErrEvicted instead of errGone if our node was evicted.
+func (t *contender) unlessEvicted(ctx context.Context, err error) error {
+	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
+		return err
+	}
+	n, readErr := persist(ctx, t.c.requests, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
+	if readErr != nil {
+		return err
+	}
+	if b, _ := parseBoard(n.data); slices.Contains(b.evicted, t.guid) {
+		return ErrEvicted
+	}
+	return err
 }

@@ -18,7 +18,7 @@ import (
 // removed for all, and its others are in contender.with.
 
 // newBatch returns n contenders, the leader last.
-func (c *Client) newBatch(r *recipe, dir string, data []byte, n int) []*contender {
+func (c *engine) newBatch(r *recipe, dir string, data []byte, n int) []*contender {
 	parts := make([]*contender, n)
 	for i := range parts {
 		parts[i] = c.newContender(r, dir, data)
@@ -29,11 +29,6 @@ func (c *Client) newBatch(r *recipe, dir string, data []byte, n int) []*contende
 		t.led = true
 	}
 	return parts
-}
-
-// whole returns the contenders that t was made with, itself last.
-func (t *contender) whole() []*contender {
-	return append(slices.Clone(t.with), t)
 }
 
 // create asks for the node, and for those of the batch, in one request. What it returns are
@@ -92,13 +87,6 @@ func (t *contender) newGUIDs() []string {
 		}
 	}
 	return guids
-}
-
-// nameless is the node's path without the number that the server appends.
-func (t *contender) nameless() string { return t.dir + "/" + t.prefix() + t.recipe.infix }
-
-func (t *contender) creation(data []byte) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: t.nameless(), Data: data, Acl: t.c.acl, Flags: zk.FlagEphemeralSequential}
 }
 
 // recognise takes the names of the batch from a listing. As they were made together, one
@@ -178,7 +166,7 @@ func (t *contender) deleteAll(ctx context.Context, s *session) error {
 
 // batchSize is about how long the transaction for a batch of n will be, for servers as well,
 // which add numbers to names and more when they pass it on.
-func (c *Client) batchSize(r *recipe, dir string, data []byte, n int) int {
+func (c *engine) batchSize(r *recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
 	t.guid = newGUID()
 	one, _ := requestSize([]any{t.creation(withRevocation(data))})

@@ -11,9 +11,9 @@ import (
 // remove deletes the contender's node in the background, and sends the outcome to the
 // channel that it returns. It goes on whatever happens to the caller or the connection, for
 // as long as the client lives.
-func (c *Client) remove(t *contender) <-chan error {
+func (c *engine) remove(t *contender) <-chan error {
 	t.depart()
-	c.unkeep(t)
+	c.unkeep(&t.ownNode)
 	done := make(chan error, 1)
 	if t.led {
 		done <- nil
@@ -82,4 +82,41 @@ func (t *contender) tryClear(ctx context.Context) error {
 		return err
 	}
 	return t.leave(ctx, s)
+}
+
+// leave deletes the node, with a note if we held and somebody may need one: whoever came
+// after us with no more than one ahead of us learns as much from that one.
+func (t *contender) leave(ctx context.Context, s *session) error {
+	if len(t.with) > 0 {
+		return t.deleteAll(ctx, s)
+	}
+	if t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil) {
+		t.note.may = false // one attempt: another holder's note may have come between
+		answers, err := t.c.multi(ctx, s,
+			&zk.DeleteRequest{Path: t.path(), Version: t.unread},
+			&zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version})
+		if err == nil || !isRefusal(err) {
+			return err
+		}
+		t.c.mayNote(t.dir, answers)
+	}
+	return t.deleteOwn(ctx, s)
+}
+
+// deleteOwn deletes our node. If a request to let go has come since we last read the node, it
+// notes that first: an acquire that gives up its place in the queue for permits goes on to
+// hold those, and the request is for that hold.
+func (t *contender) deleteOwn(ctx context.Context, s *session) error {
+	for {
+		err := t.c.deleteVersion(ctx, s, t.path(), t.unread)
+		if !errors.Is(err, zk.ErrBadVersion) {
+			return err
+		}
+		n, err := t.c.get(ctx, s, t.path())
+		if err != nil {
+			return err
+		}
+		t.hear(n)
+		t.unread = n.stat.Version
+	}
 }

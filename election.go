@@ -36,8 +36,8 @@ type Election struct {
 }
 
 var (
-	electionRecipe = &recipe{name: "election", infix: lockInfix, rule: afterAll, raw: true}
-	latchRecipe    = &recipe{name: "election", infix: latchInfix, rule: afterAll, raw: true}
+	electionRecipe = &recipe{name: "election", infix: lockInfix, rule: afterAll}
+	latchRecipe    = &recipe{name: "election", infix: latchInfix, rule: afterAll, fixed: true}
 )
 
 // maxValue keeps a request that contains a value below the size that a server accepts.
@@ -130,7 +130,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	err := checkValue(value)
 	switch {
 	case err != nil:
-	case e.recipe == latchRecipe:
+	case e.recipe.fixed:
 		err = fmt.Errorf("%w: the value of a latch cannot change", ErrInvalid)
 	case h == nil:
 		err = ErrNotHeld
@@ -146,7 +146,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 // leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
-		if h.of.c == e.c && h.of.path == e.path && h.of.recipe == e.recipe.name {
+		if h.of.c == e.c.engine && h.of.path == e.path && h.of.recipe == e.recipe.name {
 			return h
 		}
 	}

@@ -105,18 +105,3 @@ func (c *Client) expel(ctx context.Context, s *session, who Contender, version i
 	}
 	return err
 }
-
-// unlessEvicted returns ErrEvicted instead of errGone if our node was evicted.
-func (t *contender) unlessEvicted(ctx context.Context, err error) error {
-	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
-		return err
-	}
-	n, readErr := persist(ctx, t.c.requests, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
-	if readErr != nil {
-		return err
-	}
-	if b, _ := parseBoard(n.data); slices.Contains(b.evicted, t.guid) {
-		return ErrEvicted
-	}
-	return err
-}

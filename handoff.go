@@ -50,7 +50,7 @@ func (t *contender) outlast(ctx context.Context, i int) error {
 	t.ahead = t.ahead[:i+1]
 	first := t.recipe.rule(t.ahead[:i]) < 0
 	if first { // next in line: what the grant needs is made ready now
-		t.c.keep(t)
+		t.c.keep(&t.ownNode)
 		t.guard(0)
 	}
 	i = t.watched(i)

@@ -19,12 +19,12 @@ type heart struct {
 	kick     chan struct{}
 
 	mu        sync.Mutex
-	kept      map[*contender]struct{} // guarded by mu: see keep
-	warmUntil time.Time               // guarded by mu: until when heartbeats go on though nothing is kept
+	kept      map[*ownNode]struct{} // guarded by mu: see keep
+	warmUntil time.Time             // guarded by mu: until when heartbeats go on though nothing is kept
 }
 
 func newHeart(r *requests, acquires *tasks, missed func(error)) *heart {
-	return &heart{requests: r, acquires: acquires, missed: missed, kick: make(chan struct{}, 1), kept: map[*contender]struct{}{}}
+	return &heart{requests: r, acquires: acquires, missed: missed, kick: make(chan struct{}, 1), kept: map[*ownNode]struct{}{}}
 }
 
 // maxChecks bounds one heartbeat's size; with more nodes each heartbeat checks some.
@@ -72,7 +72,7 @@ func (h *heart) isWarm() bool {
 
 // keep has the client prove again and again that the session lives and the node with
 // it, for as long as it is held or next in line.
-func (h *heart) keep(t *contender) {
+func (h *heart) keep(t *ownNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.kept[t]; ok {
@@ -82,7 +82,7 @@ func (h *heart) keep(t *contender) {
 	h.nudge()
 }
 
-func (h *heart) unkeep(t *contender) {
+func (h *heart) unkeep(t *ownNode) {
 	h.mu.Lock()
 	delete(h.kept, t)
 	h.mu.Unlock()
@@ -304,10 +304,10 @@ func (h *heart) keepsUnder(s *session) bool {
 }
 
 // keptUnder returns some of the contenders to be checked under s, at least one if there is any.
-func (h *heart) keptUnder(s *session) []*contender {
+func (h *heart) keptUnder(s *session) []*ownNode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var kept []*contender
+	var kept []*ownNode
 	var size int
 	for t := range h.kept { // in no order: with too many for one, each has its turn
 		if t.sess != s {
@@ -323,7 +323,7 @@ func (h *heart) keptUnder(s *session) []*contender {
 
 // confirm asks the quorum whether the session lives and the nodes with it. It changes
 // nothing and fires no watch. Those found missing are told so, and the error is errGone.
-func (h *heart) confirm(ctx context.Context, s *session, nodes []*contender) error {
+func (h *heart) confirm(ctx context.Context, s *session, nodes []*ownNode) error {
 	answers, err := h.requests.multi(ctx, s, checks(nodes)...)
 	if err == nil || !isRefusal(err) {
 		return err
@@ -333,7 +333,7 @@ func (h *heart) confirm(ctx context.Context, s *session, nodes []*contender) err
 
 // confirmAll is confirm for nodes that may be too many for one request. A node that is there
 // in a later answer was there in the earlier ones.
-func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*contender) error {
+func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*ownNode) error {
 	for len(nodes) > 0 {
 		n, size := 0, 0
 		for n < len(nodes) && (n == 0 || size+nodes[n].checkSize() <= maxRequest) {
@@ -349,7 +349,7 @@ func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*contender) 
 }
 
 // heed draws the consequences of a refused heartbeat, whose answers up to the first refusal are real.
-func (h *heart) heed(asked []*contender, answers []zk.MultiResponse) error {
+func (h *heart) heed(asked []*ownNode, answers []zk.MultiResponse) error {
 	for i, t := range asked[:min(len(asked), len(answers))] {
 		switch err := answers[i].Error; {
 		case errors.Is(err, zk.ErrNoNode):
@@ -366,7 +366,7 @@ func (h *heart) heed(asked []*contender, answers []zk.MultiResponse) error {
 }
 
 // checks returns the operations of a heartbeat: that the nodes exist, or if there are none, the root.
-func checks(nodes []*contender) []any {
+func checks(nodes []*ownNode) []any {
 	var ops []any
 	for _, t := range nodes {
 		ops = append(ops, t.exists())

@@ -61,16 +61,6 @@ func newHold(ctx context.Context, g *holding) *Hold {
 	return h
 }
 
-// hold returns a hold of contenders that were granted.
-func (c *Client) hold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
-	g := &holding{c: c, among: &c.holds, recipe: recipe, path: path, parts: parts}
-	g.release = func(error) func() error { return removeAll(parts) }
-	g.tell = func(kind EventKind, err error) { c.observe(g.event(kind, err)) }
-	h := newHold(ctx, g)
-	g.watchOver()
-	return h
-}
-
 // Context returns a context that ends with the hold; context.Cause then wraps ErrLost,
 // ErrReleased or ErrClosed. It ends before the server can grant the lock to anybody else,
 // provided that the clocks of client and servers run at rates within 5 % of each other and
@@ -89,7 +79,7 @@ func (h *Hold) Path() string { return h.of.path }
 
 // Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
 // several.
-func (h *Hold) Node() string { return h.of.parts[0].path() }
+func (h *Hold) Node() string { return h.of.nodes[0].path() }
 
 // Revoked returns a channel that is closed when the holder is asked to let go, by
 // Client.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
@@ -118,7 +108,7 @@ func (h *Hold) Remaining() time.Duration {
 		return 0
 	}
 	left := time.Duration(math.MaxInt64)
-	for _, t := range h.of.parts {
+	for _, t := range h.of.nodes {
 		left = min(left, t.sess.Lease.Remaining())
 	}
 	return max(0, left)
@@ -138,12 +128,12 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	}
 	ctx, stop := either(ctx, h.ctx)
 	defer stop()
-	err := h.of.c.confirmAll(ctx, h.of.parts[0].sess, h.of.parts)
+	err := h.of.c.confirmAll(ctx, h.of.nodes[0].sess, h.of.nodes)
 	if err == nil {
-		err = untilProven(ctx, h.of.parts[0].sess)
+		err = untilProven(ctx, h.of.nodes[0].sess)
 	}
 	if err != nil {
-		switch sess := h.of.parts[0].sess; {
+		switch sess := h.of.nodes[0].sess; {
 		case errors.Is(err, errGone):
 			h.of.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
 			err = context.Cause(h.ctx)
@@ -160,8 +150,8 @@ func (h *Hold) Confirm(ctx context.Context) error {
 // commits only while the lock is held. They check that the hold's nodes exist, and go on
 // to do so when the nodes' data changes.
 func (h *Hold) Guard() []any {
-	ops := make([]any, len(h.of.parts))
-	for i, t := range h.of.parts {
+	ops := make([]any, len(h.of.nodes))
+	for i, t := range h.of.nodes {
 		ops[i] = t.exists()
 	}
 	return ops
@@ -182,10 +172,10 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := checkSize(append(guard, ops...)); err != nil {
 		return nil, h.of.failure("multi", err)
 	}
-	answers, err := h.of.c.multi(h.ctx, h.of.parts[0].sess, append(guard, ops...)...)
+	answers, err := h.of.c.multi(h.ctx, h.of.nodes[0].sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.parts[i].path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].path()))
 			return nil, h.of.failure("multi", context.Cause(h.ctx))
 		}
 	}
@@ -230,7 +220,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	case <-inside.Done():
 		return causeOf(inside, inside.Err())
 	}
-	t := h.of.parts[0]
+	t := h.of.nodes[0]
 	before := t.setOwnData(value)
 	var p pace
 	for {
@@ -261,7 +251,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // overwrite is one attempt of rewrite. If we were asked to let go, the new data shows that as
 // well.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
-	t := h.of.parts[0]
+	t := h.of.nodes[0]
 	n, err := h.of.c.get(ctx, t.sess, t.path())
 	if err != nil {
 		return err
@@ -269,14 +259,6 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	t.hear(n)
 	_, err = h.of.c.set(ctx, t.sess, t.path(), t.shown(value), n.stat.Version)
 	return err
-}
-
-// setOwnData sets what our node's data should be from now on, and returns what it was.
-func (t *contender) setOwnData(data []byte) (before []byte) {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	before, t.data = t.data, data
-	return before
 }
 
 // Depth returns how many Holds that are not unlocked share this one's place in the queue. It
@@ -315,7 +297,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // longer than the session timeout: after that time without a server the session is gone,
 // and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.parts[0].sess.Lease.Term())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].sess.Lease.Term())
 	defer cancel()
 	return h.Unlock(ctx)
 }
@@ -342,4 +324,13 @@ func (h *Hold) leaveLevel() bool {
 	was := h.done
 	h.done = true
 	return !was
+}
+
+func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	inside, stop := either(h.Context(), ctx)
+	defer func() {
+		stop()
+		err = errors.Join(err, h.leave(ctx))
+	}()
+	return fn(inside)
 }

@@ -12,13 +12,13 @@ import (
 
 // holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
 type holding struct {
-	c      *Client
+	c      *engine
 	among  *holdings
 	recipe string
 	path   string // as the caller names it
-	parts  []*contender
-	locks  []*holding // whose parts these are, if several locks were taken at once
-	token  int64      // the largest of the parts
+	nodes  []*ownNode
+	locks  []*holding // whose nodes these are, if several locks were taken at once
+	token  int64      // the largest, if there are several
 	since  time.Time
 
 	// release begins to release the lock, for the reason why the holding has ended, and
@@ -43,54 +43,40 @@ type holding struct {
 func (g *holding) begin(ctx context.Context, under func(context.Context) context.Context) {
 	g.since, g.levels = time.Now(), 1
 	g.released, g.writing = make(chan struct{}), make(chan struct{}, 1)
-	for _, t := range g.parts {
-		g.token = max(g.token, t.token)
-	}
 	g.ctx, g.cancel = context.WithCancelCause(under(context.WithoutCancel(ctx)))
 	g.heed()
 	g.among.add(g)
 }
 
-// watchOver ends the holding when one of its nodes, their session or its lease ends.
-func (g *holding) watchOver() {
-	for _, t := range g.parts {
-		t.guard(aloneGrace)
-		// Owned by the holding; ends with its context, at the latest by Close, which waits.
-		if !g.c.calls.run(func() { g.attend(t) }) {
-			g.lose(ErrClosed)
-		}
+// watchOver ends the holding when the node, its session or its lease ends.
+func (g *holding) watchOver(n *ownNode) {
+	// Owned by the holding; ends with its context, at the latest by Close, which waits.
+	if !g.c.calls.run(func() { g.attend(n) }) {
+		g.lose(ErrClosed)
 	}
 }
 
-// attend ends the holding when t's node is gone, its session is over, or its lease has run
+// attend ends the holding when the node is gone, its session is over, or its lease has run
 // out.
-func (g *holding) attend(t *contender) {
-	timer := time.NewTimer(t.sess.Lease.Remaining())
+func (g *holding) attend(n *ownNode) {
+	timer := time.NewTimer(n.sess.Lease.Remaining())
 	defer timer.Stop()
 	for {
 		select {
 		case <-g.ctx.Done():
 			return
-		case <-t.gone:
-			g.lose(t.loss())
-		case <-t.sess.Over():
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
+		case <-n.gone:
+			g.lose(n.loss())
+		case <-n.sess.Over():
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, n.sess.ID))
 		case <-timer.C:
-			left := t.sess.Lease.Remaining()
+			left := n.sess.Lease.Remaining()
 			if left <= 0 {
 				g.lose(g.lapse())
 			}
 			timer.Reset(left)
 		}
 	}
-}
-
-// loss is the error of a hold whose node is gone.
-func (t *contender) loss() error {
-	if t.why != nil {
-		return fmt.Errorf("%w: node %s: %w", ErrLost, t.path(), t.why)
-	}
-	return fmt.Errorf("%w: node %s was deleted", ErrLost, t.path())
 }
 
 func (g *holding) lapse() error {
@@ -136,27 +122,13 @@ func (g *holding) letGo() {
 	}
 }
 
-// removeAll begins to remove nodes, and returns a function that waits for the outcome.
-func removeAll(parts []*contender) func() error {
-	outcomes := make([]<-chan error, len(parts))
-	for i, t := range parts {
-		outcomes[i] = t.c.remove(t)
-	}
-	return func() (err error) {
-		for _, o := range outcomes {
-			err = errors.Join(err, <-o)
-		}
-		return err
-	}
-}
-
 func (g *holding) event(kind EventKind, err error) Event {
-	return Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.parts[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+	return Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
 }
 
 // vouch ends the holding if its lease has run out and no timer has noticed yet.
 func (g *holding) vouch() {
-	for _, t := range g.parts {
+	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.sess.Lease.Remaining() <= 0 {
 			g.lose(g.lapse())
 		}
@@ -185,7 +157,7 @@ func (g *holding) drop() (last bool, err error) {
 // heed sets revoked to a channel that is closed when any part is asked for.
 func (g *holding) heed() {
 	var requests []*revocation
-	for _, t := range g.parts {
+	for _, t := range g.nodes {
 		if len(requests) == 0 || requests[len(requests)-1] != t.asked { // permits taken at once share one
 			requests = append(requests, t.asked)
 		}

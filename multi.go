@@ -8,31 +8,6 @@ import (
 	"strings"
 )
 
-// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex (to write), an
-// RWMutex's Reader, or a Semaphore's Permits.
-type Locker interface {
-	Lock(ctx context.Context) (*Hold, error)
-	lockable() lockable
-}
-
-// PathOf returns the path of a lock, as it was given to the client.
-func PathOf(lock Locker) string { return lock.lockable().path }
-
-// lockable is what LockAll needs to know about a lock.
-type lockable struct {
-	c    *Client
-	path string // as it was given to the client
-	err  error  // of a bad argument, found without asking a server
-	// enters is the recipe whose holds of the path let this lock be entered again; mostly none.
-	enters string
-}
-
-func (m *Mutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
-
-func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
-}
-
 // LockAll takes several locks of this client, and returns one hold of all of them. If one
 // cannot be taken, or ctx ends first, it gives up those that it has and returns an error.
 // It takes them in the order of their paths, so that callers that name the same locks in
@@ -132,9 +107,10 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c, among: &c.holds, recipe: "all", path: path}
+	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path}
 	for _, lock := range locks {
-		g.parts, g.locks = append(g.parts, lock.of.parts...), append(g.locks, lock.of)
+		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
+		g.token = max(g.token, lock.of.token)
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }
 	g.tell = func(EventKind, error) {} // each of the locks tells for itself

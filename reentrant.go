@@ -66,7 +66,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 // enter returns another hold of the lock if ctx holds it already, and nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
-		if g.c != r.c || g.path != r.path || g.recipe != reentrantRecipe.name {
+		if g.c != r.c.engine || g.path != r.path || g.recipe != reentrantRecipe.name {
 			return true
 		}
 		h, err = g.enter(ctx)
@@ -115,4 +115,8 @@ func (l levelContext) Value(key any) any {
 		return v
 	}
 	return l.Context.Value(key) // package context looks for the cause there
+}
+
+func (r *Reentrant) lockable() lockable {
+	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
 }

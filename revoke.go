@@ -1,12 +1,10 @@
 package zklock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -73,83 +71,4 @@ func notHeldIfMissing(err error) error {
 		return fmt.Errorf("%w: the node is gone", ErrNotHeld)
 	}
 	return err
-}
-
-// revocation is a request to let go. All nodes of one acquire share it: its place in the
-// queue, its permits, and the nodes that it creates when it has to queue again.
-type revocation struct {
-	once  sync.Once
-	heard chan struct{} // closed when somebody has asked
-}
-
-func newRevocation() *revocation { return &revocation{heard: make(chan struct{})} }
-
-func (r *revocation) hear() { r.once.Do(func() { close(r.heard) }) }
-
-// hear looks for a request to let go in our own node's data.
-func (t *contender) hear(n node) bool {
-	if !isRevocation(n.data) {
-		return false
-	}
-	t.asked.hear()
-	return true
-}
-
-// inspect looks for a request and for a forged downgrade in our own node's data, and
-// restores the data beside the request. The node's watcher calls it.
-func (t *contender) inspect(n node) {
-	if isDowngraded(n.data) && !isDowngraded(t.ownData()) {
-		t.forsake(errForged)
-	}
-	if t.hear(n) {
-		t.putBack(n)
-	}
-}
-
-// shown returns data as it should stand in our node: with the request, if there was one.
-func (t *contender) shown(data []byte) []byte {
-	if t.recipe != latchRecipe && isClosed(t.asked.heard) {
-		return withRevocation(data)
-	}
-	return data
-}
-
-// deleteOwn deletes our node. If a request to let go has come since we last read the node, it
-// notes that first: an acquire that gives up its place in the queue for permits goes on to
-// hold those, and the request is for that hold.
-func (t *contender) deleteOwn(ctx context.Context, s *session) error {
-	for {
-		err := t.c.deleteVersion(ctx, s, t.path(), t.unread)
-		if !errors.Is(err, zk.ErrBadVersion) {
-			return err
-		}
-		n, err := t.c.get(ctx, s, t.path())
-		if err != nil {
-			return err
-		}
-		t.hear(n)
-		t.unread = n.stat.Version
-	}
-}
-
-// putBack restores our data, with the request, if Curator's message has replaced it. It does
-// not restore a latch's: see Revoke.
-func (t *contender) putBack(n node) {
-	if t.recipe == latchRecipe || !bytes.Equal(n.data, curatorRevocation) {
-		return
-	}
-	var p pace
-	for {
-		_, err := t.c.set(t.c.life, t.sess, t.path(), withRevocation(t.ownData()), n.stat.Version)
-		if !isTransient(err) || !t.linger(p.longer()) {
-			return // written; or somebody wrote since, which is looked at as well
-		}
-	}
-}
-
-// ownData returns what our node's data should be.
-func (t *contender) ownData() []byte {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	return t.data
 }

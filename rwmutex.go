@@ -18,7 +18,7 @@ type RWMutex struct {
 // the readers between it and the next writer.
 var (
 	writerRecipe = &recipe{name: "write", infix: writerInfix, rule: afterAll}
-	readerRecipe = &recipe{name: "read", infix: readerInfix, rule: afterExclusive, passes: isDowngraded}
+	readerRecipe = &recipe{name: "read", infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
 )
 
 // RWMutex returns the lock at path, below which every contender has a node.
@@ -78,7 +78,7 @@ func (h *Hold) downgrade(ctx context.Context) error {
 	if h.of.recipe != writerRecipe.name {
 		return fmt.Errorf("%w: not a writer's hold", ErrInvalid)
 	}
-	o, ok := readOwner(h.of.parts[0].ownData())
+	o, ok := readOwner(h.of.nodes[0].ownData())
 	if !ok {
 		return fmt.Errorf("%w: the node's data is not ours", ErrInvalid)
 	}

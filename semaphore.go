@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -165,7 +164,8 @@ func (t *contender) isThere(ctx context.Context) error {
 	if t.sentinel == nil {
 		return nil
 	}
-	return t.sentinel.await(ctx, t)
+	_, err := t.sentinel.await(ctx)
+	return err
 }
 
 // try takes permits that are free now.
@@ -255,7 +255,7 @@ func (s *Semaphore) await(ctx context.Context, leases []*contender, gate *conten
 	last := leases[len(leases)-1]
 	gate.guard(0)
 	for _, t := range leases {
-		s.c.keep(t)
+		s.c.keep(&t.ownNode)
 		t.guard(0)
 	}
 	ctx, stop := s.c.untilGone(ctx, gate)
@@ -324,46 +324,6 @@ func (s *Semaphore) limit(ctx context.Context, sess *session, dir string) (int, 
 			return 0, err
 		}
 	}
-}
-
-// notASemaphore refuses a directory, whose children are given, where permits are held: their
-// holders and those of a lock at the same path would know nothing of each other. A semaphore
-// that nobody uses any more is removed, so that its next user looks for others first.
-func (c *Client) notASemaphore(ctx context.Context, sess *session, dir string, names []string) error {
-	if !slices.Contains(names, leasesDir[1:]) {
-		return nil
-	}
-	used := fmt.Errorf("%w: a semaphore is at that path", ErrInvalid)
-	n, err := again(ctx, func() (node, error) { return c.get(ctx, sess, dir+leasesDir) })
-	switch {
-	case err == nil && !strings.HasPrefix(string(n.data), limitPrefix):
-		return nil
-	case err == nil && n.stat.NumChildren > 0:
-		return used
-	case err == nil:
-		_, err = again(ctx, func() (struct{}, error) {
-			return struct{}{}, c.deleteVersion(ctx, sess, dir+leasesDir, n.stat.Version)
-		})
-	}
-	switch {
-	case errors.Is(err, zk.ErrNotEmpty):
-		return used
-	case isRefusal(err): // gone, or not ours to look at
-		return nil
-	}
-	return err
-}
-
-// notAQueue refuses a directory in which contenders for a lock stand, for a semaphore that is new there.
-func (c *Client) notAQueue(ctx context.Context, sess *session, dir string) error {
-	l, err := c.list(ctx, sess, dir)
-	if err != nil {
-		return err
-	}
-	if len(parseEntries(l.names)) > 0 {
-		return fmt.Errorf("%w: a lock of another kind is at that path", ErrInvalid)
-	}
-	return nil
 }
 
 // Resize stores another number of permits, at once for those who wait, or as soon as their

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -17,25 +18,24 @@ const aloneGrace = 10 * time.Millisecond
 // sentinel watches a contender's own node: deletion by anybody means lost, and data
 // may carry a request to let go.
 type sentinel struct {
+	c    *engine
+	node *ownNode
+
 	mu      sync.Mutex    // guards what follows
 	watch   *nodeWatch    // the newest; nil before the first
 	ended   bool          // there will be no other
 	changed chan struct{} // closed and replaced when any of these changes
 }
 
-// guard starts the sentinel, after a while, unless there is one.
-func (t *contender) guard(after time.Duration) {
-	if t.sentinel != nil {
-		return
-	}
-	g := &sentinel{changed: make(chan struct{})}
-	t.sentinel = g
-	// Owned by the contender; ends when it departs, its node or its session is gone or
-	// the client is closed, which waits for it.
-	if !t.c.calls.run(func() { t.watchOwn(g, after) }) {
+// newSentinel returns a sentinel that begins to watch after a while.
+func newSentinel(c *engine, n *ownNode, after time.Duration) *sentinel {
+	g := &sentinel{c: c, node: n, changed: make(chan struct{})}
+	// Owned by the client; ends when the node departs, it or its session is gone or the client
+	// is closed, which waits for it.
+	if !c.calls.run(func() { g.watchOver(after) }) {
 		g.show(nil)
 	}
-	yield()
+	return g
 }
 
 // show tells of the watch that stands now; nil for none from now on.
@@ -59,62 +59,60 @@ func (g *sentinel) state() (w *nodeWatch, ended bool, changed <-chan struct{}) {
 
 // await waits until it is certain that the node was there when whatever the caller has
 // seen happened: others leave, and our own node may have been deleted before them. The
-// watch that stands tells it without a request.
-func (g *sentinel) await(ctx context.Context, t *contender) error {
+// watch that stands tells it without a request. It returns the node's czxid.
+func (g *sentinel) await(ctx context.Context) (czxid int64, err error) {
+	n := g.node
 	for {
 		w, ended, changed := g.state()
 		var renewed <-chan struct{}
 		if w != nil {
 			var quiet bool
-			if quiet, renewed = w.isQuiet(); quiet && !t.isGone() {
-				if t.token == 0 {
-					t.token = w.stat.Czxid
-				}
-				return nil
+			if quiet, renewed = w.isQuiet(); quiet && !n.isGone() {
+				return w.stat.Czxid, nil
 			}
 		}
-		if ended && !t.isGone() && !t.sess.IsOver() {
-			return ErrClosed
+		if ended && !n.isGone() && !n.sess.IsOver() {
+			return 0, ErrClosed
 		}
 		select {
 		case <-renewed:
 		case <-changed:
-		case <-t.gone:
-			return errGone
-		case <-t.sess.Over():
-			return errSessionOver
+		case <-n.gone:
+			return 0, errGone
+		case <-n.sess.Over():
+			return 0, errSessionOver
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 	}
 }
 
-func (t *contender) watchOwn(g *sentinel, after time.Duration) {
+func (g *sentinel) watchOver(after time.Duration) {
 	defer g.show(nil)
-	if !t.linger(after) {
+	if !g.linger(after) {
 		return
 	}
 	var p pace
 	for {
-		w, err := t.c.watch(t.c.life, t.sess, t.path())
+		w, err := g.c.watch(g.c.life, g.node.sess, g.node.path())
 		switch {
 		case err == nil:
-			t.c.readable.Store(true)
+			g.c.readable.Store(true)
 			g.show(w)
-			t.inspect(node{w.data, w.stat})
-			if !t.stand(w) {
+			g.inspect(node{w.data, w.stat})
+			if !g.stand(w) {
 				return
 			}
 		case errors.Is(err, zk.ErrNoNode):
-			t.forsake(nil)
+			g.node.forsake(nil)
 			return
 		case isRefusal(err):
-			t.forsake(errUnreadable)
+			g.node.forsake(errUnreadable)
 			return
 		case !isTransient(err):
 			return // over or closed
 		default: // who is granted meanwhile waits until the node was seen
-			if !t.linger(p.longer()) {
+			if !g.linger(p.longer()) {
 				return
 			}
 		}
@@ -122,27 +120,27 @@ func (t *contender) watchOwn(g *sentinel, after time.Duration) {
 }
 
 // stand waits for the watch on our own node; false ends the sentinel.
-func (t *contender) stand(w *nodeWatch) bool {
+func (g *sentinel) stand(w *nodeWatch) bool {
 	defer w.wait()()
 	select {
 	case <-w.fired:
-	case <-t.departed:
+	case <-g.node.departed:
 		return false
-	case <-t.c.life.Done():
+	case <-g.c.life.Done():
 		return false
 	}
-	if t.sess.IsOver() {
+	if g.node.sess.IsOver() {
 		return false
 	}
 	if w.saw == nodeGone {
-		t.forsake(nil)
+		g.node.forsake(nil)
 		return false
 	}
 	return true
 }
 
 // linger waits, unless the contender is done with sooner: then it is false.
-func (t *contender) linger(d time.Duration) bool {
+func (g *sentinel) linger(d time.Duration) bool {
 	if d == 0 {
 		return true
 	}
@@ -151,17 +149,35 @@ func (t *contender) linger(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-t.departed:
-	case <-t.sess.Over():
-	case <-t.c.life.Done():
+	case <-g.node.departed:
+	case <-g.node.sess.Over():
+	case <-g.c.life.Done():
 	}
 	return false
 }
 
-// checkSize is about how many bytes the check of our node adds to a request.
-func (t *contender) checkSize() int { return len(t.dir) + 1 + len(t.name) + 32 }
+// inspect looks for a request and for a forged downgrade in our own node's data, and
+// restores the data beside the request.
+func (g *sentinel) inspect(seen node) {
+	if isDowngraded(seen.data) && !isDowngraded(g.node.ownData()) {
+		g.node.forsake(errForged)
+	}
+	if g.node.hear(seen) {
+		g.putBack(seen)
+	}
+}
 
-// exists is the operation that fails unless our node is there; it stays true whatever is written to it.
-func (t *contender) exists() *zk.CheckVersionRequest {
-	return &zk.CheckVersionRequest{Path: t.path(), Version: -1}
+// putBack restores our data, with the request, if Curator's message has replaced it. It does
+// not restore data that must never change.
+func (g *sentinel) putBack(seen node) {
+	if g.node.fixed || !bytes.Equal(seen.data, curatorRevocation) {
+		return
+	}
+	var p pace
+	for {
+		_, err := g.c.set(g.c.life, g.node.sess, g.node.path(), withRevocation(g.node.ownData()), seen.stat.Version)
+		if !isTransient(err) || !g.linger(p.longer()) {
+			return // written; or somebody wrote since, which is looked at as well
+		}
+	}
 }

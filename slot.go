@@ -196,7 +196,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	}
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
-	sess := h.of.parts[0].sess
+	sess := h.of.nodes[0].sess
 	n, err := s.fetch(inside, sess)
 	if err != nil {
 		return false, err
@@ -215,7 +215,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s, h.Token()), n))...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.parts[i].path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].path()))
 			return false, context.Cause(h.ctx)
 		}
 	}
@@ -276,7 +276,7 @@ func (s *Slot) checkHold(h *Hold) error {
 	switch {
 	case h == nil:
 		return ErrNotHeld
-	case h.of.c != s.c || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
+	case h.of.c != s.c.engine || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
 		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.of.path)
 	}
 	return nil

@@ -63,14 +63,12 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -138,12 +136,7 @@ type Auth struct {
 // is safe for use by several goroutines. Locks exclude goroutines of one client from each
 // other just as they exclude processes.
 type Client struct {
-	*requests
-	*watches
-	*directories
-	*ghosts
-	*heart
-	reporter
+	*engine
 
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
 	root     string
@@ -153,17 +146,9 @@ type Client struct {
 	endLife  context.CancelCauseFunc
 	endAfter context.CancelCauseFunc
 	acquires *tasks // calls that may make nodes
-	removals *tasks // of nodes: Close waits for them, for a while
 	closing  sync.Once
 
-	mu    sync.Mutex
 	holds holdings
-
-	untrusted bool                // see Options
-	mute      map[string]struct{} // guarded by mu: directories that take no note from us
-	alone     solitudes
-
-	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
 }
 
 // Connect waits until a server has granted a session, and returns a client that has it. If
@@ -324,14 +309,15 @@ func (c *Client) matchHooks(ctx context.Context) error {
 
 func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	r := &requests{link: l, log: o.Logger, calls: newTasks()}
-	c := &Client{
+	e := &engine{
 		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
-		reporter: reporter{o.Logger, o.Observer},
-		root:     o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
-		acquires: newTasks(), removals: newTasks(),
-		untrusted: o.Untrusted, mute: map[string]struct{}{},
+		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(),
 	}
-	c.heart = newHeart(r, c.acquires, c.missedHeartbeat)
+	c := &Client{
+		engine: e, root: o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
+		acquires: newTasks(),
+	}
+	e.heart = newHeart(r, c.acquires, c.missedHeartbeat)
 	r.life, c.endLife = context.WithCancelCause(context.Background())
 	r.afterlife, c.endAfter = context.WithCancelCause(context.Background())
 	l.SetUp(lease.Clock(wall.From(ctx)), o.TickTime)
@@ -457,57 +443,6 @@ func (o *Options) check() error {
 		return checkPath(o.Root)
 	}
 	return nil
-}
-
-// Mutex is a lock with one holder at a time, granted in the order of asking. A Mutex has no
-// state of its own: all values for one path are the same lock.
-type Mutex struct {
-	c    *Client
-	path string
-}
-
-// Mutex returns the lock at path, below which every contender has a node. The path's own
-// node is created when it is needed; ZooKeeper removes it when it has been empty for a while.
-func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
-
-// Lock waits until it holds the lock, and returns the hold. If ctx ends first, it gives up
-// its place in the queue and returns an error that wraps ctx.Err(). If the session expires
-// while it waits, it queues again at the end.
-//
-// Once Lock has returned, the end of ctx has no effect on the hold. If ctx is the context
-// of a hold of this same lock, Lock returns ErrDeadlock.
-func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c.lock(ctx, "lock", mutexRecipe, m.path, m.c.identity)
-}
-
-// TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without
-// waiting for the holder, and leaves no node behind. Without a connection it returns
-// ErrNotConnected. It only creates a node if it sees no other contender.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c.tryLock(ctx, mutexRecipe, m.path, m.c.identity)
-}
-
-// Do locks, runs fn, and unlocks when fn returns or panics. The context of fn is that of
-// the hold, and also ends when ctx does. Do returns the errors of Lock, fn and Unlock: if
-// the lock was lost while fn ran, the error wraps ErrLost as well as fn's error.
-//
-// Do waits for the release even if ctx has ended, but no longer than the session timeout:
-// by then, the lock is free without a server's help.
-func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	hold, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return hold.do(ctx, fn)
-}
-
-func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	inside, stop := either(h.Context(), ctx)
-	defer func() {
-		stop()
-		err = errors.Join(err, h.leave(ctx))
-	}()
-	return fn(inside)
 }
 
 // openFor returns an ACL with which everybody may also create and read.

@@ -15,7 +15,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create without an answer is not looked for", After: "CreateProtectedEphemeralSequential, CURATOR-45",
-		Edits: []Edit{{"recipe.go", `if t.name != "" || wasNotSent(t.createErr) {`, "if t.createErr != nil || true {"}},
+		Edits: []Edit{{"create.go", `if t.name != "" || wasNotSent(t.createErr) {`, "if t.createErr != nil || true {"}},
 	},
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
@@ -36,7 +36,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "everybody waits for the one before the last", After: "off by one in the predecessor",
-		Edits: []Edit{{"recipe.go", "{ return len(ahead) - 1 }", "{ return len(ahead) - 2 }"}},
+		Edits: []Edit{{"rules.go", "{ return len(ahead) - 1 }", "{ return len(ahead) - 2 }"}},
 	},
 	{
 		Name: "foreign nodes stand in the queue", After: "go-zookeeper Lock, Curator's semaphore count every child",
@@ -48,7 +48,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "whoever leaves writes a note that it held", After: "the note's one condition",
-		Edits: []Edit{{"note.go", "if t.held && t.note.may &&", "if t.note.may &&"}},
+		Edits: []Edit{{"cleanup.go", "if t.held && t.note.may &&", "if t.note.may &&"}},
 		Seeds: 80,
 	},
 	{
@@ -152,7 +152,7 @@ var Table = []Mutant{
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
 		Edits: []Edit{
-			{"holding.go", "timer := time.NewTimer(t.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
+			{"holding.go", "timer := time.NewTimer(n.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
 		},
 	},
 	{
@@ -166,7 +166,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "holders do not watch their own node", After: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tif !t.linger(after) {", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tif true {"}},
+		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tif !g.linger(after) {", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tif true {"}},
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
@@ -251,12 +251,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "readers wait for nobody", After: "a reader overtakes the writer that waits",
-		Edits: []Edit{{"recipe.go", "if !ahead[i].shared {", "if !ahead[i].shared && i == 0 {"}},
+		Edits: []Edit{{"rules.go", "if !ahead[i].shared {", "if !ahead[i].shared && i == 0 {"}},
 		Focus: "rw",
 	},
 	{
 		Name: "readers wait for readers", After: "no sharing: kazoo #649 waited for the wrong one",
-		Edits: []Edit{{"recipe.go", "if !ahead[i].shared {", "if len(ahead) > 0 {"}},
+		Edits: []Edit{{"rules.go", "if !ahead[i].shared {", "if len(ahead) > 0 {"}},
 		Focus: "rw",
 	},
 	{
@@ -266,12 +266,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "readers do not notice a downgrade", After: "they wait until the writer is gone",
-		Edits: []Edit{{"rwmutex.go", "rule: afterExclusive, passes: isDowngraded}", "rule: afterExclusive}"}},
+		Edits: []Edit{{"rwmutex.go", "rule: afterExclusive, shared: true, passes: isDowngraded}", "rule: afterExclusive, shared: true}"}},
 		Focus: "rw",
 	},
 	{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
-		Edits: []Edit{{"rwmutex.go", "\to.Shared = true\n\treturn h.rewrite(ctx, o.encode())", "\to.Shared = true\n\treturn h.of.c.delete(ctx, h.of.parts[0].sess, h.of.parts[0].path())"}},
+		Edits: []Edit{{"rwmutex.go", "\to.Shared = true\n\treturn h.rewrite(ctx, o.encode())", "\to.Shared = true\n\treturn h.of.c.delete(ctx, h.of.nodes[0].sess, h.of.nodes[0].path())"}},
 		Focus: "rw",
 	},
 	{
@@ -344,7 +344,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "who was ahead has gone, so we were there", After: "our own first version: two goroutines saw the two events",
-		Edits: []Edit{{"sentinel.go", "quiet, renewed = w.isQuiet(); quiet && !t.isGone()", "quiet, renewed = w.isQuiet(); (quiet || w != nil) && !t.isGone()"}},
+		Edits: []Edit{{"sentinel.go", "quiet, renewed = w.isQuiet(); quiet && !n.isGone()", "quiet, renewed = w.isQuiet(); (quiet || w != nil) && !n.isGone()"}},
 		Seeds: 120,
 	},
 	{
@@ -355,7 +355,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "what is not there now was never made", After: "our own first version: the create was still on its way to the leader",
-		Edits:   []Edit{{"recipe.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
+		Edits:   []Edit{{"create.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
 		Seeds:   120,
 		Trouble: "streams",
 	},

@@ -1,0 +1,111 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// send asks for the node under a name that nobody else can have. From here on the
+// contender has to be settled, whatever happens.
+func (t *contender) send(s *session) {
+	t.created, t.createErr = make(chan struct{}), nil
+	guids := t.newGUIDs()
+	for i, x := range t.whole() {
+		x.sess, x.guid, x.name = s, guids[i], ""
+	}
+	created, data := t.created, t.shown(t.ownData())
+	ok := t.c.calls.run(func() {
+		defer close(created)
+		sent := t.c.link.Now()
+		names, err := t.create(data)
+		t.c.witness(sent, isWrite, err)
+		if err == nil {
+			for i, x := range t.whole() {
+				x.name = names[i]
+			}
+		}
+		t.createErr = err
+	})
+	if !ok {
+		t.createErr = ErrClosed
+		close(created)
+	}
+}
+
+// settle waits until it is known whether the node was made; then it has a name or not. A
+// create whose answer was lost is looked for.
+func (t *contender) settle(ctx context.Context) error {
+	select {
+	case <-t.created:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if t.name != "" || wasNotSent(t.createErr) {
+		return nil
+	}
+	var p pace
+	for {
+		found, err := t.find(ctx)
+		switch {
+		case err == nil:
+			t.name = found
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case isRefusal(err) || errors.Is(err, ErrClosed):
+			return err
+		}
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// find looks for our node by its guid, as the quorum knows it. Where there is none, the
+// caller may go on, and the client looks again: see ghost.
+func (t *contender) find(ctx context.Context) (string, error) {
+	s, err := t.c.link.Attached(ctx)
+	if err != nil {
+		return "", err
+	}
+	l, err := upToDate(ctx, t.c.requests, s, func() (listing, error) { return t.c.list(ctx, s, t.dir) })
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return "", err
+	}
+	genuine, err := t.genuine(ctx, s, l.names)
+	if err != nil {
+		return "", err
+	}
+	t.recognise(genuine)
+	if t.name == "" {
+		for _, x := range t.whole() {
+			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.Epoch()})
+		}
+	}
+	return t.name, nil
+}
+
+// genuine returns those of names that have a guid of ours and are of a session of ours:
+// a name alone can be imitated. All of a batch are there if one is, so for the others the
+// session decides only between several.
+func (t *contender) genuine(ctx context.Context, s *session, names []string) (found []string, err error) {
+	named := map[string][]string{} // by prefix
+	for _, name := range names {
+		prefix := name[:min(len(name), len(t.prefix()))]
+		named[prefix] = append(named[prefix], name)
+	}
+	for _, x := range t.whole() {
+		these := named[x.prefix()]
+		if x == t || len(these) > 1 {
+			name, err := t.c.ownAmong(ctx, s, t.dir, these, x.prefix(), t.sess, s)
+			if err != nil {
+				return nil, err
+			}
+			these = []string{name}
+		}
+		found = append(found, these...)
+	}
+	return found, nil
+}

@@ -1,0 +1,49 @@
+package zklock
+
+import "context"
+
+// Mutex is a lock with one holder at a time, granted in the order of asking. A Mutex has no
+// state of its own: all values for one path are the same lock.
+type Mutex struct {
+	c    *Client
+	path string
+}
+
+var mutexRecipe = &recipe{name: "mutex", infix: lockInfix, rule: afterAll}
+
+// Mutex returns the lock at path, below which every contender has a node. The path's own
+// node is created when it is needed; ZooKeeper removes it when it has been empty for a while.
+func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
+
+// Lock waits until it holds the lock, and returns the hold. If ctx ends first, it gives up
+// its place in the queue and returns an error that wraps ctx.Err(). If the session expires
+// while it waits, it queues again at the end.
+//
+// Once Lock has returned, the end of ctx has no effect on the hold. If ctx is the context
+// of a hold of this same lock, Lock returns ErrDeadlock.
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
+	return m.c.lock(ctx, "lock", mutexRecipe, m.path, m.c.identity)
+}
+
+// TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without
+// waiting for the holder, and leaves no node behind. Without a connection it returns
+// ErrNotConnected. It only creates a node if it sees no other contender.
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
+	return m.c.tryLock(ctx, mutexRecipe, m.path, m.c.identity)
+}
+
+// Do locks, runs fn, and unlocks when fn returns or panics. The context of fn is that of
+// the hold, and also ends when ctx does. Do returns the errors of Lock, fn and Unlock: if
+// the lock was lost while fn ran, the error wraps ErrLost as well as fn's error.
+//
+// Do waits for the release even if ctx has ended, but no longer than the session timeout:
+// by then, the lock is free without a server's help.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	hold, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return hold.do(ctx, fn)
+}
+
+func (m *Mutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }

@@ -1,0 +1,124 @@
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ownNode is a node of ours, from before it is asked for until nobody needs it. Its owner sets
+// the first fields, before others watch the node. What changes later is guarded by mu, or is
+// a channel that is closed once.
+type ownNode struct {
+	dir   string
+	name  string   // once known
+	sess  *session // the one it was asked for under
+	fixed bool     // its data must never change: see recipe
+	asked *revocation
+
+	vanish    sync.Once
+	gone      chan struct{} // closed when the node was found missing, or is of no use
+	why       error         // set before gone is closed: what is wrong, unless it was deleted
+	departed  chan struct{} // closed when nobody needs the node any more
+	departure sync.Once
+
+	mu   sync.Mutex
+	data []byte // guarded by mu: what its data should be
+}
+
+// init must be called before anything else.
+func (n *ownNode) init(dir string, data []byte, fixed bool) {
+	n.dir, n.data, n.fixed = dir, data, fixed
+	n.asked, n.gone, n.departed = newRevocation(), make(chan struct{}), make(chan struct{})
+}
+
+// path is the node's, valid once its name is known.
+func (n *ownNode) path() string { return n.dir + "/" + n.name }
+
+// forsake tells everybody that our node is gone, or of no use for that reason.
+func (n *ownNode) forsake(why error) {
+	n.vanish.Do(func() {
+		n.why = why
+		close(n.gone)
+	})
+}
+
+// because puts the reason why our node is of no use, if that is another than that it was
+// deleted, in the place of errGone.
+func (n *ownNode) because(err error) error {
+	if errors.Is(err, errGone) && n.isGone() && n.why != nil {
+		return n.why
+	}
+	return err
+}
+
+// errForged ends what was made a reader's, and not by us: others may have been let in.
+var errForged = fmt.Errorf("%w: somebody else has made it a reader's", errGone)
+
+// errUnreadable ends what needs a look at a node that we have made ourselves.
+var errUnreadable = fmt.Errorf("our own node cannot be read, its ACL must let us: %w", zk.ErrNoAuth)
+
+func (n *ownNode) isGone() bool { return isClosed(n.gone) }
+
+// loss is the error of a hold whose node is gone.
+func (n *ownNode) loss() error {
+	if n.why != nil {
+		return fmt.Errorf("%w: node %s: %w", ErrLost, n.path(), n.why)
+	}
+	return fmt.Errorf("%w: node %s was deleted", ErrLost, n.path())
+}
+
+func (n *ownNode) depart() { n.departure.Do(func() { close(n.departed) }) }
+
+// exists is the operation that fails unless our node is there; it stays true whatever is written to it.
+func (n *ownNode) exists() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: n.path(), Version: -1}
+}
+
+// checkSize is about how many bytes the check of our node adds to a request.
+func (n *ownNode) checkSize() int { return len(n.dir) + 1 + len(n.name) + 32 }
+
+// ownData returns what our node's data should be.
+func (n *ownNode) ownData() []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.data
+}
+
+// setOwnData sets what our node's data should be from now on, and returns what it was.
+func (n *ownNode) setOwnData(data []byte) (before []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, n.data = n.data, data
+	return before
+}
+
+// hear looks for a request to let go in our own node's data.
+func (n *ownNode) hear(d node) bool {
+	if !isRevocation(d.data) {
+		return false
+	}
+	n.asked.hear()
+	return true
+}
+
+// shown returns data as it should stand in our node: with the request, if there was one.
+func (n *ownNode) shown(data []byte) []byte {
+	if !n.fixed && isClosed(n.asked.heard) {
+		return withRevocation(data)
+	}
+	return data
+}
+
+// revocation is a request to let go. All nodes of one acquire share it: its place in the
+// queue, its permits, and the nodes that it creates when it has to queue again.
+type revocation struct {
+	once  sync.Once
+	heard chan struct{} // closed when somebody has asked
+}
+
+func newRevocation() *revocation { return &revocation{heard: make(chan struct{})} }
+
+func (r *revocation) hear() { r.once.Do(func() { close(r.heard) }) }
