@@ -1,0 +1,164 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// The tests here strike once, at the n-th request of a call, for every n and every fault
+// of the harness, and compare what the call said with what is on the server.
+
+// TestAGuardedTransactionSaysWhatWasDone wants P3 at every request of a Multi: nil means
+// done, ErrUncertain means done or not, and any other error means that nothing was done.
+func TestAGuardedTransactionSaysWhatWasDone(t *testing.T) {
+	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+		require.NoError(t, srv.PutNode("/account", []byte("old")))
+		victim := connect(t, srv, "victim", term)
+		hold, err := victim.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(100 * time.Millisecond) // the requests after the grant are not the call's
+		synctest.Wait()
+		cancel := func() { victim.Close() } // Multi has no context: what ends it is the hold
+		var multis atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client != "victim" || r.Op != zktest.OpMulti || int(multis.Add(1)) != n+1 {
+				return zktest.Pass
+			}
+			return verdict(srv, r, func() { go cancel() })
+		})
+		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("new"), Version: -1})
+		time.Sleep(3 * term) // what was only delayed has run
+		account, there := srv.Node("/account")
+		require.True(t, there)
+		switch {
+		case err == nil:
+			require.Equal(t, "new", string(account.Data))
+		case !errors.Is(err, zklock.ErrUncertain):
+			require.Equal(t, "old", string(account.Data), "%v", err)
+		}
+		other := connect(t, srv, "other", term)
+		_ = hold.Unlock(t.Context())
+		unlockSoon(t, other)
+		noGhost(t, srv, path)
+		return n == 0 && multis.Load() > 0
+	})
+}
+
+// TestASlotSaysWhatWasDone wants P10 at every request of a Do: nil means that it is done and
+// that nobody does it again; an error that names a loss and no uncertainty means that
+// nothing was written.
+func TestASlotSaysWhatWasDone(t *testing.T) {
+	throughEveryFault(t, 6, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+		var first, second slotTally
+		err := first.do(ctx, victim.Slot(path, "nightly"), time.Second)
+		time.Sleep(3 * term)
+		done, lookErr := other.Slot(path, "nightly").Done(t.Context())
+		require.NoError(t, lookErr)
+		switch {
+		case err == nil:
+			require.EqualValues(t, 1, first.ran.Load())
+			require.True(t, done)
+		case errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrUncertain) && first.ran.Load() == 0:
+			require.False(t, done, "%v", err)
+		}
+		require.NotErrorIs(t, err, zklock.ErrDone, "nobody else did it")
+		err = second.do(t.Context(), other.Slot(path, "nightly"), 0)
+		if done {
+			require.ErrorIs(t, err, zklock.ErrDone)
+			require.Zero(t, second.ran.Load())
+		} else {
+			require.NoError(t, err)
+			require.EqualValues(t, 1, second.ran.Load())
+		}
+		noGhost(t, srv, path)
+		return struck()
+	})
+}
+
+// TestAResizeSaysWhatWasDone wants the stored number to be the new one if Resize says so, and
+// one of the two whatever it says; as many callers hold as that number allows.
+func TestAResizeSaysWhatWasDone(t *testing.T) {
+	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
+		first, err := other.Semaphore(path, 2).Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		waiting := lockLater(t.Context(), other.Semaphore(path, 2).Permits(1).Lock)
+		require.False(t, waiting.returned())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+		resized := victim.Semaphore(path, 3).Resize(ctx, 3)
+		time.Sleep(3 * term)
+		if resized != nil {
+			require.ErrorIs(t, resized, context.Canceled)
+		}
+		queue, err := other.Inspect(t.Context(), path)
+		require.NoError(t, err)
+		switch queue.Permits {
+		case 3:
+			require.True(t, waiting.returned(), "there is room since the number was stored")
+			require.NoError(t, waiting.err)
+		case 2:
+			require.Error(t, resized)
+			require.False(t, waiting.returned(), "three permits of two")
+		default:
+			require.Fail(t, "another number", "%d", queue.Permits)
+		}
+		unlock(t, first)
+		<-waiting.done
+		require.NoError(t, waiting.err)
+		unlock(t, waiting.hold)
+		noGhost(t, srv, path)
+		return struck()
+	})
+}
+
+// TestAConfirmSaysWhatIsHeld wants a hold that Confirm vouches for to be on the server, one
+// that it calls lost to have ended, and any other error to leave it as it is.
+func TestAConfirmSaysWhatIsHeld(t *testing.T) {
+	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
+		hold, err := victim.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		waiting := lockLater(t.Context(), other.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var held atomic.Bool
+		context.AfterFunc(hold.Context(), func() { held.Store(waiting.returned()) })
+		struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+		err = hold.Confirm(ctx)
+		_, there := srv.Node(hold.Node())
+		switch {
+		case err == nil:
+			require.True(t, there)
+			require.NoError(t, hold.Check())
+		case errors.Is(err, zklock.ErrLost):
+			require.Error(t, hold.Check())
+		default:
+			require.NoError(t, hold.Check(), "%v", err)
+		}
+		assert.False(t, held.Load(), "another held before the first one knew")
+		_ = hold.Unlock(t.Context())
+		<-waiting.done
+		require.NoError(t, waiting.err)
+		unlock(t, waiting.hold)
+		noGhost(t, srv, path)
+		return struck() && n < 4 // heartbeats go on for ever
+	})
+}
