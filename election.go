@@ -63,6 +63,15 @@ func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	return e.c.lock(ctx, "campaign", e.recipe, e.path, bytes.Clone(value))
 }
 
+// TryCampaign is Campaign without waiting: if another member leads or stands for election, it
+// returns ErrLocked, and leaves nothing behind.
+func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error) {
+	if err := checkValue(value); err != nil {
+		return nil, fmt.Errorf("zklock: campaign %s: %w", printable(e.path), err)
+	}
+	return e.c.tryLock(ctx, e.recipe, e.path, bytes.Clone(value))
+}
+
 func checkValue(value []byte) error {
 	switch {
 	case len(value) > maxValue:
@@ -107,7 +116,7 @@ func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Co
 }
 
 func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Context)) {
-	inside, stop := either(hold.Context(), ctx)
+	inside, stop := hold.within(ctx)
 	defer func() {
 		stop()
 		if err := hold.leave(ctx); err != nil { // else the next campaign would wait behind the old place
@@ -243,12 +252,23 @@ func (c *Client) inOrder(ctx context.Context, s *session, dir string, entries []
 // An observer watches the leader's node only: a handover costs it one event, however many
 // members there are.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
+	return e.observe(ctx, false)
+}
+
+// Follow is Observe, and also yields the zero Contender when nobody stands for election: at
+// first, if that is so then, and whenever the last member has left. A leader that a member
+// behind it follows leaves no such gap.
+func (e *Election) Follow(ctx context.Context) iter.Seq2[Contender, error] {
+	return e.observe(ctx, true)
+}
+
+func (e *Election) observe(ctx context.Context, vacancies bool) iter.Seq2[Contender, error] {
 	return func(yield func(Contender, error) bool) {
 		inside, stop := either(ctx, e.c.life)
 		defer stop()
 		err := checkPath(e.path)
 		if err == nil {
-			o := observation{e: e, dir: e.c.root + e.path}
+			o := observation{e: e, dir: e.c.root + e.path, vacancies: vacancies}
 			err = o.run(inside, func(who Contender) bool { return yield(who, nil) })
 		}
 		if err != nil {
@@ -263,6 +283,9 @@ type observation struct {
 	dir   string
 	queue []entry   // the leader and the members behind it, as far as they were listed
 	last  Contender // what was yielded last
+	begun bool      // something was yielded
+	// vacancies are to be yielded, too.
+	vacancies bool
 	// moved is closed when the client is no longer on the connection on which it read the
 	// queue. The next server may lag behind the last one, and events do not show it.
 	moved <-chan struct{}
@@ -303,6 +326,9 @@ func (o *observation) step(ctx context.Context, s *session, yield func(Contender
 		}
 	}
 	if len(o.queue) == 0 {
+		if o.vacancies && !o.show(Contender{}, yield) {
+			return false, nil
+		}
 		return true, o.awaitFirst(ctx, s)
 	}
 	first := o.queue[0]
@@ -340,10 +366,10 @@ func (o *observation) lookAt(ctx context.Context, s *session, path string) (*nod
 // overwritten is not: the leader restores it.
 func (o *observation) show(who Contender, yield func(Contender) bool) bool {
 	same := who.Node == o.last.Node && who.Token == o.last.Token
-	if same && (bytes.Equal(who.Data, o.last.Data) || who.Data == nil && who.Revoked) {
+	if o.begun && same && (bytes.Equal(who.Data, o.last.Data) || who.Data == nil && who.Revoked) {
 		return true
 	}
-	o.last = who
+	o.last, o.begun = who, true
 	return yield(who)
 }
 

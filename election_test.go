@@ -727,3 +727,99 @@ func places(seen []string) (at []int) {
 	}
 	return at
 }
+
+func TestTryCampaignDoesNotWait(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term).Election(path, nil), connect(t, srv, "b", term).Election(path, nil)
+		leads, err := a.TryCampaign(t.Context(), []byte("a"))
+		require.NoError(t, err)
+		who, err := b.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a", string(who.Data))
+		_, err = b.TryCampaign(t.Context(), []byte("b"))
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.Len(t, queue(srv, path), 1)
+		_, err = b.TryCampaign(t.Context(), []byte("__REVOKE__"))
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		unlock(t, leads)
+		leads, err = b.TryCampaign(t.Context(), []byte("b"))
+		require.NoError(t, err)
+		unlock(t, leads)
+	})
+}
+
+// A follower is told of the times without a leader, also of the first, and of no gap where one follows another.
+func TestFollowTellsWhenNobodyLeads(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		members := []*zklock.Election{connect(t, srv, "a", term).Election(path, nil), connect(t, srv, "b", term).Election(path, nil)}
+		seen := make(chan string, 100)
+		ended := make(chan struct{})
+		observer := connect(t, srv, "observer", term).Election(path, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer close(ended)
+			for who, err := range observer.Follow(ctx) {
+				if err != nil {
+					return
+				}
+				seen <- string(who.Data)
+			}
+		}()
+		time.Sleep(time.Second)
+		for range 3 {
+			first, err := members[0].Campaign(t.Context(), []byte("a"))
+			require.NoError(t, err)
+			second := campaignLater(t.Context(), members[1], "b")
+			time.Sleep(time.Second)
+			unlock(t, first)
+			<-second.done
+			require.NoError(t, second.err)
+			time.Sleep(time.Second)
+			srv.DropConnections()
+			time.Sleep(time.Minute)
+			unlock(t, second.hold)
+			time.Sleep(time.Second)
+		}
+		cancel()
+		<-ended
+		close(seen)
+		var all []string
+		for who := range seen {
+			all = append(all, who)
+		}
+		require.Equal(t, []string{"", "a", "b", "", "a", "b", "", "a", "b", ""}, all)
+	})
+}
+
+// Leaders that are restarted one after the other hand over in one round trip each.
+func TestARollingRestartCostsOneRoundTripForEachLeader(t *testing.T) {
+	const oneWay, members = 10 * time.Millisecond, 5
+	virtual(t, zktest.Options{Latency: fixed(oneWay)}, func(t *testing.T, srv *zktest.Server) {
+		type turn struct{ from, to time.Time }
+		turns := make(chan turn, members)
+		var ends []context.CancelFunc
+		for i := range members {
+			e := connect(t, srv, fmt.Sprint("m", i), term).Election(path, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			ends = append(ends, cancel)
+			go e.Run(ctx, nil, func(ctx context.Context) {
+				from := time.Now()
+				<-ctx.Done()
+				turns <- turn{from, time.Now()}
+			})
+			time.Sleep(time.Second)
+		}
+		var last time.Time
+		for i, end := range ends {
+			time.Sleep(time.Minute)
+			end()
+			now := <-turns
+			if i > 0 {
+				require.LessOrEqual(t, now.from.Sub(last), 2*oneWay+time.Millisecond, "nobody led")
+				require.Greater(t, now.from.Sub(last), time.Duration(0), "two led")
+			}
+			last = now.to
+		}
+		time.Sleep(time.Second)
+	})
+}

@@ -14,4 +14,5 @@ type engine struct {
 	alone    solitudes
 	removals *tasks      // of nodes: Close waits for them, for a while
 	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
+	failStop func(error) // see Options; nil for none
 }

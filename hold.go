@@ -327,7 +327,7 @@ func (h *Hold) leaveLevel() bool {
 }
 
 func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	inside, stop := either(h.Context(), ctx)
+	inside, stop := h.within(ctx)
 	defer func() {
 		stop()
 		err = errors.Join(err, h.leave(ctx))

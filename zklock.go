@@ -124,6 +124,12 @@ type Options struct {
 	// Observer is called with the outcome of every attempt, the end of every hold, and every
 	// missed heartbeat: see EventKind. Default none.
 	Observer Observer
+	// FailStop makes sure that no function works on without its lock. The context of a function
+	// that was given to Do or Election.Run then ends while an eighth of the session timeout is
+	// still certain, and the lock is not given up before the function has returned. If it has
+	// not returned when the hold is lost, FailStop is called with the reason; it should end the
+	// process, or the part of it that works. Default none: such a function works on.
+	FailStop func(err error)
 }
 
 // Auth is a credential, for example {"digest", []byte("user:password")}.
@@ -311,7 +317,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	r := &requests{link: l, log: o.Logger, calls: newTasks()}
 	e := &engine{
 		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
-		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(),
+		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(), failStop: o.FailStop,
 	}
 	c := &Client{
 		engine: e, root: o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),

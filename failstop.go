@@ -1,0 +1,82 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Expiring returns a channel that is closed as soon as no more than margin of the hold is
+// certain, which is the warning before a loss, or when the hold is over. It is closed once
+// and for all, although heartbeats that are answered later may prolong the hold.
+//
+// A margin of a quarter of the session timeout or less gives no warning while the servers
+// answer: see Remaining.
+func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
+	soon := make(chan struct{})
+	// Owned by the hold; ends with it, at the latest by Close, which waits.
+	if !h.of.c.calls.run(func() {
+		defer close(soon)
+		h.untilExpiring(margin)
+	}) {
+		close(soon)
+	}
+	return soon
+}
+
+func (h *Hold) untilExpiring(margin time.Duration) {
+	timer := time.NewTimer(h.Remaining() - margin)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-h.ctx.Done():
+			return
+		}
+		left := h.Remaining() - margin
+		if left <= 0 {
+			return
+		}
+		timer.Reset(left)
+	}
+}
+
+// failStopShare is the part of the session timeout that a guarded function has for stopping
+// before Options.FailStop is called.
+const failStopShare = 8
+
+// errExpiring ends a guarded function's context before the hold's, if Options.FailStop is set.
+var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
+
+// within returns the context of a function that works under the hold: it ends with the hold
+// or with ctx. The function that it returns is to be called when that one has returned.
+func (h *Hold) within(ctx context.Context) (context.Context, func()) {
+	inside, stop := either(h.ctx, ctx)
+	failStop := h.of.c.failStop
+	if failStop == nil {
+		return inside, stop
+	}
+	inside, cut := context.WithCancelCause(inside)
+	returned := make(chan struct{})
+	// Owned by the hold; ends with it, or as soon as the function has returned; Close waits for it.
+	h.of.c.calls.run(func() {
+		h.untilExpiring(h.of.nodes[0].sess.Lease.Term() / failStopShare)
+		if isClosed(returned) {
+			return
+		}
+		cut(errExpiring)
+		select {
+		case <-returned:
+		case <-h.ctx.Done():
+			if err := context.Cause(h.ctx); errors.Is(err, ErrLost) && !isClosed(returned) {
+				failStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", printable(h.of.path), err))
+			}
+		}
+	})
+	return inside, func() {
+		close(returned)
+		cut(nil)
+		stop()
+	}
+}

@@ -1,0 +1,165 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// stopping connects a client whose calls of FailStop arrive in the channel.
+func stopping(t *testing.T, srv *zktest.Server, name string) (*zklock.Client, <-chan error) {
+	t.Helper()
+	stops := make(chan error, 10)
+	c := connectWith(t, srv, &zklock.Options{Label: name, SessionTimeout: term, FailStop: func(err error) { stops <- err }})
+	return c, stops
+}
+
+func TestAHoldWarnsBeforeItIsLost(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		margins := []time.Duration{term / 4, term / 8, time.Second}
+		var warnings []<-chan struct{}
+		for _, margin := range margins {
+			warnings = append(warnings, hold.Expiring(margin))
+		}
+		late := hold.Expiring(0)
+		time.Sleep(time.Hour)
+		for i := range warnings {
+			require.False(t, isClosed(warnings[i]), "nothing is wrong")
+		}
+		<-hold.Expiring(term) // that much is never certain
+		srv.Partition("a")
+		for i, warning := range warnings {
+			<-warning
+			require.NoError(t, hold.Check())
+			require.LessOrEqual(t, hold.Remaining(), margins[i])
+			require.Greater(t, hold.Remaining(), margins[i]-10*time.Millisecond)
+		}
+		require.False(t, isClosed(late))
+		<-late
+		<-hold.Context().Done()
+		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		srv.HealClient("a")
+	})
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// guarded are the ways to run a function under a lock.
+var guarded = map[string]func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error{
+	"mutex": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
+		return c.Mutex(path).Do(ctx, func(ctx context.Context) error { fn(ctx); return nil })
+	},
+	"reentrant": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
+		return c.Reentrant(path).Do(ctx, func(ctx context.Context) error { fn(ctx); return nil })
+	},
+	"election": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
+		return c.Election(path, nil).Run(ctx, nil, fn)
+	},
+}
+
+// A function that stops in time keeps its process; one that blocks does not go on beside the next holder.
+func TestAFunctionThatDoesNotStopEndsItsProcess(t *testing.T) {
+	for name, run := range guarded {
+		for _, stops := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					c, failed := stopping(t, srv, "a")
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					working, release := make(chan context.Context, 1), make(chan struct{})
+					done := make(chan error, 1)
+					go func() {
+						done <- run(c, ctx, func(ctx context.Context) {
+							select {
+							case working <- ctx:
+							default:
+								return // another term
+							}
+							<-ctx.Done()
+							if !stops {
+								<-release
+							}
+						})
+					}()
+					inside := <-working
+					time.Sleep(time.Minute)
+					require.NoError(t, inside.Err())
+					srv.Partition("a")
+					next := lockLater(t.Context(), connect(t, srv, "b", term).Mutex(path).Lock)
+					<-inside.Done()
+					told := time.Now()
+					require.ErrorIs(t, context.Cause(inside), zklock.ErrLost)
+					if stops {
+						time.Sleep(term / 4)
+						srv.HealClient("a")
+						<-next.done
+						require.Empty(t, failed)
+					} else {
+						err := <-failed
+						require.ErrorIs(t, err, zklock.ErrLost)
+						require.False(t, next.returned(), "the next one works already")
+						require.InDelta(t, term/8, time.Since(told), float64(50*time.Millisecond))
+						srv.HealClient("a")
+						<-next.done
+					}
+					require.NoError(t, next.err)
+					unlock(t, next.hold)
+					cancel()
+					close(release)
+					err := <-done
+					require.True(t, err == nil || errors.Is(err, context.Canceled) || errors.Is(err, zklock.ErrLost), "%v", err)
+				})
+			})
+		}
+	}
+}
+
+// Where heartbeats come back in time, the function has been told to stop, and the lock is given up when it has.
+func TestAFunctionThatWasToldToStopGivesTheLockUpWhenItReturns(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, failed := stopping(t, srv, "a")
+		working, release := make(chan context.Context, 1), make(chan struct{})
+		done := make(chan error, 1)
+		go func() {
+			done <- c.Mutex(path).Do(t.Context(), func(ctx context.Context) error {
+				working <- ctx
+				<-ctx.Done()
+				<-release
+				return nil
+			})
+		}()
+		inside := <-working
+		time.Sleep(time.Minute)
+		srv.Partition("a")
+		<-inside.Done()
+		srv.HealClient("a")
+		time.Sleep(time.Minute)
+		require.NoError(t, zklock.HoldOf(inside).Check(), "held until the function returns")
+		next := lockLater(t.Context(), connect(t, srv, "b", term).Mutex(path).Lock)
+		time.Sleep(time.Minute)
+		require.False(t, next.returned())
+		close(release)
+		require.NoError(t, <-done)
+		time.Sleep(time.Second)
+		require.True(t, next.returned())
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+		require.Empty(t, failed)
+	})
+}
