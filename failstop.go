@@ -80,3 +80,13 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 		stop()
 	}
 }
+
+
+func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	inside, stop := h.within(ctx)
+	defer func() {
+		stop()
+		err = errors.Join(err, h.leave(ctx))
+	}()
+	return fn(inside)
+}

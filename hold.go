@@ -325,12 +325,3 @@ func (h *Hold) leaveLevel() bool {
 	h.done = true
 	return !was
 }
-
-func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	inside, stop := h.within(ctx)
-	defer func() {
-		stop()
-		err = errors.Join(err, h.leave(ctx))
-	}()
-	return fn(inside)
-}
