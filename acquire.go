@@ -15,65 +15,65 @@ type wish struct {
 	verb   string // for errors: "lock", "try", "campaign"
 	recipe string // its name, for observers
 	path   string // as the caller names it
-	// get returns the contenders that were granted; it has removed them on an error. dir is
-	// the path in ZooKeeper.
-	get func(ctx context.Context, dir string) ([]*contender, error)
+	// get returns the place that was granted. On an error, it has left the queue. dir is the
+	// path in ZooKeeper.
+	get func(ctx context.Context, dir string) (*place, error)
 }
 
 // obtain is the one way to a hold.
 func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 	start := time.Now()
-	parts, err := c.fulfil(ctx, w)
+	granted, err := c.fulfil(ctx, w)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", w.verb, printable(w.path), err)
 		c.observeFailure(ctx, w, time.Since(start), err)
 		return nil, err
 	}
 	defer c.acquires.leave()
-	h := c.hold(ctx, w.recipe, w.path, parts...)
+	h := c.hold(ctx, w.recipe, w.path, granted)
 	ev := h.of.event(Acquired, nil)
 	ev.Elapsed = time.Since(start)
 	c.observe(ev)
 	return h, nil
 }
 
-// fulfil returns the contenders of a wish. If there is no error the caller must call acquires.leave.
-func (c *Client) fulfil(ctx context.Context, w wish) ([]*contender, error) {
+// fulfil returns the place that a wish was granted. If there is no error the caller must call acquires.leave.
+func (c *Client) fulfil(ctx context.Context, w wish) (*place, error) {
 	dir, err := c.admit(ctx, w.path)
 	if err != nil {
 		return nil, err
 	}
 	inside, stop := either(ctx, c.life)
 	defer stop()
-	parts, err := w.get(inside, dir)
+	granted, err := w.get(inside, dir)
 	if err != nil {
 		c.acquires.leave()
 		return nil, c.explain(inside, err)
 	}
-	return parts, nil
+	return granted, nil
 }
 
 // lock acquires by any recipe that stands in the queue at path.
 func (c *Client) lock(ctx context.Context, verb string, r *recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, wish{verb, r.name, path, func(ctx context.Context, dir string) ([]*contender, error) {
-		t, err := c.acquire(ctx, r, dir, path, data)
-		return []*contender{t}, err
+	return c.obtain(ctx, wish{verb, r.name, path, func(ctx context.Context, dir string) (*place, error) {
+		return c.inTurn(ctx, path, func(s *session, asked *revocation) (*place, error) {
+			return c.queue(ctx, s, r, dir, path, data, asked)
+		})
 	}})
 }
 
 // tryLock is lock without the waiting.
 func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, wish{"try", r.name, path, func(ctx context.Context, dir string) ([]*contender, error) {
-		return c.atOnce(ctx, func(ctx context.Context, s *session) ([]*contender, error) {
-			t, err := c.tryAcquire(ctx, s, r, dir, data)
-			return []*contender{t}, err
+	return c.obtain(ctx, wish{"try", r.name, path, func(ctx context.Context, dir string) (*place, error) {
+		return c.atOnce(ctx, func(ctx context.Context, s *session) (*place, error) {
+			return c.tryAcquire(ctx, s, r, dir, data)
 		})
 	}})
 }
 
 // atOnce runs try for a caller that waits for nobody, not for a server either: its context
 // ends, and the error is ErrNotConnected, when the connection that it began on is lost.
-func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *session) ([]*contender, error)) ([]*contender, error) {
+func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *session) (*place, error)) (*place, error) {
 	s, changed := c.link.State()
 	if s == nil {
 		return nil, ErrNotConnected
@@ -89,10 +89,10 @@ func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *se
 	}) {
 		return nil, ErrClosed
 	}
-	parts, err := try(inside, s)
+	granted, err := try(inside, s)
 	switch {
 	case err == nil, ctx.Err() != nil:
-		return parts, err
+		return granted, err
 	case errors.Is(context.Cause(inside), errCutOff):
 		return nil, errCutOff
 	}
@@ -131,27 +131,20 @@ func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool
 	return held
 }
 
-// acquire queues until a contender is granted. One that lost its place, with its
-// session or because somebody deleted its node, is followed by another.
-func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data []byte) (*contender, error) {
+// inTurn queues until an attempt was granted its place. An attempt that lost its place, with
+// its session or because somebody deleted its node, is followed by another. A request to let
+// go that one of them was asked is for all.
+func (c *Client) inTurn(ctx context.Context, path string, attempt func(s *session, asked *revocation) (*place, error)) (*place, error) {
 	asked := newRevocation()
 	for {
 		s, err := c.link.Attached(ctx)
 		if err != nil {
 			return nil, err
 		}
-		t := c.newContender(r, dir, data)
-		t.asked = asked
-		if err = t.enter(ctx, s); err == nil {
-			c.observe(Event{Kind: Queued, Recipe: r.name, Path: path, Node: t.name, Behind: len(t.ahead)})
-			if err = t.wait(ctx); err == nil {
-				err = t.grant(ctx)
-			}
-		}
+		t, err := attempt(s, asked)
 		if err == nil {
 			return t, nil
 		}
-		err = t.unlessEvicted(ctx, err)
 		c.discard(ctx, err, t)
 		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
 			return nil, err
@@ -160,8 +153,23 @@ func (c *Client) acquire(ctx context.Context, r *recipe, dir, path string, data 
 	}
 }
 
+// queue enters the queue and waits for its turn, once. The place that it returns with an error
+// is to be discarded.
+func (c *Client) queue(ctx context.Context, s *session, r *recipe, dir, path string, data []byte, asked *revocation) (*place, error) {
+	t := c.newPlace(r, dir, data)
+	t.asked = asked
+	err := t.enter(ctx, s)
+	if err == nil {
+		c.observe(Event{Kind: Queued, Recipe: r.name, Path: path, Node: t.name, Behind: len(t.ahead)})
+		if err = t.wait(ctx); err == nil {
+			err = t.grant(ctx)
+		}
+	}
+	return t, t.unlessEvicted(ctx, err)
+}
+
 // tryAcquire makes a contender only where it sees nobody to wait for.
-func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir string, data []byte) (*contender, error) {
+func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir string, data []byte) (*place, error) {
 	if !c.alone.has(dir) {
 		free, err := c.looksFree(ctx, s, r, dir)
 		if err != nil {
@@ -171,7 +179,7 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir stri
 			return nil, ErrLocked
 		}
 	}
-	t := c.newContender(r, dir, data)
+	t := c.newPlace(r, dir, data)
 	err := t.enter(ctx, s)
 	if err == nil {
 		var i int
@@ -192,13 +200,13 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir stri
 	return nil, err
 }
 
-// untilGone returns a context that ends with ctx or, with errGone, when t is found gone.
-func (c *Client) untilGone(ctx context.Context, t *contender) (context.Context, func()) {
+// untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.
+func (c *Client) untilGone(ctx context.Context, n *ownNode) (context.Context, func()) {
 	ctx, cut := context.WithCancelCause(ctx)
 	// Owned by the caller; ends when that calls what is returned; Close waits for it.
 	c.calls.run(func() {
 		select {
-		case <-t.gone:
+		case <-n.gone:
 			cut(errGone)
 		case <-ctx.Done():
 		}
@@ -206,12 +214,15 @@ func (c *Client) untilGone(ctx context.Context, t *contender) (context.Context, 
 	return ctx, func() { cut(nil) }
 }
 
-// discard has contenders removed that came to nothing because of err. Who asked without
-// waiting gets its answer when nothing is left of them.
-func (c *Client) discard(ctx context.Context, err error, parts ...*contender) {
+// discard leaves a place, nil for none, that came to nothing because of err. A caller that
+// does not wait for others gets its answer when nothing is left in the queue.
+func (c *Client) discard(ctx context.Context, err error, t *place) {
+	if t == nil {
+		return
+	}
 	var outcomes []<-chan error
-	for _, t := range parts {
-		outcomes = append(outcomes, c.remove(t))
+	for _, x := range t.whole() {
+		outcomes = append(outcomes, c.remove(x))
 	}
 	if !errors.Is(err, ErrLocked) {
 		return
@@ -263,14 +274,11 @@ func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration,
 	c.observe(Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
 }
 
-// hold returns a hold of the contenders that were granted.
-func (c *Client) hold(ctx context.Context, recipe, path string, parts ...*contender) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path}
-	for _, t := range parts {
-		g.nodes, g.token = append(g.nodes, &t.ownNode), max(g.token, t.token)
-	}
+// hold returns a hold of a place that was granted.
+func (c *Client) hold(ctx context.Context, recipe, path string, granted *place) *Hold {
+	parts := granted.whole()
+	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.nodes(), token: granted.token}
 	g.release = func(error) func() error { return removeAll(parts) }
-	g.tell = func(kind EventKind, err error) { c.observe(g.event(kind, err)) }
 	h := newHold(ctx, g)
 	for _, t := range parts {
 		t.guard(aloneGrace)

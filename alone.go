@@ -27,19 +27,8 @@ func (t *contender) createAndCount(data []byte) (path string, err error) {
 		t.c.mayNote(t.dir, answers)
 		return "", err
 	}
-	t.counted.dir, t.looked = answers[1].Stat, time.Now()
+	t.counted.dir, t.counted.looked = answers[1].Stat, time.Now()
 	return answers[0].String, nil
-}
-
-// isAlone reports whether the create has shown that nobody else is there; then we have our place.
-func (t *contender) isAlone() bool {
-	if t.counted == nil || t.counted.dir == nil || t.counted.dir.NumChildren != 1 {
-		return false
-	}
-	dir := t.counted.dir
-	t.ahead, t.unsure, t.listed, t.token = nil, false, dir.Mzxid, dir.Mzxid
-	t.c.alone.put(t.dir, dir.Version, t.counted.expected.data)
-	return true
 }
 
 // noticeSolitude remembers a listing that shows our node alone. Data that is there has to be

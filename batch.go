@@ -17,20 +17,6 @@ import (
 // wait for the other's. The last of the batch leads it: it enters, is settled and is
 // removed for all, and its others are in contender.with.
 
-// newBatch returns n contenders, the leader last.
-func (c *engine) newBatch(r *recipe, dir string, data []byte, n int) []*contender {
-	parts := make([]*contender, n)
-	for i := range parts {
-		parts[i] = c.newContender(r, dir, data)
-	}
-	lead := parts[n-1]
-	lead.with = parts[:n-1]
-	for _, t := range lead.with {
-		t.led = true
-	}
-	return parts
-}
-
 // create asks for the node, and for those of the batch, in one request. What it returns are
 // their names, in the order of whole.
 func (t *contender) create(data []byte) ([]string, error) {

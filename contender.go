@@ -30,7 +30,8 @@ type note struct {
 // count is what a create that counts begins with and finds: see solitude.
 type count struct {
 	expected solitude
-	dir      *zk.Stat // as it was right after the create; nil if that is not known
+	dir      *zk.Stat  // as it was right after the create; nil if that is not known
+	looked   time.Time // when that was known
 }
 
 // contender is a node of ours in a queue, from before it is asked for until it is
@@ -51,23 +52,21 @@ type contender struct {
 	createErr error
 	entered   bool // the node is certainly of session sess
 
-	ahead      []entry   // who was ahead when we last looked, without those known to be gone
-	unsure     bool      // one of those may have left another node in its place: see mayStay
-	listed     int64     // when the directory's data was last written before that, by its zxid
-	looked     time.Time // when the listing came in which our node was there
-	note       note
-	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
-	standingOn string     // its name
-	token      int64
-	held       bool   // it was first once
-	counted    *count // of the create; nil if that does not count
-	unread     int32  // the version of the node's data behind which nobody has asked us; -1 for any
+	held    bool   // it was first once
+	note    note   // which it leaves
+	counted *count // of the create; nil if that does not count
+	unread  int32  // the version of the node's data behind which nobody has asked us; -1 for any
 }
 
 func (c *engine) newContender(r *recipe, dir string, data []byte) *contender {
-	t := &contender{c: c, recipe: r, unread: -1}
-	t.ownNode.init(dir, data, r.fixed)
+	t := new(contender)
+	t.init(c, r, dir, data)
 	return t
+}
+
+func (t *contender) init(c *engine, r *recipe, dir string, data []byte) {
+	t.c, t.recipe, t.unread = c, r, -1
+	t.ownNode.init(dir, data, r.fixed)
 }
 
 func (t *contender) prefix() string { return namePrefix + t.guid }

@@ -22,7 +22,7 @@ import (
 
 // wait returns when nobody is ahead that stands in our way: with no further request if
 // the last of them was first when we looked.
-func (t *contender) wait(ctx context.Context) error {
+func (t *place) wait(ctx context.Context) error {
 	var p pace
 	for {
 		var err error
@@ -46,7 +46,7 @@ func (t *contender) wait(ctx context.Context) error {
 
 // outlast waits for the i-th ahead of us to leave, or looks ahead and waits for the one
 // before it, and strikes off all that cannot be there any more.
-func (t *contender) outlast(ctx context.Context, i int) error {
+func (t *place) outlast(ctx context.Context, i int) error {
 	t.ahead = t.ahead[:i+1]
 	first := t.recipe.rule(t.ahead[:i]) < 0
 	if first { // next in line: what the grant needs is made ready now
@@ -66,7 +66,7 @@ func (t *contender) outlast(ctx context.Context, i int) error {
 }
 
 // watched returns the index of the one to watch while we wait for the i-th ahead of us.
-func (t *contender) watched(i int) int {
+func (t *place) watched(i int) int {
 	if i > 0 && t.recipe.exclusive() {
 		return i - 1
 	}
@@ -74,14 +74,14 @@ func (t *contender) watched(i int) int {
 }
 
 // strike takes the i-th ahead of us off, which has left. It may have left another node in its place.
-func (t *contender) strike(i int) {
+func (t *place) strike(i int) {
 	t.unsure = t.unsure || mayStay(t.ahead[i])
 	t.ahead = slices.Delete(t.ahead, i, i+1)
 }
 
 // watchAhead waits until the node of e changes or goes. A node whose data lets us pass
 // counts as gone.
-func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
+func (t *place) watchAhead(ctx context.Context, e entry) (change, error) {
 	w, err := t.watchOf(e)
 	if err == nil {
 		err = w.answered(ctx, t.sess)
@@ -102,7 +102,7 @@ func (t *contender) watchAhead(ctx context.Context, e entry) (change, error) {
 
 // watchOf returns the watch on e's node, which may have fired since we asked for it; it asks
 // for one if there is none.
-func (t *contender) watchOf(e entry) (*nodeWatch, error) {
+func (t *place) watchOf(e entry) (*nodeWatch, error) {
 	if t.standing != nil && t.standingOn == e.name {
 		return t.standing, nil
 	}
@@ -117,7 +117,7 @@ func (t *contender) watchOf(e entry) (*nodeWatch, error) {
 //
 // What can go out together does, the note last: whoever leaves before the note is read can
 // still be named there.
-func (t *contender) catchUp(ctx context.Context, i int) error {
+func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
 	t.guard(0)
 	next, err := t.beginNext(behind)
@@ -146,7 +146,7 @@ func (t *contender) catchUp(ctx context.Context, i int) error {
 }
 
 // unlessLeft strikes e off if a look at its node had that error: it is missing.
-func (t *contender) unlessLeft(e entry, err error) error {
+func (t *place) unlessLeft(e entry, err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		t.drop(e)
 		return nil
@@ -155,7 +155,7 @@ func (t *contender) unlessLeft(e entry, err error) error {
 }
 
 // before returns how many stand before the first of behind.
-func (t *contender) before(behind []entry) int {
+func (t *place) before(behind []entry) int {
 	if len(behind) > 0 {
 		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
 			return i
@@ -178,7 +178,7 @@ func (t *contender) beginStat(ctx context.Context, e entry) <-chan error {
 }
 
 // beginNext asks for the watch on the first of behind, if there is one, and does not wait for it.
-func (t *contender) beginNext(behind []entry) (*nodeWatch, error) {
+func (t *place) beginNext(behind []entry) (*nodeWatch, error) {
 	if len(behind) == 0 {
 		return nil, nil
 	}
@@ -186,7 +186,7 @@ func (t *contender) beginNext(behind []entry) (*nodeWatch, error) {
 }
 
 // lookFurther finds out whether the first n ahead of us are still there.
-func (t *contender) lookFurther(ctx context.Context, n int) error {
+func (t *place) lookFurther(ctx context.Context, n int) error {
 	if t.recipe.rule(t.ahead[:n]) < 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (t *contender) lookFurther(ctx context.Context, n int) error {
 }
 
 // drop strikes e off, if it stands in our list still.
-func (t *contender) drop(e entry) {
+func (t *place) drop(e entry) {
 	if i := slices.Index(t.ahead, e); i >= 0 {
 		t.strike(i)
 	}

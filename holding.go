@@ -24,8 +24,7 @@ type holding struct {
 	// release begins to release the lock, for the reason why the holding has ended, and
 	// returns a function that waits for the outcome.
 	release func(why error) (outcome func() error)
-	// tell tells the observer how the holding has ended.
-	tell func(kind EventKind, err error)
+	quiet   bool // it tells no observer of its end: each of its locks tells for itself
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -119,6 +118,13 @@ func (g *holding) letGo() {
 	// Owned by the client; ends with the removals, which Close bounds.
 	if !g.c.removals.run(finish) {
 		finish()
+	}
+}
+
+// tell tells the observer how the holding has ended.
+func (g *holding) tell(kind EventKind, err error) {
+	if !g.quiet {
+		g.c.observe(g.event(kind, err))
 	}
 }
 

@@ -107,13 +107,12 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path}
+	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
 		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
 		g.token = max(g.token, lock.of.token)
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }
-	g.tell = func(EventKind, error) {} // each of the locks tells for itself
 	h := newHold(ctx, g)
 	for _, lock := range locks {
 		// Runs once, when that lock is lost or, with all of them, released.

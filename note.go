@@ -10,7 +10,7 @@ import (
 
 // heedNote strikes off those of whom a note says that they have left, after the i-th ahead
 // of us has. It learns what our own note will have to replace.
-func (t *contender) heedNote(ctx context.Context, i int) error {
+func (t *place) heedNote(ctx context.Context, i int) error {
 	if t.c.untrusted {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (t *contender) heedNote(ctx context.Context, i int) error {
 // behind: see note. named is the index of the one that has left the last note, negative if that
 // is none of those ahead of us; the i-th ahead has just left. It is about cost alone: of two
 // that leave one, the second is refused; where none is, a waiter lists the directory.
-func (t *contender) isTurnToNote(named, i int) bool {
+func (t *place) isTurnToNote(named, i int) bool {
 	if named < 0 {
 		return i != 1 // then it is the one ahead of us, to which i was 0
 	}
@@ -44,6 +44,6 @@ func (t *contender) isTurnToNote(named, i int) bool {
 // isTimely reports whether a note may be of the transaction that has deleted one whose node
 // we have listed: it is newer than the listing, and a child was deleted or made at the same
 // time or later. One that somebody has written by itself is not, unless it was at the right moment.
-func (t *contender) isTimely(dir *zk.Stat) bool {
+func (t *place) isTimely(dir *zk.Stat) bool {
 	return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid
 }

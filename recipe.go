@@ -9,10 +9,41 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// place is a contender with where it stands in its queue. Only the goroutine that acquires
+// has it; all others get the contender or its node.
+type place struct {
+	contender
+	ahead      []entry    // who was ahead when we last looked, without those known to be gone
+	unsure     bool       // one of those may have left another node in its place: see mayStay
+	listed     int64      // when the directory's data was last written before that, by its zxid
+	looked     time.Time  // when the listing came in which our node was there
+	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
+	standingOn string     // its name
+	token      int64      // of the grant; zero until it is known
+}
+
+func (c *engine) newPlace(r *recipe, dir string, data []byte) *place {
+	t := new(place)
+	t.contender.init(c, r, dir, data)
+	return t
+}
+
+// newBatch returns the place of n contenders that are made together. It is that of the last
+// one, which leads them.
+func (c *engine) newBatch(r *recipe, dir string, data []byte, n int) *place {
+	lead := c.newPlace(r, dir, data)
+	for range n - 1 {
+		t := c.newContender(r, dir, data)
+		t.led = true
+		lead.with = append(lead.with, t)
+	}
+	return lead
+}
+
 // enter puts the contender at the end of the queue, under session s. The listing that
 // tells our place is asked for together with the create: the server keeps their order,
 // and the client library nearly always does.
-func (t *contender) enter(ctx context.Context, s *session) error {
+func (t *place) enter(ctx context.Context, s *session) error {
 	var p pace
 	for {
 		t.expectNobody()
@@ -53,9 +84,20 @@ func (t *contender) enter(ctx context.Context, s *session) error {
 	}
 }
 
+// isAlone reports whether the create has shown that nobody else is there; then we have our place.
+func (t *place) isAlone() bool {
+	if t.counted == nil || t.counted.dir == nil || t.counted.dir.NumChildren != 1 {
+		return false
+	}
+	dir := t.counted.dir
+	t.ahead, t.unsure, t.listed, t.token, t.looked = nil, false, dir.Mzxid, dir.Mzxid, t.counted.looked
+	t.c.alone.put(t.dir, dir.Version, t.counted.expected.data)
+	return true
+}
+
 // findPlace learns who is ahead from a listing, which is asked for again if it was
 // taken before the node was there.
-func (t *contender) findPlace(ctx context.Context, l listing, err error) error {
+func (t *place) findPlace(ctx context.Context, l listing, err error) error {
 	if err != nil || !t.complete(l.names) {
 		l, err = t.c.listAgain(ctx, t.sess, t.dir)
 	}
@@ -96,7 +138,7 @@ const czxidsAtOnce = 16
 // askCzxids completes the entries whose place their numbers do not tell, and own. Those
 // that are gone meanwhile are dropped. Our own node comes last: that it was there before
 // one of the others went says nothing.
-func (t *contender) askCzxids(ctx context.Context, entries []entry, own *entry) ([]entry, error) {
+func (t *place) askCzxids(ctx context.Context, entries []entry, own *entry) ([]entry, error) {
 	var tied []*entry
 	for i := range entries {
 		if e := &entries[i]; e.name != own.name && needCzxid(*e, *own) {
@@ -150,32 +192,34 @@ func (c *engine) obstacle(ctx context.Context, s *session, r *recipe, dir string
 	}
 }
 
-// grant makes a hold of being first, or says why it is not one: our node must be
-// there, under the session that we are on, and that session certainly alive.
-func (t *contender) grant(ctx context.Context) error {
+// grant makes a hold of being first, or returns why it is not one. Our node, and those that it
+// was made with, must be there, under the session that we are on, and that session certainly
+// alive.
+func (t *place) grant(ctx context.Context) error {
 	t.held = true
 	if !t.c.readable.Load() {
 		t.guard(0)
 	}
-	unwatched := slices.ContainsFunc(t.whole(), func(x *contender) bool { return x.sentinel == nil })
-	if unwatched && !t.led && time.Since(t.looked) > aloneGrace {
+	whole := t.whole()
+	unwatched := slices.ContainsFunc(whole, func(x *contender) bool { return x.sentinel == nil })
+	if unwatched && time.Since(t.looked) > aloneGrace {
 		if err := t.lookAgain(ctx); err != nil {
 			return t.because(err)
 		}
 	}
-	return t.because(t.vouch(ctx))
+	for _, x := range slices.Backward(whole) {
+		if err := t.vouch(ctx, x); err != nil {
+			return x.because(err)
+		}
+	}
+	return nil
 }
 
-// lookAgain makes sure that our node, and those that it was made with, are still there.
-func (t *contender) lookAgain(ctx context.Context) error {
-	_, err := again(ctx, func() (none struct{}, err error) { return none, t.c.confirmAll(ctx, t.sess, t.nodes()) })
-	return err
-}
-
-// vouch makes certain what a grant needs.
-func (t *contender) vouch(ctx context.Context) error {
-	if t.sentinel != nil {
-		czxid, err := t.sentinel.await(ctx)
+// vouch makes certain of x, which is ours or was made with it, what a grant needs. One token
+// is that of all, because they were made at once.
+func (t *place) vouch(ctx context.Context, x *contender) error {
+	if x.sentinel != nil {
+		czxid, err := x.sentinel.await(ctx)
 		if err != nil {
 			return err
 		}
@@ -190,17 +234,23 @@ func (t *contender) vouch(ctx context.Context) error {
 		}
 		t.token = czxid
 	}
-	t.c.keep(&t.ownNode)
-	if err := t.freshen(ctx); err != nil {
+	t.c.keep(&x.ownNode)
+	if err := x.freshen(ctx); err != nil {
 		return err
 	}
-	if t.isGone() {
+	if x.isGone() {
 		return errGone
 	}
 	if !t.c.link.Carries(t.sess) {
 		return errSessionOver
 	}
 	return nil
+}
+
+// lookAgain makes sure that our node, and those that it was made with, are still there.
+func (t *contender) lookAgain(ctx context.Context) error {
+	_, err := again(ctx, func() (none struct{}, err error) { return none, t.c.confirmAll(ctx, t.sess, t.nodes()) })
+	return err
 }
 
 // freshen asks the quorum whether the session lives and our node with it, unless that

@@ -45,15 +45,19 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaph
 //
 // Under the context of a hold of this semaphore it returns ErrDeadlock: take all at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "acquire", k, s.queue)
+	return s.obtain(ctx, "acquire", k, func(ctx context.Context, dir string, k int) (*place, error) {
+		return s.c.inTurn(ctx, s.path, func(sess *session, asked *revocation) (*place, error) {
+			return s.queue(ctx, sess, dir, k, asked)
+		})
+	})
 }
 
 // TryAcquire returns a hold or, without waiting for anybody, ErrLocked; then it leaves
 // nothing behind. It writes only when it sees k permits free besides one for each who is
 // just asking. Without a connection the error is ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "try", k, func(ctx context.Context, dir string, k int) ([]*contender, error) {
-		return s.c.atOnce(ctx, func(ctx context.Context, sess *session) ([]*contender, error) { return s.try(ctx, sess, dir, k) })
+	return s.obtain(ctx, "try", k, func(ctx context.Context, dir string, k int) (*place, error) {
+		return s.c.atOnce(ctx, func(ctx context.Context, sess *session) (*place, error) { return s.try(ctx, sess, dir, k) })
 	})
 }
 
@@ -91,59 +95,43 @@ func (s *Semaphore) check(k int) error {
 }
 
 // obtain makes a hold of the permits that get returns.
-func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, dir string, k int) ([]*contender, error)) (*Hold, error) {
+func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, dir string, k int) (*place, error)) (*Hold, error) {
 	verb = fmt.Sprint(verb, " ", k, " of")
 	if err := s.check(k); err != nil {
 		return nil, fmt.Errorf("zklock: %s %s: %w", verb, printable(s.path), err)
 	}
-	return s.c.obtain(ctx, wish{verb, leaseRecipe.name, s.path, func(ctx context.Context, dir string) ([]*contender, error) {
+	return s.c.obtain(ctx, wish{verb, leaseRecipe.name, s.path, func(ctx context.Context, dir string) (*place, error) {
 		return get(ctx, dir, k)
 	}})
 }
 
-// queue takes permits in turn. Who lost its place, with its session or because somebody
-// deleted a node, starts again.
-func (s *Semaphore) queue(ctx context.Context, dir string, k int) ([]*contender, error) {
-	asked := newRevocation()
-	for {
-		sess, err := s.c.link.Attached(ctx)
-		if err != nil {
-			return nil, err
-		}
-		leases, err := s.queueOnce(ctx, sess, dir, k, asked)
-		if err == nil {
-			return leases, nil
-		}
-		for _, t := range leases {
-			err = t.because(err)
-		}
-		s.c.discard(ctx, err, leases...)
-		if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {
-			return nil, err
-		}
-		s.c.log.Info("zklock: queueing again", "path", s.path, "why", err)
-	}
-}
-
-func (s *Semaphore) queueOnce(ctx context.Context, sess *session, dir string, k int, asked *revocation) ([]*contender, error) {
+// queue takes permits in its turn, once. The place that it returns with an error is to be
+// discarded.
+func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int, asked *revocation) (*place, error) {
 	_, err := again(ctx, func() (int, error) { return s.agree(ctx, sess, dir) })
 	if err != nil {
 		return nil, err
 	}
-	gate := s.c.newContender(gateRecipe, dir+gateDir, s.c.identity)
+	gate := s.c.newPlace(gateRecipe, dir+gateDir, s.c.identity)
 	gate.asked, gate.unread = asked, 0 // nobody else writes to it
-	defer s.c.remove(gate)
+	defer s.c.remove(&gate.contender)
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
 	}
 	s.c.observe(Event{Kind: Queued, Recipe: gateRecipe.name, Path: s.path, Node: gate.name, Behind: len(gate.ahead)})
 	leases, err := s.leaseInTurn(ctx, sess, dir, k, gate)
-	return leases, gate.unlessEvicted(ctx, err)
+	err = gate.unlessEvicted(ctx, err)
+	if err != nil && leases != nil {
+		for _, t := range leases.whole() {
+			err = t.because(err)
+		}
+	}
+	return leases, err
 }
 
 // leaseInTurn makes the nodes for permits when it is gate's turn. What others do is seen
 // apart from what becomes of gate: it must be there whenever their going lets us on.
-func (s *Semaphore) leaseInTurn(ctx context.Context, sess *session, dir string, k int, gate *contender) ([]*contender, error) {
+func (s *Semaphore) leaseInTurn(ctx context.Context, sess *session, dir string, k int, gate *place) (*place, error) {
 	err := gate.wait(ctx)
 	if err == nil {
 		err = gate.isThere(ctx)
@@ -169,7 +157,7 @@ func (t *contender) isThere(ctx context.Context) error {
 }
 
 // try takes permits that are free now.
-func (s *Semaphore) try(ctx context.Context, sess *session, dir string, k int) ([]*contender, error) {
+func (s *Semaphore) try(ctx context.Context, sess *session, dir string, k int) (*place, error) {
 	free, err := s.looksFree(ctx, sess, dir, k)
 	if err != nil {
 		return nil, err
@@ -179,7 +167,7 @@ func (s *Semaphore) try(ctx context.Context, sess *session, dir string, k int) (
 	}
 	leases, err := s.lease(ctx, sess, dir, k, nil)
 	if err != nil {
-		s.c.discard(ctx, err, leases...)
+		s.c.discard(ctx, err, leases)
 		return nil, err
 	}
 	return leases, nil
@@ -201,19 +189,18 @@ func (s *Semaphore) looksFree(ctx context.Context, sess *session, dir string, k 
 	return used+k <= s.permits, nil
 }
 
-// lease makes k nodes for permits, in one transaction, and has them granted. It waits for
-// free ones in the place that gate has; without a place, it is ErrLocked if they are not.
-// What it returns with an error is to be discarded.
-func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int, gate *contender) (leases []*contender, err error) {
-	leases = s.c.newBatch(leaseRecipe, dir+leasesDir, s.c.identity, k)
-	lead := leases[k-1]
+// lease makes k nodes for permits, in one transaction, and has them granted. If there are not
+// enough free permits, it waits in the place of gate, or returns ErrLocked if gate is nil. The
+// place that it returns with an error is to be discarded.
+func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int, gate *place) (*place, error) {
+	leases := s.c.newBatch(leaseRecipe, dir+leasesDir, s.c.identity, k)
 	if gate != nil {
-		lead.group = groupOf(gate.name)
-		for _, t := range leases {
-			t.asked = gate.asked // whom the one is asked to let go of, the others are
+		leases.group = groupOf(gate.name)
+		for _, t := range leases.whole() {
+			t.asked = gate.asked // a request to let go that one of them is asked is for all
 		}
 	}
-	if err := lead.enter(ctx, sess); err != nil {
+	if err := leases.enter(ctx, sess); err != nil {
 		return leases, err
 	}
 	fit, err := s.fit(ctx, leases, dir)
@@ -224,47 +211,42 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 	default:
 		err = s.await(ctx, leases, gate, dir)
 	}
-	for _, t := range slices.Backward(leases) {
-		if t.led {
-			t.token = lead.token // they were made at once
-		}
-		if err == nil {
-			err = t.grant(ctx)
-		}
+	if err == nil {
+		err = leases.grant(ctx)
 	}
 	return leases, err
 }
 
 // fit reports whether there are permits for all of leases beside those ahead of them.
-func (s *Semaphore) fit(ctx context.Context, leases []*contender, dir string) (bool, error) {
-	last := leases[len(leases)-1]
+func (s *Semaphore) fit(ctx context.Context, leases *place, dir string) (bool, error) {
+	k := len(leases.with) + 1
 	enough := func(limit int) error {
-		if limit < len(leases) {
-			return fmt.Errorf("%w: %d permits of %d", ErrLimit, len(leases), limit)
+		if limit < k {
+			return fmt.Errorf("%w: %d permits of %d", ErrLimit, k, limit)
 		}
 		return nil
 	}
-	limit, err := again(ctx, func() (int, error) { return s.limitThat(ctx, last.sess, dir, enough) })
-	return len(last.ahead)+len(leases) <= limit, err
+	limit, err := again(ctx, func() (int, error) { return s.limitThat(ctx, leases.sess, dir, enough) })
+	return len(leases.ahead)+k <= limit, err
 }
 
-// await waits until leases fit. It alone looks at what the holders do: whoever else wants
-// permits waits behind its gate. Its own place must be there as well: it is by that that
-// others see it wait, ask it to let go and remove it.
-func (s *Semaphore) await(ctx context.Context, leases []*contender, gate *contender, dir string) error {
-	last := leases[len(leases)-1]
+// await waits until leases fit. It alone watches what the holders do: all others that ask for
+// permits wait behind its gate. The gate must stay there as well, because others see by it
+// that we wait, ask it to let go and remove it.
+func (s *Semaphore) await(ctx context.Context, leases, gate *place, dir string) error {
 	gate.guard(0)
-	for _, t := range leases {
+	whole := leases.whole()
+	for _, t := range whole {
 		s.c.keep(&t.ownNode)
 		t.guard(0)
 	}
-	ctx, stop := s.c.untilGone(ctx, gate)
+	ctx, stop := s.c.untilGone(ctx, &gate.ownNode)
 	defer stop()
 	for {
-		// The limit is read after the watch is set: who changes it stirs the directory afterwards.
-		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, last.sess, last.dir) })
+		// The limit is read after the watch is set: Resize stirs the directory afterwards.
+		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, leases.sess, leases.dir) })
 		if err == nil {
-			err = last.findPlace(ctx, listing{names: w.names, stat: w.stat}, nil)
+			err = leases.findPlace(ctx, listing{names: w.names, stat: w.stat}, nil)
 		}
 		if err != nil {
 			return goneIfMissing(err)
@@ -272,10 +254,10 @@ func (s *Semaphore) await(ctx context.Context, leases []*contender, gate *conten
 		if fit, err := s.fit(ctx, leases, dir); fit || err != nil {
 			return err
 		}
-		if slices.ContainsFunc(leases, (*contender).isGone) {
+		if slices.ContainsFunc(whole, func(t *contender) bool { return t.isGone() }) {
 			return errGone
 		}
-		if _, err := w.await(ctx, last.sess, last.gone); err != nil {
+		if _, err := w.await(ctx, leases.sess, leases.gone); err != nil {
 			return err
 		}
 	}

@@ -170,7 +170,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
-		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
+		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "a failed delete is not repeated", After: "go-zookeeper Lock after an error, CURATOR-315",
@@ -178,7 +178,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try leaves its node behind", After: "kazoo #732",
-		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(t))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(t))\n\t\t}"}},
+		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
@@ -221,7 +221,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"acquire.go", "h := c.hold(ctx, w.recipe, w.path, parts...)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, parts...)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"acquire.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -276,7 +276,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one permit too many", After: "off by one in the limit",
-		Edits: []Edit{{"semaphore.go", "return len(last.ahead)+len(leases) <= limit, err", "return len(last.ahead)+len(leases) <= limit+1, err"}},
+		Edits: []Edit{{"semaphore.go", "return len(leases.ahead)+k <= limit, err", "return len(leases.ahead)+k <= limit+1, err"}},
 		Focus: "semaphore",
 	},
 	{
@@ -292,12 +292,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "permits of an acquire that failed stay", After: "CURATOR-315, CURATOR-335",
-		Edits: []Edit{{"semaphore.go", "\t\ts.c.discard(ctx, err, leases...)\n\t\tif ctx.Err() != nil ||", "\t\tif ctx.Err() != nil ||"}},
+		Edits: []Edit{{"acquire.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil ||", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil ||"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "the place among those who ask stays", After: "CURATOR-462",
-		Edits: []Edit{{"semaphore.go", "defer s.c.remove(gate)", "defer s.c.unkeep(gate)"}},
+		Edits: []Edit{{"semaphore.go", "defer s.c.remove(&gate.contender)", "defer s.c.unkeep(&gate.ownNode)"}},
 		Focus: "semaphore",
 	},
 	{
@@ -310,16 +310,16 @@ var Table = []Mutant{
 	},
 	{
 		Name: "who waits keeps to the number of permits that it said", After: "Curator's semaphore believes each caller",
-		Edits: []Edit{{"semaphore.go", "again(ctx, func() (int, error) { return s.limitThat(ctx, last.sess, dir, enough) })", "s.permits, enough(s.permits)"}},
+		Edits: []Edit{{"semaphore.go", "again(ctx, func() (int, error) { return s.limitThat(ctx, leases.sess, dir, enough) })", "s.permits, enough(s.permits)"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "a create that counts others is granted all the same", After: "the one condition of an acquire without a listing",
-		Edits: []Edit{{"alone.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
+		Edits: []Edit{{"recipe.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"recipe.go", "if unwatched && !t.led && time.Since(t.looked) > aloneGrace {", "if unwatched && t.c == nil {"}},
+		Edits: []Edit{{"recipe.go", "if unwatched && time.Since(t.looked) > aloneGrace {", "if unwatched && t.c == nil {"}},
 		Focus: "semaphore", Seeds: 200,
 	},
 	{
