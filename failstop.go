@@ -81,7 +81,6 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-
 func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	inside, stop := h.within(ctx)
 	defer func() {
