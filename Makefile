@@ -1,6 +1,6 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
 # integration comes last because it takes longest.
-NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic compare integration
+NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection compare integration
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)

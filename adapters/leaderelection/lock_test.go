@@ -1,0 +1,226 @@
+package leaderelection_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/zklock-go/zklock"
+	zkleader "github.com/zklock-go/zklock/adapters/leaderelection"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+const path = "/leaders/controller"
+
+func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name)})
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// candidate is a process with client-go's elector.
+type candidate struct {
+	lock    *zkleader.Lock
+	started chan context.Context
+	stopped chan struct{}
+	seen    chan string
+	cancel  context.CancelFunc
+}
+
+// stand has a candidate stand for election, with client-go's defaults.
+func stand(t *testing.T, client *zklock.Client, name string, release bool) *candidate {
+	c := &candidate{
+		lock: zkleader.NewLock(client, path, name), started: make(chan context.Context, 1), stopped: make(chan struct{}), seen: make(chan string, 8),
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: c.lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: release,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { c.started <- ctx },
+			OnStoppedLeading: func() { close(c.stopped) },
+			OnNewLeader:      func(name string) { c.seen <- name },
+		},
+	})
+	require.NoError(t, err)
+	ctx, cancel := c.lock.Context(t.Context())
+	c.cancel = cancel
+	// Owned by the test, which waits for stopped; ends with ctx.
+	go elector.Run(ctx)
+	t.Cleanup(func() {
+		cancel()
+		<-c.stopped
+	})
+	return c
+}
+
+func TestTheElectorLeadsAndAnotherFollowsIt(t *testing.T) {
+	for name, release := range map[string]bool{"released by the elector": true, "released when the work has ended": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				first := stand(t, connect(t, srv, "a"), "a", release)
+				<-first.started
+				second := stand(t, connect(t, srv, "b"), "b", release)
+				assert.Equal(t, "a", <-second.seen)
+				time.Sleep(5 * time.Minute) // virtual: many leases
+				synctest.Wait()
+				require.Empty(t, second.started)
+				require.NoError(t, first.lock.Hold().Check())
+				first.cancel()
+				<-first.stopped
+				if !release {
+					time.Sleep(time.Minute)
+					require.Empty(t, second.started, "the place is kept until it is given up")
+					require.NoError(t, first.lock.Release(t.Context()))
+				}
+				<-second.started
+				assert.Equal(t, "b", <-second.seen)
+				assert.Greater(t, second.lock.Hold().Token(), first.lock.Hold().Token())
+			})
+		})
+	}
+}
+
+// The elector itself would believe in its leadership for ten seconds more.
+func TestTheContextEndsBeforeAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		first := stand(t, connect(t, srv, "a"), "a", false)
+		leading := <-first.started
+		second := stand(t, connect(t, srv, "b"), "b", false)
+		srv.Partition("a")
+		<-second.started
+		require.Error(t, leading.Err())
+		<-first.stopped
+		srv.HealClient("a")
+		_, _, err := first.lock.Get(t.Context())
+		assert.ErrorIs(t, err, zklock.ErrLost)
+		assert.ErrorIs(t, first.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}), zklock.ErrLost)
+		ctx, cancel := first.lock.Context(t.Context())
+		defer cancel()
+		<-ctx.Done()
+		assert.ErrorIs(t, context.Cause(ctx), zklock.ErrLost)
+	})
+}
+
+func TestRenewingWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		first := stand(t, connect(t, srv, "a"), "a", false)
+		<-first.started
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Zero(t, srv.Requests()[zktest.OpSetData])
+		record, raw, err := first.lock.Get(t.Context())
+		require.NoError(t, err)
+		assert.WithinDuration(t, time.Now(), record.RenewTime.Time, 3*time.Second)
+		var same resourcelock.LeaderElectionRecord
+		require.NoError(t, json.Unmarshal(raw, &same))
+		assert.Equal(t, "a", same.HolderIdentity)
+	})
+}
+
+func TestALeaderThatIsNoElectorsIsRespected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "other")
+		hold, err := client.Election(path, nil).Campaign(t.Context(), []byte("10.0.0.7:80"))
+		require.NoError(t, err)
+		c := stand(t, connect(t, srv, "a"), "a", true)
+		assert.Equal(t, "10.0.0.7:80", <-c.seen)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, c.started)
+		require.NoError(t, hold.Unlock(t.Context()))
+		<-c.started
+	})
+}
+
+func TestALockSaysWhyItDoesNotLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		a, b := zkleader.NewLock(connect(t, srv, "a"), path, "a"), zkleader.NewLock(connect(t, srv, "b"), path, "b")
+		_, _, err := a.Get(t.Context())
+		require.True(t, apierrors.IsNotFound(err), err)
+		require.Nil(t, a.Hold())
+		require.NoError(t, a.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}))
+		assert.ErrorIs(t, b.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "b"}), zklock.ErrLocked)
+		assert.ErrorIs(t, b.Update(t.Context(), resourcelock.LeaderElectionRecord{}), zklock.ErrNotHeld)
+		require.NoError(t, a.Update(t.Context(), resourcelock.LeaderElectionRecord{}), "given up")
+		assert.ErrorIs(t, a.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}), zklock.ErrReleased)
+		assert.Equal(t, "zookeeper:"+path, a.Describe())
+		require.NoError(t, b.Release(t.Context()), "never led")
+		assert.ErrorIs(t, b.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "b"}), zklock.ErrReleased)
+	})
+}
+
+func TestARunnableDoesItsWorkWhileItLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client, other := connect(t, srv, "a"), connect(t, srv, "b")
+		failed := errors.New("failed")
+		terms := 0
+		r := &zkleader.Runnable{Election: client.Election(path, nil), Value: []byte("a"), Work: func(ctx context.Context) error {
+			terms++
+			if terms == 2 {
+				return failed
+			}
+			<-ctx.Done()
+			assert.ErrorIs(t, context.Cause(ctx), zklock.ErrLost)
+			return ctx.Err()
+		}}
+		ended := make(chan error, 1)
+		// Owned by the test, which waits for it; ends with the second term.
+		go func() { ended <- r.Start(t.Context()) }()
+		synctest.Wait()
+		leader, err := other.Election(path, nil).Leader(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "a", string(leader.Data))
+		require.NoError(t, other.Evict(t.Context(), leader))
+		assert.ErrorIs(t, <-ended, failed)
+		assert.Equal(t, 2, terms)
+		_, err = other.Election(path, nil).Leader(t.Context())
+		assert.ErrorIs(t, err, zklock.ErrNoLeader, "the place was given up")
+		assert.False(t, r.NeedLeaderElection())
+	})
+}
+
+func TestARunnableEndsWellWithItsManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "a")
+		for _, leads := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := make(chan struct{}, 1)
+			r := &zkleader.Runnable{Election: client.Election(path, nil), Work: func(ctx context.Context) error {
+				began <- struct{}{}
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			ended := make(chan error, 1)
+			// Owned by the test, which waits for it; ends with ctx.
+			go func() { ended <- r.Start(ctx) }()
+			if leads {
+				<-began
+				cancel()
+				assert.NoError(t, <-ended)
+				_, err := client.Election(path, nil).Campaign(t.Context(), []byte("another"))
+				require.NoError(t, err, "from here on it waits")
+				continue
+			}
+			synctest.Wait()
+			cancel()
+			assert.NoError(t, <-ended)
+			assert.Empty(t, began)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package leaderelection
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock-go/zklock"
+)
+
+// Runnable is work for a manager of controller-runtime that runs while this process leads:
+//
+//	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing", nil), Work: bill})
+//
+// The manager needs no leader election of its own, and its other work runs in every
+// process. Several Runnables with elections of their own spread their work over the fleet.
+type Runnable struct {
+	Election *zklock.Election
+	// Value is what others see of this member while it leads.
+	Value []byte
+	// Work runs under the leadership. Its context is the hold's (zklock.HoldOf finds it) and
+	// ends before anybody else leads, or when the manager stops. If the leadership is lost,
+	// the member stands again and Work is called again when it leads.
+	Work func(ctx context.Context) error
+}
+
+// Start stands for election and does the work, until ctx ends or Work returns while it
+// leads: it returns Work's error then, and the place is given up. If ctx ends first, it
+// returns nil when Work has returned.
+func (r *Runnable) Start(ctx context.Context) error {
+	standing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := r.Election.Run(standing, r.Value, func(leading context.Context) {
+		err := r.Work(leading)
+		if lost := zklock.HoldOf(leading).Check(); lost != nil && ctx.Err() == nil {
+			return // the member stands again
+		}
+		stop(done{err})
+	})
+	var d done
+	switch {
+	case errors.As(context.Cause(standing), &d) && ctx.Err() == nil:
+		return d.outcome
+	case ctx.Err() != nil:
+		return nil
+	}
+	return err
+}
+
+// done is why a Runnable stands no more: its work has ended, with an error or with nil.
+type done struct{ outcome error }
+
+func (d done) Error() string { return "the work has ended" }
+
+// NeedLeaderElection returns false: the election is the Runnable's own.
+func (r *Runnable) NeedLeaderElection() bool { return false }
