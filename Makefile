@@ -1,6 +1,6 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
 # integration comes last because it takes longest.
-NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection compare integration
+NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection compare integration
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
@@ -12,13 +12,16 @@ tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
 FUZZTIME ?= 60s
 SOAK     ?= 10m
+SEED     ?= 1
+SCHEDULE ?= 1
+BUDGET   ?= 10m
 ARGS     ?=
 
 # As a Go command, so that its checksum is known before it runs. Needs no newer Go than the rest.
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants model compare picture bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants replay explore shrink model compare picture bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +73,17 @@ soak: ## the fleet simulator for SOAK (10m) of random seeds
 
 mutants: ## let the simulator find every deliberate defect (ARGS="-only pattern")
 	go test ./internal/sim/mutants -run '^TestTheSimulatorFindsEveryMutant$$' -v -timeout 0 -count 1 -args -all $(ARGS)
+
+replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
+
+replay: ## one run of the simulator, the same everywhere (SEED=1 SCHEDULE=1, or PLAN=file; ARGS=-story tells it)
+	@$(call replaying,run) $(ARGS)
+
+explore: ## the simulator's seeds under many schedules for BUDGET (10m); prints how to repeat what it finds
+	@$(call replaying,explore) -seeds 20 -budget $(BUDGET) $(ARGS)
+
+shrink: ## cut a run that fails to a small one, within BUDGET (SEED, SCHEDULE; ARGS="-native -out file")
+	@$(call replaying,shrink) -budget $(BUDGET) $(ARGS)
 
 model: ## check the Promela models of the recipe and the lease with spin
 	docs/model/check

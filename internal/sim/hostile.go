@@ -26,8 +26,15 @@ type Hostile struct {
 	Curator bool // another client's writers, some of which become readers
 }
 
-// stands is what the library stands today: what every plan is drawn with.
-var stands = Hostile{Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true}
+// usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
+func usual(seed uint64) Hostile {
+	r := stream(seed, "kinds")
+	streams, short, closing, keeper := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	return Hostile{
+		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
+		Streams: streams, Short: short, Closing: closing, Keeper: keeper,
+	}
+}
 
 // Parse switches kinds on by their names in lower case, separated by commas; "all" is all of them.
 func (h *Hostile) Parse(names string) error {

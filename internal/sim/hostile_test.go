@@ -31,6 +31,26 @@ func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
 	}
 }
 
+func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
+	kinds, plain := map[string]int{}, 0
+	for seed := range uint64(400) {
+		h := NewPlan(seed).Hostile
+		require.True(t, h.Buckets && h.Wipes && h.Later && h.Evicts && h.Curator)
+		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper} {
+			if has {
+				kinds[name]++
+			}
+		}
+		if !h.Streams && !h.Short {
+			plain++
+		}
+	}
+	for _, name := range []string{"streams", "short", "closing", "keeper"} {
+		require.GreaterOrEqual(t, kinds[name], 60, name)
+	}
+	require.GreaterOrEqual(t, plain, 150)
+}
+
 func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
 	all := Hostile{}
 	require.NoError(t, all.Parse("all"))

@@ -90,7 +90,7 @@ func stream(seed uint64, name string) *rand.Rand {
 }
 
 // NewPlan draws a run. Its length is about five virtual hours on average.
-func NewPlan(seed uint64) *Plan { return NewHostilePlan(seed, stands) }
+func NewPlan(seed uint64) *Plan { return NewHostilePlan(seed, usual(seed)) }
 
 // NewHostilePlan draws a run with the given kinds of trouble.
 func NewHostilePlan(seed uint64, hostile Hostile) *Plan {

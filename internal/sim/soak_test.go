@@ -53,7 +53,7 @@ func TestSoak(t *testing.T) {
 
 // draw is NewPlan with what the flags say.
 func draw(seed uint64) *Plan {
-	h := stands
+	h := usual(seed)
 	if err := h.Parse(*hostile); err != nil {
 		panic(err)
 	}

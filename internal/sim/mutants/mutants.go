@@ -4,6 +4,7 @@
 package mutants
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,4 +51,29 @@ func (m Mutant) Apply(root string) (map[string]string, error) {
 		files[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}
 	return files, nil
+}
+
+// Overlay writes the mutated files into dir, with what go's -overlay takes, whose name it returns.
+func (m Mutant) Overlay(root, dir string) (string, error) {
+	files, err := m.Apply(root)
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for name, text := range files {
+		original, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		replace[original] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(replace[original], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
 }

@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"go/parser"
@@ -64,7 +63,9 @@ const survived = "SURVIVED"
 func hunt(t *testing.T, m Mutant) string {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "sim.test")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay(t, m, dir), "-o", binary, "./internal/sim")
+	overlay, err := m.Overlay(root, dir)
+	require.NoError(t, err)
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./internal/sim")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	if err != nil {
@@ -129,24 +130,6 @@ func (p *progress) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.String()
-}
-
-// overlay writes what go's -overlay takes.
-func overlay(t *testing.T, m Mutant, dir string) string {
-	files, err := m.Apply(root)
-	require.NoError(t, err)
-	replace := map[string]string{}
-	for name, text := range files {
-		original, err := filepath.Abs(filepath.Join(root, name))
-		require.NoError(t, err)
-		replace[original] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		require.NoError(t, os.WriteFile(replace[original], []byte(text), 0o600))
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	name := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(name, list, 0o600))
-	return name
 }
 
 var caught = regexp.MustCompile(`caught by (\S+) in seed (\d+)`)

@@ -1,5 +1,7 @@
 package mutants
 
+import "fmt"
+
 // Table is every mutant.
 var Table = []Mutant{
 	{
@@ -136,7 +138,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an idle client rests however short its session is", After: "our own first version: no proof comes in time once there is none",
-		Edits:   []Edit{{"heartbeat.go", "s != nil && !s.Lease.CanRest()", "s != nil && false"}},
+		Edits:   []Edit{{"internal/lease/rhythm.go", "return l.lag()+l.pause()+l.settling() <= l.timeout*3/4", "return true"}},
 		Seeds:   120,
 		Trouble: "short",
 	},
@@ -374,4 +376,14 @@ var Table = []Mutant{
 		Edits: []Edit{{"hold.go", "\t\tif errors.Is(err, end) {\n\t\t\treturn fmt.Errorf(\"%w: %v\", ErrUncertain, err)", "\t\tif errors.Is(err, end) {\n\t\t\treturn err"}},
 		Seeds: 120,
 	},
+}
+
+// Named returns the mutant of that name.
+func Named(name string) (Mutant, error) {
+	for _, m := range Table {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return Mutant{}, fmt.Errorf("no mutant %q", name)
 }
