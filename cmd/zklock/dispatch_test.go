@@ -47,8 +47,10 @@ func TestWhatIsMistypedIsSuggested(t *testing.T) {
 		assert.Equal(t, codeUsage, code)
 		assert.Contains(t, err, c.want)
 	}
-	_, _, err := run(t, "", "quite-another")
-	assert.NotContains(t, err, "mean")
+	for _, name := range []string{"quite-another", "nope", "x"} {
+		_, _, err := run(t, "", name)
+		assert.NotContains(t, err, "mean", name)
+	}
 }
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -53,7 +54,7 @@ func (f *flags) parse(args []string, least, most int) ([]string, error) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, misuse("%s: %w%s", f.Name(), err, f.suggest(err))
+			return nil, misuse("%s: %w%s", f.Name(), err, f.suggest(err)+f.explain(err))
 		}
 		if args = f.Args(); len(args) == 0 {
 			break
@@ -75,6 +76,31 @@ func (f *flags) suggest(err error) string {
 	var names []string
 	f.each(func(fl *flag.Flag, _, _, _ string) { names = append(names, "--"+fl.Name) })
 	return suggestion("--"+strings.TrimPrefix(name, "-"), names)
+}
+
+// explain completes the error about a time that was written without its unit.
+func (f *flags) explain(err error) string {
+	value, name := "", ""
+	if n, _ := fmt.Sscanf(err.Error(), "invalid value %q for flag -%s", &value, &name); n < 2 {
+		return ""
+	}
+	fl := f.Lookup(strings.TrimSuffix(name, ":"))
+	if fl == nil {
+		return ""
+	}
+	if got, ok := fl.Value.(flag.Getter); !ok || !isDuration(got.Get()) {
+		return ""
+	}
+	number := "10"
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		number = value
+	}
+	return fmt.Sprintf(": %q is no time: write %ss, %sm or the like", value, number, number)
+}
+
+func isDuration(v any) bool {
+	_, ok := v.(time.Duration)
+	return ok
 }
 
 func (f *flags) help(w io.Writer) error {

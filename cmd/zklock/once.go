@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // once has a command run one time for each slot, and keeps the lock for a while.
@@ -40,8 +42,25 @@ func (o *once) check(f *flags) error {
 			return misuse("%s: --once %v is not a period", f.Name(), period)
 		}
 		o.period = period
+	} else if looksLikePeriod(o.name) {
+		return misuse("%s: --once %s looks like a period and is none: the units are h, m and s (write 300s, 5m or 24h; a name begins with a letter, or is a date)", f.Name(), plain.Short(o.name, 20))
 	}
 	return nil
+}
+
+// mistaken is how people write periods that time.ParseDuration does not know.
+var mistaken = regexp.MustCompile(`^(\d+)(\.\d+)?( *[a-zA-Z]+\d*)?$`)
+
+// looksLikePeriod reports whether a name is one by mistake. A number of four digits that
+// begins as a year does, and a longer one of six at least, is a date.
+func looksLikePeriod(name string) bool {
+	parts := mistaken.FindStringSubmatch(name)
+	if parts == nil {
+		return false
+	}
+	number := parts[1]
+	isYear := len(number) == 4 && (number[:2] == "19" || number[:2] == "20")
+	return !isYear && len(number) < 6
 }
 
 func (o *once) wanted() bool { return o.name != "" }

@@ -172,6 +172,17 @@ func TestASlotOfACommandThatFailsStaysOpen(t *testing.T) {
 	assert.Len(t, data, 2)
 }
 
+// A name is a slot for ever: who means a period and is not understood would have a job that runs once and never again.
+func TestANameIsNoMistakenPeriod(t *testing.T) {
+	for name, mistaken := range map[string]bool{
+		"1d": true, "1w": true, "5min": true, "90sec": true, "1h30": true, "0.5d": true, "5": true, "300": true, "3600": true, "86400": true, "1440min": true, "5 m": true,
+		"nightly": false, "2026-11-22": false, "20261122": false, "20261122T0500": false, "2026w47": false, "2026": false, "1795286400": false,
+		"v1.2": false, "report-5": false, "5/7": false, "a": false,
+	} {
+		assert.Equal(t, mistaken, looksLikePeriod(name), name)
+	}
+}
+
 // The reply to the transaction that marks the slot is lost: it is found to have been done.
 func TestASlotIsMarkedThoughTheAnswerIsLost(t *testing.T) {
 	srv := startServer(t)

@@ -13,7 +13,7 @@ func suggestion(name string, names []string) string {
 		if len(name) > 1 && strings.HasPrefix(n, name) {
 			d = 1
 		}
-		if d < least && d < len(n) {
+		if d < least && d <= max(1, len(n)/3) && d < len(n) {
 			best, least = n, d
 		}
 	}
