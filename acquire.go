@@ -221,7 +221,7 @@ func (c *Client) discard(ctx context.Context, err error, t *place) {
 		return
 	}
 	var outcomes []<-chan error
-	for _, x := range t.whole() {
+	for x := range t.each {
 		outcomes = append(outcomes, c.remove(x))
 	}
 	if !errors.Is(err, ErrLocked) {
@@ -276,11 +276,10 @@ func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration,
 
 // hold returns a hold of a place that was granted.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *place) *Hold {
-	parts := granted.whole()
 	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.nodes(), token: granted.token}
-	g.release = func(error) func() error { return removeAll(parts) }
+	g.release = func(error) func() error { return removeAll(granted.whole()) }
 	h := newHold(ctx, g)
-	for _, t := range parts {
+	for t := range granted.each {
 		t.guard(aloneGrace)
 		g.watchOver(&t.ownNode)
 	}

@@ -28,7 +28,7 @@ func (t *contender) create(data []byte) ([]string, error) {
 		return []string{baseName(path)}, err
 	}
 	var ops []any
-	for _, x := range t.whole() {
+	for x := range t.each {
 		ops = append(ops, x.creation(data))
 	}
 	answers, err := transact(t.c.conn, ops)
@@ -80,7 +80,7 @@ func (t *contender) newGUIDs() []string {
 // node has.
 func (t *contender) recognise(names []string) {
 	mine := map[string]*contender{}
-	for _, x := range t.whole() {
+	for x := range t.each {
 		mine[x.prefix()] = x
 	}
 	made := false
@@ -90,7 +90,7 @@ func (t *contender) recognise(names []string) {
 			made = true
 		}
 	}
-	for _, x := range t.whole() {
+	for x := range t.each {
 		if made && x.name == "" {
 			x.name = baseName(x.nameless())
 		}

@@ -84,6 +84,16 @@ func (t *contender) whole() []*contender {
 	return append(slices.Clone(t.with), t)
 }
 
+// each yields what whole returns.
+func (t *contender) each(yield func(*contender) bool) {
+	for _, x := range t.with {
+		if !yield(x) {
+			return
+		}
+	}
+	yield(t)
+}
+
 // nodes returns the nodes of whole.
 func (t *contender) nodes() []*ownNode {
 	nodes := make([]*ownNode, 0, len(t.with)+1)

@@ -80,7 +80,7 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	}
 	t.recognise(genuine)
 	if t.name == "" {
-		for _, x := range t.whole() {
+		for x := range t.each {
 			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.Epoch()})
 		}
 	}
@@ -96,7 +96,7 @@ func (t *contender) genuine(ctx context.Context, s *session, names []string) (fo
 		prefix := name[:min(len(name), len(t.prefix()))]
 		named[prefix] = append(named[prefix], name)
 	}
-	for _, x := range t.whole() {
+	for x := range t.each {
 		these := named[x.prefix()]
 		if x == t || len(these) > 1 {
 			name, err := t.c.ownAmong(ctx, s, t.dir, these, x.prefix(), t.sess, s)

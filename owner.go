@@ -47,3 +47,50 @@ func isDowngraded(data []byte) bool {
 	o, ok := readOwner(data)
 	return ok && o.Shared
 }
+
+// A request to let go is a mark in the data of the holder's node.
+//
+// Curator's Revoker replaces the data by its message, and a Curator holder acts on exactly
+// that message. The data of our own nodes stays readable: owner data gets "revoke":true, and
+// anything else (the value of an election) gets the message as its first line. If somebody
+// overwrites our data all the same, the holder restores it.
+
+// curatorRevocation is what Curator's Revoker writes.
+var curatorRevocation = []byte("__REVOKE__")
+
+// revocationLine precedes our data if that is not owner data.
+var revocationLine = []byte("__REVOKE__\n")
+
+// isRevocation reports whether a node's data asks its owner to let go.
+func isRevocation(data []byte) bool {
+	if bytes.Equal(data, curatorRevocation) || bytes.HasPrefix(data, revocationLine) {
+		return true
+	}
+	var o owner
+	return json.Unmarshal(data, &o) == nil && o.Revoke
+}
+
+// withRevocation returns data of our own node with the request added.
+func withRevocation(data []byte) []byte {
+	if o, ok := readOwner(data); ok {
+		o.Revoke = true
+		return o.encode()
+	}
+	return append(bytes.Clone(revocationLine), data...)
+}
+
+// withoutRevocation returns data as it was before the request, or nil if Curator's request
+// has replaced it.
+func withoutRevocation(data []byte) []byte {
+	if bytes.Equal(data, curatorRevocation) {
+		return nil
+	}
+	if rest, ok := bytes.CutPrefix(data, revocationLine); ok {
+		return rest
+	}
+	if o, ok := readOwner(data); ok && o.Revoke {
+		o.Revoke = false
+		return o.encode()
+	}
+	return data
+}

@@ -62,7 +62,7 @@ func (t *place) enter(ctx context.Context, s *session) error {
 			// later session; what it made is not ours to hold.
 			return errSessionOver
 		case t.name != "":
-			for _, x := range t.whole() {
+			for x := range t.each {
 				x.entered = true
 			}
 			if t.isAlone() {
@@ -200,14 +200,19 @@ func (t *place) grant(ctx context.Context) error {
 	if !t.c.readable.Load() {
 		t.guard(0)
 	}
-	whole := t.whole()
-	unwatched := slices.ContainsFunc(whole, func(x *contender) bool { return x.sentinel == nil })
+	unwatched := false
+	for x := range t.each {
+		unwatched = unwatched || x.sentinel == nil
+	}
 	if unwatched && time.Since(t.looked) > aloneGrace {
 		if err := t.lookAgain(ctx); err != nil {
 			return t.because(err)
 		}
 	}
-	for _, x := range slices.Backward(whole) {
+	if err := t.vouch(ctx, &t.contender); err != nil {
+		return t.because(err)
+	}
+	for _, x := range slices.Backward(t.with) {
 		if err := t.vouch(ctx, x); err != nil {
 			return x.because(err)
 		}

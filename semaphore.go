@@ -122,7 +122,7 @@ func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int,
 	leases, err := s.leaseInTurn(ctx, sess, dir, k, gate)
 	err = gate.unlessEvicted(ctx, err)
 	if err != nil && leases != nil {
-		for _, t := range leases.whole() {
+		for t := range leases.each {
 			err = t.because(err)
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 	leases := s.c.newBatch(leaseRecipe, dir+leasesDir, s.c.identity, k)
 	if gate != nil {
 		leases.group = groupOf(gate.name)
-		for _, t := range leases.whole() {
+		for t := range leases.each {
 			t.asked = gate.asked // a request to let go that one of them is asked is for all
 		}
 	}
