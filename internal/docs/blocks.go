@@ -43,10 +43,10 @@ func Blocks(file, text string) []Block {
 	return all
 }
 
-// IsFile says whether a Go block is a whole file and not a fragment of a function.
+// IsFile reports whether a Go block is a whole file and not a fragment of a function.
 func (b Block) IsFile() bool { return strings.Contains("\n"+b.Text, "\npackage ") }
 
-// IsTest says whether a Go block is a test file.
+// IsTest reports whether a Go block is a test file.
 func (b Block) IsTest() bool { return strings.Contains(b.Text, "\nfunc Test") }
 
 // packages are those that fragments may use without saying so, as documents do.

@@ -273,7 +273,7 @@ func (b *book) checkHolds(l *lock) {
 	b.sweep("P2", l, spans)
 }
 
-// excused says whether a holder may have relied until end on a node that a third party deleted at gone.
+// excused reports whether a holder may have relied until end on a node that a third party deleted at gone.
 func (b *book) excused(gone, end time.Duration) bool {
 	notice := b.lim.Notice
 	if notice == 0 {
@@ -385,7 +385,7 @@ func (b *book) checkTokens(l *lock) {
 	b.checkTokenOrder(l, holds)
 }
 
-// void says whether op was granted a node that was gone: P1 judges that, and its token comes from outside the queue.
+// void reports whether op was granted a node that was gone: P1 judges that, and its token comes from outside the queue.
 func (b *book) void(op *Op) bool {
 	life := b.claim[op]
 	return life != nil && life.removed < op.Return
@@ -460,7 +460,7 @@ func group(op *Op) int64 {
 	return op.Group
 }
 
-// awaitsOthers says whether a node that nobody was granted may belong to one of several that were taken together, in vain.
+// awaitsOthers reports whether a node that nobody was granted may belong to one of several that were taken together, in vain.
 func (b *book) awaitsOthers(l *lock, life *life) bool {
 	return life.op == nil && slices.ContainsFunc(l.ops, func(op *Op) bool {
 		return op.Group != 0 && op.Client == life.client && op.Call <= life.since && life.since <= b.returned(op)
