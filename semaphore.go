@@ -235,13 +235,21 @@ func (s *Semaphore) fit(ctx context.Context, leases *place, dir string) (bool, e
 // that we wait, ask it to let go and remove it.
 func (s *Semaphore) await(ctx context.Context, leases, gate *place, dir string) error {
 	gate.guard(0)
-	whole := leases.whole()
-	for _, t := range whole {
+	for _, t := range leases.whole() {
 		s.c.keep(&t.ownNode)
 		t.guard(0)
 	}
-	ctx, stop := s.c.untilGone(ctx, &gate.ownNode)
+	inside, stop := s.c.untilGone(ctx, &gate.ownNode)
 	defer stop()
+	err := s.awaitRoom(inside, leases, dir)
+	if err != nil && gate.isGone() {
+		return errGone // and not what the end of inside has made of a request under way
+	}
+	return err
+}
+
+// awaitRoom watches the holders until leases fit.
+func (s *Semaphore) awaitRoom(ctx context.Context, leases *place, dir string) error {
 	for {
 		// The limit is read after the watch is set: Resize stirs the directory afterwards.
 		w, err := again(ctx, func() (*nodeWatch, error) { return s.c.watchChildren(ctx, leases.sess, leases.dir) })
@@ -254,7 +262,7 @@ func (s *Semaphore) await(ctx context.Context, leases, gate *place, dir string) 
 		if fit, err := s.fit(ctx, leases, dir); fit || err != nil {
 			return err
 		}
-		if slices.ContainsFunc(whole, func(t *contender) bool { return t.isGone() }) {
+		if slices.ContainsFunc(leases.whole(), func(t *contender) bool { return t.isGone() }) {
 			return errGone
 		}
 		if _, err := w.await(ctx, leases.sess, leases.gone); err != nil {

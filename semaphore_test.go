@@ -410,3 +410,44 @@ func TestPermitsNeverExceedTheLimit(t *testing.T) {
 		require.Greater(t, full, 50, "it was used to the full")
 	})
 }
+
+// TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain ends a waiter's place and
+// its connection at the same moment, while it asks for the holders: what has become of its
+// request must not be taken for the end of its wait. Which of both it sees first is a matter
+// of luck, so it is tried often.
+func TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain(t *testing.T) {
+	for round := range 300 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+			held, err := a.Semaphore(path, 3).Acquire(t.Context(), 2)
+			require.NoError(t, err)
+			leaving, err := a.Semaphore(path, 3).Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			waiting := lockLater(t.Context(), acquire(b, 3, 3))
+			time.Sleep(time.Second)
+			place := srv.Children(path + "/locks")
+			require.Len(t, place, 1)
+			var struck atomic.Bool
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Client != "b" || r.Op != zktest.OpGetChildren2 || struck.Swap(true) {
+					return zktest.Pass
+				}
+				if round%2 == 0 {
+					srv.ExpireSession(r.Session)
+					return zktest.DropBefore
+				}
+				assert.NoError(t, srv.DeleteNode(path+"/locks/"+place[0]))
+				return zktest.LoseReply
+			})
+			unlock(t, leaving) // b looks at the holders
+			time.Sleep(5 * time.Second)
+			require.True(t, struck.Load())
+			require.False(t, waiting.returned(), "%v", waiting.err)
+			unlock(t, held)
+			<-waiting.done
+			require.NoError(t, waiting.err)
+			unlock(t, waiting.hold)
+			noGhost(t, srv, path)
+		})
+	}
+}
