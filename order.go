@@ -12,8 +12,8 @@ import (
 // several contenders get the same number.
 func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
 
-// rank is a number's place: a counter that has ended does not begin again, so that all who
-// got no plain number came after those who did.
+// rank returns a number's place. A counter that has ended does not begin again, so contenders
+// without a plain number came after those with one.
 func rank(seq int64) int64 {
 	if isPlain(seq) {
 		return seq

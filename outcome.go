@@ -13,7 +13,7 @@ var refusals = []error{
 	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
 }
 
-// isRefusal says whether err is final: asking again gives the same answer.
+// isRefusal reports whether err is final: asking again gives the same answer.
 func isRefusal(err error) bool {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
@@ -23,17 +23,17 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// wasNotSent says whether a request that failed so cannot have been carried out.
+// wasNotSent reports whether a request that failed with err cannot have been carried out.
 func wasNotSent(err error) bool { return isRefusal(err) || errors.Is(err, zk.ErrNoServer) }
 
-// isTransient says whether trying again, on this connection or the next, can help.
-// What is unknown to us is: the library hands out raw network errors and server codes
+// isTransient reports whether trying again, on this connection or the next, can help.
+// An unknown error may be one that it can help with: the library hands out raw network errors and server codes
 // that it has no name for.
 func isTransient(err error) bool {
 	return err != nil && !isRefusal(err) && !isFinal(err)
 }
 
-// isFinal says whether err is one of ours, or of a context.
+// isFinal reports whether err is one of ours, or of a context.
 func isFinal(err error) bool {
 	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {

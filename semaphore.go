@@ -9,12 +9,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Semaphore is a number of permits that are held apart, granted in the order of asking:
-// who asks for few waits behind who asked for many. Curator's InterProcessSemaphoreV2 on
-// that path shares the permits, but knows nothing of the stored number.
+// Semaphore is a number of permits, of which each holder takes one or several. They are
+// granted in the order of asking: a caller that asks for few waits behind one that asked for
+// many. Curator's InterProcessSemaphoreV2 on the same path shares the permits, but ignores
+// the stored number.
 //
-// The number is stored with the semaphore, for as long as anybody uses it: who says
-// another gets ErrLimit. It is changed by Resize.
+// The number of permits is stored with the semaphore as long as it is used. A caller with
+// another number gets ErrLimit. Resize changes the stored number.
 type Semaphore struct {
 	c       *Client
 	path    string
@@ -22,28 +23,28 @@ type Semaphore struct {
 }
 
 // Below the path there are two directories, as Curator has them. Each permit that is held
-// is a node in one; whoever asks for permits queues in the other, as for a mutex, and
-// makes its nodes in the first when it is its turn. So only one waiter looks at what the
-// holders do, whatever the number of either.
+// is a node in one. Callers queue in the other, as for a mutex, and create their nodes in
+// the first when it is their turn. So only one waiter watches the holders, however many
+// there are of either.
 //
-// That queue is for order and quiet only. Exclusion does not rest on it: a permit is
-// granted to a node with fewer than the limit before it, whoever stands in the queue.
+// The queue keeps order and saves requests, but exclusion does not depend on it: a permit is
+// granted only to a node with fewer nodes before it than the limit.
 var (
 	leaseRecipe = &recipe{name: "semaphore", infix: leaseInfix, rule: afterAll, below: true, limited: true}
 	gateRecipe  = &recipe{name: "semaphore", infix: lockInfix, rule: afterAll, below: true}
 )
 
-// Semaphore returns the semaphore at path with that many permits.
+// Semaphore returns the semaphore at path with a number of permits.
 func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaphore{c, path, permits} }
 
-// Acquire waits until it has k permits at once, or ctx ends. If the session expires
-// meanwhile it queues again at the end. More permits than there are is ErrLimit, as is a
-// number of them that others do not share.
+// Acquire waits until it holds k permits, and returns one hold of them. If ctx ends first, it
+// gives up its place in the queue and returns an error that wraps ctx.Err(). If the session
+// expires while it waits, it queues again at the end.
 //
-// The k permits are made in one transaction, which has to fit in one request to a server: some
-// thousands of permits at once do. More is ErrLimit, too, before any request.
-//
-// Under the context of a hold of this semaphore it returns ErrDeadlock: take all at once.
+// Acquire returns ErrLimit if k is more than there are permits, if the semaphore's number is
+// not the stored one, and, before any request, if k permits do not fit into one request to a
+// server; some thousands do. If ctx is the context of a hold of this semaphore, it returns
+// ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "acquire", k, func(ctx context.Context, dir string, k int) (*place, error) {
 		return s.c.inTurn(ctx, s.path, func(sess *session, asked *revocation) (*place, error) {
@@ -52,16 +53,16 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	})
 }
 
-// TryAcquire returns a hold or, without waiting for anybody, ErrLocked; then it leaves
-// nothing behind. It writes only when it sees k permits free besides one for each who is
-// just asking. Without a connection the error is ErrNotConnected.
+// TryAcquire returns a hold of k permits if they are free besides one for each caller that is
+// waiting. Otherwise it returns ErrLocked without waiting, and leaves no node behind. Without
+// a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, dir string, k int) (*place, error) {
 		return s.c.atOnce(ctx, func(ctx context.Context, sess *session) (*place, error) { return s.try(ctx, sess, dir, k) })
 	})
 }
 
-// Permits is k permits as LockAll takes them.
+// Permits returns k permits in the form in which LockAll takes them.
 func (s *Semaphore) Permits(k int) Locker { return permits{s, k} }
 
 type permits struct {
@@ -139,7 +140,7 @@ func (s *Semaphore) leaseInTurn(ctx context.Context, sess *session, dir string, 
 	if err != nil {
 		return nil, err
 	}
-	gate.held = true // whoever is behind can be told so when it leaves: see note
+	gate.held = true // its note tells the next contender so when it leaves
 	leases, err := s.lease(ctx, sess, dir, k, gate)
 	if err == nil {
 		err = gate.isThere(ctx)
@@ -316,9 +317,9 @@ func (s *Semaphore) limit(ctx context.Context, sess *session, dir string) (int, 
 	}
 }
 
-// Resize stores another number of permits, at once for those who wait, or as soon as their
-// servers know of it. Who holds goes on holding, also when that is more than there are
-// from now on. Later calls of those who go on saying the old number fail with ErrLimit.
+// Resize changes the number of permits. Waiters see the change as soon as their server does.
+// Current holders keep their permits, even if they now hold more than there are. Later calls
+// with the old number return ErrLimit.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	inside, stop := either(ctx, s.c.life)
 	defer stop()
@@ -338,7 +339,7 @@ func (s *Semaphore) resize(ctx context.Context, permits int) error {
 		_, err := persist(ctx, s.c.requests, func(sess *session) ([]zk.MultiResponse, error) {
 			answers, err := s.c.multi(ctx, sess,
 				&zk.SetDataRequest{Path: leases, Data: limitData(permits), Version: -1},
-				// Who waits has a watch on what is below, and not on the number.
+				// Waiters watch the children, and not the number.
 				&zk.CreateRequest{Path: stir, Acl: s.c.acl},
 				&zk.DeleteRequest{Path: stir, Version: -1})
 			if errors.Is(err, zk.ErrNoNode) {

@@ -11,8 +11,8 @@ import (
 )
 
 // aloneGrace is how long a contender that found the queue empty may hold before it
-// watches its own node: a lock taken and released at once costs no watch. Whoever has
-// others around it, or saw its own node longer ago than that, watches before it holds.
+// watches its own node: a lock that is taken and released at once costs no watch. A contender
+// that has others around it, or saw its own node longer ago, watches it before it holds.
 const aloneGrace = 10 * time.Millisecond
 
 // sentinel watches a contender's own node: deletion by anybody means lost, and data

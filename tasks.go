@@ -47,7 +47,7 @@ func (t *tasks) run(fn func()) bool {
 	if !t.enter() {
 		return false
 	}
-	// Owned by t; ends with fn; whoever closes t waits.
+	// Owned by t; ends with fn; the caller of close waits for it.
 	go func() {
 		defer t.leave()
 		fn()
