@@ -27,6 +27,7 @@ type guard struct {
 	killing time.Time // since when; zero: not yet
 	alone   time.Time // since when only what cannot be ended was seen; zero: something else was
 	denied  []int     // what was reported
+	doubted bool      // zklock was said not to answer
 
 	started bool
 	early   []syscall.Signal // what came for the command before it was started
@@ -141,6 +142,7 @@ func (g *guard) enforce() time.Duration {
 	case what == warn:
 		g.end(expired)
 	}
+	g.doubt()
 	if !g.killing.IsZero() {
 		g.killRound()
 		if g.alone.IsZero() || time.Since(g.alone) < patience {
@@ -204,11 +206,22 @@ func (g *guard) giveUp() {
 func (g *guard) because(why reason) {
 	g.why = why
 	g.answer(report{Ending: why})
-	silent := why == expired && time.Since(g.heard) > g.job.Session/4
-	if why == abandoned || silent {
-		g.notice(fmt.Sprintf("guardian: %s: ending the command", map[bool]string{true: "zklock does not answer (was it stopped?)", false: string(why)}[silent]))
+	if why == abandoned {
+		g.tell(string(why))
+	}
+	g.doubt()
+}
+
+// doubt tells, once, that zklock was not heard of lately when its command is being ended
+// because of that. At the first sign it may have been heard of a moment ago.
+func (g *guard) doubt() {
+	if g.why == expired && !g.doubted && time.Since(g.heard) > g.job.Session/8 {
+		g.doubted = true
+		g.tell("zklock does not answer (was it stopped?)")
 	}
 }
+
+func (g *guard) tell(why string) { g.notice(fmt.Sprintf("guardian: %s: ending the command", why)) }
 
 // report tells of processes that must not be signalled, once of each.
 func (g *guard) report(denied []int) {

@@ -46,11 +46,6 @@ func nextHolder(t *testing.T, srv *zktest.Server) <-chan time.Time {
 	return granted
 }
 
-// steadyServer grants sessions of 10 s, for tests that wait for no expiry: a busy machine does not end them.
-func steadyServer(t *testing.T) *zktest.Server {
-	return zktest.Run(t, zktest.Options{TickTime: 500 * time.Millisecond})
-}
-
 // guardianOf returns the second process of a running command.
 func guardianOf(t *testing.T, i *invocation) int {
 	for _, p := range below(i.Process.Pid) {
@@ -81,7 +76,7 @@ func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 	next := nextHolder(t, srv)
 	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
 	f.AssertEnded(<-next)
-	assert.Contains(t, i.err.String(), "zklock does not answer", "zklock itself cannot tell")
+	eventually(t, "the guardian tells, as zklock itself cannot", func() bool { return strings.Contains(i.err.String(), "zklock does not answer") })
 	require.NoError(t, i.Process.Signal(syscall.SIGCONT))
 	assert.Equal(t, codeLost, i.code())
 }
@@ -120,7 +115,7 @@ func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 	for _, system := range []string{"", beGroupOnly + "=1"} {
 		t.Run(system, func(t *testing.T) {
-			srv := steadyServer(t)
+			srv := startServer(t)
 			f, script := family.Whole(t), family.Everywhere
 			if system != "" {
 				f, script = family.New(t, "background", "orphan", "itself"), inGroup
@@ -139,7 +134,7 @@ func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 }
 
 func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	f := family.Whole(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
 	awaitWork(t, f)
@@ -157,7 +152,7 @@ func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
 }
 
 func TestRunWakesAGuardianThatWasStopped(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	gate := filepath.Join(t.TempDir(), "gate")
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done; exit 3`, gate).start()
 	eventually(t, "the command runs", func() bool { return exists(gate) })
@@ -174,7 +169,8 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 		"two in a line": {`(while [ ! -e "$0/go" ]; do sleep 0.01; done; (sleep 0.05; : >"$0/done") & ) & exit 3`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := steadyServer(t)
+			t.Parallel()
+			srv := startServer(t)
 			dir := t.TempDir()
 			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", c.script, dir)
 			i.Env = append(i.Env, c.system)
@@ -190,7 +186,7 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 }
 
 func TestRunEndsTheRestIfAsked(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	f := family.New(t, "daemon")
 	i := zklockCommand(t, srv.Addr(), "run", "--end-rest", "--grace", "100ms", "/l", "--", "sh", "-c",
 		`setsid sh "$0/worker" "$0/daemon" & while [ ! -e "$0/daemon" ]; do sleep 0.01; done; exit 3`, f.Dir).start()
@@ -201,7 +197,7 @@ func TestRunEndsTheRestIfAsked(t *testing.T) {
 }
 
 func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	f := family.New(t, "daemon")
 	i := zklockCommand(t, srv.Addr(), "run", "--grace", "100ms", "/l", "--", "sh", "-c",
 		`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.Dir).start()
@@ -241,7 +237,7 @@ func startWithRoot(t *testing.T, srv *zktest.Server, env string) (i *invocation,
 }
 
 func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
 	i.Process.Signal(syscall.SIGTERM)
 	eventually(t, "it says so", func() bool {
@@ -254,7 +250,7 @@ func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 }
 
 func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	i, root := startWithRoot(t, srv, beGroupOnly+"=1")
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
 	assert.Equal(t, codeAtLarge, i.code())
@@ -263,7 +259,7 @@ func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
 }
 
 func TestRunKilledByForceTellsOfAProcessThatItCannotEnd(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
 	i.Process.Kill()
 	eventually(t, "the guardian says so", func() bool {
@@ -288,7 +284,7 @@ func copyProgram(t *testing.T, path string, mode os.FileMode) {
 const ignored = `exec grep SigIgn /proc/self/status`
 
 func TestRunLeavesSignalsIgnoredThatWere(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	for name, starter := range map[string]string{
 		"nohup":              `trap '' HUP; exec "$@"`,
 		"background job":     `"$@" & wait`,
@@ -306,7 +302,7 @@ func TestRunLeavesSignalsIgnoredThatWere(t *testing.T) {
 }
 
 func TestRunSurvivesHangUpUnderNohup(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -326,7 +322,7 @@ func TestRunSurvivesHangUpUnderNohup(t *testing.T) {
 
 func TestRunContinuesAStoppedCommandThatIsToEnd(t *testing.T) {
 	for _, system := range []string{"", beGroupOnly + "=1"} {
-		srv := steadyServer(t)
+		srv := startServer(t)
 		i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `trap 'echo TERM; exit 5' TERM; kill -STOP $$; sleep 600`)
 		i.Env = append(i.Env, system)
 		i.start()
@@ -338,7 +334,7 @@ func TestRunContinuesAStoppedCommandThatIsToEnd(t *testing.T) {
 }
 
 func TestRunLeavesTheCommandItsFiles(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -359,7 +355,7 @@ func TestRunLeavesTheCommandItsFiles(t *testing.T) {
 }
 
 func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	f := family.Whole(t)
 	_, full := fullPipe(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `exec 2>/dev/null; `+family.Everywhere, f.Dir)
@@ -389,7 +385,7 @@ func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
 		t.Skip("no control group can be made here")
 	}
 	probe.remove()
-	srv := steadyServer(t)
+	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `grep ^0:: /proc/self/cgroup; echo $PPID`).start()
 	require.Zero(t, i.code(), i.err.String())
 	lines := strings.Fields(i.out.String())
@@ -468,6 +464,25 @@ func TestASignalThatComesBeforeTheCommandIsNotLost(t *testing.T) {
 	assert.Equal(t, syscall.SIGUSR1, <-slow.got)
 	close(orders)
 	assert.Equal(t, terminate, <-slow.got)
+	<-ended
+}
+
+// A hold may be certain for so short a time when zklock is stopped that it was heard of just before the end begins.
+func TestTheGuardianTellsOfASilenceThatBeginsLate(t *testing.T) {
+	stubborn := &slowTree{make(chan struct{}), make(chan syscall.Signal, 1)}
+	close(stubborn.start)
+	orders, told := make(chan order), make(chan string, 8)
+	g := guard{tree: stubborn, notice: func(text string) { told <- text }, answer: func(report) {}}
+	ended := make(chan struct{})
+	// Owned by the test; ends after the deadline.
+	go func() {
+		defer close(ended)
+		g.keep(orders)
+	}()
+	const session = time.Second
+	orders <- order{Until: now().plus(session / 4), Assignment: &assignment{Session: session, Grace: session / 5}}
+	assert.Equal(t, terminate, <-stubborn.got, "it is warned at once")
+	assert.Contains(t, <-told, "zklock does not answer")
 	<-ended
 }
 

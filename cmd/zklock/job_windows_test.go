@@ -93,7 +93,7 @@ func TestRunEndsItsJobWhenItsNodeIsDeleted(t *testing.T) {
 }
 
 func TestRunKeepsTheLockUntilItsJobIsEmpty(t *testing.T) {
-	srv := zktest.Run(t, zktest.Options{TickTime: 500 * time.Millisecond})
+	srv := startServer(t)
 	i, dir := startWorkers(t, srv, "10s", "leaves", "child")
 	eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
 	assert.Equal(t, 1, queued(srv, "/l"))

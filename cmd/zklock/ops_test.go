@@ -166,6 +166,7 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 }
 
 func TestTopPrintsALineForEachChange(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
 	client := connect(t, srv)

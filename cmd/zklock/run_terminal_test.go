@@ -31,7 +31,7 @@ func TestRunLetsTheCommandReadTheTerminalWhateverItsInputIs(t *testing.T) {
 		"job control":   `set -m; "$@"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := steadyServer(t)
+			srv := startServer(t)
 			tty := openTerminal(t)
 			i := shell(t, srv.Addr(), script, "run", "/l", "--", "sh", "-c", `echo ready; read line </dev/tty; echo "got $line"`)
 			tty.attach(i)
@@ -45,7 +45,7 @@ func TestRunLetsTheCommandReadTheTerminalWhateverItsInputIs(t *testing.T) {
 }
 
 func TestRunWithoutMoreThanAGroupGivesTheCommandTheTerminal(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	tty := openTerminal(t)
 	i := shell(t, srv.Addr(), `set -m; "$@"; read line; echo "then $line"`, "run", "/l", "--", "sh", "-c", `echo ready; read line </dev/tty; echo "got $line"`)
 	i.Env = append(i.Env, beGroupOnly+"=1")
@@ -62,7 +62,7 @@ func TestRunWithoutMoreThanAGroupGivesTheCommandTheTerminal(t *testing.T) {
 func TestRunInTheBackgroundGivesUpTheLockThoughItsCommandReadsTheTerminal(t *testing.T) {
 	for _, system := range []string{"", beGroupOnly + "=1"} {
 		t.Run(system, func(t *testing.T) {
-			srv := steadyServer(t)
+			srv := startServer(t)
 			tty := openTerminal(t)
 			i := shell(t, srv.Addr(), `set -m; "$@" & wait $!; echo "code $?"`, "run", "/l", "--", "sh", "-c", `read line </dev/tty; exit 4`)
 			i.Env = append(i.Env, system)
@@ -76,7 +76,7 @@ func TestRunInTheBackgroundGivesUpTheLockThoughItsCommandReadsTheTerminal(t *tes
 }
 
 func TestRunLetsCtrlCReachTheCommandOnce(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	tty := openTerminal(t)
 	// The shell that started zklock gets it, too, as it does without zklock.
 	i := shell(t, srv.Addr(), `trap 'echo outer' INT; "$@"; echo "code $?"`, "run", "/l", "--", "sh", "-c",
@@ -99,7 +99,7 @@ func TestRunLetsCtrlCReachTheCommandOnce(t *testing.T) {
 }
 
 func TestRunOnATerminalEndsOnCtrlC(t *testing.T) {
-	srv := steadyServer(t)
+	srv := startServer(t)
 	tty := openTerminal(t)
 	// The background process ignores Ctrl-C, as all of a script do.
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `(echo ready; exec sleep 600) & sleep 600`)
@@ -117,7 +117,7 @@ func TestRunReachesACommandThatHasLeftItsGroup(t *testing.T) {
 		"TERM":   func(_ *terminal, i *invocation) { i.Process.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := steadyServer(t)
+			srv := startServer(t)
 			tty := openTerminal(t)
 			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "timeout", "600", "sh", "-c",
 				`trap 'echo told; exit 9' INT TERM; echo ready; while :; do sleep 0.01; done`)

@@ -254,7 +254,7 @@ func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
 }
 
 func TestRunSurvivesBrokenConnectionsInSilence(t *testing.T) {
-	srv := zktest.Run(t, zktest.Options{TickTime: shortTick, Servers: 3})
+	srv := zktest.Run(t, zktest.Options{TickTime: tickTime, Servers: 3})
 	ready := filepath.Join(t.TempDir(), "ready")
 	i := zklockCommand(t, strings.Join(srv.Addrs(), ","), "run", "--session-timeout", "2s", "--grace", "0s", "/l", "--",
 		"sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done`, ready).start()

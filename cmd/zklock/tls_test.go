@@ -138,6 +138,7 @@ func (s *secured) drop() {
 }
 
 func TestTLSFromEndToEnd(t *testing.T) {
+	t.Parallel()
 	needsShell(t)
 	srv := startServer(t)
 	a := newAuthority(t)
