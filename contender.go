@@ -10,52 +10,51 @@ import (
 // A note makes a hand-off cost the same in a queue of ten and of a thousand.
 //
 // A waiter that was k-th knows k nodes ahead of it and watches one of them. When that one
-// leaves because it held and released, all before it are gone, but the waiter has seen none
-// of them go, and one by one or by a listing it would cost the more the longer the queue. So
-// a holder that has waited deletes its node in one transaction with a note in the directory's
-// data: its name. To have held it must have been the first: all before the one that a note
-// names have left, and so has that one.
+// leaves because it held and released, all before it are gone. But the waiter has seen none of
+// them go, and to look for them, one by one or by a listing, would cost the more the longer the
+// queue. So a holder that has waited deletes its node in one transaction with a note in the
+// directory's data, which is its name. A holder was the first, so the node that a note names
+// has left, and so have all before it.
 //
-// The data of a directory may belong to somebody. A note is written only in place of
-// nothing or of another note, and only over the very version that was seen. A waiter sees
-// it before the holder ahead of it leaves; so that one must not leave a note if this one is
-// to. Every second one does, and says that all before it have left, which its successor
-// has seen leave by itself.
+// The data of a directory may belong to another program. A note replaces only nothing or
+// another note, and only the version that was seen. A waiter sees that version before the
+// holder ahead of it leaves, so of two neighbours only one can leave a note. Every second
+// holder does. Its successor has seen that holder itself leave.
 type note struct {
-	may     bool     // nothing or a note was there when we looked, and it is our turn to leave one
-	version int32    // of the directory's data, then
-	evicted []string // which goes on standing there
+	may     bool     // there was nothing or a note when we looked, and it is our turn to leave one
+	version int32    // of the directory's data at that time
+	evicted []string // what the data says about evictions, and must go on saying
 }
 
-// count is what a create that counts begins with and finds: see solitude.
+// count is what a create that counts expects and what it finds: see solitude.
 type count struct {
 	expected solitude
 	dir      *zk.Stat  // as it was right after the create; nil if that is not known
 	looked   time.Time // when that was known
 }
 
-// contender is a node of ours in a queue, from before it is asked for until it is
-// certainly gone. One goroutine has it at any time: the acquiring caller, then the hold
-// or the clean-up. What its sentinel shares with them is closed channels.
+// contender is a node of ours in a queue, from before it is asked for until it is certainly
+// gone. It belongs to one goroutine at a time: the acquiring caller's, then the clean-up's.
+// Only its ownNode is shared, with the sentinel, the heartbeats and the hold.
 type contender struct {
 	ownNode
 	c        *engine
 	recipe   *recipe
 	sentinel *sentinel // nil while the node is not watched
 
-	with []*contender // the others that were made in the same transaction: see newBatch
-	led  bool         // it is one of those: its leader removes it
+	with []*contender // the others of the same transaction, which it leads: see newBatch
+	led  bool         // it is one of the others, and its leader removes it
 
-	group     string // the first digits of its guid, if those are given
+	group     string // the first digits of its guid; empty for random ones
 	guid      string
 	created   chan struct{} // closed when the create has its outcome, which is the next two
 	createErr error
-	entered   bool // the node is certainly of session sess
+	entered   bool // the node certainly belongs to sess
 
 	held    bool   // it was first once
 	note    note   // which it leaves
 	counted *count // of the create; nil if that does not count
-	unread  int32  // the version of the node's data behind which nobody has asked us; -1 for any
+	unread  int32  // the newest version of the node's data that we have read; -1 if it does not matter
 }
 
 func (c *engine) newContender(r *recipe, dir string, data []byte) *contender {
@@ -69,9 +68,10 @@ func (t *contender) init(c *engine, r *recipe, dir string, data []byte) {
 	t.ownNode.init(dir, data, r.fixed)
 }
 
+// prefix returns what the node's name begins with. No other node's name does.
 func (t *contender) prefix() string { return namePrefix + t.guid }
 
-// guard has our node watched, after a while, unless it is.
+// guard has our node watched, beginning after that time, unless it is watched already.
 func (t *contender) guard(after time.Duration) {
 	if t.sentinel == nil {
 		t.sentinel = newSentinel(t.c, &t.ownNode, after)
@@ -79,7 +79,7 @@ func (t *contender) guard(after time.Duration) {
 	}
 }
 
-// whole returns the contenders that t was made with, itself last.
+// whole returns the contenders that are made together with t, and t as the last.
 func (t *contender) whole() []*contender {
 	return append(slices.Clone(t.with), t)
 }
@@ -103,7 +103,7 @@ func (t *contender) nodes() []*ownNode {
 	return append(nodes, &t.ownNode)
 }
 
-// nameless is the node's path without the number that the server appends.
+// nameless returns the node's path without the number that the server appends.
 func (t *contender) nameless() string { return t.dir + "/" + t.prefix() + t.recipe.infix }
 
 func (t *contender) creation(data []byte) *zk.CreateRequest {

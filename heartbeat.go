@@ -27,14 +27,16 @@ func newHeart(r *requests, acquires *tasks, missed func(error)) *heart {
 	return &heart{requests: r, acquires: acquires, missed: missed, kick: make(chan struct{}, 1), kept: map[*ownNode]struct{}{}}
 }
 
-// maxChecks bounds one heartbeat's size; with more nodes each heartbeat checks some.
+// maxChecks bounds how many nodes one heartbeat checks. If there are more, each heartbeat
+// checks some of them.
 const maxChecks = 1000
 
-// warmth is for how long after its last use a client keeps its lease proven, so that the next grant
-// rests on a full proof. A short session, whose heartbeats are frequent, is kept warm for less long.
+// warmth returns how long a client keeps its lease proven after its last use, so that the next
+// grant rests on a full proof. A short session needs frequent heartbeats, and is kept warm for
+// less time.
 func warmth(term time.Duration) time.Duration { return min(3*time.Minute, 18*term) }
 
-// warmUp is called before the client contends.
+// warmUp makes sure that heartbeats are sent. It is called before the client contends.
 func (h *heart) warmUp() {
 	if h.stayWarm() || h.acquires.running() {
 		return
@@ -46,7 +48,8 @@ func (h *heart) warmUp() {
 	h.nudge()
 }
 
-// stayWarm keeps the client warm for a while from now on. It reports whether it was.
+// stayWarm keeps the client warm for a while from now on, and reports whether it was warm
+// already.
 func (h *heart) stayWarm() bool {
 	now := time.Now()
 	until := now.Add(warmth(h.requests.term()))
@@ -70,8 +73,7 @@ func (h *heart) isWarm() bool {
 	return len(h.kept) > 0 || time.Now().Before(h.warmUntil)
 }
 
-// keep has the client prove again and again that the session lives and the node with
-// it, for as long as it is held or next in line.
+// keep has heartbeats check that the node exists, for as long as it is held or next in line.
 func (h *heart) keep(t *ownNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,6 +84,7 @@ func (h *heart) keep(t *ownNode) {
 	h.nudge()
 }
 
+// unkeep ends what keep has begun.
 func (h *heart) unkeep(t *ownNode) {
 	h.mu.Lock()
 	delete(h.kept, t)
@@ -89,7 +92,7 @@ func (h *heart) unkeep(t *ownNode) {
 	h.stayWarm()
 }
 
-// nudge has the heart look at its clock again.
+// nudge makes beatForever compute again when the next heartbeat is due.
 func (h *heart) nudge() {
 	select {
 	case h.kick <- struct{}{}:
@@ -97,9 +100,8 @@ func (h *heart) nudge() {
 	}
 }
 
-// beatForever sends heartbeats while the client contends, holds, or did so a while ago.
-//
-// It is owned by the client and ends when that is closed, which waits for it.
+// beatForever sends heartbeats while the client contends or holds, and for a while after it.
+// It is owned by the client and returns when that is closed; Close waits for it.
 func (h *heart) beatForever() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -125,11 +127,11 @@ func (h *heart) beatForever() {
 	}
 }
 
-// maxBeats is how many heartbeats are under way at most: each proves touches of others, and where
-// answers take long, one after the other would prove them too late.
+// maxBeats bounds how many heartbeats are under way at once. Each proves the touches of earlier
+// ones: where answers take long, one heartbeat after the other would prove them too late.
 const maxBeats = 4
 
-// beats is the rhythm of the heartbeats.
+// beats decides when heartbeats are sent.
 type beats struct {
 	h       *heart
 	s       *session // the newest seen
@@ -142,14 +144,14 @@ type beats struct {
 	done    chan beaten // has room for all that are running
 }
 
-// beaten is the end of a heartbeat.
+// beaten is the outcome of a heartbeat.
 type beaten struct {
 	s       *session
 	touched time.Time // when its touches were answered; zero if they were not
 	err     error
 }
 
-// untilNext returns how long nothing has to be sent.
+// untilNext returns how long it is until the next heartbeat is due.
 func (b *beats) untilNext(s *session) time.Duration {
 	const never = time.Hour
 	now, was := time.Now(), b.warm
@@ -188,7 +190,7 @@ func (b *beats) untilNext(s *session) time.Duration {
 	return next.Sub(now)
 }
 
-// next begins a heartbeat under s; without a session it is missed.
+// next begins a heartbeat under s. If s is nil, there is no connection, and it is missed.
 func (b *beats) next(s *session) {
 	b.last = time.Now()
 	b.running++
@@ -216,7 +218,7 @@ func (b *beats) next(s *session) {
 	}
 }
 
-// finish takes the end of a heartbeat. Of several that fail together the last one tells.
+// finish takes the outcome of a heartbeat. If several fail together, it reports only the last.
 func (b *beats) finish(done beaten) {
 	b.running--
 	if done.touched.After(b.touched) {
@@ -234,11 +236,11 @@ func (b *beats) finish(done beaten) {
 	}
 }
 
-// errSilent is told of a heartbeat that is not answered, while it may still be.
+// errSilent is reported for a heartbeat that has no answer yet.
 var errSilent = errors.New("no server has answered for a quarter of the session timeout")
 
-// warnIfSilent runs beat, and tells observers when its answer stays away: where a server
-// is cut off, no error comes before what is held is lost.
+// warnIfSilent runs beat, and reports errSilent if the answer takes too long: if a server is
+// cut off, no error comes before everything that is held is lost.
 func (h *heart) warnIfSilent(s *session, beat func() error) error {
 	over, cancel := context.WithCancel(h.requests.life)
 	defer cancel()
@@ -258,15 +260,15 @@ func (h *heart) warnIfSilent(s *session, beat func() error) error {
 	return beat()
 }
 
-// beat sends what proves the touches of an earlier beat, and is a touch itself: two
-// requests, a sync among them, which are answered at touched, a moment later another sync,
-// and then a quorum operation.
+// beat sends the requests that prove the touches of an earlier heartbeat, and that are touches
+// themselves: a read and a sync together, whose answers have come at touched, a moment later
+// another sync, and then a quorum operation.
 func (h *heart) beat(s *session, touched *time.Time) error {
 	looked := make(chan struct{})
 	// Owned by this call, which waits for it; ends with the request.
 	if !h.requests.calls.run(func() {
 		defer close(looked)
-		h.requests.stat(h.requests.life, s, "/") // whatever it answers
+		h.requests.stat(h.requests.life, s, "/") // any answer is a touch
 	}) {
 		return ErrClosed
 	}
@@ -291,7 +293,7 @@ func (h *heart) beat(s *session, touched *time.Time) error {
 	return h.confirm(h.requests.life, s, h.keptUnder(s))
 }
 
-// keepsUnder reports whether any contender is to be checked under s.
+// keepsUnder reports whether any node is to be checked under s.
 func (h *heart) keepsUnder(s *session) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -303,13 +305,13 @@ func (h *heart) keepsUnder(s *session) bool {
 	return false
 }
 
-// keptUnder returns some of the contenders to be checked under s, at least one if there is any.
+// keptUnder returns some of the nodes to be checked under s, at least one if there is any.
 func (h *heart) keptUnder(s *session) []*ownNode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var kept []*ownNode
 	var size int
-	for t := range h.kept { // in no order: with too many for one, each has its turn
+	for t := range h.kept { // in random order, so that each has its turn if there are too many
 		if t.sess != s {
 			continue
 		}
@@ -321,8 +323,8 @@ func (h *heart) keptUnder(s *session) []*ownNode {
 	return kept
 }
 
-// confirm asks the quorum whether the session lives and the nodes with it. It changes
-// nothing and fires no watch. Those found missing are told so, and the error is errGone.
+// confirm asks the quorum whether the session lives and the nodes exist. It changes nothing and
+// fires no watch. If a node is missing, confirm marks it as gone and returns errGone.
 func (h *heart) confirm(ctx context.Context, s *session, nodes []*ownNode) error {
 	answers, err := h.requests.multi(ctx, s, checks(nodes)...)
 	if err == nil || !isRefusal(err) {
@@ -331,8 +333,8 @@ func (h *heart) confirm(ctx context.Context, s *session, nodes []*ownNode) error
 	return h.heed(nodes, answers) // it went through the quorum all the same: the session lives
 }
 
-// confirmAll is confirm for nodes that may be too many for one request. A node that is there
-// in a later answer was there in the earlier ones.
+// confirmAll is confirm for nodes that may be too many for one request. A node that exists when
+// a later request is answered existed when the earlier ones were.
 func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*ownNode) error {
 	for len(nodes) > 0 {
 		n, size := 0, 0
@@ -348,7 +350,8 @@ func (h *heart) confirmAll(ctx context.Context, s *session, nodes []*ownNode) er
 	return nil
 }
 
-// heed draws the consequences of a refused heartbeat, whose answers up to the first refusal are real.
+// heed marks the node as gone that a heartbeat was refused for. The answers up to the first
+// refusal are real.
 func (h *heart) heed(asked []*ownNode, answers []zk.MultiResponse) error {
 	for i, t := range asked[:min(len(asked), len(answers))] {
 		switch err := answers[i].Error; {
@@ -365,7 +368,7 @@ func (h *heart) heed(asked []*ownNode, answers []zk.MultiResponse) error {
 	return nil
 }
 
-// checks returns the operations of a heartbeat: that the nodes exist, or if there are none, the root.
+// checks returns operations that check that the nodes exist, or the root if there are none.
 func checks(nodes []*ownNode) []any {
 	var ops []any
 	for _, t := range nodes {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// mutes knows the directories that take no note from us: see note.
+// mutes remembers the directories that take no note from us: see note.
 type mutes struct {
 	untrusted bool // none does: see Options
 
@@ -18,10 +18,11 @@ type mutes struct {
 
 func newMutes(untrusted bool) *mutes { return &mutes{untrusted: untrusted, of: map[string]struct{}{}} }
 
-// maxMute bounds how many directories are remembered that we may not write to.
+// maxMute bounds how many directories are remembered.
 const maxMute = 10_000
 
-// mayNote reports whether a note in dir may succeed. Refused answers to one teach it that it may not.
+// mayNote reports whether a note in dir may succeed. If answers are those of a transaction with
+// a note that the directory's ACL has refused, it remembers that.
 func (m *mutes) mayNote(dir string, answers []zk.MultiResponse) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

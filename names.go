@@ -48,11 +48,11 @@ type entry struct {
 	name   string
 	seq    int64 // the number that the server appended
 	shared bool  // a reader
-	czxid  int64 // zero: not asked for
+	czxid  int64 // zero if it was not asked for
 }
 
-// kinds are the names that lock recipes, ours and other clients', give their nodes.
-// Anything else in a directory is foreign and ignored.
+// kinds are the names that the lock recipes of this and of other libraries give to their nodes.
+// All other nodes in a directory are ignored.
 var kinds = []struct {
 	infix  string
 	shared bool
@@ -66,8 +66,8 @@ var kinds = []struct {
 	{leaseInfix, false},
 }
 
-// parseEntry reads a node's name. It accepts no name that no client makes.
-func parseEntry(name string) (entry, bool) {
+// parseEntry reads a node's name. ok is false for a name that no lock recipe makes.
+func parseEntry(name string) (_ entry, ok bool) {
 	for _, k := range kinds {
 		i := strings.LastIndex(name, k.infix)
 		if i < 0 && strings.HasPrefix(name, k.infix[1:]) && k.infix[0] == '-' {
@@ -82,8 +82,8 @@ func parseEntry(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// parseSeq reads a sequence number as servers print it: %010d of an int32, which is
-// negative where the counter has run over.
+// parseSeq reads a sequence number as servers print it: %010d of an int32, which is negative
+// after the counter has run over.
 func parseSeq(s string) (int64, bool) {
 	digits := strings.TrimPrefix(s, "-")
 	if len(s) < 10 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
@@ -95,7 +95,7 @@ func parseSeq(s string) (int64, bool) {
 	return seq, err == nil && printed
 }
 
-// parseEntries drops what is foreign.
+// parseEntries reads names and drops those that no lock recipe makes.
 func parseEntries(names []string) []entry {
 	entries := make([]entry, 0, len(names))
 	for _, name := range names {
@@ -106,7 +106,7 @@ func parseEntries(names []string) []entry {
 	return entries
 }
 
-// guidMark begins each of our guids: other clients' names look the same otherwise.
+// guidMark begins each of our guids, whose names look like those of other libraries otherwise.
 const guidMark = "7a6b6c" // zkl
 
 func newGUID() string {
@@ -128,8 +128,8 @@ func isGUID(text string) bool {
 	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// groupDigits is how long a contender's group is: what the guids of all nodes of one acquire
-// begin with, its place in the queue and its permits, so that Inspect knows them together.
+// groupDigits is the length of a contender's group. The guids of all nodes of one acquire of
+// permits begin with it, so that Inspect knows which belong together.
 const groupDigits = 14
 
 // groupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
@@ -153,6 +153,7 @@ var clients = []struct {
 	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), ClientKazoo},
 }
 
+// clientOf returns the library that has made a node, or "" if its name does not show it.
 func clientOf(name string) string {
 	for _, c := range clients {
 		if c.name.MatchString(name) {
@@ -162,8 +163,8 @@ func clientOf(name string) string {
 	return ""
 }
 
-// mayStay reports whether one whose node has gone may have left another in its place: a
-// writer of Curator's that became a reader has. Only a listing tells.
+// mayStay reports whether a contender whose node has gone may have another in its place, as a
+// writer of Curator's that became a reader does. Only a listing tells.
 func mayStay(e entry) bool {
 	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
 }

@@ -12,8 +12,8 @@ import (
 // several contenders get the same number.
 func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
 
-// rank returns a number's place. A counter that has ended does not begin again, so contenders
-// without a plain number came after those with one.
+// rank returns the place that a number gives. A counter that has ended does not begin again, so
+// nodes without a plain number came after those with one.
 func rank(seq int64) int64 {
 	if isPlain(seq) {
 		return seq
@@ -21,13 +21,13 @@ func rank(seq int64) int64 {
 	return math.MaxInt32
 }
 
-// order compares two places in a queue: by number, and by czxid where that does not tell
-// them apart. Then both must carry it (see needCzxid).
+// order compares two places in a queue: by number, and by czxid if the numbers do not tell them
+// apart. Both entries must have their czxid then (see needCzxid).
 func order(a, b entry) int {
 	return cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)), cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
 }
 
-// needCzxid reports whether numbers do not tell which of two is ahead.
+// needCzxid reports whether the numbers do not tell which of two is ahead.
 func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
 
 // ahead returns those of entries that are ahead of own, in order.

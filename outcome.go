@@ -7,13 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// refusals are the errors that say for certain that a server did not do what was asked.
+// refusals are the errors after which it is certain that a server has not done what it was
+// asked for.
 var refusals = []error{
 	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
 	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
 }
 
-// isRefusal reports whether err is final: asking again gives the same answer.
+// isRefusal reports whether err is a server's refusal: asking again gives the same answer.
 func isRefusal(err error) bool {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
@@ -26,14 +27,14 @@ func isRefusal(err error) bool {
 // wasNotSent reports whether a request that failed with err cannot have been carried out.
 func wasNotSent(err error) bool { return isRefusal(err) || errors.Is(err, zk.ErrNoServer) }
 
-// isTransient reports whether trying again, on this connection or the next, can help.
-// An unknown error may be one that it can help with: the library hands out raw network errors and server codes
-// that it has no name for.
+// isTransient reports whether another attempt, on this connection or the next, can help. An
+// error that is not known here counts as transient, because the client library returns raw
+// network errors and codes of servers that it has no name for.
 func isTransient(err error) bool {
 	return err != nil && !isRefusal(err) && !isFinal(err)
 }
 
-// isFinal reports whether err is one of ours, or of a context.
+// isFinal reports whether err is an error of this package or of a context.
 func isFinal(err error) bool {
 	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {
@@ -43,6 +44,7 @@ func isFinal(err error) bool {
 	return false
 }
 
+// goneIfMissing returns errGone for the error of a node that does not exist, else err.
 func goneIfMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return errGone
@@ -50,6 +52,7 @@ func goneIfMissing(err error) error {
 	return err
 }
 
+// ignoreMissing returns nil for the error of a node that does not exist, else err.
 func ignoreMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

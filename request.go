@@ -18,8 +18,7 @@ import (
 // session is one ZooKeeper session.
 type session = conn.Session
 
-// requests sends requests on one connection and knows which of their answers count. All
-// that contends for locks, or looks at them, stands on it.
+// requests sends requests on one connection, and knows which of their answers count.
 type requests struct {
 	conn      *zk.Conn
 	link      *conn.Link
@@ -29,16 +28,17 @@ type requests struct {
 	afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
 }
 
-// What a request's answer proves where the wire is not seen.
+// What the answer to a request proves where the wire is not seen.
 const (
 	isRead  = lease.OfServer
 	isSync  = lease.OfLeader
 	isWrite = lease.OfQuorum
 )
 
-// ask runs fn, one request of the client library, which takes no context: when ctx ends
-// first the request goes on and its answer is dropped. With a session the answer counts
-// only if the client carried that session before and after, else it is errSessionOver.
+// ask runs fn, which is one request of the client library, and returns its answer. The client
+// library takes no context: if ctx ends first, ask returns its cause, and the request goes on
+// without anybody waiting for it. If s is not nil, the answer counts only if the connection
+// carried s before and after the request; otherwise ask returns errSessionOver.
 func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence, fn func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		v   T
@@ -78,7 +78,7 @@ func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence,
 	}
 }
 
-// listing is a directory's children and its own state.
+// listing is what a server has answered about a directory: its children and its own state.
 type listing struct {
 	names []string
 	stat  *zk.Stat
@@ -92,7 +92,7 @@ func (r *requests) list(ctx context.Context, s *session, dir string) (listing, e
 	})
 }
 
-// node is what a node holds.
+// node is what a server has answered about a node: its data and its state.
 type node struct {
 	data []byte
 	stat *zk.Stat
@@ -115,9 +115,9 @@ func (r *requests) stat(ctx context.Context, s *session, path string) (*zk.Stat,
 	})
 }
 
-// upToDate runs read where a quorum has just answered, so that it shows all that was
-// committed before the call. A sync would prove nothing: a leader that was replaced and
-// does not know it answers that by itself.
+// upToDate runs read on a server that has just passed on the answer of a quorum, so that read
+// sees everything that was committed before the call. A sync would prove nothing: a leader
+// that was replaced and does not know it answers a sync by itself.
 func upToDate[T any](ctx context.Context, r *requests, s *session, read func() (T, error)) (T, error) {
 	for {
 		moved := s.Reattached()
@@ -126,7 +126,7 @@ func upToDate[T any](ctx context.Context, r *requests, s *session, read func() (
 			return none, err
 		}
 		v, err := read()
-		if !isClosed(moved) { // else another server has answered, perhaps
+		if !isClosed(moved) { // otherwise another server may have answered
 			return v, err
 		}
 	}
@@ -141,8 +141,8 @@ func (r *requests) askQuorum(ctx context.Context, s *session) error {
 	return err
 }
 
-// sync brings the server that we are connected to up to the state of its leader. That need
-// not be the quorum's: a leader that was deposed and does not know it answers as well.
+// sync brings the server that we are connected to up to the state of its leader. That state
+// need not be the quorum's: a leader that was deposed and does not know it answers as well.
 func (r *requests) sync(ctx context.Context, s *session, path string) error {
 	_, err := ask(ctx, r, s, isSync, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	return err

@@ -1,13 +1,13 @@
 package zklock
 
-// A rule is what one recipe makes of the contenders ahead of one of its own: the index
-// of the one to wait for, negative when there is none and the lock is ours.
+// A rule returns which of the contenders ahead of one to wait for, by its index. It is negative
+// if there is none, and the lock is free for that one.
 type rule func(ahead []entry) int
 
-// afterAll waits for everybody ahead: a mutex, a writer.
+// afterAll is the rule of a mutex and of a writer: wait for all that are ahead.
 func afterAll(ahead []entry) int { return len(ahead) - 1 }
 
-// afterExclusive waits for the nearest writer ahead: a reader.
+// afterExclusive is the rule of a reader: wait for the nearest writer ahead.
 func afterExclusive(ahead []entry) int {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if !ahead[i].shared {
@@ -21,17 +21,19 @@ func afterExclusive(ahead []entry) int {
 type recipe struct {
 	name    string // for errors and observers
 	infix   string // of its nodes' names
-	rule    rule
-	below   bool // its nodes are in a directory below the lock's path, not in that itself
-	limited bool // its directory's data is a number of permits
-	shared  bool // several hold at a time, so a holder may have others ahead of it
-	fixed   bool // its nodes' data must never change: those behind one look only for its end, and if its data changes instead they never look again
-	// passes, if set, looks at the data of one who stands in our way: true means that it
-	// no longer does (a writer that became a reader).
+	rule    rule   // for which of those ahead to wait
+	below   bool   // its nodes are in a directory below the lock's path, not in that itself
+	limited bool   // its directory's data is a number of permits
+	shared  bool   // several hold at a time, so a holder may have others ahead of it
+	// fixed means that the data of its nodes must never change. Those that wait for such a
+	// node expect its end only; if its data changes instead, they never look again.
+	fixed bool
+	// passes, if not nil, reports whether a node with that data does not stand in our way
+	// although the rule says so: it is a writer's that has become a reader.
 	passes func(data []byte) bool
 }
 
-// depth returns how many of the last parts of a queue's directory belong to the lock alone.
+// depth returns how many parts at the end of a queue's directory belong to the lock alone.
 func (r *recipe) depth() int {
 	if r.below {
 		return 2
@@ -39,5 +41,5 @@ func (r *recipe) depth() int {
 	return 1
 }
 
-// exclusive reports whether a holder by this recipe had nobody ahead of it.
+// exclusive reports whether a holder has nobody ahead of it.
 func (r *recipe) exclusive() bool { return !r.shared }

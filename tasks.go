@@ -15,7 +15,8 @@ type tasks struct {
 
 func newTasks() *tasks { return &tasks{idle: make(chan struct{})} }
 
-// enter registers the caller as a task; it must call leave unless the answer is false.
+// enter registers the caller as a task and returns true; the caller must call leave. After
+// close it returns false.
 func (t *tasks) enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,13 +27,14 @@ func (t *tasks) enter() bool {
 	return true
 }
 
-// running reports whether there are any.
+// running reports whether any task is running.
 func (t *tasks) running() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.n > 0
 }
 
+// leave ends the task that enter has registered.
 func (t *tasks) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,12 +44,12 @@ func (t *tasks) leave() {
 	}
 }
 
-// run starts fn as a task, or answers false after close.
+// run starts fn as a task and returns true. After close it returns false and does not start fn.
 func (t *tasks) run(fn func()) bool {
 	if !t.enter() {
 		return false
 	}
-	// Owned by t; ends with fn; the caller of close waits for it.
+	// Owned by t; ends with fn; the caller of close waits.
 	go func() {
 		defer t.leave()
 		fn()
@@ -55,7 +57,7 @@ func (t *tasks) run(fn func()) bool {
 	return true
 }
 
-// close refuses new tasks and returns what is closed when the last one has ended.
+// close refuses new tasks, and returns a channel that is closed when the last task has ended.
 func (t *tasks) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

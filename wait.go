@@ -13,13 +13,13 @@ type pace struct {
 	most time.Duration // zero for a second
 }
 
-// longer is the next time to wait, twice the last.
+// longer returns how long to wait next: twice as long as last time.
 func (p *pace) longer() time.Duration {
 	p.wait = min(max(2*p.wait, 10*time.Millisecond), cmp.Or(p.most, time.Second))
 	return p.wait
 }
 
-// next waits a little, longer each time, or until ctx ends, which is the error.
+// next waits, longer each time, and returns nil. If ctx ends first, it returns its cause.
 func (p *pace) next(ctx context.Context) error {
 	timer := time.NewTimer(p.longer())
 	defer timer.Stop()
@@ -31,6 +31,7 @@ func (p *pace) next(ctx context.Context) error {
 	}
 }
 
+// isClosed reports whether ch is closed.
 func isClosed(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -40,7 +41,7 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// yield lets a goroutine that was just started put its request in front of ours.
+// yield lets a goroutine that was just started send its request before ours.
 func yield() { runtime.Gosched() }
 
 // sleep waits for d or until ctx ends.
