@@ -231,3 +231,55 @@ func TestWatchOfManyLocksLeavesNothingBehind(t *testing.T) {
 		require.False(t, errors.Is(watcher.Close(), zklock.ErrClosed))
 	})
 }
+
+// TestQueuesNamesALockWhoseNodesCannotBeRead hides a contender's node, and not its directory.
+func TestQueuesNamesALockWhoseNodesCannotBeRead(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		owner, other := connect(t, srv, "owner", term), connect(t, srv, "other", term)
+		raw := rawClient(t, srv, term)
+		hidden, err := owner.Mutex("/locks/hidden").Lock(t.Context())
+		require.NoError(t, err)
+		open, err := owner.Mutex("/locks/open").Lock(t.Context())
+		require.NoError(t, err)
+		_, err = raw.SetACL(hidden.Node(), zk.DigestACL(zk.PermAll, "u", "p"), -1)
+		require.NoError(t, err)
+		queues, err := other.Queues(t.Context(), "/locks")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "/locks/hidden")
+		require.Equal(t, []string{"/locks/open"}, pathsOf(queues), "the rest is returned with the error")
+		_, err = other.Inspect(t.Context(), "/locks/hidden")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		_ = hidden.Unlock(t.Context())
+		unlock(t, open)
+	})
+}
+
+// TestAWatchOfWhatMayNotBeReadEnds wants a refusal at the path itself to end the sequence: it
+// would show nothing for ever.
+func TestAWatchOfWhatMayNotBeReadEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
+		require.NoError(t, srv.PutNode("/locks", nil))
+		_, err := raw.SetACL("/locks", zk.DigestACL(zk.PermAll, "u", "p"), -1)
+		require.NoError(t, err)
+		w := watchQueues(t.Context(), c, "/locks")
+		<-w.done
+		require.ErrorIs(t, w.err, zk.ErrNoAuth)
+		require.ErrorContains(t, w.err, "/locks")
+	})
+}
+
+// TestAWatchOfTooManyDirectoriesEnds wants an error, and a client that goes on working, instead
+// of a watch for each of any number of directories.
+func TestAWatchOfTooManyDirectoriesEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		for i := range 10_001 {
+			require.NoError(t, srv.PutNode(fmt.Sprintf("/locks/%d", i), nil))
+		}
+		w := watchQueues(t.Context(), c, "/locks")
+		<-w.done
+		require.ErrorContains(t, w.err, "watch fewer")
+		unlockSoon(t, c)
+	})
+}

@@ -823,3 +823,30 @@ func TestARollingRestartCostsOneRoundTripForEachLeader(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// TestTheLeaderIsKnownBeyondTheCountersEnd wants Leader to follow the order in which members
+// came where their numbers do not tell it any more.
+func TestTheLeaderIsKnownBeyondTheCountersEnd(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		raw, c := rawClient(t, srv, term), connect(t, srv, "a", term)
+		require.NoError(t, srv.PutNode(path, nil))
+		for _, member := range []struct{ name, value string }{
+			{"_c_00000000000000000000000000000002-lock-2147483647", "first"},
+			{"_c_00000000000000000000000000000001-lock--2147483648", "second"},
+			{"_c_00000000000000000000000000000003-lock-2147483647", "third"},
+		} {
+			_, err := raw.Create(path+"/"+member.name, []byte(member.value), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		election := c.Election(path, nil)
+		for _, want := range []string{"first", "second", "third"} {
+			leader, err := election.Leader(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, string(leader.Data))
+			require.True(t, leader.Holds)
+			require.NoError(t, srv.DeleteNode(leader.Node))
+		}
+		_, err := election.Leader(t.Context())
+		require.ErrorIs(t, err, zklock.ErrNoLeader)
+	})
+}
