@@ -94,6 +94,7 @@ func freeAddress(t *testing.T) string {
 const localServer = "127.0.0.1:2181"
 
 func TestProgramsInTheDocumentsRun(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	programs := 0
 	for _, b := range blocksIn(t, "go") {
@@ -111,6 +112,7 @@ func TestProgramsInTheDocumentsRun(t *testing.T) {
 }
 
 func TestTestsInTheDocumentsPass(t *testing.T) {
+	t.Parallel()
 	tests := 0
 	for _, b := range blocksIn(t, "go") {
 		if !b.IsTest() {
@@ -126,6 +128,7 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 }
 
 func TestFragmentsInTheDocumentsCompile(t *testing.T) {
+	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
 		if b.IsFile() {
 			continue
@@ -142,6 +145,7 @@ func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 
 // TestShellBlocksRun runs what a reader would paste, with the command on the PATH and a server where the documents say one is.
 func TestShellBlocksRun(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	here, err := filepath.Abs(root)
 	require.NoError(t, err)
