@@ -286,15 +286,16 @@ func (c *Client) hold(ctx context.Context, recipe, path string, granted *place) 
 	return h
 }
 
-// removeAll begins to remove nodes, and returns a function that waits for the outcome.
+// removeAll takes leave of nodes, and returns a function that deletes them and returns the
+// outcome.
 func removeAll(parts []*contender) func() error {
-	outcomes := make([]<-chan error, len(parts))
+	removals := make([]func() error, len(parts))
 	for i, t := range parts {
-		outcomes[i] = t.c.remove(t)
+		removals[i] = t.c.beginRemoval(t)
 	}
 	return func() (err error) {
-		for _, o := range outcomes {
-			err = errors.Join(err, <-o)
+		for _, remove := range removals {
+			err = errors.Join(err, remove())
 		}
 		return err
 	}

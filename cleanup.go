@@ -12,26 +12,38 @@ import (
 // channel that it returns. It goes on whatever happens to the caller or the connection, for
 // as long as the client lives.
 func (c *engine) remove(t *contender) <-chan error {
-	t.depart()
-	c.unkeep(&t.ownNode)
+	removed := c.beginRemoval(t)
 	done := make(chan error, 1)
-	if t.led {
-		done <- nil
-		return done
-	}
 	// Owned by the client; ends when the node is certainly gone, or when Close gives up
 	// waiting for it.
-	if !c.removals.run(func() {
+	switch {
+	case t.led:
+		done <- nil
+	case !c.removals.run(func() { done <- removed() }):
+		done <- ErrClosed
+	}
+	return done
+}
+
+// beginRemoval takes leave of the contender's node, and returns what deletes it and returns
+// the outcome.
+func (c *engine) beginRemoval(t *contender) func() error {
+	t.depart()
+	if t.sentinel != nil {
+		t.sentinel.stop()
+	}
+	c.unkeep(&t.ownNode)
+	return func() error {
+		if t.led {
+			return nil
+		}
 		err := t.clear(c.afterlife)
-		done <- err
 		if isRefusal(err) {
 			// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
 			c.calls.run(func() { t.insist(c.life) })
 		}
-	}) {
-		done <- ErrClosed
+		return err
 	}
-	return done
 }
 
 // insist tries to delete a node again and again after a refusal, which may be temporary.

@@ -49,54 +49,59 @@ func (g *holding) begin(ctx context.Context, under func(context.Context) context
 
 // watchOver ends the holding when the node, its session or its lease ends.
 func (g *holding) watchOver(n *ownNode) {
-	// Owned by the holding; ends with its context, at the latest by Close, which waits.
-	if !g.c.calls.run(func() { g.attend(n) }) {
+	if !g.among.oversee(g, n.sess) {
 		g.lose(ErrClosed)
+		return
 	}
-}
-
-// attend ends the holding when the node is gone, its session is over, or its lease has run
-// out.
-func (g *holding) attend(n *ownNode) {
-	timer := time.NewTimer(n.sess.Lease.Remaining())
-	defer timer.Stop()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return
-		case <-n.gone:
-			g.lose(n.loss())
-		case <-n.sess.Over():
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, n.sess.ID))
-		case <-timer.C:
-			left := n.sess.Lease.Remaining()
-			if left <= 0 {
-				g.lose(g.lapse())
-			}
-			timer.Reset(left)
+	n.whenGone(func() {
+		if g.end(n.loss()) {
+			g.tellLater()
 		}
-	}
+	})
 }
 
-func (g *holding) lapse() error {
+// lapse is the reason why a holding ends whose lease has run out.
+func lapse() error {
 	return fmt.Errorf("%w: no quorum has answered for nearly a session timeout", ErrLost)
 }
 
-// lose ends the holding for a reason that wraps ErrLost or ErrClosed and has its nodes removed.
+// lose ends the holding for a reason that wraps ErrLost or ErrClosed, tells the observer, and
+// has its nodes removed.
 func (g *holding) lose(why error) {
+	if g.end(why) {
+		g.afterLoss()
+	}
+}
+
+// end ends the holding for a reason that wraps ErrLost or ErrClosed. If it reports true, the
+// caller has to call afterLoss.
+func (g *holding) end(why error) bool {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.ctx.Err() != nil {
-		g.mu.Unlock()
-		return
+		return false
 	}
 	g.cancel(why)
-	g.mu.Unlock()
+	return true
+}
+
+// afterLoss tells the observer how the holding has ended, and has its nodes removed.
+func (g *holding) afterLoss() {
+	why := context.Cause(g.ctx)
 	if errors.Is(why, ErrLost) {
 		g.tell(Lost, why)
 	} else {
 		g.tell(Ended, why)
 	}
 	g.letGo()
+}
+
+// tellLater is afterLoss for a caller that must not wait for an observer.
+func (g *holding) tellLater() {
+	// Owned by the client; ends when the observer has returned; Close waits for it.
+	if !g.c.calls.run(g.afterLoss) {
+		g.afterLoss()
+	}
 }
 
 // letGo releases the lock in the background. It is called once, when the context has ended.
@@ -117,6 +122,7 @@ func (g *holding) letGo() {
 	}
 	// Owned by the client; ends with the removals, which Close bounds.
 	if !g.c.removals.run(finish) {
+		released = func() error { return ErrClosed }
 		finish()
 	}
 }
@@ -136,7 +142,7 @@ func (g *holding) event(kind EventKind, err error) Event {
 func (g *holding) vouch() {
 	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.sess.Lease.Remaining() <= 0 {
-			g.lose(g.lapse())
+			g.lose(lapse())
 		}
 	}
 }
@@ -189,14 +195,15 @@ func (g *holding) heed() {
 // holdings are those of a client that have not ended.
 type holdings struct {
 	mu   sync.Mutex
-	live map[*holding]struct{} // guarded by mu
+	live map[*holding]struct{}              // guarded by mu
+	by   map[*session]map[*holding]struct{} // guarded by mu: those that an overseer looks after
 }
 
 func (s *holdings) add(g *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == nil {
-		s.live = map[*holding]struct{}{}
+		s.live, s.by = map[*holding]struct{}{}, map[*session]map[*holding]struct{}{}
 	}
 	s.live[g] = struct{}{}
 }
@@ -205,10 +212,83 @@ func (s *holdings) remove(g *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, g)
+	for _, n := range g.nodes {
+		delete(s.by[n.sess], g)
+	}
 }
 
 func (s *holdings) all() []*holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.live))
+}
+
+// oversee has the holding end with the session or its lease. All holdings of a session share
+// one overseer. It reports false if the client is closed.
+func (s *holdings) oversee(g *holding, sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by[sess] == nil {
+		// Owned by the client; ends when no holding of the session is left, with the session or
+		// with the client's life; Close waits for it.
+		if !g.c.calls.run(func() { s.overseer(g.c.life, sess) }) {
+			return false
+		}
+		s.by[sess] = map[*holding]struct{}{}
+	}
+	s.by[sess][g] = struct{}{}
+	return true
+}
+
+// overseer ends the holdings of a session when that is over or its lease has run out.
+func (s *holdings) overseer(life context.Context, sess *session) {
+	timer := time.NewTimer(sess.Lease.Remaining())
+	defer timer.Stop()
+	for {
+		select {
+		case <-sess.Over():
+			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			return
+		case <-life.Done(): // Close ends them
+			return
+		case <-timer.C:
+		}
+		left := sess.Lease.Remaining()
+		if left <= 0 {
+			s.loseAll(sess, lapse())
+			return
+		}
+		if s.dismiss(sess) {
+			return
+		}
+		timer.Reset(left)
+	}
+}
+
+// loseAll ends the holdings of a session, which has no overseer then. All have ended before an
+// observer is told of the first.
+func (s *holdings) loseAll(sess *session, why error) {
+	s.mu.Lock()
+	lost := s.by[sess]
+	delete(s.by, sess)
+	s.mu.Unlock()
+	for g := range lost {
+		if !g.end(why) {
+			delete(lost, g)
+		}
+	}
+	for g := range lost {
+		g.tellLater()
+	}
+}
+
+// dismiss reports whether the session's overseer has nothing left to do, and then has it go.
+func (s *holdings) dismiss(sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.by[sess]) > 0 {
+		return false
+	}
+	delete(s.by, sess)
+	return true
 }

@@ -24,8 +24,9 @@ type ownNode struct {
 	departed  chan struct{} // closed when nobody needs the node any more
 	departure sync.Once
 
-	mu   sync.Mutex
-	data []byte // guarded by mu: what its data should be
+	mu     sync.Mutex
+	data   []byte // guarded by mu: what its data should be
+	onGone func() // guarded by mu: see whenGone
 }
 
 // init must be called before anything else.
@@ -40,9 +41,26 @@ func (n *ownNode) path() string { return n.dir + "/" + n.name }
 // forsake tells everybody that our node is gone, or of no use for that reason.
 func (n *ownNode) forsake(why error) {
 	n.vanish.Do(func() {
+		n.mu.Lock()
 		n.why = why
 		close(n.gone)
+		tell := n.onGone
+		n.mu.Unlock()
+		if tell != nil {
+			tell()
+		}
 	})
+}
+
+// whenGone has fn called, once, when our node is gone, at once if it is. fn must not wait.
+func (n *ownNode) whenGone(fn func()) {
+	n.mu.Lock()
+	n.onGone = fn
+	gone := n.isGone()
+	n.mu.Unlock()
+	if gone {
+		fn()
+	}
 }
 
 // because puts the reason why our node is of no use, if that is another than that it was

@@ -18,8 +18,9 @@ const aloneGrace = 10 * time.Millisecond
 // sentinel watches a contender's own node: deletion by anybody means lost, and data
 // may carry a request to let go.
 type sentinel struct {
-	c    *engine
-	node *ownNode
+	c     *engine
+	node  *ownNode
+	begin *time.Timer // nil if it has begun at once
 
 	mu      sync.Mutex    // guards what follows
 	watch   *nodeWatch    // the newest; nil before the first
@@ -27,15 +28,30 @@ type sentinel struct {
 	changed chan struct{} // closed and replaced when any of these changes
 }
 
-// newSentinel returns a sentinel that begins to watch after a while.
+// newSentinel returns a sentinel that begins to watch after a while, unless it is stopped.
 func newSentinel(c *engine, n *ownNode, after time.Duration) *sentinel {
 	g := &sentinel{c: c, node: n, changed: make(chan struct{})}
-	// Owned by the client; ends when the node departs, it or its session is gone or the client
-	// is closed, which waits for it.
-	if !c.calls.run(func() { g.watchOver(after) }) {
-		g.show(nil)
+	if after > 0 {
+		g.begin = time.AfterFunc(after, g.run)
+	} else {
+		g.run()
 	}
 	return g
+}
+
+func (g *sentinel) run() {
+	// Owned by the client; ends when the node departs, it or its session is gone or the client
+	// is closed, which waits for it.
+	if !g.c.calls.run(g.watchOver) {
+		g.show(nil)
+	}
+}
+
+// stop has a sentinel that has not begun never begin. One that has ends when its node departs.
+func (g *sentinel) stop() {
+	if g.begin != nil {
+		g.begin.Stop()
+	}
 }
 
 // show tells of the watch that stands now; nil for none from now on.
@@ -87,11 +103,8 @@ func (g *sentinel) await(ctx context.Context) (czxid int64, err error) {
 	}
 }
 
-func (g *sentinel) watchOver(after time.Duration) {
+func (g *sentinel) watchOver() {
 	defer g.show(nil)
-	if !g.linger(after) {
-		return
-	}
 	var p pace
 	for {
 		w, err := g.c.watch(g.c.life, g.node.sess, g.node.path())
@@ -141,9 +154,6 @@ func (g *sentinel) stand(w *nodeWatch) bool {
 
 // linger waits, unless the contender is done with sooner: then it is false.
 func (g *sentinel) linger(d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -154,7 +154,7 @@ var Table = []Mutant{
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
 		Edits: []Edit{
-			{"holding.go", "timer := time.NewTimer(n.sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
+			{"holding.go", "timer := time.NewTimer(sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
 		},
 	},
 	{
@@ -168,7 +168,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "holders do not watch their own node", After: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tif !g.linger(after) {", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tif true {"}},
+		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tvar p pace\n", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tvar p pace\n\tif true {\n\t\treturn\n\t}\n"}},
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
