@@ -6,7 +6,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// expectNobody makes the next create count, if our node was alone when we last looked.
+// expectNobody makes the next create count the nodes, if ours was the only one when we last
+// looked.
 func (t *contender) expectNobody() {
 	t.counted = nil
 	if t.recipe.limited || !t.c.mayNote(t.dir, nil) {
@@ -17,7 +18,7 @@ func (t *contender) expectNobody() {
 	}
 }
 
-// createAndCount makes our node and counts those that are there.
+// createAndCount creates our node and counts the nodes that exist.
 func (t *contender) createAndCount(data []byte) (path string, err error) {
 	answers, err := transact(t.c.conn, []any{
 		t.creation(data),
@@ -31,8 +32,8 @@ func (t *contender) createAndCount(data []byte) (path string, err error) {
 	return answers[0].String, nil
 }
 
-// noticeSolitude remembers a listing that shows our node alone. Data that is there has to be
-// read, which nobody waits for.
+// noticeSolitude remembers a listing that shows our node alone. If the directory has data, it
+// reads that in the background.
 func (t *contender) noticeSolitude(l listing) {
 	if len(l.names) != 1 || l.stat.DataLength > maxRewritten || t.recipe.limited || t.c.untrusted {
 		return

@@ -12,13 +12,13 @@ import (
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// A batch is several contenders that one transaction makes: all of them or none, with
-// nobody between. Two that each want several permits can so never hold a part each and
-// wait for the other's. The last of the batch leads it: it enters, is settled and is
-// removed for all, and its others are in contender.with.
+// A batch is several contenders that one transaction creates: all or none, with no other
+// contender between them. So two callers that want several permits each can never hold a part
+// each and wait for the rest. The last contender of the batch leads it: it enters, is settled
+// and is removed for all. The others are in its field with.
 
-// create asks for the node, and for those of the batch, in one request. What it returns are
-// their names, in the order of whole.
+// create creates the node, and those of the batch, in one request. It returns their names, in
+// the order of whole.
 func (t *contender) create(data []byte) ([]string, error) {
 	if len(t.with) == 0 {
 		path, err := t.createOne(data)
@@ -52,8 +52,8 @@ func (t *contender) createOne(data []byte) (path string, err error) {
 	return t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
 }
 
-// checkMade refuses a path that cannot be what a server has made of the one asked for. What
-// was made then is looked for, as after a lost answer.
+// checkMade returns an error for a path that no server makes of the one that it was asked for.
+// The node is then looked for, as after a lost answer.
 func (t *contender) checkMade(path string) error {
 	number, ok := strings.CutPrefix(path, t.nameless())
 	if _, isSeq := parseSeq(number); !ok || !isSeq {
@@ -75,9 +75,9 @@ func (t *contender) newGUIDs() []string {
 	return guids
 }
 
-// recognise takes the names of the batch from a listing. As they were made together, one
-// shows that all were: one that is missing then was deleted since, and gets a name that no
-// node has.
+// recognise sets the names of the batch from a listing. Because they were created together, one
+// node shows that all were created. A node that is missing was deleted since; its contender
+// gets a name that no node has.
 func (t *contender) recognise(names []string) {
 	mine := map[string]*contender{}
 	for x := range t.each {
@@ -97,7 +97,7 @@ func (t *contender) recognise(names []string) {
 	}
 }
 
-// notOurs drops the contenders of the batch from those ahead.
+// notOurs returns ahead without the contenders of the batch.
 func (t *contender) notOurs(ahead []entry) []entry {
 	if len(t.with) == 0 {
 		return ahead
@@ -121,7 +121,7 @@ func (t *contender) complete(names []string) bool {
 	return !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.name] })
 }
 
-// deleteAll deletes the nodes of the batch, in one transaction as long as all are there.
+// deleteAll deletes the nodes of the batch, in one transaction as long as all of them exist.
 func (t *contender) deleteAll(ctx context.Context, s *session) error {
 	left := slices.DeleteFunc(t.whole(), func(x *contender) bool { return x.name == "" })
 	for len(left) > 0 {
@@ -150,8 +150,8 @@ func (t *contender) deleteAll(ctx context.Context, s *session) error {
 	return nil
 }
 
-// batchSize is about how long the transaction for a batch of n will be, for servers as well,
-// which add numbers to names and more when they pass it on.
+// batchSize returns about how long the transaction for a batch of n will be. It includes what
+// servers add when they pass it on, such as the numbers in names.
 func (c *engine) batchSize(r *recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
 	t.guid = newGUID()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// send asks for the node under a name that nobody else can have. From here on the
+// send begins to create the node, under a name that no other node can have. From here on the
 // contender has to be settled, whatever happens.
 func (t *contender) send(s *session) {
 	t.created, t.createErr = make(chan struct{}), nil
@@ -34,8 +34,8 @@ func (t *contender) send(s *session) {
 	}
 }
 
-// settle waits until it is known whether the node was made; then it has a name or not. A
-// create whose answer was lost is looked for.
+// settle waits until it is known whether the node was created; only then the contender has a
+// name. If the answer to the create was lost, settle looks for the node.
 func (t *contender) settle(ctx context.Context) error {
 	select {
 	case <-t.created:
@@ -63,8 +63,8 @@ func (t *contender) settle(ctx context.Context) error {
 	}
 }
 
-// find looks for our node by its guid, as the quorum knows it. Where there is none, the
-// caller may go on, and the client looks again: see ghost.
+// find looks for our node by its guid, in a listing as the quorum knows it. If there is none,
+// the caller may go on, and the client looks again later: see ghost.
 func (t *contender) find(ctx context.Context) (string, error) {
 	s, err := t.c.link.Attached(ctx)
 	if err != nil {
@@ -87,9 +87,9 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	return t.name, nil
 }
 
-// genuine returns those of names that have a guid of ours and are of a session of ours:
-// a name alone can be imitated. All of a batch are there if one is, so for the others the
-// session decides only between several.
+// genuine returns those of names that have a guid of ours and belong to a session of ours: a
+// name alone can be imitated. If one node of a batch exists, all do, so for the others the
+// session only decides between several nodes of one guid.
 func (t *contender) genuine(ctx context.Context, s *session, names []string) (found []string, err error) {
 	named := map[string][]string{} // by prefix
 	for _, name := range names {

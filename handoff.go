@@ -20,8 +20,8 @@ import (
 //
 // Readers do not look ahead: all those between two writers would wake twice.
 
-// wait returns when nobody is ahead that stands in our way: with no further request if
-// the last of them was first when we looked.
+// wait waits until no contender ahead stands in our way. It needs no further request if there
+// was one contender ahead when we looked.
 func (t *place) wait(ctx context.Context) error {
 	var p pace
 	for {
@@ -44,8 +44,8 @@ func (t *place) wait(ctx context.Context) error {
 	}
 }
 
-// outlast waits for the i-th ahead of us to leave, or looks ahead and waits for the one
-// before it, and strikes off all that cannot be there any more.
+// outlast waits until the i-th contender ahead of us leaves, or looks ahead and waits for the
+// one before it. It strikes off all that cannot exist any more.
 func (t *place) outlast(ctx context.Context, i int) error {
 	t.ahead = t.ahead[:i+1]
 	first := t.recipe.rule(t.ahead[:i]) < 0
@@ -65,7 +65,7 @@ func (t *place) outlast(ctx context.Context, i int) error {
 	return t.catchUp(ctx, i)
 }
 
-// watched returns the index of the one to watch while we wait for the i-th ahead of us.
+// watched returns the index of the contender to watch while we wait for the i-th ahead of us.
 func (t *place) watched(i int) int {
 	if i > 0 && t.recipe.exclusive() {
 		return i - 1
@@ -73,14 +73,15 @@ func (t *place) watched(i int) int {
 	return i
 }
 
-// strike takes the i-th ahead of us off, which has left. It may have left another node in its place.
+// strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
+// another node in its place.
 func (t *place) strike(i int) {
 	t.unsure = t.unsure || mayStay(t.ahead[i])
 	t.ahead = slices.Delete(t.ahead, i, i+1)
 }
 
-// watchAhead waits until the node of e changes or goes. A node whose data lets us pass
-// counts as gone.
+// watchAhead waits until e's node changes or goes. A node whose data lets us pass counts as
+// gone.
 func (t *place) watchAhead(ctx context.Context, e entry) (change, error) {
 	w, err := t.watchOf(e)
 	if err == nil {
@@ -100,8 +101,8 @@ func (t *place) watchAhead(ctx context.Context, e entry) (change, error) {
 	return saw, err
 }
 
-// watchOf returns the watch on e's node, which may have fired since we asked for it; it asks
-// for one if there is none.
+// watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
+// since it was set.
 func (t *place) watchOf(e entry) (*nodeWatch, error) {
 	if t.standing != nil && t.standingOn == e.name {
 		return t.standing, nil
@@ -115,8 +116,8 @@ func (t *place) watchOf(e entry) (*nodeWatch, error) {
 // The one behind it is what we wait for next. If a note says so, all before it have left too.
 // Otherwise catchUp looks at the nearest of those, and lists the directory if that has left.
 //
-// What can go out together does, the note last: whoever leaves before the note is read can
-// still be named there.
+// Requests that can go out together do. The note is read last, so that it names also a holder
+// that leaves shortly before.
 func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
 	t.guard(0)
@@ -145,7 +146,8 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 	return t.lookFurther(ctx, t.before(behind))
 }
 
-// unlessLeft strikes e off if a look at its node had that error: it is missing.
+// unlessLeft takes the error of a look at e's node. If the node is missing, it strikes e off and
+// returns nil.
 func (t *place) unlessLeft(e entry, err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		t.drop(e)
@@ -154,7 +156,7 @@ func (t *place) unlessLeft(e entry, err error) error {
 	return err
 }
 
-// before returns how many stand before the first of behind.
+// before returns how many contenders are ahead of the first of behind.
 func (t *place) before(behind []entry) int {
 	if len(behind) > 0 {
 		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
@@ -164,7 +166,8 @@ func (t *place) before(behind []entry) int {
 	return len(t.ahead)
 }
 
-// beginStat looks whether e is there; the channel gets the error of that.
+// beginStat looks whether e's node exists, and sends the error of that to the channel that it
+// returns.
 func (t *contender) beginStat(ctx context.Context, e entry) <-chan error {
 	answer := make(chan error, 1)
 	// Owned by the acquiring caller; ends with the request; Close waits for it.
@@ -177,7 +180,7 @@ func (t *contender) beginStat(ctx context.Context, e entry) <-chan error {
 	return answer
 }
 
-// beginNext asks for the watch on the first of behind, if there is one, and does not wait for it.
+// beginNext begins to set the watch on the first of behind, if there is one.
 func (t *place) beginNext(behind []entry) (*nodeWatch, error) {
 	if len(behind) == 0 {
 		return nil, nil
@@ -205,7 +208,7 @@ func (t *place) lookFurther(ctx context.Context, n int) error {
 	return t.findPlace(ctx, listing{}, zk.ErrNoNode)
 }
 
-// drop strikes e off, if it stands in our list still.
+// drop strikes e off if it is still among those ahead of us.
 func (t *place) drop(e entry) {
 	if i := slices.Index(t.ahead, e); i >= 0 {
 		t.strike(i)

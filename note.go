@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// heedNote strikes off those of whom a note says that they have left, after the i-th ahead
-// of us has. It learns what our own note will have to replace.
+// heedNote is called after the i-th contender ahead of us has left. It strikes off those that
+// have left according to a note, and remembers what our own note will have to replace.
 func (t *place) heedNote(ctx context.Context, i int) error {
 	if t.c.untrusted {
 		return nil
@@ -30,10 +30,11 @@ func (t *place) heedNote(ctx context.Context, i int) error {
 	return nil
 }
 
-// isTurnToNote reports whether we are to leave a note, and not the one ahead of us or the one
-// behind: see note. named is the index of the one that has left the last note, negative if that
-// is none of those ahead of us; the i-th ahead has just left. It is about cost alone: of two
-// that leave one, the second is refused; where none is, a waiter lists the directory.
+// isTurnToNote reports whether we are to leave a note, rather than our neighbours in the queue:
+// see note. named is the index of the contender that has left the last note, or negative if
+// that is not one of those ahead of us; the i-th ahead has just left. A wrong answer only costs
+// requests: of two neighbours that leave a note the second is refused, and if neither does, a
+// waiter lists the directory.
 func (t *place) isTurnToNote(named, i int) bool {
 	if named < 0 {
 		return i != 1 // then it is the one ahead of us, to which i was 0
@@ -41,9 +42,10 @@ func (t *place) isTurnToNote(named, i int) bool {
 	return (len(t.ahead)-named)%2 == 0
 }
 
-// isTimely reports whether a note may be of the transaction that has deleted one whose node
-// we have listed: it is newer than the listing, and a child was deleted or made at the same
-// time or later. One that somebody has written by itself is not, unless it was at the right moment.
+// isTimely reports whether a note may have been written by the transaction that has deleted a
+// node that we have listed: it is newer than the listing, and a child was deleted or created at
+// the same time or later. A note that was written by itself is not timely, unless it was written
+// at just the right moment.
 func (t *place) isTimely(dir *zk.Stat) bool {
 	return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid
 }

@@ -28,8 +28,8 @@ func (c *engine) newPlace(r *recipe, dir string, data []byte) *place {
 	return t
 }
 
-// newBatch returns the place of n contenders that are made together. It is that of the last
-// one, which leads them.
+// newBatch returns the place of n contenders that are created together. It is the place of the
+// last one, which leads them.
 func (c *engine) newBatch(r *recipe, dir string, data []byte, n int) *place {
 	lead := c.newPlace(r, dir, data)
 	for range n - 1 {
@@ -40,9 +40,9 @@ func (c *engine) newBatch(r *recipe, dir string, data []byte, n int) *place {
 	return lead
 }
 
-// enter puts the contender at the end of the queue, under session s. The listing that
-// tells our place is asked for together with the create: the server keeps their order,
-// and the client library nearly always does.
+// enter puts the contender at the end of the queue, under session s, and finds its place. It
+// sends the listing together with the create: the server keeps their order, and the client
+// library nearly always does.
 func (t *place) enter(ctx context.Context, s *session) error {
 	var p pace
 	for {
@@ -58,8 +58,8 @@ func (t *place) enter(ctx context.Context, s *session) error {
 		}
 		switch {
 		case !t.c.link.Carries(s):
-			// A create may have waited in the client library and been sent on a
-			// later session; what it made is not ours to hold.
+			// The create may have waited in the client library and been sent on a
+			// later session. A node that it made then is not to be held.
 			return errSessionOver
 		case t.name != "":
 			for x := range t.each {
@@ -84,7 +84,8 @@ func (t *place) enter(ctx context.Context, s *session) error {
 	}
 }
 
-// isAlone reports whether the create has shown that nobody else is there; then we have our place.
+// isAlone reports whether the create has shown that ours is the only node. If so, it sets the
+// place.
 func (t *place) isAlone() bool {
 	if t.counted == nil || t.counted.dir == nil || t.counted.dir.NumChildren != 1 {
 		return false
@@ -95,8 +96,8 @@ func (t *place) isAlone() bool {
 	return true
 }
 
-// findPlace learns who is ahead from a listing, which is asked for again if it was
-// taken before the node was there.
+// findPlace sets the place from a listing. It lists again if err is not nil, or if the listing
+// was made before the node was created.
 func (t *place) findPlace(ctx context.Context, l listing, err error) error {
 	if err != nil || !t.complete(l.names) {
 		l, err = t.c.listAgain(ctx, t.sess, t.dir)
@@ -123,21 +124,21 @@ func (t *place) findPlace(ctx context.Context, l listing, err error) error {
 		t.token = own.czxid
 	}
 	if t.token == 0 && len(t.ahead) == len(entries)-1 {
-		// We are the last: what has changed the directory until this listing is not
-		// older than us and not younger than whoever comes after us. (The exhausted
-		// counter, with which this stands still, has made us ask for czxids.)
+		// We are the last. So the last change of the directory before this listing is not
+		// older than our node, and not younger than the nodes that come after us. (With a
+		// counter that has ended this would stand still, but then we have our czxid.)
 		t.token = l.stat.Pzxid
 	}
 	t.ahead = t.notOurs(t.ahead)
 	return nil
 }
 
-// czxidsAtOnce is how many nodes are asked for at a time.
+// czxidsAtOnce bounds how many nodes are looked at side by side.
 const czxidsAtOnce = 16
 
-// askCzxids completes the entries whose place their numbers do not tell, and own. Those
-// that are gone meanwhile are dropped. Our own node comes last: that it was there before
-// one of the others went says nothing.
+// askCzxids adds the czxid to own, and to the entries whose numbers do not tell their order
+// with own. It drops entries whose nodes have gone. It looks at our own node last: that our
+// node existed before one of the others went would prove nothing.
 func (t *place) askCzxids(ctx context.Context, entries []entry, own *entry) ([]entry, error) {
 	var tied []*entry
 	for i := range entries {
@@ -173,8 +174,8 @@ func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {
 	return stat.Czxid, nil
 }
 
-// obstacle returns the index of the one among ahead that stands in the way of a
-// newcomer, negative for none.
+// obstacle returns the index of the contender among ahead that stands in the way of a newcomer.
+// It is negative if there is none.
 func (c *engine) obstacle(ctx context.Context, s *session, r *recipe, dir string, ahead []entry) (int, error) {
 	for {
 		i := r.rule(ahead)
@@ -192,9 +193,9 @@ func (c *engine) obstacle(ctx context.Context, s *session, r *recipe, dir string
 	}
 }
 
-// grant makes a hold of being first, or returns why it is not one. Our node, and those that it
-// was made with, must be there, under the session that we are on, and that session certainly
-// alive.
+// grant returns nil if being first is a hold, and otherwise why it is not. Our node must exist,
+// and those that it was created with, under the session that we are on, and that session must
+// certainly be alive.
 func (t *place) grant(ctx context.Context) error {
 	t.held = true
 	if !t.c.readable.Load() {
@@ -220,8 +221,8 @@ func (t *place) grant(ctx context.Context) error {
 	return nil
 }
 
-// vouch makes certain of x, which is ours or was made with it, what a grant needs. One token
-// is that of all, because they were made at once.
+// vouch makes certain that x, which is our contender or one that was created with it, may hold.
+// All of them have one token, because they were created at once.
 func (t *place) vouch(ctx context.Context, x *contender) error {
 	if x.sentinel != nil {
 		czxid, err := x.sentinel.await(ctx)
@@ -252,15 +253,15 @@ func (t *place) vouch(ctx context.Context, x *contender) error {
 	return nil
 }
 
-// lookAgain makes sure that our node, and those that it was made with, are still there.
+// lookAgain makes sure that our node, and those that it was created with, still exist.
 func (t *contender) lookAgain(ctx context.Context) error {
 	_, err := again(ctx, func() (none struct{}, err error) { return none, t.c.confirmAll(ctx, t.sess, t.nodes()) })
 	return err
 }
 
-// freshen asks the quorum whether the session lives and our node with it, unless that
-// is certain. A lagging server can show us first in line after our session has ended.
-// Only an answer of its own will do: another heartbeat's says something of the session,
+// freshen asks the quorum whether the session lives and our node exists, unless the lease makes
+// that certain. A server that lags can show us first in line after our session has ended. Only
+// an answer to its own request will do: that of a heartbeat says something about the session,
 // and perhaps that our node is gone.
 func (t *contender) freshen(ctx context.Context) error {
 	if t.sess.Lease.Fresh() {
