@@ -1,0 +1,86 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// grants counts how often workers are granted one lock in a time, each worker locking and
+// unlocking without a pause. Each call of open connects a worker.
+func grants(t *testing.T, srv *zktest.Server, workers int, window time.Duration, open func(i int) (lock, unlock func() error)) int {
+	t.Helper()
+	var mu sync.Mutex
+	total, counting := 0, false
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	errs := make([]error, workers)
+	for i := range workers {
+		lock, unlock := open(i)
+		all.Go(func() {
+			for errs[i] == nil && !isClosed(stop) {
+				if errs[i] = lock(); errs[i] != nil {
+					return
+				}
+				mu.Lock()
+				if counting {
+					total++
+				}
+				mu.Unlock()
+				errs[i] = unlock()
+			}
+		})
+	}
+	time.Sleep(time.Second)
+	mu.Lock()
+	counting = true
+	mu.Unlock()
+	time.Sleep(window)
+	mu.Lock()
+	counting = false
+	mu.Unlock()
+	close(stop)
+	all.Wait()
+	require.Equal(t, make([]error, workers), errs)
+	return total
+}
+
+// With a millisecond each way, and nothing else that takes time, a hand-off takes one round trip; that of the client
+// library's own lock takes two.
+func TestContendedThroughputBesideThePlainLock(t *testing.T) {
+	const window = 2 * time.Second
+	for _, workers := range []int{2, 8, 32} {
+		options := zktest.Options{Latency: fixed(time.Millisecond)}
+		var ours, plain int
+		virtual(t, options, func(t *testing.T, srv *zktest.Server) {
+			ours = grants(t, srv, workers, window, func(i int) (lock, unlock func() error) {
+				m := connect(t, srv, fmt.Sprint("c", i), term).Mutex(path)
+				release := func() error { return nil }
+				return func() error {
+					hold, err := m.Lock(t.Context())
+					if err == nil {
+						release = func() error { return hold.Unlock(context.WithoutCancel(t.Context())) }
+					}
+					return err
+				}, func() error { return release() }
+			})
+		})
+		virtual(t, options, func(t *testing.T, srv *zktest.Server) {
+			plain = grants(t, srv, workers, window, func(int) (lock, unlock func() error) {
+				l := zk.NewLock(rawClient(t, srv, term), path, zk.WorldACL(zk.PermAll))
+				return l.Lock, l.Unlock
+			})
+		})
+		t.Logf("%d workers: %d grants in %v, plain %d: %.2f", workers, ours, window, plain, float64(ours)/float64(plain))
+		if workers > 2 {
+			require.GreaterOrEqual(t, float64(ours), 1.6*float64(plain), "%d workers", workers)
+		}
+	}
+}
