@@ -87,6 +87,7 @@ type book struct {
 	claim   map[*Op]*life            // what a granted operation claims to hold
 	groups  map[int64][]*Op          // operations taken together
 	ends    map[string]time.Duration // when the last session of a client ended
+	epochs  []time.Duration          // when the servers were restored
 	found   []Violation
 }
 
@@ -347,14 +348,33 @@ func (l *lock) limit(from, to time.Duration) int {
 	return largest
 }
 
-// checkTokens is P3: a token is larger than every token whose hold was over before, and no two holds share one.
+// epoch returns how often the servers had been restored when op returned.
+func (b *book) epoch(op *Op) int {
+	n, _ := slices.BinarySearchFunc(b.epochs, op.Return, func(at, t time.Duration) int {
+		if at <= t {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// checkTokens is P3, for each epoch of the servers by itself.
 func (b *book) checkTokens(l *lock) {
-	var holds []*Op
+	epochs := make([][]*Op, len(b.epochs)+1)
 	for _, op := range l.ops {
 		if op.Outcome == Granted && b.root(op) == op && !b.void(op) {
-			holds = append(holds, op)
+			n := b.epoch(op)
+			epochs[n] = append(epochs[n], op)
 		}
 	}
+	for _, holds := range epochs {
+		b.checkEpoch(l, holds)
+	}
+}
+
+// checkEpoch: a token is larger than every token whose hold was over before, and no two holds share one.
+func (b *book) checkEpoch(l *lock, holds []*Op) {
 	over := slices.Clone(holds)
 	slices.SortStableFunc(over, func(x, y *Op) int { return cmp.Compare(b.end(x), b.end(y)) })
 	// In an exclusive recipe the grant is the instant to compare with; those that share are granted together,
@@ -519,13 +539,14 @@ func (b *book) checkObservers(l *lock) {
 		if op.Outcome != Granted {
 			continue
 		}
-		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token {
+		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token && b.epoch(prev) == b.epoch(op) {
 			b.report("election", l.path, op.Return, []*Op{prev, op}, "%s saw leader %d after leader %d", op.Client, op.Token, prev.Token)
 			continue
 		}
 		newest[op.Client] = op
 		for _, life := range b.byPath[op.Node] {
-			if life.turn > op.Return {
+			restored := life.created > op.Return && b.byPath[op.Node][0].created <= op.Return // it was seen before that
+			if life.turn > op.Return && !restored {
 				b.report("election", l.path, op.Return, []*Op{op}, "%s seen as the leader before its turn", op.Node)
 			}
 		}

@@ -8,7 +8,7 @@
 //
 //	P1  owners never overlap as the server sees it: of two conflicting claims, one node was gone before the other was granted
 //	P2  holds never overlap as the holders see it, and each hold ended before the server took its node away
-//	P3  tokens grow with the grants
+//	P3  tokens grow with the grants, between two restorations of the servers
 //	P4  grants follow the order of the queue
 //	P5  no node stays behind whose operation is over
 //	P7  nobody whose turn it is, and nobody without a place, is left asleep while nothing is broken
@@ -90,6 +90,8 @@ const (
 	Delete TxnKind = "delete"
 	Ended  TxnKind = "ended" // a session was closed or expired, and took its nodes along
 	Share  TxnKind = "share" // a writer's node became a reader's, in its place
+
+	Restored TxnKind = "restored" // an earlier state of the servers: all nodes are gone, those of that state are created next, and numbers start anew
 )
 
 // Txn is one transaction of the server, at the instant its leader applied it.
@@ -121,7 +123,7 @@ type Window struct {
 type History struct {
 	Meta   map[string]string // free text: the seed, the settings
 	Ops    []Op
-	Txns   []Txn // in zxid order
+	Txns   []Txn // in zxid order, but that it starts anew where the servers were restored
 	Faults []Window
 	End    time.Duration // when the run was over
 }

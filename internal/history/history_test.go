@@ -455,3 +455,37 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// restored is a sound history: a holds, the servers go back to a state before that, and b holds with a smaller token.
+func restored() *History {
+	a, b := node("a", 5), node("b", 3)
+	lost := held(1, "a", a, 20, 9, 12, 39, 0)
+	lost.Clean = false
+	return &History{
+		End: 1000 * ms,
+		Txns: []Txn{
+			created(20, 10, "a", a), {Zxid: 9, Time: 40 * ms, Kind: Restored},
+			created(10, 50, "b", b), deleted(11, 70, "b", b),
+		},
+		Ops: []Op{lost, held(2, "b", b, 10, 49, 52, 69, 71)},
+	}
+}
+
+func TestNumbersStartAnewWhereTheServersWereRestored(t *testing.T) {
+	require.Empty(t, Check(restored(), bounds))
+
+	longer := restored()
+	longer.Ops[0].End = 45 * ms
+	found := Check(longer, bounds)
+	require.NotEmpty(t, found)
+	require.Equal(t, "P2", found[0].Rule)
+	require.Contains(t, found[0].Text, "restored")
+
+	smaller, c := restored(), node("c", 4)
+	smaller.Txns = append(smaller.Txns, created(12, 80, "c", c), deleted(13, 95, "c", c))
+	smaller.Ops = append(smaller.Ops, held(3, "c", c, 9, 79, 82, 94, 96))
+	found = Check(smaller, bounds)
+	require.Len(t, found, 2)
+	require.Equal(t, "P3", found[0].Rule)
+	require.Contains(t, found[0].Text, "token 9 after token 10")
+}

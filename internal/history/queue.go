@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ const (
 	own     removal = "deleted by its own session"
 	foreign removal = "deleted by a third party"
 	expired removal = "its session ended"
+	undone  removal = "the servers were restored"
 )
 
 // life is one contender node from its creation to its removal, as the transaction log tells it.
@@ -80,6 +82,11 @@ func (b *book) readTxns() {
 				life.downgraded = min(life.downgraded, t.Time) // the write may have been repeated
 				l := b.lock(life.lock)
 				l.steps = append(l.steps, step{at: t.Time, share: life})
+			}
+		case Restored:
+			b.epochs = append(b.epochs, t.Time)
+			for _, path := range slices.Sorted(maps.Keys(current)) {
+				remove(path, t, func(*life) removal { return undone })
 			}
 		case Ended:
 			b.ends[t.Client] = t.Time

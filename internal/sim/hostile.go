@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
@@ -24,15 +25,16 @@ type Hostile struct {
 	Keeper  bool // servers of another make
 	Evicts  bool // an operator removes contenders
 	Curator bool // another client's writers, some of which become readers
+	Backups bool // the ensemble is restored to an earlier state, without its sessions
 }
 
 // usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
 func usual(seed uint64) Hostile {
 	r := stream(seed, "kinds")
-	streams, short, closing, keeper := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
-		Streams: streams, Short: short, Closing: closing, Keeper: keeper,
+		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups,
 	}
 }
 
@@ -111,6 +113,9 @@ func (p *Plan) troubles() map[string][]fault {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{
 			{"late streams", lateStreams}, {"late streams, cut", lateAndCut}, {"one way", oneWay}, {"held requests", holdForwards},
 		})
+	}
+	if p.Hostile.Backups {
+		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"restore", restore}})
 	}
 	if p.Hostile.Wipes {
 		all["wipes"] = []fault{{"several deletes", deleteSeveral}}
@@ -191,5 +196,23 @@ func deleteSeveral(f *fleet, r *rand.Rand) {
 	}
 	for _, path := range paths {
 		_ = f.srv.DeleteNodes(path)
+	}
+}
+
+// restore puts the ensemble back to an earlier state, as an operator does who has to: all servers are stopped, for longer
+// than a session lasts, so that nobody believes to hold any more, and come back with a backup that has no sessions.
+func restore(f *fleet, r *rand.Rand) {
+	snap := f.srv.Dump()
+	snap.Sessions = nil
+	maps.DeleteFunc(snap.Nodes, func(_ string, n zktest.Node) bool { return n.EphemeralOwner != 0 })
+	time.Sleep(f.long(r))
+	for i := range f.plan.Servers {
+		f.srv.Member(i).Stop()
+	}
+	time.Sleep(f.plan.Timeout + f.plan.Tick)
+	f.undo(snap)
+	f.srv.Restore(snap)
+	for i := range f.plan.Servers {
+		f.srv.Member(i).Start()
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -73,6 +75,18 @@ func (f *fleet) note(t zktest.Txn) {
 		return
 	}
 	f.rec.Txn(txn)
+}
+
+// undo notes that the servers are now as they were when the snapshot was taken.
+func (f *fleet) undo(snap zktest.Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rec.Txn(history.Txn{Zxid: snap.Zxid, Time: f.rec.Now(), Kind: history.Restored})
+	clear(f.known)
+	clear(f.fenced)
+	for _, path := range slices.Sorted(maps.Keys(snap.Nodes)) {
+		f.noteLimit(zktest.Txn{Path: path, Data: snap.Nodes[path].Data})
+	}
 }
 
 // contends says whether a node stands in a queue that tells who holds. That of those who ask for permits does not.

@@ -32,10 +32,54 @@ var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
 func takeMutex(p *process, l Lock, r *rand.Rand) {
 	m := p.client.Mutex(l.Path)
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: m.Lock}
-	if r.IntN(6) == 0 {
+	switch r.IntN(12) {
+	case 0, 1:
 		t.lock = m.TryLock
+	case 2:
+		t.inside = func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
+			p.lockAllInside(hold, m, l)
+			return nil
+		}
+	case 3:
+		p.doWith(m, l, r)
+		return
 	}
 	p.take(r, t)
+}
+
+// lockAllInside asks for the lock that is held, among all that there are, which must be refused at once.
+func (p *process) lockAllInside(hold *zklock.Hold, m *zklock.Mutex, l Lock) {
+	since := time.Now()
+	_, err := p.client.LockAll(hold.Context(), m)
+	if (!errors.Is(err, zklock.ErrDeadlock) || time.Since(since) > 0) && hold.Check() == nil && p.alive.Err() == nil {
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: lock all under a hold of the same lock said after %v: %v", p.name, time.Since(since), err))
+	}
+}
+
+// doWith holds with a function. Do comes back within a session timeout of its end, whatever the servers do.
+func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
+	defer p.done(op)
+	since := p.f.rec.Now()
+	var ended time.Time
+	err := m.Do(ctx, func(ctx context.Context) error {
+		hold := zklock.HoldOf(ctx)
+		op.Granted(hold.Node(), hold.Token())
+		defer p.watch(hold, op)()
+		p.use(r, history.Op{Path: l.Path}, hold)
+		op.Ended()
+		ended = time.Now()
+		return nil
+	})
+	op.Left(err)
+	switch {
+	case ended.IsZero():
+		p.judgeError(ctx, err, since, l)
+	case time.Since(ended) > p.spec.Session:
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, time.Since(ended)))
+	}
 }
 
 // together are the locks that LockAll can take.
