@@ -28,6 +28,8 @@ func listen(signals chan os.Signal) { signal.Notify(signals, passedOn...) }
 
 func ignoreSuspension() {}
 
+func reapStrangers() {}
+
 func hasTerminal() bool { return true }
 
 func sharesGroup() bool { return true }

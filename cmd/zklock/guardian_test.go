@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -392,6 +393,36 @@ func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
 	require.Len(t, lines, 2)
 	assert.True(t, strings.HasSuffix(lines[0], "/zklock-"+lines[1]), lines)
 	assert.False(t, exists(filepath.Join(filepath.Dir(string(probe)), "zklock-"+lines[1])), "it must be removed")
+}
+
+// In a container zklock is often the first process, to which those come whose parent has ended.
+func TestRunAsTheFirstProcessReapsWhatComesToIt(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a namespace")
+	}
+	srv := startServer(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done; exit 3`, gate)
+	i.Args = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, i.Args...)
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("no unshare here")
+	}
+	i.Path = unshare
+	i.start()
+	eventually(t, "the command runs", func() bool { return exists(gate) })
+	first := below(i.Process.Pid)[0].pid
+	enter := []string{"--target", strconv.Itoa(first), "--pid", "--mount", "sh", "-c"}
+	for range 3 {
+		out, err := exec.Command("nsenter", append(enter, "(sleep 0.05 &)")...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	eventually(t, "nothing dead is left", func() bool {
+		out, err := exec.Command("nsenter", append(enter, "cat /proc/[0-9]*/stat")...).CombinedOutput()
+		return err == nil && !strings.Contains(string(out), "(sleep) Z 1 ")
+	})
+	require.NoError(t, os.Remove(gate))
+	assert.Equal(t, 3, i.code(), i.err.String())
 }
 
 func TestTheControlGroupIsFoundInMountinfo(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -50,6 +51,25 @@ func becomeReaper() error {
 		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", errno)
 	}
 	return nil
+}
+
+// reapStrangers takes what processes leave that become ours because we are the first of a
+// container: those that somebody has started in there and whose parent has ended. What the
+// guardian leaves may be taken, too: nobody asks for that.
+func reapStrangers() {
+	if os.Getpid() != 1 {
+		return
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	// Owned by the process, and ends with it.
+	go func() {
+		for range ended {
+			for pid := 1; pid > 0; {
+				pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			}
+		}
+	}()
 }
 
 // reaper is a tree whose root is this process: all that it has started, directly or not.
