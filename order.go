@@ -32,7 +32,7 @@ func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
 
 // ahead returns those of entries that are ahead of own, in order.
 func ahead(entries []entry, own entry) []entry {
-	var first []entry
+	first := make([]entry, 0, len(entries))
 	for _, e := range entries {
 		if e.name != own.name && order(e, own) < 0 {
 			first = append(first, e)
