@@ -37,7 +37,7 @@ type Plan struct {
 	MinSession     time.Duration
 	Healthy        bool   // nothing goes wrong, and what remains of holds is measured
 	Only           string // a pattern of the faults that happen; "" means all
-	Steps          []Step `json:",omitempty"` // the faults, if they are not to be drawn
+	Steps          []Step // the faults, none if it is empty; nil if they are to be drawn
 	FrozenLeader   bool   // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
