@@ -2,37 +2,10 @@ package history
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
-
-// Limits are the bounds of the promises that have one.
-type Limits struct {
-	// Wake bounds, in time without a fault, how long a turn is left unused, a waiter has no place, and a node outlives
-	// its operation. Zero leaves P5's sweep and P7 out.
-	Wake time.Duration
-	// Foreign bounds how long a holder may not know that a third party deleted its node: no client can know it at once.
-	Foreign time.Duration
-	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
-	Notice time.Duration
-	// Lossless says that the network alone, without a fault, never makes evidence come too late.
-	Lossless bool
-}
-
-// Violation is one broken promise.
-type Violation struct {
-	Rule string // P1 to P7, or the recipe's name
-	Path string
-	At   time.Duration
-	Ops  []int64 // the operations it is about
-	Text string
-}
-
-func (v Violation) String() string {
-	return fmt.Sprintf("%s %s at %v, operations %v: %s", v.Rule, v.Path, v.At, v.Ops, v.Text)
-}
 
 // Check returns every violation of h, in order of time. An empty history has none.
 func Check(h *History, lim Limits) []Violation {
@@ -70,150 +43,6 @@ func Contended(h *History, from, to time.Duration) int {
 		}
 	}
 	return n
-}
-
-// never is later than every instant of a history.
-const never = time.Duration(1<<63 - 1)
-
-// book is the state of one check: the history, indexed.
-type book struct {
-	h       *History
-	lim     Limits
-	faults  []Window // merged, in order
-	locks   map[string]*lock
-	inOrder []*lock
-	byID    map[int64]*Op
-	byPath  map[string][]*life
-	claim   map[*Op]*life            // what a granted operation claims to hold
-	groups  map[int64][]*Op          // operations taken together
-	ends    map[string]time.Duration // when the last session of a client ended
-	epochs  []time.Duration          // when the servers were restored
-	found   []Violation
-}
-
-// lock is what the history tells about one lock.
-type lock struct {
-	path    string
-	ops     []*Op // acquires, by call
-	resizes []*Op // by call
-	seen    []*Op // observations, by return
-	lives   []*life
-	steps   []step // creations, removals and resizes, in the server's order
-}
-
-func newBook(h *History, lim Limits) *book {
-	b := &book{
-		h: h, lim: lim, faults: merge(h.Faults),
-		locks: map[string]*lock{}, byID: make(map[int64]*Op, len(h.Ops)),
-		groups: map[int64][]*Op{}, byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
-	}
-	b.readTxns()
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		b.byID[op.ID] = op
-		if name := group(op); name != 0 {
-			b.groups[name] = append(b.groups[name], op)
-		}
-		l := b.lock(op.Path)
-		switch op.Kind {
-		case Acquire:
-			l.ops = append(l.ops, op)
-		case Resize:
-			l.resizes = append(l.resizes, op)
-		case Observe:
-			l.seen = append(l.seen, op)
-		}
-	}
-	for _, l := range b.inOrder {
-		slices.SortStableFunc(l.ops, byCall)
-		slices.SortStableFunc(l.resizes, byCall)
-		slices.SortStableFunc(l.seen, func(x, y *Op) int { return cmp.Compare(x.Return, y.Return) })
-		for _, op := range l.ops {
-			b.link(op)
-		}
-	}
-	b.nameClients()
-	return b
-}
-
-// nameClients fills in whose nodes they are, where the log did not say, from the operations of the same session.
-func (b *book) nameClients() {
-	clients := map[int64]string{}
-	for op, life := range b.claim {
-		clients[life.session] = op.Client
-	}
-	for _, l := range b.inOrder {
-		for _, life := range l.lives {
-			if life.client == "" {
-				life.client = clients[life.session]
-			}
-		}
-	}
-}
-
-func byCall(x, y *Op) int   { return cmp.Compare(x.Call, y.Call) }
-func byReturn(x, y *Op) int { return cmp.Compare(x.Return, y.Return) }
-
-func (b *book) lock(path string) *lock {
-	l := b.locks[path]
-	if l == nil {
-		l = &lock{path: path}
-		b.locks[path] = l
-		b.inOrder = append(b.inOrder, l)
-	}
-	return l
-}
-
-func (b *book) report(rule, path string, at time.Duration, ops []*Op, format string, args ...any) {
-	v := Violation{Rule: rule, Path: path, At: at, Text: fmt.Sprintf(format, args...)}
-	for _, op := range ops {
-		v.Ops = append(v.Ops, op.ID)
-	}
-	b.found = append(b.found, v)
-}
-
-// root is the operation that op belongs to in the end: levels and downgrades of one hold do not exclude each other.
-func (b *book) root(op *Op) *Op {
-	for op.Outer != 0 && b.byID[op.Outer] != nil {
-		op = b.byID[op.Outer]
-	}
-	return op
-}
-
-// end is the instant from which the holder no longer relied on the hold.
-func (b *book) end(op *Op) time.Duration {
-	if op.End == 0 {
-		return b.h.End
-	}
-	return op.End
-}
-
-func (b *book) logged() bool { return len(b.h.Txns) > 0 }
-
-// merge returns the windows in order and without overlap.
-func merge(ws []Window) []Window {
-	ws = slices.Clone(ws)
-	slices.SortFunc(ws, func(x, y Window) int { return cmp.Compare(x.From, y.From) })
-	var out []Window
-	for _, w := range ws {
-		if n := len(out); n > 0 && w.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, w.To)
-		} else {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// calm is the longest time without a fault between from and to.
-func (b *book) calm(from, to time.Duration) time.Duration {
-	longest := time.Duration(0)
-	i, _ := slices.BinarySearchFunc(b.faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
-	for ; i < len(b.faults) && b.faults[i].From < to; i++ {
-		longest = max(longest, b.faults[i].From-from)
-		from = max(from, b.faults[i].To)
-	}
-	return max(longest, to-from)
 }
 
 // span is a time in which somebody has a claim on a lock.
@@ -327,25 +156,6 @@ func (b *book) conflict(l *lock, open []span, op *Op) *Op {
 		}
 	}
 	return nil
-}
-
-func weight(op *Op) int { return max(1, op.Weight) }
-
-func name(op *Op) string { return fmt.Sprintf("%s's %d", op.Client, op.ID) }
-
-// limit is the largest number of permits that may have been in force at some instant between from and to.
-func (l *lock) limit(from, to time.Duration) int {
-	largest := 0
-	for _, r := range slices.Backward(l.resizes) {
-		if r.Call > to {
-			continue
-		}
-		largest = max(largest, r.Weight)
-		if r.Outcome == Granted && r.Return <= from {
-			break // whatever was in force before it is over
-		}
-	}
-	return largest
 }
 
 // epoch returns how often the servers had been restored when op returned.
@@ -470,14 +280,6 @@ func (b *book) since(life *life) time.Duration {
 		since = max(since, claim.since)
 	}
 	return since
-}
-
-// group is the name of the operations that were taken together with op, zero if it was taken alone.
-func group(op *Op) int64 {
-	if op.Group < 0 {
-		return op.ID
-	}
-	return op.Group
 }
 
 // awaitsOthers reports whether a node that nobody was granted may belong to one of several that were taken together, in vain.

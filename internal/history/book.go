@@ -1,0 +1,315 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// removal says how a node went.
+type removal string
+
+const (
+	alive   removal = "still there"
+	own     removal = "deleted by its own session"
+	foreign removal = "deleted by a third party"
+	expired removal = "its session ended"
+	undone  removal = "the servers were restored"
+)
+
+// life is one contender node from its creation to its removal, as the transaction log tells it.
+type life struct {
+	path, lock, client string
+	session            int64
+	shared             bool
+	weight             int
+	czxid              int64
+	place              int64 // key of the queue's order: the czxid, or that of the node whose number it took over
+	created, removed   time.Duration
+	downgraded         time.Duration // when a writer's node became a reader's
+	how                removal
+	op                 *Op // the operation that was granted with it
+
+	turn   time.Duration // since when it had its turn, by the most generous reading
+	since  time.Duration // since when it has it without interruption
+	before []string      // who stood before it when it was granted too early
+}
+
+// step is one change of a lock's queue.
+type step struct {
+	at      time.Duration
+	created *life
+	removed *life
+	share   *life
+	shrink  *Op
+}
+
+// Limits are the bounds of the promises that have one.
+type Limits struct {
+	// Wake bounds, in time without a fault, how long a turn is left unused, a waiter has no place, and a node outlives
+	// its operation. Zero leaves P5's sweep and P7 out.
+	Wake time.Duration
+	// Foreign bounds how long a holder may not know that a third party deleted its node: no client can know it at once.
+	Foreign time.Duration
+	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
+	Notice time.Duration
+	// Lossless says that the network alone, without a fault, never makes evidence come too late.
+	Lossless bool
+}
+
+// Violation is one broken promise.
+type Violation struct {
+	Rule string // P1 to P7, or the recipe's name
+	Path string
+	At   time.Duration
+	Ops  []int64 // the operations it is about
+	Text string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s %s at %v, operations %v: %s", v.Rule, v.Path, v.At, v.Ops, v.Text)
+}
+
+// never is later than every instant of a history.
+const never = time.Duration(1<<63 - 1)
+
+// book is the state of one check: the history, indexed.
+type book struct {
+	h       *History
+	lim     Limits
+	faults  []Window // merged, in order
+	locks   map[string]*lock
+	inOrder []*lock
+	byID    map[int64]*Op
+	byPath  map[string][]*life
+	claim   map[*Op]*life            // what a granted operation claims to hold
+	groups  map[int64][]*Op          // operations taken together
+	ends    map[string]time.Duration // when the last session of a client ended
+	epochs  []time.Duration          // when the servers were restored
+	found   []Violation
+}
+
+// lock is what the history tells about one lock.
+type lock struct {
+	path    string
+	ops     []*Op // acquires, by call
+	resizes []*Op // by call
+	seen    []*Op // observations, by return
+	lives   []*life
+	steps   []step // creations, removals and resizes, in the server's order
+}
+
+func newBook(h *History, lim Limits) *book {
+	b := &book{
+		h: h, lim: lim, faults: merge(h.Faults),
+		locks: map[string]*lock{}, byID: make(map[int64]*Op, len(h.Ops)),
+		groups: map[int64][]*Op{}, byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
+	}
+	b.readTxns()
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		b.byID[op.ID] = op
+		if name := group(op); name != 0 {
+			b.groups[name] = append(b.groups[name], op)
+		}
+		l := b.lock(op.Path)
+		switch op.Kind {
+		case Acquire:
+			l.ops = append(l.ops, op)
+		case Resize:
+			l.resizes = append(l.resizes, op)
+		case Observe:
+			l.seen = append(l.seen, op)
+		}
+	}
+	for _, l := range b.inOrder {
+		slices.SortStableFunc(l.ops, byCall)
+		slices.SortStableFunc(l.resizes, byCall)
+		slices.SortStableFunc(l.seen, func(x, y *Op) int { return cmp.Compare(x.Return, y.Return) })
+		for _, op := range l.ops {
+			b.link(op)
+		}
+	}
+	b.nameClients()
+	return b
+}
+
+// nameClients fills in whose nodes they are, where the log did not say, from the operations of the same session.
+func (b *book) nameClients() {
+	clients := map[int64]string{}
+	for op, life := range b.claim {
+		clients[life.session] = op.Client
+	}
+	for _, l := range b.inOrder {
+		for _, life := range l.lives {
+			if life.client == "" {
+				life.client = clients[life.session]
+			}
+		}
+	}
+}
+
+func byCall(x, y *Op) int { return cmp.Compare(x.Call, y.Call) }
+
+func byReturn(x, y *Op) int { return cmp.Compare(x.Return, y.Return) }
+
+func (b *book) lock(path string) *lock {
+	l := b.locks[path]
+	if l == nil {
+		l = &lock{path: path}
+		b.locks[path] = l
+		b.inOrder = append(b.inOrder, l)
+	}
+	return l
+}
+
+func (b *book) report(rule, path string, at time.Duration, ops []*Op, format string, args ...any) {
+	v := Violation{Rule: rule, Path: path, At: at, Text: fmt.Sprintf(format, args...)}
+	for _, op := range ops {
+		v.Ops = append(v.Ops, op.ID)
+	}
+	b.found = append(b.found, v)
+}
+
+// root is the operation that op belongs to in the end: levels and downgrades of one hold do not exclude each other.
+func (b *book) root(op *Op) *Op {
+	for op.Outer != 0 && b.byID[op.Outer] != nil {
+		op = b.byID[op.Outer]
+	}
+	return op
+}
+
+// end is the instant from which the holder no longer relied on the hold.
+func (b *book) end(op *Op) time.Duration {
+	if op.End == 0 {
+		return b.h.End
+	}
+	return op.End
+}
+
+func (b *book) logged() bool { return len(b.h.Txns) > 0 }
+
+// merge returns the windows in order and without overlap.
+func merge(ws []Window) []Window {
+	ws = slices.Clone(ws)
+	slices.SortFunc(ws, func(x, y Window) int { return cmp.Compare(x.From, y.From) })
+	var out []Window
+	for _, w := range ws {
+		if n := len(out); n > 0 && w.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, w.To)
+		} else {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// calm is the longest time without a fault between from and to.
+func (b *book) calm(from, to time.Duration) time.Duration {
+	longest := time.Duration(0)
+	i, _ := slices.BinarySearchFunc(b.faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
+	for ; i < len(b.faults) && b.faults[i].From < to; i++ {
+		longest = max(longest, b.faults[i].From-from)
+		from = max(from, b.faults[i].To)
+	}
+	return max(longest, to-from)
+}
+
+// group is the name of the operations that were taken together with op, zero if it was taken alone.
+func group(op *Op) int64 {
+	if op.Group < 0 {
+		return op.ID
+	}
+	return op.Group
+}
+
+func name(op *Op) string { return fmt.Sprintf("%s's %d", op.Client, op.ID) }
+
+func weight(op *Op) int { return max(1, op.Weight) }
+
+// readTxns turns the transaction log into lives.
+func (b *book) readTxns() {
+	current := map[string]*life{}
+	remove := func(path string, t Txn, how func(*life) removal) {
+		if life := current[path]; life != nil {
+			delete(current, path)
+			life.removed, life.how = t.Time, how(life)
+			l := b.lock(life.lock)
+			l.steps = append(l.steps, step{at: t.Time, removed: life})
+		}
+	}
+	for _, t := range b.h.Txns {
+		switch t.Kind {
+		case Create:
+			life := &life{
+				path: t.Path, lock: t.Lock, client: t.Client, session: t.Session, shared: t.Shared, weight: max(1, t.Weight),
+				czxid: t.Zxid, place: t.Zxid, created: t.Time, removed: never, downgraded: never, how: alive, turn: never, since: never,
+			}
+			current[t.Path] = life
+			b.byPath[t.Path] = append(b.byPath[t.Path], life)
+			l := b.lock(t.Lock)
+			l.lives = append(l.lives, life)
+			l.steps = append(l.steps, step{at: t.Time, created: life})
+		case Delete:
+			remove(t.Path, t, func(l *life) removal {
+				if t.Session == l.session || t.Client != "" && t.Client == l.client {
+					return own
+				}
+				return foreign
+			})
+		case Share:
+			if life := current[t.Path]; life != nil {
+				life.downgraded = min(life.downgraded, t.Time) // the write may have been repeated
+				l := b.lock(life.lock)
+				l.steps = append(l.steps, step{at: t.Time, share: life})
+			}
+		case Restored:
+			b.epochs = append(b.epochs, t.Time)
+			for _, path := range slices.Sorted(maps.Keys(current)) {
+				remove(path, t, func(*life) removal { return undone })
+			}
+		case Ended:
+			b.ends[t.Client] = t.Time
+			for _, path := range t.Gone {
+				remove(path, t, func(*life) removal {
+					if t.Forced {
+						return foreign
+					}
+					return expired
+				})
+			}
+		}
+	}
+}
+
+// link finds the node that a granted operation claims.
+func (b *book) link(op *Op) {
+	if op.Outcome != Granted || op.Node == "" {
+		return
+	}
+	for _, life := range b.byPath[op.Node] {
+		if life.created <= op.Return {
+			b.claim[op] = life
+			if life.op == nil || op.Return < life.op.Return {
+				life.op = op
+			}
+		}
+	}
+}
+
+// limit is the largest number of permits that may have been in force at some instant between from and to.
+func (l *lock) limit(from, to time.Duration) int {
+	largest := 0
+	for _, r := range slices.Backward(l.resizes) {
+		if r.Call > to {
+			continue
+		}
+		largest = max(largest, r.Weight)
+		if r.Outcome == Granted && r.Return <= from {
+			break // whatever was in force before it is over
+		}
+	}
+	return largest
+}
