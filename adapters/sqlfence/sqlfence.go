@@ -9,8 +9,8 @@
 // It is for locks that one holder has at a time: not for readers, nor for semaphores, of
 // which a later holder would shut out an earlier one that still holds.
 //
-// The statements for PostgreSQL and SQLite are tested on these databases. Those for
-// MySQL and MariaDB are not tested on a server.
+// The statements are tested on PostgreSQL, SQLite and MariaDB. Those for MariaDB are meant for
+// MySQL as well, which is not tested.
 package sqlfence
 
 import (

@@ -26,6 +26,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *setup)) {
 		test(t, newSetup(t, db, sqlfence.SQLite))
 	})
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newSetup(t, postgres(t), sqlfence.PostgreSQL)) })
+	t.Run("MariaDB", func(t *testing.T) { test(t, newSetup(t, mariadb(t), sqlfence.MySQL)) })
 }
 
 // setup is a database with a table "orders" of one row, a fence, and a ZooKeeper.

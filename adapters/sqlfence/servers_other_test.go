@@ -11,3 +11,8 @@ func postgres(t *testing.T) *sql.DB {
 	t.Skip("PostgreSQL is tested on Unix")
 	return nil
 }
+
+func mariadb(t *testing.T) *sql.DB {
+	t.Skip("MariaDB is tested on Unix")
+	return nil
+}
