@@ -37,7 +37,7 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 		t.lock = m.TryLock
 	case 2:
 		t.inside = func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
-			p.lockAllInside(hold, m, l)
+			p.lockAllInside(hold, l)
 			return nil
 		}
 	case 3:
@@ -48,9 +48,13 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 }
 
 // lockAllInside asks for the lock that is held, among all that there are, which must be refused at once.
-func (p *process) lockAllInside(hold *zklock.Hold, m *zklock.Mutex, l Lock) {
+func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
+	var all []zklock.Locker
+	for _, l := range p.f.plan.together() {
+		all = append(all, p.locker(l, false))
+	}
 	since := time.Now()
-	_, err := p.client.LockAll(hold.Context(), m)
+	_, err := p.client.LockAll(hold.Context(), all...)
 	if (!errors.Is(err, zklock.ErrDeadlock) || time.Since(since) > 0) && hold.Check() == nil && p.alive.Err() == nil {
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: lock all under a hold of the same lock said after %v: %v", p.name, time.Since(since), err))
 	}

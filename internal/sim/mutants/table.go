@@ -340,12 +340,6 @@ var Table = []Mutant{
 		Focus: "mutex",
 	},
 	{
-		Name: "Do waits for a server", After: "our own first version",
-		Edits:  []Edit{{"failstop.go", "err = errors.Join(err, h.leave(ctx))", "err = errors.Join(err, h.Unlock(context.WithoutCancel(ctx)))"}},
-		Focus:  "mutex",
-		Faults: "partition|cut off|stop|freeze",
-	},
-	{
 		Name: "several locks are not given up when one fails", After: "Curator's multi lock goes on",
 		Edits: []Edit{{"multi.go", "h.Unlock(ctx) // if", "_ = h // if"}},
 		Focus: "mutex",
