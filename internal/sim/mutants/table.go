@@ -141,6 +141,7 @@ var Table = []Mutant{
 		Edits:   []Edit{{"internal/lease/rhythm.go", "return l.lag()+l.pause()+l.settling() <= l.timeout*3/4", "return true"}},
 		Seeds:   120,
 		Trouble: "short",
+		Faults:  "nothing", // what is lost shows only where nothing is broken
 	},
 	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
