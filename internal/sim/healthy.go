@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zklock-go/zklock"
@@ -17,16 +16,6 @@ func NewHealthyPlan(seed uint64) *Plan {
 	p.ForgetSessions = false
 	p.Shorten(4)
 	return p
-}
-
-// gauge is what a run has measured.
-type gauge struct {
-	mu       sync.Mutex
-	least    map[float64]float64 // guarded by mu: what remained of a warm hold, at least, by the timeout in ticks; both in timeouts
-	lost     int                 // guarded by mu: holds that were said to be lost
-	holds    int                 // guarded by mu
-	requests int                 // guarded by mu: of recipes
-	beats    int                 // guarded by mu: of heartbeats, by what they are
 }
 
 // meter counts requests.

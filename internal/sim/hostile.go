@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,95 +10,6 @@ import (
 
 	"github.com/zklock-go/zklock/zktest"
 )
-
-// Hostile are kinds of servers and trouble beyond the usual ones. Each is drawn from the seed by itself, so that
-// switching one on leaves the rest of a plan as it is.
-type Hostile struct {
-	Streams bool // between a follower and its leader: slow, with late PINGs; broken one way; requests held back
-	Buckets bool // many sessions expire one after the other, touches get lost, PINGs after a standstill come late
-	Wipes   bool // third parties delete several nodes of a queue, at once or back to front
-	Later   bool // servers of ZooKeeper 3.9
-	Short   bool // sessions shorter than two ticks
-	Closing bool // servers that close the connection on container creates, and on watches that are set again
-	Keeper  bool // servers of another make
-	Evicts  bool // an operator removes contenders
-	Curator bool // another client's writers, some of which become readers
-	Backups bool // the ensemble is restored to an earlier state, without its sessions
-}
-
-// usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
-func usual(seed uint64) Hostile {
-	r := stream(seed, "kinds")
-	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
-	return Hostile{
-		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
-		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups,
-	}
-}
-
-// Parse switches kinds on by their names in lower case, separated by commas; "all" is all of them.
-func (h *Hostile) Parse(names string) error {
-	v := reflect.ValueOf(h).Elem()
-	for name := range strings.SplitSeq(names, ",") {
-		found := name == ""
-		for i := range v.NumField() {
-			if name == "all" || name == strings.ToLower(v.Type().Field(i).Name) {
-				v.Field(i).SetBool(true)
-				found = true
-			}
-		}
-		if !found {
-			return fmt.Errorf("sim: no kind of trouble %q", name)
-		}
-	}
-	return nil
-}
-
-// makeHostile draws what a plan with these kinds has.
-func (p *Plan) makeHostile() {
-	r := stream(p.Seed, "hostile")
-	gap, lose, late := pick(r, 0, 20*time.Millisecond, 80*time.Millisecond), pick(r, 0, 0.007, 0.1), pick(r, 0, 80*time.Millisecond)
-	later, closing, watches, keeper := r.IntN(3) == 0, r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(4) == 0
-	short := make([]float64, len(p.Clients))
-	for i := range short {
-		short[i] = pick(r, 0, 1, 1, 1.5) // with less there is hardly time to prove anything
-	}
-	h := &p.Hostile
-	if h.Buckets {
-		p.ExpiryGap, p.LoseTouches, p.LatePing = gap, lose, late
-	}
-	if h.Later && later {
-		p.Flavor = zktest.ZooKeeper39
-	}
-	if h.Keeper && keeper {
-		p.Flavor = zktest.Keeper
-	}
-	if h.Closing && closing {
-		p.UnknownOps = []zktest.Op{zktest.OpCreateContainer}
-		if watches {
-			p.UnknownOps = append(p.UnknownOps, zktest.OpSetWatches)
-		}
-	}
-	if h.Short {
-		p.MinSession = p.Tick / 2
-		for i, ticks := range short {
-			if ticks > 0 {
-				p.Clients[i].Session = time.Duration(ticks * float64(p.Tick))
-				p.Latency = min(p.Latency, p.Clients[i].Session/50) // else no proof is done before it is over
-			}
-		}
-	}
-}
-
-// options are the ensemble's.
-func (p *Plan) options() zktest.Options {
-	return zktest.Options{
-		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
-		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
-		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
-		MinSessionTimeout: p.MinSession,
-	}
-}
 
 // troubles are the streams of faults of the plan.
 func (p *Plan) troubles() map[string][]fault {

@@ -164,3 +164,13 @@ func (f *fleet) exclusive(path string) bool {
 	}
 	return false
 }
+
+// nodeBelow is a hold's node in the queue at path.
+func nodeBelow(hold *zklock.Hold, path string) string {
+	for _, guard := range hold.Guard() {
+		if check, ok := guard.(*zk.CheckVersionRequest); ok && strings.HasPrefix(check.Path, path+"/") {
+			return check.Path
+		}
+	}
+	return ""
+}

@@ -5,20 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/history"
-	"github.com/zklock-go/zklock/zktest"
 )
-
-// Recipes are those that plans draw from.
-var Recipes = []history.Recipe{history.Mutex, history.Mutex, history.Reentrant, history.Election, history.RW, history.Semaphore}
 
 // takers use a lock of a recipe once, in one of the ways there are.
 var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
@@ -86,11 +79,6 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	}
 }
 
-// together are the locks that LockAll can take.
-func (p *Plan) together() []Lock {
-	return slices.DeleteFunc(slices.Clone(p.Locks), func(l Lock) bool { return l.Recipe == history.Election })
-}
-
 // locker is a lock as LockAll takes it, here and there for reading only.
 func (p *process) locker(l Lock, shared bool) zklock.Locker {
 	switch {
@@ -145,16 +133,6 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	for _, op := range ops {
 		op.Freed(err)
 	}
-}
-
-// nodeBelow is a hold's node in the queue at path.
-func nodeBelow(hold *zklock.Hold, path string) string {
-	for _, guard := range hold.Guard() {
-		if check, ok := guard.(*zk.CheckVersionRequest); ok && strings.HasPrefix(check.Path, path+"/") {
-			return check.Path
-		}
-	}
-	return ""
 }
 
 func takeReentrant(p *process, l Lock, r *rand.Rand) {
@@ -368,57 +346,4 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	for _, op := range ops {
 		op.Freed(err)
 	}
-}
-
-// resize changes the number of permits, as an operator does who tells everybody the new one.
-func (p *process) resize(l Lock, permits int) {
-	p.f.mu.Lock()
-	p.f.said[l.Path] = permits
-	p.f.mu.Unlock()
-	err := p.client.Semaphore(l.Path, permits).Resize(p.alive, permits)
-	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) {
-		p.f.report("P8", l.Path, fmt.Sprintf("%s: resize failed: %v", p.name, err))
-	}
-}
-
-// permits is the number that everybody says.
-func (f *fleet) permits(l Lock) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := f.said[l.Path]; n > 0 {
-		return n
-	}
-	return l.Permits
-}
-
-// limit is how many permits there are from an instant on, as the servers' log has it.
-type limit struct {
-	from    time.Duration
-	permits int
-}
-
-// noteLimit takes a change of a node's data, which may be that of a semaphore's limit. It must be called with mu held.
-func (f *fleet) noteLimit(t zktest.Txn) {
-	number, ok := strings.CutPrefix(string(t.Data), "zklock: permits ")
-	permits, err := strconv.Atoi(number)
-	if !ok || err != nil {
-		return
-	}
-	path := strings.TrimSuffix(t.Path, "/leases")
-	f.limits[path] = append(f.limits[path], limit{f.rec.Now(), permits})
-	f.rec.Begin(history.Op{Kind: history.Resize, Recipe: history.Semaphore, Path: path, Weight: permits}).Finished(history.Granted, nil)
-}
-
-// disagreed says whether the semaphore had another number of permits, for a time since then, than l says.
-func (f *fleet) disagreed(l Lock, since time.Duration) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := f.limits[l.Path]
-	for i, n := range all {
-		over := i+1 < len(all) && all[i+1].from < since
-		if !over && n.permits != l.Permits {
-			return true
-		}
-	}
-	return false
 }

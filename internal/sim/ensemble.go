@@ -1,0 +1,27 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// options are the ensemble's.
+func (p *Plan) options() zktest.Options {
+	return zktest.Options{
+		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
+		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
+		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
+		MinSessionTimeout: p.MinSession,
+	}
+}
+
+// delay is the way of one chunk of bytes: mostly short, sometimes long.
+func (p *Plan) delay(r *rand.Rand) time.Duration {
+	d := time.Duration(r.Int64N(int64(p.Latency)))
+	if r.IntN(200) == 0 {
+		d *= 5
+	}
+	return d + time.Duration(r.IntN(1000))
+}
