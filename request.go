@@ -18,9 +18,29 @@ import (
 // session is one ZooKeeper session.
 type session = conn.Session
 
+// A wire is what this library uses of its client library, and the only way to it: a *zk.Conn,
+// or whatever speaks to ZooKeeper in its place one day.
+type wire interface {
+	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	Get(path string) ([]byte, *zk.Stat, error)
+	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
+	Children(path string) ([]string, *zk.Stat, error)
+	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
+	Exists(path string) (bool, *zk.Stat, error)
+	Set(path string, data []byte, version int32) (*zk.Stat, error)
+	Delete(path string, version int32) error
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+	Sync(path string) (string, error)
+	AddAuth(scheme string, auth []byte) error
+	SessionID() int64
+	State() zk.State
+	Close()
+}
+
 // requests sends requests on one connection, and knows which of their answers count.
 type requests struct {
-	conn      *zk.Conn
+	conn      wire
 	link      *conn.Link
 	log       *slog.Logger
 	calls     *tasks          // requests and watches: they end when the connection has
@@ -39,7 +59,7 @@ const (
 // library takes no context: if ctx ends first, ask returns its cause, and the request goes on
 // without anybody waiting for it. If s is not nil, the answer counts only if the connection
 // carried s before and after the request; otherwise ask returns errSessionOver.
-func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence, fn func(*zk.Conn) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence, fn func(wire) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
@@ -86,7 +106,7 @@ type listing struct {
 }
 
 func (r *requests) list(ctx context.Context, s *session, dir string) (listing, error) {
-	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (listing, error) {
+	return ask(ctx, r, s, isRead, func(conn wire) (listing, error) {
 		names, stat, err := conn.Children(dir)
 		return listing{names, stat, time.Now()}, err
 	})
@@ -99,14 +119,14 @@ type node struct {
 }
 
 func (r *requests) get(ctx context.Context, s *session, path string) (node, error) {
-	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (node, error) {
+	return ask(ctx, r, s, isRead, func(conn wire) (node, error) {
 		data, stat, err := conn.Get(path)
 		return node{data, stat}, err
 	})
 }
 
 func (r *requests) stat(ctx context.Context, s *session, path string) (*zk.Stat, error) {
-	return ask(ctx, r, s, isRead, func(conn *zk.Conn) (*zk.Stat, error) {
+	return ask(ctx, r, s, isRead, func(conn wire) (*zk.Stat, error) {
 		found, stat, err := conn.Exists(path)
 		if err == nil && !found {
 			err = zk.ErrNoNode
@@ -144,7 +164,7 @@ func (r *requests) askQuorum(ctx context.Context, s *session) error {
 // sync brings the server that we are connected to up to the state of its leader. That state
 // need not be the quorum's: a leader that was deposed and does not know it answers as well.
 func (r *requests) sync(ctx context.Context, s *session, path string) error {
-	_, err := ask(ctx, r, s, isSync, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, err := ask(ctx, r, s, isSync, func(conn wire) (string, error) { return conn.Sync(path) })
 	return err
 }
 
@@ -174,7 +194,7 @@ type seen struct {
 
 // set writes a node's data if it has that version.
 func (r *requests) set(ctx context.Context, s *session, path string, data []byte, version int32) (*zk.Stat, error) {
-	return ask(ctx, r, s, isWrite, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(path, data, version) })
+	return ask(ctx, r, s, isWrite, func(conn wire) (*zk.Stat, error) { return conn.Set(path, data, version) })
 }
 
 func (r *requests) delete(ctx context.Context, s *session, path string) error {
@@ -182,18 +202,18 @@ func (r *requests) delete(ctx context.Context, s *session, path string) error {
 }
 
 func (r *requests) deleteVersion(ctx context.Context, s *session, path string, version int32) error {
-	_, err := ask(ctx, r, s, isWrite, func(conn *zk.Conn) (none struct{}, err error) {
+	_, err := ask(ctx, r, s, isWrite, func(conn wire) (none struct{}, err error) {
 		return none, conn.Delete(path, version)
 	})
 	return err
 }
 
 func (r *requests) multi(ctx context.Context, s *session, ops ...any) ([]zk.MultiResponse, error) {
-	return ask(ctx, r, s, isWrite, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return transact(conn, ops) })
+	return ask(ctx, r, s, isWrite, func(conn wire) ([]zk.MultiResponse, error) { return transact(conn, ops) })
 }
 
 // transact executes ops in one transaction. Without an error there is a result for each.
-func transact(conn *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
+func transact(conn wire, ops []any) ([]zk.MultiResponse, error) {
 	answers, err := conn.Multi(ops...)
 	if err == nil && len(answers) != len(ops) {
 		err = fmt.Errorf("%d results for %d operations", len(answers), len(ops))

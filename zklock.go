@@ -353,7 +353,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 // connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	_, err := again(ctx, func() (struct{}, error) {
-		return ask(ctx, c.requests, nil, isRead, func(conn *zk.Conn) (none struct{}, err error) {
+		return ask(ctx, c.requests, nil, isRead, func(conn wire) (none struct{}, err error) {
 			return none, conn.AddAuth(a.Scheme, a.Data)
 		})
 	})

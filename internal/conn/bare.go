@@ -13,15 +13,21 @@ import (
 // client library again and again, and evidence comes from the client's own requests: they
 // are sent no earlier than they are handed over, and answered no later than they return.
 
+// A Bare connection tells of its session when it is asked, as a *zk.Conn does.
+type Bare interface {
+	SessionID() int64
+	State() zk.State
+}
+
 // SetBare makes the link that of a bare connection. It must be called before anything else
 // uses the link.
-func (l *Link) SetBare(conn *zk.Conn) { l.bare = conn.SessionID }
+func (l *Link) SetBare(conn Bare) { l.bare = conn.SessionID }
 
 // IsBare reports whether the wire of the connection is not seen.
 func (l *Link) IsBare() bool { return l.bare != nil }
 
 // Follow follows the session of a bare connection, whose timeout is given, until ctx ends.
-func (l *Link) Follow(ctx context.Context, conn *zk.Conn, timeout time.Duration) {
+func (l *Link) Follow(ctx context.Context, conn Bare, timeout time.Duration) {
 	tick := time.NewTicker(max(timeout/40, 20*time.Millisecond))
 	defer tick.Stop()
 	var last int64
