@@ -115,6 +115,10 @@ func beside(names []string, path string) []string {
 // If path does not exist, Watch waits for it. Nodes below it that may not be read are left
 // out. The sequence ends when the loop does, or after an error: the end of ctx, ErrClosed,
 // or a refusal by the server.
+//
+// The client library cannot take a watch back: after the sequence has ended, one watch for
+// each directory, and a goroutine of the client for it, stay until that directory changes or
+// the session ends. For a look now and then, use Queues.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error] {
 	return func(yield func(*Queue, error) bool) {
 		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", printable(path), err)) }
