@@ -15,7 +15,7 @@ import (
 
 var (
 	oneSeed = flag.Int64("seed", -1, "replay the fault schedule of this seed only")
-	seeds   = flag.Int("seeds", 80, "how many seeds TestNoSeedBreaksAPromise runs")
+	seeds   = flag.Int("seeds", 40, "how many seeds TestNoSeedBreaksAPromise runs")
 	first   = flag.Int64("first", 1, "the first of them")
 	healthy = flag.Int("healthy", 10, "how many seeds TestNothingIsLostInAHealthyWorld runs")
 	frozen  = flag.Bool("frozenleader", false, "let leaders stand still for as long as other servers")
