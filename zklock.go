@@ -187,8 +187,9 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	}
 	c.conn, c.owned = conn, events
 	if err := c.begin(ctx, o.Auth); err != nil {
+		err = c.explain(ctx, err) // before Close makes trouble of its own
 		c.Close()
-		return nil, fmt.Errorf("zklock: connect to %s: %w", strings.Join(servers, ","), c.explain(ctx, err))
+		return nil, fmt.Errorf("zklock: connect to %s: %w", strings.Join(servers, ","), err)
 	}
 	return c, nil
 }

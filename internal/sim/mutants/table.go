@@ -228,7 +228,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"request.go", "names, stat, events, err := r.conn.ChildrenW(dir)\n\t", "_, _, _, err := r.conn.ExistsW(dir + \"/_c_missing\")\n\tnames, stat, events, err := r.conn.ChildrenW(dir)\n\t"}},
+		Edits: []Edit{{"request.go", "names, stat, events, err := r.conn.ChildrenW(dir)\n\t", "_, _, _, err := r.conn.(*zk.Conn).ExistsW(dir + \"/_c_missing\")\n\tnames, stat, events, err := r.conn.ChildrenW(dir)\n\t"}},
 		Focus: "election",
 	},
 	{
@@ -357,7 +357,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits:   []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn *zk.Conn) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Edits:   []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
 		Seeds:   120,
 		Trouble: "streams",
 	},
