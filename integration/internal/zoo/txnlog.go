@@ -124,6 +124,7 @@ const (
 	opDeleteContainer = 20
 	opCreateTTL       = 21
 	opCloseSession    = -11
+	opError           = -1
 )
 
 // parseLog reads a log file: a header, then for each transaction a checksum, its length, its bytes and an end mark, then zeros.
@@ -212,12 +213,19 @@ func (d *decoder) changes(kind int32) []Change {
 	case opCloseSession:
 		return []Change{{Kind: SessionEnded}}
 	case opMulti:
+		// A transaction that was refused is in the log as well, with what comes before the refused
+		// part as if it had been done.
 		var all []Change
+		refused := false
 		for range max(0, d.int32()) {
 			kind := d.int32()
 			part := &decoder{b: d.buffer()}
 			all = append(all, part.changes(kind)...)
+			refused = refused || kind == opError
 			d.short = d.short || part.short
+		}
+		if refused {
+			return nil
 		}
 		return all
 	}
