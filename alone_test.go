@@ -55,7 +55,7 @@ func TestAnAcquireThatCountsLeavesForeignDataAlone(t *testing.T) {
 	}
 }
 
-// Others that stand there, or came and went, are seen by whoever counts, and its turn comes as ever.
+// An acquire that counts sees other contenders, also some that came and went, and waits for its turn as ever.
 func TestAnAcquireThatCountsOthersWaitsForThem(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		counting := counter(srv)

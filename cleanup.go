@@ -96,8 +96,8 @@ func (t *contender) tryClear(ctx context.Context) error {
 	return t.leave(ctx, s)
 }
 
-// leave deletes the node, with a note if we held and somebody may need one: whoever came
-// after us with no more than one ahead of us learns as much from that one.
+// leave deletes the node, in one transaction with a note if we held and it is our turn to
+// leave one: see note.
 func (t *contender) leave(ctx context.Context, s *session) error {
 	if len(t.with) > 0 {
 		return t.deleteAll(ctx, s)

@@ -59,7 +59,7 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 	}
 	inside, cut := context.WithCancelCause(inside)
 	returned := make(chan struct{})
-	// Owned by the hold; ends with it, or as soon as the function has returned; Close waits for it.
+	// Owned by the hold; ends with it, which is soon after the function has returned; Close waits for it.
 	h.of.c.calls.run(func() {
 		h.untilExpiring(h.of.nodes[0].sess.Lease.Term() / failStopShare)
 		if isClosed(returned) {

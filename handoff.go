@@ -83,10 +83,7 @@ func (t *place) strike(i int) {
 // watchAhead waits until e's node changes or goes. A node whose data lets us pass counts as
 // gone.
 func (t *place) watchAhead(ctx context.Context, e entry) (change, error) {
-	w, err := t.watchOf(e)
-	if err == nil {
-		err = w.answered(ctx, t.sess)
-	}
+	w, err := t.look(ctx, e)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nodeGone, nil
@@ -109,6 +106,15 @@ func (t *place) watchOf(e entry) (*nodeWatch, error) {
 	}
 	w, err := t.c.beginWatch(t.sess, t.dir+"/"+e.name)
 	t.standing, t.standingOn = w, e.name
+	return w, err
+}
+
+// look waits until a server has answered for the watch on e's node.
+func (t *place) look(ctx context.Context, e entry) (*nodeWatch, error) {
+	w, err := t.watchOf(e)
+	if err == nil {
+		err = w.answered(ctx, t.sess)
+	}
 	return w, err
 }
 
@@ -194,10 +200,7 @@ func (t *place) lookFurther(ctx context.Context, n int) error {
 		return nil
 	}
 	nearest := t.ahead[t.watched(t.recipe.rule(t.ahead))]
-	w, err := t.watchOf(nearest)
-	if err == nil {
-		err = w.answered(ctx, t.sess)
-	}
+	_, err := t.look(ctx, nearest)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err // it is there: the caller waits for it
 	}
