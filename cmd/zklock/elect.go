@@ -92,15 +92,11 @@ func tryElection(ctx context.Context, election *zklock.Election, value []byte, p
 }
 
 func showLeader(server *serverFlags, path string, latch, watch bool) error {
-	ctx, stop := untilInterrupted()
-	defer stop()
-	client, err := server.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	election := client.Election(path, &zklock.ElectionOptions{Latch: latch})
-	if !watch {
+	return server.use(func(ctx context.Context, client *zklock.Client) error {
+		election := client.Election(path, &zklock.ElectionOptions{Latch: latch})
+		if watch {
+			return showLeaders(ctx, election, server.std)
+		}
 		leader, err := election.Leader(ctx)
 		if errors.Is(err, zklock.ErrNoLeader) {
 			return exit{codeNotAcquired, err}
@@ -110,7 +106,10 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 		}
 		fmt.Fprintln(server.std.out, valueOf(leader))
 		return nil
-	}
+	})
+}
+
+func showLeaders(ctx context.Context, election *zklock.Election, std streams) error {
 	for leader, err := range election.Observe(ctx) {
 		if ctx.Err() != nil {
 			return nil
@@ -118,7 +117,7 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 		if err != nil {
 			return serverError(err)
 		}
-		fmt.Fprintln(server.std.out, valueOf(leader))
+		fmt.Fprintln(std.out, valueOf(leader))
 	}
 	return nil
 }

@@ -40,22 +40,16 @@ func lsCommand(std streams) *command {
 		if *asJSON {
 			v.json, v.pretty = true, !*watch && !*recursive
 		}
-		ctx, stop := untilInterrupted()
-		defer stop()
-		client, err := server.connect(ctx)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		switch path := positional[0]; {
-		case *watch:
-			err = watchList(ctx, client, path, *recursive, v)
-		case *recursive:
-			err = listAll(ctx, client, path, v)
-		default:
-			err = listOne(ctx, client, path, v)
-		}
-		return serverError(err)
+		return server.use(func(ctx context.Context, client *zklock.Client) error {
+			switch path := positional[0]; {
+			case *watch:
+				return serverError(watchList(ctx, client, path, *recursive, v))
+			case *recursive:
+				return serverError(listAll(ctx, client, path, v))
+			default:
+				return serverError(listOne(ctx, client, path, v))
+			}
+		})
 	}}
 }
 

@@ -64,33 +64,37 @@ func waitingFirst(queue []zklock.Contender) []zklock.Contender {
 
 // eachChosen does something to each contender that is meant. None at all is an error.
 func eachChosen(server *serverFlags, path string, c choice, do func(*zklock.Client, context.Context, zklock.Contender) error, done string) error {
-	ctx, stop := untilInterrupted()
-	defer stop()
-	client, err := server.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	return server.use(func(ctx context.Context, client *zklock.Client) error {
+		chosen, err := allChosen(ctx, client, path, c)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, who := range waitingFirst(chosen) {
+			if err := do(client, ctx, who); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if _, err := fmt.Fprintf(server.std.out, "%s: %s %s\n", done, shown(who.Node), ownerOf(who)); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		return serverError(errors.Join(errs...))
+	})
+}
+
+// allChosen returns the contenders that are meant. None at all is an error.
+func allChosen(ctx context.Context, client *zklock.Client, path string, c choice) ([]zklock.Contender, error) {
 	q, err := client.Inspect(ctx, path)
 	if err != nil {
-		return serverError(err)
+		return nil, serverError(err)
 	}
 	chosen := slices.DeleteFunc(slices.Clone(q.Contenders), func(who zklock.Contender) bool { return !c.covers(who) })
 	switch {
 	case len(chosen) == 0:
-		return fmt.Errorf("%s: %w: %s", path, zklock.ErrNotHeld, c.none())
+		return nil, fmt.Errorf("%s: %w: %s", path, zklock.ErrNotHeld, c.none())
 	case c.node != "" && len(chosen) > 1:
-		return misuse("%s: %d contenders are called %s: give the whole name (ls --wide)", path, len(chosen), c.node)
+		return nil, misuse("%s: %d contenders are called %s: give the whole name (ls --wide)", path, len(chosen), c.node)
 	}
-	var errs []error
-	for _, who := range waitingFirst(chosen) {
-		if err := do(client, ctx, who); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if _, err := fmt.Fprintf(server.std.out, "%s: %s %s\n", done, shown(who.Node), ownerOf(who)); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return serverError(errors.Join(errs...))
+	return chosen, nil
 }

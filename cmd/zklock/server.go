@@ -92,6 +92,18 @@ func (s *serverFlags) count() int {
 	return len(different)
 }
 
+// use connects, runs do, and closes the client. The context ends when the user interrupts.
+func (s *serverFlags) use(do func(ctx context.Context, client *zklock.Client) error) error {
+	ctx, stop := untilInterrupted()
+	defer stop()
+	client, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(ctx, client)
+}
+
 // connect returns a client with a session, or an error of one line about why there is
 // none. It takes no longer than the flags say, and no longer than ctx.
 func (s *serverFlags) connect(ctx context.Context) (*zklock.Client, error) {

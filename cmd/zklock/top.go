@@ -37,17 +37,12 @@ func topCommand(std streams) *command {
 		if len(positional) == 1 {
 			path = positional[0]
 		}
-		ctx, stop := untilInterrupted()
-		defer stop()
-		client, err := server.connect(ctx)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		if *asJSON || !isDisplay(std.out) {
-			return serverError(topLines(ctx, client, path, std))
-		}
-		return serverError(topDisplay(ctx, client, path, *limit, std))
+		return server.use(func(ctx context.Context, client *zklock.Client) error {
+			if *asJSON || !isDisplay(std.out) {
+				return serverError(topLines(ctx, client, path, std))
+			}
+			return serverError(topDisplay(ctx, client, path, *limit, std))
+		})
 	}}
 }
 
