@@ -3,13 +3,11 @@
 package integration
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,26 +27,8 @@ type shell struct{ binary, servers string }
 // invocation is one run of the command.
 type invocation struct {
 	*exec.Cmd
-	out, err said
+	out, err family.Output
 	ended    chan struct{}
-}
-
-// said is what a process has written; it may be read while the process runs.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
 }
 
 // start runs the command in the background, until the test's end at the latest.

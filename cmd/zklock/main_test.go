@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/family"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -51,26 +50,8 @@ func startServer(t *testing.T) *zktest.Server {
 type invocation struct {
 	*exec.Cmd
 	t        *testing.T
-	out, err output
+	out, err family.Output
 	done     chan struct{}
-}
-
-// output is what a process has written; it may be looked at while the process runs.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 // zklockCommand prepares the command; an empty address leaves it without a server.
