@@ -12,7 +12,9 @@ tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
 FUZZTIME ?= 60s
 SOAK     ?= 10m
+SESSIONS ?= 1h
 SEED     ?= 1
+SEEDS    ?= 300
 SCHEDULE ?= 1
 BUDGET   ?= 10m
 ARGS     ?=
@@ -21,7 +23,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz soak mutants replay explore shrink model compare picture bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz suites parity sessions soak mutants replay explore shrink model compare report picture bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,11 +70,24 @@ fuzz: ## every fuzz target of this module for FUZZTIME (60s) each
 	  done; \
 	done
 
+suites: ## other projects' own tests on zktest: go-zookeeper's, and kazoo's where Debian's packages of it and pytest are
+	go test ./internal/suites -v -timeout 40m -count 1 -args -suites
+
+parity: ## SEEDS (300) random sequences to ZooKeeper 3.8 and 3.9 and to zktest, and all rules; needs containers
+	integration/setup
+	@set -e; for v in 3.8 3.9; do \
+	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v ZKLOCK_PARITY_SEEDS=$(SEEDS) go test -timeout 60m -count 1 -v -run '^TestParity$$'); \
+	done
+
+sessions: ## how short a session may be here: holds for SESSIONS (1h) with timeouts of 0.6 to 4 s on real servers; needs containers
+	integration/setup
+	cd integration && go test -timeout 0 -count 1 -v -run '^TestHowShortASessionMayBe$$' -args -sessions $(SESSIONS)
+
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
 
-mutants: ## let the simulator find every deliberate defect (ARGS="-only pattern")
-	go test ./internal/sim/mutants -run '^TestTheSimulatorFindsEveryMutant$$' -v -timeout 0 -count 1 -args -all $(ARGS)
+mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
+	go test ./internal/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
 
@@ -91,6 +106,10 @@ model: ## check the Promela models of the recipe and the lease with spin
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes docs/comparison.md
 	compare/setup
 	cd compare && nice go run . $(ARGS)
+
+report: ## what holders are told under nine faults (ARGS="--rounds 1", "--clients zklock"); writes docs/report.md
+	compare/setup
+	cd compare && nice go run . faults $(ARGS)
 
 picture: ## draw the README's picture of the demo anew
 	go run ./internal/docs/picture docs/demo.svg

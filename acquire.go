@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/observe"
 )
 
 // A wish is what a caller asks for, by whatever recipe and verb.
@@ -31,7 +33,7 @@ func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 	}
 	defer c.acquires.leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
-	ev := h.of.event(Acquired, nil)
+	ev := h.of.event(observe.Acquired, nil)
 	ev.Elapsed = time.Since(start)
 	c.observe(ev)
 	return h, nil
@@ -57,7 +59,7 @@ func (c *Client) fulfil(ctx context.Context, w wish) (*place, error) {
 func (c *Client) lock(ctx context.Context, verb string, r *recipe, path string, data []byte) (*Hold, error) {
 	return c.obtain(ctx, wish{verb, r.name, path, func(ctx context.Context, dir string) (*place, error) {
 		return c.inTurn(ctx, path, func(s *session, asked *revocation) (*place, error) {
-			return c.queue(ctx, s, r, dir, path, data, asked)
+			return c.queue(ctx, s, c.newPlace(r, dir, data), path, asked)
 		})
 	}})
 }
@@ -65,18 +67,19 @@ func (c *Client) lock(ctx context.Context, verb string, r *recipe, path string, 
 // tryLock is lock without the waiting.
 func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
 	return c.obtain(ctx, wish{"try", r.name, path, func(ctx context.Context, dir string) (*place, error) {
-		return c.atOnce(ctx, func(ctx context.Context, s *session) (*place, error) {
-			return c.tryAcquire(ctx, s, r, dir, data)
+		return atOnce(ctx, c, func(ctx context.Context, s *session) (*place, error) {
+			return c.tryAcquire(ctx, s, c.newPlace(r, dir, data))
 		})
 	}})
 }
 
 // atOnce runs try for a caller that waits for nobody, not for a server either: its context
 // ends, and the error is ErrNotConnected, when the connection that it began on is lost.
-func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *session) (*place, error)) (*place, error) {
+func atOnce[T any](ctx context.Context, c *Client, try func(ctx context.Context, s *session) (T, error)) (T, error) {
+	var none T
 	s, changed := c.link.State()
 	if s == nil {
-		return nil, ErrNotConnected
+		return none, ErrNotConnected
 	}
 	again := s.Reattached()
 	inside, cut := context.WithCancelCause(ctx)
@@ -87,16 +90,16 @@ func (c *Client) atOnce(ctx context.Context, try func(ctx context.Context, s *se
 			cut(errCutOff)
 		}
 	}) {
-		return nil, ErrClosed
+		return none, ErrClosed
 	}
 	granted, err := try(inside, s)
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return granted, err
 	case errors.Is(context.Cause(inside), errCutOff):
-		return nil, errCutOff
+		return none, errCutOff
 	}
-	return nil, notConnected(err)
+	return none, notConnected(err)
 }
 
 // errCutOff ends attempts that do not wait for another connection.
@@ -153,25 +156,34 @@ func (c *Client) inTurn(ctx context.Context, path string, attempt func(s *sessio
 	}
 }
 
-// queue enters the queue and waits for its turn, once. The place that it returns with an error
-// is to be discarded.
-func (c *Client) queue(ctx context.Context, s *session, r *recipe, dir, path string, data []byte, asked *revocation) (*place, error) {
-	t := c.newPlace(r, dir, data)
+// queue enters the queue with a new place and waits for its turn, once. The place that it returns
+// with an error is to be discarded.
+func (c *Client) queue(ctx context.Context, s *session, t *place, path string, asked *revocation) (*place, error) {
 	t.asked = asked
-	err := t.enter(ctx, s)
+	err := t.prepare(ctx, s)
 	if err == nil {
-		c.observe(Event{Kind: Queued, Recipe: r.name, Path: path, Node: t.name, Behind: len(t.ahead)})
-		if err = t.wait(ctx); err == nil {
-			err = t.grant(ctx)
-		}
+		err = t.enter(ctx, s)
+	}
+	if err == nil {
+		c.observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.name, Path: path, Node: t.name, Behind: len(t.ahead)})
+		err = t.wait(ctx)
+	}
+	if err == nil {
+		err = t.succeed(ctx, true)
+	}
+	if err == nil {
+		err = t.grant(ctx)
 	}
 	return t, t.unlessEvicted(ctx, err)
 }
 
-// tryAcquire makes a contender only where it sees nobody to wait for.
-func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir string, data []byte) (*place, error) {
-	if !c.alone.has(dir) {
-		free, err := c.looksFree(ctx, s, r, dir)
+// tryAcquire enters the queue with a new place only where it sees nobody to wait for.
+func (c *Client) tryAcquire(ctx context.Context, s *session, t *place) (*place, error) {
+	if err := t.prepare(ctx, s); err != nil {
+		return nil, err
+	}
+	if !c.alone.has(t.dir) && t.replaces == nil {
+		free, err := c.looksFree(ctx, s, t.recipe, t.dir)
 		if err != nil {
 			return nil, err
 		}
@@ -179,25 +191,31 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, r *recipe, dir stri
 			return nil, ErrLocked
 		}
 	}
-	t := c.newPlace(r, dir, data)
-	err := t.enter(ctx, s)
-	if err == nil {
-		var i int
-		switch i, err = c.obstacle(ctx, s, r, dir, t.ahead); {
-		case err != nil:
-		case i >= 0:
-			err = ErrLocked
-		default:
-			if r.rule(t.ahead) >= 0 {
-				t.guard(0) // what lets us pass was seen later than our own node
-			}
-			if err = t.grant(ctx); err == nil {
-				return t, nil
-			}
-		}
+	if err := t.try(ctx, s); err != nil {
+		c.discard(ctx, err, t)
+		return nil, err
 	}
-	c.discard(ctx, err, t)
-	return nil, err
+	return t, nil
+}
+
+// try has the place granted if nobody stands in its way.
+func (t *place) try(ctx context.Context, s *session) error {
+	if err := t.enter(ctx, s); err != nil {
+		return err
+	}
+	switch i, err := t.c.obstacle(ctx, s, t.recipe, t.dir, t.ahead); {
+	case err != nil:
+		return err
+	case i >= 0:
+		return ErrLocked
+	}
+	if t.recipe.rule(t.ahead) >= 0 {
+		t.guard(0) // what lets us pass was seen later than our own node
+	}
+	if err := t.succeed(ctx, false); err != nil {
+		return err
+	}
+	return t.grant(ctx)
 }
 
 // untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.
@@ -224,6 +242,9 @@ func (c *Client) discard(ctx context.Context, err error, t *place) {
 	for x := range t.each {
 		outcomes = append(outcomes, c.remove(x))
 	}
+	if t.replaces != nil {
+		outcomes = append(outcomes, c.remove(t.replaces))
+	}
 	if !errors.Is(err, ErrLocked) {
 		return
 	}
@@ -247,6 +268,9 @@ func (c *Client) looksFree(ctx context.Context, s *session, r *recipe, dir strin
 	if err := c.notASemaphore(ctx, s, dir, l.names); err != nil {
 		return false, err
 	}
+	if err := c.notDelayed(r, l.names); err != nil {
+		return false, err
+	}
 	i, err := c.obstacle(ctx, s, r, dir, parseEntries(l.names))
 	return i < 0, err
 }
@@ -264,20 +288,23 @@ func notConnected(err error) error {
 
 // observeFailure reports an attempt that failed. A bad argument is not an attempt.
 func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
-	kind := Refused
+	kind := observe.Refused
 	switch {
 	case errors.Is(err, ErrInvalid):
 		return
 	case ctx.Err() != nil || errors.Is(err, ErrClosed):
-		kind = GivenUp
+		kind = observe.GivenUp
 	}
-	c.observe(Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
+	c.observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
 }
 
 // hold returns a hold of a place that was granted.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *place) *Hold {
 	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.nodes(), token: granted.token}
-	g.release = func(error) func() error { return removeAll(granted.whole()) }
+	g.release = func(why error) func() error {
+		granted.lost = g.wasLost(why)
+		return removeAll(granted.whole())
+	}
 	h := newHold(ctx, g)
 	for t := range granted.each {
 		t.guard(aloneGrace)

@@ -18,18 +18,27 @@ func (t *contender) expectNobody() {
 	}
 }
 
-// createAndCount creates our node and counts the nodes that exist.
-func (t *contender) createAndCount(data []byte) (path string, err error) {
-	answers, err := transact(t.c.conn, []any{
-		t.creation(data),
-		&zk.SetDataRequest{Path: t.dir, Data: t.counted.expected.data, Version: t.counted.expected.version},
-	})
+// createWith creates our node in one transaction with what else is to happen: it deletes the
+// node that ours takes the place of, and counts the nodes that exist then.
+func (t *contender) createWith(data []byte) (path string, err error) {
+	var ops []any
+	if t.replaces != nil {
+		ops = append(ops, &zk.DeleteRequest{Path: t.replaces.path(), Version: -1})
+	}
+	created := len(ops)
+	ops = append(ops, t.creation(data))
+	if t.counted != nil {
+		ops = append(ops, &zk.SetDataRequest{Path: t.dir, Data: t.counted.expected.data, Version: t.counted.expected.version})
+	}
+	answers, err := transact(t.c.conn, ops)
 	if err != nil {
-		t.c.mayNote(t.dir, answers)
+		t.c.mayNote(t.dir, answers[min(created, len(answers)):])
 		return "", err
 	}
-	t.counted.dir, t.counted.looked = answers[1].Stat, time.Now()
-	return answers[0].String, nil
+	if t.counted != nil {
+		t.counted.dir, t.counted.looked = answers[created+1].Stat, time.Now()
+	}
+	return answers[created].String, nil
 }
 
 // noticeSolitude remembers a listing that shows our node alone. If the directory has data, it
@@ -39,14 +48,14 @@ func (t *contender) noticeSolitude(l listing) {
 		return
 	}
 	if l.stat.DataLength == 0 {
-		t.c.alone.put(t.dir, l.stat.Version, nil)
+		t.c.alone.put(t.dir, solitude{version: l.stat.Version})
 		return
 	}
 	s := t.sess
 	// Owned by the client; ends with the request; Close waits for it.
 	t.c.calls.run(func() {
 		if n, err := t.c.get(t.c.life, s, t.dir); err == nil && n.stat.Version == l.stat.Version {
-			t.c.alone.put(t.dir, n.stat.Version, n.data)
+			t.c.alone.put(t.dir, solitude{n.stat.Version, n.data})
 		}
 	})
 }

@@ -71,6 +71,7 @@ func TestAnAttachedHoldEndsInTime(t *testing.T) {
 		next := lockLater(t.Context(), connect(t, srv, "next", term).Mutex(path).Lock)
 		srv.Partition("attached")
 		<-next.done
+		<-end.done
 		require.NoError(t, next.err)
 		require.False(t, end.at.After(next.at))
 		require.ErrorIs(t, end.cause, zklock.ErrLost)
@@ -101,5 +102,33 @@ func TestABareConnectionTakesNoRefusalByOneServerForAQuorums(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		require.NoError(t, ctx.Err(), "the hold went on without a word of the quorum")
+	})
+}
+
+// Clients that share a connection all learn what happens to their nodes, also when others of them have closed.
+func TestClientsOfOneConnectionAllLearnOfALoss(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		conn, hooks := hooked(t, srv)
+		var clients []*zklock.Client
+		for range 3 {
+			client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+			require.NoError(t, err)
+			t.Cleanup(func() { client.Close() })
+			clients = append(clients, client)
+		}
+		isLost := func(client *zklock.Client) {
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond) // the node is watched
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			time.Sleep(10 * time.Millisecond) // no heartbeat is due
+			require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		}
+		for _, client := range clients {
+			isLost(client)
+		}
+		require.NoError(t, clients[1].Close())
+		isLost(clients[0])
+		isLost(clients[2])
 	})
 }

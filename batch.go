@@ -46,8 +46,8 @@ func (t *contender) create(data []byte) ([]string, error) {
 }
 
 func (t *contender) createOne(data []byte) (path string, err error) {
-	if t.counted != nil {
-		return t.createAndCount(data)
+	if t.counted != nil || t.replaces != nil {
+		return t.createWith(data)
 	}
 	return t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
 }
@@ -65,9 +65,9 @@ func (t *contender) checkMade(path string) error {
 // newGUIDs returns a new guid for each of the batch.
 func (t *contender) newGUIDs() []string {
 	guids := make([]string, len(t.with)+1)
-	attempt := newGUID()[len(guidMark):][:32-len(guidMark)-groupDigits-4]
+	attempt := newGUID(guidMark)[len(guidMark):][:32-len(guidMark)-groupDigits-4]
 	for i := range guids {
-		guids[i] = newGUID()
+		guids[i] = newGUID(t.mark())
 		if t.group != "" {
 			guids[i] = fmt.Sprintf("%s%s%s%04x", guidMark, t.group, attempt, i)
 		}
@@ -154,7 +154,7 @@ func (t *contender) deleteAll(ctx context.Context, s *session) error {
 // servers add when they pass it on, such as the numbers in names.
 func (c *engine) batchSize(r *recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
-	t.guid = newGUID()
+	t.guid = newGUID(guidMark)
 	one, _ := requestSize([]any{t.creation(withRevocation(data))})
 	return n * (one + 16)
 }

@@ -15,20 +15,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Queues returns the queue of the lock at path and of every lock below it, as Inspect does,
-// if they have contenders. They are in the order of their paths. path may be "/". Each node
-// below it costs a request.
-//
-// If path does not exist, the error wraps zk.ErrNoNode. If a node below it may not be read,
-// the error wraps zk.ErrNoAuth and names it, and Queues returns all others with it.
-func (c *Client) Queues(ctx context.Context, path string) ([]*Queue, error) {
+func (c operator) Queues(ctx context.Context, path string) ([]*snapshot, error) {
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	below, err := checkBelow(path)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: queues below %s: %w", printable(path), err)
 	}
-	queues, err := persist(inside, c.requests, func(s *session) ([]*Queue, error) {
+	queues, err := persist(inside, c.requests, func(s *session) ([]*snapshot, error) {
 		if err := c.sync(inside, s, dirOf(c.root+below)); err != nil {
 			return nil, err
 		}
@@ -50,7 +44,7 @@ func checkBelow(path string) (string, error) {
 
 // browse reads the queue of a directory and those below it. With zk.ErrNoAuth it returns all
 // queues that may be read.
-func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue, error) {
+func (c *Client) browse(ctx context.Context, s *session, path string) ([]*snapshot, error) {
 	l, err := c.list(ctx, s, dirOf(c.root+path))
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil, fmt.Errorf("%s: %w", printable(path), err)
@@ -58,7 +52,7 @@ func (c *Client) browse(ctx context.Context, s *session, path string) ([]*Queue,
 	if err != nil {
 		return nil, err
 	}
-	var queues []*Queue
+	var queues []*snapshot
 	var hidden error
 	if isQueue(l.names) && path != "" {
 		q, err := c.look(ctx, s, path)
@@ -97,7 +91,7 @@ func beside(names []string, path string) []string {
 	for _, name := range names {
 		_, contender := parseEntry(name)
 		switch {
-		case contender, strings.HasSuffix(name, marksSuffix), path == "" && name == "zookeeper":
+		case contender, strings.HasSuffix(name, marksSuffix), strings.HasSuffix(name, recordSuffix), path == "" && name == "zookeeper":
 		case semaphore && (name == leasesDir[1:] || name == gateDir[1:]):
 		default:
 			others = append(others, name)
@@ -107,20 +101,8 @@ func beside(names []string, path string) []string {
 	return others
 }
 
-// Watch yields the queues that Queues returns, and then each queue whose contenders change.
-// A queue that becomes empty is yielded once more, with no contenders. Of a queue that
-// changes all the time, Watch yields a few states in a second. It watches the directories,
-// and sends no requests while nothing changes.
-//
-// If path does not exist, Watch waits for it. Nodes below it that may not be read are left
-// out. The sequence ends when the loop does, or after an error: the end of ctx, ErrClosed,
-// or a refusal by the server.
-//
-// The client library cannot take a watch back: after the sequence has ended, one watch for
-// each directory, and a goroutine of the client for it, stay until that directory changes or
-// the session ends. For a look now and then, use Queues.
-func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error] {
-	return func(yield func(*Queue, error) bool) {
+func (c operator) Watch(ctx context.Context, path string) iter.Seq2[*snapshot, error] {
+	return func(yield func(*snapshot, error) bool) {
 		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", printable(path), err)) }
 		below, err := checkBelow(path)
 		if err != nil {
@@ -131,7 +113,7 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error
 		defer stop()
 		following, cancel := context.WithCancelCause(inside)
 		defer cancel(nil)
-		b := &browser{c: c, changed: make(chan *Queue), fail: cancel, known: map[string]bool{}}
+		b := &browser{c: c.Client, changed: make(chan *snapshot), fail: cancel, known: map[string]bool{}}
 		b.follow(following, below, true)
 		if err := b.pass(following, yield); err != nil {
 			failed(c.explain(following, err))
@@ -142,7 +124,7 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[*Queue, error
 // browser is one Watch at work.
 type browser struct {
 	c       *Client
-	changed chan *Queue
+	changed chan *snapshot
 	fail    context.CancelCauseFunc
 
 	mu    sync.Mutex
@@ -150,7 +132,7 @@ type browser struct {
 }
 
 // pass yields the queues that change, until the loop ends, which is not an error.
-func (b *browser) pass(ctx context.Context, yield func(*Queue, error) bool) error {
+func (b *browser) pass(ctx context.Context, yield func(*snapshot, error) bool) error {
 	for {
 		select {
 		case q := <-b.changed:
@@ -195,12 +177,12 @@ const browsePace = 200 * time.Millisecond
 
 // stay watches a directory until it is gone. It watches the first one until ctx ends.
 func (b *browser) stay(ctx context.Context, path string, first bool) {
-	last := &Queue{Path: path}
+	last := &snapshot{Path: path}
 	for ctx.Err() == nil {
 		err := b.step(ctx, path, &last)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			b.show(ctx, &Queue{Path: path}, &last)
+			b.show(ctx, &snapshot{Path: path}, &last)
 			if !first {
 				b.forget(path)
 				return
@@ -216,7 +198,7 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 }
 
 // step looks at a directory and waits until it changes.
-func (b *browser) step(ctx context.Context, path string, last **Queue) error {
+func (b *browser) step(ctx context.Context, path string, last **snapshot) error {
 	s, err := b.c.link.Attached(ctx)
 	if err != nil {
 		return err
@@ -266,7 +248,7 @@ func (b *browser) awaitAny(ctx context.Context, s *session, path string) error {
 }
 
 // show passes a queue on if its contenders differ from those of the last one.
-func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
+func (b *browser) show(ctx context.Context, q *snapshot, last **snapshot) {
 	q.Issued = max(q.Issued, (*last).Issued)
 	if reflect.DeepEqual(q.Contenders, (*last).Contenders) || len(q.Contenders)+len((*last).Contenders) == 0 {
 		return

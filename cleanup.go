@@ -96,23 +96,49 @@ func (t *contender) tryClear(ctx context.Context) error {
 	return t.leave(ctx, s)
 }
 
-// leave deletes the node, in one transaction with a note if we held and it is our turn to
-// leave one: see note.
+// leave deletes the node, in one transaction with what it leaves behind: a note, and the word in
+// the lock's record that it was released.
 func (t *contender) leave(ctx context.Context, s *session) error {
 	if len(t.with) > 0 {
 		return t.deleteAll(ctx, s)
 	}
-	if t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil) {
-		t.note.may = false // one attempt: another holder's note may have come between
-		answers, err := t.c.multi(ctx, s,
-			&zk.DeleteRequest{Path: t.path(), Version: t.unread},
-			&zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version})
-		if err == nil || !isRefusal(err) {
+	for {
+		word, err := t.parting(ctx, s)
+		if err != nil {
 			return err
 		}
-		t.c.mayNote(t.dir, answers)
+		ops := []any{&zk.DeleteRequest{Path: t.path(), Version: t.unread}}
+		noted := t.isToNote()
+		if noted {
+			t.note.may = false // one attempt: another holder's note may have come between
+			ops = append(ops, &zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version})
+		}
+		if word != nil {
+			ops = append(ops, word)
+		}
+		if len(ops) == 1 {
+			return t.deleteOwn(ctx, s)
+		}
+		answers, err := t.c.multi(ctx, s, ops...)
+		switch {
+		case err == nil:
+			t.parted(s, answers[len(ops)-1].Stat)
+			return nil
+		case !isRefusal(err):
+			return err
+		case refused(answers) == 0:
+			return t.deleteOwn(ctx, s)
+		case noted && refused(answers) == 1:
+			t.c.mayNote(t.dir, answers)
+		default:
+			t.claim.rebuffed(err)
+		}
 	}
-	return t.deleteOwn(ctx, s)
+}
+
+// isToNote reports whether we held and it is our turn to leave a note: see note.
+func (t *contender) isToNote() bool {
+	return t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil)
 }
 
 // deleteOwn deletes our node. If a request to let go has come since we last read the node, it

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -184,10 +185,10 @@ func TestABareConnectionIsPolled(t *testing.T) {
 // recorder is an Observer.
 type recorder struct {
 	mu     sync.Mutex
-	events []zklock.Event
+	events []observe.Event
 }
 
-func (r *recorder) Observe(e zklock.Event) {
+func (r *recorder) Observe(e observe.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -211,15 +212,15 @@ func TestObserversAndLogsTellWhatHappens(t *testing.T) {
 
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
-		var kinds []zklock.EventKind
+		var kinds []observe.Kind
 		for _, e := range seen.events {
 			kinds = append(kinds, e.Kind)
 			require.Equal(t, path, e.Path)
 			require.Equal(t, "mutex", e.Recipe)
 		}
-		require.Equal(t, []zklock.EventKind{zklock.Queued, zklock.Acquired, zklock.Queued}, kinds[:3])
-		require.ElementsMatch(t, []zklock.EventKind{zklock.Released, zklock.Acquired}, kinds[3:5], "by two goroutines")
-		require.Equal(t, []zklock.EventKind{zklock.Lost}, kinds[5:])
+		require.Equal(t, []observe.Kind{observe.Queued, observe.Acquired, observe.Queued}, kinds[:3])
+		require.ElementsMatch(t, []observe.Kind{observe.Released, observe.Acquired}, kinds[3:5], "by two goroutines")
+		require.Equal(t, []observe.Kind{observe.Lost}, kinds[5:])
 		require.Equal(t, 1, seen.events[2].Behind)
 		require.Equal(t, time.Second, seen.events[3].Elapsed)
 		require.Equal(t, time.Second, seen.events[4].Elapsed)

@@ -33,6 +33,12 @@ type count struct {
 	looked   time.Time // when that was known
 }
 
+// claim is what a contender has written into its lock's record.
+type claim struct {
+	sent bool      // the record may say that we hold
+	at   *recordAt // the record when we last saw it; nil if it may have changed since
+}
+
 // contender is a node of ours in a queue, from before it is asked for until it is certainly
 // gone. It belongs to one goroutine at a time: the acquiring caller's, then the clean-up's.
 // Only its ownNode is shared, with the sentinel, the heartbeats and the hold.
@@ -45,6 +51,8 @@ type contender struct {
 	with []*contender // the others of the same transaction, which it leads: see newBatch
 	led  bool         // it is one of the others, and its leader removes it
 
+	replaces *contender // the transaction that creates our node deletes this one's; nil for none, and when that has happened
+
 	group     string // the first digits of its guid; empty for random ones
 	guid      string
 	created   chan struct{} // closed when the create has its outcome, which is the next two
@@ -52,6 +60,8 @@ type contender struct {
 	entered   bool // the node certainly belongs to sess
 
 	held    bool   // it was first once
+	lost    bool   // its hold has ended without a release
+	claim   claim  // what the lock's record says of it
 	note    note   // which it leaves
 	counted *count // of the create; nil if that does not count
 	unread  int32  // the newest version of the node's data that we have read; -1 if it does not matter
@@ -70,6 +80,22 @@ func (t *contender) init(c *engine, r *recipe, dir string, data []byte) {
 
 // prefix returns what the node's name begins with. No other node's name does.
 func (t *contender) prefix() string { return namePrefix + t.guid }
+
+// delay returns the lock-delay of the contender's lock, or zero for none.
+func (t *contender) delay() time.Duration {
+	if t.recipe.delays {
+		return t.c.delay
+	}
+	return 0
+}
+
+// mark returns what the contender's guid begins with.
+func (t *contender) mark() string {
+	if t.delay() > 0 {
+		return delayMark
+	}
+	return guidMark
+}
 
 // guard has our node watched, beginning after that time, unless it is watched already.
 func (t *contender) guard(after time.Duration) {

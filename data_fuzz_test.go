@@ -22,7 +22,7 @@ func FuzzData(f *testing.F) {
 	f.Add([]byte("__REVOKE__\n__REVOKE__\nvalue"))
 	f.Add(limitData(3))
 	f.Add([]byte("zklock: permits +99999999999999999999"))
-	guid := newGUID()
+	guid := newGUID(guidMark)
 	f.Add(board{"_c_" + guid + "-lock-0000000001", []string{guid}}.encode())
 	f.Add([]byte(notePrefix + evictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
 	f.Add([]byte(`{"periods":[{"done":[{"slot":"a","by":1}]},{"every":"1h0m0s","done":[{"slot":"1970-01-01T00:00:00Z","by":7}]}]}`))
@@ -62,7 +62,7 @@ func fuzzBoards(t *testing.T, data []byte) {
 		return
 	}
 	require.LessOrEqual(t, len(b.evicted), maxEvicted)
-	guid := newGUID()
+	guid := newGUID(guidMark)
 	next := board{"last", b.withEvicted(guid).evicted}
 	require.LessOrEqual(t, len(next.encode()), 64+33*maxEvicted, "what we write ourselves is bounded, whatever stood there")
 	back, ours := parseBoard(next.encode())
@@ -72,7 +72,7 @@ func fuzzBoards(t *testing.T, data []byte) {
 }
 
 func fuzzSlots(t *testing.T, data []byte) {
-	s := (&Client{}).SlotAt("/l", time.Unix(0, 0), time.Hour)
+	s := newSlotAt(&Client{}, "/l", time.Unix(0, 0), time.Hour)
 	m, err := s.parse(node{data: data, stat: &zk.Stat{}})
 	if err != nil {
 		return

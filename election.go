@@ -36,8 +36,8 @@ type Election struct {
 }
 
 var (
-	electionRecipe = &recipe{name: "election", infix: lockInfix, rule: afterAll}
-	latchRecipe    = &recipe{name: "election", infix: latchInfix, rule: afterAll, fixed: true}
+	electionRecipe = &recipe{name: "election", delays: true, infix: lockInfix, rule: afterAll}
+	latchRecipe    = &recipe{name: "election", delays: true, infix: latchInfix, rule: afterAll, fixed: true}
 )
 
 // maxValue keeps a request that contains a value below the size that a server accepts.
@@ -54,7 +54,7 @@ func (c *Client) Election(path string, opts *ElectionOptions) *Election {
 
 // Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx
 // ends first, it withdraws and returns an error, as Mutex.Lock does. For a value that is
-// longer than 512 KiB or looks like a request to let go (see Client.Revoke) it returns
+// longer than 512 KiB or looks like a request to let go (see operate.Revoke) it returns
 // ErrInvalid.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
@@ -164,7 +164,8 @@ func (e *Election) leads(ctx context.Context) *Hold {
 
 // Leader returns the leader, with its value as Data, or ErrNoLeader if there is none. The
 // answer is not older than the call. A new leader shows as soon as the old one's node is
-// gone, which can be a moment before the new leader itself knows.
+// gone, which can be a moment before the new leader itself knows. With Options.LockDelay, a
+// member also shows while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
 	inside, stop := either(ctx, e.c.life)
 	defer stop()

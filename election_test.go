@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -32,7 +33,7 @@ type watcher struct {
 	done  chan struct{}
 }
 
-func observe(ctx context.Context, e *zklock.Election) *watcher {
+func follow(ctx context.Context, e *zklock.Election) *watcher {
 	w := &watcher{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
@@ -105,7 +106,7 @@ func TestCuratorsMembersAreSeenAndWaitedFor(t *testing.T) {
 			node := stand(t, raw, path, name, "curator-1")
 			e := connect(t, srv, "a", term).Election(path, opts)
 			mine := campaignLater(t.Context(), e, "ours")
-			w := observe(t.Context(), e)
+			w := follow(t.Context(), e)
 			require.Equal(t, []string{"curator-1"}, w.leaders())
 			require.False(t, mine.returned())
 			require.NoError(t, raw.Delete(node, -1))
@@ -350,7 +351,7 @@ func TestAnObserverSeesEveryLeaderOnceAndTheCurrentOneFirst(t *testing.T) {
 				client, observer := connect(t, srv, "members", 40*time.Second), connect(t, srv, "observer", term)
 				e := client.Election(path, nil)
 				ctx, cancel := context.WithCancel(t.Context())
-				early := observe(ctx, observer.Election(path, nil))
+				early := follow(ctx, observer.Election(path, nil))
 				require.Empty(t, early.leaders())
 				var members []*attempt
 				for i := range 12 {
@@ -364,7 +365,7 @@ func TestAnObserverSeesEveryLeaderOnceAndTheCurrentOneFirst(t *testing.T) {
 					require.NoError(t, m.err)
 					want = append(want, fmt.Sprint("m", i))
 					if i == 5 {
-						late = observe(ctx, observer.Election(path, nil))
+						late = follow(ctx, observer.Election(path, nil))
 					}
 					disturb(srv)
 					time.Sleep(5 * time.Second)
@@ -387,7 +388,7 @@ func TestAnObserverSeesEveryLeaderOnceAndTheCurrentOneFirst(t *testing.T) {
 func TestAnObserverThatWasAwayGoesOnWithTheCurrentLeader(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, observer := connect(t, srv, "members", 40*time.Second), connect(t, srv, "observer", term)
-		w := observe(t.Context(), observer.Election(path, nil))
+		w := follow(t.Context(), observer.Election(path, nil))
 		var members []*attempt
 		for i := range 6 {
 			members = append(members, campaignLater(t.Context(), client.Election(path, nil), fmt.Sprint("m", i)))
@@ -431,7 +432,7 @@ func TestAnObserverWhoseNextServerIsBehindSeesNobodyWhoNeverLed(t *testing.T) {
 		synctest.Wait()
 		third := campaignLater(t.Context(), client.Election(path, nil), "third")
 		srv.Member(2).Refuse(true)
-		w := observe(t.Context(), connect(t, srv, "observer", term, 1, 2).Election(path, nil))
+		w := follow(t.Context(), connect(t, srv, "observer", term, 1, 2).Election(path, nil))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"first"}, w.leaders())
 
@@ -464,7 +465,7 @@ func TestObserversThatComeAndGoLeaveNoWatchEach(t *testing.T) {
 		look := func() {
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				<-observe(ctx, observer.Election(path, nil)).done
+				<-follow(ctx, observer.Election(path, nil)).done
 				cancel()
 			}
 		}
@@ -506,7 +507,7 @@ func TestAHandoverAmongAHundredCostsWhatItCostsAmongTwenty(t *testing.T) {
 				members = append(members, campaignLater(t.Context(), e, fmt.Sprintf("m%03d", i)))
 				synctest.Wait()
 			}
-			w := observe(t.Context(), observer)
+			w := follow(t.Context(), observer)
 			resign := func(m *attempt) {
 				<-m.done
 				require.NoError(t, m.err)
@@ -544,7 +545,7 @@ func TestProclaimChangesTheValueWhileLeading(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		e := client.Election(path, nil)
-		w := observe(t.Context(), other.Election(path, nil))
+		w := follow(t.Context(), other.Election(path, nil))
 		require.ErrorIs(t, e.Proclaim(t.Context(), []byte("x")), zklock.ErrNotHeld)
 		hold, err := e.Campaign(t.Context(), []byte("one"))
 		require.NoError(t, err)
@@ -591,14 +592,14 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 					client, operator, raw := connect(t, srv, "a", term), connect(t, srv, "operator", term), rawClient(t, srv, term)
 					e := client.Election(path, nil)
-					w := observe(t.Context(), operator.Election(path, nil))
+					w := follow(t.Context(), operator.Election(path, nil))
 					hold, err := e.Campaign(t.Context(), []byte("one"))
 					require.NoError(t, err)
 					time.Sleep(time.Second)
 					who := contenderAt(t, operator, 0)
 					revoke := func() {
 						if by == "us" {
-							require.NoError(t, operator.Revoke(t.Context(), who))
+							require.NoError(t, operate.Revoke(t.Context(), operator, who))
 							return
 						}
 						_, err := raw.Set(hold.Node(), []byte("__REVOKE__"), -1)
@@ -649,7 +650,7 @@ func TestAnUnreadableLeaderIsShownByItsMark(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		srv.Partition("a") // it cannot see the request, nor put its value back
-		require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 0)))
+		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 		leader, err := operator.Election(path, nil).Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "one", string(leader.Data))
@@ -680,7 +681,7 @@ func electThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
-	w := observe(t.Context(), e)
+	w := follow(t.Context(), e)
 	a := campaignLater(ctx, e, "one")
 	time.Sleep(2 * term)
 	require.False(t, a.returned() && a.err == nil, "two leaders")

@@ -1,6 +1,9 @@
 package zklock
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // engine is what all contenders of one client share.
 type engine struct {
@@ -11,8 +14,10 @@ type engine struct {
 	*heart
 	*mutes
 	reporter
-	alone    solitudes
-	removals *tasks      // of nodes: Close waits for them, for a while
-	readable atomic.Bool // we have read a node of our own once, so we may: all have one ACL
-	failStop func(error) // see Options; nil for none
+	alone    recent[solitude] // directories in which we were alone when we last looked
+	records  recent[recordAt] // of locks that we have released
+	removals *tasks           // of nodes: Close waits for them, for a while
+	readable atomic.Bool      // we have read a node of our own once, so we may: all have one ACL
+	failStop func(error)      // see Options; nil for none
+	delay    time.Duration    // see Options.LockDelay; zero for none
 }

@@ -19,7 +19,7 @@ var (
 	// afterwards.
 	ErrReleased = errors.New("lock was released")
 	// ErrNotHeld is returned by a second Unlock of a hold, by Proclaim if its context is not
-	// that of a leader, by Slot.Mark without a hold, and by Revoke and Evict if the contender
+	// that of a leader, by a slot's Mark without a hold, and by Revoke and Evict if the contender
 	// is gone.
 	ErrNotHeld = errors.New("not held")
 	// ErrLocked is returned by TryLock, TryRLock and TryAcquire if they would have to wait.
@@ -33,7 +33,7 @@ var (
 	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
 	// if the client has no connection, or loses it before the answer has come.
 	ErrNotConnected = errors.New("no connection to a server")
-	// ErrUncertain is returned by Multi, and by Slot's Mark and Do, if a transaction was sent
+	// ErrUncertain is returned by Multi, and by a slot's Mark and Do, if a transaction was sent
 	// and its answer did not come: either all of it was done or nothing.
 	ErrUncertain = errors.New("answer was lost, it may have been done")
 	// ErrInvalid is returned for an argument or option that cannot be right, before anything
@@ -43,7 +43,7 @@ var (
 	// stored one, and if an acquire asks for more permits than there are or than fit into
 	// one request.
 	ErrLimit = errors.New("not within the semaphore's permits")
-	// ErrEvicted is returned by a waiting acquire if Client.Evict has removed it from the queue.
+	// ErrEvicted is returned by a waiting acquire if operate.Evict has removed it from the queue.
 	// A holder that is evicted gets ErrLost.
 	ErrEvicted = errors.New("evicted from the queue")
 )

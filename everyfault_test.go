@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -65,9 +67,9 @@ func TestASlotSaysWhatWasDone(t *testing.T) {
 		defer cancel()
 		struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
 		var first, second slotTally
-		err := first.do(ctx, victim.Slot(path, "nightly"), time.Second)
+		err := first.do(ctx, slots.Named(victim, path, "nightly"), time.Second)
 		time.Sleep(3 * term)
-		done, lookErr := other.Slot(path, "nightly").Done(t.Context())
+		done, lookErr := slots.Named(other, path, "nightly").Done(t.Context())
 		require.NoError(t, lookErr)
 		switch {
 		case err == nil:
@@ -76,10 +78,10 @@ func TestASlotSaysWhatWasDone(t *testing.T) {
 		case errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrUncertain) && first.ran.Load() == 0:
 			require.False(t, done, "%v", err)
 		}
-		require.NotErrorIs(t, err, zklock.ErrDone, "nobody else did it")
-		err = second.do(t.Context(), other.Slot(path, "nightly"), 0)
+		require.NotErrorIs(t, err, slots.ErrDone, "nobody else did it")
+		err = second.do(t.Context(), slots.Named(other, path, "nightly"), 0)
 		if done {
-			require.ErrorIs(t, err, zklock.ErrDone)
+			require.ErrorIs(t, err, slots.ErrDone)
 			require.Zero(t, second.ran.Load())
 		} else {
 			require.NoError(t, err)
@@ -107,7 +109,7 @@ func TestAResizeSaysWhatWasDone(t *testing.T) {
 		if resized != nil {
 			require.ErrorIs(t, resized, context.Canceled)
 		}
-		queue, err := other.Inspect(t.Context(), path)
+		queue, err := operate.Inspect(t.Context(), other, path)
 		require.NoError(t, err)
 		switch queue.Permits {
 		case 3:

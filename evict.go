@@ -10,21 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Evict removes contenders that Inspect has returned, whatever they are doing. It is for
-// operators: a process hangs, and others need its lock. Evict removes the waiters first,
-// beginning with the last, so that none of them is granted in between.
-//
-// A holder of this library learns of it at once, with ErrLost. A holder of another library
-// may go on as if it held the lock: make sure that it is stopped. A waiter of this library
-// gets ErrEvicted when those ahead of it have gone, and does not queue again; if the
-// directory's data cannot be written or belongs to somebody else, the waiter does not learn
-// that it was evicted, and queues again.
-//
-// Evict only removes the given nodes, and only while they belong to the given sessions; a
-// node that no session ends has the session 0. If a contender is gone, the error wraps
-// ErrNotHeld. If several are given, the error names those that were not removed, and the
-// others are removed.
-func (c *Client) Evict(ctx context.Context, who ...Contender) error {
+func (c operator) Evict(ctx context.Context, who ...Contender) error {
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	var errs []error

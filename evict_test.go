@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // everybody returns the contenders at path.
 func everybody(t *testing.T, operator *zklock.Client) []zklock.Contender {
 	t.Helper()
-	q, err := operator.Inspect(t.Context(), path)
+	q, err := operate.Inspect(t.Context(), operator, path)
 	require.NoError(t, err)
 	return q.Contenders
 }
@@ -36,7 +37,7 @@ func TestEvictingEverybodyGrantsNobodyAndLeavesNobody(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				require.Equal(t, "x.........", granted(all))
-				require.NoError(t, operator.Evict(t.Context(), everybody(t, operator)...))
+				require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
 				for i, a := range all {
 					require.True(t, a.returned())
 					if i > 0 {
@@ -61,7 +62,7 @@ func TestAnEvictedWaiterIsToldHoweverLongItWaits(t *testing.T) {
 			all = append(all, inTurn(t, connect(t, srv, string(rune('a'+i)), term).Mutex(path).Lock)...)
 			time.Sleep(time.Second)
 		}
-		require.NoError(t, operator.Evict(t.Context(), everybody(t, operator)[4]))
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[4]))
 		for _, a := range all[:4] {
 			<-a.done
 			require.NoError(t, a.err)
@@ -91,7 +92,7 @@ func TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold(t *testing.T) {
 				require.NoError(t, err)
 				next := lockLater(t.Context(), b.Mutex(path).Lock)
 				require.False(t, next.returned())
-				require.NoError(t, operator.Evict(t.Context(), contenderAt(t, operator, 1)))
+				require.NoError(t, operate.Evict(t.Context(), operator, contenderAt(t, operator, 1)))
 				require.NoError(t, hold.Check())
 				unlock(t, hold)
 				<-next.done
@@ -114,8 +115,8 @@ func TestWhatNoSessionEndsCanBeEvicted(t *testing.T) {
 		require.Zero(t, who.Session)
 		forgotten := contenderAt(t, operator, 1)
 		forgotten.Session = 0
-		require.ErrorIs(t, operator.Evict(t.Context(), forgotten), zklock.ErrNotHeld, "that one is of a session")
-		require.NoError(t, operator.Evict(t.Context(), who))
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, forgotten), zklock.ErrNotHeld, "that one is of a session")
+		require.NoError(t, operate.Evict(t.Context(), operator, who))
 		<-waiting.done
 		require.NoError(t, waiting.err)
 		unlock(t, waiting.hold)

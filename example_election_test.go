@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // A leader loop: each member of a fleet runs it, one leads at a time.
@@ -140,4 +141,70 @@ func Example_cronJob() {
 	// true <nil>
 	// false <nil>
 	// false <nil>
+}
+
+// reign is the begin of a leadership.
+type reign struct {
+	host string
+	from time.Time
+}
+
+// candidate has a host stand for election until stop is called, which returns when the host has
+// resigned, and when that was. It tells on terms when the host leads.
+func candidate(c *zklock.Client, host string, terms chan<- reign) (stop func() time.Time) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan time.Time, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := c.Election("/leader", nil).Run(ctx, []byte(host), func(ctx context.Context) {
+			terms <- reign{host, time.Now()}
+			<-ctx.Done()
+			ended <- time.Now()
+		})
+		if !errors.Is(err, context.Canceled) {
+			panic(err)
+		}
+	}()
+	return func() time.Time {
+		cancel()
+		<-done
+		return <-ended
+	}
+}
+
+// A fleet is restarted, one leader after the other. A leader that resigns is followed by the
+// next one after a round trip, and not after a session timeout.
+func ExampleElection_Run_rollingRestart() {
+	server := ensemble()
+	defer server.Close()
+	operator := client(server, "operator")
+	defer operator.Close()
+	terms := make(chan reign)
+	var stops []func() time.Time
+	for i, host := range []string{"host-a", "host-b", "host-c"} {
+		c := client(server, host)
+		defer c.Close()
+		stops = append(stops, candidate(c, host, terms))
+		if i == 0 {
+			fmt.Println((<-terms).host, "leads")
+		}
+		for queue, err := range operate.Watch(context.Background(), operator, "/leader") {
+			must(err)
+			if len(queue.Contenders) == i+1 {
+				break // it stands behind the others
+			}
+		}
+	}
+	for _, stop := range stops[:2] {
+		until := stop()
+		next := <-terms
+		gap := next.from.Sub(until)
+		fmt.Println(next.host, "leads, and nobody did for less than a second:", gap < time.Second)
+	}
+	stops[2]()
+	// Output:
+	// host-a leads
+	// host-b leads, and nobody did for less than a second: true
+	// host-c leads, and nobody did for less than a second: true
 }

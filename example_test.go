@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -215,92 +214,4 @@ func ExampleHold_Multi() {
 	// <nil>
 	// true
 	// new
-}
-
-// A holder can be asked to let go. It is up to the holder to do so.
-func ExampleClient_Revoke() {
-	server := ensemble()
-	defer server.Close()
-	worker, operator := client(server, "worker"), client(server, "operator")
-	defer worker.Close()
-	defer operator.Close()
-	ctx := context.Background()
-
-	hold, err := worker.Mutex("/locks/batch").Lock(ctx)
-	must(err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		<-hold.Revoked() // a long job looks at this between two steps
-		fmt.Println("asked to let go")
-		must(hold.Unlock(ctx))
-	}()
-
-	queue, err := operator.Inspect(ctx, "/locks/batch")
-	must(err)
-	must(operator.Revoke(ctx, queue.Contenders[0]))
-	<-done
-	// Output: asked to let go
-}
-
-func ExampleClient_Inspect() {
-	server := ensemble()
-	defer server.Close()
-	billing, shipping := client(server, "billing"), client(server, "shipping")
-	defer billing.Close()
-	defer shipping.Close()
-	ctx := context.Background()
-
-	hold, err := billing.Mutex("/locks/orders/42").Lock(ctx)
-	must(err)
-	queued := make(chan struct{})
-	waiting, stop := context.WithCancel(ctx)
-	go func() {
-		defer close(queued)
-		shipping.Mutex("/locks/orders/42").Lock(waiting)
-	}()
-
-	for {
-		queue, err := billing.Inspect(ctx, "/locks/orders/42")
-		must(err)
-		if len(queue.Contenders) < 2 {
-			continue // the other one is on its way
-		}
-		for _, who := range queue.Contenders {
-			fmt.Printf("%s holds: %v\n", who.Label, who.Holds)
-		}
-		fmt.Println(queue.Contenders[0].Token == hold.Token())
-		break
-	}
-	stop()
-	<-queued
-	must(hold.Unlock(ctx))
-	// Output:
-	// billing holds: true
-	// shipping holds: false
-	// true
-}
-
-// tally counts events; an adapter for OpenTelemetry is in adapters/otel.
-type tally struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (t *tally) Observe(e zklock.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seen = append(t.seen, e.Kind.String())
-}
-
-func ExampleObserver() {
-	server := ensemble()
-	defer server.Close()
-	var events tally
-	client, err := zklock.Connect(context.Background(), server.Addrs(), &zklock.Options{Dialer: server.Dial, Observer: &events})
-	must(err)
-	must(client.Mutex("/locks/orders/42").Do(context.Background(), func(context.Context) error { return nil }))
-	must(client.Close())
-	fmt.Println(strings.Join(events.seen, ", "))
-	// Output: queued, acquired, released
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -222,7 +223,7 @@ func TestALookAtTheQueueIsTheQuorums(t *testing.T) {
 		defer cancel()
 		_, err = looking.Election(path, nil).Leader(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded, "nobody can know")
-		_, err = looking.Inspect(ctx, path)
+		_, err = operate.Inspect(ctx, looking, path)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		srv.Member(old).Rejoin()
 		who, err := looking.Election(path, nil).Leader(t.Context())

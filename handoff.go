@@ -47,6 +47,7 @@ func (t *place) wait(ctx context.Context) error {
 // outlast waits until the i-th contender ahead of us leaves, or looks ahead and waits for the
 // one before it. It strikes off all that cannot exist any more.
 func (t *place) outlast(ctx context.Context, i int) error {
+	t.waited = true
 	t.ahead = t.ahead[:i+1]
 	first := t.recipe.rule(t.ahead[:i]) < 0
 	if first { // next in line: what the grant needs is made ready now

@@ -97,13 +97,24 @@ var excluding = []exclusion{
 	{"a reader after a writer", asWriter, asReader},
 	{"a mutex after a reader", asReader, asMutex},
 	{"two permits of three", forTwo, forTwo},
+	{"a mutex after a goroutine of a cohort", asCohort, asMutex},
+	{"a goroutine of an unfenced cohort after a mutex", asMutex, asUnfenced},
+	{"a mutex after one of many in an unfenced cohort", asLaterGuest, asMutex},
 }
+
+// longest is the virtual time that a test may take. Clients send heartbeats for ever, so that without
+// a bound a wait that nothing ends would last until the binary's real time is over.
+const longest = 30 * time.Hour
 
 // virtual runs a test in virtual time against an in-process ensemble. A goroutine that
 // is left when it ends fails the test.
 func virtual(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { fn(t, zktest.Start(t, opts)) })
+	synctest.Test(t, func(t *testing.T) {
+		bound := time.AfterFunc(longest, func() { panic(fmt.Sprintf("%s is not over after %v", t.Name(), longest)) })
+		defer bound.Stop()
+		fn(t, zktest.Start(t, opts))
+	})
 }
 
 // connect returns a client that is closed with the test. Its links are named by label,

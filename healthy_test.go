@@ -61,6 +61,19 @@ func TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment(t *testing.T) {
 	}
 }
 
+// Where a round trip takes a tenth of the timeout, heartbeats follow one another without waiting for the answers.
+func TestAHoldFarFromItsServersIsCertainAllTheTime(t *testing.T) {
+	const session = 10 * time.Second
+	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(session / 20)}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "far", session).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(session)
+		require.Positive(t, lowest(hold, 20*session))
+		require.NoError(t, hold.Check())
+		unlock(t, hold)
+	})
+}
+
 // A client that was idle for long has no proof ready, and does not wait for one.
 func TestAColdHoldBeginsProvisionallyAndIsProvenSoon(t *testing.T) {
 	for _, session := range []time.Duration{4 * time.Second, 10 * time.Second} {

@@ -100,10 +100,13 @@ func (h *heart) nudge() {
 	}
 }
 
+// never is how long the loop waits for what is not due. Whatever happens wakes it before.
+const never = time.Hour
+
 // beatForever sends heartbeats while the client contends or holds, and for a while after it.
 // It is owned by the client and returns when that is closed; Close waits for it.
 func (h *heart) beatForever() {
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(never)
 	defer timer.Stop()
 	b := beats{h: h, done: make(chan beaten, maxBeats)}
 	for {
@@ -113,7 +116,7 @@ func (h *heart) beatForever() {
 			b.next(s)
 			continue
 		}
-		timer.Reset(wait)
+		timer.Reset(min(wait, b.untilSilent()))
 		select {
 		case <-timer.C:
 		case <-changed:
@@ -142,6 +145,7 @@ type beats struct {
 	retry   pace
 	running int
 	done    chan beaten // has room for all that are running
+	silent  time.Time   // when it is to be reported that no answer comes; zero if it was, or none is awaited
 }
 
 // beaten is the outcome of a heartbeat.
@@ -153,7 +157,6 @@ type beaten struct {
 
 // untilNext returns how long it is until the next heartbeat is due.
 func (b *beats) untilNext(s *session) time.Duration {
-	const never = time.Hour
 	now, was := time.Now(), b.warm
 	b.warm = b.h.isWarm()
 	switch {
@@ -202,25 +205,51 @@ func (b *beats) next(s *session) {
 		b.finish(beaten{err: err})
 		return
 	}
-	first := b.running == 1
+	if b.running == 1 {
+		b.expectAnswer(s)
+	}
 	// Owned by beatForever, which counts it; ends with its requests; Close waits for it.
 	if !b.h.requests.calls.run(func() {
 		done := beaten{s: s}
-		beat := func() error { return b.h.beat(s, &done.touched) }
-		if first {
-			done.err = b.h.warnIfSilent(s, beat)
-		} else {
-			done.err = beat()
-		}
+		done.err = b.h.beat(s, &done.touched)
 		b.done <- done
 	}) {
 		b.running--
 	}
 }
 
+// expectAnswer sets the time of the warning.
+func (b *beats) expectAnswer(s *session) {
+	b.silent = time.Now().Add(s.Lease.Term()/4 + s.Lease.BetweenSyncs())
+}
+
+// errSilent is reported for a heartbeat that has no answer yet.
+var errSilent = errors.New("no server has answered for a quarter of the session timeout")
+
+// untilSilent returns how long it is until a heartbeat without an answer is to be reported. If
+// that is now, it reports it: if a server is cut off, no error comes before everything that is
+// held is lost.
+func (b *beats) untilSilent() time.Duration {
+	if b.silent.IsZero() {
+		return never
+	}
+	if wait := time.Until(b.silent); wait > 0 {
+		return wait
+	}
+	b.silent = time.Time{}
+	if b.h.keepsUnder(b.s) {
+		b.h.missed(errSilent)
+	}
+	return never
+}
+
 // finish takes the outcome of a heartbeat. If several fail together, it reports only the last.
 func (b *beats) finish(done beaten) {
 	b.running--
+	b.silent = time.Time{}
+	if b.running > 0 {
+		b.expectAnswer(b.s)
+	}
 	if done.touched.After(b.touched) {
 		b.touched = done.touched
 	}
@@ -234,30 +263,6 @@ func (b *beats) finish(done beaten) {
 	if b.running == 0 && b.h.keepsUnder(b.s) {
 		b.h.missed(done.err)
 	}
-}
-
-// errSilent is reported for a heartbeat that has no answer yet.
-var errSilent = errors.New("no server has answered for a quarter of the session timeout")
-
-// warnIfSilent runs beat, and reports errSilent if the answer takes too long: if a server is
-// cut off, no error comes before everything that is held is lost.
-func (h *heart) warnIfSilent(s *session, beat func() error) error {
-	over, cancel := context.WithCancel(h.requests.life)
-	defer cancel()
-	wait := s.Lease.Term()/4 + s.Lease.BetweenSyncs()
-	// Owned by this call; ends with it; Close waits for it.
-	h.requests.calls.run(func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			if h.keepsUnder(s) {
-				h.missed(errSilent)
-			}
-		case <-over.Done():
-		}
-	})
-	return beat()
 }
 
 // beat sends the requests that prove the touches of an earlier heartbeat, and that are touches

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -28,10 +29,10 @@ func TestAMissedHeartbeatIsObservedBeforeTheLoss(t *testing.T) {
 				hold, err := c.Mutex(path).Lock(t.Context())
 				require.NoError(t, err)
 				time.Sleep(2 * term)
-				require.Empty(t, seen.of(zklock.HeartbeatMissed), "all was well")
+				require.Empty(t, seen.of(observe.HeartbeatMissed), "all was well")
 				cut(srv)
 				<-hold.Context().Done()
-				require.NotEmpty(t, seen.of(zklock.HeartbeatMissed))
+				require.NotEmpty(t, seen.of(observe.HeartbeatMissed))
 			})
 		})
 	}

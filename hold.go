@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,9 +23,14 @@ type Hold struct {
 	outer *Hold // the hold under whose context this one was taken, nil for none
 	ctx   context.Context
 	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
+	visit visit                   // of a guest; else nil
+	done  atomic.Bool             // this level was unlocked
+}
 
-	mu   sync.Mutex
-	done bool // guarded by mu: this level was unlocked
+// A visit is one hold of several that follow one another in a place in a queue.
+type visit interface {
+	// leave ends the hold. If it has ended before, leave returns why.
+	leave() error
 }
 
 type holdKey struct{}
@@ -42,6 +47,9 @@ func HoldOf(ctx context.Context) *Hold {
 // returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
+		if h.visit != nil && h.ctx.Err() != nil {
+			continue // the holding lasts, for others
+		}
 		if !each(h.of) {
 			return
 		}
@@ -82,7 +90,7 @@ func (h *Hold) Path() string { return h.of.path }
 func (h *Hold) Node() string { return h.of.nodes[0].path() }
 
 // Revoked returns a channel that is closed when the holder is asked to let go, by
-// Client.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
+// operate.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
 // for. The holder decides whether and when to unlock.
 func (h *Hold) Revoked() <-chan struct{} { return h.of.revoked }
 
@@ -149,7 +157,13 @@ func (h *Hold) Confirm(ctx context.Context) error {
 // Guard returns operations to put in front of those of your own transaction, which then
 // commits only while the lock is held. They check that the hold's nodes exist, and go on
 // to do so when the nodes' data changes.
+//
+// A hold of an unfenced Cohort has no guard, because its node is also that of later holds:
+// what Guard returns makes a transaction fail before it is sent.
 func (h *Hold) Guard() []any {
+	if h.of.unfenced {
+		return []any{noGuard{}}
+	}
 	ops := make([]any, len(h.of.nodes))
 	for i, t := range h.of.nodes {
 		ops[i] = t.exists()
@@ -157,16 +171,26 @@ func (h *Hold) Guard() []any {
 	return ops
 }
 
+// noGuard is an operation that the client library does not know and refuses.
+type noGuard struct{}
+
+// errUnfenced is returned for what needs a guard, before anything is sent.
+var errUnfenced = fmt.Errorf("%w: a hold of an unfenced cohort has no guard", ErrInvalid)
+
 // Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is
 // held. The paths in ops are ZooKeeper's own: Options.Root is not put before them.
 //
 // If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the
 // answer was lost or the hold ended before it came: either all operations were done or none.
 // If it wraps ErrInvalid, nothing was sent, because the operations and the guard, which adds
-// one for each of the hold's nodes, do not fit into one request (1 MB).
+// one for each of the hold's nodes, do not fit into one request (1 MB), or because the hold
+// has no guard (see Guard).
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
+	}
+	if h.of.unfenced {
+		return nil, h.of.failure("multi", errUnfenced)
 	}
 	guard := h.Guard()
 	if err := checkSize(append(guard, ops...)); err != nil {
@@ -214,9 +238,10 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
+	pen := h.of.pen()
 	select {
-	case h.of.writing <- struct{}{}:
-		defer func() { <-h.of.writing }()
+	case pen <- struct{}{}:
+		defer func() { <-pen }()
 	case <-inside.Done():
 		return causeOf(inside, inside.Err())
 	}
@@ -305,8 +330,11 @@ func (h *Hold) leave(ctx context.Context) error {
 // release begins to give the lock up and reports true if this was the last level of it;
 // released is closed when that is done.
 func (h *Hold) release() (last bool, err error) {
-	if !h.leaveLevel() {
+	if h.done.Swap(true) {
 		return false, ErrNotHeld
+	}
+	if h.visit != nil {
+		return false, h.visit.leave()
 	}
 	last, err = h.of.drop()
 	if h.end != nil {
@@ -316,12 +344,4 @@ func (h *Hold) release() (last bool, err error) {
 		h.of.letGo()
 	}
 	return last, err
-}
-
-func (h *Hold) leaveLevel() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was := h.done
-	h.done = true
-	return !was
 }

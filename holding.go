@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zklock-go/zklock/observe"
 )
 
 // holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
@@ -23,16 +25,18 @@ type holding struct {
 
 	// release begins to release the lock, for the reason why the holding has ended, and
 	// returns a function that waits for the outcome.
-	release func(why error) (outcome func() error)
-	quiet   bool // it tells no observer of its end: each of its locks tells for itself
+	release  func(why error) (outcome func() error)
+	quiet    bool // it tells no observer of its end: each of its locks or guests tells for itself
+	unfenced bool // its guests cannot be told apart by a token or a guard
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	revoked <-chan struct{} // closed when somebody asks for any of the parts
-	writing chan struct{}   // a mutex for writers of the node's data: see rewrite
 
 	mu       sync.Mutex
+	writing  chan struct{} // guarded by mu: see pen; nil before the first write
 	levels   int           // guarded by mu: Holds that were not unlocked
+	forfeit  bool          // guarded by mu: its release counts as a loss
 	released chan struct{} // closed when the lock is released, or cannot be
 	err      error         // set before released is closed: why it could not be released
 }
@@ -41,10 +45,20 @@ type holding struct {
 // acquiring caller's, and those that under adds; it does not end with ctx.
 func (g *holding) begin(ctx context.Context, under func(context.Context) context.Context) {
 	g.since, g.levels = time.Now(), 1
-	g.released, g.writing = make(chan struct{}), make(chan struct{}, 1)
+	g.released = make(chan struct{})
 	g.ctx, g.cancel = context.WithCancelCause(under(context.WithoutCancel(ctx)))
 	g.heed()
 	g.among.add(g)
+}
+
+// pen returns what writers of the node's data take turns by: see rewrite.
+func (g *holding) pen() chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.writing == nil {
+		g.writing = make(chan struct{}, 1)
+	}
+	return g.writing
 }
 
 // watchOver ends the holding when the node, its session or its lease ends.
@@ -89,9 +103,9 @@ func (g *holding) end(why error) bool {
 func (g *holding) afterLoss() {
 	why := context.Cause(g.ctx)
 	if errors.Is(why, ErrLost) {
-		g.tell(Lost, why)
+		g.tell(observe.Lost, why)
 	} else {
-		g.tell(Ended, why)
+		g.tell(observe.Ended, why)
 	}
 	g.letGo()
 }
@@ -114,9 +128,9 @@ func (g *holding) letGo() {
 		switch {
 		case !errors.Is(why, ErrReleased):
 		case g.err != nil:
-			g.tell(Ended, g.err)
+			g.tell(observe.Ended, g.err)
 		default:
-			g.tell(Released, nil)
+			g.tell(observe.Released, nil)
 		}
 		close(g.released)
 	}
@@ -128,14 +142,29 @@ func (g *holding) letGo() {
 }
 
 // tell tells the observer how the holding has ended.
-func (g *holding) tell(kind EventKind, err error) {
+func (g *holding) tell(kind observe.Kind, err error) {
 	if !g.quiet {
 		g.c.observe(g.event(kind, err))
 	}
 }
 
-func (g *holding) event(kind EventKind, err error) Event {
-	return Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+func (g *holding) event(kind observe.Kind, err error) observe.Event {
+	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+}
+
+// wasLost reports whether the holding, which has ended for that reason, ended without its
+// caller's or its client's doing. The caller may still be at work then.
+func (g *holding) wasLost(why error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.forfeit || errors.Is(why, ErrLost)
+}
+
+// giveUp has the release of the holding count as a loss.
+func (g *holding) giveUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forfeit = true
 }
 
 // vouch ends the holding if its lease has run out and no timer has noticed yet.
@@ -180,14 +209,7 @@ func (g *holding) heed() {
 	}
 	any := newRevocation()
 	for _, r := range requests {
-		// Owned by the holding; ends with its context, at the latest by Close, which waits.
-		g.c.calls.run(func() {
-			select {
-			case <-r.heard:
-				any.hear()
-			case <-g.ctx.Done():
-			}
-		})
+		r.passOn(any)
 	}
 	g.revoked = any.heard
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -176,7 +177,7 @@ func TestInspectKeepsTheBeginningOfLongNames(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, srv.PutNode(fmt.Sprintf("%s/_c_7a6b6c0123456789abcdef01234567a%d-lock-%010d", path, i, i), data))
 		}
-		q, err := connect(t, srv, "a", term).Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), connect(t, srv, "a", term), path)
 		require.NoError(t, err)
 		require.Len(t, q.Contenders, 5)
 		for _, who := range q.Contenders {

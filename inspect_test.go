@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -60,7 +61,7 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 				others = append(others, node)
 			}
 		}
-		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), connect(t, srv, "operator", term), path)
 		require.NoError(t, err)
 
 		require.Equal(t, path, q.Path)
@@ -70,20 +71,20 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 		node, _ := srv.Node(hold.Node())
 		host, _ := os.Hostname()
 		require.Equal(t, zklock.Contender{
-			Node: hold.Node(), Kind: zklock.KindLock, Client: zklock.ClientZklock, Holds: true,
+			Node: hold.Node(), Kind: operate.KindLock, Client: operate.ClientZklock, Holds: true,
 			Token: hold.Token(), Session: node.EphemeralOwner, Since: began.Local(), Data: node.Data,
 			Host: host, PID: os.Getpid(), Label: "billing",
 		}, first)
 		for i, want := range []struct {
-			kind   zklock.Kind
+			kind   string
 			client string
 		}{
-			{zklock.KindLock, zklock.ClientCurator},
-			{zklock.KindLock, zklock.ClientGo},
-			{zklock.KindLock, zklock.ClientKazoo},
-			{zklock.KindRead, zklock.ClientKazoo},
-			{zklock.KindLatch, zklock.ClientCurator},
-			{zklock.KindLock, ""},
+			{operate.KindLock, operate.ClientCurator},
+			{operate.KindLock, operate.ClientGo},
+			{operate.KindLock, operate.ClientKazoo},
+			{operate.KindRead, operate.ClientKazoo},
+			{operate.KindLatch, operate.ClientCurator},
+			{operate.KindLock, ""},
 		} {
 			c := q.Contenders[i+1]
 			require.Equal(t, others[i], c.Node)
@@ -104,7 +105,7 @@ func TestInspectSeesReadersShare(t *testing.T) {
 		for _, name := range []string{curatorRead, curatorRead, curatorWrit, curatorRead} {
 			stand(t, raw, path, name, "")
 		}
-		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), connect(t, srv, "operator", term), path)
 		require.NoError(t, err)
 		var seen []string
 		for _, c := range q.Contenders {
@@ -116,9 +117,9 @@ func TestInspectSeesReadersShare(t *testing.T) {
 
 func TestAPathThatNobodyUsedIsAnEmptyQueue(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		q, err := connect(t, srv, "operator", term).Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), connect(t, srv, "operator", term), path)
 		require.NoError(t, err)
-		require.Equal(t, &zklock.Queue{Path: path}, q)
+		require.Equal(t, &operate.Queue{Path: path}, q)
 		require.Empty(t, srv.Tree(), "inspecting made nodes")
 	})
 }
@@ -129,7 +130,7 @@ func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
 			virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
 				client := connect(t, srv, "a", term)
 				issued := func() int64 {
-					q, err := client.Inspect(t.Context(), path)
+					q, err := operate.Inspect(t.Context(), client, path)
 					require.NoError(t, err)
 					return q.Issued
 				}
@@ -149,7 +150,7 @@ func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
 					synctest.Wait()
 				}
 				require.EqualValues(t, 1<<31-1, issued())
-				q, err := client.Inspect(t.Context(), path)
+				q, err := operate.Inspect(t.Context(), client, path)
 				require.NoError(t, err)
 				require.Len(t, q.Contenders, 4)
 				require.Equal(t, held.Node(), q.Contenders[0].Node)
@@ -172,7 +173,7 @@ func TestInspectIsNotFooledByALaggingServer(t *testing.T) {
 		unlock(t, hold)
 		hold, err = holder.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		q, err := operator.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), operator, path)
 		require.NoError(t, err)
 		require.Len(t, q.Contenders, 1)
 		require.Equal(t, hold.Node(), q.Contenders[0].Node)
@@ -182,7 +183,7 @@ func TestInspectIsNotFooledByALaggingServer(t *testing.T) {
 
 func contenderAt(t *testing.T, c *zklock.Client, i int) zklock.Contender {
 	t.Helper()
-	q, err := c.Inspect(t.Context(), path)
+	q, err := operate.Inspect(t.Context(), c, path)
 	require.NoError(t, err)
 	require.Greater(t, len(q.Contenders), i)
 	return q.Contenders[i]
@@ -200,17 +201,17 @@ func TestEvictRemovesThatVeryContender(t *testing.T) {
 
 		other := who
 		other.Session++
-		require.ErrorIs(t, operator.Evict(t.Context(), other), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, other), zklock.ErrNotHeld)
 		other = who
 		other.Token++
-		require.ErrorIs(t, operator.Evict(t.Context(), other), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, other), zklock.ErrNotHeld)
 		require.NoError(t, hold.Check())
 
-		require.NoError(t, operator.Evict(t.Context(), who))
+		require.NoError(t, operate.Evict(t.Context(), operator, who))
 		require.True(t, next.returned())
 		require.NoError(t, next.err)
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
-		require.ErrorIs(t, operator.Evict(t.Context(), who), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, who), zklock.ErrNotHeld)
 		unlock(t, next.hold)
 		noGhost(t, srv, path)
 	})
@@ -230,7 +231,7 @@ func TestEvictSurvivesAWriteBetweenItsCheckAndItsDelete(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		require.NoError(t, operator.Evict(t.Context(), who))
+		require.NoError(t, operate.Evict(t.Context(), operator, who))
 		require.EqualValues(t, 2, writes.Load())
 		require.Empty(t, srv.Children(path))
 	})
@@ -243,10 +244,10 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 		srv.ResetCounts()
 		for _, node := range []string{"", "/", "/config/main", "relative" + curatorName + "0000000001", "/a/../" + curatorName + "0000000001", "/config/lock-x"} {
 			who := zklock.Contender{Node: node, Session: 1}
-			require.ErrorIs(t, client.Evict(t.Context(), who), zklock.ErrInvalid, node)
-			require.ErrorIs(t, client.Revoke(t.Context(), who), zklock.ErrInvalid, node)
+			require.ErrorIs(t, operate.Evict(t.Context(), client, who), zklock.ErrInvalid, node)
+			require.ErrorIs(t, operate.Revoke(t.Context(), client, who), zklock.ErrInvalid, node)
 		}
-		_, err := client.Inspect(t.Context(), "/a//b")
+		_, err := operate.Inspect(t.Context(), client, "/a//b")
 		require.ErrorIs(t, err, zklock.ErrInvalid)
 		require.Zero(t, srv.RequestCount())
 	})
@@ -271,7 +272,7 @@ func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 	defer cancel()
 	struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
 
-	var q *zklock.Queue
+	var q *operate.Queue
 	try := func(call func() error) {
 		t.Helper()
 		if err := call(); err != nil {
@@ -280,9 +281,9 @@ func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 			require.NoError(t, call())
 		}
 	}
-	try(func() error { q, err = operator.Inspect(ctx, path); return err })
+	try(func() error { q, err = operate.Inspect(ctx, operator, path); return err })
 	require.Len(t, q.Contenders, 2)
-	try(func() error { return operator.Revoke(ctx, q.Contenders[0]) })
+	try(func() error { return operate.Revoke(ctx, operator, q.Contenders[0]) })
 	synctest.Wait()
 	select {
 	case <-hold.Revoked():
@@ -290,9 +291,9 @@ func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 		t.Fatal("the holder was not asked")
 	}
 	require.NoError(t, hold.Check())
-	if err := operator.Evict(ctx, q.Contenders[0]); err != nil {
+	if err := operate.Evict(ctx, operator, q.Contenders[0]); err != nil {
 		require.ErrorIs(t, err, context.Canceled)
-		if err := operator.Evict(t.Context(), q.Contenders[0]); err != nil {
+		if err := operate.Evict(t.Context(), operator, q.Contenders[0]); err != nil {
 			require.ErrorIs(t, err, zklock.ErrNotHeld) // the first has done it
 		}
 	}
@@ -307,7 +308,7 @@ func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 }
 
 // strikeOnce gives the n-th request of a client, counted from now, a verdict of its own.
-// What it returns says whether there was one.
+// The function that it returns reports whether there was one.
 func strikeOnce(srv *zktest.Server, client string, n int, verdict func(r *zktest.Request) zktest.Verdict) (struck func() bool) {
 	var seen, hit atomic.Int32
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {

@@ -234,3 +234,24 @@ func TestASessionReplacedWithoutAnEventEndsEveryHold(t *testing.T) {
 		noGhost(t, srv, path)
 	})
 }
+
+// An event that comes together with the answer to the request for a watch is not lost.
+func TestAnEventRightBehindTheAnswerEndsTheHold(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client) // the first hold of a client is watched from the beginning
+		for i := range 100 {
+			lock := fmt.Sprint("/locks/", i)
+			hold, err := client.Mutex(lock).Lock(t.Context())
+			require.NoError(t, err)
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpGetData && r.Path == hold.Node() {
+					time.AfterFunc(0, func() { _ = srv.DeleteNode(hold.Node()) })
+				}
+				return zktest.Pass
+			})
+			time.Sleep(50 * time.Millisecond) // no heartbeat is due
+			require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		}
+	})
+}

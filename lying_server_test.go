@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -342,10 +343,10 @@ func useAll(t *testing.T, c *zklock.Client) {
 		}
 	})
 	within(t, "inspect", func(ctx context.Context) {
-		q, err := c.Inspect(ctx, path)
+		q, err := operate.Inspect(ctx, c, path)
 		if err == nil && len(q.Contenders) > 0 {
-			_ = c.Revoke(ctx, q.Contenders[0])
-			_ = c.Evict(ctx, q.Contenders...)
+			_ = operate.Revoke(ctx, c, q.Contenders[0])
+			_ = operate.Evict(ctx, c, q.Contenders...)
 		}
 	})
 }

@@ -21,12 +21,12 @@ func newMutes(untrusted bool) *mutes { return &mutes{untrusted: untrusted, of: m
 // maxMute bounds how many directories are remembered.
 const maxMute = 10_000
 
-// mayNote reports whether a note in dir may succeed. If answers are those of a transaction with
-// a note that the directory's ACL has refused, it remembers that.
+// mayNote reports whether a note in dir may succeed. If answers are those of a transaction whose
+// second operation is a note that the directory's ACL has refused, it remembers that.
 func (m *mutes) mayNote(dir string, answers []zk.MultiResponse) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(answers) == 2 && errors.Is(answers[1].Error, zk.ErrNoAuth) {
+	if len(answers) > 1 && errors.Is(answers[1].Error, zk.ErrNoAuth) {
 		if len(m.of) >= maxMute {
 			clear(m.of)
 		}
@@ -52,42 +52,47 @@ func (m *mutes) mayNote(dir string, answers []zk.MultiResponse) bool {
 type solitude struct {
 	version int32 // of the directory's data
 	data    []byte
-	seen    time.Time
+}
+
+const maxRewritten = 1024 // of data that is written again
+
+// recent is what was learned of directories a short while ago.
+type recent[T any] struct {
+	mu sync.Mutex
+	of map[string]learned[T] // guarded by mu
+}
+
+type learned[T any] struct {
+	what T
+	at   time.Time
 }
 
 const (
-	maxSolitudes = 10_000 // how many directories are remembered
-	solitudeLife = 10 * time.Second
-	maxRewritten = 1024 // of data that is written again
+	maxRecent  = 10_000 // how many directories are remembered
+	recentLife = 10 * time.Second
 )
 
-// solitudes are the directories in which we were alone when we last looked.
-type solitudes struct {
-	mu sync.Mutex
-	of map[string]solitude // guarded by mu
-}
-
 // take returns what is known of dir, for one attempt: nobody else gets it meanwhile.
-func (a *solitudes) take(dir string) (solitude, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, ok := a.of[dir]
-	delete(a.of, dir)
-	return s, ok && time.Since(s.seen) < solitudeLife
+func (r *recent[T]) take(dir string) (T, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, ok := r.of[dir]
+	delete(r.of, dir)
+	return l.what, ok && time.Since(l.at) < recentLife
 }
 
-func (a *solitudes) has(dir string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, ok := a.of[dir]
-	return ok && time.Since(s.seen) < solitudeLife
+func (r *recent[T]) has(dir string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, ok := r.of[dir]
+	return ok && time.Since(l.at) < recentLife
 }
 
-func (a *solitudes) put(dir string, version int32, data []byte) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of == nil || len(a.of) >= maxSolitudes {
-		a.of = map[string]solitude{}
+func (r *recent[T]) put(dir string, what T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxRecent {
+		r.of = map[string]learned[T]{}
 	}
-	a.of[dir] = solitude{version, data, time.Now()}
+	r.of[dir] = learned[T]{what, time.Now()}
 }

@@ -146,6 +146,9 @@ func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold 
 func releaseAll(locks []*Hold, why error) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
+		if errors.Is(why, ErrLost) {
+			h.of.giveUp() // the caller, who has lost one of them, may still work under all
+		}
 		if errors.Is(why, ErrClosed) {
 			h.of.lose(why)
 			leaving = append(leaving, h)

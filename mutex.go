@@ -9,7 +9,7 @@ type Mutex struct {
 	path string
 }
 
-var mutexRecipe = &recipe{name: "mutex", infix: lockInfix, rule: afterAll}
+var mutexRecipe = &recipe{name: "mutex", delays: true, infix: lockInfix, rule: afterAll}
 
 // Mutex returns the lock at path, below which every contender has a node. The path's own
 // node is created when it is needed; ZooKeeper removes it when it has been empty for a while.

@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// The values of Contender.Client: libraries that Inspect recognises by the names of their
-// nodes.
+// The values of Contender.Client; package operate has them, too.
 const (
-	ClientZklock  = "zklock"
-	ClientCurator = "Curator"
-	ClientKazoo   = "kazoo"
-	ClientGo      = "go-zookeeper"
+	clientZklock  = "zklock"
+	clientCurator = "Curator"
+	clientKazoo   = "kazoo"
+	clientGo      = "go-zookeeper"
 )
 
 // The kinds of contenders, as the names of their nodes show them. The number that the server
@@ -42,6 +41,9 @@ const (
 // is not a child of the lock's directory, because Curator and go-zookeeper take every child
 // for a contender.
 const marksSuffix = ".zklock-slots"
+
+// recordSuffix is what the name of a lock's record adds to its path: see record.
+const recordSuffix = ".zklock-delay"
 
 // entry is a contender as a directory listing shows it.
 type entry struct {
@@ -106,18 +108,25 @@ func parseEntries(names []string) []entry {
 	return entries
 }
 
-// guidMark begins each of our guids, whose names look like those of other libraries otherwise.
-const guidMark = "7a6b6c" // zkl
+// One of these begins each of our guids, whose names look like those of other libraries
+// otherwise. They have the same length.
+const (
+	guidMark  = "7a6b6c" // zkl
+	delayMark = "7a6b64" // zkd: of a contender for a lock with a delay
+)
 
-func newGUID() string {
+func newGUID(mark string) string {
 	var b [16 - len(guidMark)/2]byte
 	rand.Read(b[:]) // never fails
-	return guidMark + hex.EncodeToString(b[:])
+	return mark + hex.EncodeToString(b[:])
 }
+
+// isDelayed reports whether a name is that of a contender for a lock with a delay.
+func isDelayed(name string) bool { return strings.HasPrefix(name, namePrefix+delayMark) }
 
 // guidOf returns the guid in the name of a node of this library, or "" for another's.
 func guidOf(name string) string {
-	if clientOf(name) != ClientZklock {
+	if clientOf(name) != clientZklock {
 		return ""
 	}
 	return name[len(namePrefix):][:32]
@@ -125,7 +134,8 @@ func guidOf(name string) string {
 
 // isGUID reports whether text has the form of this library's guids.
 func isGUID(text string) bool {
-	return len(text) == 32 && strings.HasPrefix(text, guidMark) && strings.Trim(text, "0123456789abcdef") == ""
+	marked := strings.HasPrefix(text, guidMark) || strings.HasPrefix(text, delayMark)
+	return marked && len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // groupDigits is the length of a contender's group. The guids of all nodes of one acquire of
@@ -135,7 +145,7 @@ const groupDigits = 14
 // groupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
 // the node is another library's: see contender.group.
 func groupOf(name string) string {
-	if clientOf(name) != ClientZklock {
+	if clientOf(name) != clientZklock {
 		return ""
 	}
 	from := len(namePrefix) + len(guidMark)
@@ -147,10 +157,10 @@ var clients = []struct {
 	name *regexp.Regexp
 	is   string
 }{
-	{regexp.MustCompile(`^` + namePrefix + guidMark + `[0-9a-f]{26}-`), ClientZklock},
-	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{32}-`), ClientGo},
-	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`), ClientCurator},
-	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), ClientKazoo},
+	{regexp.MustCompile(`^` + namePrefix + `(` + guidMark + `|` + delayMark + `)[0-9a-f]{26}-`), clientZklock},
+	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{32}-`), clientGo},
+	{regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`), clientCurator},
+	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), clientKazoo},
 }
 
 // clientOf returns the library that has made a node, or "" if its name does not show it.
@@ -166,5 +176,5 @@ func clientOf(name string) string {
 // mayStay reports whether a contender whose node has gone may have another in its place, as a
 // writer of Curator's that became a reader does. Only a listing tells.
 func mayStay(e entry) bool {
-	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != ClientZklock
+	return strings.Contains(e.name, writerInfix) && clientOf(e.name) != clientZklock
 }

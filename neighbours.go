@@ -38,6 +38,15 @@ func (r *requests) notASemaphore(ctx context.Context, sess *session, dir string,
 	return err
 }
 
+// notDelayed refuses a directory, whose children are given, in which contenders stand that have
+// a lock-delay, if we have none: we would not wait for it.
+func (c *engine) notDelayed(r *recipe, names []string) error {
+	if !r.delays || c.delay > 0 || !slices.ContainsFunc(names, isDelayed) {
+		return nil
+	}
+	return fmt.Errorf("%w: the lock has a lock-delay, and this client has none", ErrInvalid)
+}
+
 // notAQueue refuses a directory in which contenders for a lock stand, for a semaphore that is new there.
 func (r *requests) notAQueue(ctx context.Context, sess *session, dir string) error {
 	l, err := r.list(ctx, sess, dir)

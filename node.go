@@ -133,10 +133,33 @@ func (n *ownNode) shown(data []byte) []byte {
 // revocation is a request to let go. All nodes of one acquire share it: its place in the
 // queue, its permits, and the nodes that it creates when it has to queue again.
 type revocation struct {
-	once  sync.Once
-	heard chan struct{} // closed when somebody has asked
+	heard chan struct{} // closed, with mu held, when somebody has asked
+
+	mu   sync.Mutex
+	also []*revocation // guarded by mu: which are asked with this one
 }
 
 func newRevocation() *revocation { return &revocation{heard: make(chan struct{})} }
 
-func (r *revocation) hear() { r.once.Do(func() { close(r.heard) }) }
+func (r *revocation) hear() {
+	r.mu.Lock()
+	if !isClosed(r.heard) {
+		close(r.heard)
+	}
+	also := r.also
+	r.also = nil
+	r.mu.Unlock()
+	for _, other := range also {
+		other.hear()
+	}
+}
+
+// passOn has another request be heard when this one is, at once if it was.
+func (r *revocation) passOn(to *revocation) {
+	r.mu.Lock()
+	r.also = append(r.also, to)
+	r.mu.Unlock()
+	if isClosed(r.heard) {
+		r.hear()
+	}
+}

@@ -2,72 +2,21 @@ package zklock
 
 import (
 	"log/slog"
-	"time"
+
+	"github.com/zklock-go/zklock/observe"
 )
-
-// Observer receives the events of a client's locks, for metrics. The client calls Observe on
-// whatever goroutine an event happens: it must return quickly and must not call the client.
-type Observer interface{ Observe(Event) }
-
-// EventKind is the kind of an Event. Every attempt to acquire ends with one of Acquired,
-// GivenUp and Refused, and every hold with one of Released, Lost and Ended. For a hold of
-// several locks there are events of each lock and none of the whole.
-type EventKind int
-
-const (
-	// Queued: an attempt has created its node, behind Behind others.
-	Queued EventKind = iota + 1
-	// Acquired: an attempt was granted after Elapsed.
-	Acquired
-	// Released: a hold was unlocked after Elapsed.
-	Released
-	// Lost: a hold was lost after Elapsed, for the reason Err.
-	Lost
-	// HeartbeatMissed: no quorum has answered a heartbeat, for the reason Err. What is held
-	// will be lost unless a later heartbeat succeeds in time.
-	HeartbeatMissed
-	// Ended: a hold ended after Elapsed because the client was closed, or it was unlocked and
-	// its node could not be removed. Err is the reason.
-	Ended
-	// GivenUp: an attempt ended after Elapsed because its context ended or the client was
-	// closed. Err is the reason.
-	GivenUp
-	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked of an attempt that
-	// does not wait, ErrDeadlock, ErrEvicted, or a server's refusal.
-	Refused
-)
-
-func (k EventKind) String() string {
-	names := [...]string{"", "queued", "acquired", "released", "lost", "heartbeat missed", "ended", "given up", "refused"}
-	if k < 1 || int(k) >= len(names) {
-		return "unknown"
-	}
-	return names[k]
-}
-
-// Event is what an Observer receives. Fields that do not apply are zero.
-type Event struct {
-	Kind    EventKind
-	Recipe  string // "mutex", "semaphore" …
-	Path    string
-	Node    string // the name of the attempt's node below Path
-	Token   int64
-	Behind  int           // of Queued: how many contenders were ahead
-	Elapsed time.Duration // how long the attempt or the hold took
-	Err     error         // why it ended
-}
 
 // reporter tells the log and the observer what happens.
 type reporter struct {
 	events *slog.Logger
-	to     Observer
+	to     observe.Observer
 }
 
-func (r reporter) observe(e Event) {
+func (r reporter) observe(e observe.Event) {
 	switch e.Kind {
-	case Lost:
+	case observe.Lost:
 		r.events.Warn("zklock: lost", "recipe", e.Recipe, "path", e.Path, "node", e.Node, "token", e.Token, "held", e.Elapsed, "why", e.Err)
-	case HeartbeatMissed:
+	case observe.HeartbeatMissed:
 		r.events.Info("zklock: heartbeat missed", "why", e.Err)
 	}
 	if r.to != nil {

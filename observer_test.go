@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,11 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // of returns the events of a kind.
-func (r *recorder) of(kind zklock.EventKind) (found []zklock.Event) {
+func (r *recorder) of(kind observe.Kind) (found []observe.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.events {
@@ -39,8 +43,8 @@ func TestAnAttemptThatSucceedsTellsHowLongItTook(t *testing.T) {
 				c, seen := observed(t, srv)
 				hold, err := try(c)(t.Context())
 				require.NoError(t, err)
-				require.Len(t, seen.of(zklock.Acquired), 1)
-				require.GreaterOrEqual(t, seen.of(zklock.Acquired)[0].Elapsed, 20*time.Millisecond)
+				require.Len(t, seen.of(observe.Acquired), 1)
+				require.GreaterOrEqual(t, seen.of(observe.Acquired)[0].Elapsed, 20*time.Millisecond)
 				unlock(t, hold)
 			})
 		})
@@ -70,7 +74,7 @@ func TestAnAttemptGivenUpOrRefusedIsObserved(t *testing.T) {
 			_, err := x.lock(c)(ctx)
 			cancel()
 			require.Error(t, err, x.recipe)
-			given := seen.of(zklock.GivenUp)
+			given := seen.of(observe.GivenUp)
 			require.Len(t, given, 1)
 			require.Equal(t, 3*time.Second, given[0].Elapsed)
 			require.ErrorIs(t, given[0].Err, context.DeadlineExceeded)
@@ -79,17 +83,17 @@ func TestAnAttemptGivenUpOrRefusedIsObserved(t *testing.T) {
 
 			_, err = x.try(c)(t.Context())
 			require.ErrorIs(t, err, zklock.ErrLocked)
-			refused := seen.of(zklock.Refused)
+			refused := seen.of(observe.Refused)
 			require.Len(t, refused, 1)
 			require.ErrorIs(t, refused[0].Err, zklock.ErrLocked)
-			require.Empty(t, seen.of(zklock.Acquired))
+			require.Empty(t, seen.of(observe.Acquired))
 
 			waiting := lockLater(t.Context(), x.lock(c))
 			time.Sleep(time.Second)
 			c.Close()
 			<-waiting.done
-			require.Len(t, seen.of(zklock.GivenUp), 2)
-			require.ErrorIs(t, seen.of(zklock.GivenUp)[1].Err, zklock.ErrClosed)
+			require.Len(t, seen.of(observe.GivenUp), 2)
+			require.ErrorIs(t, seen.of(observe.GivenUp)[1].Err, zklock.ErrClosed)
 		}
 		unlock(t, hold)
 		unlock(t, permit)
@@ -105,15 +109,64 @@ func TestEveryHoldEndsWithOneEvent(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		c.Close()
-		ended := seen.of(zklock.Ended)
+		ended := seen.of(observe.Ended)
 		require.Len(t, ended, 3, "of several locks each")
 		for _, e := range ended {
 			require.ErrorIs(t, e.Err, zklock.ErrClosed)
 			require.Equal(t, 2*time.Second, e.Elapsed)
 		}
-		require.Empty(t, seen.of(zklock.Released))
-		require.Empty(t, seen.of(zklock.Lost))
+		require.Empty(t, seen.of(observe.Released))
+		require.Empty(t, seen.of(observe.Lost))
 		require.Equal(t, "ended", ended[0].Kind.String())
+	})
+}
+
+// Goroutines of a cohort share a node, and each is told of by itself.
+func TestEveryGoroutineOfACohortIsObserved(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(*zklock.Client) *zklock.Cohort) {
+		c, seen := observed(t, srv)
+		cohort, tokens := of(c), map[int64]bool{}
+		for range 3 {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			unlock(t, hold)
+		}
+		for _, kind := range []observe.Kind{observe.Acquired, observe.Released} {
+			require.Len(t, seen.of(kind), 3, "%v", kind)
+			for _, e := range seen.of(kind) {
+				require.Equal(t, path, e.Path)
+				require.Equal(t, "cohort", e.Recipe)
+				require.NoError(t, e.Err)
+				tokens[e.Token] = true
+			}
+		}
+		for _, e := range seen.of(observe.Released) {
+			require.Equal(t, time.Second, e.Elapsed)
+		}
+		if strings.HasSuffix(t.Name(), "/fenced") {
+			require.Len(t, tokens, 3, "each hold has a token of its own")
+		}
+
+		hold, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err = cohort.Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, seen.of(observe.GivenUp), 1)
+		require.Equal(t, 3*time.Second, seen.of(observe.GivenUp)[0].Elapsed)
+		_, err = cohort.TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.Len(t, seen.of(observe.Refused), 1)
+
+		for _, s := range srv.Sessions() {
+			srv.ExpireSession(s.ID)
+		}
+		<-hold.Context().Done()
+		time.Sleep(time.Second)
+		require.Len(t, seen.of(observe.Lost), 1)
+		require.ErrorIs(t, seen.of(observe.Lost)[0].Err, zklock.ErrLost)
 	})
 }
 
@@ -124,9 +177,9 @@ func TestErrorsArePrintable(t *testing.T) {
 		bad := "/x\x1b[31m\u202e\n"
 		_, lock := c.Mutex(bad).Lock(t.Context())
 		_, try := c.Semaphore(bad, 1).TryAcquire(t.Context(), 1)
-		_, inspect := c.Inspect(t.Context(), bad)
+		_, inspect := operate.Inspect(t.Context(), c, bad)
 		_, leader := c.Election(bad, nil).Leader(t.Context())
-		for _, err := range []error{lock, try, inspect, leader, c.Revoke(t.Context(), zklock.Contender{Node: bad}), c.Evict(t.Context(), zklock.Contender{Node: bad})} {
+		for _, err := range []error{lock, try, inspect, leader, operate.Revoke(t.Context(), c, zklock.Contender{Node: bad}), operate.Evict(t.Context(), c, zklock.Contender{Node: bad})} {
 			require.ErrorIs(t, err, zklock.ErrInvalid)
 			require.NotContains(t, err.Error(), "\x1b")
 			require.NotContains(t, err.Error(), "\u202e")
@@ -155,10 +208,10 @@ func TestErrorsNameWhatOthersHaveMadePrintably(t *testing.T) {
 		require.NoError(t, srv.PutNode("/a", nil))
 		_, err := rawClient(t, srv, term).Create("/a/gnp\u202e\u2028", nil, 0, zk.WorldACL(zk.PermWrite))
 		require.NoError(t, err)
-		_, err = connect(t, srv, "a", term).Queues(t.Context(), "/")
+		_, err = operate.Queues(t.Context(), connect(t, srv, "a", term), "/")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err, `/a/gnp\u202e\u2028`)
-		_, slot := connect(t, srv, "b", term).Slot("/x\x1b[2J", "y\x1b[2J").Done(t.Context())
+		_, slot := slots.Named(connect(t, srv, "b", term), "/x\x1b[2J", "y\x1b[2J").Done(t.Context())
 		require.ErrorIs(t, slot, zklock.ErrInvalid)
 		require.NotContains(t, slot.Error(), "\x1b")
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -94,6 +96,36 @@ func TestProclaimsAtOnceLeaveNodeAndClientAgreeing(t *testing.T) {
 	})
 }
 
+// A call that is refused while another is under way does not take that one's value from the client.
+func TestARefusedProclaimLeavesTheValueOfTheNext(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		c, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
+		e := c.Election(path, nil)
+		hold, err := e.Campaign(t.Context(), []byte("first"))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		var writes atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpSetData && r.Client == "a" && writes.Add(1) == 1 {
+				return zktest.Answer(zktest.CodeNoAuth)
+			}
+			return zktest.Pass
+		})
+		refused := make(chan error, 1)
+		go func() { refused <- e.Proclaim(hold.Context(), []byte("refused")) }()
+		time.Sleep(time.Microsecond)
+		require.NoError(t, e.Proclaim(hold.Context(), []byte("next")))
+		require.ErrorIs(t, <-refused, zk.ErrNoAuth)
+		_, err = raw.Set(hold.Node(), []byte("__REVOKE__"), -1) // the holder puts its value back
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		leader, err := e.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "next", string(leader.Data))
+		unlock(t, hold)
+	})
+}
+
 // A turn that another call has is not waited for longer than the caller wants.
 func TestAProclaimThatWaitsForAnotherEndsWithItsContext(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -131,13 +163,13 @@ func TestWritingOnesDataKeepsTheRequestToLetGo(t *testing.T) {
 		require.NoError(t, err)
 		reader := lockLater(t.Context(), operator.RWMutex(path).RLock)
 		require.False(t, reader.returned())
-		require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 0)))
+		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 		require.NoError(t, writer.Downgrade(t.Context()))
 		require.True(t, asked(writer))
 		who := contenderAt(t, operator, 0)
 		require.True(t, who.Revoked)
 		require.True(t, who.Holds)
-		require.Equal(t, zklock.KindRead, who.Kind)
+		require.Equal(t, operate.KindRead, who.Kind)
 		<-reader.done
 		require.NoError(t, reader.err, "it is a reader's to all others as well")
 		unlock(t, reader.hold)

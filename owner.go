@@ -13,6 +13,7 @@ type owner struct {
 	Label  string `json:"label,omitempty"`
 	Shared bool   `json:"shared,omitempty"` // a writer that has become a reader
 	Revoke bool   `json:"revoke,omitempty"` // the holder was asked to let go
+	Cohort bool   `json:"cohort,omitempty"` // a place of all goroutines of a process
 }
 
 // maxLabel is how long a label may be.
@@ -27,6 +28,13 @@ func ownerData(label string, anonymous bool) []byte {
 	}
 	host, _ := os.Hostname() // without a name the process number still helps
 	return owner{Host: host, PID: os.Getpid(), Label: label}.encode()
+}
+
+// ofCohort returns owner data for a place that the goroutines of a process share.
+func ofCohort(identity []byte) []byte {
+	o, _ := readOwner(identity) // which this library has written
+	o.Cohort = true
+	return o.encode()
 }
 
 func (o owner) encode() []byte {

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // seen counts what Inspect shows as holding and as waiting.
 func seen(t *testing.T, c *zklock.Client) (holds, waits int) {
 	t.Helper()
-	q, err := c.Inspect(t.Context(), path)
+	q, err := operate.Inspect(t.Context(), c, path)
 	require.NoError(t, err)
 	for _, who := range q.Contenders {
 		if who.Holds {
@@ -77,7 +78,7 @@ func TestOneThatWaitsForPermitsIsToldWhenItHolds(t *testing.T) {
 						_, err := raw.Set(who.Node, []byte("__REVOKE__"), -1)
 						require.NoError(t, err)
 					} else {
-						require.NoError(t, a.Revoke(t.Context(), who))
+						require.NoError(t, operate.Revoke(t.Context(), a, who))
 					}
 				}
 				for i, x := range all {
@@ -127,15 +128,15 @@ func TestARequestSurvivesQueueingAgain(t *testing.T) {
 				a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
 				all := inTurn(t, ask(a), ask(b))
 				time.Sleep(time.Second)
-				q, err := operator.Inspect(t.Context(), path)
+				q, err := operate.Inspect(t.Context(), operator, path)
 				require.NoError(t, err)
 				who := q.Contenders[len(q.Contenders)-1]
 				require.False(t, who.Holds)
-				require.NoError(t, operator.Revoke(t.Context(), who))
+				require.NoError(t, operate.Revoke(t.Context(), operator, who))
 				time.Sleep(time.Second)
 				srv.ExpireSession(who.Session)
 				time.Sleep(5 * time.Second)
-				q, err = operator.Inspect(t.Context(), path)
+				q, err = operate.Inspect(t.Context(), operator, path)
 				require.NoError(t, err)
 				again := q.Contenders[len(q.Contenders)-1]
 				require.NotEqual(t, who.Session, again.Session)
@@ -165,7 +166,7 @@ func TestInspectOfAThousandIsNotAThousandRoundTrips(t *testing.T) {
 			require.NoError(t, err)
 		}
 		start := time.Now()
-		q, err := c.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), c, path)
 		require.NoError(t, err)
 		require.Len(t, q.Contenders, 1000)
 		require.Less(t, time.Since(start), 100*20*time.Millisecond, "of 1,002 round trips")

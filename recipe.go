@@ -13,6 +13,7 @@ import (
 // has it; all others get the contender or its node.
 type place struct {
 	contender
+	met        []entry    // who was ahead at first, if the lock has a delay
 	ahead      []entry    // who was ahead when we last looked, without those known to be gone
 	unsure     bool       // one of those may have left another node in its place: see mayStay
 	listed     int64      // when the directory's data was last written before that, by its zxid
@@ -20,6 +21,7 @@ type place struct {
 	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
 	standingOn string     // its name
 	token      int64      // of the grant; zero until it is known
+	waited     bool       // for somebody ahead
 }
 
 func (c *engine) newPlace(r *recipe, dir string, data []byte) *place {
@@ -62,6 +64,7 @@ func (t *place) enter(ctx context.Context, s *session) error {
 			// later session. A node that it made then is not to be held.
 			return errSessionOver
 		case t.name != "":
+			t.replaces = nil
 			for x := range t.each {
 				x.entered = true
 			}
@@ -70,6 +73,9 @@ func (t *place) enter(ctx context.Context, s *session) error {
 			}
 			return t.findPlace(ctx, l, listErr)
 		case t.counted != nil && isRefusal(t.createErr): // again, without counting
+		case t.replaces != nil && isRefusal(t.createErr): // again, by itself: that node may have been deleted
+			t.c.remove(t.replaces)
+			t.replaces = nil
 		case errors.Is(t.createErr, zk.ErrNoNode):
 			if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {
 				return err
@@ -92,7 +98,7 @@ func (t *place) isAlone() bool {
 	}
 	dir := t.counted.dir
 	t.ahead, t.unsure, t.listed, t.token, t.looked = nil, false, dir.Mzxid, dir.Mzxid, t.counted.looked
-	t.c.alone.put(t.dir, dir.Version, t.counted.expected.data)
+	t.c.alone.put(t.dir, solitude{dir.Version, t.counted.expected.data})
 	return true
 }
 
@@ -111,6 +117,9 @@ func (t *place) findPlace(ctx context.Context, l listing, err error) error {
 	if err := t.c.notASemaphore(ctx, t.sess, t.dir, l.names); err != nil {
 		return err
 	}
+	if err := t.c.notDelayed(t.recipe, l.names); err != nil {
+		return err
+	}
 	t.unsure, t.listed = false, l.stat.Mzxid
 	t.noticeSolitude(l)
 	t.looked = l.at
@@ -120,6 +129,9 @@ func (t *place) findPlace(ctx context.Context, l listing, err error) error {
 		return err
 	}
 	t.ahead = ahead(entries, own)
+	if t.met == nil && t.delay() > 0 {
+		t.met = slices.Clone(t.ahead)
+	}
 	if t.token == 0 {
 		t.token = own.czxid
 	}

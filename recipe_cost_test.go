@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -45,7 +46,7 @@ func TestRecipesCostWhatTheirPagesSay(t *testing.T) {
 		slot := 0
 		once := func() {
 			slot++
-			require.NoError(t, client.Slot("/once", string(rune('A'+slot))).Do(ctx, func(context.Context) error { return nil }))
+			require.NoError(t, slots.Named(client, "/once", string(rune('A'+slot))).Do(ctx, func(context.Context) error { return nil }))
 		}
 		for what, c := range map[string]struct {
 			run           func()
@@ -72,7 +73,7 @@ func TestRecipesCostWhatTheirPagesSay(t *testing.T) {
 			"a term": {cycle(func(ctx context.Context) (*zklock.Hold, error) { return election.Campaign(ctx, nil) }), 2, 0},
 			"a slot": {once, 6, 3},
 			"a slot that is done": {func() {
-				require.ErrorIs(t, client.Slot("/once", "B").Do(ctx, func(context.Context) error { return nil }), zklock.ErrDone)
+				require.ErrorIs(t, slots.Named(client, "/once", "B").Do(ctx, func(context.Context) error { return nil }), slots.ErrDone)
 			}, 1, 1},
 		} {
 			if what == "a slot that is done" {

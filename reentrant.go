@@ -19,7 +19,7 @@ type Reentrant struct {
 	path string
 }
 
-var reentrantRecipe = &recipe{name: "reentrant", infix: lockInfix, rule: afterAll}
+var reentrantRecipe = &recipe{name: "reentrant", delays: true, infix: lockInfix, rule: afterAll}
 
 // Reentrant returns the lock at path, below which every contender has a node.
 func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} }

@@ -306,11 +306,11 @@ func (r *requests) witness(sent lease.Instant, of lease.Evidence, err error) {
 }
 
 // explain adds the context's error to that of a wait under ctx, and the last trouble that
-// the connection met if there is no session.
+// the connection met if there is no session or servers refuse this client.
 func (r *requests) explain(ctx context.Context, err error) error {
 	err = causeOf(ctx, err)
 	if trouble := r.link.LastTrouble(); trouble != nil && ctx.Err() != nil {
-		if s, _ := r.link.State(); s == nil {
+		if s, _ := r.link.State(); s == nil || r.link.IsDenied() {
 			return fmt.Errorf("%w (last trouble: %w)", err, trouble)
 		}
 	}

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -142,6 +143,47 @@ func TestAServerThatDropsEveryConnectionIsCalledSeldom(t *testing.T) {
 		require.Greater(t, dials.Load(), int64(30))
 		remove()
 		require.Error(t, hold.Check())
+		unlockSoon(t, client)
+	})
+}
+
+// shortConn ends when it has read the answer to the connection request.
+type shortConn struct {
+	net.Conn
+	greeted bool
+}
+
+func (c *shortConn) Read(p []byte) (int, error) {
+	if c.greeted {
+		c.Conn.Close()
+		return 0, io.EOF
+	}
+	n, err := c.Conn.Read(p)
+	c.greeted = n > 4 // the first four are the answer's length
+	return n, err
+}
+
+// Such as a proxy whose server goes away: the handshake succeeds, and nothing comes after it.
+func TestAConnectionThatEndsWithItsHandshakeIsNotRepeatedAtOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var dials, short atomic.Int64
+		client := connectWith(t, srv, &zklock.Options{SessionTimeout: term, Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+			if dials.Add(1) > 1000 {
+				time.Sleep(time.Second) // the test has failed; let its minute pass
+			}
+			conn, err := srv.Dial(network, address, timeout)
+			if err == nil && short.Load() > 0 {
+				conn = &shortConn{Conn: conn}
+			}
+			return conn, err
+		}})
+		short.Store(1)
+		dials.Store(0)
+		srv.DropConnections()
+		time.Sleep(time.Minute)
+		require.Less(t, dials.Load(), int64(150))
+		require.Greater(t, dials.Load(), int64(30))
+		short.Store(0)
 		unlockSoon(t, client)
 	})
 }

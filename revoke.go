@@ -9,16 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Revoke asks a contender that Inspect has returned to let go of its lock. It closes the
-// holder's Hold.Revoked; the holder decides whether and when to unlock. Curator's holders
-// with a RevocationListener are asked in the way that they understand; holders of other
-// libraries do not notice. A waiter is asked as soon as it holds, unless it loses its node
-// before it is next in line.
-//
-// If the contender is gone, Revoke returns ErrNotHeld. If it is a member of an election with
-// Latch, Revoke returns ErrInvalid and changes nothing: Curator's latches wait for the end
-// of the node before their own, and a change of its data would make them wait for ever.
-func (c *Client) Revoke(ctx context.Context, who Contender) error {
+func (c operator) Revoke(ctx context.Context, who Contender) error {
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	if err := c.revoke(inside, who); err != nil {
@@ -40,7 +31,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 			return err
 		}
 		mark := curatorRevocation
-		if clientOf(who.name()) == ClientZklock {
+		if clientOf(who.name()) == clientZklock {
 			mark = withRevocation(n.data)
 		}
 		_, err = persist(ctx, c.requests, func(s *session) (*zk.Stat, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -47,7 +48,7 @@ func TestAHolderIsAskedToLetGoAndStaysTheHolder(t *testing.T) {
 		time.Sleep(time.Second)
 		require.False(t, asked(hold))
 
-		require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 0)))
+		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 		require.True(t, asked(hold))
 		owner := ownerOf(t, srv, hold.Node())
 		require.Equal(t, "holder", owner.Label)
@@ -60,7 +61,7 @@ func TestAHolderIsAskedToLetGoAndStaysTheHolder(t *testing.T) {
 		require.False(t, next.returned())
 
 		zxid := srv.Zxid()
-		require.NoError(t, operator.Revoke(t.Context(), who), "asked once more")
+		require.NoError(t, operate.Revoke(t.Context(), operator, who), "asked once more")
 		require.Equal(t, zxid, srv.Zxid(), "and written once more")
 		unlock(t, hold)
 		<-next.done
@@ -125,7 +126,7 @@ func TestACuratorHolderIsAskedInItsOwnWords(t *testing.T) {
 		operator, raw := connect(t, srv, "operator", term), rawClient(t, srv, term)
 		for _, name := range []string{curatorName, goName, kazooName} {
 			node := stand(t, raw, path, name, "10.0.0.1")
-			require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 0)))
+			require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 			n, _ := srv.Node(node)
 			require.Equal(t, "__REVOKE__", string(n.Data))
 			require.True(t, contenderAt(t, operator, 0).Revoked)
@@ -144,7 +145,7 @@ func TestAWaiterIsToldWhenItHolds(t *testing.T) {
 			waiting = append(waiting, lockLater(t.Context(), b.Mutex(path).Lock))
 			synctest.Wait()
 		}
-		require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 2)))
+		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 2)))
 		unlock(t, hold)
 		for i, w := range waiting {
 			<-w.done
@@ -164,7 +165,7 @@ func TestALatchsDataIsNeverWritten(t *testing.T) {
 		hold, err := client.Election(path, &zklock.ElectionOptions{Latch: true}).Campaign(t.Context(), []byte("one"))
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.ErrorIs(t, client.Revoke(t.Context(), contenderAt(t, client, 0)), zklock.ErrInvalid)
+		require.ErrorIs(t, operate.Revoke(t.Context(), client, contenderAt(t, client, 0)), zklock.ErrInvalid)
 		n, _ := srv.Node(hold.Node())
 		require.Zero(t, n.Version)
 
@@ -184,7 +185,7 @@ func TestRevokingWhatIsGoneIsNotHeld(t *testing.T) {
 		require.NoError(t, err)
 		who := contenderAt(t, client, 0)
 		unlock(t, hold)
-		require.ErrorIs(t, client.Revoke(t.Context(), who), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Revoke(t.Context(), client, who), zklock.ErrNotHeld)
 	})
 }
 
@@ -202,7 +203,7 @@ func TestARequestSurvivesAnotherWriteInBetween(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		require.NoError(t, operator.Revoke(t.Context(), who))
+		require.NoError(t, operate.Revoke(t.Context(), operator, who))
 		require.EqualValues(t, 2, writes.Load())
 		n, _ := srv.Node(node)
 		require.Equal(t, "__REVOKE__", string(n.Data))
@@ -216,7 +217,7 @@ func TestAHoldOfSeveralLocksIsAskedThroughAny(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		require.False(t, asked(hold))
-		require.NoError(t, operator.Revoke(t.Context(), contenderAt(t, operator, 0)))
+		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 		require.True(t, asked(hold))
 		unlock(t, hold)
 	})
@@ -230,15 +231,15 @@ func TestRevokeEndsWithItsContextAndWithTheClient(t *testing.T) {
 		srv.Partition("a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, client.Revoke(ctx, who), context.DeadlineExceeded)
-		require.ErrorIs(t, client.Evict(ctx, who), context.DeadlineExceeded)
+		require.ErrorIs(t, operate.Revoke(ctx, client, who), context.DeadlineExceeded)
+		require.ErrorIs(t, operate.Evict(ctx, client, who), context.DeadlineExceeded)
 		done := make(chan error)
-		go func() { done <- client.Revoke(t.Context(), who) }()
+		go func() { done <- operate.Revoke(t.Context(), client, who) }()
 		time.Sleep(time.Second)
 		client.Close()
 		require.ErrorIs(t, <-done, zklock.ErrClosed)
-		require.ErrorIs(t, client.Evict(t.Context(), who), zklock.ErrClosed)
-		_, err := client.Inspect(t.Context(), path)
+		require.ErrorIs(t, operate.Evict(t.Context(), client, who), zklock.ErrClosed)
+		_, err := operate.Inspect(t.Context(), client, path)
 		require.ErrorIs(t, err, zklock.ErrClosed)
 	})
 }

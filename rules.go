@@ -24,6 +24,7 @@ type recipe struct {
 	rule    rule   // for which of those ahead to wait
 	below   bool   // its nodes are in a directory below the lock's path, not in that itself
 	limited bool   // its directory's data is a number of permits
+	delays  bool   // Options.LockDelay applies to it
 	shared  bool   // several hold at a time, so a holder may have others ahead of it
 	// fixed means that the data of its nodes must never change. Those that wait for such a
 	// node expect its end only; if its data changes instead, they never look again.

@@ -17,8 +17,8 @@ type RWMutex struct {
 // A reader watches only the nearest writer ahead, so that the release of a writer wakes just
 // the readers between it and the next writer.
 var (
-	writerRecipe = &recipe{name: "write", infix: writerInfix, rule: afterAll}
-	readerRecipe = &recipe{name: "read", infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
+	writerRecipe = &recipe{name: "write", delays: true, infix: writerInfix, rule: afterAll}
+	readerRecipe = &recipe{name: "read", delays: true, infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
 )
 
 // RWMutex returns the lock at path, below which every contender has a node.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -122,9 +123,9 @@ func TestDowngradeKeepsThePlaceAndLetsReadersIn(t *testing.T) {
 		_, err := rb.TryRLock(t.Context())
 		require.ErrorIs(t, err, zklock.ErrLocked, "a writer waits")
 
-		q, err := b.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), b, path)
 		require.NoError(t, err)
-		require.Equal(t, zklock.KindRead, q.Contenders[0].Kind)
+		require.Equal(t, operate.KindRead, q.Contenders[0].Kind)
 		for i, who := range q.Contenders {
 			require.Equal(t, i < 3, who.Holds, "%+v", who)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/observe"
 )
 
 // Semaphore is a number of permits, of which each holder takes one or several. They are
@@ -58,7 +60,7 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 // a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, dir string, k int) (*place, error) {
-		return s.c.atOnce(ctx, func(ctx context.Context, sess *session) (*place, error) { return s.try(ctx, sess, dir, k) })
+		return atOnce(ctx, s.c, func(ctx context.Context, sess *session) (*place, error) { return s.try(ctx, sess, dir, k) })
 	})
 }
 
@@ -119,7 +121,7 @@ func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int,
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
 	}
-	s.c.observe(Event{Kind: Queued, Recipe: gateRecipe.name, Path: s.path, Node: gate.name, Behind: len(gate.ahead)})
+	s.c.observe(observe.Event{Kind: observe.Queued, Recipe: gateRecipe.name, Path: s.path, Node: gate.name, Behind: len(gate.ahead)})
 	leases, err := s.leaseInTurn(ctx, sess, dir, k, gate)
 	err = gate.unlessEvicted(ctx, err)
 	if err != nil && leases != nil {
@@ -174,7 +176,7 @@ func (s *Semaphore) try(ctx context.Context, sess *session, dir string, k int) (
 	return leases, nil
 }
 
-// looksFree reports whether k permits are free besides one for each who is just asking.
+// looksFree reports whether k permits are free besides one for each contender that is just asking.
 func (s *Semaphore) looksFree(ctx context.Context, sess *session, dir string, k int) (bool, error) {
 	if _, err := s.agree(ctx, sess, dir); err != nil {
 		return false, err

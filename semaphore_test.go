@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -275,7 +276,7 @@ func TestWhoWaitsForPermitsKeepsItsNodesAndItsEvidence(t *testing.T) {
 	})
 }
 
-// guards says whether a guard operation is about a node.
+// guards reports whether a guard operation is about a node.
 func guards(node string) func(op any) bool {
 	return func(op any) bool { return op.(*zk.CheckVersionRequest).Path == node }
 }
@@ -309,13 +310,13 @@ func TestInspectShowsPermits(t *testing.T) {
 		c := connect(t, srv, "a", term)
 		all := inTurn(t, acquire(c, 3, 2), acquire(c, 3, 2), acquire(c, 3, 1))
 		time.Sleep(time.Second)
-		q, err := c.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), c, path)
 		require.NoError(t, err)
 		require.Equal(t, 3, q.Permits)
 		holds := 0
 		for _, who := range q.Contenders {
-			require.Equal(t, zklock.KindPermit, who.Kind)
-			require.Equal(t, zklock.ClientZklock, who.Client)
+			require.Equal(t, operate.KindPermit, who.Kind)
+			require.Equal(t, operate.ClientZklock, who.Client)
 			require.Equal(t, "a", who.Label)
 			if who.Holds {
 				holds++
@@ -323,9 +324,9 @@ func TestInspectShowsPermits(t *testing.T) {
 		}
 		require.Equal(t, 2, holds, "one of the two that are next is free, but not held")
 		require.Len(t, q.Contenders, 2+2, "two permits, and two that wait, each shown once")
-		require.NoError(t, c.Revoke(t.Context(), q.Contenders[0]))
+		require.NoError(t, operate.Revoke(t.Context(), c, q.Contenders[0]))
 		<-all[0].hold.Revoked()
-		require.NoError(t, c.Evict(t.Context(), q.Contenders[0]))
+		require.NoError(t, operate.Evict(t.Context(), c, q.Contenders[0]))
 		<-all[0].hold.Context().Done()
 		require.ErrorIs(t, context.Cause(all[0].hold.Context()), zklock.ErrLost)
 		for _, a := range all[1:] {

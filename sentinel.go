@@ -16,41 +16,60 @@ import (
 const aloneGrace = 10 * time.Millisecond
 
 // sentinel watches a contender's own node: deletion by anybody means lost, and data
-// may carry a request to let go.
+// may carry a request to let go. It has a goroutine while it looks at the node, and none while
+// the watch stands.
 type sentinel struct {
-	c     *engine
-	node  *ownNode
-	begin *time.Timer // nil if it has begun at once
+	c    *engine
+	node *ownNode
 
 	mu      sync.Mutex    // guards what follows
+	begin   *time.Timer   // nil once it has begun
 	watch   *nodeWatch    // the newest; nil before the first
-	ended   bool          // there will be no other
-	changed chan struct{} // closed and replaced when any of these changes
+	left    bool          // nobody needs it any more
+	ended   bool          // there will be no other watch
+	changed chan struct{} // closed when any of these changes; nil while nobody waits for that
 }
 
 // newSentinel returns a sentinel that begins to watch after a while, unless it is stopped.
 func newSentinel(c *engine, n *ownNode, after time.Duration) *sentinel {
-	g := &sentinel{c: c, node: n, changed: make(chan struct{})}
-	if after > 0 {
-		g.begin = time.AfterFunc(after, g.run)
-	} else {
+	g := &sentinel{c: c, node: n}
+	if after <= 0 {
 		g.run()
+		return g
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.begin = time.AfterFunc(after, g.start)
 	return g
 }
 
+// start begins to watch after a while.
+func (g *sentinel) start() {
+	g.mu.Lock()
+	g.begin = nil
+	g.mu.Unlock()
+	g.run()
+}
+
 func (g *sentinel) run() {
-	// Owned by the client; ends when the node departs, it or its session is gone or the client
-	// is closed, which waits for it.
+	// Owned by the client; ends when the watch stands, when the node departs, it or its session is
+	// gone or the client is closed, which waits for it.
 	if !g.c.calls.run(g.watchOver) {
 		g.show(nil)
 	}
 }
 
-// stop has a sentinel that has not begun never begin. One that has ends when its node departs.
+// stop ends the sentinel, whose node departs, or has it never begin.
 func (g *sentinel) stop() {
+	g.mu.Lock()
 	if g.begin != nil {
 		g.begin.Stop()
+	}
+	g.left = true
+	w := g.watch
+	g.mu.Unlock()
+	if w != nil && w.neverMind() {
+		g.show(nil)
 	}
 }
 
@@ -63,13 +82,27 @@ func (g *sentinel) show(w *nodeWatch) {
 	} else {
 		g.watch = w
 	}
-	close(g.changed)
-	g.changed = make(chan struct{})
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
 }
 
+// newest returns the newest watch, nil before the first.
+func (g *sentinel) newest() *nodeWatch {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch
+}
+
+// state returns the newest watch and whether there will be no other, and a channel that is
+// closed when that changes.
 func (g *sentinel) state() (w *nodeWatch, ended bool, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.changed == nil {
+		g.changed = make(chan struct{})
+	}
 	return g.watch, g.ended, g.changed
 }
 
@@ -103,8 +136,8 @@ func (g *sentinel) await(ctx context.Context) (czxid int64, err error) {
 	}
 }
 
+// watchOver watches the node, until the watch stands or the sentinel ends.
 func (g *sentinel) watchOver() {
-	defer g.show(nil)
 	var p pace
 	for {
 		w, err := g.c.watch(g.c.life, g.node.sess, g.node.path())
@@ -113,43 +146,60 @@ func (g *sentinel) watchOver() {
 			g.c.readable.Store(true)
 			g.show(w)
 			g.inspect(node{w.data, w.stat})
-			if !g.stand(w) {
+			if g.stand(w) {
 				return
 			}
 		case errors.Is(err, zk.ErrNoNode):
 			g.node.forsake(nil)
+			g.show(nil)
 			return
 		case isRefusal(err):
 			g.node.forsake(errUnreadable)
+			g.show(nil)
 			return
-		case !isTransient(err):
-			return // over or closed
+		case !isTransient(err): // over or closed
+			g.show(nil)
+			return
 		default: // who is granted meanwhile waits until the node was seen
 			if !g.linger(p.longer()) {
+				g.show(nil)
 				return
 			}
 		}
 	}
 }
 
-// stand waits for the watch on our own node; false ends the sentinel.
+// stand reports whether the watch on our own node stands, or the sentinel has ended. Then it goes
+// on when the watch fires.
 func (g *sentinel) stand(w *nodeWatch) bool {
-	defer w.wait()()
-	select {
-	case <-w.fired:
-	case <-g.node.departed:
-		return false
-	case <-g.c.life.Done():
-		return false
+	if !w.whenFired(func() { g.fired(w) }) {
+		return !g.goesOn(w)
 	}
-	if g.node.sess.IsOver() {
-		return false
-	}
-	if w.saw == nodeGone {
-		g.node.forsake(nil)
-		return false
+	g.mu.Lock()
+	left := g.left
+	g.mu.Unlock()
+	if left && w.neverMind() { // stop may have come before whenFired
+		g.show(nil)
 	}
 	return true
+}
+
+// fired goes on when the watch on our own node has fired.
+func (g *sentinel) fired(w *nodeWatch) {
+	if g.goesOn(w) {
+		g.run()
+	}
+}
+
+// goesOn takes what a watch on our own node has seen, and reports whether there is to be another.
+func (g *sentinel) goesOn(w *nodeWatch) bool {
+	if w.saw == nodeGone && !g.node.sess.IsOver() {
+		g.node.forsake(nil)
+	} else if !isClosed(g.node.departed) && g.c.life.Err() == nil && !g.node.sess.IsOver() {
+		return true
+	}
+	g.show(nil)
+	return false
 }
 
 // linger waits, unless the contender is done with sooner: then it is false.

@@ -12,20 +12,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/door"
 )
 
-// ErrDone is returned by Slot.Do and Slot.Mark if the slot was marked as done before.
-var ErrDone = errors.New("already done")
-
-// Slot is a piece of work that a fleet does once: the run of a job at a certain time, or
-// anything else that has a name. A mark beside the lock at its path stores that it was done,
-// written in a transaction that commits only while that lock is held. So the work is done
-// once, even by hosts whose clocks differ, after a change of leaders, and after a restart of
-// clients or servers.
-//
-// The marks are bounded: the last 128 names, and the last 16 slots of each period (see
-// Client.SlotAt). A slot that is older than those of its period counts as done.
-type Slot struct {
+// slot is a slots.Slot, and does what is documented there.
+type slot struct {
 	c      *Client
 	path   string
 	period string // of a slot that has a time, else empty
@@ -44,9 +36,9 @@ const (
 // slotTime is RFC 3339 at a fixed width: texts sort as their times do.
 const slotTime = "2006-01-02T15:04:05.000000000Z"
 
-// Slot returns the slot with a name of at most 128 bytes, under the lock at path.
-func (c *Client) Slot(path, name string) *Slot {
-	s := &Slot{c: c, path: path, name: name}
+// newSlot returns the slot with a name, under the lock at path.
+func newSlot(c *Client, path, name string) *slot {
+	s := &slot{c: c, path: path, name: name}
 	switch {
 	case name == "" || len(name) > maxSlotName:
 		s.err = fmt.Errorf("%w: a slot's name has 1 to %d bytes, not %d", ErrInvalid, maxSlotName, len(name))
@@ -56,10 +48,9 @@ func (c *Client) Slot(path, name string) *Slot {
 	return s
 }
 
-// SlotAt returns the slot that the time at falls into. Slots begin where time.Time.Truncate
-// puts them for the period: hours and days as in UTC, weeks on Monday.
-func (c *Client) SlotAt(path string, at time.Time, period time.Duration) *Slot {
-	s := &Slot{c: c, path: path, period: period.String(), name: at.Truncate(period).UTC().Format(slotTime)}
+// newSlotAt returns the slot that the time at falls into.
+func newSlotAt(c *Client, path string, at time.Time, period time.Duration) *slot {
+	s := &slot{c: c, path: path, period: period.String(), name: at.Truncate(period).UTC().Format(slotTime)}
 	switch year := at.UTC().Year(); {
 	case period <= 0:
 		s.err = fmt.Errorf("%w: slots of %v", ErrInvalid, period)
@@ -69,23 +60,15 @@ func (c *Client) SlotAt(path string, at time.Time, period time.Duration) *Slot {
 	return s
 }
 
-// String returns the slot's name, or the time at which it begins.
-func (s *Slot) String() string { return s.name }
+func (s *slot) String() string { return s.name }
 
-// Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot
-// as done before it releases the lock. If the slot was done before, Do returns ErrDone and
-// does not call fn.
-//
-// If fn fails, or the process crashes before the mark is written, the slot stays open and
-// the next Do runs fn again. For work that must not begin twice, take the lock yourself and
-// call Mark before the work.
-func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+func (s *slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if done, err := s.Done(ctx); done || err != nil {
-		return cmp.Or(err, s.failure("do", ErrDone))
+		return cmp.Or(err, s.failure("do", door.ErrDone))
 	}
 	return s.c.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
 		if done, err := s.Done(ctx); done || err != nil {
-			return cmp.Or(err, s.failure("do", ErrDone))
+			return cmp.Or(err, s.failure("do", door.ErrDone))
 		}
 		if err := fn(ctx); err != nil {
 			return err
@@ -94,9 +77,7 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	})
 }
 
-// Done reports whether the slot was marked as done. While you hold the lock, only you can
-// change that; without the lock it may change at once.
-func (s *Slot) Done(ctx context.Context) (bool, error) {
+func (s *slot) Done(ctx context.Context) (bool, error) {
 	if err := s.check(); err != nil {
 		return false, s.failure("look at", err)
 	}
@@ -110,7 +91,7 @@ func (s *Slot) Done(ctx context.Context) (bool, error) {
 }
 
 // look reads the slot's mark as the quorum knows it, under whatever session the client has.
-func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
+func (s *slot) look(ctx context.Context) (by int64, done bool, err error) {
 	n, err := persist(ctx, s.c.requests, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
 	if err != nil {
 		return 0, false, err
@@ -124,7 +105,7 @@ func (s *Slot) look(ctx context.Context) (by int64, done bool, err error) {
 }
 
 // fetch reads the node with the marks. It returns the zero node if there is none.
-func (s *Slot) fetch(ctx context.Context, sess *session) (node, error) {
+func (s *slot) fetch(ctx context.Context, sess *session) (node, error) {
 	n, err := upToDate(ctx, s.c.requests, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
 	if errors.Is(err, zk.ErrNoNode) {
 		return node{}, nil
@@ -132,7 +113,7 @@ func (s *Slot) fetch(ctx context.Context, sess *session) (node, error) {
 	return n, err
 }
 
-func (s *Slot) parse(n node) (marks, error) {
+func (s *slot) parse(n node) (marks, error) {
 	var m marks
 	if n.stat == nil {
 		return m, nil
@@ -143,13 +124,7 @@ func (s *Slot) parse(n node) (marks, error) {
 	return m, nil
 }
 
-// Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
-// lock at the slot's path. If h was lost, Mark returns ErrLost and has written nothing. If
-// another hold has marked the slot before, it returns ErrDone.
-//
-// If an answer is lost, Mark asks until it knows the outcome, even after the end of h. If
-// ctx ends first, the error wraps ErrUncertain.
-func (s *Slot) Mark(ctx context.Context, h *Hold) error {
+func (s *slot) Mark(ctx context.Context, h *Hold) error {
 	if err := s.checkHold(h); err != nil {
 		return s.failure("mark", err)
 	}
@@ -159,20 +134,20 @@ func (s *Slot) Mark(ctx context.Context, h *Hold) error {
 	switch {
 	case err == nil:
 		return nil
-	case !errors.Is(err, ErrUncertain) && !errors.Is(err, ErrDone) && !errors.Is(err, ErrLost):
+	case !errors.Is(err, ErrUncertain) && !errors.Is(err, door.ErrDone) && !errors.Is(err, ErrLost):
 		err = s.c.explain(inside, err)
 	}
 	return s.failure("mark", err)
 }
 
-func (s *Slot) mark(ctx context.Context, h *Hold) error {
+func (s *slot) mark(ctx context.Context, h *Hold) error {
 	unknown := false // an attempt has no outcome yet
 	var p pace
 	for {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
 		switch {
-		case err == nil || errors.Is(err, ErrDone) || errors.Is(err, ErrInvalid):
+		case err == nil || errors.Is(err, door.ErrDone) || errors.Is(err, ErrInvalid):
 			return err
 		case h.ctx.Err() != nil:
 			return s.settle(ctx, h, unknown)
@@ -190,7 +165,7 @@ func (s *Slot) mark(ctx context.Context, h *Hold) error {
 
 // tryMark writes the mark unless it is there. unknown reports whether the mark may have been
 // written in spite of an error.
-func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
+func (s *slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err
 	}
@@ -207,7 +182,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	}
 	if by, done := m.find(s); done {
 		if by != h.Token() {
-			err = ErrDone
+			err = door.ErrDone
 		}
 		return false, err
 	}
@@ -224,7 +199,7 @@ func (s *Slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 
 // settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
 // it waits until the node of h is gone, because none can be carried out after that.
-func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
+func (s *slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	lost := context.Cause(h.ctx)
 	if !unknown {
 		return lost
@@ -252,7 +227,7 @@ func (s *Slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 }
 
 // write returns the operation that replaces n by m.
-func (s *Slot) write(m marks, n node) any {
+func (s *slot) write(m marks, n node) any {
 	data, _ := json.Marshal(m) // cannot fail
 	if n.stat == nil {
 		return &zk.CreateRequest{Path: s.node(), Data: data, Acl: s.c.acl}
@@ -260,29 +235,31 @@ func (s *Slot) write(m marks, n node) any {
 	return &zk.SetDataRequest{Path: s.node(), Data: data, Version: n.stat.Version}
 }
 
-func (s *Slot) node() string { return s.c.root + s.path + marksSuffix }
+func (s *slot) node() string { return s.c.root + s.path + marksSuffix }
 
-func (s *Slot) check() error {
+func (s *slot) check() error {
 	if s.err != nil {
 		return s.err
 	}
 	return checkPath(s.path)
 }
 
-func (s *Slot) checkHold(h *Hold) error {
+func (s *slot) checkHold(h *Hold) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	switch {
 	case h == nil:
 		return ErrNotHeld
+	case h.of.unfenced:
+		return errUnfenced
 	case h.of.c != s.c.engine || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
 		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.of.path)
 	}
 	return nil
 }
 
-func (s *Slot) failure(op string, err error) error {
+func (s *slot) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, printable(s.name), printable(s.path), err)
 }
 
@@ -303,7 +280,7 @@ type mark struct {
 
 // find reports whether s was done, and the token of the hold that marked it if the marks
 // still have it.
-func (m marks) find(s *Slot) (by int64, done bool) {
+func (m marks) find(s *slot) (by int64, done bool) {
 	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.period })
 	if i < 0 {
 		return 0, false
@@ -316,7 +293,7 @@ func (m marks) find(s *Slot) (by int64, done bool) {
 }
 
 // with returns the marks with that of s added, and the oldest removed that exceed the bounds.
-func (m marks) with(s *Slot, by int64) marks {
+func (m marks) with(s *slot, by int64) marks {
 	p := period{Every: s.period}
 	var others []period
 	for _, o := range m.Periods {

@@ -22,9 +22,9 @@ func FuzzMarks(f *testing.F) {
 	}
 	c := &Client{}
 	f.Fuzz(func(t *testing.T, data []byte, name string, every, token int64) {
-		slot := c.Slot("/l", name)
+		slot := newSlot(c, "/l", name)
 		if name == "" {
-			slot = c.SlotAt("/l", time.Unix(token%1e10, 0), time.Duration(every))
+			slot = newSlotAt(c, "/l", time.Unix(token%1e10, 0), time.Duration(every))
 		}
 		if slot.err != nil {
 			return

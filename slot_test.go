@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -24,14 +25,14 @@ const marksNode = path + ".zklock-slots"
 // slotTally counts how calls of Slot.Do ended.
 type slotTally struct{ ran, done, failed atomic.Int32 }
 
-func (n *slotTally) do(ctx context.Context, s *zklock.Slot, work time.Duration) error {
+func (n *slotTally) do(ctx context.Context, s *slots.Slot, work time.Duration) error {
 	err := s.Do(ctx, func(context.Context) error {
 		n.ran.Add(1)
 		time.Sleep(work)
 		return nil
 	})
 	switch {
-	case errors.Is(err, zklock.ErrDone):
+	case errors.Is(err, slots.ErrDone):
 		n.done.Add(1)
 	case err != nil:
 		n.failed.Add(1)
@@ -50,7 +51,7 @@ func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
 		for i, c := range clients {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 300 * time.Millisecond)
-				n.do(t.Context(), c.Slot(path, "nightly"), 100*time.Millisecond)
+				n.do(t.Context(), slots.Named(c, path, "nightly"), 100*time.Millisecond)
 			})
 		}
 		wg.Wait()
@@ -66,12 +67,12 @@ func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
 		} {
 			strike()
 			time.Sleep(time.Minute)
-			require.ErrorIs(t, n.do(t.Context(), clients[0].Slot(path, "nightly"), 0), zklock.ErrDone)
-			done, err := clients[1].Slot(path, "nightly").Done(t.Context())
+			require.ErrorIs(t, n.do(t.Context(), slots.Named(clients[0], path, "nightly"), 0), slots.ErrDone)
+			done, err := slots.Named(clients[1], path, "nightly").Done(t.Context())
 			require.NoError(t, err)
 			require.True(t, done)
 		}
-		require.NoError(t, n.do(t.Context(), clients[2].Slot(path, "another night"), 0))
+		require.NoError(t, n.do(t.Context(), slots.Named(clients[2], path, "another night"), 0))
 		require.EqualValues(t, 2, n.ran.Load())
 		noGhost(t, srv, path)
 	})
@@ -83,13 +84,13 @@ func TestTimeIsCutIntoSlots(t *testing.T) {
 		noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 		var n slotTally
 		for _, at := range []time.Duration{0, 300 * time.Millisecond, 5*time.Minute - 1, 5 * time.Minute, 7 * time.Minute, -time.Nanosecond} {
-			n.do(t.Context(), c.SlotAt(path, noon.Add(at), 5*time.Minute), 0)
+			n.do(t.Context(), slots.At(c, path, noon.Add(at), 5*time.Minute), 0)
 		}
 		require.EqualValues(t, 3, n.ran.Load(), "11:55, 12:00 and 12:05")
 		elsewhere := noon.In(time.FixedZone("", -7*3600))
-		require.ErrorIs(t, n.do(t.Context(), c.SlotAt(path, elsewhere, 5*time.Minute), 0), zklock.ErrDone)
-		require.NoError(t, n.do(t.Context(), c.SlotAt(path, noon, time.Hour), 0), "another period has slots of its own")
-		require.Equal(t, "2026-11-22T12:05:00.000000000Z", c.SlotAt(path, noon.Add(7*time.Minute), 5*time.Minute).String())
+		require.ErrorIs(t, n.do(t.Context(), slots.At(c, path, elsewhere, 5*time.Minute), 0), slots.ErrDone)
+		require.NoError(t, n.do(t.Context(), slots.At(c, path, noon, time.Hour), 0), "another period has slots of its own")
+		require.Equal(t, "2026-11-22T12:05:00.000000000Z", slots.At(c, path, noon.Add(7*time.Minute), 5*time.Minute).String())
 	})
 }
 
@@ -97,9 +98,9 @@ func TestAFailedSlotStaysOpen(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		broken := errors.New("broken")
-		require.ErrorIs(t, c.Slot(path, "x").Do(t.Context(), func(context.Context) error { return broken }), broken)
+		require.ErrorIs(t, slots.Named(c, path, "x").Do(t.Context(), func(context.Context) error { return broken }), broken)
 		var n slotTally
-		require.NoError(t, n.do(t.Context(), c.Slot(path, "x"), 0))
+		require.NoError(t, n.do(t.Context(), slots.Named(c, path, "x"), 0))
 		require.EqualValues(t, 1, n.ran.Load())
 	})
 }
@@ -111,7 +112,7 @@ func TestAMarkWhoseAnswerIsLostIsFoundOrWrittenAgain(t *testing.T) {
 				virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 					c, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
 					if !first {
-						require.NoError(t, c.Slot(path, "before").Do(t.Context(), func(context.Context) error { return nil }))
+						require.NoError(t, slots.Named(c, path, "before").Do(t.Context(), func(context.Context) error { return nil }))
 					}
 					hold, err := c.Mutex(path).Lock(t.Context())
 					require.NoError(t, err)
@@ -123,8 +124,8 @@ func TestAMarkWhoseAnswerIsLostIsFoundOrWrittenAgain(t *testing.T) {
 						}
 						return zktest.Pass
 					})
-					require.NoError(t, c.Slot(path, "x").Mark(t.Context(), hold))
-					require.NoError(t, c.Slot(path, "x").Mark(t.Context(), hold), "by the same hold it is no news")
+					require.NoError(t, slots.Named(c, path, "x").Mark(t.Context(), hold))
+					require.NoError(t, slots.Named(c, path, "x").Mark(t.Context(), hold), "by the same hold it is no news")
 					require.Positive(t, lost)
 					unlock(t, hold)
 					node, ok := srv.Node(marksNode)
@@ -133,7 +134,7 @@ func TestAMarkWhoseAnswerIsLostIsFoundOrWrittenAgain(t *testing.T) {
 
 					hold, err = other.Mutex(path).Lock(t.Context())
 					require.NoError(t, err)
-					require.ErrorIs(t, other.Slot(path, "x").Mark(t.Context(), hold), zklock.ErrDone)
+					require.ErrorIs(t, slots.Named(other, path, "x").Mark(t.Context(), hold), slots.ErrDone)
 					unlock(t, hold)
 				})
 			})
@@ -167,14 +168,14 @@ func TestAMarkIsSettledBeyondTheEndOfItsHold(t *testing.T) {
 					}
 					return verdict
 				})
-				err = client.Slot(path, "x").Mark(t.Context(), hold)
+				err = slots.Named(client, path, "x").Mark(t.Context(), hold)
 				require.Error(t, hold.Check())
 				if c.marked {
 					require.NoError(t, err)
 				} else {
 					require.ErrorIs(t, err, zklock.ErrLost)
 				}
-				done, err := client.Slot(path, "x").Done(t.Context())
+				done, err := slots.Named(client, path, "x").Done(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, c.marked, done)
 			})
@@ -196,14 +197,14 @@ func TestAMarkOfUnknownOutcomeSaysSo(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		require.ErrorIs(t, client.Slot(path, "x").Mark(ctx, hold), zklock.ErrUncertain)
+		require.ErrorIs(t, slots.Named(client, path, "x").Mark(ctx, hold), zklock.ErrUncertain)
 	})
 }
 
 func TestOnlyTheHolderMarks(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
-		slot := client.Slot(path, "x")
+		slot := slots.Named(client, path, "x")
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, srv.DeleteNode(hold.Node()))
@@ -245,7 +246,7 @@ func TestHoldersOfPermitsMarkASlotOnce(t *testing.T) {
 			if i == 0 {
 				hold, err := c.Semaphore(path, 5).Acquire(t.Context(), 1)
 				require.NoError(t, err)
-				require.NoError(t, c.Slot(path, "before").Mark(t.Context(), hold))
+				require.NoError(t, slots.Named(c, path, "before").Mark(t.Context(), hold))
 				unlock(t, hold)
 			}
 			wg.Go(func() {
@@ -253,10 +254,10 @@ func TestHoldersOfPermitsMarkASlotOnce(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				switch err := c.Slot(path, "x").Mark(t.Context(), hold); {
+				switch err := slots.Named(c, path, "x").Mark(t.Context(), hold); {
 				case err == nil:
 					marked.Add(1)
-				case errors.Is(err, zklock.ErrDone):
+				case errors.Is(err, slots.ErrDone):
 					late.Add(1)
 				}
 				assert.NoError(t, hold.Unlock(t.Context()))
@@ -276,20 +277,20 @@ func TestOldMarksDoNotAccumulate(t *testing.T) {
 		require.NoError(t, err)
 		for i := range 300 {
 			at := begin.Add(time.Duration(i) * time.Minute)
-			require.NoError(t, c.SlotAt(path, at, time.Minute).Mark(t.Context(), hold))
-			require.NoError(t, c.Slot(path, fmt.Sprint("job ", i)).Mark(t.Context(), hold))
-			require.NoError(t, c.SlotAt(path, begin, time.Duration(i+2)*time.Hour).Mark(t.Context(), hold))
+			require.NoError(t, slots.At(c, path, at, time.Minute).Mark(t.Context(), hold))
+			require.NoError(t, slots.Named(c, path, fmt.Sprint("job ", i)).Mark(t.Context(), hold))
+			require.NoError(t, slots.At(c, path, begin, time.Duration(i+2)*time.Hour).Mark(t.Context(), hold))
 		}
 		node, ok := srv.Node(marksNode)
 		require.True(t, ok)
 		require.Less(t, len(node.Data), 16<<10)
 		require.Empty(t, srv.Children(marksNode))
 		for i, want := range map[int]bool{299: true, 290: true, 100: true, 0: true, 301: false} {
-			done, err := c.SlotAt(path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Done(t.Context())
+			done, err := slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Done(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, want, done, "minute %d", i)
 		}
-		done, err := c.Slot(path, "job 299").Done(t.Context())
+		done, err := slots.Named(c, path, "job 299").Done(t.Context())
 		require.NoError(t, err)
 		require.True(t, done)
 		unlock(t, hold)
@@ -300,9 +301,9 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		before := srv.RequestCount()
-		for _, s := range []*zklock.Slot{
-			c.Slot(path, ""), c.Slot(path, strings.Repeat("x", 129)), c.Slot(path, "\xff"), c.Slot("nowhere", "x"),
-			c.SlotAt(path, time.Now(), 0), c.SlotAt(path, time.Now(), -time.Second), c.SlotAt(path, time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour),
+		for _, s := range []*slots.Slot{
+			slots.Named(c, path, ""), slots.Named(c, path, strings.Repeat("x", 129)), slots.Named(c, path, "\xff"), slots.Named(c, "nowhere", "x"),
+			slots.At(c, path, time.Now(), 0), slots.At(c, path, time.Now(), -time.Second), slots.At(c, path, time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour),
 		} {
 			_, err := s.Done(t.Context())
 			require.ErrorIs(t, err, zklock.ErrInvalid)
@@ -317,7 +318,7 @@ func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(marksNode, []byte("mine")))
 		var n slotTally
-		require.ErrorIs(t, n.do(t.Context(), connect(t, srv, "a", term).Slot(path, "x"), 0), zklock.ErrInvalid)
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "a", term), path, "x"), 0), zklock.ErrInvalid)
 		node, _ := srv.Node(marksNode)
 		require.Equal(t, "mine", string(node.Data))
 		require.Zero(t, n.ran.Load())
@@ -329,7 +330,7 @@ func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
 // return nil would be two runs.
 func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-		const slots = 120
+		const count = 120
 		var mu sync.Mutex
 		marked := map[string]int{}
 		k := 0
@@ -355,8 +356,8 @@ func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 		for i := range 3 {
 			c := connect(t, srv, fmt.Sprint("c", i), 4*time.Second)
 			wg.Go(func() {
-				for range slots {
-					s := c.SlotAt(path, time.Now(), time.Second)
+				for range count {
+					s := slots.At(c, path, time.Now(), time.Second)
 					if err := s.Do(ctx, func(context.Context) error { return nil }); err == nil {
 						mu.Lock()
 						marked[s.String()]++
@@ -367,7 +368,7 @@ func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			for i := range slots / 10 {
+			for i := range count / 10 {
 				time.Sleep(10 * time.Second)
 				switch i % 5 {
 				case 0:
@@ -388,7 +389,7 @@ func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		require.Greater(t, len(marked), slots/3, "after %v", time.Since(begin))
+		require.Greater(t, len(marked), count/3, "after %v", time.Since(begin))
 		for slot, n := range marked {
 			require.Equal(t, 1, n, "slot %s", slot)
 		}
@@ -402,10 +403,10 @@ func TestASlotWorksWithRestrictedNodes(t *testing.T) {
 			Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}, ACL: zk.AuthACL(zk.PermAll),
 		}
 		var n slotTally
-		require.NoError(t, n.do(t.Context(), connectWith(t, srv, opts).Slot(path, "x"), 0))
+		require.NoError(t, n.do(t.Context(), slots.Named(connectWith(t, srv, opts), path, "x"), 0))
 		node, ok := srv.Node("/app" + marksNode)
 		require.True(t, ok)
 		require.Equal(t, "digest", node.ACL[0].Scheme)
-		require.ErrorIs(t, n.do(t.Context(), connect(t, srv, "b", term).Slot("/app"+path, "x"), 0), zk.ErrNoAuth)
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "b", term), "/app"+path, "x"), 0), zk.ErrNoAuth)
 	})
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // onEvent observes one kind of event.
 type onEvent struct {
-	kind zklock.EventKind
-	do   func(zklock.Event)
+	kind observe.Kind
+	do   func(observe.Event)
 }
 
-func (o onEvent) Observe(e zklock.Event) {
+func (o onEvent) Observe(e observe.Event) {
 	if e.Kind == o.kind {
 		o.do(e)
 	}
@@ -26,7 +27,7 @@ func (o onEvent) Observe(e zklock.Event) {
 func TestRunPassesOverALeadershipThatIsOver(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		acquired := 0
-		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{zklock.Acquired, func(e zklock.Event) {
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Acquired, func(e observe.Event) {
 			if acquired++; acquired == 1 {
 				srv.DeleteNode(path + "/" + e.Node)
 				time.Sleep(time.Second) // the holder is told, before Run has its hold

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -35,7 +36,7 @@ func deleteInOrder(t *testing.T, conn *zk.Conn, together bool, nodes ...string) 
 // inQueue returns the full paths of a queue in its order.
 func inQueue(t *testing.T, c *zklock.Client, path string) []string {
 	t.Helper()
-	q, err := c.Inspect(t.Context(), path)
+	q, err := operate.Inspect(t.Context(), c, path)
 	require.NoError(t, err)
 	var nodes []string
 	for _, who := range q.Contenders {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -91,14 +92,14 @@ func TestAnonymousNodesTellNeitherHostNorProcess(t *testing.T) {
 			require.NotContains(t, string(node.Data), host)
 			require.NotContains(t, string(node.Data), strconv.Itoa(os.Getpid()))
 			require.Contains(t, string(node.Data), "nightly")
-			q, err := c.Inspect(t.Context(), path)
+			q, err := operate.Inspect(t.Context(), c, path)
 			require.NoError(t, err)
 			who := q.Contenders[0]
 			require.True(t, who.Anonymous)
 			require.Empty(t, who.Host)
 			require.Zero(t, who.PID)
 			require.Equal(t, "nightly", who.Label)
-			require.NoError(t, c.Revoke(t.Context(), who))
+			require.NoError(t, operate.Revoke(t.Context(), c, who))
 			return string(node.Data)
 		}
 		tells()
@@ -134,13 +135,13 @@ func TestTheRecommendedSetUp(t *testing.T) {
 		require.False(t, next.returned())
 
 		outsider := connect(t, srv, "outsider", term)
-		q, err := outsider.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), outsider, path)
 		require.NoError(t, err)
 		require.Len(t, q.Contenders, 2)
 		require.ErrorIs(t, obtainAndLeave(t.Context(), outsider.Mutex(path).Lock), zk.ErrNoAuth)
 		require.ErrorIs(t, obtainAndLeave(t.Context(), outsider.Mutex(path).TryLock), zklock.ErrLocked)
-		require.ErrorIs(t, outsider.Evict(t.Context(), q.Contenders...), zk.ErrNoAuth)
-		require.ErrorIs(t, outsider.Revoke(t.Context(), q.Contenders[0]), zk.ErrNoAuth)
+		require.ErrorIs(t, operate.Evict(t.Context(), outsider, q.Contenders...), zk.ErrNoAuth)
+		require.ErrorIs(t, operate.Revoke(t.Context(), outsider, q.Contenders[0]), zk.ErrNoAuth)
 		stranger := rawClient(t, srv, term)
 		for _, node := range []string{path, hold.Node()} {
 			_, _, err = stranger.Exists(node)
@@ -188,9 +189,9 @@ func TestMembersWithCredentialsOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		next := lockLater(t.Context(), b.RWMutex(path).RLock)
 		require.False(t, next.returned())
-		q, err := b.Inspect(t.Context(), path)
+		q, err := operate.Inspect(t.Context(), b, path)
 		require.NoError(t, err)
-		require.ErrorIs(t, b.Revoke(t.Context(), q.Contenders[0]), zk.ErrNoAuth)
+		require.ErrorIs(t, operate.Revoke(t.Context(), b, q.Contenders[0]), zk.ErrNoAuth)
 		for _, node := range []string{path, hold.Node()} {
 			conn := rawClient(t, srv, term)
 			require.NoError(t, conn.AddAuth("digest", []byte("b:secret")))
@@ -210,9 +211,9 @@ func TestMembersWithCredentialsOfTheirOwn(t *testing.T) {
 		hold, err = a.RWMutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		q, err = b.Inspect(t.Context(), path)
+		q, err = operate.Inspect(t.Context(), b, path)
 		require.NoError(t, err)
-		require.NoError(t, b.Evict(t.Context(), q.Contenders[0]), "who may release its own node may release any")
+		require.NoError(t, operate.Evict(t.Context(), b, q.Contenders[0]), "who may release its own node may release any")
 		<-hold.Context().Done()
 		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
 	})

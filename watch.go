@@ -23,13 +23,17 @@ const (
 // one behind if they did not share it.
 type watches struct {
 	requests *requests
+	deafen   func() // ends the news of events
 
-	mu   sync.Mutex
-	live map[watchKey]*nodeWatch // guarded by mu
+	mu      sync.Mutex
+	live    map[watchKey]*nodeWatch // guarded by mu
+	keepers map[*session]struct{}   // guarded by mu: the sessions that have one, see keepAll
 }
 
 func newWatches(r *requests) *watches {
-	return &watches{requests: r, live: map[watchKey]*nodeWatch{}}
+	t := &watches{requests: r, live: map[watchKey]*nodeWatch{}, keepers: map[*session]struct{}{}}
+	t.deafen = r.link.Listen(t.stir)
+	return t
 }
 
 type watchKey struct {
@@ -40,7 +44,12 @@ type watchKey struct {
 // nodeWatch is a watch on a node that existed when the watch was set: on its data, or on its
 // children, which has a key of its own in the table. Fields without a guard are set before
 // ready or fired is closed, and never again.
+//
+// Nobody waits for its event while it rests: it is woken when an event of its node passes on the
+// wire, and at every end and change of the connection's session. Where the wire is not seen, a
+// goroutine waits.
 type nodeWatch struct {
+	key   watchKey
 	set   func() (seen, error)
 	ready chan struct{} // closed when the server has answered
 	seen
@@ -49,11 +58,14 @@ type nodeWatch struct {
 	fired   chan struct{} // closed when the watch has fired or never will
 	saw     change
 	awaited atomic.Int32 // the number of waiters
+	rests   bool         // guarded by the mutex of watches, as is the next
+	stirred bool         // something has happened to the node since the watch was last asked for, or may have
 
 	mu      sync.Mutex
+	then    func()          // guarded by mu: what whenFired has asked for; nil for nothing
 	events  <-chan zk.Event // guarded by mu: of the watch as it was last set
 	moved   <-chan struct{} // guarded by mu: closed when the connection has changed since then
-	renewed chan struct{}   // guarded by mu: closed and replaced when the watch is set anew
+	renewed chan struct{}   // guarded by mu: closed when the watch is set anew; nil while nobody waits for that
 }
 
 // watch returns the watch on a node. If there is none, it sets one. For a node that does not
@@ -104,14 +116,99 @@ func (t *watches) take(s *session, path string, set func() (seen, error)) (w *no
 	if known {
 		return w, known, nil
 	}
-	w = &nodeWatch{set: set, ready: make(chan struct{}), fired: make(chan struct{}), renewed: make(chan struct{})}
-	// Owned by the client; ends when the watch fires or the session is over;
-	// Close waits for it.
-	if !t.requests.calls.run(func() { t.keepWatch(key, w) }) {
+	w = &nodeWatch{key: key, set: set, ready: make(chan struct{}), fired: make(chan struct{})}
+	// Owned by the client; ends when the watch rests or has fired; Close waits for it.
+	if !t.hasKeeper(s) || !t.requests.calls.run(func() { t.begin(w) }) {
 		return nil, known, ErrClosed
 	}
 	t.live[key] = w
 	return w, known, nil
+}
+
+// hasKeeper makes sure that a goroutine looks after the watches of a session that rest. It
+// reports false if the client is closed. It must be called with mu held.
+func (t *watches) hasKeeper(s *session) bool {
+	if _, ok := t.keepers[s]; ok {
+		return true
+	}
+	again := s.Reattached()
+	// Owned by the client; ends with the session, at the latest by Close, which waits for it.
+	if !t.requests.calls.run(func() { t.keepAll(s, again) }) {
+		return false
+	}
+	t.keepers[s] = struct{}{}
+	return true
+}
+
+// keepAll wakes the watches of a session after each reconnect, until the session is over.
+func (t *watches) keepAll(s *session, again <-chan struct{}) {
+	for {
+		select {
+		case <-again:
+			again = s.Reattached()
+			for _, w := range t.wakeAll(s) {
+				t.resume(w)
+			}
+			continue
+		case <-s.Over():
+		case <-t.requests.afterlife.Done():
+		}
+		t.mu.Lock()
+		delete(t.keepers, s)
+		t.mu.Unlock()
+		for _, w := range t.wakeAll(s) {
+			t.fire(w, nodeChanged)
+		}
+		return
+	}
+}
+
+// wakeAll has the watches of a session rest no more that rest, and returns them.
+func (t *watches) wakeAll(s *session) (woken []*nodeWatch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, w := range t.live {
+		if key.sess == s && w.rests {
+			w.rests = false
+			woken = append(woken, w)
+		}
+	}
+	return woken
+}
+
+// stir wakes the watches on a node, and on its children, of which an event has come.
+func (t *watches) stir(s *session, path string) {
+	for _, key := range []watchKey{{s, path}, {s, path + "/"}} {
+		t.mu.Lock()
+		w := t.live[key]
+		woken := w != nil && w.rests
+		if w != nil {
+			w.rests, w.stirred = false, true
+		}
+		t.mu.Unlock()
+		if woken {
+			t.resume(w)
+		}
+	}
+}
+
+// resume has a goroutine look after a watch that rests no more.
+func (t *watches) resume(w *nodeWatch) {
+	// Owned by the client; ends when the watch rests again or has fired; Close waits for it.
+	if !t.requests.calls.run(func() { t.attend(w) }) {
+		t.fire(w, nodeChanged)
+	}
+}
+
+// rest reports whether nothing has happened to a watch. Then the caller may leave it alone.
+func (t *watches) rest(w *nodeWatch) bool {
+	_, moved := w.latest()
+	s := w.key.sess
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, kept := t.keepers[s]
+	w.rests = kept && !w.stirred && !isClosed(moved) && !s.IsOver() && !t.requests.link.IsBare()
+	return w.rests
 }
 
 // answered waits until the server has answered the request that sets the watch.
@@ -126,54 +223,84 @@ func (w *nodeWatch) answered(ctx context.Context, s *session) error {
 	}
 }
 
-// keepWatch sets the watch and waits until it fires. It is a data watch and not an exists
-// watch, because the server sets no data watch on a node that is gone, but an exists watch
-// there would stay for ever.
-func (t *watches) keepWatch(key watchKey, w *nodeWatch) {
-	moved := key.sess.Reattached()
+// begin sets the watch. It is a data watch and not an exists watch, because the server sets no
+// data watch on a node that is gone, but an exists watch there would stay for ever.
+func (t *watches) begin(w *nodeWatch) {
+	moved := w.key.sess.Reattached()
 	w.seen, w.err = w.set()
 	if w.err != nil {
-		t.drop(key, w)
+		t.drop(w)
 		close(w.ready)
 		return
 	}
 	w.renew(w.seen.events, moved)
 	close(w.ready)
-	w.saw = t.untilFired(key.sess, w)
-	t.drop(key, w)
-	close(w.fired)
+	t.attend(w)
 }
 
-// untilFired waits for the watch's event. After a reconnect it sets the watch anew, because
-// the client library does not check whether its own attempt to do so has succeeded.
-func (t *watches) untilFired(s *session, w *nodeWatch) change {
-	for {
-		events, moved, _ := w.latest()
-		select {
-		case ev := <-events: // the zero event if isQuiet has taken it out of the channel
-			if ev.Type == zk.EventNodeDeleted {
-				return nodeGone
-			}
-			return nodeChanged
-		case <-moved:
-			if w.awaited.Load() == 0 {
-				return nodeChanged // nobody waits, and a later caller sets another
-			}
-			moved = s.Reattached()
-			now, err := w.set()
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				return nodeGone
-			case err != nil || now.stat.Mzxid != w.stat.Mzxid || !slices.Equal(now.names, w.names):
-				return nodeChanged
-			}
-			w.renew(now.events, moved)
-		case <-s.Over():
-			return nodeChanged
-		case <-t.requests.afterlife.Done():
-			return nodeChanged
+// attend looks after a watch until it rests or has fired.
+func (t *watches) attend(w *nodeWatch) {
+	for !t.rest(w) {
+		if saw := t.look(w); saw != 0 {
+			t.fire(w, saw)
+			return
 		}
 	}
+}
+
+// fire ends a watch.
+func (t *watches) fire(w *nodeWatch, saw change) {
+	w.saw = saw
+	t.drop(w)
+	w.mu.Lock()
+	then := w.then
+	w.then = nil
+	close(w.fired)
+	w.mu.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
+// look waits for the watch's event, and returns what has happened. After a reconnect it sets the
+// watch anew, because the client library does not check whether its own attempt to do so has
+// succeeded; it returns zero if the watch stands again.
+func (t *watches) look(w *nodeWatch) change {
+	s := w.key.sess
+	events, moved := w.latest()
+	select {
+	case ev := <-events: // the zero event if isQuiet has taken it out of the channel
+		if ev.Type == zk.EventNodeDeleted {
+			return nodeGone
+		}
+		return nodeChanged
+	case <-moved:
+		if w.awaited.Load() == 0 {
+			return nodeChanged // nobody waits, and a later caller sets another
+		}
+		t.forget(w)
+		moved = s.Reattached()
+		now, err := w.set()
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nodeGone
+		case err != nil || now.stat.Mzxid != w.stat.Mzxid || !slices.Equal(now.names, w.names):
+			return nodeChanged
+		}
+		w.renew(now.events, moved)
+		return 0
+	case <-s.Over():
+		return nodeChanged
+	case <-t.requests.afterlife.Done():
+		return nodeChanged
+	}
+}
+
+// forget forgets what has happened to a watch that is about to be set anew.
+func (t *watches) forget(w *nodeWatch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w.stirred = false
 }
 
 // renew replaces the channels of a watch that was set anew.
@@ -181,14 +308,16 @@ func (w *nodeWatch) renew(events <-chan zk.Event, moved <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events, w.moved = events, moved
-	close(w.renewed)
-	w.renewed = make(chan struct{})
+	if w.renewed != nil {
+		close(w.renewed)
+		w.renewed = nil
+	}
 }
 
-func (w *nodeWatch) latest() (events <-chan zk.Event, moved, renewed <-chan struct{}) {
+func (w *nodeWatch) latest() (events <-chan zk.Event, moved <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.events, w.moved, w.renewed
+	return w.events, w.moved
 }
 
 // isQuiet reports whether the watch has not fired, so that nothing had happened to the node
@@ -198,21 +327,52 @@ func (w *nodeWatch) latest() (events <-chan zk.Event, moved, renewed <-chan stru
 //
 // After a reconnect isQuiet reports false until the watch is set anew, which closes renewed.
 func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
-	events, moved, renewed := w.latest()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	select {
-	case <-events:
-		return false, renewed // untilFired finds the channel closed
+	case <-w.events: // look finds the channel closed
 	default:
-		return !isClosed(moved), renewed
+		if !isClosed(w.moved) {
+			return true, nil
+		}
+	}
+	if w.renewed == nil {
+		w.renewed = make(chan struct{})
+	}
+	return false, w.renewed
+}
+
+func (t *watches) drop(w *nodeWatch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live[w.key] == w {
+		delete(t.live, w.key)
 	}
 }
 
-func (t *watches) drop(key watchKey, w *nodeWatch) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.live[key] == w {
-		delete(t.live, key)
+// whenFired has fn called, which must not wait, when the watch fires, and counts as a waiter until
+// then. It reports false if the watch has fired. There is one such waiter at a time.
+func (w *nodeWatch) whenFired(fn func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if isClosed(w.fired) {
+		return false
 	}
+	w.then = fn
+	w.awaited.Add(1)
+	return true
+}
+
+// neverMind takes back what whenFired was asked for, and reports true unless it has happened.
+func (w *nodeWatch) neverMind() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.then == nil {
+		return false
+	}
+	w.then = nil
+	w.awaited.Add(-1)
+	return true
 }
 
 // wait counts a waiter until the returned function is called.

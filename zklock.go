@@ -17,6 +17,8 @@
 // # Recipes
 //
 //   - [Mutex] has one holder at a time. Begin here.
+//   - [Cohort] is a mutex for many goroutines of one process, which share a place in the
+//     queue: the lock goes from one to the next with one request or with none.
 //   - [Reentrant] is a mutex for call chains in which a function that locks calls another
 //     that locks the same path.
 //   - [RWMutex] has many readers or one writer. A writer can become a reader without
@@ -26,7 +28,8 @@
 //     deadlock.
 //   - [Election] has one leader at a time, which everybody can find and follow, and a value
 //     that the leader publishes.
-//   - [Slot] is work that a fleet does once, such as one run of a cron job.
+//
+// Package slots builds on them: work that a fleet does once, such as one run of a cron job.
 //
 // Each is named by a path. Every acquire creates an ephemeral sequential node below that
 // path and waits for the node before its own, so that grants follow the order of asking
@@ -54,11 +57,9 @@
 //
 // # For operators
 //
-// [Client.Inspect], [Client.Queues] and [Client.Watch] show who holds and who waits, also
-// among users of Curator, kazoo and go-zookeeper. [Client.Revoke] asks a holder to let go,
-// and [Client.Evict] removes a contender. The types [Queue], [Contender] and [Kind] belong
-// to these, [Observer], [Event] and [EventKind] to metrics. A program that only locks needs
-// none of them.
+// Package operate shows who holds and who waits, also among users of Curator, kazoo and
+// go-zookeeper, asks a holder to let go, and removes a contender. Package observe has the
+// events of locks, for metrics.
 package zklock
 
 import (
@@ -78,6 +79,7 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/plain"
 	"github.com/zklock-go/zklock/internal/wall"
+	"github.com/zklock-go/zklock/observe"
 )
 
 // Options configures a client. A nil *Options means the defaults.
@@ -100,7 +102,7 @@ type Options struct {
 	ParentACL []zk.ACL
 	// Auth lists the credentials that are presented to every server, on each connection.
 	// They are sent as they are: without TLS, anybody on the wire can read a digest's user
-	// and password, and use them.
+	// and password, and use them. That of the scheme "sasl" is not sent: see Auth.
 	Auth []Auth
 	// Dialer connects to a server. For TLS, wrap a tls.Dialer. Default TCP.
 	Dialer zk.Dialer
@@ -122,20 +124,24 @@ type Options struct {
 	// docs/operations.md. Default silent.
 	Logger *slog.Logger
 	// Observer is called with the outcome of every attempt, the end of every hold, and every
-	// missed heartbeat: see EventKind. Default none.
-	Observer Observer
+	// missed heartbeat: see observe.Kind. Default none.
+	Observer observe.Observer
+	// LockDelay is how long a lock stays free after a holder that has not released it: one that
+	// crashed, was cut off, or was evicted, whose process may still be at work. The next one is
+	// granted when this time has passed since it was seen that the holder's node is gone. After
+	// a release (Unlock, Do, Close) the next one is granted at once. It is for stores that cannot
+	// refuse late writes: see docs/guarantees.md.
+	//
+	// It applies to Mutex, Reentrant, RWMutex (for its writers' crashes), Election and slots, and
+	// not to Semaphore; Cohort cannot be used with it. All clients of a lock must have the same
+	// delay; otherwise an acquire returns ErrInvalid. Default none.
+	LockDelay time.Duration
 	// FailStop makes sure that no function works on without its lock. The context of a function
 	// that was given to Do or Election.Run then ends while an eighth of the session timeout is
 	// still certain, and the lock is not given up before the function has returned. If it has
 	// not returned when the hold is lost, FailStop is called with the reason; it should end the
 	// process, or the part of it that works. Default none: such a function works on.
 	FailStop func(err error)
-}
-
-// Auth is a credential, for example {"digest", []byte("user:password")}.
-type Auth struct {
-	Scheme string
-	Data   []byte
 }
 
 // Client is a connection to a ZooKeeper ensemble and everything that is held through it. It
@@ -147,6 +153,7 @@ type Client struct {
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
 	root     string
 	identity []byte        // owner data
+	shared   []byte        // owner data of cohorts
 	patience time.Duration // how long Close waits for clean-up
 
 	endLife  context.CancelCauseFunc
@@ -154,7 +161,8 @@ type Client struct {
 	acquires *tasks // calls that may make nodes
 	closing  sync.Once
 
-	holds holdings
+	holds    holdings
+	stewards sync.Map // of cohorts: see steward
 }
 
 // Connect waits until a server has granted a session, and returns a client that has it. If
@@ -177,6 +185,9 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	o.Root = chroot + o.Root
 	c := newClient(ctx, conn.NewLink(), o)
 	c.link.SetHandshake(max(o.SessionTimeout/3, time.Second))
+	if login := loginOf(o.Auth); login != nil {
+		c.link.SetLogin(*login, len(servers))
+	}
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
 		zk.WithDialer(c.link.Dialer(o.Dialer)),
 		zk.WithHostProvider(c.link.Hosts(o.HostProvider)),
@@ -250,6 +261,9 @@ func (h *Hooks) linkOrNew() *conn.Link {
 // can outlive the server's grant. The client reads the connection's state up to 40 times in
 // a session timeout and asks a server for a sign of life 4 times, so that a loss can be
 // noticed that much later.
+//
+// With hooks and a credential of the scheme "sasl" the connection is ended once, and logs in
+// when it comes back. Attach returns zk.ErrAuthFailed if the first server refuses that.
 func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
 	switch {
@@ -261,6 +275,8 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w: hooks that NewHooks has not made", ErrInvalid)
 	case hooks == nil && (opts == nil || opts.SessionTimeout == 0):
 		return nil, fmt.Errorf("zklock: attach: %w: without hooks the session timeout must be given", ErrInvalid)
+	case hooks == nil && loginOf(o.Auth) != nil:
+		return nil, fmt.Errorf("zklock: attach: %w: a login by SASL needs hooks", ErrInvalid)
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil):
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
@@ -272,6 +288,9 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		c.poll(o.SessionTimeout)
 	} else {
 		err = c.matchHooks(ctx)
+	}
+	if login := loginOf(o.Auth); login != nil && err == nil {
+		l.SetLogin(*login, 1)
 	}
 	if err == nil {
 		err = c.begin(ctx, o.Auth)
@@ -318,12 +337,13 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	r := &requests{link: l, log: o.Logger, calls: newTasks()}
 	e := &engine{
 		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
-		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(), failStop: o.FailStop,
+		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(), failStop: o.FailStop, delay: o.LockDelay,
 	}
 	c := &Client{
 		engine: e, root: o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
 		acquires: newTasks(),
 	}
+	c.shared = ofCohort(c.identity)
 	e.heart = newHeart(r, c.acquires, c.missedHeartbeat)
 	r.life, c.endLife = context.WithCancelCause(context.Background())
 	r.afterlife, c.endAfter = context.WithCancelCause(context.Background())
@@ -341,6 +361,9 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 		return fmt.Errorf("%w: a session timeout of %v is too short for servers with a tick of %v", ErrInvalid, s.Lease.Term(), s.Lease.Tick())
 	}
 	for _, a := range auth {
+		if a.Scheme == schemeSASL {
+			continue // the link has logged in already
+		}
 		if err := c.authenticate(ctx, a); err != nil {
 			return err
 		}
@@ -395,6 +418,7 @@ func (c *Client) close() {
 	}
 	<-cleared
 	<-c.calls.close()
+	c.deafen()
 }
 
 // hangUp ends the session, if a server listens, and the connection in any case.
@@ -442,14 +466,17 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: session timeout %v is below a millisecond", ErrInvalid, o.SessionTimeout)
 	case o.TickTime < 0:
 		return fmt.Errorf("%w: tick time %v", ErrInvalid, o.TickTime)
+	case o.LockDelay < 0:
+		return fmt.Errorf("%w: lock-delay %v", ErrInvalid, o.LockDelay)
 	case len(o.ACL) == 0 || len(o.ParentACL) == 0:
 		return fmt.Errorf("%w: empty ACL", ErrInvalid)
 	case len(o.Label) > maxLabel:
 		return fmt.Errorf("%w: label of %d bytes, the limit is %d", ErrInvalid, len(o.Label), maxLabel)
-	case o.Root != "":
-		return checkPath(o.Root)
 	}
-	return nil
+	if err := checkAuth(o.Auth); err != nil || o.Root == "" {
+		return err
+	}
+	return checkPath(o.Root)
 }
 
 // openFor returns an ACL with which everybody may also create and read.
@@ -473,6 +500,6 @@ func (l libraryLog) Printf(format string, args ...any) {
 // missedHeartbeat reports a heartbeat that no quorum has answered in time.
 func (c *Client) missedHeartbeat(why error) {
 	if c.life.Err() == nil {
-		c.observe(Event{Kind: HeartbeatMissed, Err: why})
+		c.observe(observe.Event{Kind: observe.HeartbeatMissed, Err: why})
 	}
 }

@@ -1,11 +1,12 @@
 // Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on loopback,
 // and writes what it found as JSON, as pictures and into docs/comparison.md.
 //
-//	go run .                       everything; about forty minutes
-//	go run . --quick               a little of everything, in under three minutes; the page is left alone
+//	go run .                       everything; about forty minutes on a quiet machine
+//	go run . --quick               a little of everything, in under three minutes on a quiet machine; the page is left alone
 //	go run . --only queue          one work
 //	go run . --ways zklock,kazoo   some ways
 //	go run . --render              pictures and page again, from the JSON of an earlier run
+//	go run . faults                what holders are told under nine faults of their servers; writes docs/report.md
 package main
 
 import (
@@ -47,6 +48,9 @@ type options struct {
 func run(args []string) error {
 	if len(args) > 0 && args[0] == ways.PeerCommand {
 		return ways.ServePeer(args[1:], os.Stdin, os.Stdout)
+	}
+	if len(args) > 0 && args[0] == "faults" {
+		return underFaults(args[1:])
 	}
 	o, err := parse(args)
 	if err != nil {
@@ -95,7 +99,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.only, "only", "", "one work: "+strings.Join(work.Names, ", "))
 	flags.StringVar(&o.ways, "ways", "", "some ways, separated by commas")
 	flags.StringVar(&o.faults, "faults", "", "some faults of the sale: "+strings.Join(work.Faults, ", "))
-	flags.StringVar(&o.sizes, "sizes", "", "some sizes of contended and queue")
+	flags.StringVar(&o.sizes, "sizes", "", "some sizes of the works that have them")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of five")
 	flags.StringVar(&o.out, "out", "results", "directory for JSON and pictures")
 	flags.StringVar(&o.page, "page", "../docs/comparison.md", "the page whose generated parts are replaced")
@@ -108,7 +112,11 @@ func parse(args []string) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	return o, nil
+	if o.rounds < 0 {
+		return o, fmt.Errorf("--rounds: %d is no number of rounds", o.rounds)
+	}
+	_, err := o.plan()
+	return o, err
 }
 
 func (o options) plan() (work.Plan, error) {
@@ -120,24 +128,62 @@ func (o options) plan() (work.Plan, error) {
 		plan.Rounds = o.rounds
 	}
 	plan.Only = o.only
-	if o.ways != "" {
-		plan.Ways = strings.Split(o.ways, ",")
+	var err error
+	if plan.Ways, err = named("--ways", o.ways, wayNames()); err != nil {
+		return plan, err
 	}
-	if o.faults != "" {
-		plan.Faults = strings.Split(o.faults, ",")
+	faults, err := named("--faults", o.faults, work.Faults)
+	if err != nil {
+		return plan, err
+	}
+	if faults != nil {
+		plan.Faults = faults
 	}
 	if o.sizes != "" {
-		var sizes []int
-		for _, text := range strings.Split(o.sizes, ",") {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 {
-				return plan, fmt.Errorf("--sizes: %q is no size", text)
-			}
-			sizes = append(sizes, n)
+		sizes, err := numbers(o.sizes)
+		if err != nil {
+			return plan, err
 		}
-		plan.Workers, plan.Queues = sizes, sizes
+		plan.Workers, plan.Queues, plan.Clients, plan.Distant, plan.Members = sizes, sizes, sizes, sizes, sizes
+	}
+	if plan.Samples() == 0 {
+		return plan, fmt.Errorf("%s has no part in the work %s", o.ways, o.only)
 	}
 	return plan, nil
+}
+
+func wayNames() []string {
+	var all []string
+	for _, w := range ways.All(ways.Endpoints{}) {
+		all = append(all, w.Info().Name)
+	}
+	return all
+}
+
+// named splits a list of names, each of which must be known. It returns nil for an empty list.
+func named(option, list string, known []string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%s knows no %q, only %s", option, name, strings.Join(known, ", "))
+		}
+	}
+	return names, nil
+}
+
+func numbers(list string) ([]int, error) {
+	var all []int
+	for _, text := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--sizes: %q is no size", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // saveEvery is the number of samples after which an unfinished run is saved.
@@ -164,7 +210,7 @@ func measure(ctx context.Context, o options) (*report.Results, error) {
 	for _, s := range r.Servers {
 		fmt.Fprintf(os.Stderr, "  %-12s %s: %s\n", s.Server, s.Version, s.Durability)
 	}
-	for _, w := range append([]ways.Way{ways.NewFloor(ways.Endpoints{})}, ways.All(ways.Endpoints{})...) {
+	for _, w := range append(ways.Floors(ways.Endpoints{}), ways.All(ways.Endpoints{})...) {
 		r.Ways = append(r.Ways, w.Info())
 	}
 	r.Rounds, r.Window = plan.Rounds, plan.Window.String()

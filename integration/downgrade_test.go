@@ -11,6 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/operate"
 )
 
 // TestDowngradedReaderOfCurator lets a writer of Curator become a reader while one of ours waits behind it. Curator makes the
@@ -66,7 +68,7 @@ func TestDowngradedReaderOfCurator(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, conn.Delete(writer, -1))
 			for range 50 { // each a round trip on the connection that has told of the writer's end
-				_, err := ours.Inspect(ctx, dir)
+				_, err := operate.Inspect(ctx, ours, dir)
 				require.NoError(t, err)
 			}
 			require.Empty(t, granted, "granted beside a reader")

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,8 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	}
 
 	way.steer(followers[0].Addr, true) // nothing but the answer to the connect request comes back from now on
+	// Only then: a create that is sent while the connection breaks is lost with it, and looked for instead of made.
+	require.NoError(t, way.answered(ctx, 1), "a server of the new leader takes the client back")
 	granted := make(chan error, 1)
 	var lock *zklock.Hold
 	// Owned by this test: ends with the grant or with ctx.
@@ -119,6 +122,15 @@ func (s *steered) answered(ctx context.Context, n int) error {
 	}
 }
 
+// count takes note of an answer, unless it is the last word of a server that the client was led away from.
+func (s *steered) count(from *steeredConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.conns, net.Conn(from)) {
+		s.answers++
+	}
+}
+
 func (s *steered) dial(network, _ string, timeout time.Duration) (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +138,9 @@ func (s *steered) dial(network, _ string, timeout time.Duration) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	s.conns = append(s.conns, conn)
-	return &steeredConn{Conn: conn, way: s, mute: s.mute}, nil
+	steered := &steeredConn{Conn: conn, way: s, mute: s.mute}
+	s.conns = append(s.conns, steered)
+	return steered, nil
 }
 
 // steeredConn passes whole frames on to its reader.
@@ -153,9 +166,7 @@ func (c *steeredConn) Read(p []byte) (int, error) {
 		if c.mute && c.frames > 1 {
 			continue // into the void
 		}
-		c.way.mu.Lock()
-		c.way.answers++
-		c.way.mu.Unlock()
+		c.way.count(c)
 		c.rest = append(frame, body...)
 	}
 	n := copy(p, c.rest)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/engine"
-	"github.com/zklock-go/zklock/integration/internal/peer"
+	"github.com/zklock-go/zklock/integration/internal/peers"
 	"github.com/zklock-go/zklock/integration/internal/zoo"
 )
 
@@ -34,7 +34,7 @@ var lab struct {
 
 	mu     sync.Mutex
 	shared map[string]*zoo.Ensemble // guarded by mu: started on first use
-	peers  *peer.Host               // guarded by mu: the same
+	peers  *peers.Host              // guarded by mu: the same
 	parts  []string                 // guarded by mu: how long each took
 }
 

@@ -1,8 +1,11 @@
 package integration
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,9 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
+// reaping is how often either server looks for empty containers: never during a test.
+const reaping = time.Hour
+
 // TestParity holds the real server to the rules that zktest is held to, and plays the same random requests to both.
 // What zktest does otherwise on purpose stands in its documentation and is left out of the random requests.
 func TestParity(t *testing.T) {
@@ -21,7 +27,7 @@ func TestParity(t *testing.T) {
 	alone := zoo.Config{
 		Lines: []string{"extendedTypesEnabled=true"},
 		// Nobody else may write meanwhile, and the reaper of containers does.
-		JVMFlags: "-Dznode.container.checkIntervalMs=3600000",
+		JVMFlags: fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", reaping.Milliseconds()),
 	}
 	real := dialer(start(t, alone).Addrs()[0])
 	t.Run("random requests to one server", func(t *testing.T) { playBoth(t, real, 0) })
@@ -38,16 +44,28 @@ func dialer(addr string) parity.Dial {
 	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 5*time.Second) }
 }
 
+// seeds is how many random sequences are played to each kind of server: ZKLOCK_PARITY_SEEDS, or a few.
+func seeds(t *testing.T) uint64 {
+	text := os.Getenv("ZKLOCK_PARITY_SEEDS")
+	if text == "" {
+		return 30
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	require.NoError(t, err)
+	return n
+}
+
 // playBoth compares real and in-process server over random requests: replies, stats, events and their order.
 func playBoth(t *testing.T, real parity.Dial, firstSeed uint64) {
-	const seeds, length = 30, 300
+	const length = 300
 	flavor := zktest.ZooKeeper38
 	if parity.Version(t, real) >= 309 {
 		flavor = zktest.ZooKeeper39
 	}
-	ours := dialer(zktest.Run(t, zktest.Options{Flavor: flavor}).Addr())
+	ours := dialer(zktest.Run(t, zktest.Options{Flavor: flavor, ContainerCheck: reaping}).Addr())
 	begin := time.Now()
-	for seed := range uint64(seeds) {
+	n := seeds(t)
+	for seed := range n {
 		steps := parity.Random(firstSeed+seed, length)
 		want, got := parity.Play(t, real, steps), parity.Play(t, ours, steps)
 		for i := range want {
@@ -55,5 +73,5 @@ func playBoth(t *testing.T, real parity.Dial, firstSeed uint64) {
 				firstSeed+seed, strings.Join(slices.Clone(got[max(0, i-40):i]), "\n"))
 		}
 	}
-	t.Logf("%d requests each in %v", seeds*length, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d sequences, %d requests each in %v", n, n*length, time.Since(begin).Round(time.Millisecond))
 }

@@ -16,15 +16,17 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/engine"
-	"github.com/zklock-go/zklock/integration/internal/peer"
+	"github.com/zklock-go/zklock/integration/internal/peers"
+	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // host is the container that all peers run in.
-func host(t *testing.T) *peer.Host {
+func host(t *testing.T) *peers.Host {
 	if lab.engine == nil {
 		t.Skip("needs other languages' clients, in containers")
 	}
-	network, addrs := peer.Machine, lab.external
+	network, addrs := peers.Machine, lab.external
 	if len(lab.external) == 0 {
 		network, addrs = one(t).Network(), one(t).Inside()
 	}
@@ -33,22 +35,26 @@ func host(t *testing.T) *peer.Host {
 	if lab.peers == nil {
 		image, err := engine.PeersImage(t.Context())
 		require.NoError(t, err)
-		lab.peers, err = peer.NewHost(context.Background(), lab.engine, image, network, addrs)
+		lab.peers, err = peers.NewHost(context.Background(), lab.engine, image, network, addrs)
 		require.NoError(t, err)
 	}
 	return lab.peers
 }
 
 // startPeer starts another language's client.
-func startPeer(t *testing.T, command []string, timeout string) *peer.Peer {
-	p, err := host(t).Start(soon(t), command, timeout)
+func startPeer(t *testing.T, command []string) *peers.Peer {
+	p, err := host(t).Start(soon(t), command, 10*time.Second)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, p.Close()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		assert.NoError(t, p.Close(ctx))
+	})
 	return p
 }
 
-func curator(t *testing.T) *peer.Peer { return startPeer(t, peer.Curator, "10000") }
-func kazoo(t *testing.T) *peer.Peer   { return startPeer(t, peer.Kazoo, "10") }
+func curator(t *testing.T) *peers.Peer { return startPeer(t, peers.Curator) }
+func kazoo(t *testing.T) *peers.Peer   { return startPeer(t, peers.Kazoo) }
 
 // user is one contender, of any client: two functions that block.
 type user struct {
@@ -61,19 +67,32 @@ type client func(t *testing.T, kind, path string) user
 // permits is the size of every semaphore here.
 const permits = 2
 
-func peerUsers(p *peer.Peer) client {
-	return func(_ *testing.T, kind, path string) user {
-		c := p.Contender(fmt.Sprintf("%s-%d", kind, userCount.Add(1)))
+func peerUsers(p *peers.Peer) client {
+	return func(t *testing.T, kind, path string) user {
+		c, err := p.Contender(soon(t), kind, path, more(kind)...)
+		require.NoError(t, err)
 		return user{
 			func(ctx context.Context) error {
-				return c.Do(ctx, "acquired", "acquire", kind, path, strconv.Itoa(permits))
+				_, err := c.Lock(ctx)
+				return err
 			},
-			func(ctx context.Context) error { return c.Do(ctx, "released", "release") },
+			c.Unlock,
 		}
 	}
 }
 
-var userCount atomic.Int64
+// more is what a peer wants to know of a recipe besides its path.
+func more(kind string) []string {
+	switch kind {
+	case "semaphore":
+		return []string{strconv.Itoa(permits)}
+	case "latch", "selector":
+		return []string{fmt.Sprintf("member-%d", memberCount.Add(1))}
+	}
+	return nil
+}
+
+var memberCount atomic.Int64
 
 // zklockUsers share one client, as goroutines of a process do.
 func zklockUsers(c *zklock.Client) client {
@@ -138,13 +157,13 @@ type place struct {
 func TestPeersTakeTurns(t *testing.T) {
 	part(t)
 	ours := zklockUsers(connect(t, nil, servers(t)...))
-	peers := map[string]client{
+	clients := map[string]client{
 		"Curator":      peerUsers(curator(t)),
 		"kazoo":        peerUsers(kazoo(t)),
 		"go-zookeeper": goZookeeperUsers(servers(t)),
 	}
 	conn, _ := dial(t, 10*time.Second, servers(t)...)
-	for name, theirs := range peers {
+	for name, theirs := range clients {
 		t.Run(name, func(t *testing.T) {
 			o, p := place{ours, "mutex"}, place{theirs, "mutex"}
 			takeTurns(t, conn, root(t), []place{o, p, o, o, p, p, o, p})
@@ -184,6 +203,44 @@ func TestPeersRecipes(t *testing.T) {
 	} {
 		t.Run(c.recipe, func(t *testing.T) { takeTurns(t, conn, root(t), queueOf(ours, c.theirs, c.words)) })
 	}
+}
+
+// TestPeersRefuseWhatTheyDoNotUnderstand sends the programs requests that are none, and one after these.
+func TestPeersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
+	part(t)
+	for name, command := range map[string][]string{"Curator": peers.Curator, "kazoo": peers.Kazoo} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, command)
+			c, err := p.Contender(soon(t), "mutex", root(t))
+			require.NoError(t, err)
+			for request, says := range map[string]string{
+				"":                         "usage: ID VERB [ARGS]",
+				"dance":                    "no such verb: dance",
+				"lock":                     "usage: ID lock CONTENDER",
+				"lock 1 2":                 "usage: ID lock CONTENDER",
+				"lock 99":                  "no such contender: 99",
+				"lock x":                   "no such contender: x",
+				"end 99":                   "no such session: 99",
+				"contender 99 mutex /a":    "no such session: 99",
+				"contender 1 spinlock /a":  "no such kind: spinlock",
+				"contender 1 mutex /a b c": "usage: ID contender SESSION KIND PATH [MORE]",
+			} {
+				_, err := p.Program.Ask(soon(t), strings.Fields(request)...)
+				assert.ErrorContains(t, err, says, request)
+			}
+			_, err = c.Lock(soon(t))
+			require.NoError(t, err)
+			require.NoError(t, c.Unlock(soon(t)))
+		})
+	}
+}
+
+// TestPeersTellWhyTheyEnd starts a program that ends at its first request.
+func TestPeersTellWhyTheyEnd(t *testing.T) {
+	part(t)
+	_, err := host(t).Start(soon(t), []string{"python3", "-c", "import sys; input(); sys.exit('out of paper')"}, 10*time.Second)
+	require.ErrorIs(t, err, peer.ErrGone)
+	require.ErrorContains(t, err, "out of paper")
 }
 
 // TestCuratorSemaphore lets zklock and Curator share permits: each that one gives back goes to the next, whoever that is.
@@ -227,16 +284,21 @@ func TestCuratorLeader(t *testing.T) {
 	for kind, opts := range map[string]*zklock.ElectionOptions{"selector": nil, "latch": {Latch: true}} {
 		t.Run(kind, func(t *testing.T) {
 			path := root(t)
-			election, member := ours.Election(path, opts), theirs.Contender("curator-"+kind)
-			require.NoError(t, member.Do(ctx, "acquired", "acquire", kind, path))
+			election := ours.Election(path, opts)
+			member, err := theirs.Contender(ctx, kind, path, "curator-"+kind)
+			require.NoError(t, err)
+			_, err = member.Lock(ctx)
+			require.NoError(t, err)
 			leader, err := election.Leader(ctx)
 			require.NoError(t, err)
 			assert.Equal(t, "curator-"+kind, string(leader.Data))
-			require.NoError(t, member.Do(ctx, "released", "release"))
+			require.NoError(t, member.Unlock(ctx))
 
 			hold, err := election.Campaign(ctx, []byte("zklock-member"))
 			require.NoError(t, err)
-			require.NoError(t, member.Do(ctx, "leader zklock-member", "leader", kind, path))
+			name, err := theirs.Leader(ctx, kind, path)
+			require.NoError(t, err)
+			assert.Equal(t, "zklock-member", name)
 			require.NoError(t, hold.Unlock(ctx))
 		})
 	}
@@ -246,10 +308,9 @@ func TestCuratorLeader(t *testing.T) {
 func TestCuratorRevoker(t *testing.T) {
 	part(t)
 	ours, theirs, ctx, path := connect(t, nil, servers(t)...), curator(t), soon(t), root(t)
-	member := theirs.Contender("revoker")
 	hold, err := ours.Mutex(path).Lock(ctx)
 	require.NoError(t, err)
-	require.NoError(t, member.Do(ctx, "asked", "revoke", hold.Node()))
+	require.NoError(t, theirs.Revoke(ctx, hold.Node()))
 	select {
 	case <-hold.Revoked():
 	case <-ctx.Done():
@@ -258,13 +319,16 @@ func TestCuratorRevoker(t *testing.T) {
 	require.NoError(t, hold.Check(), "asked, not robbed")
 	require.NoError(t, hold.Unlock(ctx))
 
-	require.NoError(t, member.Do(ctx, "acquired", "acquire", "mutex", path))
-	queue, err := ours.Inspect(ctx, path)
+	member, err := theirs.Contender(ctx, "mutex", path)
+	require.NoError(t, err)
+	_, err = member.Lock(ctx)
+	require.NoError(t, err)
+	queue, err := operate.Inspect(ctx, ours, path)
 	require.NoError(t, err)
 	require.Len(t, queue.Contenders, 1)
-	require.NoError(t, ours.Revoke(ctx, queue.Contenders[0]))
-	require.NoError(t, member.Expect(ctx, "revoked"))
-	require.NoError(t, member.Do(ctx, "released", "release"))
+	require.NoError(t, operate.Revoke(ctx, ours, queue.Contenders[0]))
+	require.NoError(t, member.Revoked(ctx))
+	require.NoError(t, member.Unlock(ctx))
 }
 
 // takeTurns lets the places of a queue come one after the other, then lets every holder go when all of its stage are in.
@@ -325,12 +389,12 @@ func stages(queue []place) [][]int {
 func TestPeersContend(t *testing.T) {
 	part(t)
 	ours := zklockUsers(connect(t, nil, servers(t)...))
-	peers := map[string]client{
+	clients := map[string]client{
 		"Curator":      peerUsers(curator(t)),
 		"kazoo":        peerUsers(kazoo(t)),
 		"go-zookeeper": goZookeeperUsers(servers(t)),
 	}
-	for name, theirs := range peers {
+	for name, theirs := range clients {
 		t.Run(name, func(t *testing.T) {
 			const each, rounds = 3, 30
 			path, ctx := root(t), soon(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -132,17 +133,17 @@ var scenarios = []scenario{
 	{"an eviction ends the hold, a revocation only asks", func(s *scene) {
 		c := s.client()
 		hold := s.held(c.Mutex(s.path).Lock(s.ctx))
-		queue, err := s.client().Inspect(s.ctx, s.path)
+		queue, err := operate.Inspect(s.ctx, s.client(), s.path)
 		require.NoError(s, err)
 		require.Len(s, queue.Contenders, 1)
 		who := queue.Contenders[0]
 		assert.True(s, who.Holds)
 		assert.Equal(s, hold.Node(), who.Node)
 		assert.Equal(s, hold.Token(), who.Token)
-		require.NoError(s, s.client().Revoke(s.ctx, who))
+		require.NoError(s, operate.Revoke(s.ctx, s.client(), who))
 		await(s.T, hold.Revoked(), "the request to let go")
 		require.NoError(s, hold.Check())
-		require.NoError(s, s.client().Evict(s.ctx, who))
+		require.NoError(s, operate.Evict(s.ctx, s.client(), who))
 		s.lost(hold)
 	}},
 	{"the end of the session frees the lock for the next", func(s *scene) {

@@ -40,7 +40,8 @@
 //	whoAmI                                   yes
 //	auth                                     world, auth, digest, ip, and Options.Super;
 //	                                         others are refused
-//	sasl                                     DIGEST-MD5, for the users of Options.SASL
+//	sasl                                     DIGEST-MD5, for the users of Options.SASL;
+//	                                         required of all with Options.RequireSASL
 //	reconfig                                 answered as disabled
 //	sessions                                 2..20 ticks or as set, expiry in tick buckets,
 //	                                         a whole one at a time, and never early;

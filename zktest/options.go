@@ -50,6 +50,9 @@ type Options struct {
 	// SASL has the users of SASL's DIGEST-MD5 with their passwords. A client that
 	// proves one has the ACL id sasl:user. Empty means that SASL is not served.
 	SASL map[string]string
+	// RequireSASL refuses every request but auth and sasl on a connection that has
+	// not proved a user of SASL, with CodeRequiresSASL, and closes it.
+	RequireSASL bool
 	// NoTTL answers every createTTL with CodeUnimplemented, as ZooKeeper does
 	// unless it was told to allow TTL nodes.
 	NoTTL bool
@@ -90,6 +93,9 @@ func (o *Options) complete() error {
 	}
 	if o.TickTime < 2*time.Millisecond {
 		return errors.New("zktest: a tick below two milliseconds cannot be told to clients")
+	}
+	if o.RequireSASL && len(o.SASL) == 0 {
+		return errors.New("zktest: SASL is required, and there are no users")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -24,9 +24,7 @@ func (c *conn) encodeLocal(e *encoder, r *call) (over bool) {
 		e.replyHeader(xidPing, zxid, CodeOK)
 		return false
 	case OpSASL:
-		if len(m.s.opts.SASL) > 0 {
-			return c.encodeSASL(e, r)
-		}
+		return c.encodeSASL(e, r)
 	}
 	if !r.op.known() {
 		e.replyHeader(r.xid, zxid, CodeUnimplemented)
@@ -217,18 +215,30 @@ func (c *conn) authenticate(r *call) int32 {
 	return CodeOK
 }
 
-// encodeSASL answers a step of DIGEST-MD5: the client's first token with a
-// challenge, its second with the proof that the server knows the password too.
+// encodeSASL answers a step of DIGEST-MD5: the client's first token, which is
+// empty, with a challenge, its second with the proof that the server knows the
+// password too. A server without users answers with no token at all, and a token
+// that is null closes the connection, as ZooKeeper has it.
 func (c *conn) encodeSASL(e *encoder, r *call) (over bool) {
+	if r.data == nil {
+		c.close()
+		return true
+	}
+	users := c.s.opts.SASL
+	if len(users) == 0 {
+		e.replyHeader(r.xid, 0, CodeOK)
+		e.buffer(nil)
+		return false
+	}
 	if len(r.data) == 0 {
 		c.nonce = fmt.Sprintf("%016x%016x", c.s.rng.Uint64(), c.s.rng.Uint64())
 		e.replyHeader(r.xid, 0, CodeOK)
 		e.buffer([]byte(saslChallenge(c.nonce)))
 		return false
 	}
-	user, last, ok := saslVerify(c.s.opts.SASL, c.nonce, string(r.data))
+	user, last, ok := saslVerify(users, c.nonce, string(r.data))
 	if !ok {
-		e.replyHeader(r.xid, 0, CodeAuthFailed)
+		e.replyHeader(r.xid, 0, c.s.opts.saslRefusal())
 		e.buffer(nil)
 		return true
 	}
@@ -236,6 +246,18 @@ func (c *conn) encodeSASL(e *encoder, r *call) (over bool) {
 	e.replyHeader(r.xid, 0, CodeOK)
 	e.buffer([]byte(last))
 	return false
+}
+
+func (o *Options) saslRefusal() int32 {
+	if o.RequireSASL {
+		return CodeRequiresSASL
+	}
+	return CodeAuthFailed
+}
+
+// hasSASL reports whether the connection has proved a user of SASL.
+func (c *conn) hasSASL() bool {
+	return slices.ContainsFunc(c.ids, func(id identity) bool { return id.scheme == "sasl" })
 }
 
 func (c *conn) addID(id identity) {

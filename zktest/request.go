@@ -206,7 +206,11 @@ func (c *conn) serve(r *call, f fate) {
 		c.close()
 		return
 	}
-	if r.op != OpAuth && r.op != OpSASL {
+	switch {
+	case r.op == OpAuth || r.op == OpSASL:
+	case s.opts.RequireSASL && !c.hasSASL():
+		f = fate{answer: true, code: CodeRequiresSASL, drop: true}
+	default:
 		s.touch(c, r.op, s.now())
 	}
 	e := entry{c: c, call: r, fate: f}

@@ -3,7 +3,6 @@ package zktest
 import (
 	"crypto/md5"
 	"crypto/subtle"
-
 	"fmt"
 	"strings"
 )
@@ -13,7 +12,7 @@ const saslRealm = "zk-sasl-md5"
 
 // saslChallenge is the server's first token of DIGEST-MD5 (RFC 2831).
 func saslChallenge(nonce string) string {
-	return fmt.Sprintf(`realm="%s",nonce="%s",charset=utf-8,algorithm=md5-sess,qop="auth"`, saslRealm, nonce)
+	return fmt.Sprintf(`realm="%s",nonce="%s",charset=utf-8,algorithm=md5-sess`, saslRealm, nonce)
 }
 
 // saslVerify checks the client's answer to a challenge against the known users.
@@ -34,7 +33,7 @@ func saslVerify(users map[string]string, nonce, token string) (user, last string
 // saslResponse is the digest of RFC 2831, the client's for the method
 // "AUTHENTICATE:" and the server's for ":".
 func saslResponse(f map[string]string, password, method string) string {
-	secret := md5.Sum([]byte(f["username"] + ":" + f["realm"] + ":" + password))
+	secret := md5.Sum([]byte(octets(f["username"]) + ":" + octets(f["realm"]) + ":" + octets(password)))
 	session := string(secret[:]) + ":" + f["nonce"] + ":" + f["cnonce"]
 	if f["authzid"] != "" {
 		session += ":" + f["authzid"]
@@ -44,6 +43,19 @@ func saslResponse(f map[string]string, password, method string) string {
 		qop = "auth"
 	}
 	return hexMD5(strings.Join([]string{hexMD5(session), f["nonce"], f["nc"], f["cnonce"], qop, hexMD5(method + f["digest-uri"])}, ":"))
+}
+
+// octets is a text as it is hashed: in ISO 8859-1 if that has all its
+// characters, else in UTF-8.
+func octets(text string) string {
+	var latin []byte
+	for _, r := range text {
+		if r > 0xff {
+			return text
+		}
+		latin = append(latin, byte(r))
+	}
+	return string(latin)
 }
 
 func hexMD5(s string) string {

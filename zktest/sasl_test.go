@@ -3,9 +3,9 @@ package zktest_test
 import (
 	"crypto/md5"
 	"fmt"
+	"io"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,11 +82,56 @@ func TestSASLRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestWithoutUsersThereIsNoSASL(t *testing.T) {
+// So do real servers.
+func TestWithoutUsersSASLIsAnsweredWithNoToken(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
-		time.Sleep(time.Second)
-		code, _ := sasl(t, c, "")
-		require.Equal(t, zktest.CodeUnimplemented, code)
+		require.NoError(t, c.Send(9, 102, wire.NewBody().Buf([]byte{})))
+		frame, err := c.Read()
+		require.NoError(t, err)
+		require.Zero(t, frame.Err)
+		require.Equal(t, []byte{0xff, 0xff, 0xff, 0xff}, frame.Body)
 	})
+}
+
+func TestANullTokenClosesTheConnection(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
+		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		require.NoError(t, c.Send(9, 102, wire.NewBody().Buf(nil)))
+		_, err := c.Read()
+		require.ErrorIs(t, err, io.EOF)
+	}, saslUsers)
+}
+
+func TestSASLCanBeRequired(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
+		stranger, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		require.NoError(t, stranger.Send(-2, 11, nil)) // a ping
+		frame, err := stranger.Read()
+		require.NoError(t, err)
+		require.Equal(t, zktest.CodeRequiresSASL, frame.Err)
+		_, err = stranger.Read()
+		require.ErrorIs(t, err, io.EOF)
+
+		wrong, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		_, challenge := sasl(t, wrong, "")
+		token, _ := prove(challenge, "joe", "guess")
+		code, _ := sasl(t, wrong, token)
+		require.Equal(t, zktest.CodeRequiresSASL, code)
+
+		member, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		_, challenge = sasl(t, member, "")
+		token, _ = prove(challenge, "joe", `se"cret`)
+		code, _ = sasl(t, member, token)
+		require.Zero(t, code)
+		require.NoError(t, member.Send(1, 3, wire.NewBody().Str("/").Bool(false)))
+		frame, err = member.Read()
+		require.NoError(t, err)
+		require.Zero(t, frame.Err)
+	}, zktest.Options{SASL: saslUsers.SASL, RequireSASL: true})
+}
+
+func TestRequiringSASLNeedsUsers(t *testing.T) {
+	_, err := zktest.New(zktest.Options{RequireSASL: true})
+	require.ErrorContains(t, err, "no users")
 }

@@ -100,6 +100,7 @@ const (
 	CodeSessionMoved            int32 = -118
 	CodeNoWatcher               int32 = -121
 	CodeReconfigDisabled        int32 = -123
+	CodeRequiresSASL            int32 = -124
 )
 
 // The reserved xids of what no request asked for by number.

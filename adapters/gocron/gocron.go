@@ -14,6 +14,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // Locker has each run of a job begin on one scheduler at most, the first one to ask: pass
@@ -53,18 +54,18 @@ func NewLocker(client *zklock.Client, dir string, every time.Duration) (*Locker,
 }
 
 // Lock takes the lock of the job named key or returns an error, which makes gocron skip
-// the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, zklock.ErrDone
+// the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, slots.ErrDone
 // if another one has begun this run before. It gives up when the next run is due.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	path := l.dir + "/" + nodeName(key)
-	run := l.client.SlotAt(path, time.Now().Add(l.early()), l.every)
+	run := slots.At(l.client, path, time.Now().Add(l.early()), l.every)
 	ctx, cancel := context.WithTimeout(ctx, l.every)
 	defer cancel()
 	switch done, err := run.Done(ctx); {
 	case err != nil:
 		return nil, err
 	case done:
-		return nil, fmt.Errorf("zkgocron: run %s of %s: %w", run, path, zklock.ErrDone)
+		return nil, fmt.Errorf("zkgocron: run %s of %s: %w", run, path, slots.ErrDone)
 	}
 	hold, err := l.client.Mutex(path).TryLock(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (k *lock) Unlock(ctx context.Context) error {
 
 // Elector has one scheduler of the fleet run all jobs: pass it to gocron.WithDistributedElector.
 //
-// A leader that is asked to let go (zklock.Client.Revoke) resigns and stands again,
+// A leader that is asked to let go (operate.Revoke) resigns and stands again,
 // behind all others. A job that it runs at that time is not waited for: one for which
 // that matters works under the context of Hold().
 type Elector struct {

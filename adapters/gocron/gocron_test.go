@@ -14,6 +14,8 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkgocron "github.com/zklock-go/zklock/adapters/gocron"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -82,12 +84,12 @@ func TestARunBeginsOnceHoweverLateTheOthersAre(t *testing.T) {
 		got, err := l[0].Lock(t.Context(), "pkg/path.job")
 		require.NoError(t, err)
 		_, err = l[1].Lock(t.Context(), "pkg/path.job")
-		assert.ErrorIs(t, err, zklock.ErrDone, "it has begun")
+		assert.ErrorIs(t, err, slots.ErrDone, "it has begun")
 		require.NoError(t, got.Unlock(t.Context()))
 		for range 5 {
 			time.Sleep(10 * time.Second)
 			_, err = l[1].Lock(t.Context(), "pkg/path.job")
-			assert.ErrorIs(t, err, zklock.ErrDone, "it has run")
+			assert.ErrorIs(t, err, slots.ErrDone, "it has run")
 		}
 		time.Sleep(10*time.Second - 100*time.Millisecond)
 		got, err = l[1].Lock(t.Context(), "pkg/path.job")
@@ -95,7 +97,7 @@ func TestARunBeginsOnceHoweverLateTheOthersAre(t *testing.T) {
 		require.NoError(t, got.Unlock(t.Context()))
 		time.Sleep(time.Second)
 		_, err = l[0].Lock(t.Context(), "pkg/path.job")
-		assert.ErrorIs(t, err, zklock.ErrDone)
+		assert.ErrorIs(t, err, slots.ErrDone)
 	})
 }
 
@@ -185,7 +187,7 @@ func TestALeaderThatIsAskedToLetGoResigns(t *testing.T) {
 		for _, next := range []*zkgocron.Elector{second, first} {
 			leader, err := client.Election("/leader", nil).Leader(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, client.Revoke(t.Context(), leader))
+			require.NoError(t, operate.Revoke(t.Context(), client, leader))
 			time.Sleep(time.Second)
 			assert.NoError(t, next.IsLeader(t.Context()))
 		}

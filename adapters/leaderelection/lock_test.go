@@ -16,6 +16,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkleader "github.com/zklock-go/zklock/adapters/leaderelection"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -185,7 +186,7 @@ func TestARunnableDoesItsWorkWhileItLeads(t *testing.T) {
 		leader, err := other.Election(path, nil).Leader(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, "a", string(leader.Data))
-		require.NoError(t, other.Evict(t.Context(), leader))
+		require.NoError(t, operate.Evict(t.Context(), other, leader))
 		assert.ErrorIs(t, <-ended, failed)
 		assert.Equal(t, 2, terms)
 		_, err = other.Election(path, nil).Leader(t.Context())

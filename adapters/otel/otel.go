@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 )
 
 // scope names what measures: this module.
@@ -58,7 +59,7 @@ type Observer struct {
 	lost, missed  metric.Int64Counter
 }
 
-var _ zklock.Observer = (*Observer)(nil)
+var _ observe.Observer = (*Observer)(nil)
 
 // NewObserver makes the instruments.
 func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error) {
@@ -84,25 +85,25 @@ func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error
 	return o, nil
 }
 
-// Observe implements zklock.Observer.
-func (o *Observer) Observe(e zklock.Event) {
+// Observe implements observe.Observer.
+func (o *Observer) Observe(e observe.Event) {
 	ctx := context.Background()
-	if e.Kind == zklock.HeartbeatMissed {
+	if e.Kind == observe.HeartbeatMissed {
 		o.missed.Add(ctx, 1)
 		return
 	}
 	attrs := metric.WithAttributeSet(o.attributes(e))
 	outcome := metric.WithAttributes(outcomeKey.String(e.Kind.String()))
 	switch e.Kind {
-	case zklock.Queued:
+	case observe.Queued:
 		o.behind.Record(ctx, int64(e.Behind), attrs)
-	case zklock.Acquired:
+	case observe.Acquired:
 		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
-	case zklock.GivenUp, zklock.Refused:
+	case observe.GivenUp, observe.Refused:
 		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome, metric.WithAttributes(errorType(e.Err)))
-	case zklock.Released, zklock.Ended:
+	case observe.Released, observe.Ended:
 		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
-	case zklock.Lost:
+	case observe.Lost:
 		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
 		o.lost.Add(ctx, 1, attrs)
 	}
@@ -135,7 +136,7 @@ func errorType(err error) attribute.KeyValue {
 	return semconv.ErrorTypeOther
 }
 
-func (o *Observer) attributes(e zklock.Event) attribute.Set {
+func (o *Observer) attributes(e observe.Event) attribute.Set {
 	kv := []attribute.KeyValue{attribute.String("zklock.recipe", e.Recipe)}
 	if o.lock != nil && e.Path != "" {
 		kv = append(kv, attribute.String("zklock.lock", o.lock(e.Path)))

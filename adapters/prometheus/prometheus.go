@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 )
 
 // Options are a Collector's. Nil means the defaults.
@@ -44,7 +45,7 @@ type Collector struct {
 }
 
 var (
-	_ zklock.Observer      = (*Collector)(nil)
+	_ observe.Observer     = (*Collector)(nil)
 	_ prometheus.Collector = (*Collector)(nil)
 )
 
@@ -97,9 +98,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Observe implements zklock.Observer.
-func (c *Collector) Observe(e zklock.Event) {
-	if e.Kind == zklock.HeartbeatMissed {
+// Observe implements observe.Observer.
+func (c *Collector) Observe(e observe.Event) {
+	if e.Kind == observe.HeartbeatMissed {
 		c.missed.Inc()
 		return
 	}
@@ -109,23 +110,23 @@ func (c *Collector) Observe(e zklock.Event) {
 	}
 	took := e.Elapsed.Seconds()
 	switch e.Kind {
-	case zklock.Queued:
+	case observe.Queued:
 		c.behind.WithLabelValues(which...).Observe(float64(e.Behind))
-	case zklock.Acquired:
+	case observe.Acquired:
 		c.acquire.WithLabelValues(append(which, "acquired")...).Observe(took)
 		c.holds.WithLabelValues(which...).Inc()
 		c.lost.WithLabelValues(which...).Add(0) // so that the first loss is seen as an increase
-	case zklock.GivenUp:
+	case observe.GivenUp:
 		c.acquire.WithLabelValues(append(which, "given_up")...).Observe(took)
-	case zklock.Refused:
+	case observe.Refused:
 		c.acquire.WithLabelValues(append(which, "refused")...).Observe(took)
 		c.refused.WithLabelValues(append(which, reason(e.Err))...).Inc()
-	case zklock.Released:
+	case observe.Released:
 		c.ended(which, "released", took)
-	case zklock.Lost:
+	case observe.Lost:
 		c.ended(which, "lost", took)
 		c.lost.WithLabelValues(which...).Inc()
-	case zklock.Ended:
+	case observe.Ended:
 		c.ended(which, "ended", took)
 	}
 }

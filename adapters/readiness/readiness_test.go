@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/adapters/readiness"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -133,9 +134,9 @@ func TestAHolderThatIsAskedToLetGoIsReadyUntilItDoes(t *testing.T) {
 		require.NoError(t, err)
 		var ready readiness.Handler
 		ready.Set(hold)
-		queue, err := client.Inspect(t.Context(), "/lock")
+		queue, err := operate.Inspect(t.Context(), client, "/lock")
 		require.NoError(t, err)
-		require.NoError(t, client.Revoke(t.Context(), queue.Contenders[0]))
+		require.NoError(t, operate.Revoke(t.Context(), client, queue.Contenders[0]))
 		<-hold.Revoked()
 		code, s := probe(t, &ready)
 		assert.Equal(t, http.StatusOK, code)

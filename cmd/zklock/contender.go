@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // How contenders are written in a terminal. What they say of themselves comes from
@@ -32,7 +33,7 @@ func ending(name string) string {
 	return name
 }
 
-func holders(q *zklock.Queue) int {
+func holders(q *operate.Queue) int {
 	n := 0
 	for _, who := range q.Contenders {
 		if who.Holds {
@@ -82,8 +83,11 @@ func ownerOf(who zklock.Contender) string {
 	case len(who.Data) > 0 && utf8.Valid(who.Data):
 		parts = append(parts, plain.Short(string(who.Data), 60))
 	}
-	if who.Client != "" && who.Client != zklock.ClientZklock {
+	if who.Client != "" && who.Client != operate.ClientZklock {
 		parts = append(parts, "("+who.Client+")")
+	}
+	if who.Cohort {
+		parts = append(parts, "(cohort)")
 	}
 	return strings.Join(parts, " ")
 }

@@ -26,6 +26,7 @@ const (
 	codeNoPerm      = 77 // the server refuses
 	codeLost        = 79 // the lock was lost while the command ran
 	codeAtLarge     = 80 // the same, and something of the command goes on
+	codeCircle      = 81 // ls --cycles has found one
 	codeCannotRun   = 126
 	codeNotFound    = 127
 	codeSignal      = 128 // plus the signal's number

@@ -36,7 +36,7 @@ func electCommand(std streams) *command {
 		if !slices.Contains(args, "--") {
 			positional, err := f.parse(args, 1, 1)
 			if err == nil {
-				err = onlyGiven(f, "value", "label", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl")
+				err = onlyGiven(f, "value", "label", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
 			}
 			if err != nil {
 				return err
@@ -76,19 +76,18 @@ func onlyGiven(f *flags, useless ...string) error {
 	return nil
 }
 
-// tryElection leads if nobody else does. Another member may come between the look and
-// the campaign: so that has a limit, too.
+// tryElection leads if nobody else does or wants to. Otherwise the error names the leader.
 func tryElection(ctx context.Context, election *zklock.Election, value []byte, patience time.Duration) (*zklock.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	leader, err := election.Leader(ctx)
-	switch {
-	case err == nil:
-		return nil, fmt.Errorf("%w: %s leads", zklock.ErrLocked, plain.Short(string(leader.Data), 60))
-	case !errors.Is(err, zklock.ErrNoLeader):
-		return nil, err
+	hold, err := election.TryCampaign(ctx, value)
+	if !errors.Is(err, zklock.ErrLocked) {
+		return hold, err
 	}
-	return election.Campaign(ctx, value)
+	if leader, unknown := election.Leader(ctx); unknown == nil {
+		err = fmt.Errorf("%w: %s leads", zklock.ErrLocked, plain.Short(string(leader.Data), 60))
+	}
+	return nil, err
 }
 
 func showLeader(server *serverFlags, path string, latch, watch bool) error {

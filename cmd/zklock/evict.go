@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 const evictAbout = `
@@ -32,6 +33,6 @@ func evictCommand(std streams) *command {
 	}}
 }
 
-func evict(client *zklock.Client, ctx context.Context, who zklock.Contender) error {
-	return client.Evict(ctx, who)
+func evict(ctx context.Context, client *zklock.Client, who zklock.Contender) error {
+	return operate.Evict(ctx, client, who)
 }

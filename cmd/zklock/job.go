@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // defaultGrace stands for 2 s, or what the session timeout allows if that is less.
@@ -136,7 +137,7 @@ func notAcquired(err error) error {
 	switch {
 	case err == nil || errors.As(err, &e):
 		return err
-	case errors.Is(err, zklock.ErrDone):
+	case errors.Is(err, slots.ErrDone):
 		return exit{} // there is nothing to do
 	case errors.Is(err, zklock.ErrEvicted):
 		return exit{codeLost, err}

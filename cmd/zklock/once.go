@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // once has a command run one time for each slot, and keeps the lock for a while.
@@ -65,14 +66,14 @@ func looksLikePeriod(name string) bool {
 
 func (o *once) wanted() bool { return o.name != "" }
 
-func (o *once) slot(client *zklock.Client, path string) *zklock.Slot {
+func (o *once) slot(client *zklock.Client, path string) *slots.Slot {
 	if o.period > 0 {
-		return client.SlotAt(path, o.asked, o.period)
+		return slots.At(client, path, o.asked, o.period)
 	}
-	return client.Slot(path, o.name)
+	return slots.Named(client, path, o.name)
 }
 
-// take returns a hold if the slot is open, else zklock.ErrDone.
+// take returns a hold if the slot is open, else slots.ErrDone.
 func (o *once) take(ctx context.Context, client *zklock.Client, path string, lock func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
 	if !o.wanted() {
 		return lock(ctx)
@@ -96,11 +97,11 @@ func (o *once) take(ctx context.Context, client *zklock.Client, path string, loc
 	return hold, nil
 }
 
-// open returns zklock.ErrDone for a slot that was marked.
-func open(ctx context.Context, slot *zklock.Slot) error {
+// open returns slots.ErrDone for a slot that was marked.
+func open(ctx context.Context, slot *slots.Slot) error {
 	done, err := slot.Done(ctx)
 	if err == nil && done {
-		err = zklock.ErrDone
+		err = slots.ErrDone
 	}
 	return err
 }
@@ -134,7 +135,7 @@ func (o *once) finish(client *zklock.Client, hold *zklock.Hold, granted time.Tim
 func (o *once) mark(client *zklock.Client, hold *zklock.Hold) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*client.SessionTimeout())
 	defer cancel()
-	if err := o.slot(client, hold.Path()).Mark(ctx, hold); err != nil && !errors.Is(err, zklock.ErrDone) {
+	if err := o.slot(client, hold.Path()).Mark(ctx, hold); err != nil && !errors.Is(err, slots.ErrDone) {
 		return exit{codeUnmarked, fmt.Errorf("the command has succeeded, but that is not written down, so it may run again: %w", err)}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // holderAndWaiter puts two contenders of the test's own process into the queue of /l.
@@ -105,12 +106,12 @@ func TestLsFindsTheLocksBelowAPath(t *testing.T) {
 
 func TestLsFitsTheScreen(t *testing.T) {
 	who := zklock.Contender{
-		Node: "/l/_c_7a6b6c0123456789abcdef01234567ab-__WRIT__2147483646", Kind: zklock.KindWrite, Client: zklock.ClientZklock, Token: 1<<40 + 7,
+		Node: "/l/_c_7a6b6c0123456789abcdef01234567ab-__WRIT__2147483646", Kind: operate.KindWrite, Client: operate.ClientZklock, Token: 1<<40 + 7,
 		Session: math.MaxInt64, Since: time.Now().Add(-2000 * time.Hour), Revoked: true, Holds: true,
 		Host: strings.Repeat("host", 20), PID: 4194304, Label: strings.Repeat("label ", 50),
 	}
 	var b strings.Builder
-	view{columns: 80}.table(&b, &zklock.Queue{Path: "/l", Contenders: []zklock.Contender{who, who}}, time.Now())
+	view{columns: 80}.table(&b, &operate.Queue{Path: "/l", Contenders: []zklock.Contender{who, who}}, time.Now())
 	for line := range strings.Lines(b.String()) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 81, line)
 	}
@@ -152,7 +153,7 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 		}
 	}
 	board := newBoard()
-	board.note(&zklock.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
+	board.note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
 	for _, line := range board.lines("/"+hostile, time.Now(), 80, 10) {
 		assertHarmless(t, line)
 		assert.NotContains(t, line, "\n")
@@ -207,15 +208,15 @@ func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
 		return zklock.Contender{Node: "/l/" + name, Holds: holds, Host: "host", PID: 1, Label: "job"}
 	}
 	begin := b.begun
-	b.note(&zklock.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
-	b.note(&zklock.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
-	b.note(&zklock.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
+	b.note(&operate.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
+	b.note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
+	b.note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
 	lines := b.lines("/", begin.Add(2*time.Minute), 80, 10)
 	require.Len(t, lines, 4)
 	assert.Contains(t, lines[0], "/: 2 locks in use, 1 waiting")
 	assert.Regexp(t, `^1 +1 +1m0s +/busy +job host:1$`, lines[2])
 	assert.Regexp(t, `^0 +1 +>2m0s +/quiet `, lines[3])
-	b.note(&zklock.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
+	b.note(&operate.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
 	assert.Len(t, b.lines("/", begin, 80, 10), 3)
 	for _, columns := range []int{20, 40, 80} {
 		for _, line := range b.lines("/", begin, columns, 10) {

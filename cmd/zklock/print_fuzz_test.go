@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // FuzzWhatIsPrinted shows what others can write in every way the command has: nothing of it
@@ -22,9 +23,9 @@ func FuzzWhatIsPrinted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, label string, data []byte, token int64, kind uint8) {
 		who := zklock.Contender{
 			Node: "/l/" + name, Host: label, Label: name, PID: int(kind), Data: data, Token: token, Session: token, Since: time.Unix(token%1e10, 0),
-			Holds: kind&1 != 0, Revoked: kind&2 != 0, Client: []string{"", zklock.ClientZklock, zklock.ClientCurator}[int(kind)%3], Kind: zklock.KindWrite,
+			Holds: kind&1 != 0, Revoked: kind&2 != 0, Client: []string{"", operate.ClientZklock, operate.ClientCurator}[int(kind)%3], Kind: operate.KindWrite,
 		}
-		q := &zklock.Queue{Path: "/" + label, Contenders: []zklock.Contender{who, who}}
+		q := &operate.Queue{Path: "/" + label, Contenders: []zklock.Contender{who, who}}
 		var out strings.Builder
 		for _, v := range []view{{out: &out, columns: 80}, {out: &out, wide: true}, {out: &out, json: true}} {
 			out.Reset()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 const revokeAbout = `
@@ -23,7 +24,7 @@ func revokeCommand(std streams) *command {
 		if err != nil {
 			return err
 		}
-		return eachChosen(server, positional[0], choice{node: *node, holders: *node == ""}, (*zklock.Client).Revoke, "asked to let go")
+		return eachChosen(server, positional[0], choice{node: *node, holders: *node == ""}, operate.Revoke, "asked to let go")
 	}}
 }
 
@@ -63,7 +64,7 @@ func waitingFirst(queue []zklock.Contender) []zklock.Contender {
 }
 
 // eachChosen does something to each contender that is meant. None at all is an error.
-func eachChosen(server *serverFlags, path string, c choice, do func(*zklock.Client, context.Context, zklock.Contender) error, done string) error {
+func eachChosen(server *serverFlags, path string, c choice, do func(context.Context, *zklock.Client, zklock.Contender) error, done string) error {
 	return server.use(func(ctx context.Context, client *zklock.Client) error {
 		chosen, err := allChosen(ctx, client, path, c)
 		if err != nil {
@@ -71,7 +72,7 @@ func eachChosen(server *serverFlags, path string, c choice, do func(*zklock.Clie
 		}
 		var errs []error
 		for _, who := range waitingFirst(chosen) {
-			if err := do(client, ctx, who); err != nil {
+			if err := do(ctx, client, who); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -85,7 +86,7 @@ func eachChosen(server *serverFlags, path string, c choice, do func(*zklock.Clie
 
 // allChosen returns the contenders that are meant. None at all is an error.
 func allChosen(ctx context.Context, client *zklock.Client, path string, c choice) ([]zklock.Contender, error) {
-	q, err := client.Inspect(ctx, path)
+	q, err := operate.Inspect(ctx, client, path)
 	if err != nil {
 		return nil, serverError(err)
 	}

@@ -58,6 +58,8 @@ func runCommand(std streams) *command {
 			return misuse("run: --semaphore %d is not positive", *permits)
 		case f.given("semaphore") && *shared:
 			return misuse("run: --semaphore and --shared contradict each other")
+		case f.given("lock-delay") && *permits > 0:
+			return misuse("run: --lock-delay does nothing with --semaphore")
 		case o.wanted() && (*shared || *permits > 0):
 			return misuse("run: --once wants the lock for itself: not with --shared or --semaphore")
 		}

@@ -69,6 +69,8 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 		{[]string{"--shared", "--semaphore", "2", "/l", "--", "true"}, codeUsage, "contradict"},
 		{[]string{"--semaphore", "0", "/l", "--", "true"}, codeUsage, "--semaphore 0 is not positive"},
 		{[]string{"--semaphore", "-2", "/l", "--", "true"}, codeUsage, "--semaphore -2 is not positive"},
+		{[]string{"--lock-delay", "-1s", "/l", "--", "true"}, codeUsage, "--lock-delay -1s is negative"},
+		{[]string{"--lock-delay", "1s", "--semaphore", "2", "/l", "--", "true"}, codeUsage, "--lock-delay does nothing with --semaphore"},
 		{[]string{"-E", "256", "/l", "--", "true"}, codeUsage, "not 0 to 255"},
 		{[]string{"--connect-timeout", "0", "/l", "--", "true"}, codeUsage, "--connect-timeout 0s is not positive"},
 		{[]string{"--connect-timeout", "-1s", "/l", "--", "true"}, codeUsage, "not positive"},
@@ -173,6 +175,38 @@ func TestRunWaitsForTheHolder(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 	assert.Zero(t, i.code())
 	assert.Equal(t, "ran\n", i.out.String())
+}
+
+// The commands after a holder that crashed run when the lock-delay has passed, and ls says why nobody holds.
+func TestRunWaitsForTheLockDelay(t *testing.T) {
+	const delay = 2 * time.Second
+	srv := startServer(t)
+	crashes, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{LockDelay: delay})
+	require.NoError(t, err)
+	t.Cleanup(func() { crashes.Close() })
+	hold, err := crashes.Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	code, _, errs := run(t, srv.Addr(), "run", "/l", "--", "true")
+	assert.Equal(t, codeUsage, code)
+	assert.Contains(t, errs, "lock-delay", "a command without the delay must not run")
+
+	gone := time.Now()
+	srv.ExpireSession(srv.Sessions()[0].ID)
+	<-hold.Context().Done()
+	code, _, errs = run(t, srv.Addr(), "run", "--lock-delay", "2s", "--no-wait", "/l", "--", "true")
+	assert.Equal(t, codeNotAcquired, code, errs)
+	code, _, errs = run(t, srv.Addr(), "elect", "--lock-delay", "2s", "--no-wait", "/l", "--", "true")
+	assert.Equal(t, codeNotAcquired, code, errs)
+	waits := zklockCommand(t, srv.Addr(), "run", "--lock-delay", "2s", "/l", "--", "echo", "ran").start()
+	eventually(t, "ls tells of the delay", func() bool {
+		_, out, _ := run(t, srv.Addr(), "ls", "/l")
+		return strings.Contains(out, "/l: 0 held, 1 waiting for the lock-delay")
+	})
+	assert.Zero(t, waits.code())
+	assert.GreaterOrEqual(t, time.Since(gone), delay)
+	assert.Equal(t, "ran\n", waits.out.String())
+	code, _, errs = run(t, srv.Addr(), "run", "--lock-delay", "2s", "--no-wait", "/l", "--", "true")
+	assert.Zero(t, code, "it was released: %s", errs)
 }
 
 func TestRunStopsWaitingOnASignal(t *testing.T) {

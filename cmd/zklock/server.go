@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 )
 
 // serverFlags say which servers to talk to, and how.
@@ -25,7 +26,8 @@ type serverFlags struct {
 	verbose                   bool
 	std                       streams
 
-	hasty bool // do not wait for servers: give up when none of them can be reached
+	delay time.Duration // the lock-delay
+	hasty bool          // do not wait for servers: give up when none of them can be reached
 }
 
 const localServer = "127.0.0.1:2181"
@@ -43,7 +45,7 @@ func (f *flags) server() *serverFlags {
 	f.StringVar(&s.servers, "servers", "", "`host:port,...` of the ZooKeeper servers, with a chroot behind them if there is one; also ZKLOCK_SERVERS (default "+localServer+")")
 	f.StringVar(&s.root, "root", "", "`path` put before every path, behind the servers' chroot; also ZKLOCK_ROOT")
 	f.DurationVar(&s.patience, "connect-timeout", 10*time.Second, "how long to try to reach a server")
-	f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password; can be repeated; also ZKLOCK_AUTH, which no process list shows")
+	f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password, or sasl:user:password for a login by DIGEST-MD5; can be repeated; also ZKLOCK_AUTH, which no process list shows")
 	f.BoolVar(&s.verbose, "verbose", false, "log what the connection and the lock do to standard error")
 	return s
 }
@@ -69,6 +71,7 @@ func (s *serverFlags) nodes(f *flags) *serverFlags {
 func (s *serverFlags) owner(f *flags) *serverFlags {
 	f.StringVar(&s.label, "label", "", "`text` that others see as the owner (default: made of the command)")
 	f.BoolVar(&s.anonymous, "anonymous", false, "keep the host's name, the process number and what the command is out of what others see")
+	f.DurationVar(&s.delay, "lock-delay", 0, "after a holder that crashed, stay without one for this time; all must say the same (default none)")
 	return s.nodes(f)
 }
 
@@ -148,10 +151,13 @@ func connectFailure(err error) error {
 }
 
 func (s *serverFlags) options() (*zklock.Options, error) {
+	if s.delay < 0 {
+		return nil, misuse("--lock-delay %v is negative", s.delay)
+	}
 	if s.patience <= 0 {
 		return nil, misuse("--connect-timeout %v is not positive", s.patience)
 	}
-	o := &zklock.Options{SessionTimeout: s.session, Root: s.root, Label: s.label, Anonymous: s.anonymous, Logger: slog.New(slog.DiscardHandler)}
+	o := &zklock.Options{SessionTimeout: s.session, Root: s.root, Label: s.label, Anonymous: s.anonymous, LockDelay: s.delay, Logger: slog.New(slog.DiscardHandler)}
 	if o.Root == "" {
 		o.Root = os.Getenv(envRoot)
 	}
@@ -213,13 +219,13 @@ func (s *serverFlags) tlsConfig() (*tls.Config, error) {
 // logEvents writes what happens to locks into the log.
 type logEvents struct{ log *slog.Logger }
 
-func (l logEvents) Observe(e zklock.Event) {
+func (l logEvents) Observe(e observe.Event) {
 	switch e.Kind {
-	case zklock.Queued:
+	case observe.Queued:
 		l.log.Info("queued", "path", e.Path, "node", e.Node, "behind", e.Behind)
-	case zklock.Acquired:
+	case observe.Acquired:
 		l.log.Info("acquired", "path", e.Path, "node", e.Node, "token", e.Token, "after", e.Elapsed)
-	case zklock.Released:
+	case observe.Released:
 		l.log.Info("released", "path", e.Path, "node", e.Node, "held", e.Elapsed)
 	}
 }

@@ -41,7 +41,12 @@ func openTerminal(t *testing.T) *terminal {
 	size := struct{ rows, columns, x, y uint16 }{40, 120, 0, 0}
 	require.True(t, ioctl(slave, syscall.TIOCSWINSZ, unsafe.Pointer(&size)))
 	tty := &terminal{master: master, slave: slave, ended: make(chan struct{})}
-	t.Cleanup(func() { master.Close() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("on the terminal: %q", tty.text())
+		}
+		master.Close()
+	})
 	return tty
 }
 

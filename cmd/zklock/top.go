@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 )
 
 const topAbout = `
@@ -48,7 +49,7 @@ func topCommand(std streams) *command {
 
 // busy is a queue, and since when its holders were seen to hold.
 type busy struct {
-	queue *zklock.Queue
+	queue *operate.Queue
 	seen  time.Time
 	held  map[string]grant // by node
 }
@@ -71,7 +72,7 @@ func newBoard() *board { return &board{time.Now(), map[string]*busy{}} }
 const settling = 2 * time.Second
 
 // note takes a queue in.
-func (b *board) note(q *zklock.Queue, now time.Time) *busy {
+func (b *board) note(q *operate.Queue, now time.Time) *busy {
 	before := b.queues[q.Path]
 	next := &busy{queue: q, seen: now, held: map[string]grant{}}
 	for _, who := range q.Contenders {
@@ -171,12 +172,12 @@ func (b *board) lines(path string, now time.Time, columns, limit int) []string {
 func topDisplay(ctx context.Context, client *zklock.Client, path string, limit int, std streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes := make(chan *zklock.Queue)
+	changes := make(chan *operate.Queue)
 	var failed error
 	// Owned by this call; ends with ctx, or with the first error, and closes changes.
 	go func() {
 		defer close(changes)
-		for q, err := range client.Watch(ctx, path) {
+		for q, err := range operate.Watch(ctx, client, path) {
 			if err != nil {
 				failed = err
 				return
@@ -239,7 +240,7 @@ type topJSON struct {
 
 func topLines(ctx context.Context, client *zklock.Client, path string, std streams) error {
 	b := newBoard()
-	for q, err := range client.Watch(ctx, path) {
+	for q, err := range operate.Watch(ctx, client, path) {
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}

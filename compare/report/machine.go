@@ -55,7 +55,7 @@ func Load1() float64 {
 // clientModules are the Go clients whose versions the page names, with what they are for.
 var clientModules = map[string]string{
 	"github.com/jackc/pgx/v5": "PostgreSQL", "github.com/bradfitz/gomemcache": "memcached", "github.com/redis/go-redis/v9": "Redis",
-	"github.com/go-redsync/redsync/v4": "Redis", "go.etcd.io/etcd/client/v3": "etcd", "github.com/go-zookeeper/zk": "ZooKeeper",
+	"github.com/go-redsync/redsync/v4": "Redis", "github.com/redis/rueidis": "Redis", "go.etcd.io/etcd/client/v3": "etcd", "github.com/go-zookeeper/zk": "ZooKeeper",
 }
 
 // ClientVersions returns the versions of the client libraries.

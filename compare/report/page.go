@@ -20,8 +20,17 @@ const noise = 1.2
 
 // Render draws the pictures into the directory out and, where page is not empty, replaces the generated parts of it.
 func (r *Results) Render(out, page string) error {
+	files := map[string]string{}
 	for name, picture := range r.pictures() {
-		if err := os.WriteFile(filepath.Join(out, name+".svg"), []byte(picture), 0o644); err != nil {
+		files[name+".svg"] = picture
+	}
+	return render(out, files, page, r.blocks())
+}
+
+// render writes pictures into the directory out and, where page is not empty, replaces the generated parts of it.
+func render(out string, pictures map[string]string, page string, blocks map[string]string) error {
+	for name, picture := range pictures {
+		if err := os.WriteFile(filepath.Join(out, name), []byte(picture), 0o644); err != nil {
 			return err
 		}
 	}
@@ -32,7 +41,7 @@ func (r *Results) Render(out, page string) error {
 	if err != nil {
 		return err
 	}
-	filled, err := fill(string(text), r.blocks())
+	filled, err := fill(string(text), blocks)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
@@ -41,10 +50,10 @@ func (r *Results) Render(out, page string) error {
 
 // Print writes the tables as text.
 func (r *Results) Print(to io.Writer) {
-	blocks := r.blocks()
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "crash", "sale", "behind"} {
-		if blocks[name] != "" {
-			fmt.Fprintf(to, "\n%s\n\n%s", name, blocks[name])
+	tables := r.tables()
+	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency-alone", "latency", "ensemble", "crash", "sale", "behind", "brief"} {
+		if tables[name] != "" {
+			fmt.Fprintf(to, "\n%s\n\n%s", name, tables[name])
 		}
 	}
 }
@@ -98,12 +107,28 @@ func fill(text string, blocks map[string]string) (string, error) {
 	return out.String(), nil
 }
 
+// notMeasured stands where the run that the page shows has nothing to show.
+const notMeasured = "The run that this page shows has not measured it.\n"
+
 // blocks returns the generated parts of the page by name.
 func (r *Results) blocks() map[string]string {
+	blocks := r.tables()
+	for name, text := range blocks {
+		if text == "" {
+			blocks[name] = notMeasured
+		}
+	}
+	return blocks
+}
+
+// tables returns the generated parts of the page by name, empty where nothing has been measured.
+func (r *Results) tables() map[string]string {
 	return map[string]string{
-		"about": r.about(), "servers": r.servers(), "ways": r.wayTable(),
+		"brief": r.brief(), "about": r.about(), "servers": r.servers(), "ways": r.wayTable(),
 		"uncontended": r.single("uncontended", 0), "contended": r.crowd("contended", "workers"),
 		"queue": r.crowd("queue", "waiting"), "many": r.single("many", 64),
+		"goroutines": r.crowd("goroutines", "clients"), "latency-alone": r.single("latency", alone),
+		"latency": r.crowd("latency", "workers"), "ensemble": r.crowd("ensemble", "workers"),
 		"crash": r.crashTable(), "sale": r.saleTable(), "behind": r.behind(), "failures": r.failures(),
 	}
 }
@@ -160,11 +185,20 @@ func (r *Results) present(name string) []string {
 	return list
 }
 
+// tried reports whether a cell has samples, also failed ones.
+func (r *Results) tried(c cell) bool {
+	n, _ := r.errors(c)
+	return n > 0 || len(r.at(c)) > 0
+}
+
 // single is the table of a work without waiting.
 func (r *Results) single(name string, size int) string {
 	var rows [][]string
 	for _, w := range r.present(name) {
 		c := cell{work: name, way: w, size: size}
+		if !r.tried(c) {
+			continue
+		}
 		rows = append(rows, []string{"`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 			times(r.ratio(c, work.OpsPerSecond, work.Reference)), times(r.ratio(c, work.OpsPerSecond, work.Floor)),
 			plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)), plain(r.figure(c, work.Requests))})
@@ -175,22 +209,50 @@ func (r *Results) single(name string, size int) string {
 	return table([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests"}, rows)
 }
 
-// crowd is the table of a work in which many want one lock.
+// alone is the size of the work latency with one contender, which has a table of its own.
+const alone = 1
+
+// crowd is the table of a work in which many want one lock. Columns that no way has a figure for are left out.
 func (r *Results) crowd(name, unit string) string {
+	head := []string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "to " + work.HandOffFloor, "hand-off p99 ms",
+		"wait p99 ms", "requests per grant", "Jain", "overtaking", "connections"}
 	var rows [][]string
 	for _, size := range r.sizes(name) {
+		if size == alone && name == "latency" {
+			continue
+		}
 		for _, w := range r.present(name) {
 			c := cell{work: name, way: w, size: size}
+			if !r.tried(c) {
+				continue
+			}
 			rows = append(rows, []string{fmt.Sprint(size), "`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
-				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)),
-				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Inversions))})
+				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), times(r.toHandOffFloor(c)), plain(r.figure(c, work.P99)),
+				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Inversions)),
+				plain(r.figure(c, work.Connections))})
 		}
 	}
 	if rows == nil {
 		return ""
 	}
-	return table([]string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "hand-off p99 ms", "wait p99 ms",
-		"requests per grant", "Jain", "overtaking"}, rows)
+	for column := len(head) - 1; column >= 0; column-- {
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[column] != none }) {
+			continue
+		}
+		head = slices.Delete(head, column, column+1)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], column, column+1)
+		}
+	}
+	return table(head, rows)
+}
+
+// toHandOffFloor is the ratio of a way's hand-offs to the least that one on its servers can cost, where that is known.
+func (r *Results) toHandOffFloor(c cell) spread {
+	if r.info(c.way).Family != "ZooKeeper" {
+		return spread{}
+	}
+	return r.ratio(c, work.P50, work.HandOffFloor)
 }
 
 func (r *Results) crashTable() string {
@@ -233,7 +295,7 @@ func (r *Results) sold(c cell) string {
 	var parts []string
 	for _, value := range []string{work.Oversold, work.OversoldAsk, work.OversoldTok} {
 		s := r.figure(c, value)
-		text := "–"
+		text := none
 		if s.n > 0 {
 			text = number(s.median)
 			if s.high > s.median {
@@ -248,7 +310,7 @@ func (r *Results) sold(c cell) string {
 // behind lists, for every speed measurement and for recovery, the ways that did better than ours by more than noise.
 func (r *Results) behind() string {
 	var out strings.Builder
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "crash"} {
+	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "ensemble", "crash"} {
 		for _, size := range r.sizes(name) {
 			r.behindAt(&out, name, size)
 		}
@@ -308,30 +370,33 @@ func (r *Results) failures() string {
 	return out.String()
 }
 
+// none stands where there is no figure.
+const none = "–"
+
 func plain(s spread) string {
 	if s.n == 0 {
-		return "–"
+		return none
 	}
 	return number(s.median)
 }
 
 func withRange(s spread) string {
 	if s.n == 0 {
-		return "–"
+		return none
 	}
 	return fmt.Sprintf("%s (%s–%s)", number(s.median), number(s.low), number(s.high))
 }
 
 func times(s spread) string {
 	if s.n == 0 {
-		return "–"
+		return none
 	}
 	return number(s.median) + "×"
 }
 
 func percent(s spread) string {
 	if s.n == 0 {
-		return "–"
+		return none
 	}
 	return fmt.Sprintf("%.0f %%", 100*s.median)
 }

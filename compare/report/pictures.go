@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/zklock-go/zklock/compare/ways"
 	"github.com/zklock-go/zklock/compare/work"
@@ -49,9 +50,14 @@ func (r *Results) bars(name string, size int, value, title, unit string) string 
 	return barChart(title, unit, bars)
 }
 
+// measuredLocks are the ways of a work that lock: all but the floor of hand-offs.
+func (r *Results) measuredLocks(name string) []string {
+	return slices.DeleteFunc(r.present(name), func(way string) bool { return way == work.HandOffFloor })
+}
+
 // tiles draws ways by sizes. Where more is not better, the value is a share.
 func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) string {
-	sizes, rows := r.sizes(name), r.present(name)
+	sizes, rows := r.sizes(name), r.measuredLocks(name)
 	if len(rows) == 0 {
 		return ""
 	}
@@ -87,7 +93,7 @@ func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) stri
 // panelFamilies are the charts of a line picture.
 var panelFamilies = [][]string{{"PostgreSQL"}, {"memcached", "Redis", "Redlock"}, {"etcd"}, {"ZooKeeper"}}
 
-var lineColours = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444"}
+var lineColours = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444", "#b07aa1", "#17a2b8"}
 
 func (r *Results) panels(name, value, title, xUnit, yUnit string) string {
 	xs := r.sizes(name)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock-go/zklock/compare/faults"
 	"github.com/zklock-go/zklock/compare/ways"
 	"github.com/zklock-go/zklock/compare/work"
 )
@@ -62,6 +63,88 @@ func TestBehindNamesWhoeverIsFasterByMoreThanNoise(t *testing.T) {
 	got := r.behind()
 	if !strings.Contains(got, "faster on ZooKeeper: `go-zookeeper` (2×); faster on other servers: none") {
 		t.Errorf("behind = %q", got)
+	}
+}
+
+// crowded returns results of a work at one size: for each way, grants per second, hand-off and overtaking.
+func crowded(name string, size int, figures map[string][3]float64) *Results {
+	r := &Results{}
+	for _, info := range append(ways.Floors(ways.Endpoints{}), ways.All(ways.Endpoints{})...) {
+		r.Ways = append(r.Ways, info.Info())
+		f, ok := figures[info.Info().Name]
+		if !ok {
+			continue
+		}
+		values := map[string]float64{work.P50: f[1]}
+		if f[0] > 0 {
+			values[work.OpsPerSecond], values[work.Inversions] = f[0], f[2]
+		}
+		r.Samples = append(r.Samples, work.Sample{Work: name, Size: size, Way: info.Info().Name, Values: values})
+	}
+	return r
+}
+
+func TestHandOffsAreComparedWithTheirFloorOnZooKeeperOnly(t *testing.T) {
+	r := crowded("contended", 8, map[string][3]float64{work.HandOffFloor: {0, 2, 0}, ours: {1000, 3, 0}, "redis-setnx": {9000, 1, 1}})
+	got := r.crowd("contended", "workers")
+	for _, want := range []string{
+		"| workers | way | grants/s (lowest–highest round) | hand-off p50 ms | to delete+event | overtaking |",
+		"| 8 | `delete+event` | – | 2 | 1× | – |",
+		"| 8 | `zklock` | 1,000 (1,000–1,000) | 3 | 1.5× | 0 % |",
+		"| 8 | `redis-setnx` | 9,000 (9,000–9,000) | 1 | – | 100 % |",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestAWorkerAloneStandsInATableOfItsOwn(t *testing.T) {
+	r := crowded("latency", 1, map[string][3]float64{ours: {200, 5, 0}})
+	if got := r.crowd("latency", "workers"); got != "" {
+		t.Errorf("crowd = %q", got)
+	}
+	if got := r.tables()["latency-alone"]; !strings.Contains(got, "| `zklock` | 200 (200–200) |") {
+		t.Errorf("alone = %q", got)
+	}
+	one := crowded("goroutines", 1, map[string][3]float64{ours: {200, 5, 0}})
+	if got := one.crowd("goroutines", "clients"); !strings.Contains(got, "| 1 | `zklock` | 200 (200–200) |") {
+		t.Errorf("one client is a crowd of goroutines: %q", got)
+	}
+}
+
+func TestBriefNamesTheFastestOfEachKind(t *testing.T) {
+	r := crowded("contended", 8, map[string][3]float64{work.HandOffFloor: {0, 2, 0}, ours: {1000, 3, 0}, "go-zookeeper": {1200, 3, 0},
+		"sql-insert": {1500, 1, 0.8}, "redis-setnx": {9000, 1, 1}})
+	for way, sold := range map[string][3]float64{ours: {10, 0, 0}, "redsync": {10, 10, -1}, "sql-advisory": {0, 0, -1}} {
+		values := map[string]float64{work.Oversold: sold[0], work.OversoldAsk: sold[1]}
+		if sold[2] >= 0 {
+			values[work.OversoldTok] = sold[2]
+		}
+		r.Samples = append(r.Samples, work.Sample{Work: "sale", Fault: work.Paused, Way: way, Values: values})
+	}
+	got := r.brief()
+	for _, want := range []string{
+		"| 8 workers want it, each with a client of its own | `redis-setnx` 9,000 | `go-zookeeper` 1,200 | `sql-insert` 1,500 | `zklock` 1,000 |",
+		"waited for at least 20 ms: `sql-insert`, `redis-setnx`.",
+		"then writes: `redsync`, `zklock`.",
+		"right before it writes: `redsync`.",
+		"which these have: `zklock`.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "nobody else") {
+		t.Errorf("answers what was not measured:\n%s", got)
+	}
+}
+
+func TestWhatWasNotMeasuredSaysSo(t *testing.T) {
+	for _, name := range []string{"brief", "goroutines", "latency-alone", "latency", "ensemble"} {
+		if got := (&Results{}).blocks()[name]; got != notMeasured {
+			t.Errorf("%s = %q", name, got)
+		}
 	}
 }
 
@@ -212,6 +295,58 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 0.5: "0.5", 1: "1", 9.999: "10", 12.34: "12.3", 123.4: "123", 1234.5: "1,230", 12345: "12,300", 999.6: "1000"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
+	trial := func(client string, signs []faults.Sign, grants ...faults.Grant) faults.Trial {
+		return faults.Trial{Client: client, Fault: "leader killed", Lease: 6, Held: -2, Released: 10, Signs: signs, Grants: grants}
+	}
+	lost := []faults.Sign{{At: 4, Word: ways.Loss}}
+	r := &FaultRun{Trials: []faults.Trial{
+		trial("Curator", lost, faults.Grant{Who: 1, From: 1, To: 2}), trial("Curator", lost), trial("Curator", nil),
+		{Client: "redsync", Fault: "leader killed", Lease: 6, Void: "its servers have no leader and do not know of each other"},
+		{Client: "kazoo", Fault: "leader killed", Lease: 6, Void: "no java"},
+	}}
+	table := r.matrix(faults.Careful)
+	for _, want := range []string{
+		"| leader killed | 1×: **two holders for 3.0 s**; 1×: told after 4.0 s, though no other was let in; 1×: kept | could not be run | not run | not run | not run | does not apply | not run |",
+		"| slow links | not run |",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	for name, picture := range r.pictures() {
+		if name != "fault-leader-killed.svg" {
+			t.Errorf("a picture of nothing: %s", name)
+		}
+		if err := xml.Unmarshal([]byte(picture), new(struct{})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestReportPageIsWhatItsTrialsSay draws the page anew from the stored trials.
+func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
+	page := filepath.Join("..", "..", "docs", "report.md")
+	r, err := LoadFaults(filepath.Join("..", "results", "faults.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled, err := fill(string(text), r.blocks())
+	if err != nil || filled != string(text) {
+		t.Errorf("docs/report.md is not what faults.json says (%v): go run . faults --render", err)
+	}
+	for name, picture := range r.pictures() {
+		stored, err := os.ReadFile(filepath.Join("..", "results", name))
+		if err != nil || string(stored) != picture {
+			t.Errorf("%s is not what faults.json says (%v)", name, err)
 		}
 	}
 }

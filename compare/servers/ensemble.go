@@ -19,7 +19,7 @@ var ErrNoNamespaces = errors.New("network namespaces need root, ip and iptables"
 // sees, so that one can be cut off from its peers while its clients still reach it.
 type Ensemble struct {
 	Members []*Process
-	leads   func(context.Context, *Process) (bool, error)
+	leads   func(context.Context, *Process) (bool, error) // nil: the members know nothing of each other
 	net     *network
 }
 
@@ -73,6 +73,26 @@ func (e *Ensemble) CutOff(member *Process) error {
 
 // Heal undoes every CutOff.
 func (e *Ensemble) Heal() error { return e.net.heal() }
+
+// Slow makes everything late that a member sends, to its peers and to its clients, and tells how.
+func (e *Ensemble) Slow() (how string, err error) { return e.net.slow() }
+
+// Fast undoes Slow.
+func (e *Ensemble) Fast() error { return e.net.fast() }
+
+// Healthy waits until every member answers and, where members have a leader, one leads.
+func (e *Ensemble) Healthy(ctx context.Context) error {
+	for _, m := range e.Members {
+		if err := eventually(ctx, func() error { return m.ready(ctx, m) }); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	if e.leads == nil {
+		return nil
+	}
+	_, err := e.Leader(ctx)
+	return err
+}
 
 // ZooKeeperEnsemble starts three servers.
 func (s *Set) ZooKeeperEnsemble(ctx context.Context) (*Ensemble, error) {
@@ -141,8 +161,29 @@ func (e *Ensemble) startAll(ctx context.Context) error {
 	if all != nil {
 		return all
 	}
-	_, err := e.Leader(ctx)
-	return err
+	return e.Healthy(ctx)
+}
+
+// RedisTrio starts three independent servers. With durable they write each change to the disk before they answer.
+func (s *Set) RedisTrio(ctx context.Context, durable bool) (*Ensemble, error) {
+	nw, err := s.newNetwork(3)
+	if err != nil {
+		return nil, err
+	}
+	e := &Ensemble{net: nw}
+	for i := range 3 {
+		settings := []string{"--bind", nw.ip(i), "--port", "6379", "--protected-mode", "no"}
+		if durable {
+			settings = append(settings, "--appendonly", "yes", "--appendfsync", "always")
+		}
+		p, err := s.newRedis(fmt.Sprintf("redis-%d", i+1), settings...)
+		if err != nil {
+			return nil, err
+		}
+		p.Addr, p.argv = nw.ip(i)+":6379", nw.inside(i, p.argv)
+		e.Members = append(e.Members, p)
+	}
+	return e, e.startAll(ctx)
 }
 
 // network is a bridge and a namespace for each member.
@@ -239,6 +280,30 @@ func (n *network) cutOff(i int) error {
 		}
 		at := "ip netns exec " + n.namespace(i) + " iptables -w "
 		steps = append(steps, at+"-A INPUT -s "+n.ip(peer)+" -j DROP", at+"-A OUTPUT -d "+n.ip(peer)+" -j DROP")
+	}
+	return run(steps...)
+}
+
+// slow delays each packet, or, on a kernel without netem, makes the links so narrow that packets queue up.
+func (n *network) slow() (how string, err error) {
+	for _, how := range []string{"netem delay 40ms 15ms", "tbf rate 512kbit burst 3kb latency 3s"} {
+		var steps []string
+		for i := range n.size {
+			steps = append(steps, "ip netns exec "+n.namespace(i)+" tc qdisc replace dev eth0 root "+how)
+		}
+		trouble := run(steps...)
+		if trouble == nil {
+			return how, nil
+		}
+		err = errors.Join(err, trouble)
+	}
+	return "", err
+}
+
+func (n *network) fast() error {
+	var steps []string
+	for i := range n.size {
+		steps = append(steps, "ip netns exec "+n.namespace(i)+" tc qdisc del dev eth0 root")
 	}
 	return run(steps...)
 }

@@ -103,7 +103,7 @@ func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	link, err := s.newSwitch(primary.Addr)
+	link, err := s.NewSwitch(primary.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	if err := standby.Start(ctx); err != nil {
 		return nil, err
 	}
-	front, err := s.newSwitch(primary.Addr)
+	front, err := s.NewSwitch(primary.Addr)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
+// errEnded says that a server was gone before it answered.
+var errEnded = errors.New("it ended at once")
+
 func (p *Process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -73,10 +76,29 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-p.exited:
-			return errors.New("it ended at once")
+			return errEnded
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), last)
 		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Restart kills the server and starts it on the same data. It starts it again if it ends at once, as PostgreSQL does
+// as long as processes of the one that was killed still run.
+func (p *Process) Restart(ctx context.Context) error {
+	p.Kill()
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		err := p.Start(ctx)
+		if !errors.Is(err, errEnded) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -90,6 +112,12 @@ func (p *Process) Kill() {
 	<-p.exited
 	p.cmd = nil
 }
+
+// Pause stops the server where it stands, as a frozen machine does.
+func (p *Process) Pause() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP) }
+
+// Resume lets it go on.
+func (p *Process) Resume() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) }
 
 // Stop asks the server to end and kills it when it does not.
 func (p *Process) Stop() {

@@ -75,7 +75,7 @@ func (s *Set) RedisPair(ctx context.Context) (*RedisPair, error) {
 	if err := primary.Start(ctx); err != nil {
 		return nil, err
 	}
-	link, err := s.newSwitch(primary.Addr)
+	link, err := s.NewSwitch(primary.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *Set) RedisPair(ctx context.Context) (*RedisPair, error) {
 	if err := replica.Start(ctx); err != nil {
 		return nil, err
 	}
-	front, err := s.newSwitch(primary.Addr)
+	front, err := s.NewSwitch(primary.Addr)
 	if err != nil {
 		return nil, err
 	}

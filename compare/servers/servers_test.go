@@ -1,13 +1,33 @@
 package servers
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 // answering starts a server that greets each connection with its name and then waits for its end.
 func answering(t *testing.T, name string) string {
+	t.Helper()
+	return serving(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, name)
+		_, _ = io.Copy(io.Discard, conn)
+	})
+}
+
+// echoing starts a server that gives back what it gets.
+func echoing(t *testing.T) string {
+	t.Helper()
+	return serving(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
+}
+
+// serving starts a server on loopback.
+func serving(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -23,8 +43,7 @@ func answering(t *testing.T, name string) string {
 			}
 			go func() {
 				defer conn.Close()
-				_, _ = io.WriteString(conn, name)
-				_, _ = io.Copy(io.Discard, conn)
+				serve(conn)
 			}()
 		}
 	}()
@@ -50,7 +69,7 @@ func greeting(conn net.Conn) string {
 func TestSwitchMovesAndDropsItsConnections(t *testing.T) {
 	set := &Set{}
 	t.Cleanup(set.Close)
-	sw, err := set.newSwitch(answering(t, "a"))
+	sw, err := set.NewSwitch(answering(t, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +87,100 @@ func TestSwitchMovesAndDropsItsConnections(t *testing.T) {
 	sw.Cut()
 	if got := greeting(connect(t, sw.Addr())); got != "" {
 		t.Errorf("greeted by %q after the cut", got)
+	}
+}
+
+// TestADistanceDelaysAndKeepsTheOrder sends more than fits into one piece through a server that gives every byte back.
+func TestADistanceDelaysAndKeepsTheOrder(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	set := &Set{}
+	t.Cleanup(set.Close)
+	sw, err := set.NewDistance(echoing(t), delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, sw.Addr())
+	sent := make([]byte, 200_000)
+	for i := range sent {
+		sent[i] = byte(i % 251)
+	}
+	began := time.Now()
+	wrote := make(chan error, 1)
+	// Ends with the connection; the test receives its answer.
+	go func() {
+		_, err := conn.Write(sent)
+		wrote <- err
+	}()
+	got := make([]byte, len(sent))
+	_, err = io.ReadFull(conn, got[:1])
+	if took := time.Since(began); err != nil || took < 2*delay {
+		t.Errorf("the first byte came back after %v (%v), with %v each way", took, err, delay)
+	}
+	if _, err := io.ReadFull(conn, got[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("the bytes came back in another order")
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+	if n := sw.Connections(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestEveryByteOfADistanceIsLate(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	set := &Set{}
+	t.Cleanup(set.Close)
+	sw, err := set.NewDistance(echoing(t), delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, sw.Addr())
+	for range 3 {
+		began := time.Now()
+		if _, err := io.WriteString(conn, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if got := greeting(conn); got != "x" || time.Since(began) < 2*delay {
+			t.Errorf("%q came back after %v, with %v each way", got, time.Since(began), delay)
+		}
+	}
+}
+
+// TestADistanceEndsWithItsConnections passes when Close returns, which waits for all goroutines.
+func TestADistanceEndsWithItsConnections(t *testing.T) {
+	set := &Set{}
+	t.Cleanup(set.Close)
+	sw, err := set.NewDistance(answering(t, "a"), time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, sw.Addr())
+	if got := greeting(conn); got != "a" {
+		t.Fatalf("greeted by %q", got)
+	}
+	sw.Close()
+	if got := greeting(conn); got != "" {
+		t.Errorf("the connection still hears %q", got)
+	}
+	if n := sw.Connections(); n != 0 {
+		t.Errorf("%d connections after the end", n)
+	}
+}
+
+func TestRestartTriesAgainWhenTheServerEndsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	p := &Process{Name: "late", dir: dir, argv: []string{"sh", "-c", "[ -e once ] || { touch once; exit 1; }; touch up; exec sleep 60"}}
+	p.ready = func(context.Context, *Process) error {
+		_, err := os.Stat(filepath.Join(dir, "up"))
+		return err
+	}
+	t.Cleanup(p.Kill)
+	if err := p.Restart(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,14 +1,16 @@
 package servers
 
 import (
-	"io"
 	"net"
 	"sync"
+	"time"
 )
 
-// Switch is an address that can be cut off and pointed elsewhere, as a failover does with a virtual IP.
+// Switch is an address that can be cut off and pointed elsewhere, as a failover does with a virtual IP. It can also
+// be as far away as a network makes it.
 type Switch struct {
 	listener net.Listener
+	delay    time.Duration // of every byte, in each direction
 
 	mu     sync.Mutex
 	target string                // guarded by mu; "" while cut
@@ -16,12 +18,17 @@ type Switch struct {
 	wg     sync.WaitGroup
 }
 
-func (s *Set) newSwitch(target string) (*Switch, error) {
+// NewSwitch makes an address that leads to target, or nowhere while target is empty. It ends with the Set.
+func (s *Set) NewSwitch(target string) (*Switch, error) { return s.NewDistance(target, 0) }
+
+// NewDistance makes a Switch that passes every byte on when it is as old as delay, in each direction, in order and
+// as many at a time as there are.
+func (s *Set) NewDistance(target string, delay time.Duration) (*Switch, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	sw := &Switch{listener: l, target: target, conns: map[net.Conn]struct{}{}}
+	sw := &Switch{listener: l, delay: delay, target: target, conns: map[net.Conn]struct{}{}}
 	sw.wg.Add(1)
 	// Owned by the Switch; ends when Close closes the listener, and Close waits for it.
 	go sw.accept()
@@ -31,6 +38,13 @@ func (s *Set) newSwitch(target string) (*Switch, error) {
 
 // Addr is where the Switch listens.
 func (sw *Switch) Addr() string { return sw.listener.Addr().String() }
+
+// Connections returns how many clients are connected.
+func (sw *Switch) Connections() int {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	return len(sw.conns) / 2 // one to the client and one to the target
+}
 
 // Point sends new connections to target and drops those that exist.
 func (sw *Switch) Point(target string) {
@@ -99,7 +113,7 @@ func (sw *Switch) keep(target string, pair ...net.Conn) bool {
 
 func (sw *Switch) pipe(to, from net.Conn) {
 	defer sw.wg.Done()
-	_, _ = io.Copy(to, from)
+	passOn(to, from, sw.delay)
 	_ = to.Close()
 	_ = from.Close()
 	sw.mu.Lock()

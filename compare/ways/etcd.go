@@ -71,6 +71,9 @@ func (l *etcdLocker) Unlock(ctx context.Context) error { return l.mutex.Unlock(c
 func (l *etcdLocker) Held(context.Context) bool        { return !l.lost() }
 func (l *etcdLocker) Token() int64                     { return l.mutex.Header().Revision }
 
+// Sign waits for the session's end: the only word that the library has for a holder.
+func (l *etcdLocker) Sign(ctx context.Context) (Sign, error) { return lossAt(ctx, l.session.Done()) }
+
 func (l *etcdLocker) Close() error {
 	if l.lost() {
 		return nil

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/zklock-go/zklock/internal/peer"
 )
 
 // TestMain lets this test's own program be the peer process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == PeerCommand {
-		s := &peerServer{way: &localWay{}, out: os.Stdout, sessions: map[int64]Session{}, lockers: map[int64]Locker{}}
-		_ = s.serveAll(os.Stdin)
+		_ = peer.Serve(os.Stdin, os.Stdout, newPeerServer(&localWay{}).serve)
 		return
 	}
 	os.Exit(m.Run())
@@ -133,13 +134,13 @@ func TestKilledPeerAnswersAllWhoWait(t *testing.T) {
 	if err := <-got; err == nil {
 		t.Error("a dead peer granted the lock")
 	}
-	if _, err := p.Open(ctx); !errors.Is(err, errGone) {
+	if _, err := p.Open(ctx); !errors.Is(err, peer.ErrGone) {
 		t.Errorf("error = %v", err)
 	}
 }
 
 func TestServePeerRefusesWrongArguments(t *testing.T) {
-	for _, args := range [][]string{nil, {"zklock"}, {"zklock", "{"}, {"no such way", "{}"}} {
+	for _, args := range [][]string{nil, {"zklock"}, {"zklock", "{", "4s"}, {"no such way", "{}", "4s"}, {"zklock", "{}", "long"}} {
 		if err := ServePeer(args, strings.NewReader(""), io.Discard); err == nil {
 			t.Errorf("%q: no error", args)
 		}
@@ -148,7 +149,7 @@ func TestServePeerRefusesWrongArguments(t *testing.T) {
 
 func TestWaysHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for _, w := range append(All(Endpoints{}), NewFloor(Endpoints{})) {
+	for _, w := range append(All(Endpoints{}), Floors(Endpoints{})...) {
 		info := w.Info()
 		if info.Name == "" || info.Family == "" || info.How == "" || seen[info.Name] {
 			t.Errorf("%+v", info)

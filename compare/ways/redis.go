@@ -109,10 +109,33 @@ func (s *redsyncSession) Close() error {
 }
 
 func (s *redsyncSession) Locker(_ context.Context, name string) (Locker, error) {
-	return &redsyncLocker{s.sync.NewMutex(name, redsync.WithExpiry(Lease), redsync.WithTries(math.MaxInt32))}, nil
+	mutex := s.sync.NewMutex(name, redsync.WithExpiry(Lease), redsync.WithTries(math.MaxInt32))
+	return &redsyncLocker{mutex: mutex}, nil
 }
 
-type redsyncLocker struct{ mutex *redsync.Mutex }
+type redsyncLocker struct {
+	mutex   *redsync.Mutex
+	doubted bool // Sign's own
+}
+
+// Sign renews the lease, as a careful user of redsync does: it does not do so by itself. A renewal that fails is a doubt,
+// the end of Until a loss. It must have ended with a loss, or its context, before the locker locks again.
+func (l *redsyncLocker) Sign(ctx context.Context) (Sign, error) {
+	for {
+		left := time.Until(l.mutex.Until())
+		if left <= 0 {
+			return Loss, nil
+		}
+		if err := pause(ctx, min(left, Lease/3)); err != nil {
+			return "", err
+		}
+		ok, _ := l.mutex.ExtendContext(ctx)
+		if ok == l.doubted && time.Now().Before(l.mutex.Until()) {
+			l.doubted = !ok
+			return map[bool]Sign{true: Trust, false: Doubt}[ok], nil
+		}
+	}
+}
 
 func (l *redsyncLocker) Lock(ctx context.Context) error { return l.mutex.LockContext(ctx) }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Lease is how long a crashed holder keeps the lock, wherever a way lets one choose. It is the shortest session
-// that a ZooKeeper server with default settings grants.
-const Lease = 4 * time.Second
+// Lease is how long a crashed holder keeps the lock, wherever a way lets one choose. Unless a program sets another
+// before it opens anything, it is the shortest session that a ZooKeeper server with default settings grants.
+var Lease = 4 * time.Second
 
 // Poll is how often the ways without a notification ask again, where their library does not say.
 const Poll = 10 * time.Millisecond
@@ -75,10 +75,13 @@ var ErrLost = errors.New("the lock was no longer held")
 var makers = []func(Endpoints) Way{
 	newInsert, newForUpdate, newVersion, newAdvisory,
 	newMemcached,
-	newSetNX, newRedsync, newRedlock, newRedisson,
+	newSetNX, newRedsync, newRedlock, newRedisson, newRueidis,
 	newEtcd,
-	newGoZooKeeper, newCurator, newKazoo, newZKLock,
+	newGoZooKeeper, newCurator, newKazoo, newZKLock, newLockDelay, newCohort, newUnfencedCohort,
 }
+
+// Floors returns the ways that are no locks.
+func Floors(at Endpoints) []Way { return []Way{NewFloor(at), NewHandOffFloor(at)} }
 
 // All returns every way.
 func All(at Endpoints) []Way {
@@ -89,9 +92,9 @@ func All(at Endpoints) []Way {
 	return all
 }
 
-// Named returns the way of that name, the floor included.
+// Named returns the way of that name, the floors included.
 func Named(name string, at Endpoints) (Way, error) {
-	for _, w := range append(All(at), NewFloor(at)) {
+	for _, w := range append(All(at), Floors(at)...) {
 		if w.Info().Name == name {
 			return w, nil
 		}

@@ -2,6 +2,7 @@ package ways
 
 import (
 	"context"
+	"time"
 
 	"github.com/zklock-go/zklock"
 )
@@ -9,35 +10,69 @@ import (
 type zklockWay struct {
 	plain
 	servers []string
+	delay   time.Duration // after a holder that has not released
+	lock    func(c *zklock.Client, path string) zklockLock
 }
 
+// zklockLock is what the kinds of mutex have in common.
+type zklockLock interface {
+	Lock(ctx context.Context) (*zklock.Hold, error)
+}
+
+func mutexOf(c *zklock.Client, path string) zklockLock { return c.Mutex(path) }
+
 func newZKLock(at Endpoints) Way {
-	return zklockWay{plain{Info{"zklock", "ZooKeeper", "Mutex of this library", true, "Hold.Check, and the hold's context"}}, at.ZooKeeper}
+	return newZKLockOf(at, "zklock", "Mutex of this library", mutexOf)
+}
+
+func newLockDelay(at Endpoints) Way {
+	w := newZKLockOf(at, "zklock-delay", "Mutex of this library with a LockDelay of a lease: after a holder that has not released, the next one waits for it", mutexOf)
+	w.delay = Lease
+	return w
+}
+
+func newCohort(at Endpoints) Way {
+	return newZKLockOf(at, "zklock-cohort", "Cohort of this library: the goroutines of a client share a place, each hold has a token",
+		func(c *zklock.Client, path string) zklockLock { return c.Cohort(path, nil) })
+}
+
+func newUnfencedCohort(at Endpoints) Way {
+	return newZKLockOf(at, "zklock-unfenced", "Cohort of this library with Unfenced: as long as nobody else wants it, the goroutines of a client hand it on without a request",
+		func(c *zklock.Client, path string) zklockLock {
+			return c.Cohort(path, &zklock.CohortOptions{Unfenced: true})
+		})
+}
+
+func newZKLockOf(at Endpoints, name, how string, lock func(c *zklock.Client, path string) zklockLock) zklockWay {
+	return zklockWay{plain: plain{Info{name, "ZooKeeper", how, true, "Hold.Check, and the hold's context"}}, servers: at.ZooKeeper, lock: lock}
 }
 
 func (w zklockWay) Open(ctx context.Context) (Session, error) {
-	client, err := zklock.Connect(ctx, w.servers, &zklock.Options{SessionTimeout: Lease, Root: zkRoot})
+	client, err := zklock.Connect(ctx, w.servers, &zklock.Options{SessionTimeout: Lease, LockDelay: w.delay, Root: zkRoot})
 	if err != nil {
 		return nil, err
 	}
-	return zklockSession{client}, nil
+	return zklockSession{client, w.lock}, nil
 }
 
-type zklockSession struct{ client *zklock.Client }
+type zklockSession struct {
+	client *zklock.Client
+	lock   func(c *zklock.Client, path string) zklockLock
+}
 
 func (s zklockSession) Close() error { return s.client.Close() }
 
 func (s zklockSession) Locker(_ context.Context, name string) (Locker, error) {
-	return &zklockLocker{mutex: s.client.Mutex("/" + name)}, nil
+	return &zklockLocker{lock: s.lock(s.client, "/"+name)}, nil
 }
 
 type zklockLocker struct {
-	mutex *zklock.Mutex
-	hold  *zklock.Hold
+	lock zklockLock
+	hold *zklock.Hold
 }
 
 func (l *zklockLocker) Lock(ctx context.Context) (err error) {
-	l.hold, err = l.mutex.Lock(ctx)
+	l.hold, err = l.lock.Lock(ctx)
 	return err
 }
 
@@ -45,3 +80,8 @@ func (l *zklockLocker) Unlock(ctx context.Context) error { return l.hold.Unlock(
 func (l *zklockLocker) Held(context.Context) bool        { return l.hold.Check() == nil }
 func (l *zklockLocker) Token() int64                     { return l.hold.Token() }
 func (l *zklockLocker) Close() error                     { return nil }
+
+// Sign waits for the end of the hold's context.
+func (l *zklockLocker) Sign(ctx context.Context) (Sign, error) {
+	return lossAt(ctx, l.hold.Context().Done())
+}

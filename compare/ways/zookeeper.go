@@ -15,13 +15,13 @@ const zkRoot = "/compare"
 type zkWay struct {
 	plain
 	servers []string
-	make    func(conn *zk.Conn, path string) Locker
+	make    func(conn *zk.Conn, path string, signs *signs) Locker
 }
 
 func newGoZooKeeper(at Endpoints) Way {
 	return zkWay{plain{Info{"go-zookeeper", "ZooKeeper", "zk.Lock of the Go client: the reference", false, ""}}, at.ZooKeeper,
-		func(conn *zk.Conn, path string) Locker {
-			return &goZKLocker{zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))}
+		func(conn *zk.Conn, path string, signs *signs) Locker {
+			return &goZKLocker{lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), signs: signs}
 		}}
 }
 
@@ -29,20 +29,110 @@ func newGoZooKeeper(at Endpoints) Way {
 // ZooKeeper can cost.
 func NewFloor(at Endpoints) Way {
 	return zkWay{plain{Info{"create+delete", "ZooKeeper", "no lock: one node created and deleted, the floor", false, ""}}, at.ZooKeeper,
-		func(conn *zk.Conn, path string) Locker { return &floorLocker{conn: conn, path: path} }}
+		func(conn *zk.Conn, path string, _ *signs) Locker { return &floorLocker{conn: conn, path: path} }}
 }
 
-func (w zkWay) Open(ctx context.Context) (Session, error) {
-	conn, err := zkConnect(ctx, w.servers)
+// HandOffFloor is no lock either. It is the least that a hand-off on ZooKeeper can cost: one client deletes a node, and
+// the watch of another tells it so.
+type HandOffFloor struct{ zkWay }
+
+// NewHandOffFloor returns the floor of hand-offs.
+func NewHandOffFloor(at Endpoints) HandOffFloor {
+	w := NewFloor(at).(zkWay)
+	w.info = Info{"delete+event", "ZooKeeper", "no lock: from one client's delete of a node to the event at another one, the floor of a hand-off", false, ""}
+	return HandOffFloor{w}
+}
+
+// Pair opens two clients for hand-offs below a path of that name.
+func (w HandOffFloor) Pair(ctx context.Context, name string) (*HandOffPair, error) {
+	deleter, err := w.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return zkSession{w, conn}, nil
+	p := &HandOffPair{deleter: deleter.(zkSession).conn, path: zkRoot + "/" + name}
+	if _, err := deleter.Locker(ctx, name); err != nil { // makes the directory
+		p.Close()
+		return nil, err
+	}
+	watcher, err := w.Open(ctx)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.watcher = watcher.(zkSession).conn
+	return p, nil
+}
+
+// HandOffPair is two clients of which one deletes what the other watches. It is for one goroutine.
+type HandOffPair struct {
+	deleter, watcher *zk.Conn
+	path             string
+}
+
+// Close ends both clients.
+func (p *HandOffPair) Close() {
+	p.deleter.Close()
+	if p.watcher != nil {
+		p.watcher.Close()
+	}
+}
+
+// HandOff makes a node and returns how long it took from the start of its deletion to the event.
+func (p *HandOffPair) HandOff(ctx context.Context) (time.Duration, error) {
+	node, err := p.deleter.Create(p.path+"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return 0, err
+	}
+	gone, err := p.watch(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	deleted := make(chan error, 1)
+	began := time.Now()
+	// Ends with the client's answer, at the latest when the pair is closed.
+	go func() { deleted <- p.deleter.Delete(node, -1) }()
+	for {
+		select {
+		case e := <-gone:
+			return time.Since(began), e.Err
+		case err := <-deleted:
+			if err != nil {
+				return 0, err
+			}
+			deleted = nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// watch sets a watch on a node that the watcher's server may not have heard of yet.
+func (p *HandOffPair) watch(ctx context.Context, node string) (<-chan zk.Event, error) {
+	for {
+		there, _, events, err := p.watcher.ExistsW(node)
+		if err != nil || there {
+			return events, err
+		}
+		select {
+		case <-events:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (w zkWay) Open(ctx context.Context) (Session, error) {
+	told := &signs{more: make(chan struct{})}
+	conn, err := zkConnect(ctx, w.servers, told)
+	if err != nil {
+		return nil, err
+	}
+	return zkSession{w, conn, told}, nil
 }
 
 // zkConnect connects and waits for the session, so that no figure contains it.
-func zkConnect(ctx context.Context, servers []string) (*zk.Conn, error) {
-	conn, events, err := zk.Connect(servers, Lease, zk.WithLogger(silentZK{}), zk.WithLogInfo(false))
+func zkConnect(ctx context.Context, servers []string, told *signs) (*zk.Conn, error) {
+	conn, events, err := zk.Connect(servers, Lease, zk.WithLogger(silentZK{}), zk.WithLogInfo(false), zk.WithEventCallback(told.event))
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +158,25 @@ type silentZK struct{}
 
 func (silentZK) Printf(string, ...any) {}
 
+// event keeps what the state of a connection means for a holder.
+func (s *signs) event(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	switch e.State {
+	case zk.StateDisconnected:
+		s.add(Doubt)
+	case zk.StateHasSession:
+		s.add(Trust)
+	case zk.StateExpired:
+		s.add(Loss)
+	}
+}
+
 type zkSession struct {
-	way  zkWay
-	conn *zk.Conn
+	way   zkWay
+	conn  *zk.Conn
+	signs *signs
 }
 
 func (s zkSession) Close() error {
@@ -85,12 +191,26 @@ func (s zkSession) Locker(_ context.Context, name string) (Locker, error) {
 			return nil, err
 		}
 	}
-	return s.way.make(s.conn, path), nil
+	return s.way.make(s.conn, path, s.signs), nil
 }
 
-type goZKLocker struct{ lock *zk.Lock }
+type goZKLocker struct {
+	lock  *zk.Lock
+	signs *signs
+	told  int // how many signs the holder need not hear any more
+}
 
-func (l *goZKLocker) Lock(context.Context) error   { return l.lock.Lock() }
+func (l *goZKLocker) Lock(context.Context) error {
+	err := l.lock.Lock()
+	l.told = l.signs.count()
+	return err
+}
+
+func (l *goZKLocker) Sign(ctx context.Context) (Sign, error) {
+	l.told++
+	return l.signs.await(ctx, l.told-1)
+}
+
 func (l *goZKLocker) Unlock(context.Context) error { return l.lock.Unlock() }
 func (l *goZKLocker) Held(context.Context) bool    { return true }
 func (l *goZKLocker) Token() int64                 { return 0 }

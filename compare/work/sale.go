@@ -47,7 +47,7 @@ func firstBuyerTakes(fault string) time.Duration {
 	}
 }
 
-// (6) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
+// (9) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
 func (b *bench) sale(ctx context.Context) error {
 	for round := range b.plan.Rounds {
 		for _, fault := range b.plan.Faults {
@@ -152,10 +152,7 @@ func stageFor(ctx context.Context, set *servers.Set, family, fault string) (*sta
 		return s, err
 	case Restarted:
 		p, err := s.single(ctx, set, family)
-		s.strike = func(ctx context.Context) error {
-			p.Kill()
-			return p.Start(ctx)
-		}
+		s.strike = func(ctx context.Context) error { return p.Restart(ctx) }
 		return s, err
 	case Promoted:
 		return s, s.pair(ctx, set, family)
@@ -236,20 +233,20 @@ func (s *stage) pair(ctx context.Context, set *servers.Set, family string) error
 }
 
 func (s *stage) ensemble(ctx context.Context, set *servers.Set, family string) (*servers.Ensemble, error) {
-	var (
-		e   *servers.Ensemble
-		err error
-	)
-	if family == "etcd" {
-		e, err = set.EtcdCluster(ctx)
-	} else {
-		e, err = set.ZooKeeperEnsemble(ctx)
-	}
+	e, err := ensembleOf(ctx, set, family)
 	if err != nil {
 		return nil, err
 	}
 	s.first = ways.Endpoints{Etcd: e.Addrs(), ZooKeeper: e.Addrs()}
 	return e, nil
+}
+
+// ensembleOf starts three servers of a family that replicates itself.
+func ensembleOf(ctx context.Context, set *servers.Set, family string) (*servers.Ensemble, error) {
+	if family == "etcd" {
+		return set.EtcdCluster(ctx)
+	}
+	return set.ZooKeeperEnsemble(ctx)
 }
 
 // cutOff starts an ensemble: the first buyer knows only a follower, the others know only the rest.

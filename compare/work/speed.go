@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock-go/zklock/compare/servers"
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
@@ -25,31 +27,20 @@ func (b *bench) uncontended(ctx context.Context) error {
 
 // (2) some workers with sessions of their own on one lock.
 func (b *bench) contended(ctx context.Context) error {
-	for _, n := range b.plan.Workers {
-		err := b.measure(ctx, "contended", n, b.ways, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
-			return b.race(ctx, w, race{sessions: n, lockers: n, locks: 1})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.crowd(ctx, "contended", b.plan.Workers, b.handOff, b.ways, workers)
 }
+
+// workers is n workers with sessions of their own on one lock.
+func workers(n int) race { return race{sessions: n, lockers: n, locks: 1} }
 
 // queueSessions is how many clients share the waiters of a long queue.
 const queueSessions = 16
 
 // (3) a queue that always has n waiters.
 func (b *bench) queue(ctx context.Context) error {
-	for _, n := range b.plan.Queues {
-		err := b.measure(ctx, "queue", n, b.ways, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
-			return b.race(ctx, w, race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.crowd(ctx, "queue", b.plan.Queues, b.handOff, b.ways, func(n int) race {
+		return race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true}
+	})
 }
 
 // (4) 64 goroutines on 64 locks over one client.
@@ -60,10 +51,66 @@ func (b *bench) many(ctx context.Context) error {
 	})
 }
 
+// shareClients are the ways that goroutines of one program would use together; the others are of another language, or
+// differ from one of these only in what they store.
+var shareClients = []string{"sql-advisory", "redis-setnx", "redsync", "redis-pubsub", "rueidislock", "etcd-mutex",
+	Reference, "zklock", "zklock-cohort", "zklock-unfenced"}
+
+func sharing(all []ways.Way) []ways.Way { return chosen(all, shareClients) }
+
+// (5) some clients, as one process has one, and the goroutines of each on one lock.
+func (b *bench) goroutines(ctx context.Context) error {
+	all := sharing(b.ways)
+	if len(all) == 0 {
+		return nil
+	}
+	return b.crowd(ctx, "goroutines", b.plan.Clients, b.handOff, all, func(n int) race {
+		return race{sessions: n, lockers: n * Goroutines, locks: 1}
+	})
+}
+
+// crowd measures some ways at some sizes with many contenders for one lock, beside the floor of their hand-offs.
+func (b *bench) crowd(ctx context.Context, work string, sizes []int, floor ways.Way, all []ways.Way, shape func(n int) race) error {
+	all = append([]ways.Way{floor}, all...)
+	for _, n := range sizes {
+		err := b.measure(ctx, work, n, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
+			if floor, ok := w.(ways.HandOffFloor); ok {
+				return b.handOffs(ctx, floor)
+			}
+			return b.race(ctx, w, shape(n))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOffs measures the floor of hand-offs for as long as a way is measured.
+func (b *bench) handOffs(ctx context.Context, floor ways.HandOffFloor) (map[string]float64, error) {
+	pair, err := floor.Pair(ctx, b.lockName())
+	if err != nil {
+		return nil, err
+	}
+	defer pair.Close()
+	var spans []time.Duration
+	for end := time.Now().Add(b.plan.Window); len(spans) == 0 || time.Now().Before(end); {
+		took, err := pair.HandOff(ctx)
+		if err != nil {
+			return nil, err
+		}
+		spans = append(spans, took)
+	}
+	slices.Sort(spans)
+	return map[string]float64{P50: milliseconds(quantile(spans, 0.5)), P99: milliseconds(quantile(spans, 0.99))}, nil
+}
+
 // race is the shape of a speed measurement.
 type race struct {
 	sessions, lockers, locks int
-	standing                 bool // the first holder waits until all others stand in the queue
+	standing                 bool                              // the first holder waits until all others stand in the queue
+	served                   func(ways.Way) []*servers.Process // whose requests count; nil for the single servers
+	connected                func(ways.Way) int                // how many connections a way has; nil where nobody counts
 }
 
 // race opens the contenders, lets them lock and unlock in a loop, and measures what happens within the window.
@@ -91,7 +138,11 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
-	before, err := b.requests(ctx, w)
+	served := b.servedBy
+	if shape.served != nil {
+		served = shape.served
+	}
+	before, err := requests(ctx, served(w))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +157,11 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		return nil, err
 	}
 	to := time.Now()
-	after, err := b.requests(ctx, w)
+	connections := 0
+	if shape.connected != nil {
+		connections = shape.connected(w)
+	}
+	after, err := requests(ctx, served(w))
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +176,18 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if n := len(grantedWithin(turns, counted, countedAgain)); n > 0 {
 		values[Requests] = float64(after-before) / float64(n)
 	}
+	if connections > 0 {
+		values[Connections] = float64(connections)
+	}
 	if shape.locks == 1 {
 		values[Overlaps] = float64(run.overlaps.Load())
 	}
 	return values, run.firstError()
 }
 
-func (b *bench) requests(ctx context.Context, w ways.Way) (int64, error) {
+func requests(ctx context.Context, served []*servers.Process) (int64, error) {
 	var sum int64
-	for _, p := range b.servedBy(w) {
+	for _, p := range served {
 		n, err := p.Requests(ctx)
 		if err != nil {
 			return 0, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -17,6 +18,15 @@ const Reference = "go-zookeeper"
 
 // Floor is the way that is no lock, only the least that one on ZooKeeper costs.
 const Floor = "create+delete"
+
+// HandOffFloor is the way that is no lock, only the least that a hand-off on ZooKeeper costs.
+const HandOffFloor = "delete+event"
+
+// Distance is how late every byte between clients and servers is, in each direction, in the work latency.
+const Distance = time.Millisecond
+
+// Goroutines is how many goroutines share a client in the work goroutines.
+const Goroutines = 8
 
 // Sample is one measurement of one way.
 type Sample struct {
@@ -45,6 +55,7 @@ const (
 	OversoldAsk  = "oversold_ask"  // the same, holder asks his library right before he writes
 	OversoldTok  = "oversold_tok"  // the same, the shop refuses old tokens
 	NextHolder   = "next_holder_s" // from the first holder's grant to the next one's
+	Connections  = "connections"   // that the clients have to their servers
 )
 
 // Plan says how much to do.
@@ -53,6 +64,9 @@ type Plan struct {
 	Window  time.Duration // of one speed measurement
 	Workers []int         // sizes of the contended work
 	Queues  []int         // sizes of the standing queue
+	Clients []int         // each with some goroutines
+	Distant []int         // workers behind a distance
+	Members []int         // workers on three servers
 	Faults  []string      // of the sale
 	Only    string        // one work's name; "" for all
 	Ways    []string      // names; nil for all
@@ -60,16 +74,18 @@ type Plan struct {
 
 // Full is the plan whose figures stand in the documentation.
 func Full() Plan {
-	return Plan{Rounds: 5, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{2, 10, 100, 1000}, Faults: Faults}
+	return Plan{Rounds: 5, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{10, 100, 1000},
+		Clients: []int{1, 4}, Distant: []int{1, 8, 32}, Members: []int{8, 32}, Faults: Faults}
 }
 
 // Quick is a plan for under three minutes, to see that everything works. Its figures mean little.
 func Quick() Plan {
-	return Plan{Rounds: 1, Window: 500 * time.Millisecond, Workers: []int{8}, Queues: []int{10}, Faults: []string{Paused, Restarted, CutOff}}
+	return Plan{Rounds: 1, Window: 250 * time.Millisecond, Workers: []int{8}, Queues: []int{10},
+		Clients: []int{4}, Distant: []int{8}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
 }
 
 // Names lists the works in order.
-var Names = []string{"uncontended", "contended", "queue", "many", "crash", "sale"}
+var Names = []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "ensemble", "crash", "sale"}
 
 // Run does the planned works and calls report with each sample as it comes, from one goroutine at a time.
 func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Singles, report func(Sample)) error {
@@ -83,7 +99,8 @@ func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Sing
 		run  func(context.Context) error
 	}{
 		{"uncontended", b.uncontended}, {"contended", b.contended}, {"queue", b.queue},
-		{"many", b.many}, {"crash", b.crash}, {"sale", b.sale},
+		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"ensemble", b.ensemble},
+		{"crash", b.crash}, {"sale", b.sale},
 	} {
 		if plan.Only != "" && plan.Only != w.name {
 			continue
@@ -102,6 +119,7 @@ type bench struct {
 	singles *servers.Singles
 	ways    []ways.Way
 	floor   ways.Way
+	handOff ways.Way // the floor of hand-offs
 
 	reporting sync.Mutex
 	report    func(Sample) // called under reporting
@@ -110,22 +128,37 @@ type bench struct {
 
 // endpoints is where the single servers are.
 func endpoints(a *servers.Singles) ways.Endpoints {
-	at := ways.Endpoints{Postgres: a.Postgres.Addr, Redis: a.Redis.Addr, Memcached: a.Memcached.Addr,
-		Etcd: []string{a.Etcd.Addr}, ZooKeeper: []string{a.ZooKeeper.Addr}}
-	for _, p := range a.Redlock {
-		at.Redlock = append(at.Redlock, p.Addr)
-	}
+	at, _ := reached(a, func(p *servers.Process) (string, error) { return p.Addr, nil })
 	return at
+}
+
+// reached is where clients reach the single servers, if address tells it of each.
+func reached(a *servers.Singles, address func(*servers.Process) (string, error)) (at ways.Endpoints, err error) {
+	of := func(p *servers.Process) string {
+		addr, trouble := address(p)
+		err = errors.Join(err, trouble)
+		return addr
+	}
+	at = ways.Endpoints{Postgres: of(a.Postgres), Redis: of(a.Redis), Memcached: of(a.Memcached),
+		Etcd: []string{of(a.Etcd)}, ZooKeeper: []string{of(a.ZooKeeper)}}
+	for _, p := range a.Redlock {
+		at.Redlock = append(at.Redlock, of(p))
+	}
+	return at, err
 }
 
 func (b *bench) prepare(ctx context.Context) error {
 	at := endpoints(b.singles)
-	b.floor = ways.NewFloor(at)
+	b.floor, b.handOff = ways.NewFloor(at), ways.NewHandOffFloor(at)
 	b.ways = chosen(ways.All(at), b.plan.Ways)
 	if len(b.ways) == 0 {
 		return errors.New("no way of that name")
 	}
-	for _, w := range b.ways {
+	return prepared(ctx, b.ways)
+}
+
+func prepared(ctx context.Context, all []ways.Way) error {
+	for _, w := range all {
 		if err := w.Prepare(ctx); err != nil {
 			return fmt.Errorf("%s: %w", w.Info().Name, err)
 		}
@@ -148,8 +181,10 @@ func chosen(all []ways.Way, names []string) []ways.Way {
 	return some
 }
 
-func (b *bench) close() {
-	for _, w := range b.ways {
+func (b *bench) close() { closeAll(b.ways) }
+
+func closeAll(all []ways.Way) {
+	for _, w := range all {
 		_ = w.Close()
 	}
 }
@@ -186,6 +221,8 @@ func (b *bench) measure(ctx context.Context, work string, size int, all []ways.W
 			if size >= crowdedConnections && w.Info().Family == "PostgreSQL" && round > 0 {
 				continue
 			}
+			// A way that grants a million times leaves a log that the next one must not pay for.
+			runtime.GC()
 			limited, cancel := context.WithTimeout(ctx, 90*time.Second)
 			values, err := one(limited, w)
 			cancel()
@@ -218,10 +255,12 @@ func (b *bench) servedBy(w ways.Way) []*servers.Process {
 
 // Samples is about how many samples the plan will give.
 func (p Plan) Samples() int {
-	n := len(makersOf(p))
+	all := chosen(ways.All(ways.Endpoints{}), p.Ways)
+	n, floor := len(all), 1
 	each := map[string]int{
-		"uncontended": n + 1, "contended": n * len(p.Workers), "queue": n * len(p.Queues), "many": n + 1,
-		"crash": n, "sale": n * len(p.Faults),
+		"uncontended": n + floor, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
+		"goroutines": withFloor(len(sharing(all))) * len(p.Clients), "latency": (n + floor) * len(p.Distant),
+		"ensemble": withFloor(len(replicated(all))) * len(p.Members), "crash": n, "sale": n * len(p.Faults),
 	}
 	sum := 0
 	for name, samples := range each {
@@ -232,4 +271,10 @@ func (p Plan) Samples() int {
 	return sum
 }
 
-func makersOf(p Plan) []ways.Way { return chosen(ways.All(ways.Endpoints{}), p.Ways) }
+// withFloor adds the floor to some ways, if there are any.
+func withFloor(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return n + 1
+}

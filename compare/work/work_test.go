@@ -1,10 +1,15 @@
 package work
 
 import (
+	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/zklock-go/zklock/compare/servers"
+	"github.com/zklock-go/zklock/compare/ways"
 )
 
 var epoch = time.Unix(1000, 0)
@@ -137,5 +142,46 @@ func TestEveryPlannedWorkHasSamples(t *testing.T) {
 		if plan.Samples() == 0 {
 			t.Errorf("%s: none", name)
 		}
+	}
+}
+
+func TestSomeWorksAreForSomeWays(t *testing.T) {
+	all := ways.All(ways.Endpoints{})
+	if got := sharing(all); len(got) != len(shareClients) {
+		t.Errorf("%d ways share clients, want the %d that are named", len(got), len(shareClients))
+	}
+	for _, w := range replicated(all) {
+		if family := w.Info().Family; family != "etcd" && family != "ZooKeeper" {
+			t.Errorf("an ensemble of %s", family)
+		}
+	}
+	alone := Plan{Rounds: 1, Clients: []int{1}, Members: []int{8}, Ways: []string{"memcached-add"}}
+	for _, name := range []string{"goroutines", "ensemble"} {
+		alone.Only = name
+		if n := alone.Samples(); n != 0 {
+			t.Errorf("%s: %d samples of a way that has no part in it", name, n)
+		}
+	}
+}
+
+func TestEveryServerIsReachedOnceAndATroubleIsTold(t *testing.T) {
+	process := func(name string) *servers.Process { return &servers.Process{Name: name, Addr: name} }
+	singles := &servers.Singles{Postgres: process("pg"), Redis: process("redis"), Memcached: process("mc"), Etcd: process("etcd"), ZooKeeper: process("zk"),
+		Redlock: []*servers.Process{process("r1"), process("r2")}}
+	far := func(p *servers.Process) (string, error) { return "far-" + p.Name, nil }
+	at, err := reached(singles, far)
+	want := ways.Endpoints{Postgres: "far-pg", Redis: "far-redis", Memcached: "far-mc", Etcd: []string{"far-etcd"}, ZooKeeper: []string{"far-zk"},
+		Redlock: []string{"far-r1", "far-r2"}}
+	if err != nil || !reflect.DeepEqual(at, want) {
+		t.Errorf("reached = %+v, %v", at, err)
+	}
+	broken := errors.New("no port left")
+	if _, err := reached(singles, func(p *servers.Process) (string, error) {
+		if p.Name == "etcd" {
+			return "", broken
+		}
+		return far(p)
+	}); !errors.Is(err, broken) {
+		t.Errorf("error = %v", err)
 	}
 }

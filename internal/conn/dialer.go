@@ -59,6 +59,7 @@ func (l *Link) adopt(conn net.Conn) (net.Conn, error) {
 		conn.Close()
 		return nil, errClosed
 	}
-	conn.SetReadDeadline(time.Now().Add(handshake))
+	t.until = time.Now().Add(handshake)
+	conn.SetReadDeadline(t.until)
 	return t, nil
 }

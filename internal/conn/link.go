@@ -8,13 +8,14 @@ package conn
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
-	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // line is one connection to a server.
@@ -31,21 +32,24 @@ type line struct{ net.Conn }
 type Link struct {
 	clock atomic.Pointer[func() lease.Instant]
 	bare  func() int64 // asks a bare connection for its session's id; nil where the wire is seen
+	gate  gate
+	told  atomic.Pointer[[]*listener] // changed with mu held: see Listen
 
 	mu        sync.Mutex // guards what follows
 	tick      time.Duration
 	handshake time.Duration
 	conn      *line
 	session   *Session  // the newest; nil before the first; may be over
-	up        bool      // a connection carries session now
-	since     time.Time // when it began to
+	since     time.Time // when a connection began to carry it
 	fails     int       // dials in a row that led to no connection that lasted
 	refusals  int       // connection requests in a row that a server hung up on
 	unarmed   int       // connections in a row that ended instead of taking watches
 	trouble   error     // the last one, for error texts
 	closed    bool
-	changed   chan struct{} // closed and replaced whenever session, up or closed change
+	changed   chan struct{} // closed and replaced whenever session, carried or closed change
 	closing   chan struct{} // closed when closed becomes true
+
+	carried atomic.Pointer[Session] // session while a connection carries it, else nil; changed with mu held
 }
 
 // NewLink returns the link of a connection that has yet to be made.
@@ -62,6 +66,42 @@ func NewLink() *Link {
 
 // Now returns the present moment by the link's clocks.
 func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
+
+type listener struct{ fn func(s *Session, path string) }
+
+// Listen has fn told of each event of a watch, shortly before the client library learns of it,
+// until the function that it returns is called. Events of a bare connection are not seen. fn
+// must not wait.
+func (l *Link) Listen(fn func(s *Session, path string)) (stop func()) {
+	who := &listener{fn}
+	change := func(to func(who []*listener) []*listener) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		var all []*listener
+		if told := l.told.Load(); told != nil {
+			all = slices.Clone(*told)
+		}
+		all = to(all)
+		l.told.Store(&all)
+	}
+	change(func(all []*listener) []*listener { return append(all, who) })
+	return func() {
+		change(func(all []*listener) []*listener {
+			return slices.DeleteFunc(all, func(other *listener) bool { return other == who })
+		})
+	}
+}
+
+// tell tells the listeners of an event.
+func (l *Link) tell(s *Session, path string) {
+	told := l.told.Load()
+	if told == nil || s == nil {
+		return
+	}
+	for _, who := range *told {
+		who.fn(s, path)
+	}
+}
 
 // SetUp sets the clocks and the servers' tick. The link may carry a session already.
 func (l *Link) SetUp(now func() lease.Instant, tick time.Duration) {
@@ -81,6 +121,36 @@ func (l *Link) SetHandshake(most time.Duration) {
 	l.handshake = most
 }
 
+// SetLogin has every connection begin with a proof of login, by SASL: nothing else is sent
+// before the server has taken it. A connection that is there already ends, so that the next
+// one begins so. If servers refuse that many logins before they have taken one, Attached
+// returns the refusal.
+func (l *Link) SetLogin(login digestmd5.Credential, refusals int) {
+	l.gate.set(login, refusals)
+	l.mu.Lock()
+	conn := l.conn
+	if l.carried.Load() != nil {
+		l.carried.Store(nil)
+		l.broadcast()
+	}
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// IsDenied reports whether the last server that was reached refused this client.
+func (l *Link) IsDenied() bool { return l.gate.isShut() }
+
+// deny notes that a server has refused a login, or a client without one.
+func (l *Link) deny(why error) {
+	l.gate.deny(why)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = why
+	l.broadcast()
+}
+
 // broadcast must be called with mu held.
 func (l *Link) broadcast() {
 	close(l.changed)
@@ -88,12 +158,15 @@ func (l *Link) broadcast() {
 }
 
 // Attached waits until the connection carries a session, and returns it. If ctx ends first,
-// Attached returns its cause.
+// Attached returns its cause. It also returns why servers refuse the login (SetLogin).
 func (l *Link) Attached(ctx context.Context) (*Session, error) {
 	for {
 		s, changed := l.State()
 		if s != nil {
 			return s, nil
+		}
+		if err := l.gate.verdict(); err != nil {
+			return nil, err
 		}
 		select {
 		case <-changed:
@@ -108,11 +181,11 @@ func (l *Link) Attached(ctx context.Context) (*Session, error) {
 func (l *Link) State() (*Session, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.up {
-		return l.session, l.changed
-	}
-	return nil, l.changed
+	return l.carried.Load(), l.changed
 }
+
+// Carried returns the session that the connection carries, nil for none.
+func (l *Link) Carried() *Session { return l.carried.Load() }
 
 // AwaitLoss waits until the connection that carried s is lost, and returns true. If ctx ends
 // first, it returns false. State and Reattached have returned changed and again before.
@@ -160,12 +233,6 @@ func (l *Link) LastTrouble() error {
 	return shownError{l.trouble}
 }
 
-// shownError is an error whose text can be printed.
-type shownError struct{ error }
-
-func (e shownError) Error() string { return plain.Short(e.error.Error(), 1000) }
-func (e shownError) Unwrap() error { return e.error }
-
 // welcome takes the answer to the connection request that was sent on conn at the moment asked.
 func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.Instant) (*Session, error) {
 	l.mu.Lock()
@@ -190,7 +257,9 @@ const manyRefusals = 6
 // where the present one is over. It also does so now and then where the session's lease has
 // run out and servers hang up on its requests. A server that serves nobody for the moment
 // hangs up, and so does one that was restored from a backup, because each request says which
-// transaction was seen last; that one would hang up for ever.
+// transaction was seen last; that one would hang up for ever. And it does so where the lease
+// has run out and servers refuse the login: to ask for the session would keep it alive, and
+// what it has in queues would stand there for as long as the login is refused.
 func (l *Link) greeting(p []byte) []byte {
 	id, ok := frames.SessionOf(p)
 	if !ok || id == 0 {
@@ -200,7 +269,8 @@ func (l *Link) greeting(p []byte) []byte {
 	defer l.mu.Unlock()
 	over := l.session != nil && l.session.ID == id && l.session.IsOver()
 	lapsed := l.session == nil || l.session.Lease.Remaining() <= 0
-	if over || lapsed && l.refusals >= manyRefusals && l.refusals%2 == 1 {
+	unknown := l.refusals >= manyRefusals && l.refusals%2 == 1
+	if over || lapsed && (unknown || l.gate.isShut()) {
 		return frames.NewSessionRequest(p)
 	}
 	return p
@@ -226,8 +296,8 @@ func (l *Link) lost(conn *line, why error, refused, unarmed bool) {
 	if unarmed {
 		l.unarmed++
 	}
-	if l.up {
-		l.up = false
+	if l.carried.Load() != nil {
+		l.carried.Store(nil)
 		if time.Since(l.since) >= steady {
 			l.fails = 0
 		}
@@ -263,7 +333,7 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *S
 		l.endSession(id == 0)
 	}
 	if id == 0 {
-		l.up = false
+		l.carried.Store(nil)
 		l.broadcast()
 		return nil
 	}
@@ -276,7 +346,8 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *S
 	case seen:
 		l.session.Lease.Begun(sent)
 	}
-	l.up, l.since = true, time.Now()
+	l.carried.Store(l.session)
+	l.since = time.Now()
 	l.broadcast()
 	if same {
 		l.session.announceReattach()
@@ -290,7 +361,7 @@ func (l *Link) expire(s *Session) {
 	defer l.mu.Unlock()
 	if l.session == s && !s.IsOver() {
 		l.endSession(true)
-		l.up = false
+		l.carried.Store(nil)
 		l.broadcast()
 	}
 }
@@ -302,7 +373,7 @@ func (l *Link) expire(s *Session) {
 func (l *Link) MoveOn(s *Session) {
 	l.mu.Lock()
 	conn := l.conn
-	stale := conn != nil && l.up && l.session == s && time.Since(l.since) > max(steady, s.Lease.Term())
+	stale := conn != nil && l.carried.Load() == s && time.Since(l.since) > max(steady, s.Lease.Term())
 	l.mu.Unlock()
 	if stale && s.Lease.Remaining() <= 0 {
 		conn.Close()
@@ -320,8 +391,8 @@ func (l *Link) endSession(expired bool) {
 func (l *Link) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.up {
-		l.up = false
+	if l.carried.Load() != nil {
+		l.carried.Store(nil)
 		l.broadcast()
 	}
 }
@@ -338,7 +409,8 @@ func (l *Link) Note(trouble error) {
 func (l *Link) Close() {
 	l.mu.Lock()
 	if !l.closed {
-		l.closed, l.up = true, false
+		l.closed = true
+		l.carried.Store(nil)
 		l.endSession(false)
 		close(l.closing)
 		l.broadcast()

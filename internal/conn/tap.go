@@ -5,17 +5,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// tap is a connection that reads along. It changes what passes in two places only: a request
-// for a session that is over asks for a new one instead, and a server that hangs up on the
-// client library's list of watches is not sent that list.
+// tap is a connection that reads along. It changes what passes in three places only: a request
+// for a session that is over asks for a new one instead; a server that hangs up on the
+// client library's list of watches is not sent that list; and a login comes before all else.
 type tap struct {
 	*line
-	link *Link
-	in   *frames.Reader
+	link  *Link
+	in    *frames.Reader
+	until time.Time // how long the server may take for the handshake, the login included
+
+	accepted bool // the server has answered a request; of the reading goroutine alone
 
 	mu      sync.Mutex // guards what follows: the library sends and receives in two goroutines
 	ended   bool
@@ -23,7 +29,7 @@ type tap struct {
 	asked   lease.Instant         // when the connection request was sent
 	session *Session              // the one it carries, nil before the answer
 	rearmed chan struct{}         // closed when the library has re-sent its watches; nil: it has none
-	early   bool                  // a reply has come in that must wait for that
+	early   bool                  // a reply has come in that must wait for that, or the end
 	waiting map[int32]sentRequest // by xid
 	pings   []lease.Instant       // their send times: all pings have one xid, and come back in order
 }
@@ -53,6 +59,7 @@ func (t *tap) Read(p []byte) (int, error) {
 	if t.in.IsEmpty() {
 		if err := t.receive(); err != nil {
 			t.gone(err)
+			t.holdBack()
 			return 0, err
 		}
 	}
@@ -89,6 +96,8 @@ const rearmTime = 20 * time.Millisecond
 // holdBack keeps replies from the client library until it has re-sent its watches. With
 // these the library names the newest transaction that it has seen, which it reads without
 // synchronisation: after a reply that came in between it would ask only for later changes.
+// The end of a connection is kept back as well: the list of a connection that has ended
+// would be sent on the next one, and taken for that one's.
 func (t *tap) holdBack() {
 	t.mu.Lock()
 	rearmed, early := t.rearmed, t.early
@@ -143,7 +152,7 @@ func (t *tap) SetReadDeadline(d time.Time) error {
 func (t *tap) gone(err error) {
 	t.mu.Lock()
 	was := t.ended
-	t.ended = true
+	t.ended, t.early = true, t.early || !t.shaking
 	refused, unarmed := t.shaking && !t.asked.Mono.IsZero(), t.awaits(frames.OpSetWatches)
 	t.mu.Unlock()
 	if !was {
@@ -195,14 +204,22 @@ func (t *tap) reply(frame []byte) error {
 		return err
 	}
 	if r.Xid == frames.XidEvent {
-		t.mu.Lock()
-		t.early = true
-		t.mu.Unlock()
-		return frames.CheckEvent(r.Body)
+		path, err := frames.ParseEvent(r.Body)
+		if err == nil {
+			t.link.tell(t.happened(), path)
+		}
+		return err
 	}
 	asked, s, stuck, ok := t.answered(r.Xid)
-	if !ok {
+	switch {
+	case !ok:
 		return frames.ErrMalformed // no request has this number
+	case r.Code == frames.CodeRequiresSASL:
+		t.link.deny(errRefused)
+		return errRefused
+	case !t.accepted:
+		t.accepted = true
+		t.link.gate.serve()
 	}
 	if r.Code == frames.CodeOK {
 		if err := frames.CheckReply(asked.op, r.Body); err != nil {
@@ -220,6 +237,14 @@ func (t *tap) reply(frame []byte) error {
 		return nil
 	}
 	return t.judge(s, asked, r)
+}
+
+// happened notes that an event has come, and returns the session that the connection carries.
+func (t *tap) happened() *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.early = true
+	return t.session
 }
 
 // answered returns the request that a reply with that number answers, and the session that
@@ -288,9 +313,33 @@ func (t *tap) welcome(frame []byte) error {
 	t.mu.Lock()
 	t.shaking = false
 	t.mu.Unlock()
+	if login := t.link.gate.key(); login != nil && id != 0 {
+		if err := t.logIn(*login); err != nil {
+			return err
+		}
+	}
 	s, err := t.link.welcome(t.line, id, timeout, t.asked)
 	t.mu.Lock()
 	t.session = s
 	t.mu.Unlock()
 	return err
+}
+
+// logIn logs in, while the client library waits for the answer to its connection request,
+// which is the present frame, and sends nothing.
+func (t *tap) logIn(login digestmd5.Credential) error {
+	greeting := t.in.Keep()
+	t.line.SetWriteDeadline(t.until)
+	err := logIn(t.line, t.in, login)
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
+		t.link.deny(err)
+		return err
+	case err != nil:
+		return err
+	}
+	t.line.SetWriteDeadline(time.Time{})
+	t.link.gate.admit()
+	t.in.Restore(greeting)
+	return nil
 }

@@ -2,13 +2,16 @@ package conn
 
 import (
 	"encoding/binary"
+	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
@@ -19,6 +22,51 @@ func words(ws ...int32) []byte {
 		data = binary.BigEndian.AppendUint32(data, uint32(w))
 	}
 	return data
+}
+
+// reconnected returns a tap that has replaced another, behind its handshake, and the server's end of it.
+func reconnected(t *testing.T) (wire *tap, server net.Conn) {
+	l := NewLink()
+	for range 2 {
+		ours, theirs := net.Pipe()
+		go io.Copy(io.Discard, theirs) // ends with the pipe
+		conn, err := l.adopt(ours)
+		require.NoError(t, err)
+		wire, server = conn.(*tap), theirs
+		t.Cleanup(func() { conn.Close(); theirs.Close() })
+	}
+	wire.Write(words(0, 0, 0, 0))                                                                 // the connection request
+	require.NoError(t, wire.welcome(append(words(0, 10_000, 0, 7, 16)[4:], make([]byte, 16)...))) // session 7 for 10 s
+	return wire, server
+}
+
+// A connection that breaks before the client library has sent its list of watches ends after that. Else the list would be
+// sent on the next connection, ahead of that one's own list, for which replies have to wait.
+func TestABrokenConnectionEndsBehindItsListOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire, server := reconnected(t)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := wire.Read(make([]byte, 16))
+			ended <- err
+		}()
+		server.Close()
+		synctest.Wait()
+		require.Empty(t, ended)
+		wire.Write(words(1, frames.OpSetWatches))
+		require.Error(t, <-ended)
+	})
+}
+
+func TestABrokenConnectionWithoutWatchesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire, server := reconnected(t)
+		server.Close()
+		start := time.Now()
+		_, err := wire.Read(make([]byte, 16))
+		require.Error(t, err)
+		require.Equal(t, rearmTime, time.Since(start))
+	})
 }
 
 // A server that ends a session refuses its transactions before it says so: with a code of OK, and the reason in the
@@ -66,5 +114,28 @@ func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 
 		require.Error(t, multi(9, frames.OpError, frames.CodeExpired), "some servers leave the connection open")
 		require.True(t, s.IsOver(), "the session is over")
+	})
+}
+
+// A server that reads no more must not keep the client from the others.
+func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLink()
+		l.SetLogin(digestmd5.Credential{User: "joe", Password: "secret"}, 1)
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		conn, err := l.adopt(ours)
+		require.NoError(t, err)
+		defer conn.Close()
+		go func() { // ends with the pipe
+			theirs.Read(make([]byte, 1024))
+			theirs.Write(words(0, 10_000, 0, 7, 16, 0, 0, 0, 0)) // session 7 for 10 s
+		}()
+		conn.Write(words(0, 0, 0, 0)) // the connection request
+		start := time.Now()
+		_, err = conn.Read(make([]byte, 1024))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.LessOrEqual(t, time.Since(start), 3*time.Second)
+		require.False(t, l.IsDenied(), "nobody has refused anything")
 	})
 }

@@ -51,8 +51,8 @@ func (b Block) IsTest() bool { return strings.Contains(b.Text, "\nfunc Test") }
 
 // packages are those that fragments may use without saying so, as documents do.
 var packages = map[string]string{
-	"context": "context", "errors": "errors", "fmt": "fmt", "net": "net", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
-	"zk": "github.com/go-zookeeper/zk", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
+	"context": "context", "errors": "errors", "fmt": "fmt", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
+	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/lockprofile", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
 }
 
 // given are the variables that fragments find around them.

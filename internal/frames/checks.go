@@ -36,6 +36,22 @@ func ParseGreeting(body []byte) (session int64, timeout time.Duration, err error
 	return int64(binary.BigEndian.Uint64(body[8:])), timeout, nil
 }
 
+// ParseToken reads what follows the head of a successful reply to a request of SASL's: the
+// server's token, or nil if it has none.
+func ParseToken(body []byte) ([]byte, error) {
+	p := payload{rest: body}
+	size := p.int()
+	token := p.rest
+	p.skip(max(0, size))
+	switch {
+	case p.bad || len(p.rest) > 0:
+		return nil, fmt.Errorf("%w: reply to operation %d", ErrMalformed, OpSASL)
+	case size < 0:
+		return nil, nil
+	}
+	return token, nil
+}
+
 // A payload is read from its front. Once something is missing it stays bad.
 type payload struct {
 	rest []byte
@@ -95,15 +111,17 @@ func CheckGreeting(body []byte) error {
 	return nil
 }
 
-// CheckEvent returns ErrMalformed if body is not what follows the head of a watch event.
-func CheckEvent(body []byte) error {
+// ParseEvent returns the path of a watch event from what follows its head, or ErrMalformed.
+func ParseEvent(body []byte) (path string, err error) {
 	p := payload{rest: body}
 	p.skip(8)
-	p.text()
+	n := p.int()
+	text := p.rest
+	p.skip(n)
 	if p.bad {
-		return fmt.Errorf("%w: event", ErrMalformed)
+		return "", fmt.Errorf("%w: event", ErrMalformed)
 	}
-	return nil
+	return string(text[:n]), nil
 }
 
 // CheckReply returns ErrMalformed if body is not what follows the head of a successful

@@ -42,6 +42,8 @@ const (
 	CodeNodeExists              = -110
 	CodeNotEmpty                = -111
 	CodeExpired                 = -112
+	CodeAuthFailed              = -115
+	CodeRequiresSASL            = -124
 	CodeThrottled               = -127
 )
 
@@ -49,6 +51,7 @@ const (
 const (
 	MaxFrame    = 64 << 20 // of any frame; the largest is a listing
 	MaxGreeting = 1 << 10  // of the answer to a connection request
+	MaxToken    = 4 << 10  // of the answer to a request of SASL's
 	maxPassword = 16       // of a session; the client library cannot send one of more than 200
 	statSize    = 68
 )

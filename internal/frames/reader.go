@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // ErrMalformed is the error of a frame that no server sends.
@@ -59,6 +60,13 @@ func (r *Reader) fill(head [4]byte, size int) error {
 	}
 	return nil
 }
+
+// Keep returns the present frame, which stays as it is: Restore makes it the present one
+// again.
+func (r *Reader) Keep() []byte { return slices.Clone(r.buf) }
+
+// Restore makes a frame that Keep has returned the present one, of which nothing was read.
+func (r *Reader) Restore(kept []byte) { r.buf, r.rest = kept, kept }
 
 // Copy moves bytes of the present frame, its length included, to p and returns how many.
 func (r *Reader) Copy(p []byte) int {

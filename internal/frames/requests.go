@@ -25,6 +25,15 @@ func ExistsRoot(xid int32) []byte {
 	return p
 }
 
+// SASL returns a request with a token of SASL's.
+func SASL(xid int32, token []byte) []byte {
+	p := binary.BigEndian.AppendUint32(nil, uint32(12+len(token)))
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	p = binary.BigEndian.AppendUint32(p, OpSASL)
+	p = binary.BigEndian.AppendUint32(p, uint32(len(token)))
+	return append(p, token...)
+}
+
 // SessionOf returns the session that a connection request asks for. A piece that is too
 // short for one is no connection request, and ok is false.
 func SessionOf(p []byte) (id int64, ok bool) {

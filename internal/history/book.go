@@ -55,6 +55,9 @@ type Limits struct {
 	Foreign time.Duration
 	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
 	Notice time.Duration
+	// Delay is the lock-delay that all clients but the Stranger have; zero for none.
+	Delay    time.Duration
+	Stranger string
 	// Lossless says that the network alone, without a fault, never makes evidence come too late.
 	Lossless bool
 }
@@ -312,4 +315,15 @@ func (l *lock) limit(from, to time.Duration) int {
 		}
 	}
 	return largest
+}
+
+// epoch returns how often the servers had been restored when op returned.
+func (b *book) epoch(op *Op) int {
+	n, _ := slices.BinarySearchFunc(b.epochs, op.Return, func(at, t time.Duration) int {
+		if at <= t {
+			return -1
+		}
+		return 1
+	})
+	return n
 }

@@ -21,6 +21,9 @@ func Check(h *History, lim Limits) []Violation {
 		b.checkReleases(l)
 		b.checkReentrant(l)
 		b.checkObservers(l)
+		if lim.Delay > 0 {
+			b.checkDelay(l)
+		}
 		if lim.Wake > 0 {
 			b.checkLosses(l)
 			b.checkPlaces(l)
@@ -158,17 +161,6 @@ func (b *book) conflict(l *lock, open []span, op *Op) *Op {
 	return nil
 }
 
-// epoch returns how often the servers had been restored when op returned.
-func (b *book) epoch(op *Op) int {
-	n, _ := slices.BinarySearchFunc(b.epochs, op.Return, func(at, t time.Duration) int {
-		if at <= t {
-			return -1
-		}
-		return 1
-	})
-	return n
-}
-
 // checkTokens is P3, for each epoch of the servers by itself.
 func (b *book) checkTokens(l *lock) {
 	epochs := make([][]*Op, len(b.epochs)+1)
@@ -221,8 +213,8 @@ func (b *book) void(op *Op) bool {
 	return life != nil && life.removed < op.Return
 }
 
-// checkTokenOrder is P3 for holds that overlap: along the queue each token is larger than those before it, but that those
-// who share are granted in any order among themselves.
+// checkTokenOrder is P3 for holds that overlap: along the queue each token is larger than those before it, except that those
+// that share are granted in any order among themselves.
 func (b *book) checkTokenOrder(l *lock, holds []*Op) {
 	holds = slices.DeleteFunc(holds, func(op *Op) bool { return b.claim[op] == nil })
 	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(b.claim[x].czxid, b.claim[y].czxid) })
@@ -388,7 +380,7 @@ func (b *book) checkPlaces(l *lock) {
 	}
 	for _, op := range l.ops {
 		add(op.Client, op.Call, b.over(op), -1, 0)
-		if op.Group == 0 && op.Outer == 0 && op.Outcome != Unknown {
+		if op.Group == 0 && op.Outer == 0 && !op.Cohort && op.Outcome != Unknown {
 			add(op.Client, op.Call, b.returned(op), 0, 1)
 		}
 	}

@@ -68,8 +68,9 @@ type Op struct {
 	Token   int64   `json:"token,omitempty"`
 	Shared  bool    `json:"shared,omitempty"` // a reader
 	Weight  int     `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
-	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together
+	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
 	Group   int64   `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
+	Cohort  bool    `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own
 	Outcome Outcome `json:"outcome,omitempty"`
 
 	Call   time.Duration `json:"call"`
@@ -210,6 +211,9 @@ func (h *Handle) Kind() Kind { return h.op.Kind }
 func (h *Handle) Granted(node string, token int64) {
 	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
 }
+
+// Follows notes that the hold, which was just granted, is on the node of an earlier operation of the process.
+func (h *Handle) Follows(first int64) { h.set(func(op *Op) { op.Outer = first }) }
 
 // Finished notes that the operation returned without a hold: refused, failed, or done for the kinds that hold nothing.
 func (h *Handle) Finished(o Outcome, err error) {

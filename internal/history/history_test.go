@@ -489,3 +489,22 @@ func TestNumbersStartAnewWhereTheServersWereRestored(t *testing.T) {
 	require.Equal(t, "P3", found[0].Rule)
 	require.Contains(t, found[0].Text, "token 9 after token 10")
 }
+
+// With a lock-delay, only a hold that was released is followed at once.
+func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
+	delayed := bounds
+	delayed.Delay = 5 * ms
+	require.Empty(t, Check(handOff(), delayed))
+	for name, hurt := range map[string]func(h *History){
+		"its holder crashed":     func(h *History) { h.Txns[4] = ended(14, 30, "a", node("a", 0)) },
+		"its holder was evicted": func(h *History) { h.Txns[4] = deleted(14, 30, "z", node("a", 0)) },
+		"it was lost":            func(h *History) { h.Ops[0].Lost = true },
+	} {
+		h := handOff()
+		hurt(h)
+		h.Ops[0].Clean = false
+		require.Equal(t, "delay", rules(Check(h, delayed)), name)
+		h.Ops[1].Return = 35 * ms
+		require.Empty(t, Check(h, delayed), name)
+	}
+}

@@ -11,6 +11,12 @@ func (a Instant) Since(b Instant) time.Duration {
 	return max(a.Mono.Sub(b.Mono), a.Wall.Sub(b.Wall))
 }
 
+// Before reports whether a is before b by both clocks: then Since is negative.
+func (a Instant) Before(b Instant) bool { return a.Mono.Before(b.Mono) && a.Wall.Before(b.Wall) }
+
+// Add returns the moment d after a, on both clocks.
+func (a Instant) Add(d time.Duration) Instant { return Instant{a.Mono.Add(d), a.Wall.Add(d)} }
+
 // Clock returns a source of instants. If wall is nil, it uses the machine's own wall clock.
 func Clock(wall func() time.Time) func() Instant {
 	return func() Instant {

@@ -219,7 +219,7 @@ func (l *Lease) Begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.lag() + l.pause() + l.settling() + l.timeout*36/100
-	l.cold, l.coldUntil = Instant{}, Instant{Mono: now.Mono.Add(d), Wall: now.Wall.Add(d)}
+	l.cold, l.coldUntil = Instant{}, now.Add(d)
 }
 
 // Remaining returns for how long from now the session is certainly alive. It is zero or
@@ -246,6 +246,14 @@ func (l *Lease) leftOf(touch, now Instant) time.Duration {
 
 // Fresh reports whether the session is certain to live for long enough to hand out a hold.
 func (l *Lease) Fresh() bool { return l.Remaining() > l.Term()/8 }
+
+// FreshUntil returns until when Fresh is certain to report true, as far as is known now.
+func (l *Lease) FreshUntil() Instant {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Add(l.left(now) - l.timeout/8)
+}
 
 // IsProven reports whether the session is certain to live without the assumption that
 // begins with Begin.

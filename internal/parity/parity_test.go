@@ -58,12 +58,12 @@ func TestRandomSequences(t *testing.T) {
 	flavor, seeds := zktest.ZooKeeper38, uint64(10)
 	other := overTCP()
 	if other == nil {
-		ensemble := zktest.Start(t, zktest.Options{Servers: 3})
+		ensemble := zktest.Start(t, zktest.Options{Servers: 3, ContainerCheck: time.Hour})
 		other = to(ensemble.Member(1), ensemble)
 	} else if seeds = 300; parity.Version(t, other) >= 309 {
 		flavor = zktest.ZooKeeper39
 	}
-	single := zktest.Start(t, zktest.Options{Flavor: flavor})
+	single := zktest.Start(t, zktest.Options{Flavor: flavor, ContainerCheck: time.Hour})
 	for seed := range seeds {
 		steps := parity.Random(seed, 300)
 		want, got := parity.Play(t, other, steps), parity.Play(t, to(single.Member(0), single), steps)

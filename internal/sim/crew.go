@@ -2,9 +2,12 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/history"
@@ -13,18 +16,25 @@ import (
 
 // launch starts the n-th incarnation of a client, unless the run ends before it has a session.
 func (f *fleet) launch(spec Client, n int) {
-	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{}}
+	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
+		guests: map[string]*zklock.Hold{}, firsts: map[string]int64{}}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
+	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))
 	servers := f.srv.Addrs()
 	if len(servers) > 1 && r.IntN(3) == 0 {
 		i := r.IntN(len(servers))
 		servers = servers[i : i+1] // sees the ensemble through one server only
 	}
 	ctx := wall.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
-	client, err := zklock.Connect(ctx, servers, &zklock.Options{
-		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name),
-	})
+	opts := &zklock.Options{
+		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
+		LockDelay: f.plan.Delay,
+	}
+	client, err := zklock.Connect(ctx, servers, opts)
+	for errors.Is(err, zk.ErrAuthFailed) && p.rest(time.Second) {
+		client, err = zklock.Connect(ctx, servers, opts)
+	}
 	if err != nil {
 		p.die()
 		return
@@ -57,6 +67,10 @@ func (p *process) work(r *rand.Rand) {
 			continue
 		}
 		l := p.f.plan.Locks[r.IntN(len(p.f.plan.Locks))]
+		if l.Recipe == history.Mutex && p.f.plan.Cohorts && p.cohort != nil && p.f.plan.Delay == 0 { // a cohort has no lock-delay
+			takeCohort(p, l, r)
+			continue
+		}
 		takers[l.Recipe](p, l, r)
 	}
 }

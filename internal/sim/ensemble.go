@@ -4,17 +4,30 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // options are the ensemble's.
 func (p *Plan) options() zktest.Options {
-	return zktest.Options{
+	o := zktest.Options{
 		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
 		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
 		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
 		MinSessionTimeout: p.MinSession,
 	}
+	if p.Logins {
+		o.SASL, o.RequireSASL = map[string]string{"fleet": "secret"}, true
+	}
+	return o
+}
+
+// credentials are what clients need for these servers.
+func (p *Plan) credentials() []zklock.Auth {
+	if !p.Logins {
+		return nil
+	}
+	return []zklock.Auth{{Scheme: "sasl", Data: []byte("fleet:secret")}}
 }
 
 // delay is the way of one chunk of bytes: mostly short, sometimes long.

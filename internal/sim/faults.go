@@ -81,7 +81,7 @@ func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 }
 
 // standstill takes a server out of the conversation for a while. A leader with followers not for as long as a session
-// lasts: they tell it who of their clients is alive only when it asks, so that after a standstill it can end sessions
+// lasts: they tell it which of their clients are alive only when it asks, so that after a standstill it can end sessions
 // whose clients were in touch all the time, right after it has answered them. That is beyond what a client can know
 // (see FrozenLeader).
 func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
@@ -105,7 +105,7 @@ func lag(f *fleet, r *rand.Rand) {
 	m.Lag(0)
 }
 
-// behind loses answers while followers are behind: who comes back looks for what it has done on a server that does not know yet.
+// behind loses answers while followers are behind: a client that comes back looks for what it has done on a server that does not know yet.
 func behind(f *fleet, r *rand.Rand) {
 	for i := range f.plan.Servers {
 		f.srv.Member(i).Lag(around(r, f.plan.Tick))

@@ -51,13 +51,16 @@ type process struct {
 	client *zklock.Client
 	alive  context.Context // of its workers
 	die    context.CancelFunc
-	skew   atomic.Int64 // of its wall clock
+	skew   atomic.Int64          // of its wall clock
+	cohort *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
 
 	mu     sync.Mutex
 	open   map[*history.Handle]struct{} // guarded by mu: operations under way
 	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
 	woken  time.Time                    // guarded by mu: since when the client contends, with pauses in which it stays warm
 	rested time.Time                    // guarded by mu: when the last operation was over
+	guests map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
+	firsts map[string]int64             // guarded by mu: by node, the first operation that held there
 }
 
 func (f *fleet) report(rule, path, text string) {

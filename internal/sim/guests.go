@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/operate"
 )
 
 // evict removes everybody, or some, from a queue as an operator does, by a command of its own.
@@ -21,7 +22,7 @@ func evict(f *fleet, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(f.end, f.plan.Timeout)
 	defer cancel()
 	operator, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
-		SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: "operator", Dialer: f.srv.DialFrom("operator"),
+		SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: "operator", Dialer: f.srv.DialFrom("operator"), Auth: f.plan.credentials(),
 	})
 	if err != nil {
 		return
@@ -31,9 +32,9 @@ func evict(f *fleet, r *rand.Rand) {
 	f.evicted[l.Path] = true
 	f.mu.Unlock()
 	// A waiter of a semaphore stands in another queue than the holders: Inspect shows both.
-	if q, err := operator.Inspect(ctx, l.Path); err == nil {
+	if q, err := operate.Inspect(ctx, operator, l.Path); err == nil {
 		who := slices.DeleteFunc(q.Contenders, func(zklock.Contender) bool { return !all && r.IntN(oneIn) > 0 })
-		_ = operator.Evict(ctx, who...) // who was faster does not matter
+		_ = operate.Evict(ctx, operator, who...) // who was faster does not matter
 	}
 }
 
@@ -126,7 +127,7 @@ func (g *guest) use(r *rand.Rand) {
 }
 
 func (g *guest) note(op history.Op, token int64) *history.Handle {
-	op.Recipe, op.Path, op.Client = g.lock.Recipe, g.lock.Path, "curator"
+	op.Recipe, op.Path, op.Client = g.lock.Recipe, g.lock.Path, guestName
 	h := g.f.rec.Begin(op)
 	h.Granted(g.node, token)
 	h.Ended()

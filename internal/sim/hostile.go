@@ -32,7 +32,10 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Evicts {
 		all["evictions"] = []fault{{"evict", evict}}
 	}
-	if p.Hostile.Curator {
+	if p.Logins {
+		all["logins"] = []fault{{"refused logins", refuseLogins}}
+	}
+	if p.Hostile.Curator && !p.Logins { // that client has none
 		all["guests"] = []fault{{"curator", curator}}
 	}
 	if p.Only != "" {
@@ -49,6 +52,20 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 			delete(all, name)
 		}
 	}
+}
+
+// refuseLogins has one server, or all, take nobody's login for a while.
+func refuseLogins(f *fleet, r *rand.Rand) {
+	all, one := r.IntN(2) == 0, r.IntN(f.plan.Servers)
+	mend := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
+		if q.Op == zktest.OpSASL && (all || q.Member == one) {
+			return zktest.Answer(zktest.CodeAuthFailed)
+		}
+		return zktest.Pass
+	})
+	f.srv.DropConnections()
+	time.Sleep(f.long(r))
+	mend()
 }
 
 func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }
@@ -108,7 +125,7 @@ func deleteSeveral(f *fleet, r *rand.Rand) {
 	}
 }
 
-// restore puts the ensemble back to an earlier state, as an operator does who has to: all servers are stopped, for longer
+// restore puts the ensemble back to an earlier state, as an operator does in an emergency: all servers are stopped, for longer
 // than a session lasts, so that nobody believes to hold any more, and come back with a backup that has no sessions.
 func restore(f *fleet, r *rand.Rand) {
 	snap := f.srv.Dump()

@@ -14,7 +14,7 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
 	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
 	require.NoError(t, h.Parse("all"))
-	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true}, h)
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true}, h)
 }
 
 func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
@@ -66,6 +66,7 @@ func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
 		tell("lost touches", p.LoseTouches > 0)
 		tell("late pings", p.LatePing > 0)
 		tell("flavors", p.Flavor != 0)
+		tell("logins", p.Logins)
 		tell("unknown requests", len(p.UnknownOps) > 0)
 		tell("slow streams", len(p.troubles()["ensemble"]) > len(troubles["ensemble"]))
 		for _, c := range p.Clients {
@@ -76,7 +77,7 @@ func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
 		}
 		require.LessOrEqual(t, p.Virtual().Hours(), 24.0)
 	}
-	for _, name := range []string{"expiry gap", "lost touches", "late pings", "flavors", "unknown requests", "slow streams", "short sessions"} {
+	for _, name := range []string{"expiry gap", "lost touches", "late pings", "flavors", "logins", "unknown requests", "slow streams", "short sessions"} {
 		require.GreaterOrEqual(t, count[name], 40, name)
 	}
 }

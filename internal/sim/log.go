@@ -89,7 +89,7 @@ func (f *fleet) undo(snap zktest.Snapshot) {
 	}
 }
 
-// contends says whether a node stands in a queue that tells who holds. That of those who ask for permits does not.
+// contends reports whether a node stands in a queue that shows the holders. The queue of those that ask for permits does not.
 func contends(node string) bool {
 	name := path.Base(node)
 	if path.Base(path.Dir(node)) == "locks" {
@@ -155,7 +155,7 @@ func (f *fleet) checkFence(t zktest.Txn) {
 	f.fenced[lock] = max(f.fenced[lock], token)
 }
 
-// exclusive says whether the lock has one holder at a time.
+// exclusive reports whether the lock has one holder at a time.
 func (f *fleet) exclusive(path string) bool {
 	for _, l := range f.plan.Locks {
 		if l.Path == path {

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// resize changes the number of permits, as an operator does who tells everybody the new one.
+// resize changes the number of permits, as an operator does, and tells all clients the new one.
 func (p *process) resize(l Lock, permits int) {
 	p.f.mu.Lock()
 	p.f.said[l.Path] = permits
@@ -45,7 +45,7 @@ func (f *fleet) noteLimit(t zktest.Txn) {
 	f.rec.Begin(history.Op{Kind: history.Resize, Recipe: history.Semaphore, Path: path, Weight: permits}).Finished(history.Granted, nil)
 }
 
-// disagreed says whether the semaphore had another number of permits, for a time since then, than l says.
+// disagreed reports whether the semaphore had another number of permits, for a time since then, than l says.
 func (f *fleet) disagreed(l Lock, since time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

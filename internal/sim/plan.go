@@ -37,11 +37,14 @@ type Plan struct {
 	LatePing       time.Duration
 	Flavor         zktest.Flavor
 	UnknownOps     []zktest.Op
+	Logins         bool // servers require a login by SASL
 	MinSession     time.Duration
-	Healthy        bool   // nothing goes wrong, and what remains of holds is measured
-	Only           string // a pattern of the faults that happen; "" means all
-	Steps          []Step // the faults, none if it is empty; nil if they are to be drawn
-	FrozenLeader   bool   // stands still for as long as any other server: beyond what the library promises
+	Cohorts        bool          // mutexes are taken by goroutines whose process has one place for all
+	Delay          time.Duration // the lock-delay of all clients, or zero
+	Healthy        bool          // nothing goes wrong, and what remains of holds is measured
+	Only           string        // a pattern of the faults that happen; "" means all
+	Steps          []Step        // the faults, none if it is empty; nil if they are to be drawn
+	FrozenLeader   bool          // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
 	Hold           time.Duration // how long a lock is held, on average
@@ -68,7 +71,10 @@ type Step struct {
 	Kind   string // the fault's name; "" means that it is drawn as well
 }
 
-// queue is the directory of the nodes that tell who holds.
+// guestName is what clients of another library are called in the history.
+const guestName = "curator"
+
+// queue is the directory of the nodes that show the holders.
 func (l Lock) queue() string {
 	if l.Recipe == history.Semaphore {
 		return l.Path + "/leases"
@@ -83,7 +89,7 @@ type Client struct {
 	Workers int
 }
 
-// stream returns one of 2^64 streams of a seed, so that what is drawn does not depend on who was first.
+// stream returns one of 2^64 streams of a seed, so that what is drawn does not depend on the order of drawing.
 func stream(seed uint64, name string) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -118,6 +124,7 @@ func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 		p.Timeout = max(p.Timeout, c.Session)
 	}
 	p.makeHostile()
+	p.Cohorts = stream(seed, "cohorts").IntN(4) == 0
 	for i := range 1 + r.IntN(2) {
 		k := Recipes[r.IntN(len(Recipes))]
 		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(p.mostPermits())})
@@ -143,11 +150,17 @@ func (p *Plan) pace(r *rand.Rand) {
 	}
 	// What costs is heartbeats and pings, so many a tick: short ticks get short runs.
 	total := 15*time.Minute + time.Duration(p.Tick.Seconds()*(1.05+r.Float64()*0.48)*float64(time.Hour))
-	p.Hold = max(total/800, p.Tick)
+	p.Hold = max(total/800/busy(p.Seed), p.Tick/2)
 	p.Think = p.Hold * time.Duration(workers) / time.Duration(pick(r, 1, 2, 4)*len(p.Locks))
 	p.Before, p.After = total/6, total/4
 	p.During = total - p.Before - p.After
 	p.Pause = max(p.During/time.Duration(40+r.IntN(80)), 2*p.Timeout)
+}
+
+// busy draws how many times more than at least the locks of a run are taken: with long holds most faults meet holders and
+// waiters, with short ones acquires and hand-offs.
+func busy(seed uint64) time.Duration {
+	return pick(stream(seed, "busy"), time.Duration(1), 4, 12)
 }
 
 // mostPermits bounds a semaphore, so that it is contended.
@@ -156,7 +169,7 @@ func (p *Plan) mostPermits() int { return min(3, len(p.Clients)) }
 // Wake is the bound on everything that has one, where nothing is broken: two timeouts (one to notice, one for what a
 // lost session left behind), the time a cut-off server takes to give up, and retries.
 func (p *Plan) Wake() time.Duration {
-	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + 10*time.Second
+	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + p.Delay + 10*time.Second
 }
 
 // Limits are the bounds for the checker.
@@ -166,8 +179,8 @@ func (p *Plan) Limits() history.Limits {
 		shortest = min(shortest, c.Session)
 	}
 	return history.Limits{
-		Wake: p.Wake(), Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
-		// Who was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
+		Wake: p.Wake(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
+		// A client that was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
 		// the create and the first heartbeat, there and back, each of which may take five times the usual.
 		// With less than a tick there is hardly time for the next proof.
 		Lossless: 250*p.Latency < shortest && shortest >= p.Tick,
@@ -181,8 +194,11 @@ func (p *Plan) Shorten(n int) {
 	}
 }
 
-// Focus makes every lock one of this recipe.
+// Focus makes every lock one of this recipe; "cohort" is a mutex that processes have one place for.
 func (p *Plan) Focus(recipe history.Recipe) {
+	if recipe == "cohort" {
+		recipe, p.Cohorts = history.Mutex, true
+	}
 	for i := range p.Locks {
 		p.Locks[i].Recipe, p.Locks[i].Path = recipe, fmt.Sprintf("/locks/%s-%d", recipe, i)
 	}
@@ -219,15 +235,19 @@ type Hostile struct {
 	Evicts  bool // an operator removes contenders
 	Curator bool // another client's writers, some of which become readers
 	Backups bool // the ensemble is restored to an earlier state, without its sessions
+	Logins  bool // servers require a login by SASL, and refuse it now and then
+	Delays  bool // all clients have a lock-delay
 }
 
 // usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
 func usual(seed uint64) Hostile {
 	r := stream(seed, "kinds")
 	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
+	logins, delays := r.IntN(8) == 0, r.IntN(4) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
-		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups,
+		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
+		Delays: delays,
 	}
 }
 
@@ -268,11 +288,15 @@ func (p *Plan) makeHostile() {
 	if h.Keeper && keeper {
 		p.Flavor = zktest.Keeper
 	}
+	p.Logins = h.Logins && p.Flavor != zktest.Keeper // which has no SASL
 	if h.Closing && closing {
 		p.UnknownOps = []zktest.Op{zktest.OpCreateContainer}
 		if watches {
 			p.UnknownOps = append(p.UnknownOps, zktest.OpSetWatches)
 		}
+	}
+	if h.Delays {
+		p.Delay = pick(stream(p.Seed, "delay"), p.Tick, p.Timeout)
 	}
 	if h.Short {
 		p.MinSession = p.Tick / 2

@@ -106,7 +106,7 @@ func (f *fleet) finish() {
 	f.checkRest()
 }
 
-// checkRest is P6 on the server, when all is over: nobody is left who waits for anybody. Whoever looked at an election
+// checkRest is P6 on the server, when all is over: nobody waits any more. A client that looked at an election
 // without a leader, or waited for a permit, has a watch on the directory, which the client library cannot take back; one a
 // client, not more.
 func (f *fleet) checkRest() {

@@ -20,10 +20,10 @@ var (
 	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	saved   = flag.String("history", "", "judge this saved history again")
-	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator or all")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
 	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
-	focus   = flag.String("focus", "", "make every lock of a run one of this recipe")
+	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
 )
 
 // TestSoak runs seeds that nobody has run before, for a given time.

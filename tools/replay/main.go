@@ -58,12 +58,12 @@ func command(ctx context.Context, args []string) error {
 	flags.StringVar(&s.job.Hostile, "hostile", "", "kinds of trouble besides the usual ones")
 	flags.StringVar(&s.job.Faults, "faults", "", "only the faults whose names match this pattern")
 	flags.StringVar(&s.job.Focus, "focus", "", "the recipe of all locks")
-	plan := flags.String("plan", "", "a file with the plan, in place of one that is drawn")
+	plan := flags.String("plan", "", "a file with the plan, or a bug file with its schedule too, in place of a plan that is drawn")
 	flags.StringVar(&s.root, "root", "../..", "the directory of the library's module")
 	flags.StringVar(&s.mutant, "mutant", "", "the name of a deliberate defect to put into the library")
 	flags.BoolVar(&s.story, "story", false, "tell what happened instead of printing the history")
 	flags.BoolVar(&s.native, "native", false, "run this machine's own code: faster, but a schedule says nothing then")
-	flags.StringVar(&s.out, "out", "", "where shrink writes the plan, and explore histories")
+	flags.StringVar(&s.out, "out", "", "where shrink writes the bug file, and explore histories")
 	flags.DurationVar(&s.budget, "budget", 10*time.Minute, "how long explore and shrink go on")
 	flags.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how many runs at a time")
 	flags.IntVar(&s.seeds, "seeds", 0, "how many seeds explore takes before it goes on with the next schedule; 0 means all of them with one schedule each")
@@ -71,11 +71,9 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	if *plan != "" {
-		text, err := os.ReadFile(*plan)
-		if err != nil {
+		if err := s.job.load(*plan); err != nil {
 			return err
 		}
-		s.job.Plan, s.job.Name = text, *plan
 	}
 	return verbs[args[0]](ctx, &s)
 }

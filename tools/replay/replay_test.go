@@ -15,16 +15,6 @@ import (
 
 const root = "../.."
 
-// bug is a file below testdata/bugs: a plan that has shown a broken promise, small enough to be read.
-type bug struct {
-	Showed   string // the rule, and what happened
-	Found    string // by what
-	Mended   string // the commit's subject
-	Mutant   string // the defect, put back into the library
-	Schedule uint64
-	Plan     sim.Plan
-}
-
 // Each bug that was found shows itself with the defect put back, and with this library it does not.
 func TestEachBugIsStillCaughtAndStaysMended(t *testing.T) {
 	names, err := filepath.Glob(root + "/internal/sim/testdata/bugs/*.json")
@@ -94,4 +84,24 @@ func TestWhatHasNoVerdictIsNoResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "P2", res.Verdict[0].Rule)
 	require.NotContains(t, string(res.Text), "PASS")
+}
+
+func TestABugFileIsReadAsItWasWritten(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "bug.json")
+	written := bug{Showed: "P2: two", Schedule: 7, Plan: *sim.NewPlan(3)}
+	require.NoError(t, written.save(name))
+	require.Equal(t, written, readBug(t, name))
+
+	job := Job{Schedule: 1}
+	require.NoError(t, job.load(name))
+	require.Equal(t, uint64(7), job.Schedule)
+	plan, err := json.Marshal(written.Plan)
+	require.NoError(t, err)
+	require.JSONEq(t, string(plan), string(job.Plan))
+
+	require.NoError(t, os.WriteFile(name, plan, 0o600))
+	job = Job{Schedule: 2}
+	require.NoError(t, job.load(name))
+	require.Equal(t, uint64(2), job.Schedule, "a plan alone has none")
+	require.JSONEq(t, string(plan), string(job.Plan))
 }

@@ -30,12 +30,11 @@ func shrink(ctx context.Context, s *settings) error {
 			return err
 		}
 	}
-	text, err := json.MarshalIndent(c.best, "", "\t")
-	if err == nil && s.out != "" {
-		err = os.WriteFile(s.out, append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		return err
+	if s.out != "" {
+		b := bug{Showed: c.last.Verdict[0].String(), Found: "make shrink", Mutant: s.mutant, Schedule: c.schedule, Plan: c.best}
+		if err := b.save(s.out); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%d runs; %d clients, %d locks and %d faults are left; schedule %d\n", c.runs, len(c.best.Clients), len(c.best.Locks), len(c.best.Steps), c.schedule)
 	return history.Story(os.Stdout, c.last.History, c.last.Verdict)

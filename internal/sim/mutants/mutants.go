@@ -1,4 +1,4 @@
-// Package mutants lists deliberate defects that the simulator must find. Most are bugs that other lock libraries have
+// Package mutants lists deliberate defects that the simulator, or a test of their own, must find. Most are bugs that other lock libraries have
 // or had. A mutant is a change of the library's text that is compiled through go test's -overlay: the product knows
 // nothing of it, has no switch for it and pays nothing.
 package mutants
@@ -16,11 +16,15 @@ type Mutant struct {
 	Name    string
 	After   string // where it is from: a library's bug, or why somebody would write it
 	Edits   []Edit
-	Seeds   int    // the simulator finds it within so many; 0 means 40
+	Seeds   int    // the simulator finds it within so many short runs; 0 means 160
 	Focus   string // the recipe that all locks of the runs are of; "" means as drawn
 	Trouble string // kinds of trouble that the runs have besides the usual ones
 	Faults  string // a pattern of the faults that happen; "" means all
+	Test    Test   // what finds it in the simulator's place, if nothing that a fleet does shows it, or hardly ever
 }
+
+// Test is a test of the library, in the package in Dir, which is named from the module's root.
+type Test struct{ Dir, Name string }
 
 // Edit replaces a text that occurs once in a file, which is named from the module's root.
 type Edit struct{ File, Old, New string }
@@ -28,7 +32,7 @@ type Edit struct{ File, Old, New string }
 // Bound is the number of seeds within which the mutant must be found.
 func (m Mutant) Bound() int {
 	if m.Seeds == 0 {
-		return 40
+		return 160
 	}
 	return m.Seeds
 }

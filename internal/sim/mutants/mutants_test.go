@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	run  = flag.Bool("all", false, "let the simulator hunt every mutant")
+	run  = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
 	only = flag.String("only", "", "those whose name matches this pattern only")
+	part = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
 )
 
 const root = "../../.."
@@ -40,15 +41,19 @@ func TestEveryMutantStillFitsTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTheSimulatorFindsEveryMutant(t *testing.T) {
+func TestEveryMutantIsFound(t *testing.T) {
 	if !*run {
 		t.Skip("only with -all: make mutants")
 	}
 	pattern := regexp.MustCompile(*only)
-	for _, m := range Table {
-		if pattern.MatchString(m.Name) {
+	var which, of int
+	_, err := fmt.Sscanf(*part, "%d/%d", &which, &of)
+	require.NoError(t, err)
+	require.True(t, 1 <= which && which <= of, "-part %s", *part)
+	for i, m := range Table {
+		if i%of == which-1 && pattern.MatchString(m.Name) {
 			start := time.Now()
-			found := hunt(t, m)
+			found := find(t, m)
 			fmt.Printf("| %s | %s | %s | %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second))
 			if found == survived || strings.HasPrefix(found, "does not") || strings.HasPrefix(found, "failed") {
 				t.Errorf("%s: %s (%d seeds)", m.Name, found, m.Bound())
@@ -59,19 +64,46 @@ func TestTheSimulatorFindsEveryMutant(t *testing.T) {
 
 const survived = "SURVIVED"
 
-// hunt compiles the simulator with a mutant and returns by what it was found.
-func hunt(t *testing.T, m Mutant) string {
+// find compiles the tests of a package with a mutant and returns by what it was found.
+func find(t *testing.T, m Mutant) string {
+	at := m.Test.Dir
+	if m.Test.Name == "" {
+		at = "internal/sim"
+	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "sim.test")
+	binary := filepath.Join(dir, "mutant.test")
 	overlay, err := m.Overlay(root, dir)
 	require.NoError(t, err)
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./internal/sim")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./"+at)
 	build.Dir = root
 	out, err := build.CombinedOutput()
-	if err != nil {
+	switch {
+	case err != nil:
 		return "does not compile: " + string(out)
+	case m.Test.Name != "":
+		return try(m.Test, binary)
+	default:
+		return hunt(m, binary)
 	}
-	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()),
+}
+
+// try runs the mutant's own test, which must fail.
+func try(test Test, binary string) string {
+	cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
+	cmd.Dir = filepath.Join(root, test.Dir)
+	out, err := cmd.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "no tests to run"):
+		return "does not have the test " + test.Name
+	case err == nil:
+		return survived
+	}
+	return "`" + test.Name + "`"
+}
+
+// hunt has the simulator look for the mutant.
+func hunt(m Mutant, binary string) string {
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()), "-shorten", "4",
 		"-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
 	sim.Dir = filepath.Join(root, "internal", "sim")
 	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it

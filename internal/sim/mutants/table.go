@@ -13,7 +13,37 @@ var Table = []Mutant{
 	{
 		Name: "another session id goes unnoticed", After: "go-zookeeper Conn on servers that do not restore sessions",
 		Edits: []Edit{{"internal/conn/link.go", "same := l.session != nil && l.session.ID == id && !l.session.IsOver()", "same := l.session != nil && id != 0 && !l.session.IsOver()"}},
-		Seeds: 80,
+		Test:  Test{".", "TestASessionReplacedWithoutAnEventEndsEveryHold"},
+	},
+	{
+		Name: "a connection ends before its list of watches", After: "our own first version: the list was sent on the next connection",
+		Edits: []Edit{{"internal/conn/tap.go", "t.gone(err)\n\t\t\tt.holdBack()", "t.gone(err)"}},
+		Test:  Test{"internal/conn", "TestABrokenConnectionEndsBehindItsListOfWatches"},
+	},
+	{
+		Name: "the server's proof of the password is not looked at", After: "clients that take a code of OK for the end of a login",
+		Edits: []Edit{{"internal/conn/login.go", "case !bytes.Equal(token, proof):", "case bytes.Equal(token, proof) && token == nil:"}},
+		Test:  Test{".", "TestAServerThatCannotProveThePasswordIsRefused"},
+	},
+	{
+		Name: "a session whose login is refused is asked for again and again", After: "each request for a session renews it on the servers",
+		Edits: []Edit{{"internal/conn/link.go", "(unknown || l.gate.isShut())", "unknown"}},
+		Test:  Test{".", "TestASessionWhoseLoginIsRefusedEnds"},
+	},
+	{
+		Name: "a refusal that came after a login is final", After: "one server may not have heard of a password yet",
+		Edits: []Edit{{"internal/conn/tap.go", "\tt.link.gate.admit()\n", ""}},
+		Test:  Test{".", "TestASessionWhoseLoginIsRefusedEnds"},
+	},
+	{
+		Name: "a connection that is there already goes on without a login", After: "Attach comes after the connection",
+		Edits: []Edit{{"internal/conn/link.go", "if conn != nil {\n\t\tconn.Close()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
+		Test:  Test{".", "TestAConnectionThatIsThereAlreadyLogsInWhenItComesBack"},
+	},
+	{
+		Name: "only the first connection logs in", After: "credentials belong to a connection, not to a session",
+		Edits:   []Edit{{"internal/conn/tap.go", "login != nil && id != 0", "login != nil && id != 0 && t.link.Latest() == nil"}},
+		Trouble: "logins",
 	},
 	{
 		Name: "a create without an answer is not looked for", After: "CreateProtectedEphemeralSequential, CURATOR-45",
@@ -22,7 +52,7 @@ var Table = []Mutant{
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
 		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if err := ctx.Err(); err != nil {"}},
-		Seeds: 120,
+		Test:  Test{".", "TestInspectIsNotFooledByALaggingServer"},
 	},
 	{
 		Name: "the queue is in the order of the names", After: "guids come before the number (C1, ZooKeeper's own recipe)",
@@ -49,9 +79,9 @@ var Table = []Mutant{
 		Edits: []Edit{{"handoff.go", "\tt.drop(left)\n", "\tt.drop(left)\n\tt.ahead = slices.Clone(behind)\n"}},
 	},
 	{
-		Name: "whoever leaves writes a note that it held", After: "the note's one condition",
-		Edits: []Edit{{"cleanup.go", "if t.held && t.note.may &&", "if t.note.may &&"}},
-		Seeds: 80,
+		Name: "all that leave write a note that they held", After: "the note's one condition",
+		Edits: []Edit{{"cleanup.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Seeds: 320,
 	},
 	{
 		Name: "every predecessor was a holder", After: "the note's reader",
@@ -64,7 +94,7 @@ var Table = []Mutant{
 	{
 		Name: "a look without an answer saw nothing", After: "an error taken for a missing node",
 		Edits: []Edit{{"handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.drop(e)", "\tif err != nil && !t.sess.IsOver() {\n\t\tt.drop(e)"}},
-		Seeds: 120,
+		Test:  Test{".", "TestACohortThroughAnyFault"},
 	},
 	{
 		Name: "a note is believed to name all ahead", After: "the note's reader",
@@ -73,80 +103,67 @@ var Table = []Mutant{
 	{
 		Name: "pings renew the lease", After: "every client that trusts its connection's state",
 		Edits: []Edit{{"internal/conn/tap.go", "s.Lease.Note(asked.sent, of)", "s.Lease.Note(asked.sent, of)\n\ts.Lease.Begun(asked.sent)"}},
-		Seeds: 120,
+		Test:  Test{".", "TestEveryHoldEndsBeforeAnyoneElseHolds"},
 	},
 	{
-		Name: "whoever takes a session back vouches for it", After: "a leader that was cut off takes back its clients' sessions, on real servers",
+		Name: "a server that takes a session back vouches for it", After: "a leader that was cut off takes back its clients' sessions, on real servers",
 		Edits: []Edit{{"internal/lease/lease.go", "l.last, l.claimed = Instant{}, sent", "l.last = Instant{}\n\tl.prove(sent)"}},
-		Seeds: 120,
+		Test:  Test{"internal/lease", "TestBeingTakenBackCountsFromTheFirstQuorumOperation"},
 	},
 	{
 		Name: "only the first of all is next in line", After: "a reader behind readers did not watch its own node",
 		Edits: []Edit{{"handoff.go", "first := t.recipe.rule(t.ahead[:i]) < 0", "first := i == 0"}},
-		Focus: "rw", Seeds: 200,
+		Test:  Test{".", "TestAReaderThatLostItsNodeIsGrantedNothing"},
 	},
 	{
 		Name: "the lease counts from the receipt of an answer", After: "redsync, redisson and others",
 		Edits: []Edit{
 			{"internal/lease/lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
 		},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "cut off|late streams|one way",
+		Seeds: 480,
+		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
 	{
 		Name: "what was answered has reached the leader with the next write", After: "our own first argument, for more than a cold start",
-		Edits:   []Edit{{"internal/lease/lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "late streams|one way|cut off",
+		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
+		Test:  Test{".", "TestALatePingLeavesOneHolder"},
 	},
 	{
 		Name: "one sync proves that the leader has pinged", After: "a leader that paused",
-		Edits:   []Edit{{"internal/lease/lease.go", "l.upstream.newest(sent.Mono)", "l.synced.newest(sent.Mono)"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "late streams|one way|freeze|cut off",
+		Edits: []Edit{{"internal/lease/lease.go", "l.upstream.newest(sent.Mono)", "l.synced.newest(sent.Mono)"}},
+		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
 		Name: "the leader's ping is never late", After: "design: half a tick is needed",
-		Edits:   []Edit{{"internal/lease/lease.go", "l.pairs.newest(sent.Mono.Add(-l.lag()))", "l.pairs.newest(sent.Mono)"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "late streams|one way|cut off",
+		Edits: []Edit{{"internal/lease/lease.go", "l.pairs.newest(sent.Mono.Add(-l.lag()))", "l.pairs.newest(sent.Mono)"}},
+		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
 		Name: "a touch is never lost", After: "LearnerSessionTracker swaps its table after it was serialised",
-		Edits:   []Edit{{"internal/lease/lease.go", "l.pairs.add(l.last, got.Mono, l.grain())", "l.pairs.add(sent, got.Mono, l.grain())"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "late streams|one way|cut off",
+		Edits: []Edit{{"internal/lease/lease.go", "l.pairs.add(l.last, got.Mono, l.grain())", "l.pairs.add(sent, got.Mono, l.grain())"}},
+		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
 	{
 		Name: "a lease that ran out revives at once", After: "the expirer takes a whole bucket",
-		Edits:   []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "partition|delays|cut off|late streams",
+		Edits: []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
+		Test:  Test{"internal/lease", "TestALeaseThatRanOutRevivesOnlyWithASecondQuorumOperation"},
 	},
 	{
 		Name: "a full proof rests on a cold one", After: "our own first version: the cold one assumed more",
-		Edits:   []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := l.left(got) > 0"}},
-		Seeds:   120,
-		Trouble: "streams,short",
-		Faults:  "partition|delays|cut off|late streams",
+		Edits: []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := l.left(got) > 0"}},
+		Test:  Test{"internal/lease", "TestAColdLeaseIsProvisional"},
 	},
 	{
 		Name: "an idle client rests however short its session is", After: "our own first version: no proof comes in time once there is none",
 		Edits:   []Edit{{"internal/lease/rhythm.go", "return l.lag()+l.pause()+l.settling() <= l.timeout*3/4", "return true"}},
-		Seeds:   120,
+		Seeds:   480,
 		Trouble: "short",
 		Faults:  "nothing", // what is lost shows only where nothing is broken
 	},
 	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
 		Edits: []Edit{{"internal/lease/lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
-		Seeds: 200,
+		Test:  Test{"internal/lease", "TestTheSmallestTimeoutEverNegotiatedCounts"},
 	},
 	{
 		Name: "the lease lasts half as long again", After: "Curator's LOST after 4/3 of the timeout",
@@ -165,11 +182,11 @@ var Table = []Mutant{
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
 		Edits: []Edit{{"recipe.go", "\tif t.sess.Lease.Fresh() {\n\t\treturn nil", "\tif !t.sess.IsOver() {\n\t\treturn nil"}},
-		Seeds: 120,
+		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
 		Name: "holders do not watch their own node", After: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"sentinel.go", "\tdefer g.show(nil)\n\tvar p pace\n", "\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tvar p pace\n\tif true {\n\t\treturn\n\t}\n"}},
+		Edits: []Edit{{"sentinel.go", "func (g *sentinel) watchOver() {\n\tvar p pace\n", "func (g *sentinel) watchOver() {\n\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tvar p pace\n\tif true {\n\t\treturn\n\t}\n"}},
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
@@ -186,7 +203,7 @@ var Table = []Mutant{
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
 		Edits: []Edit{{"cleanup.go", "if t.sess.HasExpired() && t.entered {", "if t.sess.IsOver() {"}},
-		Seeds: 80,
+		Seeds: 320,
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
@@ -204,11 +221,13 @@ var Table = []Mutant{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
-			{"watch.go", "\t\tcase <-s.Over():\n\t\t\treturn nodeChanged\n", ""},
+			{"watch.go", "\tcase <-s.Over():\n\t\treturn nodeChanged\n", ""},
+			{"watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
+			{"watch.go", " && !s.IsOver() && ", " && "},
 			{"watch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
 		},
-		Seeds: 120,
+		Seeds: 480,
 	},
 	{
 		Name: "the token is the sequence number", After: "it starts anew with the directory",
@@ -239,8 +258,7 @@ var Table = []Mutant{
 	{
 		Name: "who enters a lost lock again is let in", After: "Curator counts up whatever has happened",
 		Edits: []Edit{{"reentrant.go", "case cause != nil:", "case cause == context.Canceled:"}},
-		Focus: "reentrant",
-		Seeds: 120,
+		Test:  Test{".", "TestEnteringALostHoldFails"},
 	},
 	{
 		Name: "entering again queues again", After: "a lock that is not reentrant",
@@ -270,7 +288,7 @@ var Table = []Mutant{
 	{
 		Name: "readers do not notice a downgrade", After: "they wait until the writer is gone",
 		Edits: []Edit{{"rwmutex.go", "rule: afterExclusive, shared: true, passes: isDowngraded}", "rule: afterExclusive, shared: true}"}},
-		Focus: "rw",
+		Test:  Test{".", "TestReadersBesideADowngradedWriterDoNotWaitForTheLockDelay"},
 	},
 	{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
@@ -285,8 +303,7 @@ var Table = []Mutant{
 	{
 		Name: "permits of one acquire are made one after the other", After: "Curator's semaphore, our own first version",
 		Edits: []Edit{{"batch.go", "answers, err := transact(t.c.conn, ops)\n", "var answers []zk.MultiResponse\n\tvar err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\tvar one []zk.MultiResponse\n\t\tone, err = t.c.conn.Multi(ops[i])\n\t\tanswers = append(answers, one...)\n\t}\n"}},
-		Focus: "semaphore",
-		Seeds: 120,
+		Test:  Test{".", "TestPermitsAreTakenAndGivenUpTogether"},
 	},
 	{
 		Name: "of several permits one is given up", After: "each node has an owner until it is gone (C7)",
@@ -323,12 +340,12 @@ var Table = []Mutant{
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
 		Edits: []Edit{{"recipe.go", "if unwatched && time.Since(t.looked) > aloneGrace {", "if unwatched && t.c == nil {"}},
-		Focus: "semaphore", Seeds: 200,
+		Test:  Test{".", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
 		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c.requests, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
-		Focus: "semaphore", Seeds: 120,
+		Test:  Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLimit"},
 	},
 	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
@@ -348,39 +365,395 @@ var Table = []Mutant{
 	{
 		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
 		Edits: []Edit{{"handoff.go", "t.unsure = t.unsure || mayStay(t.ahead[i])", "t.unsure = false"}},
-		Focus: "rw", Seeds: 120,
+		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
 		Name: "who was ahead has gone, so we were there", After: "our own first version: two goroutines saw the two events",
 		Edits: []Edit{{"sentinel.go", "quiet, renewed = w.isQuiet(); quiet && !n.isGone()", "quiet, renewed = w.isQuiet(); (quiet || w != nil) && !n.isGone()"}},
-		Seeds: 120,
+		Test:  Test{".", "TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted"},
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits:   []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
-		Seeds:   120,
-		Trouble: "streams",
+		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Seeds: 480,
+		Test:  Test{".", "TestALookAtTheQueueIsTheQuorums"},
 	},
 	{
 		Name: "what is not there now was never made", After: "our own first version: the create was still on its way to the leader",
-		Edits:   []Edit{{"create.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
-		Seeds:   120,
-		Trouble: "streams",
+		Edits: []Edit{{"create.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
+		Seeds: 480,
+		Test:  Test{".", "TestACreateThatRunsLateIsRemovedWhenItAppears"},
 	},
 	{
 		Name: "a lease that ran out waits for its proof on the same connection", After: "the steps take longer than sessions hardly longer than a tick",
 		Edits: []Edit{{"internal/conn/link.go", "if stale && s.Lease", "if stale && l.bare != nil && s.Lease"}},
-		Seeds: 120,
+		Test:  Test{".", "TestALeaseThatRanOutComesBack"},
 	},
 	{
 		Name: "one heartbeat waits for the answer to the other", After: "where answers are slow, each proves too late what the last has touched",
 		Edits: []Edit{{"heartbeat.go", "const maxBeats = 4", "const maxBeats = 1"}},
-		Seeds: 120,
+		Test:  Test{".", "TestAHoldFarFromItsServersIsCertainAllTheTime"},
 	},
 	{
 		Name: "what the end of a hold cuts off was not done", After: "our own first version: the transaction had committed",
 		Edits: []Edit{{"hold.go", "\t\tif errors.Is(err, end) {\n\t\t\treturn fmt.Errorf(\"%w: %v\", ErrUncertain, err)", "\t\tif errors.Is(err, end) {\n\t\t\treturn err"}},
-		Seeds: 120,
+		Test:  Test{".", "TestAGuardedTransactionSaysWhatWasDone"},
+	},
+	{
+		Name: "holders are evicted before those that wait", After: "our own first version: each next one was granted for an instant",
+		Edits: []Edit{{"evict.go", "return append(waiting, holding...)", "return append(holding, waiting...)"}},
+		Test:  Test{".", "TestEvictingEverybodyGrantsNobodyAndLeavesNobody"},
+	},
+	{
+		Name: "an evicted waiter queues again", After: "our own first version",
+		Edits: []Edit{{"acquire.go", "slices.Contains(b.evicted, t.guid) {", "slices.Contains(b.evicted, t.guid) && t.c == nil {"}},
+		Test:  Test{".", "TestAnEvictedWaiterIsToldHoweverLongItWaits"},
+	},
+	{
+		Name: "what no session ends is evicted for any session", After: "our own first version: session 0 was anybody's",
+		Edits: []Edit{{"evict.go", "err == nil && n.stat.EphemeralOwner != who.Session {", "err == nil && (who.Session == 0 || n.stat.EphemeralOwner != who.Session) {"}},
+		Test:  Test{".", "TestWhatNoSessionEndsCanBeEvicted"},
+	},
+	{
+		Name: "a function that has returned waits for a server", After: "our own first version",
+		Edits: []Edit{{"hold.go", "context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].sess.Lease.Term())", "context.WithCancel(context.WithoutCancel(ctx))"}},
+		Test:  Test{".", "TestDoReturnsThoughThereIsNoServer"},
+	},
+	{
+		Name: "a try waits for another connection", After: "our own first version: the lost create was looked for",
+		Edits: []Edit{{"acquire.go", "if c.link.AwaitLoss(inside, s, changed, again) {", "if c.link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
+		Test:  Test{".", "TestAnAttemptAnswersWhenItsConnectionIsLost"},
+	},
+	{
+		Name: "containers are asked for however often servers hang up", After: "our own first version",
+		Edits: []Edit{{"directories.go", "\t\td.hangUps++\n", ""}},
+		Test:  Test{".", "TestServersThatHangUpOnUnknownRequestsAreStood"},
+	},
+	{
+		Name: "a connection that carried a session needs no pause", After: "our own first version: 500 connections in no time",
+		Edits: []Edit{{"internal/conn/link.go", "if time.Since(l.since) >= steady {", "if time.Since(l.since) >= 0 {"}},
+		Test:  Test{".", "TestAConnectionThatEndsWithItsHandshakeIsNotRepeatedAtOnce"},
+	},
+	{
+		Name: "a session that is over keeps its connection", After: "our own first version: nobody asked for another session",
+		Edits: []Edit{{"internal/conn/tap.go", "return ErrSessionOver // some servers", "return nil // some servers"}},
+		Test:  Test{".", "TestAnExpiryOnAnOpenConnectionIsFollowedByAnotherSession"},
+	},
+	{
+		Name: "who asks for a new session names the newest transaction of the old one", After: "go-zookeeper: a restored ensemble refuses it for ever",
+		Edits: []Edit{{"internal/conn/link.go", "return frames.NewSessionRequest(p)", "return p"}},
+		Test:  Test{".", "TestAClientComesBackToAnEnsembleWithEarlierTransactions"},
+	},
+	{
+		Name: "a refused release ends there", After: "our own first version",
+		Edits: []Edit{{"cleanup.go", "c.calls.run(func() { t.insist(c.life) })", "c.calls.run(func() { _ = t.insist })"}},
+		Test:  Test{".", "TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed"},
+	},
+	{
+		Name: "a node that its owner cannot read is held", After: "our own first version: Confirm knew nothing and said so with nil",
+		Edits: []Edit{{"sentinel.go", "\t\t\tg.node.forsake(errUnreadable)\n", ""}, {"heartbeat.go", "\t\t\tt.forsake(errUnreadable)\n", "\t\t\tcontinue\n"}},
+		Test:  Test{".", "TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost"},
+	},
+	{
+		Name: "a request to let go stays with the place among those who ask", After: "our own first version",
+		Edits: []Edit{{"cleanup.go", "\t\tt.hear(n)\n\t\tt.unread = n.stat.Version", "\t\tt.unread = n.stat.Version"}},
+		Test:  Test{".", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
+	},
+	{
+		Name: "one that waits for permits does not hear", After: "our own first version",
+		Edits: []Edit{{"semaphore.go", "\t\t\tt.asked = gate.asked //", "\t\t\t_, _ = t, gate.asked //"}},
+		Test:  Test{".", "TestOneThatWaitsForPermitsIsToldWhenItHolds"},
+	},
+	{
+		Name: "who writes its data forgets that it was asked", After: "our own first version",
+		Edits: []Edit{{"hold.go", "t.path(), t.shown(value), n.stat.Version)", "t.path(), value, n.stat.Version)"}},
+		Test:  Test{".", "TestWritingOnesDataKeepsTheRequestToLetGo"},
+	},
+	{
+		Name: "values are proclaimed side by side", After: "our own first version: the node had one, the client the other",
+		Edits: []Edit{{"hold.go", "\tcase pen <- struct{}{}:\n\t\tdefer func() { <-pen }()\n", "\tcase pen <- struct{}{}:\n\t\t<-pen\n"}},
+		Test:  Test{".", "TestARefusedProclaimLeavesTheValueOfTheNext"},
+	},
+	{
+		Name: "a leader works though its leadership is over", After: "our own first version",
+		Edits: []Edit{{"election.go", "if hold.Check() == nil && inside.Err() == nil {", "if hold != nil {"}},
+		Test:  Test{".", "TestRunPassesOverALeadershipThatIsOver"},
+	},
+	{
+		Name: "terms follow each other without a pause", After: "our own first version: 10,130 terms in a second",
+		Edits: []Edit{{"election.go", "\t\tp.next(pausing) // if", "\t\t_ = pausing // if"}},
+		Test:  Test{".", "TestRunPausesAfterTermsThatEndAtOnce"},
+	},
+	{
+		Name: "permits beyond the limit are not shown as held", After: "our own first version, after a Resize",
+		Edits: []Edit{{"inspect.go", "\t\t\tp.Holds = true\n", "\t\t\tp.Holds = within(i)\n"}},
+		Test:  Test{".", "TestInspectShowsAllHoldersAfterAResize"},
+	},
+	{
+		Name: "one that waits for permits is shown twice", After: "our own first version",
+		Edits: []Edit{{"inspect.go", "\t\t\tcontinue // its place in the queue is shown instead\n", "\t\t\tp.Holds = false // its place in the queue is shown instead\n"}},
+		Test:  Test{".", "TestInspectShowsOneThatWaitsForPermitsOnce"},
+	},
+	{
+		Name: "contenders are read one after the other", After: "our own first version: 10,002 round trips",
+		Edits: []Edit{{"inspect.go", "const readersAtOnce = 16", "const readersAtOnce = 1"}},
+		Test:  Test{".", "TestInspectOfAThousandIsNotAThousandRoundTrips"},
+	},
+	{
+		Name: "attempts that fail give no event", After: "our own first version",
+		Edits: []Edit{{"acquire.go", "\t\tc.observeFailure(ctx, w, time.Since(start), err)\n", ""}},
+		Test:  Test{".", "TestAnAttemptGivenUpOrRefusedIsObserved"},
+	},
+	{
+		Name: "a try says that it took no time", After: "our own first version",
+		Edits: []Edit{{"acquire.go", "\tev.Elapsed = time.Since(start)\n", ""}},
+		Test:  Test{".", "TestAnAttemptThatSucceedsTellsHowLongItTook"},
+	},
+	{
+		Name: "a hold that Close ends gives no event", After: "our own first version",
+		Edits: []Edit{{"holding.go", "\t} else {\n\t\tg.tell(observe.Ended, why)\n\t}", "\t}"}},
+		Test:  Test{".", "TestEveryHoldEndsWithOneEvent"},
+	},
+	{
+		Name: "no answer is no news", After: "our own first version: a cut came without the early warning",
+		Edits: []Edit{{"heartbeat.go", "\tif b.h.keepsUnder(b.s) {\n\t\tb.h.missed(errSilent)\n\t}", ""}},
+		Test:  Test{".", "TestAMissedHeartbeatIsObservedBeforeTheLoss"},
+	},
+	{
+		Name: "hooks of another connection are waited for", After: "our own first version",
+		Edits: []Edit{{"zklock.go", "\t\tif apart == 4 {", "\t\tif apart < 0 {"}},
+		Test:  Test{".", "TestHooksOfAnotherConnectionAreRefused"},
+	},
+	{
+		Name: "the tick counts from the next session on", After: "our own first version, with Attach",
+		Edits: []Edit{{"internal/conn/link.go", "\t\tl.session.Lease.SetTick(tick)\n", "\t\t_ = tick\n"}},
+		Test:  Test{".", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
+	},
+	{
+		Name: "a server's refusal is the quorum's word", After: "our own first version, on a bare connection",
+		Edits: []Edit{{"request.go", "\t\tof = lease.OfServer // a server refuses", "\t\t_ = of // a server refuses"}},
+		Test:  Test{".", "TestABareConnectionTakesNoRefusalByOneServerForAQuorums"},
+	},
+	{
+		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
+		Edits: []Edit{{"neighbours.go", "if !slices.Contains(names, leasesDir[1:]) {", "if !slices.Contains(names, leasesDir[1:]) || dir != \"\" {"}},
+		Test:  Test{".", "TestALockAndASemaphoreAtOnePathAreRefused"},
+	},
+	{
+		Name: "a note that was refused is tried at every release", After: "our own first version: two round trips each",
+		Edits: []Edit{{"memory.go", "return !mute && !m.untrusted", "return (!mute || true) && !m.untrusted"}},
+		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
+	},
+	{
+		Name: "one heartbeat asks for all nodes at once", After: "our own first version: more than a server's request can be",
+		Edits: []Edit{{"heartbeat.go", "size > maxRequest && len(kept) > 0 {", "size < 0 {"}},
+		Test:  Test{".", "TestRequestsAboutManyHoldsStayWithinALimit"},
+	},
+	{
+		Name: "a proof gets thin before the next heartbeat", After: "our own first version: 12 % were left after a wait",
+		Edits: []Edit{{"heartbeat.go", "case s != nil && b.h.keepsUnder(s): // sooner", "case s != nil && b.h.keepsUnder(s) && b.h == nil: // sooner"}, {"internal/lease/rhythm.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
+		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
+	},
+	{
+		Name: "a tick is at most a quarter of the timeout", After: "our own first version",
+		Edits: []Edit{{"internal/lease/lease.go", "func (l *Lease) SetTick(tick time.Duration) {\n", "func (l *Lease) SetTick(tick time.Duration) {\n\ttick = min(tick, l.timeout/4)\n"}},
+		Test:  Test{".", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
+	},
+	{
+		Name: "two goroutines of a process hold at once", After: "the shared place's first condition",
+		Edits: []Edit{{"tenure.go", "if n.guest != nil || n.spent || !n.open {", "if n.spent || !n.open {"}},
+		Focus: "cohort",
+	},
+	{
+		Name: "goroutines of a fenced cohort follow one another on a node", After: "equal tokens, and a guard that commits beside a later hold",
+		Edits: []Edit{{"tenure.go", "n.crowd, n.open = w, opens", "n.crowd, n.open = w, true"}},
+		Focus: "cohort",
+	},
+	{
+		Name: "the loss of a place ends no hold of a goroutine", After: "the context is the goroutine's own",
+		Edits: []Edit{{"tenure.go", "stay: n.of.ctx,", "stay: context.WithoutCancel(n.of.ctx),"}},
+		Focus: "cohort",
+	},
+	{
+		Name: "the next node is created beside the old one", After: "a hand-off in two requests, of which one can get lost",
+		Edits: []Edit{{"alone.go", "ops = append(ops, &zk.DeleteRequest{Path: t.replaces.path(), Version: -1})", "ops = append(ops, t.replaces.exists())"}},
+		Focus: "cohort",
+	},
+	{
+		Name: "an attempt that fails leaves the old node", After: "the transaction would have deleted it",
+		Edits: []Edit{{"acquire.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.unkeep(&t.replaces.ownNode)"}},
+		Test:  Test{".", "TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing"},
+	},
+	{
+		Name: "an old node that cannot be replaced stays", After: "its deletion was refused, not its existence",
+		Edits: []Edit{{"recipe.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
+		Test:  Test{".", "TestAHandOffThatIsRefusedLeavesNoOldNode"},
+	},
+	{
+		Name: "a node that somebody has deleted is replaced for ever", After: "the transaction is refused each time",
+		Edits: []Edit{{"recipe.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
+		Test:  Test{".", "TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced"},
+	},
+	{
+		Name: "goroutines follow one another although others wait", After: "a cache of locks that nobody can ask for",
+		Edits: []Edit{{"tenure.go", "quiet, _ := n.crowd.isQuiet(); !quiet {", "quiet, _ := n.crowd.isQuiet(); !quiet && n.spent {"}},
+		Test:  Test{".", "TestGoroutinesThatAskedBeforeAStrangerComeFirst"},
+	},
+	{
+		Name: "who was there before the watch is not seen", After: "the answer that comes with a watch is not read",
+		Edits: []Edit{{"tenure.go", "if len(parseEntries(w.names)) > 1 {", "if len(parseEntries(w.names)) > 1000 {"}},
+		Test:  Test{".", "TestNobodyStarvesBesideACohort"},
+	},
+	{
+		Name: "all goroutines that waited come before a stranger", After: "a bound in numbers is none in time",
+		Edits: []Edit{{"tenure.go", " || !now.Mono.Before(n.lent.until)", ""}},
+		Test:  Test{".", "TestAStrangerWaitsForNoGoroutineThatBeginsMuchLater"},
+	},
+	{
+		Name: "goroutines that come later than a stranger come before it", After: "a bound in time is none in numbers",
+		Edits: []Edit{{"tenure.go", "(n.lent.left <= 0 || !now", "(!now"}},
+		Test:  Test{".", "TestGoroutinesThatAskedBeforeAStrangerComeFirst"},
+	},
+	{
+		Name: "a busy process never lets go", After: "those who only look write nothing",
+		Edits: []Edit{{"steward.go", "overdue := !now.Mono.Before(s.runs)", "overdue := now.Mono.IsZero()"}},
+		Test:  Test{".", "TestATryInALoopGetsInBesideABusyCohort"},
+	},
+	{
+		Name: "a busy process lets go for no moment", After: "the next node is there before anybody can look",
+		Edits: []Edit{{"steward.go", "case waiting > 0 && overdue:", "case waiting > 1000 && overdue:"}},
+		Test:  Test{".", "TestATryInALoopGetsInBesideABusyCohort"},
+	},
+	{
+		Name: "goroutines follow one another without a connection", After: "nobody can be seen to wait",
+		Edits: []Edit{{"tenure.go", "carried != s || isClosed(n.moved) {", "carried != nil && carried != s || isClosed(n.moved) {"}},
+		Test:  Test{".", "TestNobodyFollowsOnANodeWithoutAConnection"},
+	},
+	{
+		Name: "a goroutine begins although the lease is about to end", After: "the place was granted with a fresh one",
+		Edits: []Edit{{"tenure.go", "n.of.ctx.Err() == nil && n.isFresh(now)", "n.of.ctx.Err() == nil"}},
+		Test:  Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
+	},
+	{
+		Name: "a lease that was fresh once is fresh", After: "what was known is not asked for again",
+		Edits: []Edit{{"tenure.go", "if now.Before(n.fresh) {\n\t\treturn true\n\t}\n\tn.fresh = n.place.sess.Lease.FreshUntil()\n\treturn now.Before(n.fresh)", "if n.fresh.Mono.IsZero() {\n\t\tn.fresh = n.place.sess.Lease.FreshUntil()\n\t}\n\treturn true"}},
+		Test:  Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
+	},
+	{
+		Name: "goroutines follow one another in a place that was asked for", After: "the request is for the place",
+		Edits: []Edit{
+			{"tenure.go", "n.place.isGone() || isClosed(n.place.asked.heard) {", "n.place.isGone() {"},
+			{"steward.go", "overdue || isClosed(n.of.revoked)", "overdue"},
+		},
+		Test: Test{".", "TestARequestToLetGoEndsASharedPlace"},
+	},
+	{
+		Name: "a place that cannot be watched is shared", After: "an error taken for silence",
+		Edits: []Edit{{"tenure.go", "\tif w == nil {\n\t\tn.spent = true\n\t\treturn\n\t}\n\tn.crowd, n.open", "\tif w == nil {\n\t\tn.open = opens\n\t\treturn\n\t}\n\tn.crowd, n.open"}},
+		Test:  Test{".", "TestAPlaceThatCannotBeWatchedIsNotShared"},
+	},
+	{
+		Name: "an unfenced hold guards a transaction", After: "the check of its node commits during the next hold as well",
+		Edits: []Edit{{"hold.go", "\tif h.of.unfenced {\n\t\treturn nil, h.of.failure(\"multi\", errUnfenced)\n\t}\n", ""}, {"hold.go", "\tif h.of.unfenced {\n\t\treturn []any{noGuard{}}\n\t}\n", ""}},
+		Test:  Test{".", "TestAnUnfencedHoldHasNoGuard"},
+	},
+	{
+		Name: "a goroutine that holds in a cohort waits for itself", After: "the hold is not the context's",
+		Edits: []Edit{{"cohort.go", "case k.c.holdsUnder(ctx, k.path, \"\"):", "case k.c.holdsUnder(ctx, k.path, cohortRecipe.name):"}},
+		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
+	},
+	{
+		Name: "a hold that has ended is one's own for as long as its place is kept", After: "the place outlives it",
+		Edits: []Edit{{"hold.go", "if h.visit != nil && h.ctx.Err() != nil {", "if h.visit != nil && h.ctx == nil {"}},
+		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
+	},
+	{
+		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
+		Edits: []Edit{{"watch.go", "woken := w != nil && w.rests\n", "woken := w != nil && w.rests && t == nil\n"}},
+		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
+	},
+	{
+		Name: "an event that comes together with the answer to its watch is not seen", After: "a watch rests before anybody has looked",
+		Edits: []Edit{{"watch.go", "w.rests = kept && !w.stirred && ", "w.rests = kept && "}},
+		Test:  Test{".", "TestAnEventRightBehindTheAnswerEndsTheHold"},
+	},
+	{
+		Name: "a watch rests though its connection has changed", After: "it was set anew for nobody",
+		Edits: []Edit{{"watch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
+		Test:  Test{".", "TestAWaiterWakesThoughItsWatchWasLostInAReconnect"},
+	},
+	{
+		Name: "the clients of a connection share one ear", After: "our own first version",
+		Edits: []Edit{{"internal/conn/link.go", "return append(all, who) })", "return append(all[:0], who) })"}},
+		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
+	},
+	{
+		Name: "an unlock ends no context that nobody has looked at", After: "contexts are made when somebody looks",
+		Edits: []Edit{{"tenure.go", "g.gone = g.inside == nil && g.stay.Err() == nil", "g.gone = g.stay.Err() != nil"}},
+		Test:  Test{".", "TestTheContextOfAHoldInACohortSaysHowItHasEnded"},
+	},
+	{
+		Name: "a goroutine that gave up leaves the process in the queue", After: "the place was for it alone",
+		Edits: []Edit{{"steward.go", "if len(s.waiting) == 0 && s.forgo != nil {", "if len(s.waiting) == 0 && s.over.Load() {"}},
+		Test:  Test{".", "TestWaitsOfACohortThatAreGivenUpLeaveNothing"},
+	},
+	{
+		Name: "the lock-delay does not run", After: "what everybody has who has none",
+		Edits:   []Edit{{"delay.go", "case left <= 0:", "case left <= r.delay:"}},
+		Trouble: "delays",
+	},
+	{
+		Name: "a lock that was lost was released", After: "its node is deleted by its own client in both cases",
+		Edits:   []Edit{{"acquire.go", "granted.lost = g.wasLost(why)", "granted.lost = why == nil"}},
+		Trouble: "delays",
+	},
+	{
+		Name: "several locks of which one was lost were released", After: "the others are there still, and are given up in peace",
+		Edits: []Edit{{"multi.go", "h.of.giveUp() // the caller", "_ = h // the caller"}},
+		Test:  Test{".", "TestALossOfOneOfSeveralLocksDelaysAll"},
+	},
+	{
+		Name: "a holder does not write that it holds", After: "a grant would cost one request less",
+		Edits:   []Edit{{"delay.go", "case lost == \"\" && (t.recipe.shared || r.fate == isHeld):", "case lost == \"\":"}},
+		Trouble: "delays",
+	},
+	{
+		Name: "the record is written over whatever it says by now", After: "it was read before the lock was asked for",
+		Edits: []Edit{
+			{"claim.go", "t.posting(r, over.version))", "t.posting(r, -1))"},
+			{"delay.go", "if t.recipe.shared || len(t.met) > 0 {", "if t.c == nil {"},
+		},
+		Test: Test{".", "TestAfterAReleaseThereIsNoLockDelay"},
+	},
+	{
+		Name: "a reader believes what the record said when it queued", After: "writers must not, and write over the version that they have read",
+		Edits:   []Edit{{"delay.go", "if t.recipe.shared || len(t.met) > 0 {", "if t.c == nil {"}},
+		Trouble: "delays", Focus: "rw", Seeds: 480,
+	},
+	{
+		Name: "a wait for the lock-delay that failed counts", After: "our own first version: an answer was lost before it began",
+		Edits: []Edit{{"delay.go", "if err = t.outwait(ctx, r, waits); err == nil {", "if err = t.outwait(ctx, r, waits); t.c != nil {"}},
+		Test:  Test{".", "TestNoFaultOfAWaiterShortensTheLockDelay"},
+	},
+	{
+		Name: "other libraries' contenders release", After: "they do not stand in the record, and what that says is older",
+		Edits: []Edit{{"delay.go", "!e.shared && !isDelayed(e.name) {", "!e.shared && !isDelayed(e.name) && t.c == nil {"}},
+		Test:  Test{".", "TestAForeignPredecessorIsFollowedAfterTheLockDelay"},
+	},
+	{
+		Name: "what was seen of a record holds for restored servers", After: "our own first version: its version comes again",
+		Edits: []Edit{{"delay.go", "if !known || r.sess != s {", "if !known {"}},
+		Test:  Test{".", "TestARestoredRecordIsReadAnew"},
+	},
+	{
+		Name: "a server that lags knows the lock-delay", After: "a semaphore's number of permits, in our own first version",
+		Edits: []Edit{{"claim.go", "\tr, err = upToDate(ctx, c.requests, s, func() (recordAt, error) { return c.record(ctx, s, dir) })\n", ""}},
+		Test:  Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLockDelay"},
+	},
+	{
+		Name: "a client without a lock-delay queues beside those with one", After: "what everybody has who has none",
+		Edits: []Edit{{"neighbours.go", "if !r.delays || c.delay > 0 ||", "if c != nil || !r.delays || c.delay > 0 ||"}},
+		Test:  Test{".", "TestThoseWhoDisagreeAboutTheLockDelayAreTold"},
 	},
 }
 

@@ -1,0 +1,178 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/observe"
+)
+
+// Cohort is a mutex whose goroutines in one process share a place in the queue, so that the lock
+// goes from one to the next with one request or with none. It stands in the same queue as every
+// Mutex of its path. A Cohort has no state of its own: all values of one client for one path,
+// with the same options, share a place.
+//
+// Inside the process, goroutines hold in the order in which they asked. Other processes, of this
+// or of another library, wait for at most 100 goroutines that asked before them, of which none
+// begins later than a tenth of a second after the client has seen that others wait, and for the
+// goroutine that holds then. Once a second, or after Keep if that is longer, a process that uses the
+// lock all the time lets go of it for a moment, so that others get it which do not wait, such as
+// Mutex.TryLock.
+//
+// A process that is killed or stopped while it keeps the place, holding or not, blocks others
+// for a session timeout.
+type Cohort struct {
+	c    *Client
+	path string
+	is   any   // the cohort, as the client's stewards are found by it
+	err  error // of a bad argument
+
+	known atomic.Pointer[steward] // the one that was found last
+}
+
+// CohortOptions configures a Cohort. A nil *CohortOptions means the defaults.
+type CohortOptions struct {
+	// Unfenced lets the lock go from one goroutine to the next without a request, as long as no
+	// other process wants it. Holds that follow one another in this way have the same token, and
+	// no guard: a store cannot refuse the late write of one goroutine of this process while
+	// another holds. Against other processes the token protects as ever. Default false: each
+	// hold has a token and a guard of its own, which takes one request.
+	Unfenced bool
+	// Keep is how long the place is kept while no goroutine holds or waits, unless another
+	// process wants it. Default 100 ms; if it is negative, the place is not kept.
+	Keep time.Duration
+}
+
+const defaultKeep = 100 * time.Millisecond
+
+// Cohort returns the lock at path, with one place for the goroutines of this client. With
+// Options.LockDelay, its methods return ErrInvalid.
+func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
+	if opts == nil {
+		opts = new(CohortOptions)
+	}
+	is := cohort{path, opts.Unfenced, cmp.Or(opts.Keep, defaultKeep)}
+	err := checkPath(path)
+	if err == nil && c.delay > 0 {
+		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
+	}
+	return &Cohort{c: c, path: path, is: is, err: err}
+}
+
+// Lock waits until it holds the lock, and returns the hold. It behaves as Mutex.Lock does, with
+// this difference: Unlock does not wait for a server, because the place is passed on or kept.
+// If the place is lost, the hold that it has ends, and those that wait queue again, in their
+// order.
+//
+// After operate.Revoke no other goroutine holds in the place that was asked for: they queue again
+// at the end. operate.Evict of a place that waits gives ErrEvicted to all that wait there.
+func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.take(ctx, false) }
+
+// TryLock returns a hold if the lock is free, or kept by this process and not held. Otherwise it
+// returns ErrLocked without waiting for the holder, and leaves no node behind. Without a
+// connection it returns ErrNotConnected.
+func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
+	return k.take(ctx, true)
+}
+
+// Do locks, runs fn, and unlocks, as Mutex.Do does.
+func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	hold, err := k.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return hold.do(ctx, fn)
+}
+
+// take returns a hold, and tells the observer of it or of its failure.
+func (k *Cohort) take(ctx context.Context, try bool) (*Hold, error) {
+	start := k.c.link.Now()
+	h, err := k.obtain(ctx, start, try)
+	if err != nil {
+		verb := "lock"
+		if try {
+			verb = "try"
+		}
+		err = fmt.Errorf("zklock: %s %s: %w", verb, printable(k.path), err)
+		k.c.observeFailure(ctx, wish{verb: verb, recipe: cohortRecipe.name, path: k.path}, time.Since(start.Mono), err)
+		return nil, err
+	}
+	if k.c.to != nil {
+		ev := h.of.event(observe.Acquired, nil)
+		ev.Elapsed = time.Since(start.Mono)
+		k.c.observe(ev)
+	}
+	return h, nil
+}
+
+// obtain returns a hold at once if it can. Otherwise it gets in line behind the other goroutines of
+// the process.
+func (k *Cohort) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
+	switch {
+	case k.err != nil:
+		return nil, k.err
+	case ctx.Err() != nil:
+		return nil, causeOf(ctx, ctx.Err())
+	case k.c.holdsUnder(ctx, k.path, ""):
+		return nil, ErrDeadlock
+	}
+	s := k.steward()
+	h, a := s.enter(ctx, now, !try)
+	if h != nil {
+		return h, nil
+	}
+	if a == nil { // else the steward keeps the client warm
+		k.c.warmUp()
+	}
+	switch counted := k.c.acquires.enter(); {
+	case counted:
+		defer k.c.acquires.leave()
+	case a == nil:
+		return nil, ErrClosed
+	}
+	switch {
+	case a != nil:
+		return k.await(ctx, s, a)
+	case try:
+		return atOnce(ctx, k.c, func(ctx context.Context, _ *session) (*Hold, error) { return k.queue(ctx, true) })
+	}
+	return k.queue(ctx, false)
+}
+
+// steward returns the one that the cohort has now.
+func (k *Cohort) steward() *steward {
+	s := k.known.Load()
+	if s == nil || s.over.Load() {
+		s = k.c.steward(k.is)
+		k.known.Store(s)
+	}
+	return s
+}
+
+// queue gets in line behind the other goroutines of the process.
+func (k *Cohort) queue(ctx context.Context, try bool) (*Hold, error) {
+	for {
+		s := k.steward()
+		a, err := s.apply(ctx, try)
+		switch {
+		case err != nil:
+			return nil, err
+		case a != nil:
+			return k.await(ctx, s, a)
+		} // else the steward has just ended
+	}
+}
+
+// await waits for the answer to an applicant.
+func (k *Cohort) await(ctx context.Context, s *steward, a *applicant) (*Hold, error) {
+	h, err := s.await(a)
+	if err != nil && !errors.Is(err, ErrClosed) {
+		err = k.c.explain(ctx, err)
+	}
+	return h, err
+}

@@ -1,0 +1,70 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// benchLock has so many goroutines of one client lock and unlock in turn.
+func benchLock(b *testing.B, goroutines int, of func(c *zklock.Client) func(context.Context) (*zklock.Hold, error)) {
+	srv := zktest.Start(b)
+	lock := of(benchClient(b, srv))
+	ctx := context.Background()
+	cycle := func() {
+		hold, err := lock(ctx)
+		if err == nil {
+			err = hold.Unlock(ctx)
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	}
+	for range 10 {
+		cycle()
+	}
+	b.ReportAllocs()
+	c := costOf(srv, func() {
+		if goroutines == 1 {
+			for b.Loop() {
+				cycle()
+			}
+			return
+		}
+		b.SetParallelism(goroutines / 2)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				cycle()
+			}
+		})
+	})
+	c.report(b, b.N)
+}
+
+func BenchmarkCohort(b *testing.B) {
+	for _, kind := range []struct {
+		name string
+		of   func(c *zklock.Client) func(context.Context) (*zklock.Hold, error)
+	}{
+		{"mutex", func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).Lock }},
+		{"fenced", func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock }},
+		{"unfenced", func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return c.Cohort(path, &zklock.CohortOptions{Unfenced: true}).Lock
+		}},
+		{"unfenced and looked at", func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			cohort := c.Cohort(path, &zklock.CohortOptions{Unfenced: true})
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				hold, err := cohort.Lock(ctx)
+				if err == nil {
+					hold.Context().Done()
+				}
+				return hold, err
+			}
+		}},
+	} {
+		b.Run(kind.name+"/alone", func(b *testing.B) { benchLock(b, 1, kind.of) })
+		b.Run(kind.name+"/32 goroutines", func(b *testing.B) { benchLock(b, 32, kind.of) })
+	}
+}

@@ -1,0 +1,961 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// One place for the goroutines of a process: what a Cohort promises to them and to others.
+
+var (
+	asCohort   way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock }
+	asUnfenced way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return unfenced(c).Lock }
+	// asLaterGuest is the hold of a goroutine that has followed another on the same node.
+	asLaterGuest way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) {
+			first, err := unfenced(c).Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			time.Sleep(10 * time.Millisecond)
+			if err := first.Unlock(ctx); err != nil {
+				return nil, err
+			}
+			hold, err := unfenced(c).Lock(ctx)
+			if err == nil && hold.Node() != first.Node() {
+				err = errors.New("the goroutines have not shared a node")
+			}
+			return hold, err
+		}
+	}
+)
+
+func unfenced(c *zklock.Client) *zklock.Cohort {
+	return c.Cohort(path, &zklock.CohortOptions{Unfenced: true})
+}
+
+// lasting is an unfenced cohort that lets go of the lock only when it has to.
+func lasting(c *zklock.Client) *zklock.Cohort {
+	return c.Cohort(path, &zklock.CohortOptions{Unfenced: true, Keep: time.Minute})
+}
+
+// cohorts are the kinds of them.
+var cohorts = []struct {
+	name string
+	of   func(c *zklock.Client) *zklock.Cohort
+}{
+	{"fenced", func(c *zklock.Client) *zklock.Cohort { return c.Cohort(path, nil) }},
+	{"unfenced", unfenced},
+}
+
+// eachCohort runs a test for each kind of cohort.
+func eachCohort(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort)) {
+	t.Helper()
+	for _, kind := range cohorts {
+		t.Run(kind.name, func(t *testing.T) {
+			virtual(t, opts, func(t *testing.T, srv *zktest.Server) { fn(t, srv, kind.of) })
+		})
+	}
+}
+
+// throng is many who lock and unlock in a loop: it counts what they get and how long they wait.
+type throng struct {
+	inside, most atomic.Int32
+	mu           sync.Mutex
+	grants       map[string]int           // guarded by mu
+	longest      map[string]time.Duration // guarded by mu
+	tokens       []int64                  // guarded by mu: in the order of the grants
+	stop         chan struct{}
+	all          sync.WaitGroup
+}
+
+func newThrong() *throng {
+	return &throng{grants: map[string]int{}, longest: map[string]time.Duration{}, stop: make(chan struct{})}
+}
+
+func (c *throng) granted(group string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.grants[group]
+}
+
+// join has a goroutine of that group lock and unlock until the throng is stopped. lock returns how to unlock, and the token.
+func (c *throng) join(t *testing.T, group string, holds time.Duration, lock func() (unlock func() error, token int64, err error)) {
+	c.all.Go(func() {
+		for !isClosed(c.stop) {
+			asked := time.Now()
+			unlock, token, err := lock()
+			if errors.Is(err, zklock.ErrLocked) {
+				continue
+			}
+			if !assert.NoError(t, err, group) {
+				return
+			}
+			c.most.Store(max(c.most.Load(), c.inside.Add(1)))
+			c.mu.Lock()
+			c.grants[group]++
+			c.longest[group] = max(c.longest[group], time.Since(asked))
+			if token != 0 {
+				c.tokens = append(c.tokens, token)
+			}
+			c.mu.Unlock()
+			time.Sleep(holds)
+			c.inside.Add(-1)
+			if !assert.NoError(t, unlock(), group) {
+				return
+			}
+		}
+	})
+}
+
+// with has n goroutines of a client's lock join.
+func (c *throng) with(t *testing.T, group string, n int, holds time.Duration, lock lockFunc) {
+	for range n {
+		c.join(t, group, holds, func() (func() error, int64, error) {
+			hold, err := lock(t.Context())
+			if err != nil {
+				return nil, 0, err
+			}
+			return func() error { return hold.Unlock(t.Context()) }, hold.Token(), nil
+		})
+	}
+}
+
+// withPlain has one user of the client library's own lock join.
+func (c *throng) withPlain(t *testing.T, srv *zktest.Server, holds time.Duration) {
+	lock := zk.NewLock(rawClient(t, srv, term), path, zk.WorldACL(zk.PermAll))
+	c.join(t, "plain", holds, func() (func() error, int64, error) { return lock.Unlock, 0, lock.Lock() })
+}
+
+func (c *throng) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	time.Sleep(d)
+	close(c.stop)
+	c.all.Wait()
+	require.EqualValues(t, 1, c.most.Load(), "several held at once")
+}
+
+func TestCohortsAndOthersHoldOneAtATime(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		c := newThrong()
+		for i, kind := range slices.Concat(cohorts, cohorts) {
+			c.with(t, kind.name, 4, time.Millisecond, kind.of(connect(t, srv, fmt.Sprint("cohort ", i), term)).Lock)
+		}
+		c.with(t, "mutex", 2, time.Millisecond, connect(t, srv, "mutex", term).Mutex(path).Lock)
+		c.withPlain(t, srv, time.Millisecond)
+		c.run(t, 5*time.Second)
+		for _, group := range []string{"fenced", "unfenced", "mutex", "plain"} {
+			require.Greater(t, c.grants[group], 50, "%v", c.grants)
+		}
+		require.True(t, slices.IsSorted(c.tokens), "a token is smaller than an earlier one")
+		noGhost(t, srv, path)
+	})
+}
+
+func TestEachHoldOfAFencedCohortHasATokenAndAGuardOfItsOwn(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/account", nil))
+		cohort, raw := connect(t, srv, "a", term).Cohort(path, nil), rawClient(t, srv, term)
+		var last *zklock.Hold
+		for range 5 {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Version: -1})
+			require.NoError(t, err)
+			if last != nil {
+				require.Greater(t, hold.Token(), last.Token())
+				_, err = raw.Multi(append(last.Guard(), &zk.SetDataRequest{Path: "/account", Version: -1})...)
+				require.ErrorIs(t, err, zk.ErrNoNode, "an earlier guard commits beside a later hold")
+			}
+			last = hold
+			unlock(t, hold)
+		}
+	})
+}
+
+// A stranger that has queued between two goroutines of a fenced cohort comes before the second, and its token is between theirs.
+func TestAStrangerBetweenTwoGoroutinesOfAFencedCohortComesFirst(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		first, err := ours.Cohort(path, nil).Lock(t.Context())
+		require.NoError(t, err)
+		second := lockLater(t.Context(), ours.Cohort(path, nil).Lock)
+		time.Sleep(time.Second)
+		stranger := lockLater(t.Context(), other.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		unlock(t, first)
+		<-stranger.done
+		require.NoError(t, stranger.err)
+		time.Sleep(time.Second)
+		require.False(t, second.returned())
+		unlock(t, stranger.hold)
+		<-second.done
+		require.NoError(t, second.err)
+		require.Greater(t, stranger.hold.Token(), first.Token())
+		require.Greater(t, second.hold.Token(), stranger.hold.Token())
+		unlock(t, second.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAFencedHandOffIsOneRequest(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		cohort := connect(t, srv, "a", term).Cohort(path, nil)
+		cycle := func() {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			unlock(t, hold)
+		}
+		for range 3 {
+			cycle()
+		}
+		started := time.Now()
+		c := costOf(srv, func() {
+			for range 100 {
+				cycle()
+			}
+		})
+		require.Equal(t, cost{writes: 100}, cost{writes: c.writes, reads: c.reads})
+		require.Less(t, time.Since(started), 100*3*time.Millisecond, "one round trip each")
+
+		throng := newThrong()
+		time.Sleep(time.Second) // the place was given up
+		first, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		throng.with(t, "ours", 32, 0, cohort.Lock)
+		time.Sleep(time.Millisecond)
+		c = costOf(srv, func() {
+			unlock(t, first)
+			throng.run(t, 500*time.Millisecond)
+		})
+		require.InDelta(t, throng.grants["ours"], c.writes, 3)
+		require.Zero(t, c.reads)
+	})
+}
+
+func TestUnfencedHandOffsAreNoRequest(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		throng, cohort := newThrong(), unfenced(connect(t, srv, "a", term))
+		throng.with(t, "ours", 32, time.Millisecond, cohort.Lock)
+		time.Sleep(100 * time.Millisecond)
+		before := throng.granted("ours")
+		c := costOf(srv, func() { time.Sleep(500 * time.Millisecond) })
+		require.Equal(t, cost{}, c)
+		require.InDelta(t, 500, throng.granted("ours")-before, 5)
+		throng.run(t, time.Second)
+		noGhost(t, srv, path)
+	})
+}
+
+// Strangers and goroutines of a cohort that all lock in a loop get their shares, and nobody waits long.
+func TestNobodyStarvesBesideACohort(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		c := newThrong()
+		c.with(t, "ours", 32, time.Millisecond, of(connect(t, srv, "ours", term)).Lock)
+		c.with(t, "mutex", 1, time.Millisecond, connect(t, srv, "mutex", term).Mutex(path).Lock)
+		c.withPlain(t, srv, time.Millisecond)
+		c.run(t, 10*time.Second)
+		t.Logf("grants %v, longest waits %v", c.grants, c.longest)
+		for _, group := range []string{"ours", "mutex", "plain"} {
+			require.Greater(t, c.grants[group], 80, group)
+		}
+		require.Less(t, c.longest["mutex"], 300*time.Millisecond)
+		require.Less(t, c.longest["plain"], 300*time.Millisecond)
+		require.Less(t, c.longest["ours"], time.Second)
+	})
+}
+
+// Those who only look whether the lock is free write nothing that a cohort could notice.
+func TestATryInALoopGetsInBesideABusyCohort(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		c := newThrong()
+		c.with(t, "ours", 8, time.Millisecond, of(connect(t, srv, "ours", term)).Lock)
+		c.with(t, "try", 1, time.Millisecond, connect(t, srv, "other", term).Mutex(path).TryLock)
+		c.run(t, 10*time.Second)
+		t.Logf("grants %v", c.grants)
+		require.Greater(t, c.grants["try"], 5)
+		require.Greater(t, c.grants["ours"], 500)
+	})
+}
+
+func TestAKeptPlaceIsGivenUpAfterAWhileOrWhenOthersWantIt(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		lockBriefly := func(k *zklock.Cohort) {
+			hold, err := k.Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(20 * time.Millisecond)
+			unlock(t, hold)
+		}
+		lockBriefly(of(ours))
+		time.Sleep(50 * time.Millisecond)
+		require.Len(t, queue(srv, path), 1, "it is kept")
+		time.Sleep(300 * time.Millisecond)
+		require.Empty(t, queue(srv, path), "but not for ever")
+
+		lockBriefly(of(ours))
+		asked := time.Now()
+		hold, err := other.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.Less(t, time.Since(asked), 15*time.Millisecond)
+		unlock(t, hold)
+
+		lockBriefly(ours.Cohort(path, &zklock.CohortOptions{Unfenced: true, Keep: -1}))
+		time.Sleep(10 * time.Millisecond)
+		require.Empty(t, queue(srv, path), "kept against the option")
+	})
+}
+
+// A contender that comes and goes at once has wanted the lock, although nobody is left when the cohort looks.
+func TestAStrangerThatComesAndGoesEndsAKeptPlace(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		cohort, raw := unfenced(connect(t, srv, "ours", term)), rawClient(t, srv, term)
+		first, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond)
+		node, err := raw.Create(path+"/lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.NoError(t, raw.Delete(node, -1))
+		time.Sleep(50 * time.Millisecond)
+		unlock(t, first)
+		second, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, first.Node(), second.Node())
+		require.Greater(t, second.Token(), first.Token())
+	})
+}
+
+// The context of a hold in a cohort says how the hold has ended, whenever it is looked at.
+func TestTheContextOfAHoldInACohortSaysHowItHasEnded(t *testing.T) {
+	type look func(hold *zklock.Hold) (inside context.Context)
+	looks := []struct {
+		name  string
+		early look
+	}{
+		{"looked at before", func(hold *zklock.Hold) context.Context {
+			inside, cancel := context.WithCancel(hold.Context())
+			t.Cleanup(cancel)
+			return inside
+		}},
+		{"looked at afterwards", func(hold *zklock.Hold) context.Context { return hold.Context() }},
+	}
+	ends := []struct {
+		name  string
+		end   func(t *testing.T, srv *zktest.Server, hold *zklock.Hold)
+		cause error
+	}{
+		{"an unlock", func(t *testing.T, _ *zktest.Server, hold *zklock.Hold) { unlock(t, hold) }, zklock.ErrReleased},
+		{"an unlock and then the loss of the place", func(t *testing.T, srv *zktest.Server, hold *zklock.Hold) {
+			unlock(t, hold)
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			time.Sleep(time.Second)
+		}, zklock.ErrReleased},
+		{"a loss", func(t *testing.T, srv *zktest.Server, hold *zklock.Hold) {
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			time.Sleep(time.Second)
+		}, zklock.ErrLost},
+		{"a loss and then an unlock", func(t *testing.T, srv *zktest.Server, hold *zklock.Hold) {
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			time.Sleep(time.Second)
+			require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+		}, zklock.ErrLost},
+	}
+	type key struct{}
+	for _, end := range ends {
+		for _, look := range looks {
+			t.Run(end.name+"/"+look.name, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					hold, err := lasting(connect(t, srv, "a", term)).Lock(context.WithValue(t.Context(), key{}, "value"))
+					require.NoError(t, err)
+					time.Sleep(100 * time.Millisecond)
+					require.NoError(t, hold.Check())
+					inside := look.early(hold)
+					end.end(t, srv, hold)
+					require.ErrorIs(t, inside.Err(), context.Canceled)
+					require.ErrorIs(t, hold.Check(), end.cause)
+					require.ErrorIs(t, context.Cause(inside), end.cause)
+					<-inside.Done()
+					require.Same(t, hold, zklock.HoldOf(inside))
+					require.Equal(t, "value", inside.Value(key{}))
+					later, cancel := context.WithCancel(hold.Context())
+					defer cancel()
+					require.ErrorIs(t, context.Cause(later), end.cause)
+				})
+			})
+		}
+	}
+}
+
+// Goroutines that asked before a stranger come before it, those that ask later come after it, and it waits for a bounded time.
+func TestGoroutinesThatAskedBeforeAStrangerComeFirst(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		take := func(name string, lock lockFunc) {
+			all.Go(func() {
+				hold, err := lock(t.Context())
+				assert.NoError(t, err)
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+				assert.NoError(t, hold.Unlock(t.Context()))
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		first, err := unfenced(ours).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond)
+		for i := range 3 {
+			take(fmt.Sprint("before ", i), unfenced(ours).Lock)
+		}
+		take("stranger", other.Mutex(path).Lock)
+		for i := range 3 {
+			take(fmt.Sprint("after ", i), unfenced(ours).Lock)
+		}
+		unlock(t, first)
+		all.Wait()
+		require.Equal(t, []string{"before 0", "before 1", "before 2", "stranger", "after 0", "after 1", "after 2"}, order)
+	})
+}
+
+func TestAStrangerWaitsForNoGoroutineThatBeginsMuchLater(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		c := newThrong()
+		c.with(t, "ours", 200, 30*time.Millisecond, unfenced(ours).Lock)
+		time.Sleep(time.Second)
+		for range 10 {
+			asked := time.Now()
+			hold, err := other.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			require.Less(t, time.Since(asked), 150*time.Millisecond)
+			unlock(t, hold)
+			time.Sleep(10 * time.Millisecond)
+		}
+		c.run(t, time.Second)
+	})
+}
+
+func TestGoroutinesOfACohortHoldInTheOrderInWhichTheyAsked(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		client := connect(t, srv, "a", term)
+		first, err := of(client).Lock(t.Context())
+		require.NoError(t, err)
+		var all []*attempt
+		for range 20 {
+			all = append(all, inTurn(t, of(client).Lock)...)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		between := lockLater(gone, of(client).Lock)
+		all = append(all, inTurn(t, of(client).Lock)...)
+		cancel()
+		require.True(t, between.returned())
+		require.ErrorIs(t, between.err, context.Canceled)
+		unlock(t, first)
+		for i, a := range all {
+			<-a.done
+			require.NoError(t, a.err)
+			if i+1 < len(all) {
+				require.False(t, all[i+1].returned(), "number %d", i+1)
+			}
+			unlock(t, a.hold)
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+// The loss of a place ends the hold that works there, and those that wait get the lock later, in their order.
+func TestALossSendsThoseThatWaitBackInTheirOrder(t *testing.T) {
+	for name, strike := range map[string]func(srv *zktest.Server, h *zklock.Hold){
+		"somebody deletes the node": func(srv *zktest.Server, h *zklock.Hold) { srv.DeleteNode(h.Node()) },
+		"an operator ends the session": func(srv *zktest.Server, h *zklock.Hold) {
+			node, _ := srv.Node(h.Node())
+			srv.ExpireSession(node.EphemeralOwner)
+		},
+		"the client is cut off for long": func(srv *zktest.Server, _ *zklock.Hold) {
+			srv.Partition("ours")
+			time.Sleep(2 * term)
+			srv.HealClient("ours")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCohort(t, three, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+				ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+				hold, err := of(ours).Lock(t.Context())
+				require.NoError(t, err)
+				waiting := inTurn(t, of(ours).Lock, of(ours).Lock, of(ours).Lock)
+				stranger := lockLater(t.Context(), other.Mutex(path).Lock)
+				time.Sleep(time.Second)
+				strike(srv, hold)
+				<-stranger.done
+				require.NoError(t, stranger.err)
+				synctest.Wait() // both are told at the same moment that a node was deleted
+				require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+				time.Sleep(time.Second)
+				require.False(t, waiting[0].returned())
+				last := stranger.hold
+				for i, a := range waiting {
+					unlock(t, last)
+					<-a.done
+					require.NoError(t, a.err)
+					require.Equal(t, i == len(waiting)-1, waiting[len(waiting)-1].returned())
+					last = a.hold
+				}
+				unlock(t, last)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// A new connection may have missed what has happened to the place: nobody follows on that node.
+func TestNobodyFollowsOnANodeAfterAReconnect(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		cohort := lasting(connect(t, srv, "ours", term))
+		first, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		srv.DropConnections()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, first.Check())
+		unlock(t, first)
+		second, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, first.Node(), second.Node())
+		require.Greater(t, second.Token(), first.Token())
+		unlock(t, second)
+	})
+}
+
+// Another user of the client has the watch on the directory set anew and sees no difference; the server knows no list of
+// watches with which it could tell that there was one.
+func TestAStrangerThatComesAndGoesDuringAReconnectEndsASharedPlace(t *testing.T) {
+	virtual(t, zktest.Options{UnknownOps: []zktest.Op{zktest.OpSetWatches}}, func(t *testing.T, srv *zktest.Server) {
+		client, raw := connect(t, srv, "ours", term), rawClient(t, srv, term)
+		first, err := lasting(client).Lock(t.Context())
+		require.NoError(t, err)
+		watching, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			for range operate.Watch(watching, client, path) { // until the test ends
+			}
+		}()
+		time.Sleep(time.Second)
+		srv.Partition("ours")
+		srv.DropConnections()
+		time.Sleep(time.Second)
+		node, err := raw.Create(path+"/lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.NoError(t, raw.Delete(node, -1))
+		srv.HealClient("ours")
+		time.Sleep(2 * time.Second)
+		require.NoError(t, first.Check())
+		unlock(t, first)
+		second, err := lasting(client).Lock(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, first.Node(), second.Node())
+		unlock(t, second)
+	})
+}
+
+// A server can go on answering what needs no quorum. What is proven runs out.
+func TestEachGoroutineBeginsWithAFreshLease(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		cohort := lasting(connect(t, srv, "ours", term))
+		last := time.Duration(0)
+		lockBriefly := func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			hold, err := cohort.Lock(ctx)
+			if err != nil {
+				return false
+			}
+			last = hold.Remaining()
+			require.Greater(t, last, term/8)
+			_ = hold.Unlock(ctx)
+			return true
+		}
+		require.True(t, lockBriefly())
+		time.Sleep(10 * time.Millisecond)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		for lockBriefly() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(t, last, term, "nothing was shared")
+	})
+}
+
+// A client that has noticed that it has no connection lets no goroutine follow another, because a stranger could not be seen.
+func TestNobodyFollowsOnANodeWithoutAConnection(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		first, err := lasting(ours).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		srv.Partition("ours")
+		next := lockLater(t.Context(), lasting(ours).Lock)
+		time.Sleep(5 * time.Second)
+		stranger := lockLater(t.Context(), other.Mutex(path).Lock)
+		time.Sleep(2 * time.Second)
+		unlock(t, first)
+		_, err = lasting(ours).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrNotConnected, "it has noticed that it is cut off")
+		time.Sleep(100 * time.Millisecond)
+		require.False(t, next.returned())
+		srv.HealClient("ours")
+		<-stranger.done
+		require.NoError(t, stranger.err)
+		require.False(t, next.returned(), "it asked before the stranger, but was not seen to")
+		unlock(t, stranger.hold)
+		<-next.done
+		require.NoError(t, next.err)
+		require.Greater(t, next.hold.Token(), stranger.hold.Token())
+	})
+}
+
+// If the directory cannot be watched, nothing is shared or kept.
+func TestAPlaceThatCannotBeWatchedIsNotShared(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Watch && r.Path == path {
+				return zktest.Answer(-102) // not authorized
+			}
+			return zktest.Pass
+		})
+		cohort := of(connect(t, srv, "ours", term))
+		nodes := map[string]bool{}
+		for range 5 {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			nodes[hold.Node()] = true
+			time.Sleep(50 * time.Millisecond)
+			unlock(t, hold)
+			time.Sleep(20 * time.Millisecond)
+			require.Empty(t, queue(srv, path), "it is kept")
+		}
+		require.Len(t, nodes, 5)
+	})
+}
+
+// A hand-off that the server refuses is made in two steps.
+func TestAHandOffThatIsRefusedLeavesNoOldNode(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti && len(r.Ops) > 1 && r.Ops[0] == zktest.OpDelete {
+				return zktest.Answer(-102) // not authorized
+			}
+			return zktest.Pass
+		})
+		cohort := connect(t, srv, "ours", term).Cohort(path, nil)
+		for range 3 {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			require.Len(t, queue(srv, path), 1)
+			unlock(t, hold)
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		cohort := connect(t, srv, "ours", term).Cohort(path, nil)
+		hold, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
+		unlock(t, hold)
+		ctx, cancel := context.WithCancel(t.Context())
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op != zktest.OpMulti || len(r.Ops) < 2 || ctx.Err() != nil {
+				return zktest.Pass
+			}
+			cancel()
+			return zktest.DropBefore
+		})
+		_, err = cohort.Lock(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		cohort := connect(t, srv, "ours", term).Cohort(path, nil)
+		for range 5 {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			unlock(t, hold)
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
+		first, err := of(ours).Lock(t.Context())
+		require.NoError(t, err)
+		next := lockLater(t.Context(), of(ours).Lock)
+		time.Sleep(time.Second)
+		stranger := lockLater(t.Context(), operator.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		shown := everybody(t, operator)
+		require.True(t, shown[0].Cohort)
+		require.False(t, shown[1].Cohort)
+		require.NoError(t, operate.Revoke(t.Context(), operator, shown[0]))
+		time.Sleep(time.Second)
+		require.True(t, isClosed(first.Revoked()))
+		unlock(t, first)
+		<-stranger.done
+		require.NoError(t, stranger.err)
+		require.False(t, next.returned(), "held on a node that was asked for")
+		unlock(t, stranger.hold)
+		<-next.done
+		require.NoError(t, next.err)
+		require.False(t, isClosed(next.hold.Revoked()))
+		unlock(t, next.hold)
+
+		time.Sleep(20 * time.Millisecond)
+		kept := everybody(t, operator)
+		require.Len(t, kept, 1)
+		require.NoError(t, operate.Revoke(t.Context(), operator, kept[0]))
+		time.Sleep(10 * time.Millisecond)
+		require.Empty(t, queue(srv, path), "kept although it was asked for")
+	})
+}
+
+func TestAnEvictedPlaceOfACohortIsTold(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
+		holder, err := operator.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		waiting := inTurn(t, of(ours).Lock, of(ours).Lock)
+		time.Sleep(time.Second)
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[1]))
+		unlock(t, holder)
+		for _, a := range waiting {
+			<-a.done
+			require.ErrorIs(t, a.err, zklock.ErrEvicted)
+		}
+		hold, err := of(ours).Lock(t.Context())
+		require.NoError(t, err)
+		next := lockLater(t.Context(), of(ours).Lock)
+		time.Sleep(time.Second)
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[0]))
+		<-next.done
+		require.NoError(t, next.err)
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		unlock(t, next.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestAnUnfencedHoldHasNoGuard(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/account", []byte("old")))
+		client, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
+		hold, err := unfenced(client).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		write := &zk.SetDataRequest{Path: "/account", Data: []byte("new"), Version: -1}
+		c := costOf(srv, func() {
+			_, err = hold.Multi(write)
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+			_, err = raw.Multi(append(hold.Guard(), write)...)
+			require.Error(t, err)
+			require.ErrorIs(t, slots.Named(client, path, "nightly").Mark(t.Context(), hold), zklock.ErrInvalid)
+		})
+		require.Zero(t, c.writes)
+		require.NoError(t, hold.Confirm(t.Context()))
+		unlock(t, hold)
+	})
+}
+
+func TestACohortUnderItsOwnHoldIsADeadlock(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		client := connect(t, srv, "a", term)
+		first, err := of(client).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		c := costOf(srv, func() {
+			for _, lock := range []lockFunc{of(client).Lock, of(client).TryLock, client.Mutex(path).Lock, client.Reentrant(path).Lock, unfenced(client).Lock} {
+				_, err = lock(first.Context())
+				require.ErrorIs(t, err, zklock.ErrDeadlock)
+			}
+		})
+		require.Equal(t, cost{}, c)
+		require.Equal(t, 1, first.Depth())
+		require.Same(t, first, zklock.HoldOf(first.Context()))
+		unlock(t, first)
+		require.ErrorIs(t, first.Unlock(t.Context()), zklock.ErrNotHeld)
+		require.ErrorIs(t, first.Check(), zklock.ErrReleased)
+		require.ErrorIs(t, context.Cause(first.Context()), zklock.ErrReleased)
+		second, err := of(client).Lock(context.WithoutCancel(first.Context()))
+		require.NoError(t, err, "the first hold has ended, although its place is kept")
+		require.NoError(t, second.Check())
+		unlock(t, second)
+	})
+}
+
+func TestATryOfACohortAnswersAtOnceAndLeavesNothing(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		hold, err := of(ours).TryLock(t.Context())
+		require.NoError(t, err)
+		_, err = of(ours).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		_, err = of(other).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		unlock(t, hold)
+		hold, err = of(ours).TryLock(t.Context())
+		require.NoError(t, err, "the process keeps the place")
+		stranger := lockLater(t.Context(), other.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		unlock(t, hold)
+		_, err = of(ours).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked, "others come first")
+		<-stranger.done
+		require.Len(t, queue(srv, path), 1)
+		unlock(t, stranger.hold)
+
+		srv.Partition("ours")
+		time.Sleep(term / 2)
+		_, err = of(ours).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrNotConnected)
+		srv.HealClient("ours")
+		time.Sleep(term)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestACohortEndsWithItsClient(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		client := connect(t, srv, "a", term)
+		before := goroutines()
+		hold, err := of(client).Lock(t.Context())
+		require.NoError(t, err)
+		waiting := inTurn(t, of(client).Lock, of(client).Lock)
+		end := endOf(hold)
+		require.NoError(t, client.Close())
+		<-end.done
+		require.ErrorIs(t, end.cause, zklock.ErrClosed)
+		for _, a := range waiting {
+			<-a.done
+			require.ErrorIs(t, a.err, zklock.ErrClosed)
+		}
+		_, err = of(client).Lock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrClosed)
+		require.LessOrEqual(t, goroutines(), before)
+		require.Empty(t, queue(srv, path))
+	})
+}
+
+func TestWaitsOfACohortThatAreGivenUpLeaveNothing(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		hold, err := other.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		before := goroutines()
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			_, err := of(ours).Lock(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		time.Sleep(time.Second)
+		require.Len(t, queue(srv, path), 1)
+		require.LessOrEqual(t, goroutines(), before+2, "one watch on the holder's node stays")
+		unlock(t, hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestACohortLeavesNoWatches(t *testing.T) {
+	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		client := connect(t, srv, "a", term)
+		for range 200 {
+			hold, err := of(client).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(15 * time.Millisecond)
+			unlock(t, hold)
+		}
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Watches())
+		require.Empty(t, queue(srv, path))
+	})
+}
+
+// TestACohortThroughAnyFault breaks each request of three goroutines' cycles, one after the other.
+func TestACohortThroughAnyFault(t *testing.T) {
+	for _, kind := range cohorts {
+		t.Run(kind.name, func(t *testing.T) {
+			throughEveryFault(t, 4, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
+				ours, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
+				time.Sleep(2 * time.Second) // or it would connect again only after a pause, and learn late that its session was ended
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
+				c := newThrong()
+				visit := func(ctx context.Context, lock lockFunc) {
+					hold, err := lock(ctx)
+					if err != nil {
+						assert.Error(t, ctx.Err(), "%v", err)
+						return
+					}
+					time.Sleep(time.Nanosecond) // a holder whose session an operator has ended is told at this moment
+					c.most.Store(max(c.most.Load(), c.inside.Add(1)))
+					select {
+					case <-time.After(20 * time.Millisecond):
+					case <-hold.Context().Done():
+					}
+					c.inside.Add(-1)
+					c.mu.Lock()
+					c.tokens = append(c.tokens, hold.Token())
+					c.mu.Unlock()
+					_ = hold.Unlock(t.Context()) // lost, here and there
+				}
+				visit(ctx, kind.of(ours).Lock)
+				for i := range 3 {
+					c.all.Go(func() { visit(ctx, kind.of(ours).Lock) })
+					c.all.Go(func() {
+						time.Sleep(time.Duration(15*i) * time.Millisecond)
+						visit(t.Context(), other.Mutex(path).Lock)
+					})
+				}
+				c.all.Wait()
+				visit(ctx, kind.of(ours).Lock)
+				visit(t.Context(), kind.of(ours).Lock)
+				require.EqualValues(t, 1, c.most.Load())
+				require.True(t, slices.IsSorted(c.tokens), "%v", c.tokens)
+				time.Sleep(2 * term) // for a create that was only delayed
+				noGhost(t, srv, path)
+				return struck()
+			})
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"testing"
+
+	"github.com/zklock-go/zklock/compare/ways"
+)
+
+// held is a trial whose holder was told some things and released ten seconds after the fault.
+func held(signs []Sign, grants ...Grant) Trial {
+	return Trial{Held: -2, Released: 10, Signs: signs, Grants: grants}
+}
+
+func TestTwoHoldersAreThoseWhoBothRelyOnTheLock(t *testing.T) {
+	suspended := []Sign{{4, ways.Doubt}, {8, ways.Loss}}
+	for name, c := range map[string]struct {
+		trial              Trial
+		careful, confident float64
+		needless           bool
+	}{
+		"nothing happened":                       {held(nil), 0, 0, false},
+		"told before the next":                   {held(suspended, Grant{1, 9, 9.1}), 0, 0, false},
+		"the next comes between doubt and loss":  {held(suspended, Grant{1, 6, 6.1}), 0, 2, false},
+		"the next comes before any doubt":        {held(suspended, Grant{2, 3, 3.1}, Grant{1, 1, 1.1}), 3, 7, false},
+		"never told":                             {held(nil, Grant{1, 3, 3.1}), 7, 7, false},
+		"told what comes after the release":      {held([]Sign{{11, ways.Loss}}, Grant{1, 10.5, 11}), 0, 0, false},
+		"told though nobody comes":               {held(suspended, Grant{1, 10.5, 11}), 0, 0, true},
+		"the holder's own later turns":           {held(nil, Grant{0, 12, 13}), 0, 0, false},
+		"a moment that a pipe may take":          {held([]Sign{{4, ways.Loss}}, Grant{1, 3.99, 4.1}), 0, 0, false},
+		"trust after a doubt does not undo it":   {held([]Sign{{4, ways.Doubt}, {5, ways.Trust}}), 0, 0, true},
+		"a holder who goes on in spite of doubt": {held([]Sign{{4, ways.Doubt}, {5, ways.Trust}}, Grant{1, 7, 7.1}), 0, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.trial.Together(Careful); got != c.careful {
+				t.Errorf("careful: together for %v, not %v", got, c.careful)
+			}
+			if got := c.trial.Together(Confident); got != c.confident {
+				t.Errorf("confident: together for %v, not %v", got, c.confident)
+			}
+			if got := c.trial.Needless(Careful); got != c.needless {
+				t.Errorf("needless: %v", got)
+			}
+		})
+	}
+}
+
+func TestGrantsBesideEachOtherAreCounted(t *testing.T) {
+	one := held(nil, Grant{1, 1, 2}, Grant{2, 1.99, 3}, Grant{3, 2.5, 4}, Grant{3, 4.5, 5})
+	if got := one.Beside(); got != 1 {
+		t.Errorf("%d, want the one pair that overlaps by more than an answer takes", got)
+	}
+}
+
+func TestBackIsTheLastOneToReturn(t *testing.T) {
+	one := held(nil, Grant{1, 1, 2}, Grant{1, 11, 12}, Grant{0, 13, 14}, Grant{1, 20, 21})
+	if got := one.Back(); got != 3 {
+		t.Errorf("%v, want 3", got)
+	}
+}
+
+func TestEveryClientIsAWayThatTells(t *testing.T) {
+	for _, c := range Clients {
+		way, err := ways.Named(c.Way, ways.Endpoints{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if c.Family != way.Info().Family && c.Family != redis {
+			t.Errorf("%s needs %s", c.Name, way.Info().Family)
+		}
+	}
+	if n := len(grouped(Clients)); n != 4 {
+		t.Errorf("%d kinds of servers, want 4", n)
+	}
+}
+
+func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
+	if len(Named(nil)) != 9 || len(Named([]string{"slow links", "no such fault"})) != 1 {
+		t.Error("nine faults, each found by its name")
+	}
+	for _, f := range All {
+		if f.hurt == nil || f.heal == nil {
+			t.Errorf("%s does or undoes nothing", f.Name)
+		}
+		if why := f.why("ZooKeeper"); why != "" {
+			t.Errorf("%s: %s", f.Name, why)
+		}
+	}
+}

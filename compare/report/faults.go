@@ -1,0 +1,344 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/faults"
+	"github.com/zklock-go/zklock/compare/servers"
+)
+
+// FaultRun is what the trials under faults have given.
+type FaultRun struct {
+	When     time.Time             `json:"when"`
+	Machine  Machine               `json:"machine"`
+	Loads    []float64             `json:"loads"`
+	Versions []servers.Description `json:"versions"`
+	Trials   []faults.Trial        `json:"trials"`
+}
+
+// LoadFaults reads an earlier run.
+func LoadFaults(file string) (*FaultRun, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r FaultRun
+	return &r, json.Unmarshal(text, &r)
+}
+
+// Save writes a run, a trial a line.
+func (r *FaultRun) Save(file string) error {
+	var out bytes.Buffer
+	head := *r
+	head.Trials = nil
+	text, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	out.Write(bytes.TrimSuffix(text, []byte("null}")))
+	for i, t := range r.Trials {
+		line, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		out.WriteString([]string{"[\n", ",\n"}[min(i, 1)])
+		out.Write(line)
+	}
+	out.WriteString("\n]}\n")
+	return os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+// RenderFaults draws a run's pictures beside its file and replaces the generated parts of a page.
+func RenderFaults(file, page string) error {
+	r, err := LoadFaults(file)
+	if err != nil {
+		return err
+	}
+	return render(filepath.Dir(file), r.pictures(), page, r.blocks())
+}
+
+// FaultVersions returns the versions of the servers and clients, as the packages and modules tell them.
+func FaultVersions() []servers.Description {
+	var all []servers.Description
+	for _, p := range [][2]string{{"zookeeper", "ZooKeeper"}, {"etcd-server", "etcd"}, {"redis-server", "Redis"},
+		{"libcurator-recipes-java", "Curator"}, {"python3-kazoo", "kazoo"}} {
+		out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", p[0]).Output()
+		if err != nil {
+			out = []byte("unknown")
+		}
+		all = append(all, servers.Description{Server: p[1], Version: string(out), Durability: "Debian's package " + p[0]})
+	}
+	modules := map[string]string{"github.com/go-zookeeper/zk": "go-zookeeper", "go.etcd.io/etcd/client/v3": "etcd concurrency",
+		"github.com/go-redsync/redsync/v4": "redsync"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if name, ok := modules[m.Path]; ok {
+				all = append(all, servers.Description{Server: name, Version: m.Version, Durability: m.Path})
+			}
+		}
+	}
+	return append(all, servers.Description{Server: "zklock", Version: "this repository"})
+}
+
+// BriefTrial is a trial on one line.
+func BriefTrial(t faults.Trial) string {
+	if t.Void != "" {
+		return "not run: " + t.Void
+	}
+	text := outcome([]faults.Trial{t}, faults.Careful) + " | " + outcome([]faults.Trial{t}, faults.Confident)
+	if n := t.Beside(); n > 0 {
+		text += fmt.Sprintf(" | %d grants beside another", n)
+	}
+	if t.Stuck > 0 {
+		text += fmt.Sprintf(" | %d stuck", t.Stuck)
+	}
+	return fmt.Sprintf("%s | all back after %.1f s | released: %q, refused: %q", text, t.Back(), t.Release, t.Refused)
+}
+
+// outcome is what happened to a holder in all rounds, on a few words; the worst comes first.
+func outcome(rounds []faults.Trial, p faults.Policy) string {
+	var together, needless, lost []float64
+	kept := 0
+	for _, t := range rounds {
+		at, told := t.Stopped(p)
+		switch overlap := t.Together(p); {
+		case overlap > 0:
+			together = append(together, overlap)
+		case t.Needless(p):
+			needless = append(needless, at)
+		case told:
+			lost = append(lost, at)
+		default:
+			kept++
+		}
+	}
+	var parts []string
+	say := func(text string, seconds []float64) {
+		if len(seconds) > 0 {
+			parts = append(parts, fmt.Sprintf(text, between(seconds)))
+		}
+	}
+	say("**two holders for %s s**", together)
+	say("told after %s s", lost)
+	say("told after %s s, though no other was let in", needless)
+	if kept > 0 {
+		parts = append(parts, "kept")
+	}
+	if len(parts) > 1 {
+		counts := []int{len(together), len(lost), len(needless), kept}
+		counts = slices.DeleteFunc(counts, func(n int) bool { return n == 0 })
+		for i := range parts {
+			parts[i] = fmt.Sprintf("%d×: %s", counts[i], parts[i])
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// between is the range of some figures.
+func between(all []float64) string {
+	low, high := fmt.Sprintf("%.1f", slices.Min(all)), fmt.Sprintf("%.1f", slices.Max(all))
+	if low == high {
+		return low
+	}
+	return low + "–" + high
+}
+
+// leases returns the leases of a run, that with the most trials first.
+func (r *FaultRun) leases() []float64 {
+	count := map[float64]int{}
+	for _, t := range r.Trials {
+		count[t.Lease]++
+	}
+	var all []float64
+	for lease := range count {
+		all = append(all, lease)
+	}
+	slices.SortFunc(all, func(a, b float64) int { return count[b] - count[a] })
+	return all
+}
+
+// rounds returns the trials of one client under one fault, and why there are none if there are none.
+func (r *FaultRun) rounds(lease float64, client, fault string) (run []faults.Trial, void string) {
+	for _, t := range r.Trials {
+		switch {
+		case t.Lease != lease || t.Client != client || t.Fault != fault:
+		case t.Void != "":
+			void = t.Void
+		default:
+			run = append(run, t)
+		}
+	}
+	return run, void
+}
+
+func (r *FaultRun) blocks() map[string]string {
+	blocks := map[string]string{"about": r.about(), "versions": r.versions(), "careful": r.matrix(faults.Careful), "confident": r.matrix(faults.Confident),
+		"return": r.back(), "longer": r.longer()}
+	for _, f := range faults.All {
+		blocks[slug(f.Name)] = r.details(f.Name)
+	}
+	return blocks
+}
+
+func (r *FaultRun) about() string {
+	m, loads := r.Machine, spreadOf(r.Loads)
+	lease := r.leases()[0]
+	n := 0
+	for _, t := range r.Trials {
+		if t.Lease == lease {
+			n = max(n, t.Round+1)
+		}
+	}
+	return fmt.Sprintf("%d rounds, session timeout or lease %g s; what was measured last began on %s. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
+		"Load average (one minute) after each trial: median %s, at most %s; others worked on the machine too.\n",
+		n, lease, r.When.Format("2006-01-02 15:04 MST"), m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
+}
+
+func (r *FaultRun) versions() string {
+	var rows [][]string
+	for _, v := range r.Versions {
+		rows = append(rows, []string{v.Server, v.Version, v.Durability})
+	}
+	return table([]string{"server or client", "version", "from"}, rows)
+}
+
+// matrix is what happened, by fault and client.
+func (r *FaultRun) matrix(p faults.Policy) string {
+	lease := r.leases()[0]
+	var rows [][]string
+	for _, f := range faults.All {
+		row := []string{f.Name}
+		for _, c := range faults.Clients {
+			row = append(row, r.cell(lease, c.Name, f.Name, func(all []faults.Trial) string { return outcome(all, p) }))
+		}
+		rows = append(rows, row)
+	}
+	return table(append([]string{"fault"}, clientNames()...), rows)
+}
+
+func (r *FaultRun) cell(lease float64, client, fault string, say func([]faults.Trial) string) string {
+	run, void := r.rounds(lease, client, fault)
+	switch {
+	case len(run) > 0 && void != "":
+		return fmt.Sprintf("%s (of %d rounds: %s)", say(run), len(run), void)
+	case len(run) > 0:
+		return say(run)
+	case strings.HasPrefix(void, "its servers"):
+		return "does not apply"
+	case void != "":
+		return "could not be run"
+	}
+	return "not run"
+}
+
+func clientNames() []string {
+	var names []string
+	for _, c := range faults.Clients {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// back is how contenders got on after the fault.
+func (r *FaultRun) back() string {
+	lease := r.leases()[0]
+	var rows [][]string
+	for _, f := range faults.All {
+		row := []string{f.Name}
+		for _, c := range faults.Clients {
+			row = append(row, r.cell(lease, c.Name, f.Name, backOf))
+		}
+		rows = append(rows, row)
+	}
+	return table(append([]string{"fault"}, clientNames()...), rows)
+}
+
+func backOf(all []faults.Trial) string {
+	var times []float64
+	stuck, beside := 0, 0
+	for _, t := range all {
+		times = append(times, t.Back())
+		stuck += t.Stuck
+		beside += t.Beside()
+	}
+	text := between(times) + " s"
+	if stuck > 0 {
+		text += fmt.Sprintf(", **%d stuck**", stuck)
+	}
+	if beside > 0 {
+		text += fmt.Sprintf(", **%d grants beside another**", beside)
+	}
+	return text
+}
+
+// longer is the same with other leases, as far as that was run.
+func (r *FaultRun) longer() string {
+	var rows [][]string
+	for _, lease := range r.leases()[1:] {
+		for _, f := range faults.All {
+			row, any := []string{fmt.Sprintf("%g s", lease), f.Name}, false
+			for _, c := range faults.Clients {
+				row = append(row, r.cell(lease, c.Name, f.Name, func(all []faults.Trial) string { return outcome(all, faults.Careful) }))
+				any = any || row[len(row)-1] != "not run"
+			}
+			if any {
+				rows = append(rows, row)
+			}
+		}
+	}
+	if rows == nil {
+		return "Not run.\n"
+	}
+	return table(append([]string{"session or lease", "fault"}, clientNames()...), rows)
+}
+
+// details is one fault's picture and command.
+func (r *FaultRun) details(fault string) string {
+	var refused []string
+	for _, c := range faults.Clients {
+		run, void := r.rounds(r.leases()[0], c.Name, fault)
+		var texts []string
+		for _, t := range run {
+			if t.Release != "" {
+				texts = append(texts, "release: "+code(t.Release))
+			}
+			for _, text := range t.Refused {
+				texts = append(texts, code(text))
+			}
+		}
+		slices.Sort(texts)
+		texts = slices.Compact(texts)
+		if void != "" {
+			texts = append(texts, "not run: "+void)
+		}
+		if len(texts) > 0 {
+			refused = append(refused, fmt.Sprintf("  - %s: %s\n", c.Name, strings.Join(texts[:min(len(texts), 4)], "; ")))
+		}
+	}
+	text := fmt.Sprintf("![Timelines of all clients, %s](../compare/results/%s)\n\n- repeat it: `make report ARGS='--only \"%s\"'`\n", fault, pictureName(fault), fault)
+	if refused != nil {
+		text += "- what libraries answered instead of a grant or a release:\n" + strings.Join(refused, "")
+	}
+	return text
+}
+
+// varying is what differs from run to run in an error: numbers and names of nodes.
+var varying = regexp.MustCompile(`[0-9a-f]{8,}(-[0-9a-f]+)*|\d+\.\d+\.\d+\.\d+:\d+|0x[0-9a-f]+`)
+
+func code(text string) string {
+	return "`" + strings.ReplaceAll(varying.ReplaceAllString(text, "…"), "`", "'") + "`"
+}
+
+func slug(fault string) string { return strings.ReplaceAll(fault, " ", "-") }
+
+func pictureName(fault string) string { return "fault-" + slug(fault) + ".svg" }

@@ -1,0 +1,58 @@
+package servers
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// piece is some bytes and when they are due at the other end.
+type piece struct {
+	bytes []byte
+	due   time.Time
+}
+
+// underway is how many pieces may be on their way at a time. It is more than a client sends within a delay, so that
+// a long way does not make a narrow one.
+const underway = 1 << 14
+
+// passOn copies from one connection to another until either ends. Each byte arrives when it is as old as delay.
+func passOn(to, from net.Conn, delay time.Duration) {
+	if delay == 0 {
+		_, _ = io.Copy(to, from)
+		return
+	}
+	way := make(chan piece, underway)
+	arrived := make(chan struct{})
+	// Owned by passOn, which waits for it; ends when way is closed and empty.
+	go func() {
+		defer close(arrived)
+		deliver(to, way)
+		// The reader may still wait for bytes that nobody takes any more.
+		_ = from.Close()
+		for range way {
+		}
+	}()
+	for {
+		buffer := make([]byte, 4096)
+		n, err := from.Read(buffer)
+		if n > 0 {
+			way <- piece{buffer[:n], time.Now().Add(delay)}
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(way)
+	<-arrived
+}
+
+// deliver writes each piece when it is due, up to the last or to an error.
+func deliver(to io.Writer, way <-chan piece) {
+	for p := range way {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// What holds cost a process: P9.
+
+// ownGoroutines counts the goroutines of this package's clients.
+func ownGoroutines() (n int) {
+	synctest.Wait()
+	buf := make([]byte, 1<<24)
+	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(g, "github.com/zklock-go/zklock.(") {
+			n++
+		}
+	}
+	return n
+}
+
+// A hold has no goroutine while nothing happens, and one that is not needed any more is not kept.
+func TestHoldsHaveNoGoroutines(t *testing.T) {
+	const holds = 100
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client)
+		time.Sleep(time.Second)
+		before := ownGoroutines()
+		var held []*zklock.Hold
+		for i := range holds {
+			for _, lock := range []lockFunc{
+				client.Mutex(fmt.Sprint("/mutex/", i)).Lock,
+				client.RWMutex(fmt.Sprint("/reader/", i)).RLock,
+				client.Semaphore(fmt.Sprint("/permits/", i), 3).Permits(2).Lock,
+				client.Reentrant(fmt.Sprint("/reentrant/", i)).Lock,
+			} {
+				hold, err := lock(t.Context())
+				require.NoError(t, err)
+				held = append(held, hold)
+			}
+			all, err := client.LockAll(t.Context(), client.Mutex(fmt.Sprint("/one/", i)), client.Mutex(fmt.Sprint("/another/", i)))
+			require.NoError(t, err)
+			held = append(held, all)
+		}
+		time.Sleep(time.Second)
+		watched := srv.WatchCount()
+		require.Greater(t, watched, len(held))
+		require.Less(t, ownGoroutines(), before+10)
+
+		srv.DropConnections()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, watched, srv.WatchCount(), "all are watched again")
+		require.Less(t, ownGoroutines(), before+10)
+		for _, hold := range held {
+			require.NoError(t, hold.Check())
+		}
+	})
+}
+
+// BenchmarkHold is what a hold takes of a process while it lasts, beside what its node and the watch on it take of the
+// client library and of the server, which is in the same process.
+func BenchmarkHold(b *testing.B) {
+	ctx := context.Background()
+	b.Run("a mutex", func(b *testing.B) {
+		client := benchClient(b, zktest.Start(b))
+		footprint(b, func(path string) error {
+			_, err := client.Mutex(path).Lock(ctx)
+			return err
+		})
+	})
+	b.Run("a node and a watch", func(b *testing.B) {
+		conn := rawClient(b, zktest.Start(b), term)
+		footprint(b, func(path string) error {
+			_, err := conn.CreateContainer(path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+			if err != nil {
+				return err
+			}
+			name, err := conn.Create(path+"/_c_0123456789abcdef0123456789abcdef-lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+			if err != nil {
+				return err
+			}
+			_, _, _, err = conn.GetW(name)
+			return err
+		})
+	})
+}
+
+// footprint takes many and reports what is in use for each then.
+func footprint(b *testing.B, take func(path string) error) {
+	const many = 10_000
+	for i := range b.N {
+		before, goroutines := inUse(), runtime.NumGoroutine()
+		for j := range many {
+			if err := take(fmt.Sprintf("/lock-%d-%d", i, j)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second) // all are watched by then
+		b.ReportMetric(float64(inUse()-before)/many, "B/hold")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/many, "goroutines/hold")
+	}
+}
+
+// inUse returns how much memory is in use.
+func inUse() int64 {
+	var m runtime.MemStats
+	for range 3 { // stacks shrink by half at a time
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/history"
+)
+
+// drawCohort returns how the workers of a process take mutexes in a plan with cohorts; nil for each by itself.
+func drawCohort(r *rand.Rand) *zklock.CohortOptions {
+	if r.IntN(5) == 0 {
+		return nil
+	}
+	return &zklock.CohortOptions{Unfenced: r.IntN(2) == 0, Keep: pick(r, -1, 0, time.Second)}
+}
+
+// takeCohort takes a lock a few times, soon after one another, together with the other workers of the process.
+func takeCohort(p *process, l Lock, r *rand.Rand) {
+	for range 1 + r.IntN(5) {
+		p.takeAsGuest(l, r)
+		if !p.rest(around(r, 2*p.f.plan.Latency)) {
+			return
+		}
+	}
+}
+
+// takeAsGuest acquires, holds for a while and releases.
+func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	k := p.client.Cohort(l.Path, p.cohort)
+	lock := k.Lock
+	if r.IntN(8) == 0 {
+		lock = k.TryLock
+	}
+	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}), p.f.rec.Now()
+	defer p.done(op)
+	hold, err := lock(ctx)
+	switch {
+	case errors.Is(err, zklock.ErrLocked):
+		op.Finished(history.Refused, err)
+		return
+	case err != nil:
+		op.Finished(history.Failed, err)
+		p.judgeError(ctx, err, since, l)
+		return
+	}
+	op.Granted(hold.Node(), hold.Token())
+	p.welcome(l, hold, op)
+	defer p.watch(hold, op)()
+	p.useAsGuest(l, hold, r)
+	op.Ended()
+	if err := hold.Unlock(p.alive); err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
+	}
+}
+
+// welcome is P1 inside the process: the hold of the worker before has ended. What is granted on one node is one claim
+// towards others. A fenced cohort shares no node.
+func (p *process) welcome(l Lock, hold *zklock.Hold, op *history.Handle) {
+	p.mu.Lock()
+	last, first := p.guests[l.Path], p.firsts[hold.Node()]
+	p.guests[l.Path] = hold
+	if first == 0 {
+		p.firsts[hold.Node()] = op.ID()
+	}
+	p.mu.Unlock()
+	if last != nil && last.Context().Err() == nil && hold.Context().Err() == nil {
+		p.f.report("P1", l.Path, p.name+": two goroutines of the process hold at the same time")
+	}
+	if first == 0 {
+		return
+	}
+	op.Follows(first)
+	if !p.cohort.Unfenced {
+		p.f.report("P3", l.Path, p.name+": two goroutines of a fenced cohort hold on one node")
+	}
+}
+
+// useAsGuest spends the time of a hold: mostly a short one, so that many follow one another before others want the lock.
+func (p *process) useAsGuest(l Lock, hold *zklock.Hold, r *rand.Rand) {
+	if !p.cohort.Unfenced && r.IntN(3) == 0 {
+		p.use(r, history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
+		return
+	}
+	d := around(r, 3*p.f.plan.Latency)
+	if r.IntN(6) == 0 {
+		d = around(r, p.f.plan.Hold)
+	}
+	inside, cancel := context.WithTimeout(hold.Context(), d)
+	defer cancel()
+	select {
+	case <-inside.Done():
+	case <-p.alive.Done():
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+
+	"github.com/zklock-go/zklock/internal/sim"
+)
+
+// bug is a file below testdata/bugs: a plan that has shown a broken promise, small enough to be read. shrink writes all of
+// it but what a person has to say.
+type bug struct {
+	Showed   string // the rule, and what happened
+	Found    string // by what
+	Mended   string // the commit's subject
+	Mutant   string // the defect, put back into the library
+	Schedule uint64
+	Plan     sim.Plan
+}
+
+// save writes a bug file.
+func (b *bug) save(name string) error {
+	text, err := json.MarshalIndent(b, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, append(text, '\n'), 0o644)
+}
+
+// load reads a bug file, or a plan alone, into a job. A bug file has a schedule too.
+func (j *Job) load(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var b struct {
+		Schedule uint64
+		Plan     json.RawMessage
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		return err
+	}
+	j.Name, j.Plan = name, text
+	if b.Plan != nil {
+		j.Plan, j.Schedule = b.Plan, b.Schedule
+	}
+	return nil
+}
