@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -115,4 +116,25 @@ func TestConfirmOfAColdHoldWaitsForTheFullProof(t *testing.T) {
 		require.ErrorIs(t, hold.Confirm(ctx), context.Canceled)
 		unlock(t, hold)
 	})
+}
+
+// Where answers vary, now and then one takes ten times as long as the others, and the rhythm of heartbeats changes with it.
+func TestAHoldHasFourTenthsLeftThoughAnswersVary(t *testing.T) {
+	const tick, slow = 6 * time.Second, 25 * time.Millisecond
+	varies := func(r *rand.Rand) time.Duration {
+		if r.IntN(100) == 0 {
+			return slow
+		}
+		return time.Duration(r.Int64N(int64(slow / 5)))
+	}
+	for ticks := time.Duration(2); ticks <= 4; ticks++ {
+		virtual(t, zktest.Options{Servers: 3, TickTime: tick, Latency: varies}, func(t *testing.T, srv *zktest.Server) {
+			hold, err := connect(t, srv, "a", ticks*tick).Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			least := lowest(hold, time.Hour)
+			t.Logf("%d ticks: %.3f of the timeout remained at least", ticks, least.Seconds()/(ticks*tick).Seconds())
+			require.GreaterOrEqual(t, least, ticks*tick*4/10-ticks*tick/64-4*slow, "the heartbeat that proves more can itself be slow")
+			unlock(t, hold)
+		})
+	}
 }

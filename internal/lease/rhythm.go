@@ -3,8 +3,8 @@ package lease
 import "time"
 
 // NextBeat returns when to begin the next heartbeat, where the last one began at last and its
-// touches were answered at touched. At this rhythm a proof is never older than 0.55 of the
-// timeout, which leaves 0.4 of it.
+// touches were answered at touched. So a proof is never older than 0.55 of the timeout, which
+// leaves 0.4 of it.
 func (l *Lease) NextBeat(last, touched time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -12,12 +12,41 @@ func (l *Lease) NextBeat(last, touched time.Time) time.Time {
 	if due := touched.Add(l.lag() + time.Millisecond).Sub(last); due < reach+l.timeout/32 {
 		reach = max(reach, due) // the touches took longer than usual
 	}
-	return last.Add(l.period(reach))
+	next := last.Add(l.period(reach))
+	if due, ok := l.due(last); ok && due.Before(next) {
+		return due
+	}
+	return next
 }
+
+// due returns when the heartbeat after one that began at last is due because of what that one can prove, if it is: where the
+// period has changed, that is less than the touches one period before. It must be called with mu held.
+func (l *Lease) due(last time.Time) (time.Time, bool) {
+	known, further := l.proven.Mono, time.Time{}
+	for _, touch := range l.pairs {
+		if ripe := touch.by.Add(l.lag()); !ripe.After(last) {
+			known = touch.sent.Mono
+		} else if touch.sent.Mono.Sub(known) >= l.timeout/64 { // else hardly anything is gained by another heartbeat
+			further = ripe.Add(time.Millisecond)
+			break
+		}
+	}
+	due := known.Add(l.most())
+	if further.IsZero() || due.Before(last) {
+		return time.Time{}, false
+	}
+	if due.Before(further) {
+		return further, true
+	}
+	return due, true
+}
+
+// most returns how old a proof may be when a heartbeat begins. It must be called with mu held.
+func (l *Lease) most() time.Duration { return l.timeout*548/1000 - l.pause() - 4*l.rtt }
 
 // period must be called with mu held.
 func (l *Lease) period(reach time.Duration) time.Duration {
-	most := l.timeout*548/1000 - l.pause() - 4*l.rtt
+	most := l.most()
 	if reach <= l.timeout/4 {
 		return max(reach, min(l.timeout/4, most/2))
 	}
@@ -31,8 +60,8 @@ func (l *Lease) period(reach time.Duration) time.Duration {
 	return reach / 3
 }
 
-// Thin returns how much has to remain when a heartbeat begins, so that the heartbeat proves
-// another touch before less than 0.35 of the timeout remains.
+// Thin returns how much has to remain when a heartbeat begins though the one before should have
+// proven more by now, so that it proves another touch before less than 0.35 of the timeout remains.
 func (l *Lease) Thin() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

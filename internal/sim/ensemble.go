@@ -30,11 +30,14 @@ func (p *Plan) credentials() []zklock.Auth {
 	return []zklock.Auth{{Scheme: "sasl", Data: []byte("fleet:secret")}}
 }
 
+// slowdown is how many times longer than usual a chunk of bytes sometimes takes.
+const slowdown = 5
+
 // delay is the way of one chunk of bytes: mostly short, sometimes long.
 func (p *Plan) delay(r *rand.Rand) time.Duration {
 	d := time.Duration(r.Int64N(int64(p.Latency)))
 	if r.IntN(200) == 0 {
-		d *= 5
+		d *= slowdown
 	}
 	return d + time.Duration(r.IntN(1000))
 }

@@ -25,16 +25,14 @@ func TestNothingIsLostInAHealthyWorld(t *testing.T) {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
 				t.Parallel()
-				res := simulate(t, NewHealthyPlan(seed+1))
+				p := NewHealthyPlan(seed + 1)
+				res := simulate(t, p)
 				complain(t, res)
 				g := res.Gauge
 				require.Zero(t, g.lost)
 				for ticks, left := range g.least {
-					want := 0.4
-					if ticks <= 2 {
-						want = 0.35
-					}
-					require.GreaterOrEqual(t, left, want, "%v ticks", ticks)
+					slow := 4 * slowdown * p.Latency.Seconds() / (ticks * p.Tick.Seconds()) // the heartbeat that proves more can itself be slow
+					require.GreaterOrEqual(t, left, 0.4-1./64-slow, "%v ticks", ticks)
 				}
 				mu.Lock()
 				defer mu.Unlock()

@@ -550,6 +550,11 @@ var Table = []Mutant{
 		Test:  Test{".", "TestRequestsAboutManyHoldsStayWithinALimit"},
 	},
 	{
+		Name: "the rhythm changes and forgets what the last heartbeat can prove", After: "our own: of two ticks 0.335 remained",
+		Edits: []Edit{{"internal/lease/rhythm.go", "l.due(last); ok &&", "l.due(last); ok && l.timeout == 0 &&"}},
+		Test:  Test{".", "TestAHoldHasFourTenthsLeftThoughAnswersVary"},
+	},
+	{
 		Name: "a proof gets thin before the next heartbeat", After: "our own first version: 12 % were left after a wait",
 		Edits: []Edit{{"heartbeat.go", "case s != nil && b.h.keepsUnder(s): // sooner", "case s != nil && b.h.keepsUnder(s) && b.h == nil: // sooner"}, {"internal/lease/rhythm.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
 		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
