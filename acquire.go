@@ -182,7 +182,7 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, t *place) (*place, 
 	if err := t.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	if !c.alone.has(t.dir) && t.replaces == nil {
+	if !c.mayBeAlone(t.dir) && t.replaces == nil {
 		free, err := c.looksFree(ctx, s, t.recipe, t.dir)
 		if err != nil {
 			return nil, err

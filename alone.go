@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -10,12 +11,17 @@ import (
 // looked.
 func (t *contender) expectNobody() {
 	t.counted = nil
-	if t.recipe.limited || !t.c.mayNote(t.dir, nil) {
+	if t.recipe.limited || !t.c.mayNote(t.dir, nil) || !t.c.mayBeAlone(t.dir) {
 		return
 	}
 	if s, ok := t.c.alone.take(t.dir); ok {
 		t.counted = &count{expected: s}
 	}
+}
+
+// mayBeAlone reports whether the next to come to dir is alone there, as far as was seen lately.
+func (c *engine) mayBeAlone(dir string) bool {
+	return c.alone.has(dir, recentLife) && !c.crowded.has(dir, crowdedLife)
 }
 
 // createWith creates our node in one transaction with what else is to happen: it deletes the
@@ -39,6 +45,13 @@ func (t *contender) createWith(data []byte) (path string, err error) {
 		t.counted.dir, t.counted.looked = answers[created+1].Stat, time.Now()
 	}
 	return answers[created].String, nil
+}
+
+// noticeOthers remembers that there are others where a create that counted them expected none, or that they have written.
+func (t *contender) noticeOthers() {
+	if t.counted != nil && (t.counted.dir != nil || errors.Is(t.createErr, zk.ErrBadVersion)) {
+		t.c.crowded.put(t.dir, struct{}{})
+	}
 }
 
 // noticeSolitude remembers a listing that shows our node alone. If the directory has data, it

@@ -3,11 +3,14 @@ package zklock_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -48,7 +51,7 @@ func TestAnAcquireThatCountsLeavesForeignDataAlone(t *testing.T) {
 					_, err := other.Set(path, []byte(data), -1)
 					require.NoError(t, err)
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(time.Second)
 			}
 			require.GreaterOrEqual(t, counting.Load(), int32(10))
 		})
@@ -115,6 +118,31 @@ func TestContendersDoNotCountEachOther(t *testing.T) {
 			require.NoError(t, <-ended)
 		}
 		require.LessOrEqual(t, counting.Load(), int32(20), "of 200")
+	})
+}
+
+// Where two come and go, either is alone now and then, and a count would only meet what the other has written.
+func TestTwoThatComeAndGoDoNotCountEachOther(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		counting := counter(srv)
+		var group sync.WaitGroup
+		for i := range 2 {
+			c := connect(t, srv, fmt.Sprint("c", i), term)
+			group.Go(func() {
+				for range 1000 {
+					hold, err := c.Mutex(path).Lock(t.Context())
+					if !assert.NoError(t, err) || !assert.NoError(t, hold.Unlock(t.Context())) {
+						return
+					}
+					time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond))))
+				}
+			})
+		}
+		start := time.Now()
+		group.Wait()
+		took := time.Since(start)
+		t.Logf("%d counts in %v", counting.Load(), took)
+		require.LessOrEqual(t, int64(counting.Load()), 2*5*int64(took/time.Second+1))
 	})
 }
 

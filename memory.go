@@ -45,7 +45,9 @@ func (m *mutes) mayNote(dir string, answers []zk.MultiResponse) bool {
 //
 // The version is known from a listing that has shown our node alone, or from the last such
 // transaction. Where anything else comes out, it is forgotten until a listing shows our node
-// alone again: a queue that others stand in is not written to.
+// alone again: a queue that others stand in is not written to. Where two come and go, either is
+// alone now and then and writes over what the other has seen. So such a listing is believed only
+// a while after the last meeting.
 //
 // A directory that was deleted and made anew since could have the same version and other
 // data. What is remembered is therefore used for a short time only.
@@ -68,8 +70,9 @@ type learned[T any] struct {
 }
 
 const (
-	maxRecent  = 10_000 // how many directories are remembered
-	recentLife = 10 * time.Second
+	maxRecent   = 10_000 // how many directories are remembered
+	recentLife  = 10 * time.Second
+	crowdedLife = time.Second // how long an acquire that counted others keeps us from counting
 )
 
 // take returns what is known of dir, for one attempt: nobody else gets it meanwhile.
@@ -81,11 +84,12 @@ func (r *recent[T]) take(dir string) (T, bool) {
 	return l.what, ok && time.Since(l.at) < recentLife
 }
 
-func (r *recent[T]) has(dir string) bool {
+// has reports whether dir was put less than life ago and not taken since.
+func (r *recent[T]) has(dir string, life time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, ok := r.of[dir]
-	return ok && time.Since(l.at) < recentLife
+	return ok && time.Since(l.at) < life
 }
 
 func (r *recent[T]) put(dir string, what T) {

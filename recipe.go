@@ -71,8 +71,10 @@ func (t *place) enter(ctx context.Context, s *session) error {
 			if t.isAlone() {
 				return nil
 			}
+			t.noticeOthers()
 			return t.findPlace(ctx, l, listErr)
 		case t.counted != nil && isRefusal(t.createErr): // again, without counting
+			t.noticeOthers()
 		case t.replaces != nil && isRefusal(t.createErr): // again, by itself: that node may have been deleted
 			t.c.remove(t.replaces)
 			t.replaces = nil
