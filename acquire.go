@@ -300,13 +300,14 @@ func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration,
 
 // hold returns a hold of a place that was granted.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *place) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.nodes(), token: granted.token}
+	lead := granted.contender // its place in the queue is not needed any more
+	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: lead.nodes(), token: granted.token}
 	g.release = func(why error) func() error {
-		granted.lost = g.wasLost(why)
-		return removeAll(granted.whole())
+		lead.lost = g.wasLost(why)
+		return removeAll(lead.whole())
 	}
 	h := newHold(ctx, g)
-	for t := range granted.each {
+	for t := range lead.each {
 		t.guard(aloneGrace)
 		g.watchOver(&t.ownNode)
 	}

@@ -55,7 +55,7 @@ type contender struct {
 
 	group     string // the first digits of its guid; empty for random ones
 	guid      string
-	created   chan struct{} // closed when the create has its outcome, which is the next two
+	created   <-chan struct{} // closed when the create has its outcome, which is the next two
 	createErr error
 	entered   bool // the node certainly belongs to sess
 
@@ -68,14 +68,9 @@ type contender struct {
 }
 
 func (c *engine) newContender(r *recipe, dir string, data []byte) *contender {
-	t := new(contender)
-	t.init(c, r, dir, data)
+	t := &contender{c: c, recipe: r, unread: -1}
+	t.init(dir, data, r.fixed)
 	return t
-}
-
-func (t *contender) init(c *engine, r *recipe, dir string, data []byte) {
-	t.c, t.recipe, t.unread = c, r, -1
-	t.ownNode.init(dir, data, r.fixed)
 }
 
 // prefix returns what the node's name begins with. No other node's name does.

@@ -10,12 +10,13 @@ import (
 // send begins to create the node, under a name that no other node can have. From here on the
 // contender has to be settled, whatever happens.
 func (t *contender) send(s *session) {
-	t.created, t.createErr = make(chan struct{}), nil
+	created := make(chan struct{})
+	t.created, t.createErr = created, nil
 	guids := t.newGUIDs()
 	for i, x := range t.whole() {
 		x.sess, x.guid, x.name = s, guids[i], ""
 	}
-	created, data := t.created, t.shown(t.ownData())
+	data := t.shown(t.ownData())
 	ok := t.c.calls.run(func() {
 		defer close(created)
 		sent := t.c.link.Now()
@@ -42,6 +43,7 @@ func (t *contender) settle(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	t.created = over.Done()
 	if t.name != "" || wasNotSent(t.createErr) {
 		return nil
 	}

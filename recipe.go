@@ -12,7 +12,7 @@ import (
 // place is a contender with where it stands in its queue. Only the goroutine that acquires
 // has it; all others get the contender or its node.
 type place struct {
-	contender
+	*contender
 	met        []entry    // who was ahead at first, if the lock has a delay
 	ahead      []entry    // who was ahead when we last looked, without those known to be gone
 	unsure     bool       // one of those may have left another node in its place: see mayStay
@@ -25,9 +25,7 @@ type place struct {
 }
 
 func (c *engine) newPlace(r *recipe, dir string, data []byte) *place {
-	t := new(place)
-	t.contender.init(c, r, dir, data)
-	return t
+	return &place{contender: c.newContender(r, dir, data)}
 }
 
 // newBatch returns the place of n contenders that are created together. It is the place of the
@@ -224,7 +222,7 @@ func (t *place) grant(ctx context.Context) error {
 			return t.because(err)
 		}
 	}
-	if err := t.vouch(ctx, &t.contender); err != nil {
+	if err := t.vouch(ctx, t.contender); err != nil {
 		return t.because(err)
 	}
 	for _, x := range slices.Backward(t.with) {

@@ -117,7 +117,7 @@ func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int,
 	}
 	gate := s.c.newPlace(gateRecipe, dir+gateDir, s.c.identity)
 	gate.asked, gate.unread = asked, 0 // nobody else writes to it
-	defer s.c.remove(&gate.contender)
+	defer s.c.remove(gate.contender)
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
 	}

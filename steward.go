@@ -229,13 +229,13 @@ func (s *steward) queue(ctx context.Context, try bool, old *place) (*place, erro
 	next := func() *place {
 		t := c.newPlace(cohortRecipe, s.dir, c.shared)
 		if old != nil {
-			t.replaces, old = &old.contender, nil
+			t.replaces, old = old.contender, nil
 		}
 		return t
 	}
 	defer func() {
 		if old != nil {
-			c.remove(&old.contender)
+			c.remove(old.contender)
 		}
 	}()
 	if ctx.Err() != nil {

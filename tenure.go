@@ -268,7 +268,7 @@ func (n *tenure) depart() bool {
 	}
 	n.of.among.remove(n.of)
 	close(n.of.released)
-	n.place.c.beginRemoval(&n.place.contender) // which another node's creation carries out
+	n.place.c.beginRemoval(n.place.contender) // which another node's creation carries out
 	return true
 }
 

@@ -317,7 +317,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the place among those who ask stays", After: "CURATOR-462",
-		Edits: []Edit{{"semaphore.go", "defer s.c.remove(&gate.contender)", "defer s.c.unkeep(&gate.ownNode)"}},
+		Edits: []Edit{{"semaphore.go", "defer s.c.remove(gate.contender)", "defer s.c.unkeep(&gate.ownNode)"}},
 		Focus: "semaphore",
 	},
 	{
@@ -709,7 +709,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock that was lost was released", After: "its node is deleted by its own client in both cases",
-		Edits:   []Edit{{"acquire.go", "granted.lost = g.wasLost(why)", "granted.lost = why == nil"}},
+		Edits:   []Edit{{"acquire.go", "lead.lost = g.wasLost(why)", "lead.lost = why == nil"}},
 		Trouble: "delays",
 	},
 	{
