@@ -17,7 +17,11 @@ import (
 // Mutex of its path. A Cohort has no state of its own: all values of one client for one path,
 // with the same options, share a place.
 //
-// Inside the process, goroutines hold in the order in which they asked. Other processes, of this
+// Goroutines that read share a place, too, and hold there at a time. Beside other processes that
+// read, they go on sharing it. Then the Cohort is the same lock as every RWMutex of its path.
+//
+// Inside the process, goroutines hold in the order in which they asked; those that read and
+// those that hold alone stand in the queue as two processes do. Other processes, of this
 // or of another library, wait for at most 100 goroutines that asked before them, of which none
 // begins later than a tenth of a second after the client has seen that others wait, and for the
 // goroutine that holds then. Once a second, or after Keep if that is longer, a process that uses the
@@ -26,14 +30,7 @@ import (
 //
 // A process that is killed or stopped while it keeps the place, holding or not, blocks others
 // for a session timeout.
-type Cohort struct {
-	c    *Client
-	path string
-	is   any   // the cohort, as the client's stewards are found by it
-	err  error // of a bad argument
-
-	known atomic.Pointer[steward] // the one that was found last
-}
+type Cohort struct{ each, readers company }
 
 // CohortOptions configures a Cohort. A nil *CohortOptions means the defaults.
 type CohortOptions struct {
@@ -56,12 +53,14 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 	if opts == nil {
 		opts = new(CohortOptions)
 	}
-	is := cohort{path, opts.Unfenced, cmp.Or(opts.Keep, defaultKeep)}
 	err := checkPath(path)
 	if err == nil && c.delay > 0 {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
-	return &Cohort{c: c, path: path, is: is, err: err}
+	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
+	k.each.init(c, cohort{path, cohortRecipe, opts.Unfenced, keep}, err)
+	k.readers.init(c, cohort{path, cohortReaderRecipe, true, keep}, err)
+	return k
 }
 
 // Lock waits until it holds the lock, and returns the hold. It behaves as Mutex.Lock does, with
@@ -71,13 +70,21 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 //
 // After operate.Revoke no other goroutine holds in the place that was asked for: they queue again
 // at the end. operate.Evict of a place that waits gives ErrEvicted to all that wait there.
-func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.take(ctx, false) }
+func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.each.take(ctx, "lock", false) }
 
 // TryLock returns a hold if the lock is free, or kept by this process and not held. Otherwise it
 // returns ErrLocked without waiting for the holder, and leaves no node behind. Without a
 // connection it returns ErrNotConnected.
 func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
-	return k.take(ctx, true)
+	return k.each.take(ctx, "try", true)
+}
+
+// RLock waits until it holds the lock, alone or with other readers, and returns the hold. Readers
+// of this process that hold at a time or follow one another take no request, as long as nobody
+// waits to hold alone. Their holds are as with Unfenced: they have the token of their place, and
+// no guard. Otherwise RLock behaves as Lock does, and as RWMutex.RLock.
+func (k *Cohort) RLock(ctx context.Context) (*Hold, error) {
+	return k.readers.take(ctx, "lock for reading", false)
 }
 
 // Do locks, runs fn, and unlocks, as Mutex.Do does.
@@ -89,17 +96,28 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 	return hold.do(ctx, fn)
 }
 
+// A company are the goroutines of a client that share a steward.
+type company struct {
+	c    *Client
+	path string
+	is   any   // the cohort, as the client's stewards are found by it
+	err  error // of a bad argument
+
+	known atomic.Pointer[steward] // the one that was found last
+}
+
+// init must be called before anything else.
+func (k *company) init(c *Client, is cohort, err error) {
+	k.c, k.path, k.is, k.err = c, is.path, is, err
+}
+
 // take returns a hold, and tells the observer of it or of its failure.
-func (k *Cohort) take(ctx context.Context, try bool) (*Hold, error) {
+func (k *company) take(ctx context.Context, verb string, try bool) (*Hold, error) {
 	start := k.c.link.Now()
 	h, err := k.obtain(ctx, start, try)
 	if err != nil {
-		verb := "lock"
-		if try {
-			verb = "try"
-		}
 		err = fmt.Errorf("zklock: %s %s: %w", verb, printable(k.path), err)
-		k.c.observeFailure(ctx, wish{verb: verb, recipe: cohortRecipe.name, path: k.path}, time.Since(start.Mono), err)
+		k.c.observeFailure(ctx, wish{verb: verb, recipe: k.is.(cohort).recipe.name, path: k.path}, time.Since(start.Mono), err)
 		return nil, err
 	}
 	if k.c.to != nil {
@@ -112,7 +130,7 @@ func (k *Cohort) take(ctx context.Context, try bool) (*Hold, error) {
 
 // obtain returns a hold at once if it can. Otherwise it gets in line behind the other goroutines of
 // the process.
-func (k *Cohort) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
+func (k *company) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
 	switch {
 	case k.err != nil:
 		return nil, k.err
@@ -145,7 +163,7 @@ func (k *Cohort) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold
 }
 
 // steward returns the one that the cohort has now.
-func (k *Cohort) steward() *steward {
+func (k *company) steward() *steward {
 	s := k.known.Load()
 	if s == nil || s.over.Load() {
 		s = k.c.steward(k.is)
@@ -155,7 +173,7 @@ func (k *Cohort) steward() *steward {
 }
 
 // queue gets in line behind the other goroutines of the process.
-func (k *Cohort) queue(ctx context.Context, try bool) (*Hold, error) {
+func (k *company) queue(ctx context.Context, try bool) (*Hold, error) {
 	for {
 		s := k.steward()
 		a, err := s.apply(ctx, try)
@@ -169,7 +187,7 @@ func (k *Cohort) queue(ctx context.Context, try bool) (*Hold, error) {
 }
 
 // await waits for the answer to an applicant.
-func (k *Cohort) await(ctx context.Context, s *steward, a *applicant) (*Hold, error) {
+func (k *company) await(ctx context.Context, s *steward, a *applicant) (*Hold, error) {
 	h, err := s.await(a)
 	if err != nil && !errors.Is(err, ErrClosed) {
 		err = k.c.explain(ctx, err)

@@ -100,6 +100,8 @@ var excluding = []exclusion{
 	{"a mutex after a goroutine of a cohort", asCohort, asMutex},
 	{"a goroutine of an unfenced cohort after a mutex", asMutex, asUnfenced},
 	{"a mutex after one of many in an unfenced cohort", asLaterGuest, asMutex},
+	{"a writer after one of many readers of a cohort", asLaterReader, asWriter},
+	{"a reader of a cohort after a writer", asWriter, asCohortReader},
 }
 
 // longest is the virtual time that a test may take. Clients send heartbeats for ever, so that without

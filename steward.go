@@ -12,9 +12,9 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
-// A steward gets places in a queue for all goroutines of a client that lock in one cohort, lets
-// them hold there in the order in which they asked, and gives the place up. It exists while any
-// of them waits or a place is kept.
+// A steward gets places in a queue for all goroutines of a client that lock in one cohort, or
+// for all that read, lets them hold there in the order in which they asked, and gives the place
+// up. It exists while any of them waits or a place is kept.
 type steward struct {
 	c    *Client
 	is   cohort
@@ -34,6 +34,7 @@ type steward struct {
 // cohort is what the goroutines that share a place have in common.
 type cohort struct {
 	path     string
+	recipe   *recipe
 	unfenced bool
 	keep     time.Duration // negative for not at all
 }
@@ -50,7 +51,11 @@ type answer struct {
 	err  error
 }
 
-var cohortRecipe = &recipe{name: "cohort", delays: true, infix: lockInfix, rule: afterAll} // those with a delay are refused
+// Those with a delay are refused.
+var (
+	cohortRecipe       = &recipe{name: "cohort", delays: true, infix: lockInfix, rule: afterAll}
+	cohortReaderRecipe = &recipe{name: "cohort of readers", delays: true, infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
+)
 
 // errNobody ends the wait for a place when nobody waits for it any more.
 var errNobody = errors.New("nobody waits any more")
@@ -96,7 +101,7 @@ func (s *steward) apply(ctx context.Context, try bool) (*applicant, error) {
 	switch {
 	case s.over.Load():
 		return nil, nil
-	case try && (len(s.waiting) > 0 || s.tenure != nil && s.tenure.guest != nil):
+	case try && (len(s.waiting) > 0 || s.tenure != nil && !s.tenure.hasRoom()):
 		return nil, ErrLocked
 	case !s.begun:
 		// Owned by the client; ends when nobody waits and no place is kept, or with the client's
@@ -113,7 +118,7 @@ func (s *steward) apply(ctx context.Context, try bool) (*applicant, error) {
 func (s *steward) join(ctx context.Context, try bool) *applicant {
 	a := &applicant{ctx, try, make(chan answer, 1)}
 	s.waiting = append(s.waiting, a)
-	if s.tenure != nil && s.tenure.guest == nil {
+	if s.tenure != nil && s.tenure.hasRoom() {
 		s.wake()
 	}
 	return a
@@ -227,7 +232,7 @@ func (s *steward) beginWait() (context.Context, *applicant, func()) {
 func (s *steward) queue(ctx context.Context, try bool, old *place) (*place, error) {
 	c := s.c
 	next := func() *place {
-		t := c.newPlace(cohortRecipe, s.dir, c.shared)
+		t := c.newPlace(s.is.recipe, s.dir, c.shared)
 		if old != nil {
 			t.replaces, old = old.contender, nil
 		}
@@ -276,7 +281,7 @@ func (s *steward) settle(granted *place) *tenure {
 	n := &tenure{place: granted, moved: granted.sess.Reattached(), armed: make(chan *nodeWatch, 1)}
 	n.s = s
 	n.of = &holding{
-		c: c.engine, among: &c.holds, recipe: cohortRecipe.name, path: s.is.path, nodes: granted.nodes(), token: granted.token,
+		c: c.engine, among: &c.holds, recipe: s.is.recipe.name, path: s.is.path, nodes: granted.nodes(), token: granted.token,
 		quiet: true, unfenced: s.is.unfenced,
 	}
 	n.of.release = func(why error) func() error {
@@ -293,7 +298,7 @@ func (s *steward) settle(granted *place) *tenure {
 	defer s.mu.Unlock()
 	s.tenure = n
 	now := c.link.Now()
-	n.since = now.Mono
+	n.idle = now.Mono
 	if len(s.waiting) > 0 {
 		s.let(n, now)
 	}
@@ -312,11 +317,14 @@ func (s *steward) let(n *tenure, now lease.Instant) {
 }
 
 // left lets the next goroutine hold if that takes no request.
-func (s *steward) left(n *tenure) {
-	n.tell(observe.Released, n.since, nil)
+func (s *steward) left(n *tenure, g *guest) {
+	n.tell(observe.Released, g.since, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.guest, n.since = nil, time.Time{}
+	n.end(g)
+	if len(n.guests) > 0 {
+		return
+	}
 	waiting := len(s.waiting)
 	if waiting > 0 && n.open {
 		if now := s.c.link.Now(); n.admits(waiting, now) {
@@ -329,14 +337,16 @@ func (s *steward) left(n *tenure) {
 	}
 }
 
-// bereave tells of the loss of the guest's hold, whose place was lost.
+// bereave tells of the loss of the guests' holds, whose place was lost.
 func (s *steward) bereave(n *tenure, why error) {
 	s.mu.Lock()
-	guest, since := n.guest, n.since
-	n.guest = nil
+	guests := n.guests
+	n.guests = nil
 	s.mu.Unlock()
-	if guest != nil && !errors.Is(context.Cause(guest), ErrReleased) {
-		n.tell(endKind(why), since, why)
+	for _, g := range guests {
+		if !errors.Is(context.Cause(g), ErrReleased) {
+			n.tell(endKind(why), g.since, why)
+		}
 	}
 }
 
@@ -410,9 +420,10 @@ func (s *steward) decide(n *tenure, now lease.Instant) step {
 	overdue := !now.Mono.Before(s.runs)
 	n.spent = n.spent || overdue || isClosed(n.of.revoked)
 	n.notice(waiting, now)
-	if waiting > 0 && n.admits(waiting, now) {
+	for len(s.waiting) > 0 && n.admits(len(s.waiting), now) {
 		s.let(n, now)
 	}
+	waiting = len(s.waiting)
 	stays := step{what: stay, wait: long, fired: n.fired()}
 	if !n.spent {
 		stays.revoked = n.of.revoked
@@ -420,14 +431,14 @@ func (s *steward) decide(n *tenure, now lease.Instant) step {
 	if n.open && s.is.keep > 0 {
 		stays.wait = s.is.keep // leave does not wake the steward
 	}
-	if n.since.IsZero() {
-		n.since = now.Mono
+	if n.idle.IsZero() && len(n.guests) == 0 {
+		n.idle = now.Mono
 	}
-	idle := now.Mono.Sub(n.since)
+	idle := now.Mono.Sub(n.idle)
 	switch {
 	case n.of.ctx.Err() != nil || s.c.life.Err() != nil:
 		return step{what: lost}
-	case n.guest != nil:
+	case len(n.guests) > 0:
 		return stays
 	case s.is.unfenced && !n.open && !n.spent: // not armed yet
 		return stays

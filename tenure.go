@@ -12,25 +12,26 @@ import (
 )
 
 // A tenure is a place in a queue that was granted to a process. Its goroutines hold there as
-// guests, one after the other. The steward that has the tenure guards what changes in it.
+// guests, one after the other, or readers also at a time. The steward that has the tenure guards
+// what changes in it.
 //
 // In a fenced cohort a tenure has one guest: the next one gets another node, in one transaction,
 // and so a token and a guard of its own. In an unfenced cohort guests follow one another without
 // a request, as long as nothing happens to the place and nobody else wants it.
 type tenure struct {
-	place *place
-	of    *holding        // of the place; the guests' contexts end with its own
-	s     host            // of the guests
-	moved <-chan struct{} // closed when the connection is another than when the place was granted
-	armed chan *nodeWatch // receives the watch on the directory's children, nil if it cannot be set
-	crowd *nodeWatch      // that watch, once it stands
-	guest *guest          // the one that holds; nil for none
-	since time.Time       // when the guest has begun or, without one, when the steward has noticed that; zero before
-	fresh lease.Instant   // until when the lease is fresh, as far as was known when we last asked
-	spent bool            // no other guest may follow
-	asked bool            // armed will receive, or has received
-	open  bool            // a guest may follow another on the same node
-	lent  turn            // to the guests that came before others
+	place  *place
+	of     *holding        // of the place; the guests' contexts end with its own
+	s      host            // of the guests
+	moved  <-chan struct{} // closed when the connection is another than when the place was granted
+	armed  chan *nodeWatch // receives the watch on the directory's children, nil if it cannot be set
+	crowd  *nodeWatch      // that watch, while it stands
+	guests []*guest        // those that hold; one at most unless they share the place
+	idle   time.Time       // when the steward has noticed that there is none; zero before
+	fresh  lease.Instant   // until when the lease is fresh, as far as was known when we last asked
+	spent  bool            // no other guest may follow
+	asked  bool            // armed will receive, or has received
+	open   bool            // a guest may follow another on the same node
+	lent   turn            // to the guests that came before others
 }
 
 // A turn is what guests that have asked before may still use when others want the place.
@@ -47,17 +48,32 @@ const (
 
 // begin lets a goroutine hold that has called with ctx.
 func (n *tenure) begin(ctx context.Context, now lease.Instant) *Hold {
-	g := &guest{hold: Hold{of: n.of, outer: HoldOf(ctx)}, n: n, stay: n.of.ctx, values: ctx}
+	g := &guest{hold: Hold{of: n.of, outer: HoldOf(ctx)}, n: n, stay: n.of.ctx, values: ctx, at: len(n.guests), since: now.Mono}
 	g.hold.ctx, g.hold.visit = g, g
-	n.guest, n.since = g, now.Mono
+	n.guests, n.idle = append(n.guests, g), time.Time{}
 	n.lent.left--
 	return &g.hold
 }
 
-// A host has a tenure, and lets guests hold there, one after the other.
+// end takes a guest from those that hold, if it is one of them.
+func (n *tenure) end(g *guest) {
+	last := len(n.guests) - 1
+	if g.at > last || n.guests[g.at] != g {
+		return
+	}
+	n.guests[g.at] = n.guests[last]
+	n.guests[g.at].at = g.at
+	n.guests[last] = nil
+	n.guests = n.guests[:last]
+}
+
+// hasRoom reports whether a guest may hold beside those that do.
+func (n *tenure) hasRoom() bool { return len(n.guests) == 0 || n.place.recipe.shared }
+
+// A host has a tenure, and lets guests hold there.
 type host interface {
 	// left is told that a guest has given its hold up, which had not ended before.
-	left(n *tenure)
+	left(n *tenure, g *guest)
 }
 
 // guest is the hold of a goroutine in a tenure, and its context. That ends with the tenure's or
@@ -68,19 +84,14 @@ type guest struct {
 	n      *tenure
 	stay   context.Context // the tenure's, which has no values
 	values context.Context // the one that the goroutine has called with
+	since  time.Time       // when it has begun
+	at     int             // where it stands among the guests of n, which changes as they do
 
 	mu     sync.Mutex
 	inside context.Context         // guarded by mu: nil until somebody looks
 	end    context.CancelCauseFunc // guarded by mu: of inside
 	gone   bool                    // guarded by mu: it has left, before anything else ended its hold and before somebody looked
 }
-
-// over is the context of holds that have ended before anybody looked at theirs.
-var over = func() context.Context {
-	ctx, end := context.WithCancelCause(context.Background())
-	end(ErrReleased)
-	return ctx
-}()
 
 // context returns what the guest's context is derived from.
 func (g *guest) context() context.Context {
@@ -132,7 +143,7 @@ func (g *guest) leave() error {
 			return why
 		}
 	}
-	g.n.s.left(g.n)
+	g.n.s.left(g.n, g)
 	return nil
 }
 
@@ -146,7 +157,7 @@ func (g *guest) depart() context.CancelCauseFunc {
 
 // admits reports whether another guest may begin, of which so many wait.
 func (n *tenure) admits(waiting int, now lease.Instant) bool {
-	if n.guest != nil || n.spent || !n.open {
+	if !n.hasRoom() || n.spent || !n.open {
 		return false
 	}
 	n.notice(waiting, now)
@@ -155,12 +166,18 @@ func (n *tenure) admits(waiting int, now lease.Instant) bool {
 }
 
 // notice finds out whether others want the place. Then only those guests may still begin that
-// wait by now: they have asked before.
+// wait by now: they have asked before. Readers do not mind others that read: a place that is
+// shared is wanted once a listing shows anybody else.
 func (n *tenure) notice(waiting int, now lease.Instant) {
 	if n.crowd == nil || n.lent.wanted {
 		return
 	}
-	if quiet, _ := n.crowd.isQuiet(); !quiet {
+	switch quiet, _ := n.crowd.isQuiet(); {
+	case quiet:
+	case n.place.recipe.shared:
+		n.crowd = nil
+		n.arm(true)
+	default:
 		n.want(waiting, now)
 	}
 }
@@ -237,7 +254,8 @@ func (n *tenure) stand(w *nodeWatch, opens bool, waiting int, now lease.Instant)
 		return
 	}
 	n.crowd, n.open = w, opens
-	if len(parseEntries(w.names)) > 1 {
+	ours := func(e entry) bool { return e.name == n.place.name || e.shared && n.place.recipe.shared }
+	if len(slices.DeleteFunc(parseEntries(w.names), ours)) > 0 {
 		n.want(waiting, now)
 	}
 }

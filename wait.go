@@ -63,3 +63,10 @@ func either(ctx, other context.Context) (context.Context, func()) {
 		cancel(nil)
 	}
 }
+
+// over is a context that has ended: of a hold that did so before anybody looked at its own.
+var over = func() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(ErrReleased)
+	return ctx
+}()

@@ -19,6 +19,12 @@ func drawCohort(r *rand.Rand) *zklock.CohortOptions {
 	return &zklock.CohortOptions{Unfenced: r.IntN(2) == 0, Keep: pick(r, -1, 0, time.Second)}
 }
 
+// suitsCohort reports whether a lock is one that the workers of a process take together. They take some as readers, and
+// beside those that take it by themselves.
+func suitsCohort(l Lock, r *rand.Rand) bool {
+	return l.Recipe == history.Mutex || l.Recipe == history.RW && r.IntN(2) == 0
+}
+
 // takeCohort takes a lock a few times, soon after one another, together with the other workers of the process.
 func takeCohort(p *process, l Lock, r *rand.Rand) {
 	for range 1 + r.IntN(5) {
@@ -34,11 +40,14 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	k := p.client.Cohort(l.Path, p.cohort)
-	lock := k.Lock
-	if r.IntN(8) == 0 {
+	reads, lock := l.Recipe == history.RW && r.IntN(3) > 0, k.Lock
+	switch {
+	case reads:
+		lock = k.RLock
+	case r.IntN(8) == 0:
 		lock = k.TryLock
 	}
-	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}), p.f.rec.Now()
+	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true, Shared: reads}), p.f.rec.Now()
 	defer p.done(op)
 	hold, err := lock(ctx)
 	switch {
@@ -51,21 +60,23 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 		return
 	}
 	op.Granted(hold.Node(), hold.Token())
-	p.welcome(l, hold, op)
+	p.welcome(l, hold, reads, op)
 	defer p.watch(hold, op)()
-	p.useAsGuest(l, hold, r)
+	p.useAsGuest(l, hold, reads, r)
 	op.Ended()
 	if err := hold.Unlock(p.alive); err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
 	}
 }
 
-// welcome is P1 inside the process: the hold of the worker before has ended. What is granted on one node is one claim
-// towards others. A fenced cohort shares no node.
-func (p *process) welcome(l Lock, hold *zklock.Hold, op *history.Handle) {
+// welcome is P1 inside the process: the hold of the worker before that held alone has ended. What is granted on one node
+// is one claim towards others. A fenced cohort shares no node, but with those that read.
+func (p *process) welcome(l Lock, hold *zklock.Hold, reads bool, op *history.Handle) {
 	p.mu.Lock()
 	last, first := p.guests[l.Path], p.firsts[hold.Node()]
-	p.guests[l.Path] = hold
+	if !reads {
+		p.guests[l.Path] = hold
+	}
 	if first == 0 {
 		p.firsts[hold.Node()] = op.ID()
 	}
@@ -77,14 +88,14 @@ func (p *process) welcome(l Lock, hold *zklock.Hold, op *history.Handle) {
 		return
 	}
 	op.Follows(first)
-	if !p.cohort.Unfenced {
+	if !reads && !p.cohort.Unfenced {
 		p.f.report("P3", l.Path, p.name+": two goroutines of a fenced cohort hold on one node")
 	}
 }
 
 // useAsGuest spends the time of a hold: mostly a short one, so that many follow one another before others want the lock.
-func (p *process) useAsGuest(l Lock, hold *zklock.Hold, r *rand.Rand) {
-	if !p.cohort.Unfenced && r.IntN(3) == 0 {
+func (p *process) useAsGuest(l Lock, hold *zklock.Hold, reads bool, r *rand.Rand) {
+	if !reads && !p.cohort.Unfenced && r.IntN(3) == 0 {
 		p.use(r, history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
 		return
 	}

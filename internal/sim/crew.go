@@ -67,7 +67,7 @@ func (p *process) work(r *rand.Rand) {
 			continue
 		}
 		l := p.f.plan.Locks[r.IntN(len(p.f.plan.Locks))]
-		if l.Recipe == history.Mutex && p.f.plan.Cohorts && p.cohort != nil && p.f.plan.Delay == 0 { // a cohort has no lock-delay
+		if p.f.plan.Cohorts && p.cohort != nil && p.f.plan.Delay == 0 && suitsCohort(l, r) { // a cohort has no lock-delay
 			takeCohort(p, l, r)
 			continue
 		}

@@ -194,10 +194,14 @@ func (p *Plan) Shorten(n int) {
 	}
 }
 
-// Focus makes every lock one of this recipe; "cohort" is a mutex that processes have one place for.
+// Focus makes every lock one of this recipe; "cohort" is a mutex that processes have one place for, and "readers" is one for
+// readers and writers with a place for all that read.
 func (p *Plan) Focus(recipe history.Recipe) {
-	if recipe == "cohort" {
+	switch recipe {
+	case "cohort":
 		recipe, p.Cohorts = history.Mutex, true
+	case "readers":
+		recipe, p.Cohorts = history.RW, true
 	}
 	for i := range p.Locks {
 		p.Locks[i].Recipe, p.Locks[i].Path = recipe, fmt.Sprintf("/locks/%s-%d", recipe, i)

@@ -565,8 +565,18 @@ var Table = []Mutant{
 		Test:  Test{".", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
 	},
 	{
+		Name: "readers share their place though a writer waits", After: "a read lock of a process that only counts its readers",
+		Edits: []Edit{{"tenure.go", "|| e.shared && n.place.recipe.shared }", "|| n.place.recipe.shared }"}},
+		Test:  Test{".", "TestAWriterWaitsForNoReaderThatComesLater"},
+	},
+	{
+		Name: "readers look once whether anybody else wants their place", After: "a watch fires once",
+		Edits: []Edit{{"tenure.go", "\t\tn.crowd = nil\n\t\tn.arm(true)\n", "\t\tn.crowd = nil\n"}},
+		Test:  Test{".", "TestAWriterWaitsForNoReaderThatComesLater"},
+	},
+	{
 		Name: "two goroutines of a process hold at once", After: "the shared place's first condition",
-		Edits: []Edit{{"tenure.go", "if n.guest != nil || n.spent || !n.open {", "if n.spent || !n.open {"}},
+		Edits: []Edit{{"tenure.go", "if !n.hasRoom() || n.spent || !n.open {", "if n.spent || !n.open {"}},
 		Focus: "cohort",
 	},
 	{
@@ -601,12 +611,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "goroutines follow one another although others wait", After: "a cache of locks that nobody can ask for",
-		Edits: []Edit{{"tenure.go", "quiet, _ := n.crowd.isQuiet(); !quiet {", "quiet, _ := n.crowd.isQuiet(); !quiet && n.spent {"}},
+		Edits: []Edit{{"tenure.go", "\tdefault:\n\t\tn.want(waiting, now)\n", "\tdefault:\n\t\t_ = waiting\n"}},
 		Test:  Test{".", "TestGoroutinesThatAskedBeforeAStrangerComeFirst"},
 	},
 	{
 		Name: "who was there before the watch is not seen", After: "the answer that comes with a watch is not read",
-		Edits: []Edit{{"tenure.go", "if len(parseEntries(w.names)) > 1 {", "if len(parseEntries(w.names)) > 1000 {"}},
+		Edits: []Edit{{"tenure.go", "if len(slices.DeleteFunc(parseEntries(w.names), ours)) > 0 {", "if len(slices.DeleteFunc(parseEntries(w.names), ours)) > 1000 {"}},
 		Test:  Test{".", "TestNobodyStarvesBesideACohort"},
 	},
 	{
