@@ -30,7 +30,7 @@ import (
 //
 // A process that is killed or stopped while it keeps the place, holding or not, blocks others
 // for a session timeout.
-type Cohort struct{ each, readers company }
+type Cohort struct{ alone, readers company }
 
 // CohortOptions configures a Cohort. A nil *CohortOptions means the defaults.
 type CohortOptions struct {
@@ -58,7 +58,7 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
 	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
-	k.each.init(c, cohort{path, cohortRecipe, opts.Unfenced, keep}, err)
+	k.alone.init(c, cohort{path, cohortRecipe, opts.Unfenced, keep}, err)
 	k.readers.init(c, cohort{path, cohortReaderRecipe, true, keep}, err)
 	return k
 }
@@ -70,13 +70,13 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 //
 // After operate.Revoke no other goroutine holds in the place that was asked for: they queue again
 // at the end. operate.Evict of a place that waits gives ErrEvicted to all that wait there.
-func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.each.take(ctx, "lock", false) }
+func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.alone.take(ctx, "lock", false) }
 
 // TryLock returns a hold if the lock is free, or kept by this process and not held. Otherwise it
 // returns ErrLocked without waiting for the holder, and leaves no node behind. Without a
 // connection it returns ErrNotConnected.
 func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
-	return k.each.take(ctx, "try", true)
+	return k.alone.take(ctx, "try", true)
 }
 
 // RLock waits until it holds the lock, alone or with other readers, and returns the hold. Readers
