@@ -172,7 +172,7 @@ func (c *Client) queue(ctx context.Context, s *session, t *place, path string, a
 		err = t.succeed(ctx, true)
 	}
 	if err == nil {
-		err = t.grant(ctx)
+		err = t.grant(ctx, nil)
 	}
 	return t, t.unlessEvicted(ctx, err)
 }
@@ -215,7 +215,7 @@ func (t *place) try(ctx context.Context, s *session) error {
 	if err := t.succeed(ctx, false); err != nil {
 		return err
 	}
-	return t.grant(ctx)
+	return t.grant(ctx, nil)
 }
 
 // untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.

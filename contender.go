@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -99,6 +100,18 @@ func (t *contender) guard(after time.Duration) {
 		yield()
 	}
 }
+
+// isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
+func (t *contender) isThere(ctx context.Context) error {
+	if t.sentinel == nil {
+		return nil
+	}
+	_, err := t.sentinel.await(ctx)
+	return err
+}
+
+// stands reports whether nothing has happened to the node, as far as it is watched.
+func (t *contender) stands() bool { return !t.isGone() && (t.sentinel == nil || t.sentinel.stands()) }
 
 // whole returns the contenders that are made together with t, and t as the last.
 func (t *contender) whole() []*contender {

@@ -207,30 +207,47 @@ func (c *engine) obstacle(ctx context.Context, s *session, r *recipe, dir string
 
 // grant returns nil if being first is a hold, and otherwise why it is not. Our node must exist,
 // and those that it was created with, under the session that we are on, and that session must
-// certainly be alive.
-func (t *place) grant(ctx context.Context) error {
+// certainly be alive. With is our node in another queue that must exist as well, nil for none.
+// All of that must be so at one moment: to make sure of one can take as long as a reconnect, and
+// then the others are looked at again.
+func (t *place) grant(ctx context.Context, with *contender) error {
 	t.held = true
 	if !t.c.readable.Load() {
 		t.guard(0)
 	}
-	unwatched := false
-	for x := range t.each {
-		unwatched = unwatched || x.sentinel == nil
-	}
-	if unwatched && time.Since(t.looked) > aloneGrace {
-		if err := t.lookAgain(ctx); err != nil {
-			return t.because(err)
+	for {
+		if t.isUnseen() {
+			if err := t.lookAgain(ctx); err != nil {
+				return t.because(err)
+			}
+			t.looked = time.Now()
+		}
+		if with != nil {
+			if err := with.isThere(ctx); err != nil {
+				return err
+			}
+		}
+		for _, x := range slices.Backward(t.whole()) {
+			if err := t.vouch(ctx, x); err != nil {
+				return x.because(err)
+			}
+		}
+		if t.standsWhole() && (with == nil || with.stands()) {
+			return nil
 		}
 	}
-	if err := t.vouch(ctx, t.contender); err != nil {
-		return t.because(err)
-	}
-	for _, x := range slices.Backward(t.with) {
-		if err := t.vouch(ctx, x); err != nil {
-			return x.because(err)
-		}
-	}
-	return nil
+}
+
+// isUnseen reports whether any of our nodes is not watched, and was not seen lately either.
+func (t *place) isUnseen() bool {
+	return time.Since(t.looked) > aloneGrace && slices.ContainsFunc(t.whole(), func(x *contender) bool { return x.sentinel == nil })
+}
+
+// standsWhole reports whether nothing has happened to any of our nodes, as far as is known now
+// without a request.
+func (t *place) standsWhole() bool {
+	return !t.isUnseen() && t.sess.Lease.Fresh() && t.c.link.Carries(t.sess) &&
+		!slices.ContainsFunc(t.whole(), func(x *contender) bool { return !x.stands() })
 }
 
 // vouch makes certain that x, which is our contender or one that was created with it, may hold.
@@ -253,8 +270,11 @@ func (t *place) vouch(ctx context.Context, x *contender) error {
 		t.token = czxid
 	}
 	t.c.keep(&x.ownNode)
-	if err := x.freshen(ctx); err != nil {
+	switch asked, err := x.freshen(ctx); {
+	case err != nil:
 		return err
+	case asked && x == t.contender: // which asks for all that were created with it
+		t.looked = time.Now()
 	}
 	if x.isGone() {
 		return errGone
@@ -274,10 +294,10 @@ func (t *contender) lookAgain(ctx context.Context) error {
 // freshen asks the quorum whether the session lives and our node exists, unless the lease makes
 // that certain. A server that lags can show us first in line after our session has ended. Only
 // an answer to its own request will do: that of a heartbeat says something about the session,
-// and perhaps that our node is gone.
-func (t *contender) freshen(ctx context.Context) error {
+// and perhaps that our node is gone. It reports whether it has asked.
+func (t *contender) freshen(ctx context.Context) (asked bool, err error) {
 	if t.sess.Lease.Fresh() {
-		return nil
+		return false, nil
 	}
 	began := time.Now()
 	p := pace{most: t.sess.Lease.Term() / 16} // what is confirmed again a moment later counts: see lease
@@ -285,14 +305,14 @@ func (t *contender) freshen(ctx context.Context) error {
 		err := t.c.confirmAll(ctx, t.sess, t.nodes())
 		switch {
 		case err == nil && t.sess.Lease.Fresh():
-			return nil
+			return true, nil
 		case err != nil && (!isTransient(err) || ctx.Err() != nil):
-			return err
+			return true, err
 		case err == nil && time.Since(began) > t.sess.Lease.Term():
 			t.c.link.MoveOn(t.sess)
 		}
 		if err := p.next(ctx); err != nil {
-			return err
+			return true, err
 		}
 	}
 }

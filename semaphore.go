@@ -143,20 +143,7 @@ func (s *Semaphore) leaseInTurn(ctx context.Context, sess *session, dir string, 
 		return nil, err
 	}
 	gate.held = true // its note tells the next contender so when it leaves
-	leases, err := s.lease(ctx, sess, dir, k, gate)
-	if err == nil {
-		err = gate.isThere(ctx)
-	}
-	return leases, err
-}
-
-// isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
-func (t *contender) isThere(ctx context.Context) error {
-	if t.sentinel == nil {
-		return nil
-	}
-	_, err := t.sentinel.await(ctx)
-	return err
+	return s.lease(ctx, sess, dir, k, gate)
 }
 
 // try takes permits that are free now.
@@ -215,7 +202,11 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 		err = s.await(ctx, leases, gate, dir)
 	}
 	if err == nil {
-		err = leases.grant(ctx)
+		var behind *contender
+		if gate != nil {
+			behind = gate.contender
+		}
+		err = leases.grant(ctx, behind)
 	}
 	return leases, err
 }

@@ -106,6 +106,16 @@ func (g *sentinel) state() (w *nodeWatch, ended bool, changed <-chan struct{}) {
 	return g.watch, g.ended, g.changed
 }
 
+// stands reports whether nothing has happened to the node, as await makes sure.
+func (g *sentinel) stands() bool {
+	w := g.newest()
+	if w == nil || g.node.isGone() {
+		return false
+	}
+	quiet, _ := w.isQuiet()
+	return quiet
+}
+
 // await waits until it is certain that the node was there when whatever the caller has
 // seen happened: others leave, and our own node may have been deleted before them. The
 // watch that stands tells it without a request. It returns the node's czxid.

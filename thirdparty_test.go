@@ -2,6 +2,8 @@ package zklock_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,4 +176,50 @@ func TestPermitsThatVanishBeforeTheGrantAreNotGranted(t *testing.T) {
 			unlock(t, taken.hold)
 		})
 	}
+}
+
+// To make sure that one of several nodes is there can take as long as a reconnect. The others may be deleted meanwhile.
+func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
+	for name, slow := range map[string]func(srv *zktest.Server) string{
+		"another permit":                func(srv *zktest.Server) string { return path + "/leases/" + inOrder(srv, path+"/leases")[2] },
+		"the place among those who ask": func(srv *zktest.Server) string { return path + "/locks/" + srv.Children(path + "/locks")[0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				holder, taker := connect(t, srv, "holder", term), connect(t, srv, "taker", term)
+				held, err := acquire(holder, 2, 2)(t.Context())
+				require.NoError(t, err)
+				taken := lockLater(t.Context(), acquire(taker, 2, 2))
+				time.Sleep(time.Second)
+				permits := inOrder(srv, path+"/leases")
+				require.Len(t, permits, 4)
+				one := slow(srv)
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Client == "taker" && r.Path == one {
+						return zktest.Delay(300 * time.Millisecond)
+					}
+					return zktest.Pass
+				})
+				srv.DropConnections()
+				time.Sleep(100 * time.Millisecond)
+				unlock(t, held)
+				time.Sleep(50 * time.Millisecond)
+				require.False(t, taken.returned(), "nothing was slow")
+				require.NoError(t, srv.DeleteNode(path+"/leases/"+permits[3]))
+				<-taken.done
+				require.NoError(t, taken.err)
+				for _, g := range taken.hold.Guard() {
+					check := g.(*zk.CheckVersionRequest)
+					_, there := srv.Node(check.Path)
+					require.True(t, there, "%s was deleted before the grant", check.Path)
+				}
+				unlock(t, taken.hold)
+			})
+		})
+	}
+}
+
+// inOrder returns the names of a directory's nodes in the order of their numbers.
+func inOrder(srv *zktest.Server, dir string) []string {
+	return slices.SortedFunc(slices.Values(srv.Children(dir)), func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 }

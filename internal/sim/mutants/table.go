@@ -181,7 +181,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"recipe.go", "\tif t.sess.Lease.Fresh() {\n\t\treturn nil", "\tif !t.sess.IsOver() {\n\t\treturn nil"}},
+		Edits: []Edit{{"recipe.go", "\tif t.sess.Lease.Fresh() {\n\t\treturn false, nil", "\tif !t.sess.IsOver() {\n\t\treturn false, nil"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
@@ -339,13 +339,25 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"recipe.go", "if unwatched && time.Since(t.looked) > aloneGrace {", "if unwatched && t.c == nil {"}},
+		Edits: []Edit{{"recipe.go", "return time.Since(t.looked) > aloneGrace && slices", "return t.c == nil && slices"}},
 		Test:  Test{".", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
 		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c.requests, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
 		Test:  Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLimit"},
+	},
+	{
+		Name: "permits are granted before the place among those who ask is looked at", After: "our own first version: the look waited for a reconnect, and the permits were gone by then",
+		Edits: []Edit{
+			{"semaphore.go", "\t\terr = leases.grant(ctx, behind)\n", "\t\tif err = leases.grant(ctx, nil); err == nil && behind != nil {\n\t\t\terr = behind.isThere(ctx)\n\t\t}\n"},
+		},
+		Test: Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
+	},
+	{
+		Name: "what was made sure of first is not looked at again", After: "our own first version: each permit by itself",
+		Edits: []Edit{{"recipe.go", "if t.standsWhole() && (with", "if t.sess != nil || (with"}},
+		Test:  Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
