@@ -209,14 +209,20 @@ const parallel = 16
 // assemble opens sessions and spreads the contenders over them; contender i is for lock i modulo the names.
 func assemble(ctx context.Context, w ways.Way, sessions, lockers int, names []string) (*field, error) {
 	f := &field{sessions: make([]ways.Session, sessions), lockers: make([]ways.Locker, lockers)}
-	if err := each(sessions, func(i int) (err error) {
-		f.sessions[i], err = w.Open(ctx)
+	if err := each(sessions, func(i int) error {
+		s, err := w.Open(ctx)
+		if err == nil { // else there is nothing to close
+			f.sessions[i] = s
+		}
 		return err
 	}); err != nil {
 		return f, err
 	}
-	return f, each(lockers, func(i int) (err error) {
-		f.lockers[i], err = f.sessions[i%sessions].Locker(ctx, names[i%len(names)])
+	return f, each(lockers, func(i int) error {
+		l, err := f.sessions[i%sessions].Locker(ctx, names[i%len(names)])
+		if err == nil {
+			f.lockers[i] = l
+		}
 		return err
 	})
 }

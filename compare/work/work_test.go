@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"errors"
 	"math"
 	"reflect"
@@ -183,5 +184,36 @@ func TestEveryServerIsReachedOnceAndATroubleIsTold(t *testing.T) {
 		return far(p)
 	}); !errors.Is(err, broken) {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// unreachable has no server: what it returns beside the error is not to be used.
+type unreachable struct {
+	ways.Way
+	opens int // so many sessions, whose lockers fail
+}
+
+func (u *unreachable) Open(context.Context) (ways.Session, error) {
+	if u.opens--; u.opens < 0 {
+		return (*noSession)(nil), errors.New("no server")
+	}
+	return &noSession{}, nil
+}
+
+type noSession struct{ closed bool }
+
+func (s *noSession) Close() error { s.closed = true; return nil }
+
+func (s *noSession) Locker(context.Context, string) (ways.Locker, error) {
+	return struct{ ways.Locker }{}, errors.New("no server")
+}
+
+func TestWhatCouldNotBeOpenedIsNotClosed(t *testing.T) {
+	for _, opens := range []int{0, 1} {
+		f, err := assemble(t.Context(), &unreachable{opens: opens}, 1, 1, []string{"a"})
+		if err == nil {
+			t.Error("it has no server")
+		}
+		f.close()
 	}
 }
