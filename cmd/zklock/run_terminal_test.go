@@ -3,7 +3,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -102,9 +104,10 @@ func TestRunOnATerminalEndsOnCtrlC(t *testing.T) {
 	srv := startServer(t)
 	tty := openTerminal(t)
 	// The background process ignores Ctrl-C, as all of a script do.
-	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `(echo ready; exec sleep 600) & sleep 600`)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `sleep 600 & sleep 600`)
 	tty.attach(i)
-	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+	// A shell that is told before it has started the second one starts it all the same.
+	eventually(t, "both run", func() bool { return named(below(i.Process.Pid), "sleep") == 2 })
 	io.WriteString(tty.master, "\x03")
 	eventually(t, "it says what it waits for", func() bool { return strings.Contains(tty.text(), "the lock is kept") })
 	io.WriteString(tty.master, "\x03")
@@ -129,4 +132,15 @@ func TestRunReachesACommandThatHasLeftItsGroup(t *testing.T) {
 			assert.Contains(t, tty.text(), "told")
 		})
 	}
+}
+
+// named counts the processes whose program has that name.
+func named(processes []process, program string) (n int) {
+	for _, p := range processes {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+		if err == nil && strings.TrimSpace(string(name)) == program {
+			n++
+		}
+	}
+	return n
 }
