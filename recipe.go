@@ -207,10 +207,10 @@ func (c *engine) obstacle(ctx context.Context, s *session, r *recipe, dir string
 
 // grant returns nil if being first is a hold, and otherwise why it is not. Our node must exist,
 // and those that it was created with, under the session that we are on, and that session must
-// certainly be alive. With is our node in another queue that must exist as well, nil for none.
+// certainly be alive. Gate is our place in another queue that must exist as well, nil for none.
 // All of that must be so at one moment: to make sure of one can take as long as a reconnect, and
 // then the others are looked at again.
-func (t *place) grant(ctx context.Context, with *contender) error {
+func (t *place) grant(ctx context.Context, gate *place) error {
 	t.held = true
 	if !t.c.readable.Load() {
 		t.guard(0)
@@ -222,8 +222,8 @@ func (t *place) grant(ctx context.Context, with *contender) error {
 			}
 			t.looked = time.Now()
 		}
-		if with != nil {
-			if err := with.isThere(ctx); err != nil {
+		if gate != nil {
+			if err := gate.isThere(ctx); err != nil {
 				return err
 			}
 		}
@@ -232,7 +232,7 @@ func (t *place) grant(ctx context.Context, with *contender) error {
 				return x.because(err)
 			}
 		}
-		if t.standsWhole() && (with == nil || with.stands()) {
+		if t.standsWhole() && (gate == nil || gate.stands()) {
 			return nil
 		}
 	}
@@ -240,14 +240,23 @@ func (t *place) grant(ctx context.Context, with *contender) error {
 
 // isUnseen reports whether any of our nodes is not watched, and was not seen lately either.
 func (t *place) isUnseen() bool {
-	return time.Since(t.looked) > aloneGrace && slices.ContainsFunc(t.whole(), func(x *contender) bool { return x.sentinel == nil })
+	for x := range t.each {
+		if x.sentinel == nil {
+			return time.Since(t.looked) > aloneGrace
+		}
+	}
+	return false
 }
 
 // standsWhole reports whether nothing has happened to any of our nodes, as far as is known now
 // without a request.
 func (t *place) standsWhole() bool {
-	return !t.isUnseen() && t.sess.Lease.Fresh() && t.c.link.Carries(t.sess) &&
-		!slices.ContainsFunc(t.whole(), func(x *contender) bool { return !x.stands() })
+	for x := range t.each {
+		if !x.stands() {
+			return false
+		}
+	}
+	return !t.isUnseen() && t.sess.Lease.Fresh() && t.c.link.Carries(t.sess)
 }
 
 // vouch makes certain that x, which is our contender or one that was created with it, may hold.

@@ -202,11 +202,7 @@ func (s *Semaphore) lease(ctx context.Context, sess *session, dir string, k int,
 		err = s.await(ctx, leases, gate, dir)
 	}
 	if err == nil {
-		var behind *contender
-		if gate != nil {
-			behind = gate.contender
-		}
-		err = leases.grant(ctx, behind)
+		err = leases.grant(ctx, gate)
 	}
 	return leases, err
 }

@@ -195,12 +195,7 @@ func (n *tenure) isCertain(now lease.Instant) bool {
 	if carried := n.place.c.link.Carried(); carried != s || isClosed(n.moved) {
 		return false
 	}
-	w := n.place.sentinel.newest()
-	if w == nil || n.place.isGone() || isClosed(n.place.asked.heard) {
-		return false
-	}
-	quiet, _ := w.isQuiet()
-	return quiet && n.of.ctx.Err() == nil && n.isFresh(now)
+	return !isClosed(n.place.asked.heard) && n.place.sentinel.stands() && n.of.ctx.Err() == nil && n.isFresh(now)
 }
 
 // isFresh reports whether the lease is fresh. On one connection it only gets longer.

@@ -339,7 +339,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"recipe.go", "return time.Since(t.looked) > aloneGrace && slices", "return t.c == nil && slices"}},
+		Edits: []Edit{{"recipe.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
 		Test:  Test{".", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
@@ -350,14 +350,9 @@ var Table = []Mutant{
 	{
 		Name: "permits are granted before the place among those who ask is looked at", After: "our own first version: the look waited for a reconnect, and the permits were gone by then",
 		Edits: []Edit{
-			{"semaphore.go", "\t\terr = leases.grant(ctx, behind)\n", "\t\tif err = leases.grant(ctx, nil); err == nil && behind != nil {\n\t\t\terr = behind.isThere(ctx)\n\t\t}\n"},
+			{"semaphore.go", "\t\terr = leases.grant(ctx, gate)\n", "\t\tif err = leases.grant(ctx, nil); err == nil && gate != nil {\n\t\t\terr = gate.isThere(ctx)\n\t\t}\n"},
 		},
 		Test: Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
-	},
-	{
-		Name: "what was made sure of first is not looked at again", After: "our own first version: each permit by itself",
-		Edits: []Edit{{"recipe.go", "if t.standsWhole() && (with", "if t.sess != nil || (with"}},
-		Test:  Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
@@ -669,7 +664,7 @@ var Table = []Mutant{
 	{
 		Name: "goroutines follow one another in a place that was asked for", After: "the request is for the place",
 		Edits: []Edit{
-			{"tenure.go", "n.place.isGone() || isClosed(n.place.asked.heard) {", "n.place.isGone() {"},
+			{"tenure.go", "!isClosed(n.place.asked.heard) && n.place.sentinel", "n.place.sentinel"},
 			{"steward.go", "overdue || isClosed(n.of.revoked)", "overdue"},
 		},
 		Test: Test{".", "TestARequestToLetGoEndsASharedPlace"},
