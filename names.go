@@ -88,7 +88,7 @@ func parseEntry(name string) (_ entry, ok bool) {
 // after the counter has run over.
 func parseSeq(s string) (int64, bool) {
 	digits := strings.TrimPrefix(s, "-")
-	if len(s) < 10 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+	if len(s) < 10 || len(digits) > 10 || s[0] == '+' {
 		return 0, false
 	}
 	seq, err := strconv.ParseInt(s, 10, 32)

@@ -24,20 +24,32 @@ func rank(seq int64) int64 {
 // order compares two places in a queue: by number, and by czxid if the numbers do not tell them
 // apart. Both entries must have their czxid then (see needCzxid).
 func order(a, b entry) int {
-	return cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)), cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
+	if ranks := cmp.Compare(rank(a.seq), rank(b.seq)); ranks != 0 {
+		return ranks
+	}
+	return cmp.Or(cmp.Compare(a.czxid, b.czxid), strings.Compare(a.name, b.name))
 }
 
 // needCzxid reports whether the numbers do not tell which of two is ahead.
 func needCzxid(a, b entry) bool { return rank(a.seq) == rank(b.seq) }
 
-// ahead returns those of entries that are ahead of own, in order.
+// ahead returns those of entries that are ahead of own, in order. It sorts numbers first, each with
+// an index, because a long queue is sorted by each contender that enters it.
 func ahead(entries []entry, own entry) []entry {
-	first := make([]entry, 0, len(entries))
-	for _, e := range entries {
+	places := make([]int64, 0, len(entries))
+	for i, e := range entries {
 		if e.name != own.name && order(e, own) < 0 {
-			first = append(first, e)
+			places = append(places, rank(e.seq)<<32|int64(i))
 		}
 	}
-	slices.SortFunc(first, order)
+	slices.Sort(places)
+	first, tied := make([]entry, len(places)), false
+	for i, p := range places {
+		first[i] = entries[p&math.MaxUint32]
+		tied = tied || i > 0 && needCzxid(first[i-1], first[i])
+	}
+	if tied {
+		slices.SortFunc(first, order)
+	}
 	return first
 }

@@ -229,7 +229,11 @@ func (g *sentinel) linger(d time.Duration) bool {
 // inspect looks for a request and for a forged downgrade in our own node's data, and
 // restores the data beside the request.
 func (g *sentinel) inspect(seen node) {
-	if own := g.node.ownData(); !bytes.Equal(seen.data, own) && isDowngraded(seen.data) && !isDowngraded(own) {
+	own := g.node.ownData()
+	if bytes.Equal(seen.data, own) {
+		return // nobody has written
+	}
+	if isDowngraded(seen.data) && !isDowngraded(own) {
 		g.node.forsake(errForged)
 	}
 	if g.node.hear(seen) {

@@ -64,7 +64,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "negative numbers are the smallest", After: "go-zookeeper Lock where the counter runs over",
-		Edits: []Edit{{"order.go", "cmp.Or(cmp.Compare(rank(a.seq), rank(b.seq)),", "cmp.Or(cmp.Compare(a.seq, b.seq),"}},
+		Edits: []Edit{{"order.go", "ranks := cmp.Compare(rank(a.seq), rank(b.seq));", "ranks := cmp.Compare(a.seq, b.seq);"}},
+	},
+	{
+		Name: "equal numbers stand as they are listed", After: "sorting by number alone where the counter has ended",
+		Edits: []Edit{{"order.go", "if tied {", "if tied = false; tied {"}},
 	},
 	{
 		Name: "everybody waits for the one before the last", After: "off by one in the predecessor",
