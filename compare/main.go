@@ -1,7 +1,7 @@
 // Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on loopback,
 // and writes what it found as JSON, as pictures and into docs/comparison.md.
 //
-//	go run .                       everything; about forty minutes on a quiet machine
+//	go run .                       everything; about seventy minutes on a quiet machine
 //	go run . --quick               a little of everything, in under three minutes on a quiet machine; the page is left alone
 //	go run . --only queue          one work
 //	go run . --ways zklock,kazoo   some ways
@@ -100,7 +100,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.ways, "ways", "", "some ways, separated by commas")
 	flags.StringVar(&o.faults, "faults", "", "some faults of the sale: "+strings.Join(work.Faults, ", "))
 	flags.StringVar(&o.sizes, "sizes", "", "some sizes of the works that have them")
-	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of five")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of six, and three of the crash and the sale")
 	flags.StringVar(&o.out, "out", "results", "directory for JSON and pictures")
 	flags.StringVar(&o.page, "page", "../docs/comparison.md", "the page whose generated parts are replaced")
 	if err := flags.Parse(args); err != nil {
@@ -125,7 +125,7 @@ func (o options) plan() (work.Plan, error) {
 		plan = work.Quick()
 	}
 	if o.rounds > 0 {
-		plan.Rounds = o.rounds
+		plan.Rounds, plan.Repeats = o.rounds, o.rounds
 	}
 	plan.Only = o.only
 	var err error
@@ -144,7 +144,7 @@ func (o options) plan() (work.Plan, error) {
 		if err != nil {
 			return plan, err
 		}
-		plan.Workers, plan.Queues, plan.Clients, plan.Distant, plan.Members = sizes, sizes, sizes, sizes, sizes
+		plan.Workers, plan.Queues, plan.Clients, plan.Distant, plan.Lines, plan.Members = sizes, sizes, sizes, sizes, sizes, sizes
 	}
 	if plan.Samples() == 0 {
 		return plan, fmt.Errorf("%s has no part in the work %s", o.ways, o.only)
@@ -213,7 +213,7 @@ func measure(ctx context.Context, o options) (*report.Results, error) {
 	for _, w := range append(ways.Floors(ways.Endpoints{}), ways.All(ways.Endpoints{})...) {
 		r.Ways = append(r.Ways, w.Info())
 	}
-	r.Rounds, r.Window = plan.Rounds, plan.Window.String()
+	r.Rounds, r.Repeats, r.Window = plan.Rounds, plan.Repeats, plan.Window.String()
 	progress := newProgress(began, plan)
 	err = work.Run(ctx, plan, set, singles, func(s work.Sample) {
 		r.Samples = append(r.Samples, s)

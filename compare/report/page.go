@@ -51,7 +51,7 @@ func render(out string, pictures map[string]string, page string, blocks map[stri
 // Print writes the tables as text.
 func (r *Results) Print(to io.Writer) {
 	tables := r.tables()
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency-alone", "latency", "ensemble", "crash", "sale", "behind", "brief"} {
+	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency-alone", "latency", "lines", "ensemble-alone", "ensemble", "crash", "sale", "behind", "brief"} {
 		if tables[name] != "" {
 			fmt.Fprintf(to, "\n%s\n\n%s", name, tables[name])
 		}
@@ -128,7 +128,8 @@ func (r *Results) tables() map[string]string {
 		"uncontended": r.single("uncontended", 0), "contended": r.crowd("contended", "workers"),
 		"queue": r.crowd("queue", "waiting"), "many": r.single("many", 64),
 		"goroutines": r.crowd("goroutines", "clients"), "latency-alone": r.single("latency", alone),
-		"latency": r.crowd("latency", "workers"), "ensemble": r.crowd("ensemble", "workers"),
+		"latency": r.crowd("latency", "workers"), "lines": r.crowd("lines", "waiting"),
+		"ensemble-alone": r.single("ensemble", alone), "ensemble": r.crowd("ensemble", "workers"),
 		"crash": r.crashTable(), "sale": r.saleTable(), "behind": r.behind(), "failures": r.failures(),
 	}
 }
@@ -147,10 +148,10 @@ func table(head []string, rows [][]string) string {
 
 func (r *Results) about() string {
 	m, loads := r.Machine, spreadOf(r.Loads)
-	return fmt.Sprintf("Measured on %s in one run of %s: %d rounds, %s for each speed measurement, lease or session %s, polling every %s where a library does not say. "+
+	return fmt.Sprintf("Measured on %s in one run of %s: %d rounds (%d of the crash and the sale), %s for each speed measurement, lease or session %s, polling every %s where a library does not say. "+
 		"Machine: %s, %d cores, %s of memory, %s, Linux %s, %s. Load average before the start %s; during the run, its own load included, "+
 		"median %s and at most %s. The machine was not ours alone where the first of these is not near 0.\n",
-		r.When.Format("2006-01-02 15:04 MST"), r.Took, r.Rounds, r.Window, r.Lease, r.Poll,
+		r.When.Format("2006-01-02 15:04 MST"), r.Took, r.Rounds, cmp.Or(r.Repeats, r.Rounds), r.Window, r.Lease, r.Poll,
 		m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Go, m.LoadAvg, number(loads.median), number(loads.high))
 }
 
@@ -201,24 +202,25 @@ func (r *Results) single(name string, size int) string {
 		}
 		rows = append(rows, []string{"`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 			times(r.ratio(c, work.OpsPerSecond, work.Reference)), times(r.ratio(c, work.OpsPerSecond, work.Floor)),
-			plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)), plain(r.figure(c, work.Requests))})
+			plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU))})
 	}
 	if rows == nil {
 		return ""
 	}
-	return table([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests"}, rows)
+	return tableOfKnown([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests", "client µs"}, rows)
 }
 
-// alone is the size of the work latency with one contender, which has a table of its own.
+// alone is the size of the works elsewhere with one contender, which have a table of their own. Where goroutines share
+// a client, it is the number of clients.
 const alone = 1
 
-// crowd is the table of a work in which many want one lock. Columns that no way has a figure for are left out.
+// crowd is the table of a work in which many want one lock.
 func (r *Results) crowd(name, unit string) string {
 	head := []string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "to " + work.HandOffFloor, "hand-off p99 ms",
-		"wait p99 ms", "requests per grant", "Jain", "overtaking", "connections"}
+		"wait p99 ms", "requests per grant", "client µs", "Jain", "overtaking", "connections"}
 	var rows [][]string
 	for _, size := range r.sizes(name) {
-		if size == alone && name == "latency" {
+		if size == alone && name != "goroutines" {
 			continue
 		}
 		for _, w := range r.present(name) {
@@ -228,13 +230,18 @@ func (r *Results) crowd(name, unit string) string {
 			}
 			rows = append(rows, []string{fmt.Sprint(size), "`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), times(r.toHandOffFloor(c)), plain(r.figure(c, work.P99)),
-				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Inversions)),
+				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Inversions)),
 				plain(r.figure(c, work.Connections))})
 		}
 	}
 	if rows == nil {
 		return ""
 	}
+	return tableOfKnown(head, rows)
+}
+
+// tableOfKnown is a table without the columns that no row has a figure for.
+func tableOfKnown(head []string, rows [][]string) string {
 	for column := len(head) - 1; column >= 0; column-- {
 		if slices.ContainsFunc(rows, func(row []string) bool { return row[column] != none }) {
 			continue
@@ -310,7 +317,7 @@ func (r *Results) sold(c cell) string {
 // behind lists, for every speed measurement and for recovery, the ways that did better than ours by more than noise.
 func (r *Results) behind() string {
 	var out strings.Builder
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "ensemble", "crash"} {
+	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash"} {
 		for _, size := range r.sizes(name) {
 			r.behindAt(&out, name, size)
 		}

@@ -21,6 +21,7 @@ type Results struct {
 	Lease   string                `json:"lease"`
 	Poll    string                `json:"poll"`
 	Rounds  int                   `json:"rounds"`
+	Repeats int                   `json:"repeats,omitempty"`
 	Window  string                `json:"window"`
 	Servers []servers.Description `json:"servers"`
 	Ways    []ways.Info           `json:"ways"`

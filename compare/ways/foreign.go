@@ -23,6 +23,12 @@ type foreignWay struct {
 	peer *Peer // guarded by mu; started with the first session
 }
 
+// IsInProcess reports whether a way's clients run in this process, not in one of their own.
+func IsInProcess(w Way) bool {
+	_, foreign := w.(*foreignWay)
+	return !foreign
+}
+
 // curatorClassPath is what Debian's Curator needs.
 const curatorClassPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:/usr/share/java/curator-client.jar:" +
 	"/usr/share/java/zookeeper.jar:/usr/share/java/zookeeper-jute.jar:/usr/share/java/guava.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-nop.jar"

@@ -8,11 +8,11 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// (8) the holder's process is killed while another client waits: the time until that one holds the lock.
+// (9) the holder's process is killed while another client waits: the time until that one holds the lock.
 // All ways do it side by side: it is mostly waiting.
 func (b *bench) crash(ctx context.Context) error {
 	at := endpoints(b.singles)
-	for round := range b.plan.Rounds {
+	for round := range b.plan.Repeats {
 		err := each(len(b.ways), func(i int) error {
 			w := b.ways[i]
 			values, err := b.crashOne(ctx, w, at, round)

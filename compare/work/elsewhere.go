@@ -9,6 +9,19 @@ import (
 
 // (6) one client alone, and some workers on one lock, with Distance between them and their servers.
 func (b *bench) latency(ctx context.Context) error {
+	return b.afar(ctx, "latency", b.plan.Distant, func(all []ways.Way) []ways.Way { return all }, workers)
+}
+
+// inLine returns the ways whose queues are measured behind a distance: ours, and the one to compare it with.
+func inLine(all []ways.Way) []ways.Way { return chosen(all, []string{Reference, "zklock"}) }
+
+// (7) a queue that always has n waiters, with Distance between them and their servers.
+func (b *bench) lines(ctx context.Context) error {
+	return b.afar(ctx, "lines", b.plan.Lines, inLine, standing)
+}
+
+// afar measures those of the planned ways that which returns, with Distance between clients and servers.
+func (b *bench) afar(ctx context.Context, work string, sizes []int, which func([]ways.Way) []ways.Way, shape func(n int) race) error {
 	set, err := servers.NewSet()
 	if err != nil {
 		return err
@@ -33,22 +46,28 @@ func (b *bench) latency(ctx context.Context) error {
 		}
 		return sum
 	}
-	all := chosen(ways.All(at), b.plan.Ways)
+	return b.elsewhere(ctx, work, sizes, at, which(chosen(ways.All(at), b.plan.Ways)), func(n int) race {
+		shaped := shape(n)
+		shaped.connected = connected
+		return shaped
+	})
+}
+
+// elsewhere measures ways on other servers than the single ones that are near. It closes them.
+func (b *bench) elsewhere(ctx context.Context, work string, sizes []int, at ways.Endpoints, all []ways.Way, shape func(n int) race) error {
 	defer closeAll(all)
+	if len(all) == 0 {
+		return nil
+	}
 	if err := prepared(ctx, all); err != nil {
 		return err
 	}
-	for _, n := range b.plan.Distant {
+	for _, n := range sizes {
 		floor := ways.Way(ways.NewHandOffFloor(at))
 		if n == 1 {
 			floor = ways.NewFloor(at)
 		}
-		err := b.crowd(ctx, "latency", []int{n}, floor, all, func(n int) race {
-			shape := workers(n)
-			shape.connected = connected
-			return shape
-		})
-		if err != nil {
+		if err := b.crowd(ctx, work, []int{n}, floor, all, shape); err != nil {
 			return err
 		}
 	}
@@ -66,7 +85,7 @@ func replicated(all []ways.Way) []ways.Way {
 	return some
 }
 
-// (7) the contended work on three servers instead of one.
+// (8) one client alone, and some workers on one lock, on three servers instead of one.
 func (b *bench) ensemble(ctx context.Context) error {
 	if len(replicated(b.ways)) == 0 {
 		return nil
@@ -83,12 +102,7 @@ func (b *bench) ensemble(ctx context.Context) error {
 		}
 	}
 	at := ways.Endpoints{Etcd: members["etcd"].Addrs(), ZooKeeper: members["ZooKeeper"].Addrs()}
-	all := replicated(chosen(ways.All(at), b.plan.Ways))
-	defer closeAll(all)
-	if err := prepared(ctx, all); err != nil {
-		return err
-	}
-	return b.crowd(ctx, "ensemble", b.plan.Members, ways.NewHandOffFloor(at), all, func(n int) race {
+	return b.elsewhere(ctx, "ensemble", b.plan.Members, at, replicated(chosen(ways.All(at), b.plan.Ways)), func(n int) race {
 		shape := workers(n)
 		shape.served = func(w ways.Way) []*servers.Process { return members[w.Info().Family].Members }
 		return shape

@@ -47,9 +47,9 @@ func firstBuyerTakes(fault string) time.Duration {
 	}
 }
 
-// (9) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
+// (10) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
 func (b *bench) sale(ctx context.Context) error {
-	for round := range b.plan.Rounds {
+	for round := range b.plan.Repeats {
 		for _, fault := range b.plan.Faults {
 			families := grouped(b.ways)
 			err := each(len(families), func(i int) error {

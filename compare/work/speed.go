@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/zklock-go/zklock/compare/servers"
@@ -38,9 +39,12 @@ const queueSessions = 16
 
 // (3) a queue that always has n waiters.
 func (b *bench) queue(ctx context.Context) error {
-	return b.crowd(ctx, "queue", b.plan.Queues, b.handOff, b.ways, func(n int) race {
-		return race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true}
-	})
+	return b.crowd(ctx, "queue", b.plan.Queues, b.handOff, b.ways, standing)
+}
+
+// standing is a queue that always has n waiters.
+func standing(n int) race {
+	return race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true}
 }
 
 // (4) 64 goroutines on 64 locks over one client.
@@ -146,6 +150,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if err != nil {
 		return nil, err
 	}
+	worked := processorTime()
 	counted := time.Now() // asking can take long, so the grants that belong to the requests have a window of their own
 	from := time.Now()
 	if shape.standing {
@@ -166,6 +171,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		return nil, err
 	}
 	countedAgain := time.Now()
+	worked = processorTime() - worked
 	run.stopping.Store(true)
 	stop()
 	if err := run.wait(); err != nil {
@@ -175,6 +181,9 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	values := summarize(turns, from, to, shape.locks == 1 && shape.lockers > 1)
 	if n := len(grantedWithin(turns, counted, countedAgain)); n > 0 {
 		values[Requests] = float64(after-before) / float64(n)
+		if shape.connected == nil && ways.IsInProcess(w) { // the distance is ours as well, and others work in processes of their own
+			values[ClientCPU] = float64(worked.Microseconds()) / float64(n)
+		}
 	}
 	if connections > 0 {
 		values[Connections] = float64(connections)
@@ -183,6 +192,15 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		values[Overlaps] = float64(run.overlaps.Load())
 	}
 	return values, run.firstError()
+}
+
+// processorTime is what this process has used of the processors.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func requests(ctx context.Context, served []*servers.Process) (int64, error) {

@@ -56,16 +56,19 @@ const (
 	OversoldTok  = "oversold_tok"  // the same, the shop refuses old tokens
 	NextHolder   = "next_holder_s" // from the first holder's grant to the next one's
 	Connections  = "connections"   // that the clients have to their servers
+	ClientCPU    = "client_cpu_us" // processor time of this process for each grant
 )
 
 // Plan says how much to do.
 type Plan struct {
-	Rounds  int
+	Rounds  int           // of the speed measurements
+	Repeats int           // of the crash and of each sale, which mostly wait
 	Window  time.Duration // of one speed measurement
 	Workers []int         // sizes of the contended work
 	Queues  []int         // sizes of the standing queue
 	Clients []int         // each with some goroutines
 	Distant []int         // workers behind a distance
+	Lines   []int         // sizes of the standing queue behind a distance
 	Members []int         // workers on three servers
 	Faults  []string      // of the sale
 	Only    string        // one work's name; "" for all
@@ -74,18 +77,18 @@ type Plan struct {
 
 // Full is the plan whose figures stand in the documentation.
 func Full() Plan {
-	return Plan{Rounds: 5, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{10, 100, 1000},
-		Clients: []int{1, 4}, Distant: []int{1, 8, 32}, Members: []int{8, 32}, Faults: Faults}
+	return Plan{Rounds: 6, Repeats: 3, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{10, 100, 1000},
+		Clients: []int{1, 4}, Distant: []int{1, 8, 32}, Lines: []int{10, 100, 1000}, Members: []int{1, 8, 32}, Faults: Faults}
 }
 
 // Quick is a plan for under three minutes, to see that everything works. Its figures mean little.
 func Quick() Plan {
-	return Plan{Rounds: 1, Window: 250 * time.Millisecond, Workers: []int{8}, Queues: []int{10},
-		Clients: []int{4}, Distant: []int{8}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
+	return Plan{Rounds: 1, Repeats: 1, Window: 250 * time.Millisecond, Workers: []int{8}, Queues: []int{10},
+		Clients: []int{4}, Distant: []int{8}, Lines: []int{10}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
 }
 
 // Names lists the works in order.
-var Names = []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "ensemble", "crash", "sale"}
+var Names = []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
 
 // Run does the planned works and calls report with each sample as it comes, from one goroutine at a time.
 func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Singles, report func(Sample)) error {
@@ -99,7 +102,7 @@ func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Sing
 		run  func(context.Context) error
 	}{
 		{"uncontended", b.uncontended}, {"contended", b.contended}, {"queue", b.queue},
-		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"ensemble", b.ensemble},
+		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"lines", b.lines}, {"ensemble", b.ensemble},
 		{"crash", b.crash}, {"sale", b.sale},
 	} {
 		if plan.Only != "" && plan.Only != w.name {
@@ -260,11 +263,17 @@ func (p Plan) Samples() int {
 	each := map[string]int{
 		"uncontended": n + floor, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
 		"goroutines": withFloor(len(sharing(all))) * len(p.Clients), "latency": (n + floor) * len(p.Distant),
-		"ensemble": withFloor(len(replicated(all))) * len(p.Members), "crash": n, "sale": n * len(p.Faults),
+		"lines": withFloor(len(inLine(all))) * len(p.Lines), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
+		"crash": n, "sale": n * len(p.Faults),
 	}
 	sum := 0
 	for name, samples := range each {
-		if p.Only == "" || p.Only == name {
+		if p.Only != "" && p.Only != name {
+			continue
+		}
+		if name == "crash" || name == "sale" {
+			sum += samples * p.Repeats
+		} else {
 			sum += samples * p.Rounds
 		}
 	}

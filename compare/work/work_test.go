@@ -131,7 +131,7 @@ func TestShopRefusesATokenOlderThanOneThatHasOnlyRead(t *testing.T) {
 
 func TestEveryPlannedWorkHasSamples(t *testing.T) {
 	full, quick := Full(), Quick()
-	if full.Rounds < 5 {
+	if full.Rounds < 6 {
 		t.Errorf("medians of %d rounds", full.Rounds)
 	}
 	if full.Samples() <= quick.Samples() || quick.Samples() == 0 {
