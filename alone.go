@@ -25,7 +25,8 @@ func (c *engine) mayBeAlone(dir string) bool {
 }
 
 // createWith creates our node in one transaction with what else is to happen: it deletes the
-// node that ours takes the place of, and counts the nodes that exist then.
+// node that ours takes the place of, and leaves the note that its holder is to leave, or counts
+// the nodes that exist then.
 func (t *contender) createWith(data []byte) (path string, err error) {
 	var ops []any
 	if t.replaces != nil {
@@ -33,8 +34,11 @@ func (t *contender) createWith(data []byte) (path string, err error) {
 	}
 	created := len(ops)
 	ops = append(ops, t.creation(data))
-	if t.counted != nil {
+	switch {
+	case t.counted != nil:
 		ops = append(ops, &zk.SetDataRequest{Path: t.dir, Data: t.counted.expected.data, Version: t.counted.expected.version})
+	case t.replaces != nil && t.replaces.isToNote():
+		ops = append(ops, t.replaces.writeNote())
 	}
 	answers, err := transact(t.c.conn, ops)
 	if err != nil {

@@ -110,8 +110,7 @@ func (t *contender) leave(ctx context.Context, s *session) error {
 		ops := []any{&zk.DeleteRequest{Path: t.path(), Version: t.unread}}
 		noted := t.isToNote()
 		if noted {
-			t.note.may = false // one attempt: another holder's note may have come between
-			ops = append(ops, &zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version})
+			ops = append(ops, t.writeNote())
 		}
 		if word != nil {
 			ops = append(ops, word)
@@ -134,11 +133,6 @@ func (t *contender) leave(ctx context.Context, s *session) error {
 			t.claim.rebuffed(err)
 		}
 	}
-}
-
-// isToNote reports whether we held and it is our turn to leave a note: see note.
-func (t *contender) isToNote() bool {
-	return t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil)
 }
 
 // deleteOwn deletes our node. If a request to let go has come since we last read the node, it

@@ -93,6 +93,18 @@ func (t *contender) mark() string {
 	return guidMark
 }
 
+// isToNote reports whether we held and it is our turn to leave a note: see note.
+func (t *contender) isToNote() bool {
+	return t.held && t.note.may && t.recipe.exclusive() && t.c.mayNote(t.dir, nil)
+}
+
+// writeNote returns the operation that leaves our note. There is one attempt: another holder's
+// note may have come between.
+func (t *contender) writeNote() *zk.SetDataRequest {
+	t.note.may = false
+	return &zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version}
+}
+
 // guard has our node watched, beginning after that time, unless it is watched already.
 func (t *contender) guard(after time.Duration) {
 	if t.sentinel == nil {

@@ -52,6 +52,7 @@ func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
 		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
 		"writer":   func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
 		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+		"cohort":   func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
 	} {
 		for _, held := range []time.Duration{0, 5 * time.Millisecond, time.Second, time.Minute} {
 			t.Run(fmt.Sprint(name, " ", held), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -52,35 +53,45 @@ func grants(t *testing.T, srv *zktest.Server, workers int, window time.Duration,
 	return total
 }
 
+// locking returns what a worker of grants does with a lock of this library.
+func locking(t *testing.T, of lockFunc) (lock, unlock func() error) {
+	release := func() error { return nil }
+	return func() error {
+		hold, err := of(t.Context())
+		if err == nil {
+			release = func() error { return hold.Unlock(context.WithoutCancel(t.Context())) }
+		}
+		return err
+	}, func() error { return release() }
+}
+
 // With a millisecond each way, and nothing else that takes time, a hand-off takes one round trip; that of the client
-// library's own lock takes two.
+// library's own lock takes two. So it is where each worker has a Cohort of its own, as processes have.
 func TestContendedThroughputBesideThePlainLock(t *testing.T) {
 	const window = 2 * time.Second
 	for _, workers := range []int{2, 8, 32} {
 		options := zktest.Options{Latency: fixed(time.Millisecond)}
-		var ours, plain int
-		virtual(t, options, func(t *testing.T, srv *zktest.Server) {
-			ours = grants(t, srv, workers, window, func(i int) (lock, unlock func() error) {
-				m := connect(t, srv, fmt.Sprint("c", i), term).Mutex(path)
-				release := func() error { return nil }
-				return func() error {
-					hold, err := m.Lock(t.Context())
-					if err == nil {
-						release = func() error { return hold.Unlock(context.WithoutCancel(t.Context())) }
-					}
-					return err
-				}, func() error { return release() }
-			})
-		})
+		var plain int
 		virtual(t, options, func(t *testing.T, srv *zktest.Server) {
 			plain = grants(t, srv, workers, window, func(int) (lock, unlock func() error) {
 				l := zk.NewLock(rawClient(t, srv, term), path, zk.WorldACL(zk.PermAll))
 				return l.Lock, l.Unlock
 			})
 		})
-		t.Logf("%d workers: %d grants in %v, plain %d: %.2f", workers, ours, window, plain, float64(ours)/float64(plain))
-		if workers > 2 {
-			require.GreaterOrEqual(t, float64(ours), 1.6*float64(plain), "%d workers", workers)
+		for name, of := range map[string]func(c *zklock.Client) lockFunc{
+			"mutex":  func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+			"cohort": func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
+		} {
+			var ours int
+			virtual(t, options, func(t *testing.T, srv *zktest.Server) {
+				ours = grants(t, srv, workers, window, func(i int) (lock, unlock func() error) {
+					return locking(t, of(connect(t, srv, fmt.Sprint("c", i), term)))
+				})
+			})
+			t.Logf("%s, %d workers: %d grants in %v, plain %d: %.2f", name, workers, ours, window, plain, float64(ours)/float64(plain))
+			if workers > 2 {
+				require.GreaterOrEqual(t, float64(ours), 1.6*float64(plain), "%s, %d workers", name, workers)
+			}
 		}
 	}
 }

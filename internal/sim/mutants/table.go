@@ -84,7 +84,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "all that leave write a note that they held", After: "the note's one condition",
-		Edits: []Edit{{"cleanup.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Edits: []Edit{{"contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
 		Seeds: 320,
 	},
 	{
