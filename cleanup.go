@@ -28,7 +28,6 @@ func (c *engine) remove(t *contender) <-chan error {
 // beginRemoval takes leave of the contender's node, and returns what deletes it and returns
 // the outcome.
 func (c *engine) beginRemoval(t *contender) func() error {
-	t.depart()
 	if t.sentinel != nil {
 		t.sentinel.stop()
 	}

@@ -18,11 +18,9 @@ type ownNode struct {
 	fixed bool     // its data must never change: see recipe
 	asked *revocation
 
-	vanish    sync.Once
-	gone      chan struct{} // closed when the node was found missing, or is of no use
-	why       error         // set before gone is closed: what is wrong, unless it was deleted
-	departed  chan struct{} // closed when nobody needs the node any more
-	departure sync.Once
+	vanish sync.Once
+	gone   chan struct{} // closed when the node was found missing, or is of no use
+	why    error         // set before gone is closed: what is wrong, unless it was deleted
 
 	mu     sync.Mutex
 	data   []byte // guarded by mu: what its data should be
@@ -32,7 +30,7 @@ type ownNode struct {
 // init must be called before anything else.
 func (n *ownNode) init(dir string, data []byte, fixed bool) {
 	n.dir, n.data, n.fixed = dir, data, fixed
-	n.asked, n.gone, n.departed = newRevocation(), make(chan struct{}), make(chan struct{})
+	n.asked, n.gone = newRevocation(), make(chan struct{})
 }
 
 // path is the node's, valid once its name is known.
@@ -87,8 +85,6 @@ func (n *ownNode) loss() error {
 	}
 	return fmt.Errorf("%w: node %s was deleted", ErrLost, n.path())
 }
-
-func (n *ownNode) depart() { n.departure.Do(func() { close(n.departed) }) }
 
 // exists is the operation that fails unless our node is there; it stays true whatever is written to it.
 func (n *ownNode) exists() *zk.CheckVersionRequest {

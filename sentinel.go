@@ -66,6 +66,7 @@ func (g *sentinel) stop() {
 		g.begin.Stop()
 	}
 	g.left = true
+	g.wake()
 	w := g.watch
 	g.mu.Unlock()
 	if w != nil && w.neverMind() {
@@ -82,6 +83,11 @@ func (g *sentinel) show(w *nodeWatch) {
 	} else {
 		g.watch = w
 	}
+	g.wake()
+}
+
+// wake has those look again that wait for a change. It must be called with mu held.
+func (g *sentinel) wake() {
 	if g.changed != nil {
 		close(g.changed)
 		g.changed = nil
@@ -104,6 +110,13 @@ func (g *sentinel) state() (w *nodeWatch, ended bool, changed <-chan struct{}) {
 		g.changed = make(chan struct{})
 	}
 	return g.watch, g.ended, g.changed
+}
+
+// isLeft reports whether nobody needs the sentinel any more.
+func (g *sentinel) isLeft() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left
 }
 
 // stands reports whether nothing has happened to the node, as await makes sure.
@@ -185,10 +198,7 @@ func (g *sentinel) stand(w *nodeWatch) bool {
 	if !w.whenFired(func() { g.fired(w) }) {
 		return !g.goesOn(w)
 	}
-	g.mu.Lock()
-	left := g.left
-	g.mu.Unlock()
-	if left && w.neverMind() { // stop may have come before whenFired
+	if g.isLeft() && w.neverMind() { // stop may have come before whenFired
 		g.show(nil)
 	}
 	return true
@@ -205,7 +215,7 @@ func (g *sentinel) fired(w *nodeWatch) {
 func (g *sentinel) goesOn(w *nodeWatch) bool {
 	if w.saw == nodeGone && !g.node.sess.IsOver() {
 		g.node.forsake(nil)
-	} else if !isClosed(g.node.departed) && g.c.life.Err() == nil && !g.node.sess.IsOver() {
+	} else if !g.isLeft() && g.c.life.Err() == nil && !g.node.sess.IsOver() {
 		return true
 	}
 	g.show(nil)
@@ -214,12 +224,16 @@ func (g *sentinel) goesOn(w *nodeWatch) bool {
 
 // linger waits, unless the contender is done with sooner: then it is false.
 func (g *sentinel) linger(d time.Duration) bool {
+	_, _, changed := g.state()
+	if g.isLeft() {
+		return false
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-g.node.departed:
+	case <-changed:
 	case <-g.node.sess.Over():
 	case <-g.c.life.Done():
 	}
