@@ -25,20 +25,20 @@ func (c *engine) mayBeAlone(dir string) bool {
 }
 
 // createWith creates our node in one transaction with what else is to happen: it deletes the
-// node that ours takes the place of, and leaves the note that its holder is to leave, or counts
-// the nodes that exist then.
-func (t *contender) createWith(data []byte) (path string, err error) {
+// node that ours takes the place of, leaves the note of that one, nil for none, and counts the
+// nodes that exist then.
+func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path string, err error) {
 	var ops []any
 	if t.replaces != nil {
 		ops = append(ops, &zk.DeleteRequest{Path: t.replaces.path(), Version: -1})
 	}
 	created := len(ops)
 	ops = append(ops, t.creation(data))
-	switch {
-	case t.counted != nil:
+	if t.counted != nil {
 		ops = append(ops, &zk.SetDataRequest{Path: t.dir, Data: t.counted.expected.data, Version: t.counted.expected.version})
-	case t.replaces != nil && t.replaces.isToNote():
-		ops = append(ops, t.replaces.writeNote())
+	}
+	if note != nil {
+		ops = append(ops, note)
 	}
 	answers, err := transact(t.c.conn, ops)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 // and is removed for all. The others are in its field with.
 
 // create creates the node, and those of the batch, in one request. It returns their names, in
-// the order of whole.
-func (t *contender) create(data []byte) ([]string, error) {
+// the order of whole. Note is what createWith leaves.
+func (t *contender) create(data []byte, note *zk.SetDataRequest) ([]string, error) {
 	if len(t.with) == 0 {
-		path, err := t.createOne(data)
+		path, err := t.createOne(data, note)
 		if err == nil {
 			err = t.checkMade(path)
 		}
@@ -45,9 +45,9 @@ func (t *contender) create(data []byte) ([]string, error) {
 	return names, nil
 }
 
-func (t *contender) createOne(data []byte) (path string, err error) {
+func (t *contender) createOne(data []byte, note *zk.SetDataRequest) (path string, err error) {
 	if t.counted != nil || t.replaces != nil {
-		return t.createWith(data)
+		return t.createWith(data, note)
 	}
 	return t.c.conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.acl)
 }

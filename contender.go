@@ -105,6 +105,15 @@ func (t *contender) writeNote() *zk.SetDataRequest {
 	return &zk.SetDataRequest{Path: t.dir, Data: board{t.name, t.note.evicted}.encode(), Version: t.note.version}
 }
 
+// noteOfOld returns the operation that leaves the note of the node that ours takes the place of,
+// nil for none. Where we expect nobody else, nobody would read it.
+func (t *contender) noteOfOld() *zk.SetDataRequest {
+	if t.replaces == nil || t.counted != nil || !t.replaces.isToNote() {
+		return nil
+	}
+	return t.replaces.writeNote()
+}
+
 // guard has our node watched, beginning after that time, unless it is watched already.
 func (t *contender) guard(after time.Duration) {
 	if t.sentinel == nil {

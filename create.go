@@ -16,11 +16,11 @@ func (t *contender) send(s *session) {
 	for i, x := range t.whole() {
 		x.sess, x.guid, x.name = s, guids[i], ""
 	}
-	data := t.shown(t.ownData())
+	data, note := t.shown(t.ownData()), t.noteOfOld()
 	ok := t.c.calls.run(func() {
 		defer close(created)
 		sent := t.c.link.Now()
-		names, err := t.create(data)
+		names, err := t.create(data, note)
 		t.c.witness(sent, isWrite, err)
 		if err == nil {
 			for i, x := range t.whole() {
