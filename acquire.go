@@ -138,7 +138,7 @@ func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool
 // its session or because somebody deleted its node, is followed by another. A request to let
 // go that one of them was asked is for all.
 func (c *Client) inTurn(ctx context.Context, path string, attempt func(s *session, asked *revocation) (*place, error)) (*place, error) {
-	asked := newRevocation()
+	asked := new(revocation)
 	for {
 		s, err := c.link.Attached(ctx)
 		if err != nil {
@@ -224,7 +224,7 @@ func (c *Client) untilGone(ctx context.Context, n *ownNode) (context.Context, fu
 	// Owned by the caller; ends when that calls what is returned; Close waits for it.
 	c.calls.run(func() {
 		select {
-		case <-n.gone:
+		case <-n.gone.done():
 			cut(errGone)
 		case <-ctx.Done():
 		}

@@ -136,7 +136,7 @@ func (t *place) outwait(ctx context.Context, r recordAt, waits bool) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-t.gone:
+	case <-t.gone.done():
 		return errGone
 	case <-t.sess.Over():
 		return errSessionOver

@@ -94,7 +94,7 @@ func (t *place) watchAhead(ctx context.Context, e entry) (change, error) {
 	case t.recipe.passes != nil && t.recipe.passes(w.data):
 		return nodeGone, nil
 	}
-	saw, err := w.await(ctx, t.sess, t.gone)
+	saw, err := w.await(ctx, t.sess, t.gone.done())
 	t.standing = nil
 	return saw, err
 }

@@ -92,7 +92,7 @@ func (h *Hold) Node() string { return h.of.nodes[0].path() }
 // Revoked returns a channel that is closed when the holder is asked to let go, by
 // operate.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
 // for. The holder decides whether and when to unlock.
-func (h *Hold) Revoked() <-chan struct{} { return h.of.revoked }
+func (h *Hold) Revoked() <-chan struct{} { return h.of.asked.heard.done() }
 
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
 // ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
@@ -308,7 +308,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-h.of.released:
+	case <-h.of.released.done():
 		if h.of.err != nil {
 			return h.of.failure("unlock", h.of.err)
 		}
@@ -327,8 +327,8 @@ func (h *Hold) leave(ctx context.Context) error {
 	return h.Unlock(ctx)
 }
 
-// release begins to give the lock up and reports true if this was the last level of it;
-// released is closed when that is done.
+// release begins to give the lock up and reports true if this was the last level of it; released
+// tells when that is done.
 func (h *Hold) release() (last bool, err error) {
 	if h.done.Swap(true) {
 		return false, ErrNotHeld

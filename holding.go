@@ -29,23 +29,22 @@ type holding struct {
 	quiet    bool // it tells no observer of its end: each of its locks or guests tells for itself
 	unfenced bool // its guests cannot be told apart by a token or a guard
 
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	revoked <-chan struct{} // closed when somebody asks for any of the parts
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	asked  *revocation // when any of the nodes is asked for
 
 	mu       sync.Mutex
 	writing  chan struct{} // guarded by mu: see pen; nil before the first write
 	levels   int           // guarded by mu: Holds that were not unlocked
 	forfeit  bool          // guarded by mu: its release counts as a loss
-	released chan struct{} // closed when the lock is released, or cannot be
-	err      error         // set before released is closed: why it could not be released
+	released latch         // the lock is released, or cannot be
+	err      error         // set before released: why it could not be released
 }
 
 // begin begins to hold, with one level. The holding's context has the values of ctx, the
 // acquiring caller's, and those that under adds; it does not end with ctx.
 func (g *holding) begin(ctx context.Context, under func(context.Context) context.Context) {
 	g.since, g.levels = time.Now(), 1
-	g.released = make(chan struct{})
 	g.ctx, g.cancel = context.WithCancelCause(under(context.WithoutCancel(ctx)))
 	g.heed()
 	g.among.add(g)
@@ -132,7 +131,7 @@ func (g *holding) letGo() {
 		default:
 			g.tell(observe.Released, nil)
 		}
-		close(g.released)
+		g.released.set()
 	}
 	// Owned by the client; ends with the removals, which Close bounds.
 	if !g.c.removals.run(finish) {
@@ -195,7 +194,7 @@ func (g *holding) drop() (last bool, err error) {
 	return true, nil
 }
 
-// heed sets revoked to a channel that is closed when any part is asked for.
+// heed sets asked to what is heard when any of the nodes is asked for.
 func (g *holding) heed() {
 	var requests []*revocation
 	for _, t := range g.nodes {
@@ -204,14 +203,13 @@ func (g *holding) heed() {
 		}
 	}
 	if len(requests) == 1 {
-		g.revoked = requests[0].heard
+		g.asked = requests[0]
 		return
 	}
-	any := newRevocation()
+	g.asked = new(revocation)
 	for _, r := range requests {
-		r.passOn(any)
+		r.passOn(g.asked)
 	}
-	g.revoked = any.heard
 }
 
 // holdings are those of a client that have not ended.

@@ -159,7 +159,7 @@ func releaseAll(locks []*Hold, why error) func() error {
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.of.released
+			<-h.of.released.done()
 			err = errors.Join(err, h.of.err)
 		}
 		return err

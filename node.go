@@ -9,8 +9,8 @@ import (
 )
 
 // ownNode is a node of ours, from before it is asked for until nobody needs it. Its owner sets
-// the first fields, before others watch the node. What changes later is guarded by mu, or is
-// a channel that is closed once.
+// the first fields, before others watch the node. What changes later is guarded by mu, or happens
+// once.
 type ownNode struct {
 	dir   string
 	name  string   // once known
@@ -18,9 +18,8 @@ type ownNode struct {
 	fixed bool     // its data must never change: see recipe
 	asked *revocation
 
-	vanish sync.Once
-	gone   chan struct{} // closed when the node was found missing, or is of no use
-	why    error         // set before gone is closed: what is wrong, unless it was deleted
+	gone latch // the node was found missing, or is of no use
+	why  error // set before gone: what is wrong, unless it was deleted
 
 	mu     sync.Mutex
 	data   []byte // guarded by mu: what its data should be
@@ -30,7 +29,7 @@ type ownNode struct {
 // init must be called before anything else.
 func (n *ownNode) init(dir string, data []byte, fixed bool) {
 	n.dir, n.data, n.fixed = dir, data, fixed
-	n.asked, n.gone = newRevocation(), make(chan struct{})
+	n.asked = new(revocation)
 }
 
 // path is the node's, valid once its name is known.
@@ -38,16 +37,21 @@ func (n *ownNode) path() string { return n.dir + "/" + n.name }
 
 // forsake tells everybody that our node is gone, or of no use for that reason.
 func (n *ownNode) forsake(why error) {
-	n.vanish.Do(func() {
-		n.mu.Lock()
-		n.why = why
-		close(n.gone)
-		tell := n.onGone
-		n.mu.Unlock()
-		if tell != nil {
-			tell()
-		}
-	})
+	if tell := n.vanish(why); tell != nil {
+		tell()
+	}
+}
+
+// vanish is forsake without telling; it returns what tells, nil if there is nothing to tell.
+func (n *ownNode) vanish(why error) (tell func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.isGone() {
+		return nil
+	}
+	n.why = why
+	n.gone.set()
+	return n.onGone
 }
 
 // whenGone has fn called, once, when our node is gone, at once if it is. fn must not wait.
@@ -76,7 +80,7 @@ var errForged = fmt.Errorf("%w: somebody else has made it a reader's", errGone)
 // errUnreadable ends what needs a look at a node that we have made ourselves.
 var errUnreadable = fmt.Errorf("our own node cannot be read, its ACL must let us: %w", zk.ErrNoAuth)
 
-func (n *ownNode) isGone() bool { return isClosed(n.gone) }
+func (n *ownNode) isGone() bool { return n.gone.isSet() }
 
 // loss is the error of a hold whose node is gone.
 func (n *ownNode) loss() error {
@@ -120,7 +124,7 @@ func (n *ownNode) hear(d node) bool {
 
 // shown returns data as it should stand in our node: with the request, if there was one.
 func (n *ownNode) shown(data []byte) []byte {
-	if !n.fixed && isClosed(n.asked.heard) {
+	if !n.fixed && n.asked.heard.isSet() {
 		return withRevocation(data)
 	}
 	return data
@@ -129,19 +133,15 @@ func (n *ownNode) shown(data []byte) []byte {
 // revocation is a request to let go. All nodes of one acquire share it: its place in the
 // queue, its permits, and the nodes that it creates when it has to queue again.
 type revocation struct {
-	heard chan struct{} // closed, with mu held, when somebody has asked
+	heard latch // somebody has asked
 
 	mu   sync.Mutex
 	also []*revocation // guarded by mu: which are asked with this one
 }
 
-func newRevocation() *revocation { return &revocation{heard: make(chan struct{})} }
-
 func (r *revocation) hear() {
+	r.heard.set()
 	r.mu.Lock()
-	if !isClosed(r.heard) {
-		close(r.heard)
-	}
 	also := r.also
 	r.also = nil
 	r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *revocation) passOn(to *revocation) {
 	r.mu.Lock()
 	r.also = append(r.also, to)
 	r.mu.Unlock()
-	if isClosed(r.heard) {
+	if r.heard.isSet() {
 		r.hear()
 	}
 }

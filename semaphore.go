@@ -255,7 +255,7 @@ func (s *Semaphore) awaitRoom(ctx context.Context, leases *place, dir string) er
 		if slices.ContainsFunc(leases.whole(), func(t *contender) bool { return t.isGone() }) {
 			return errGone
 		}
-		if _, err := w.await(ctx, leases.sess, leases.gone); err != nil {
+		if _, err := w.await(ctx, leases.sess, leases.gone.done()); err != nil {
 			return err
 		}
 	}

@@ -149,7 +149,7 @@ func (g *sentinel) await(ctx context.Context) (czxid int64, err error) {
 		select {
 		case <-renewed:
 		case <-changed:
-		case <-n.gone:
+		case <-n.gone.done():
 			return 0, errGone
 		case <-n.sess.Over():
 			return 0, errSessionOver

@@ -418,7 +418,7 @@ func (s *steward) decide(n *tenure, now lease.Instant) step {
 	const long = time.Hour
 	waiting := len(s.waiting)
 	overdue := !now.Mono.Before(s.runs)
-	n.spent = n.spent || overdue || isClosed(n.of.revoked)
+	n.spent = n.spent || overdue || n.of.asked.heard.isSet()
 	n.notice(waiting, now)
 	for len(s.waiting) > 0 && n.admits(len(s.waiting), now) {
 		s.let(n, now)
@@ -426,7 +426,7 @@ func (s *steward) decide(n *tenure, now lease.Instant) step {
 	waiting = len(s.waiting)
 	stays := step{what: stay, wait: long, fired: n.fired()}
 	if !n.spent {
-		stays.revoked = n.of.revoked
+		stays.revoked = n.of.asked.heard.done()
 	}
 	if n.open && s.is.keep > 0 {
 		stays.wait = s.is.keep // leave does not wake the steward
@@ -475,7 +475,7 @@ func (s *steward) giveUp(n *tenure, pause bool) {
 	}
 	n.of.letGo()
 	select {
-	case <-n.of.released:
+	case <-n.of.released.done():
 	case <-s.c.life.Done():
 	}
 	if pause {

@@ -195,7 +195,7 @@ func (n *tenure) isCertain(now lease.Instant) bool {
 	if carried := n.place.c.link.Carried(); carried != s || isClosed(n.moved) {
 		return false
 	}
-	return !isClosed(n.place.asked.heard) && n.place.sentinel.stands() && n.of.ctx.Err() == nil && n.isFresh(now)
+	return !n.place.asked.heard.isSet() && n.place.sentinel.stands() && n.of.ctx.Err() == nil && n.isFresh(now)
 }
 
 // isFresh reports whether the lease is fresh. On one connection it only gets longer.
@@ -235,7 +235,7 @@ func (n *tenure) watchCrowd() (*nodeWatch, error) {
 			return w, err
 		}
 		// It is older than our node, or of a server that lags, and fires soon.
-		if _, err := w.await(n.of.ctx, t.sess, t.gone); err != nil {
+		if _, err := w.await(n.of.ctx, t.sess, t.gone.done()); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +260,7 @@ func (n *tenure) fired() <-chan struct{} {
 	if n.crowd == nil || n.lent.wanted {
 		return nil
 	}
-	return n.crowd.fired
+	return n.crowd.fired.done()
 }
 
 // tell tells the observer of a guest how its hold has ended.
@@ -280,7 +280,7 @@ func (n *tenure) depart() bool {
 		return false
 	}
 	n.of.among.remove(n.of)
-	close(n.of.released)
+	n.of.released.set()
 	n.place.c.beginRemoval(n.place.contender) // which another node's creation carries out
 	return true
 }

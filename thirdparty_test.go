@@ -178,7 +178,8 @@ func TestPermitsThatVanishBeforeTheGrantAreNotGranted(t *testing.T) {
 	}
 }
 
-// To make sure that one of several nodes is there can take as long as a reconnect. The others may be deleted meanwhile.
+// To make sure that one of several nodes is there can take as long as a reconnect and a server that is too busy to
+// answer. The others may be deleted meanwhile.
 func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
 	for name, slow := range map[string]func(srv *zktest.Server) string{
 		"another permit":                func(srv *zktest.Server) string { return path + "/leases/" + inOrder(srv, path+"/leases")[2] },
@@ -193,10 +194,11 @@ func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
 				time.Sleep(time.Second)
 				permits := inOrder(srv, path+"/leases")
 				require.Len(t, permits, 4)
-				one := slow(srv)
-				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				one, refused := slow(srv), 0
+				heal := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 					if r.Client == "taker" && r.Path == one {
-						return zktest.Delay(300 * time.Millisecond)
+						refused++
+						return zktest.Answer(-127) // it has too many requests
 					}
 					return zktest.Pass
 				})
@@ -206,6 +208,9 @@ func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 				require.False(t, taken.returned(), "nothing was slow")
 				require.NoError(t, srv.DeleteNode(path+"/leases/"+permits[3]))
+				time.Sleep(50 * time.Millisecond)
+				require.Positive(t, refused)
+				heal()
 				<-taken.done
 				require.NoError(t, taken.err)
 				for _, g := range taken.hold.Guard() {

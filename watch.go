@@ -43,7 +43,7 @@ type watchKey struct {
 
 // nodeWatch is a watch on a node that existed when the watch was set: on its data, or on its
 // children, which has a key of its own in the table. Fields without a guard are set before
-// ready or fired is closed, and never again.
+// ready or fired, and never again.
 //
 // Nobody waits for its event while it rests: it is woken when an event of its node passes on the
 // wire, and at every end and change of the connection's session. Where the wire is not seen, a
@@ -51,11 +51,11 @@ type watchKey struct {
 type nodeWatch struct {
 	key   watchKey
 	set   func() (seen, error)
-	ready chan struct{} // closed when the server has answered
+	ready latch // the server has answered
 	seen
 	err error
 
-	fired   chan struct{} // closed when the watch has fired or never will
+	fired   latch // the watch has fired or never will
 	saw     change
 	awaited atomic.Int32 // the number of waiters
 	rests   bool         // guarded by the mutex of watches, as is the next
@@ -116,7 +116,7 @@ func (t *watches) take(s *session, path string, set func() (seen, error)) (w *no
 	if known {
 		return w, known, nil
 	}
-	w = &nodeWatch{key: key, set: set, ready: make(chan struct{}), fired: make(chan struct{})}
+	w = &nodeWatch{key: key, set: set}
 	// Owned by the client; ends when the watch rests or has fired; Close waits for it.
 	if !t.hasKeeper(s) || !t.requests.calls.run(func() { t.begin(w) }) {
 		return nil, known, ErrClosed
@@ -214,7 +214,7 @@ func (t *watches) rest(w *nodeWatch) bool {
 // answered waits until the server has answered the request that sets the watch.
 func (w *nodeWatch) answered(ctx context.Context, s *session) error {
 	select {
-	case <-w.ready:
+	case <-w.ready.done():
 		return w.err
 	case <-s.Over():
 		return errSessionOver
@@ -230,11 +230,11 @@ func (t *watches) begin(w *nodeWatch) {
 	w.seen, w.err = w.set()
 	if w.err != nil {
 		t.drop(w)
-		close(w.ready)
+		w.ready.set()
 		return
 	}
 	w.renew(w.seen.events, moved)
-	close(w.ready)
+	w.ready.set()
 	t.attend(w)
 }
 
@@ -255,7 +255,7 @@ func (t *watches) fire(w *nodeWatch, saw change) {
 	w.mu.Lock()
 	then := w.then
 	w.then = nil
-	close(w.fired)
+	w.fired.set()
 	w.mu.Unlock()
 	if then != nil {
 		then()
@@ -355,7 +355,7 @@ func (t *watches) drop(w *nodeWatch) {
 func (w *nodeWatch) whenFired(fn func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if isClosed(w.fired) {
+	if w.fired.isSet() {
 		return false
 	}
 	w.then = fn
@@ -386,7 +386,7 @@ func (w *nodeWatch) wait() (done func()) {
 func (w *nodeWatch) await(ctx context.Context, s *session, gone <-chan struct{}) (change, error) {
 	defer w.wait()()
 	select {
-	case <-w.fired:
+	case <-w.fired.done():
 		if s.IsOver() {
 			return 0, errSessionOver
 		}

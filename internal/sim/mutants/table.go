@@ -359,6 +359,11 @@ var Table = []Mutant{
 		Test: Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
+		Name: "one of several nodes may go while another is being made sure of", After: "our own first version: permits were looked at one after the other",
+		Edits: []Edit{{"recipe.go", "if t.standsWhole() && (gate == nil || gate.stands()) {", "if t.sess != nil {"}},
+		Test:  Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
+	},
+	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
 		Edits: []Edit{{"multi.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePlaces)", "ordered = slices.Clone(lockers)"}},
 		Focus: "mutex",
@@ -668,8 +673,8 @@ var Table = []Mutant{
 	{
 		Name: "goroutines follow one another in a place that was asked for", After: "the request is for the place",
 		Edits: []Edit{
-			{"tenure.go", "!isClosed(n.place.asked.heard) && n.place.sentinel", "n.place.sentinel"},
-			{"steward.go", "overdue || isClosed(n.of.revoked)", "overdue"},
+			{"tenure.go", "!n.place.asked.heard.isSet() && n.place.sentinel", "n.place.sentinel"},
+			{"steward.go", "overdue || n.of.asked.heard.isSet()", "overdue"},
 		},
 		Test: Test{".", "TestARequestToLetGoEndsASharedPlace"},
 	},
