@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,10 +195,11 @@ func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
 				time.Sleep(time.Second)
 				permits := inOrder(srv, path+"/leases")
 				require.Len(t, permits, 4)
-				one, refused := slow(srv), 0
+				one := slow(srv)
+				var refused atomic.Int32
 				heal := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 					if r.Client == "taker" && r.Path == one {
-						refused++
+						refused.Add(1)
 						return zktest.Answer(-127) // it has too many requests
 					}
 					return zktest.Pass
@@ -209,7 +211,7 @@ func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
 				require.False(t, taken.returned(), "nothing was slow")
 				require.NoError(t, srv.DeleteNode(path+"/leases/"+permits[3]))
 				time.Sleep(50 * time.Millisecond)
-				require.Positive(t, refused)
+				require.Positive(t, refused.Load())
 				heal()
 				<-taken.done
 				require.NoError(t, taken.err)
