@@ -82,7 +82,8 @@ func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
 // RLock waits until it holds the lock, alone or with other readers, and returns the hold. Readers
 // of this process that hold at a time or follow one another take no request, as long as nobody
 // waits to hold alone. Their holds are as with Unfenced: they have the token of their place, and
-// no guard. Otherwise RLock behaves as Lock does, and as RWMutex.RLock.
+// no guard. That token is larger than those of all earlier holds that were alone, but a reader of
+// another process that has come and gone meanwhile may have had a larger one. Otherwise RLock behaves as Lock does, and as RWMutex.RLock.
 func (k *Cohort) RLock(ctx context.Context) (*Hold, error) {
 	return k.readers.take(ctx, "lock for reading", false)
 }

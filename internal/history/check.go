@@ -175,7 +175,8 @@ func (b *book) checkTokens(l *lock) {
 	}
 }
 
-// checkEpoch: a token is larger than every token whose hold was over before, and no two holds share one.
+// checkEpoch: a token is larger than every token whose hold was over before, and no two holds share one. A reader of a
+// cohort may stand in a place that its process had before it asked, and only holds that exclude it must have smaller ones.
 func (b *book) checkEpoch(l *lock, holds []*Op) {
 	over := slices.Clone(holds)
 	slices.SortStableFunc(over, func(x, y *Op) int { return cmp.Compare(b.end(x), b.end(y)) })
@@ -188,23 +189,36 @@ func (b *book) checkEpoch(l *lock, holds []*Op) {
 		return op.Return
 	}
 	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(since(x), since(y)) })
-	var last *Op // of those that are over, the one with the largest token
+	var last, alone *Op // of those that are over, the ones with the largest token: of all, and of those that held alone
 	used := make(map[int64]*Op, len(holds))
 	for _, op := range holds {
 		for len(over) > 0 && b.end(over[0]) <= since(op) && over[0] != op {
-			if last == nil || over[0].Token > last.Token {
-				last = over[0]
+			last = larger(last, over[0])
+			if !over[0].Shared {
+				alone = larger(alone, over[0])
 			}
 			over = over[1:]
 		}
+		before := last
+		if op.Cohort && op.Shared {
+			before = alone
+		}
 		if twin := used[op.Token]; twin != nil {
 			b.report("P3", l.path, op.Return, []*Op{twin, op}, "both have token %d", op.Token)
-		} else if last != nil && op.Token <= last.Token {
-			b.report("P3", l.path, op.Return, []*Op{last, op}, "token %d after token %d", op.Token, last.Token)
+		} else if before != nil && op.Token <= before.Token {
+			b.report("P3", l.path, op.Return, []*Op{before, op}, "token %d after token %d", op.Token, before.Token)
 		}
 		used[op.Token] = op
 	}
 	b.checkTokenOrder(l, holds)
+}
+
+// larger returns that one of two holds whose token is larger. One of them may be nil.
+func larger(x, y *Op) *Op {
+	if x == nil || y.Token > x.Token {
+		return y
+	}
+	return x
 }
 
 // void reports whether op was granted a node that was gone: P1 judges that, and its token comes from outside the queue.

@@ -490,6 +490,34 @@ func TestNumbersStartAnewWhereTheServersWereRestored(t *testing.T) {
 	require.Contains(t, found[0].Text, "token 9 after token 10")
 }
 
+// A reader of a cohort that joins its process's place has a smaller token than a reader of another process that has come
+// and gone meanwhile. No writer was granted between the two.
+func TestAReaderOfACohortComesAfterTheWritersTokensOnly(t *testing.T) {
+	joins := func() *History {
+		h := readers()
+		h.Txns[4].Time, h.Txns[4].Path, h.Txns[4].Client, h.Txns[4].Session = 20*ms, h.Ops[1].Node, "b", session("b")
+		h.Txns[5].Time, h.Txns[5].Path, h.Txns[5].Client, h.Txns[5].Session = 30*ms, h.Ops[0].Node, "a", session("a")
+		h.Ops[1].End, h.Ops[1].Freed = 19*ms, 21*ms
+		h.Ops[0].Call, h.Ops[0].Return, h.Ops[0].Cohort = 22*ms, 23*ms, true
+		h.Ops[3].Call, h.Ops[3].Cohort = 51*ms, true
+		return h
+	}
+	require.Empty(t, Check(joins(), bounds))
+
+	alone := joins()
+	alone.Ops[0].Cohort = false
+	found := Check(alone, bounds)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Text, "token 10 after token 11")
+
+	writer := joins()
+	writer.Ops[3].Token = 9
+	found = Check(writer, bounds)
+	require.NotEmpty(t, found)
+	require.Equal(t, "P3", found[0].Rule)
+	require.Contains(t, found[0].Text, "token 9 after token 12")
+}
+
 // With a lock-delay, only a hold that was released is followed at once.
 func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
 	delayed := bounds
