@@ -1,11 +1,10 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-# integration comes last because it takes longest.
 NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection compare integration
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
 coded   := $(filter-out tools,$(modules))
-units   := $(filter-out tools integration,$(nested))
+tested  := $(filter-out tools,$(nested))
 
 # The pinned checkers, usable from every module of the repository.
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
@@ -23,7 +22,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy test test-unit test-integration race fuzz suites parity sessions soak mutants replay explore shrink model compare report picture bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions soak mutants survivors replay explore shrink model compare report picture bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,7 +30,7 @@ help: ## show this list
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
-lint: gofmt vet staticcheck tidy vulncheck ## gofmt, vet, staticcheck, tidy modules, known vulnerabilities
+lint: gofmt vet staticcheck tidy workflows vulncheck ## gofmt, vet, staticcheck, tidy modules, workflow files, known vulnerabilities
 
 gofmt:
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -46,19 +45,21 @@ staticcheck:
 tidy:
 	@set -e; for m in $(modules); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
 
+# Without the checkers of shell and Python that some machines have and others do not.
+workflows:
+	$(tool) actionlint -shellcheck= -pyflakes=
+
 vulncheck:
 	@set -e; for m in $(coded); do (cd $$m && $(CURDIR)/tools/vulncheck $$m $(tool) govulncheck ./...); done
 
-test: test-unit test-integration ## all tests: this module, the nested ones, then real servers
+test: ## all tests, side by side: this module, the nested ones, real servers
+	@go run ./internal/lanes $(tested)
 
 test-unit: ## the tests that need no server and no container
-	go test -timeout 20m ./...
-	@set -e; for m in $(units); do echo "cd $$m && go test ./..."; (cd $$m && go test ./...); done
+	@go run ./internal/lanes -only 'command|library|modules' $(tested)
 
 test-integration: ## the tests on real servers only
-ifneq ($(filter integration,$(nested)),)
-	@integration/run
-endif
+	@go run ./internal/lanes -only servers $(tested)
 
 race: ## this module's tests under the race detector
 	go test -race -timeout 20m ./...
@@ -88,6 +89,9 @@ soak: ## the fleet simulator for SOAK (10m) of random seeds
 
 mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
 	go test ./internal/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
+
+survivors: ## change one thing after the other, and list in internal/survivors what the tests do not notice (ARGS="-only note")
+	go run ./internal/survivors $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
 

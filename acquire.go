@@ -25,10 +25,12 @@ type wish struct {
 // obtain is the one way to a hold.
 func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 	start := time.Now()
-	granted, err := c.fulfil(ctx, w)
+	granted, attempted, err := c.fulfil(ctx, w)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", w.verb, printable(w.path), err)
-		c.observeFailure(ctx, w, time.Since(start), err)
+		if attempted {
+			c.observeFailure(ctx, w, time.Since(start), err)
+		}
 		return nil, err
 	}
 	defer c.acquires.leave()
@@ -40,19 +42,20 @@ func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
 }
 
 // fulfil returns the place that a wish was granted. If there is no error the caller must call acquires.leave.
-func (c *Client) fulfil(ctx context.Context, w wish) (*place, error) {
+// attempted is false for a bad argument.
+func (c *Client) fulfil(ctx context.Context, w wish) (_ *place, attempted bool, _ error) {
 	dir, err := c.admit(ctx, w.path)
 	if err != nil {
-		return nil, err
+		return nil, !errors.Is(err, ErrInvalid), err
 	}
 	inside, stop := either(ctx, c.life)
 	defer stop()
 	granted, err := w.get(inside, dir)
 	if err != nil {
 		c.acquires.leave()
-		return nil, c.explain(inside, err)
+		return nil, true, c.explain(inside, err)
 	}
-	return granted, nil
+	return granted, true, nil
 }
 
 // lock acquires by any recipe that stands in the queue at path.
@@ -117,7 +120,6 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 	if c.holdsUnder(ctx, path, "") {
 		return "", ErrDeadlock
 	}
-	c.warmUp()
 	if !c.acquires.enter() {
 		return "", ErrClosed
 	}
@@ -192,6 +194,7 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, t *place) (*place, 
 		}
 	}
 	if err := t.try(ctx, s); err != nil {
+		err = t.unlessEvicted(ctx, err)
 		c.discard(ctx, err, t)
 		return nil, err
 	}
@@ -202,6 +205,11 @@ func (c *Client) tryAcquire(ctx context.Context, s *session, t *place) (*place, 
 func (t *place) try(ctx context.Context, s *session) error {
 	if err := t.enter(ctx, s); err != nil {
 		return err
+	}
+	for t.unsure {
+		if err := t.findPlace(ctx, listing{}, zk.ErrNoNode); err != nil {
+			return err
+		}
 	}
 	switch i, err := t.c.obstacle(ctx, s, t.recipe, t.dir, t.ahead); {
 	case err != nil:
@@ -286,13 +294,10 @@ func notConnected(err error) error {
 	return err
 }
 
-// observeFailure reports an attempt that failed. A bad argument is not an attempt.
+// observeFailure reports an attempt that failed.
 func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
 	kind := observe.Refused
-	switch {
-	case errors.Is(err, ErrInvalid):
-		return
-	case ctx.Err() != nil || errors.Is(err, ErrClosed):
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		kind = observe.GivenUp
 	}
 	c.observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
@@ -329,17 +334,24 @@ func removeAll(parts []*contender) func() error {
 	}
 }
 
-// unlessEvicted returns ErrEvicted instead of errGone if our node was evicted.
+// unlessEvicted returns ErrEvicted instead of an error that says that our node is gone if it, or
+// one that was made together with it, was evicted. A process that was stopped meanwhile finds its session over first.
 func (t *contender) unlessEvicted(ctx context.Context, err error) error {
-	if !errors.Is(err, errGone) || t.guid == "" || t.c.untrusted {
+	if !errors.Is(err, errGone) && !errors.Is(err, errSessionOver) || t.guid == "" || t.c.untrusted {
 		return err
 	}
-	n, readErr := persist(ctx, t.c.requests, func(s *session) (node, error) { return t.c.get(ctx, s, t.dir) })
+	dir := boardOf(t.dir, t.recipe.limited)
+	n, readErr := persist(ctx, t.c.requests, func(s *session) (node, error) {
+		return upToDate(ctx, t.c.requests, s, func() (node, error) { return t.c.get(ctx, s, dir) })
+	})
 	if readErr != nil {
 		return err
 	}
-	if b, _ := parseBoard(n.data); slices.Contains(b.evicted, t.guid) {
-		return ErrEvicted
+	b, _ := parseBoard(n.data)
+	for x := range t.each {
+		if slices.Contains(b.evicted, x.guid) {
+			return ErrEvicted
+		}
 	}
 	return err
 }

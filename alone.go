@@ -19,9 +19,10 @@ func (t *contender) expectNobody() {
 	}
 }
 
-// mayBeAlone reports whether the next to come to dir is alone there, as far as was seen lately.
+// mayBeAlone reports whether the next to come to dir is alone there, as far as was seen lately. It
+// is not while a node of ours may still be there.
 func (c *engine) mayBeAlone(dir string) bool {
-	return c.alone.has(dir, recentLife) && !c.crowded.has(dir, crowdedLife)
+	return !c.leaving.from(dir) && c.alone.has(dir, recentLife) && !c.crowded.has(dir, crowdedLife)
 }
 
 // createWith creates our node in one transaction with what else is to happen: it deletes the

@@ -221,3 +221,25 @@ func TestALostAnswerToACountIsLookedFor(t *testing.T) {
 		})
 	}
 }
+
+// TestADirectoryThatWasMadeAnewKeepsItsData has one that comes to the very version that was seen, with other data.
+func TestADirectoryThatWasMadeAnewKeepsItsData(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		unlockSoon(t, client)
+		unlockSoon(t, client)
+		seen, _ := srv.Node(path)
+		require.NoError(t, srv.DeleteNode(path))
+		require.NoError(t, srv.PutNode(path, nil))
+		for {
+			if made, _ := srv.Node(path); made.Version == seen.Version {
+				break
+			}
+			require.NoError(t, srv.PutNode(path, []byte("another's")))
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		unlockSoon(t, client)
+		made, _ := srv.Node(path)
+		require.Equal(t, "another's", string(made.Data))
+	})
+}

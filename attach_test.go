@@ -31,6 +31,7 @@ func TestHooksOfAnotherConnectionAreRefused(t *testing.T) {
 			"of another": others,
 			"never used": zklock.NewHooks(nil),
 			"zero":       {},
+			"none":       nil,
 		} {
 			_, err := zklock.Attach(t.Context(), conn, hooks, nil)
 			require.ErrorIs(t, err, zklock.ErrInvalid, name)
@@ -80,11 +81,11 @@ func TestAnAttachedHoldEndsInTime(t *testing.T) {
 	})
 }
 
-// A refusal by one server alone is no evidence of a quorum, on a connection whose wire is not seen either.
-func TestABareConnectionTakesNoRefusalByOneServerForAQuorums(t *testing.T) {
+// A refusal by one server alone is no evidence of a quorum.
+func TestARefusalByOneServerIsNoQuorums(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		conn := rawClient(t, srv, term)
-		client, err := zklock.Attach(t.Context(), conn, nil, &zklock.Options{SessionTimeout: term})
+		conn, hooks := hooked(t, srv)
+		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
 		hold, err := client.Mutex(path).Lock(t.Context())

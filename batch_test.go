@@ -128,6 +128,7 @@ func TestMorePermitsThanFitARequestAreRefusedBeforeAny(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		long := "/" + strings.Repeat("x", 1000)
 		c := connectWith(t, srv, &zklock.Options{Label: strings.Repeat("l", 1024), SessionTimeout: 40 * time.Second, Dialer: srv.DialFrom("a")})
+		time.Sleep(time.Second) // for its first heartbeat
 		srv.ResetCounts()
 		for p, k := range map[string]int{path: 10_000, long: 1000} {
 			s := c.Semaphore(p, 100_000)
@@ -209,6 +210,7 @@ func TestOperationsThatAreNoneAreRefused(t *testing.T) {
 func TestAPathThatNoRequestHoldsIsRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
+		time.Sleep(time.Second) // for its first heartbeat
 		srv.ResetCounts()
 		_, err := c.Mutex("/" + strings.Repeat("x", 1<<20)).Lock(t.Context())
 		require.ErrorIs(t, err, zklock.ErrInvalid)

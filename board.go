@@ -52,6 +52,16 @@ func (b board) withEvicted(guid string) board {
 	return board{b.last, evicted[max(0, len(evicted)-maxEvicted):]}
 }
 
+// boardOf returns the directory whose data tells the makers of nodes in dir that these were evicted.
+// The data of the directory of permits is their number; those who have just made some still stand
+// in the queue for them.
+func boardOf(dir string, permits bool) string {
+	if parent, ok := strings.CutSuffix(dir, leasesDir); ok && permits {
+		return parent + gateDir
+	}
+	return dir
+}
+
 // limitPrefix begins what the directory of permits has as its data.
 const limitPrefix = "zklock: permits "
 

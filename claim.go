@@ -29,7 +29,7 @@ func (c *engine) record(ctx context.Context, s *session, dir string) (recordAt, 
 		if !errors.Is(err, zk.ErrNoNode) {
 			return r, err
 		}
-		_, err = ask(ctx, c.requests, s, isWrite, func(conn wire) (string, error) {
+		_, err = ask(ctx, c.requests, s, func(conn wire) (string, error) {
 			return conn.Create(dir+recordSuffix, record{delay: c.delay}.encode(), zk.FlagPersistent, c.acl)
 		})
 		if errors.Is(err, zk.ErrNoNode) {

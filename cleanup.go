@@ -14,13 +14,19 @@ import (
 func (c *engine) remove(t *contender) <-chan error {
 	removed := c.beginRemoval(t)
 	done := make(chan error, 1)
+	if t.led {
+		done <- nil
+		return done
+	}
+	c.leaving.add(t.dir, 1)
+	end := func(err error) {
+		c.leaving.add(t.dir, -1)
+		done <- err
+	}
 	// Owned by the client; ends when the node is certainly gone, or when Close gives up
 	// waiting for it.
-	switch {
-	case t.led:
-		done <- nil
-	case !c.removals.run(func() { done <- removed() }):
-		done <- ErrClosed
+	if !c.removals.run(func() { end(removed()) }) {
+		end(ErrClosed)
 	}
 	return done
 }

@@ -156,32 +156,6 @@ func TestAnAttachedConnectionKeepsEveryPromiseWithHooks(t *testing.T) {
 	})
 }
 
-func TestABareConnectionIsPolled(t *testing.T) {
-	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-		conn := rawClient(t, srv, term, srv.Member(2).Addr())
-		client, err := zklock.Attach(t.Context(), conn, nil, &zklock.Options{SessionTimeout: term})
-		require.NoError(t, err)
-		defer client.Close()
-		time.Sleep(term)
-		start := time.Now()
-		hold, err := client.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, start, time.Now())
-		end := endOf(hold)
-		next := lockLater(t.Context(), connect(t, srv, "next", term, 0).Mutex(path).Lock)
-		time.Sleep(3 * term)
-		require.NoError(t, hold.Check())
-		srv.Member(2).CutOff()
-		<-next.done
-		<-end.done
-		require.True(t, end.at.Before(next.at))
-		require.ErrorIs(t, end.cause, zklock.ErrLost)
-		unlock(t, next.hold)
-		_, err = zklock.Attach(t.Context(), conn, nil, nil)
-		require.ErrorIs(t, err, zklock.ErrInvalid)
-	})
-}
-
 // recorder is an Observer.
 type recorder struct {
 	mu     sync.Mutex

@@ -20,17 +20,20 @@ import (
 // Goroutines that read share a place, too, and hold there at a time. Beside other processes that
 // read, they go on sharing it. Then the Cohort is the same lock as every RWMutex of its path.
 //
-// Inside the process, goroutines hold in the order in which they asked; those that read and
-// those that hold alone stand in the queue as two processes do. Other processes, of this
-// or of another library, wait for at most 100 goroutines that asked before them, of which none
-// begins later than a tenth of a second after the client has seen that others wait, and for the
-// goroutine that holds then. Once a second, or after Keep if that is longer, a process that uses the
-// lock all the time lets go of it for a moment, so that others get it which do not wait, such as
-// Mutex.TryLock.
+// Inside the process, goroutines hold in the order in which they asked; readers and those that
+// hold alone stand in the queue as two processes do. A place that had to wait admits only goroutines
+// that asked before its node was created. Where nobody else was there, other processes wait for at
+// most 100 goroutines that asked before the client saw them, none of which begins more than a tenth
+// of a second after that, and for the goroutine that holds then. Once a second, or after Keep if
+// that is longer, a process that uses the lock all the time lets go of it for a moment, for others
+// that do not wait, such as Mutex.TryLock. Readers that hold for longer than 20 ms then go on.
+//
+// A reader never waits for other readers. If it cannot share its process's place, because
+// somebody waits to hold alone or the connection was lost meanwhile, it gets another place.
 //
 // A process that is killed or stopped while it keeps the place, holding or not, blocks others
 // for a session timeout.
-type Cohort struct{ alone, readers company }
+type Cohort struct{ alone, readers localLock }
 
 // CohortOptions configures a Cohort. A nil *CohortOptions means the defaults.
 type CohortOptions struct {
@@ -58,14 +61,14 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
 	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
-	k.alone.init(c, cohort{path, cohortRecipe, opts.Unfenced, keep}, err)
-	k.readers.init(c, cohort{path, cohortReaderRecipe, true, keep}, err)
+	k.alone.init(c, cohortKey{path, cohortRecipe, opts.Unfenced, keep}, err)
+	k.readers.init(c, cohortKey{path, cohortReaderRecipe, true, keep}, err)
 	return k
 }
 
 // Lock waits until it holds the lock, and returns the hold. It behaves as Mutex.Lock does, with
 // this difference: Unlock does not wait for a server, because the place is passed on or kept.
-// If the place is lost, the hold that it has ends, and those that wait queue again, in their
+// If the place is lost, the hold that it has ends, and goroutines that wait queue again, in their
 // order.
 //
 // After operate.Revoke no other goroutine holds in the place that was asked for: they queue again
@@ -88,6 +91,12 @@ func (k *Cohort) RLock(ctx context.Context) (*Hold, error) {
 	return k.readers.take(ctx, "lock for reading", false)
 }
 
+// TryRLock takes the lock for reading if nobody holds it alone or waits for that. Otherwise it
+// returns ErrLocked, as TryLock does.
+func (k *Cohort) TryRLock(ctx context.Context) (*Hold, error) {
+	return k.readers.take(ctx, "try", true)
+}
+
 // Do locks, runs fn, and unlocks, as Mutex.Do does.
 func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := k.Lock(ctx)
@@ -97,28 +106,54 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 	return hold.do(ctx, fn)
 }
 
-// A company are the goroutines of a client that share a steward.
-type company struct {
+// RDo locks for reading, runs fn, and unlocks, as Mutex.Do does.
+func (k *Cohort) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
+	hold, err := k.RLock(ctx)
+	if err != nil {
+		return err
+	}
+	return hold.do(ctx, fn)
+}
+
+// Reader returns the lock in the form in which LockAll takes it for reading. To take it for
+// writing, pass the Cohort itself.
+func (k *Cohort) Reader() Locker { return cohortReader{k} }
+
+type cohortReader struct{ *Cohort }
+
+func (r cohortReader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
+
+// Path returns the lock's path, as it was given to the client.
+func (k *Cohort) Path() string { return k.alone.path }
+
+func (k *Cohort) lockable() lockable {
+	return lockable{c: k.alone.c, path: k.alone.path, err: k.alone.err}
+}
+
+// localLock is how the goroutines of a client that share places take a lock.
+type localLock struct {
 	c    *Client
 	path string
-	is   any   // the cohort, as the client's stewards are found by it
+	key  any   // the cohortKey, as the client's queues are found by it
 	err  error // of a bad argument
 
-	known atomic.Pointer[steward] // the one that was found last
+	known atomic.Pointer[localQueue] // the one that was found last
 }
 
 // init must be called before anything else.
-func (k *company) init(c *Client, is cohort, err error) {
-	k.c, k.path, k.is, k.err = c, is.path, is, err
+func (k *localLock) init(c *Client, key cohortKey, err error) {
+	k.c, k.path, k.key, k.err = c, key.path, key, err
 }
 
 // take returns a hold, and tells the observer of it or of its failure.
-func (k *company) take(ctx context.Context, verb string, try bool) (*Hold, error) {
+func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
 	start := k.c.link.Now()
 	h, err := k.obtain(ctx, start, try)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", verb, printable(k.path), err)
-		k.c.observeFailure(ctx, wish{verb: verb, recipe: k.is.(cohort).recipe.name, path: k.path}, time.Since(start.Mono), err)
+		if k.err == nil {
+			k.c.observeFailure(ctx, wish{verb: verb, recipe: k.key.(cohortKey).recipe.name, path: k.path}, time.Since(start.Mono), err)
+		}
 		return nil, err
 	}
 	if k.c.to != nil {
@@ -129,9 +164,9 @@ func (k *company) take(ctx context.Context, verb string, try bool) (*Hold, error
 	return h, nil
 }
 
-// obtain returns a hold at once if it can. Otherwise it gets in line behind the other goroutines of
+// obtain returns a hold at once if it can. Otherwise it waits in line behind the other goroutines of
 // the process.
-func (k *company) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
+func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
 	switch {
 	case k.err != nil:
 		return nil, k.err
@@ -140,58 +175,46 @@ func (k *company) obtain(ctx context.Context, now lease.Instant, try bool) (*Hol
 	case k.c.holdsUnder(ctx, k.path, ""):
 		return nil, ErrDeadlock
 	}
-	s := k.steward()
-	h, a := s.enter(ctx, now, !try)
-	if h != nil {
+	if h := k.queue().enter(ctx, now); h != nil {
 		return h, nil
 	}
-	if a == nil { // else the steward keeps the client warm
-		k.c.warmUp()
-	}
-	switch counted := k.c.acquires.enter(); {
-	case counted:
-		defer k.c.acquires.leave()
-	case a == nil:
+	if !k.c.acquires.enter() {
 		return nil, ErrClosed
 	}
-	switch {
-	case a != nil:
-		return k.await(ctx, s, a)
-	case try:
-		return atOnce(ctx, k.c, func(ctx context.Context, _ *session) (*Hold, error) { return k.queue(ctx, true) })
+	defer k.c.acquires.leave()
+	if try {
+		return atOnce(ctx, k.c, func(ctx context.Context, _ *session) (*Hold, error) { return k.wait(ctx, true) })
 	}
-	return k.queue(ctx, false)
+	return k.wait(ctx, false)
 }
 
-// steward returns the one that the cohort has now.
-func (k *company) steward() *steward {
-	s := k.known.Load()
-	if s == nil || s.over.Load() {
-		s = k.c.steward(k.is)
-		k.known.Store(s)
+// queue returns the queue that the lock has now.
+func (k *localLock) queue() *localQueue {
+	q := k.known.Load()
+	if q == nil || q.over.Load() {
+		q = k.c.localQueue(k.key)
+		k.known.Store(q)
 	}
-	return s
+	return q
 }
 
-// queue gets in line behind the other goroutines of the process.
-func (k *company) queue(ctx context.Context, try bool) (*Hold, error) {
+// wait waits in line behind the other goroutines of the process.
+func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
 	for {
-		s := k.steward()
-		a, err := s.apply(ctx, try)
+		q := k.queue()
+		w, err := q.join(ctx, try)
 		switch {
+		case errors.Is(err, errOver):
+			continue // there is another one by now
+		case errors.Is(err, errBehind):
+			return q.tryApart(ctx)
 		case err != nil:
 			return nil, err
-		case a != nil:
-			return k.await(ctx, s, a)
-		} // else the steward has just ended
+		}
+		h, err := q.await(w)
+		if err != nil && !errors.Is(err, ErrClosed) {
+			err = k.c.explain(ctx, err)
+		}
+		return h, err
 	}
-}
-
-// await waits for the answer to an applicant.
-func (k *company) await(ctx context.Context, s *steward, a *applicant) (*Hold, error) {
-	h, err := s.await(a)
-	if err != nil && !errors.Is(err, ErrClosed) {
-		err = k.c.explain(ctx, err)
-	}
-	return h, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -280,6 +281,7 @@ func TestAReaderOfACohortUnderAHoldOfItsOwnIsADeadlock(t *testing.T) {
 
 // TestReadersOfACohortThroughAnyFault breaks each request of what readers and a writer do, one after the other.
 func TestReadersOfACohortThroughAnyFault(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 4, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		ours, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
 		time.Sleep(2 * time.Second) // or it would connect again only after a pause, and learn late that its session was ended
@@ -316,5 +318,205 @@ func TestReadersOfACohortThroughAnyFault(t *testing.T) {
 		time.Sleep(2 * term) // for a create that was only delayed
 		noGhost(t, srv, path)
 		return struck()
+	})
+}
+
+// A reader that cannot share its process's place any more gets another one at once.
+func TestAReaderOfACohortWaitsForNoOtherReader(t *testing.T) {
+	for name, spend := range map[string]func(t *testing.T, srv *zktest.Server, ours, other *zklock.Client){
+		"of long ago": func(*testing.T, *zktest.Server, *zklock.Client, *zklock.Client) { time.Sleep(5 * term) },
+		"of before a reconnect": func(_ *testing.T, srv *zktest.Server, _, _ *zklock.Client) {
+			srv.DropConnections()
+			time.Sleep(2 * time.Second)
+		},
+		"who was asked to let go": func(t *testing.T, _ *zktest.Server, _, other *zklock.Client) {
+			require.NoError(t, operate.Revoke(t.Context(), other, everybody(t, other)[0]))
+			time.Sleep(time.Second)
+		},
+		"after a writer that came and went": func(t *testing.T, _ *zktest.Server, _, other *zklock.Client) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := other.RWMutex(path).Lock(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			time.Sleep(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+				first, err := ours.Cohort(path, nil).RLock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				spend(t, srv, ours, other)
+				require.NoError(t, first.Check())
+				var later []*zklock.Hold
+				for range 3 {
+					later = append(later, grantedSoon(t, ours.Cohort(path, nil).RLock))
+				}
+				unlock(t, first)
+				time.Sleep(time.Second)
+				for _, hold := range later {
+					require.NoError(t, hold.Check())
+				}
+				require.Len(t, queue(srv, path), 1, "the last one in the old place gives it up")
+				for _, hold := range later {
+					unlock(t, hold)
+				}
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// grantedSoon locks, and fails the test if that takes a minute.
+func grantedSoon(t *testing.T, lock lockFunc) *zklock.Hold {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	hold, err := lock(ctx)
+	require.NoError(t, err)
+	return hold
+}
+
+// A writer that has become a reader stands before them, and wants nothing of them.
+func TestReadersOfACohortShareAPlaceBesideAWriterThatWasDowngraded(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		writer, err := other.RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, writer.Downgrade(t.Context()))
+		first := grantedSoon(t, ours.Cohort(path, nil).RLock)
+		time.Sleep(time.Second / 2)
+		second := grantedSoon(t, ours.Cohort(path, nil).RLock)
+		require.Equal(t, first.Node(), second.Node())
+		for _, hold := range []*zklock.Hold{first, second, writer} {
+			require.NoError(t, hold.Check())
+			unlock(t, hold)
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+// A reader that waits has a node of its process in the queue, so that writers who ask later come later.
+func TestReadersOfACohortAndWritersHoldInTheOrderInWhichTheyAsked(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		read, write := ours.Cohort(path, nil).RLock, other.RWMutex(path).Lock
+		first := grantedSoon(t, read)
+		time.Sleep(2 * time.Second)
+		var waiting []*attempt
+		for _, lock := range []lockFunc{write, read, write, read} {
+			waiting = append(waiting, inTurn(t, lock)...)
+			time.Sleep(10 * time.Millisecond)
+		}
+		unlock(t, first)
+		for i, a := range waiting {
+			<-a.done
+			require.NoError(t, a.err)
+			for _, later := range waiting[i+1:] {
+				require.False(t, later.returned())
+			}
+			unlock(t, a.hold)
+		}
+		noGhost(t, srv, path)
+	})
+}
+
+// The client knows that something has happened in the queue, and not yet what.
+func TestAReaderThatAsksAfterAWriterHoldsAfterIt(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		first := grantedSoon(t, ours.Cohort(path, nil).RLock)
+		time.Sleep(100 * time.Millisecond)
+		writer := lockLater(t.Context(), other.RWMutex(path).Lock)
+		time.Sleep(2500 * time.Microsecond) // its node is known, a listing after that is not
+		second := lockLater(t.Context(), ours.Cohort(path, nil).RLock)
+		time.Sleep(100 * time.Millisecond)
+		require.False(t, second.returned())
+		unlock(t, first)
+		<-writer.done
+		require.NoError(t, writer.err)
+		time.Sleep(100 * time.Millisecond)
+		require.False(t, second.returned())
+		unlock(t, writer.hold)
+		<-second.done
+		require.NoError(t, second.err)
+		unlock(t, second.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestATryOfAReaderOfACohortAnswersAtOnceAndLeavesNothing(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term).Cohort(path, nil), connect(t, srv, "other", term)
+		first, err := ours.TryRLock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond)
+		second, err := ours.TryRLock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first.Node(), second.Node())
+		unlock(t, second)
+
+		waiting := inTurn(t, other.RWMutex(path).Lock)
+		time.Sleep(50 * time.Millisecond)
+		_, err = ours.TryRLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked, "a writer waits")
+		waiting = append(waiting, inTurn(t, ours.RLock)...)
+		_, err = ours.TryRLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked, "behind a reader that waits for a writer")
+		unlock(t, first)
+		for _, a := range waiting {
+			<-a.done
+			require.NoError(t, a.err)
+			unlock(t, a.hold)
+		}
+		noGhost(t, srv, path)
+
+		asking := inTurn(t, ours.RLock) // its place is asked for
+		beside, err := ours.TryRLock(t.Context())
+		require.NoError(t, err, "beside a reader that asks")
+		<-asking[0].done
+		require.NoError(t, asking[0].err)
+		unlock(t, beside)
+		unlock(t, asking[0].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestRDoOfACohortReadsBesideOthers(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		cohort := connect(t, srv, "a", term).Cohort(path, nil)
+		require.NoError(t, cohort.RDo(t.Context(), func(ctx context.Context) error {
+			require.Equal(t, path, zklock.HoldOf(ctx).Path())
+			beside := grantedSoon(t, connect(t, srv, "b", term).RWMutex(path).RLock)
+			unlock(t, beside)
+			return nil
+		}))
+		noGhost(t, srv, path)
+	})
+}
+
+// All readers that wait for a writer hold together after it, whether they asked before their place was asked for or later.
+func TestReadersOfACohortThatWaitHoldTogether(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		ours, other := connect(t, srv, "ours", term).Cohort(path, nil), connect(t, srv, "other", term)
+		for range 3 {
+			writer := grantedSoon(t, other.RWMutex(path).Lock)
+			var readers []*attempt
+			for range 5 {
+				readers = append(readers, inTurn(t, ours.RLock)...)
+				time.Sleep(10 * time.Millisecond)
+			}
+			unlock(t, writer)
+			time.Sleep(50 * time.Millisecond)
+			for i, reader := range readers {
+				require.True(t, reader.returned(), "number %d waits though another reads", i)
+				require.NoError(t, reader.err)
+			}
+			for _, reader := range readers {
+				unlock(t, reader.hold)
+			}
+		}
+		noGhost(t, srv, path)
 	})
 }

@@ -225,6 +225,7 @@ func TestAFencedHandOffIsOneRequest(t *testing.T) {
 		for range 3 {
 			cycle()
 		}
+		time.Sleep(200 * time.Millisecond) // for the client's first heartbeat
 		started := time.Now()
 		c := costOf(srv, func() {
 			for range 100 {
@@ -253,7 +254,7 @@ func TestUnfencedHandOffsAreNoRequest(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		throng, cohort := newThrong(), unfenced(connect(t, srv, "a", term))
 		throng.with(t, "ours", 32, time.Millisecond, cohort.Lock)
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // for the client's first heartbeat, too
 		before := throng.granted("ours")
 		c := costOf(srv, func() { time.Sleep(500 * time.Millisecond) })
 		require.Equal(t, cost{}, c)
@@ -265,6 +266,7 @@ func TestUnfencedHandOffsAreNoRequest(t *testing.T) {
 
 // Strangers and goroutines of a cohort that all lock in a loop get their shares, and nobody waits long.
 func TestNobodyStarvesBesideACohort(t *testing.T) {
+	t.Parallel()
 	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
 		c := newThrong()
 		c.with(t, "ours", 32, time.Millisecond, of(connect(t, srv, "ours", term)).Lock)
@@ -283,6 +285,7 @@ func TestNobodyStarvesBesideACohort(t *testing.T) {
 
 // Those who only look whether the lock is free write nothing that a cohort could notice.
 func TestATryInALoopGetsInBesideABusyCohort(t *testing.T) {
+	t.Parallel()
 	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
 		c := newThrong()
 		c.with(t, "ours", 8, time.Millisecond, of(connect(t, srv, "ours", term)).Lock)
@@ -731,15 +734,18 @@ func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, isClosed(first.Revoked()))
 		unlock(t, first)
-		<-stranger.done
+		time.Sleep(time.Second)
+		require.False(t, next.returned(), "holds on a node that was asked for")
+		require.True(t, stranger.returned())
 		require.NoError(t, stranger.err)
-		require.False(t, next.returned(), "held on a node that was asked for")
 		unlock(t, stranger.hold)
 		<-next.done
 		require.NoError(t, next.err)
 		require.False(t, isClosed(next.hold.Revoked()))
 		unlock(t, next.hold)
 
+		time.Sleep(time.Second)
+		unlock(t, grantedSoon(t, of(ours).Lock))
 		time.Sleep(20 * time.Millisecond)
 		kept := everybody(t, operator)
 		require.Len(t, kept, 1)
@@ -912,6 +918,7 @@ func TestACohortLeavesNoWatches(t *testing.T) {
 
 // TestACohortThroughAnyFault breaks each request of three goroutines' cycles, one after the other.
 func TestACohortThroughAnyFault(t *testing.T) {
+	t.Parallel()
 	for _, kind := range cohorts {
 		t.Run(kind.name, func(t *testing.T) {
 			throughEveryFault(t, 4, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
@@ -961,4 +968,136 @@ func TestACohortThroughAnyFault(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A goroutine does not hold before another process whose node it could know of when it asked: one that had been created
+// so long before that its event had come.
+func TestUnfencedCohortsOvertakeNobodyWhoseNodeStood(t *testing.T) {
+	const oneWay = time.Millisecond
+	for _, goroutines := range []int{1, 4} {
+		t.Run(fmt.Sprint(goroutines, " in each process"), func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(oneWay)}, func(t *testing.T, srv *zktest.Server) {
+				var mu sync.Mutex
+				var turns []grantedTurn // in the order of the grants
+				var all sync.WaitGroup
+				until := time.Now().Add(2 * time.Second)
+				for i := range 8 {
+					lock := unfenced(connect(t, srv, fmt.Sprint(i), term)).Lock
+					for range goroutines {
+						all.Go(func() {
+							for time.Now().Before(until) {
+								asked := time.Now()
+								hold, err := lock(t.Context())
+								if !assert.NoError(t, err) {
+									return
+								}
+								node, _ := srv.Node(hold.Node())
+								mu.Lock()
+								turns = append(turns, grantedTurn{asked, time.UnixMilli(node.Ctime + 1)})
+								mu.Unlock()
+								time.Sleep(10 * time.Microsecond) // or virtual time would stand still
+								assert.NoError(t, hold.Unlock(t.Context()))
+							}
+						})
+					}
+				}
+				all.Wait()
+				require.Greater(t, len(turns), 900*goroutines, "each process's goroutines in one round trip of two milliseconds")
+				require.Zero(t, overtakings(turns, oneWay), "of %d grants", len(turns))
+			})
+		})
+	}
+}
+
+// A grantedTurn is when a goroutine asked, and when the node was created in which it held, or somewhat later.
+type grantedTurn struct{ asked, created time.Time }
+
+// overtakings counts the turns that came before another one whose node had been created for longer when they asked.
+func overtakings(turns []grantedTurn, known time.Duration) (n int) {
+	for i, g := range turns {
+		if slices.ContainsFunc(turns[i+1:], func(w grantedTurn) bool { return w.created.Add(known).Before(g.asked) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// An event is withheld from a client that may not read the directory at that moment, and its watch is dead. The next
+// place does not wait for it.
+func TestAPlaceWhoseWatchIsDeadIsGivenUp(t *testing.T) {
+	for name, lock := range map[string]way{"fenced": asCohort, "unfenced": asUnfenced, "readers": asCohortReader} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				ours, raw := connect(t, srv, "ours", term), rawClient(t, srv, term)
+				lockFor := func(d time.Duration) {
+					hold := grantedSoon(t, lock(ours))
+					time.Sleep(d)
+					unlock(t, hold)
+				}
+				lockFor(50 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond)
+				require.Len(t, queue(srv, path), 1, "it is kept, and the directory watched")
+				giveBack := withholdRead(t, srv, path)
+				node, err := raw.Create(path+"/lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+				require.NoError(t, err)
+				require.NoError(t, raw.Delete(node, -1))
+				time.Sleep(time.Second)
+				giveBack()
+				require.Empty(t, queue(srv, path))
+				for range 3 {
+					lockFor(5 * time.Millisecond)
+					time.Sleep(term / 5)
+					require.Empty(t, queue(srv, path), "a place stays though nobody holds")
+				}
+				stop := make(chan struct{})
+				var all sync.WaitGroup
+				newRoom().loop(t, &all, stop, "ours", 8, lock(ours), true)
+				for range 5 {
+					unlock(t, grantedSoon(t, connect(t, srv, "other", term).Mutex(path).Lock))
+				}
+				close(stop)
+				all.Wait()
+			})
+		})
+	}
+}
+
+// An attempt that waits for nobody fails for itself, and not for those that have asked after it.
+func TestALockBehindATryThatFailsGoesOnWaiting(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		holder := grantedSoon(t, other.Mutex(path).Lock)
+		asked := inTurn(t, of(ours).TryLock, of(ours).Lock)
+		time.Sleep(time.Second)
+		require.True(t, asked[0].returned())
+		require.ErrorIs(t, asked[0].err, zklock.ErrLocked)
+		require.False(t, asked[1].returned())
+		unlock(t, holder)
+		time.Sleep(time.Second)
+		require.True(t, asked[1].returned())
+		require.NoError(t, asked[1].err)
+		unlock(t, asked[1].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+// A goroutine that asks while its process's place waits comes after a stranger that stands behind the place by then.
+func TestAGoroutineThatAsksAfterAStrangerHasQueuedHoldsAfterIt(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		holder := grantedSoon(t, other.Mutex(path).Lock)
+		var waiting []*attempt
+		for _, lock := range []lockFunc{of(ours).Lock, other.Mutex(path).Lock, of(ours).Lock} {
+			waiting = append(waiting, inTurn(t, lock)...)
+			time.Sleep(10 * time.Millisecond)
+		}
+		unlock(t, holder)
+		for i, a := range waiting {
+			time.Sleep(20 * time.Millisecond)
+			require.True(t, a.returned(), "number %d", i)
+			require.NoError(t, a.err)
+			unlock(t, a.hold)
+		}
+		noGhost(t, srv, path)
+	})
 }

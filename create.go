@@ -19,9 +19,7 @@ func (t *contender) send(s *session) {
 	data, note := t.shown(t.ownData()), t.noteOfOld()
 	ok := t.c.calls.run(func() {
 		defer close(created)
-		sent := t.c.link.Now()
 		names, err := t.create(data, note)
-		t.c.witness(sent, isWrite, err)
 		if err == nil {
 			for i, x := range t.whole() {
 				x.name = names[i]
@@ -82,8 +80,9 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	}
 	t.recognise(genuine)
 	if t.name == "" {
+		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range t.each {
-			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: s.Epoch()})
+			t.c.haunt(&ghost{dir: t.dir, prefix: x.prefix(), asked: t.sess, last: s, epoch: epoch, moved: moved})
 		}
 	}
 	return t.name, nil

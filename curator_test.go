@@ -2,11 +2,13 @@ package zklock_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -23,7 +25,7 @@ func newCuratorWriter(t *testing.T, conn *zk.Conn, path string) *curatorWriter {
 	t.Helper()
 	const prefix = "/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"
 	node, err := conn.Create(path+prefix, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	assert.NoError(t, err) // it may be called from a goroutine of the server's
 	return &curatorWriter{conn, node}
 }
 
@@ -32,14 +34,14 @@ func (w *curatorWriter) downgrade(t *testing.T) {
 	t.Helper()
 	reading := strings.ReplaceAll(w.node, "WRIT", "READ")
 	_, err := w.conn.Create(reading, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	assert.NoError(t, err)
 	w.leave(t)
 	w.node = reading
 }
 
 func (w *curatorWriter) leave(t *testing.T) {
 	t.Helper()
-	require.NoError(t, w.conn.Delete(w.node, -1))
+	assert.NoError(t, w.conn.Delete(w.node, -1))
 }
 
 // lockFunc is a Lock.
@@ -72,6 +74,23 @@ func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
 				curator.leave(t)
 				require.True(t, next[0].returned())
 				unlock(t, next[0].hold)
+			})
+		})
+		t.Run(name+" where the counter has ended", func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.PutNode(path, nil))
+				srv.SetChildCounter(path, math.MaxInt32)
+				first, curator, next := besideCurator(t, srv, exclusive(connect(t, srv, "next", term)), exclusive(connect(t, srv, "last", term)))
+				unlock(t, first)
+				time.Sleep(time.Second)
+				curator.downgrade(t)
+				time.Sleep(3 * term)
+				require.False(t, next[0].returned(), "Curator's reader holds")
+				curator.leave(t)
+				require.True(t, next[0].returned())
+				unlock(t, next[0].hold)
+				require.True(t, next[1].returned())
+				unlock(t, next[1].hold)
 			})
 		})
 		t.Run(name+" behind one that gave up", func(t *testing.T) {
@@ -116,4 +135,44 @@ func TestANoteSaysNothingOfCuratorsReaderBehindTheHolder(t *testing.T) {
 		require.True(t, last[0].returned())
 		unlock(t, last[0].hold)
 	})
+}
+
+// TestATryIsRefusedWhereCuratorsWriterBecomesAReader has that happen between two looks of the try, where numbers do not
+// tell the order any more.
+func TestATryIsRefusedWhereCuratorsWriterBecomesAReader(t *testing.T) {
+	for name, try := range map[string]func(c *zklock.Client) lockFunc{
+		"writer": func(c *zklock.Client) lockFunc { return c.RWMutex(path).TryLock },
+		"mutex":  func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				client, conn := connect(t, srv, "a", term), rawClient(t, srv, term)
+				require.NoError(t, srv.PutNode(path, nil))
+				srv.SetChildCounter(path, math.MaxInt32)
+				reads, writing := "", ""
+				srv.Intercept(func(r *zktest.Request) (pass zktest.Verdict) {
+					var err error
+					switch {
+					case r.Client != "a":
+					case writing == "" && makesContender(r):
+						const prefix = "/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"
+						writing, err = conn.Create(path+prefix, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+					case reads == "" && r.Op == zktest.OpExists && r.Path == writing:
+						reads = strings.ReplaceAll(writing, "WRIT", "READ")
+						_, err = conn.Multi(&zk.CreateRequest{Path: reads, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral},
+							&zk.DeleteRequest{Path: writing, Version: -1})
+					}
+					assert.NoError(t, err)
+					return pass
+				})
+				_, err := try(client)(t.Context())
+				require.NotEmpty(t, reads)
+				require.ErrorIs(t, err, zklock.ErrLocked)
+				require.NoError(t, conn.Delete(reads, -1))
+				hold, err := try(client)(t.Context())
+				require.NoError(t, err)
+				unlock(t, hold)
+			})
+		})
+	}
 }

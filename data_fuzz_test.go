@@ -77,7 +77,6 @@ func fuzzSlots(t *testing.T, data []byte) {
 	if err != nil {
 		return
 	}
-	m = m.with(s, 7)
-	_, done := m.find(s)
-	require.True(t, done, "%+v", m)
+	_, err = m.with(s.slotKey, 7, s.name).find(s.slotKey, s.name)
+	require.Error(t, err, "%+v is open", m)
 }

@@ -146,6 +146,7 @@ func unlockSoonAs(t *testing.T, c *zklock.Client, as way) {
 
 // A hold that its caller or its client has ended is followed at once, as without a delay.
 func TestAfterAReleaseThereIsNoLockDelay(t *testing.T) {
+	t.Parallel()
 	releases := map[string]func(t *testing.T, c *zklock.Client, hold *zklock.Hold){
 		"unlock":            func(t *testing.T, _ *zklock.Client, hold *zklock.Hold) { unlock(t, hold) },
 		"close":             func(t *testing.T, c *zklock.Client, hold *zklock.Hold) { c.Close() },
@@ -511,6 +512,7 @@ func TestARecordThatCannotBeReadIsRefused(t *testing.T) {
 // Whatever strikes any request of a holder, the next one is granted after the delay if the hold was lost, and at once if its
 // release succeeded.
 func TestNoFaultOfAHolderShortensTheLockDelay(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 8, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		gone := departures(srv)
 		var ended sync.Map // nodes that have gone with their sessions
@@ -551,6 +553,7 @@ func TestNoFaultOfAHolderShortensTheLockDelay(t *testing.T) {
 
 // Whatever strikes any request of the one that waits for the delay, neither it nor another is granted before that has passed.
 func TestNoFaultOfAWaiterShortensTheLockDelay(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 8, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		const delay = 2 * time.Second
 		victim, other := delayedBy(t, srv, "victim", delay), delayedBy(t, srv, "other", delay)

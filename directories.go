@@ -55,7 +55,7 @@ func (d *directories) makeNode(ctx context.Context, s *session, dir string, acl 
 	d.mu.Lock()
 	plain := d.hangUps >= enoughHangUps
 	d.mu.Unlock()
-	_, err := ask(ctx, d.requests, s, isWrite, func(conn wire) (string, error) {
+	_, err := ask(ctx, d.requests, s, func(conn wire) (string, error) {
 		if plain {
 			return conn.Create(dir, nil, zk.FlagPersistent, acl)
 		}

@@ -251,7 +251,8 @@ func (c *Client) inOrder(ctx context.Context, s *session, dir string, entries []
 // an error: the end of ctx, ErrClosed, or a refusal by the server.
 //
 // An observer watches the leader's node only: a handover costs it one event, however many
-// members there are.
+// members there are. It makes no nodes. While the election's directory does not exist, it looks for
+// it once a second.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
 	return e.observe(ctx, false)
 }
@@ -378,12 +379,25 @@ func (o *observation) show(who Contender, yield func(Contender) bool) bool {
 func (o *observation) awaitFirst(ctx context.Context, s *session) error {
 	w, err := o.e.c.watchChildren(ctx, s, o.dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		// A watch on the directory's creation would stay for ever if nobody created it.
-		return o.e.c.makeDir(ctx, s, o.dir, 1)
+		return o.awaitDir(ctx, s)
 	}
 	if err != nil || len(parseEntries(w.names)) > 0 {
 		return err
 	}
 	_, err = w.await(ctx, s, nil)
 	return err
+}
+
+// awaitDir waits until the directory exists. A watch on its creation would stay for ever if nobody
+// created it, and to create it here would take the permission to, and give it our access list.
+func (o *observation) awaitDir(ctx context.Context, s *session) error {
+	var p pace
+	for {
+		if err := p.next(ctx); err != nil {
+			return err
+		}
+		if _, err := o.e.c.stat(ctx, s, o.dir); !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
 }

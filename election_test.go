@@ -394,6 +394,7 @@ func TestAnObserverThatWasAwayGoesOnWithTheCurrentLeader(t *testing.T) {
 			members = append(members, campaignLater(t.Context(), client.Election(path, nil), fmt.Sprint("m", i)))
 			synctest.Wait()
 		}
+		time.Sleep(time.Second)
 		require.Equal(t, []string{"m0"}, w.leaders())
 		srv.Partition("observer")
 		for _, m := range members[:4] {
@@ -442,7 +443,7 @@ func TestAnObserverWhoseNextServerIsBehindSeesNobodyWhoNeverLed(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		var moved atomic.Bool
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Client != "observer" || moved.Swap(true) {
+			if r.Client != "observer" || r.Path == "/" || moved.Swap(true) {
 				return zktest.Pass
 			}
 			// With the event seen and before the next look.
@@ -452,7 +453,7 @@ func TestAnObserverWhoseNextServerIsBehindSeesNobodyWhoNeverLed(t *testing.T) {
 		})
 		unlock(t, first.hold)
 		<-third.done
-		time.Sleep(term)
+		time.Sleep(2 * term) // its server is behind, and each answer of it as late
 		require.True(t, moved.Load())
 		require.Equal(t, []string{"first", "third"}, w.leaders())
 		unlock(t, third.hold)
@@ -469,6 +470,11 @@ func TestObserversThatComeAndGoLeaveNoWatchEach(t *testing.T) {
 				cancel()
 			}
 		}
+		look()
+		_, made := srv.Node(path)
+		require.False(t, made, "an observer may not be allowed to")
+		require.Zero(t, srv.WatchCount(), "%v", srv.Watches())
+		require.NoError(t, srv.PutNode(path, nil))
 		look()
 		require.Equal(t, 1, srv.WatchCount(), "%v", srv.Watches())
 		hold, err := client.Election(path, nil).Campaign(t.Context(), nil)
@@ -545,6 +551,7 @@ func TestProclaimChangesTheValueWhileLeading(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		e := client.Election(path, nil)
+		require.NoError(t, srv.PutNode(path, nil))
 		w := follow(t.Context(), other.Election(path, nil))
 		require.ErrorIs(t, e.Proclaim(t.Context(), []byte("x")), zklock.ErrNotHeld)
 		hold, err := e.Campaign(t.Context(), []byte("one"))
@@ -670,6 +677,7 @@ func TestAnUnreadableLeaderIsShownByItsMark(t *testing.T) {
 // TestAnElectionThroughAnyFault strikes once, at the n-th request of a member that
 // campaigns behind another, proclaims and resigns under the eyes of its own observer.
 func TestAnElectionThroughAnyFault(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 10, electThrough)
 }
 
@@ -849,5 +857,36 @@ func TestTheLeaderIsKnownBeyondTheCountersEnd(t *testing.T) {
 		}
 		_, err := election.Leader(t.Context())
 		require.ErrorIs(t, err, zklock.ErrNoLeader)
+	})
+}
+
+// TestAnObserverNeedsNoMoreThanRead has one that may read only, where there is no election yet, is one, and is none any more.
+func TestAnObserverNeedsNoMoreThanRead(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		const dir, session = "/elections/all", time.Minute
+		member, observer := connect(t, srv, "member", term), connect(t, srv, "observer", session)
+		require.NoError(t, srv.PutNode("/elections", nil))
+		reader := []zktest.ACL{{Perms: zktest.PermRead, Scheme: "ip", ID: srv.HostOf("observer")}, {Perms: zktest.PermAll, Scheme: "ip", ID: srv.HostOf("member")}}
+		require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/elections", ACL: reader}))
+		ctx, cancel := context.WithCancel(t.Context())
+		w := follow(ctx, observer.Election(dir, nil))
+		for i := range 2 {
+			time.Sleep(time.Minute)
+			_, made := srv.Node(dir)
+			require.False(t, made)
+			srv.ResetCounts()
+			time.Sleep(session)
+			require.LessOrEqual(t, srv.Requests()[zktest.OpExists], 2*int(session/time.Second))
+			hold, err := member.Election(dir, nil).Campaign(t.Context(), []byte{'a' + byte(i)})
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			require.Len(t, w.leaders(), i+1)
+			unlock(t, hold)
+			time.Sleep(2 * time.Minute) // the directory is cleaned away
+		}
+		cancel()
+		<-w.done
+		require.ErrorIs(t, w.err, context.Canceled)
+		require.Equal(t, []string{"a", "b"}, w.leaders())
 	})
 }

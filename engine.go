@@ -16,6 +16,7 @@ type engine struct {
 	reporter
 	alone    recent[solitude] // directories in which we were alone when we last looked
 	crowded  recent[struct{}] // directories in which we expected to be alone and were not
+	leaving  leavers          // our nodes on their way out
 	records  recent[recordAt] // of locks that we have released
 	removals *tasks           // of nodes: Close waits for them, for a while
 	readable atomic.Bool      // we have read a node of our own once, so we may: all have one ACL

@@ -43,7 +43,7 @@ var (
 	// stored one, and if an acquire asks for more permits than there are or than fit into
 	// one request.
 	ErrLimit = errors.New("not within the semaphore's permits")
-	// ErrEvicted is returned by a waiting acquire if operate.Evict has removed it from the queue.
+	// ErrEvicted is returned by an acquire if operate.Evict has removed it from the queue.
 	// A holder that is evicted gets ErrLost.
 	ErrEvicted = errors.New("evicted from the queue")
 )

@@ -61,6 +61,7 @@ func TestAGuardedTransactionSaysWhatWasDone(t *testing.T) {
 // that nobody does it again; an error that names a loss and no uncertainty means that
 // nothing was written.
 func TestASlotSaysWhatWasDone(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 6, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
 		ctx, cancel := context.WithCancel(t.Context())

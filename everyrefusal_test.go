@@ -135,6 +135,7 @@ var refusable = []struct {
 // TestARefusalAnywhereHarmsNobody has another client ask for the lock as well. Whatever the victim's call returns, the two are
 // never inside together, and nothing of the victim's remains in the other's way, although its session goes on.
 func TestARefusalAnywhereHarmsNobody(t *testing.T) {
+	t.Parallel()
 	for _, r := range refusable {
 		for refusal, code := range refusals {
 			for _, waits := range []bool{false, true} {

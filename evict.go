@@ -58,6 +58,12 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 			return err
 		}
 		_, err = persist(ctx, c.requests, func(s *session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.stat.Version) })
+		if errors.Is(err, zk.ErrNotEmpty) {
+			_, err = persist(ctx, c.requests, func(s *session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, who.Node) })
+			if err == nil {
+				continue
+			}
+		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
 			return nil
@@ -67,16 +73,16 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 	}
 }
 
-// expel deletes a contender's node. If the contender waits, the same transaction leaves a
-// mark for it.
+// expel deletes a contender's node. The same transaction leaves a mark for its maker, which may
+// wait, or be first without knowing it yet.
 func (c *Client) expel(ctx context.Context, s *session, who Contender, version int32) error {
-	dir := who.Node[:strings.LastIndexByte(who.Node, '/')]
+	dir := boardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == kindPermit)
 	guid := guidOf(who.name())
-	if who.Holds || guid == "" || !c.mayNote(dir, nil) {
+	if guid == "" || !c.mayNote(dir, nil) {
 		return c.deleteVersion(ctx, s, who.Node, version)
 	}
 	n, err := c.get(ctx, s, dir)
-	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
 	b, ours := parseBoard(n.data)
@@ -86,8 +92,53 @@ func (c *Client) expel(ctx context.Context, s *session, who Contender, version i
 	answers, err := c.multi(ctx, s,
 		&zk.DeleteRequest{Path: who.Node, Version: version},
 		&zk.SetDataRequest{Path: dir, Data: b.withEvicted(guid).encode(), Version: n.stat.Version})
-	if errors.Is(err, zk.ErrNoAuth) && !c.mayNote(dir, answers) {
+	if refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.mayNote(dir, answers)) {
 		return c.deleteVersion(ctx, s, who.Node, version)
 	}
 	return err
+}
+
+// clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender
+// from being removed.
+func (c *Client) clearOut(ctx context.Context, s *session, node string) error {
+	l, err := c.list(ctx, s, node)
+	if err != nil {
+		return c.nameThoseWhoMay(ctx, s, node, zk.PermRead, "list", ignoreMissing(err))
+	}
+	for _, name := range l.names {
+		child := node + "/" + name
+		err := c.delete(ctx, s, child)
+		if errors.Is(err, zk.ErrNotEmpty) {
+			if err = c.clearOut(ctx, s, child); err == nil {
+				err = c.delete(ctx, s, child)
+			}
+		}
+		if err = ignoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
+			return c.nameThoseWhoMay(ctx, s, node, zk.PermDelete, "delete", err)
+		}
+	}
+	return nil
+}
+
+// nameThoseWhoMay adds to the refusal of what was to be done with the children of a node who has
+// the permission for it, if that can be known.
+func (c *Client) nameThoseWhoMay(ctx context.Context, s *session, node string, perm int32, what string, err error) error {
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	acl, aclErr := ask(ctx, c.requests, s, func(conn wire) ([]zk.ACL, error) {
+		acl, _, err := conn.GetACL(node)
+		return acl, err
+	})
+	if aclErr != nil {
+		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, printable(node), err)
+	}
+	var may []string
+	for _, a := range acl {
+		if a.Perms&perm != 0 {
+			user, _, _ := strings.Cut(a.ID, ":") // not the password's hash
+			may = append(may, printable(a.Scheme+":"+user))
+		}
+	}
+	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, printable(node), strings.Join(may, " "), err)
 }

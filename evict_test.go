@@ -1,6 +1,8 @@
 package zklock_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,5 +122,139 @@ func TestWhatNoSessionEndsCanBeEvicted(t *testing.T) {
 		<-waiting.done
 		require.NoError(t, waiting.err)
 		unlock(t, waiting.hold)
+	})
+}
+
+// TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted evicts a waiter that hears and sends nothing from before it
+// comes to the front, as one that is stopped.
+func TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+		"cohort":   func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
+		"permits":  func(c *zklock.Client) lockFunc { return permitsOf(c, 2) },
+	} {
+		for _, asleep := range []time.Duration{term * 6 / 10, 3 * term} { // its session lives, or not
+			t.Run(fmt.Sprint(name, "/", asleep), func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					operator := connect(t, srv, "operator", term)
+					first := inTurn(t, lock(connect(t, srv, "first", term)))[0]
+					<-first.done
+					waiting := inTurn(t, lock(connect(t, srv, "stopped", term)))[0]
+					time.Sleep(time.Second)
+					behind := inTurn(t, lock(connect(t, srv, "behind", term)))[0]
+					time.Sleep(time.Second)
+					all := everybody(t, operator)
+					next := all[slices.IndexFunc(all, func(who zklock.Contender) bool { return who.Session != all[0].Session })].Session
+					srv.Partition("stopped")
+					unlock(t, first.hold)
+					time.Sleep(100 * time.Millisecond) // a cohort's place is given up in the background
+					all = everybody(t, operator)
+					require.Equal(t, next, all[0].Session)
+					require.NoError(t, operate.Evict(t.Context(), operator, all[0]))
+					<-behind.done
+					require.NoError(t, behind.err)
+					time.Sleep(asleep)
+					srv.HealClient("stopped")
+					<-waiting.done
+					require.ErrorIs(t, waiting.err, zklock.ErrEvicted)
+					unlock(t, behind.hold)
+					noGhost(t, srv, path)
+				})
+			})
+		}
+	}
+}
+
+// TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold evicts one between its node and its grant.
+func TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"lock": func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"try":  func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+				unlockSoon(t, operator) // the directory is not a's alone
+				looked := make(chan struct{})
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path && len(srv.Children(path)) > 0 {
+						return zktest.Hold(looked)
+					}
+					return zktest.Pass
+				})
+				asked := lockLater(t.Context(), lock(a))
+				time.Sleep(time.Second)
+				require.False(t, asked.returned())
+				who := contenderAt(t, operator, 0)
+				require.True(t, who.Holds)
+				require.NoError(t, operate.Evict(t.Context(), operator, who))
+				close(looked)
+				<-asked.done
+				require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// TestANodeWithChildrenCanBeEvicted has one who may only create in the directory make a node that stands before all others and has
+// nodes below it.
+func TestANodeWithChildrenCanBeEvicted(t *testing.T) {
+	for name, acl := range map[string][]zk.ACL{
+		"anybody may delete them": zk.WorldACL(zk.PermAll),
+		"nobody but their maker":  append(zk.DigestACL(zk.PermAll, "mallory", "secret"), zk.WorldACL(zk.PermRead)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c, operator, hostile := connect(t, srv, "a", term), connect(t, srv, "operator", term), rawClient(t, srv, term)
+				require.NoError(t, hostile.AddAuth("digest", []byte("mallory:secret")))
+				unlockSoon(t, c)
+				const node = path + "/_c_00000000000000000000000000000000-lock-0000000000"
+				for _, made := range []string{node, node + "/x", node + "/x/y", node + "/z"} {
+					_, err := hostile.Create(made, nil, 0, acl)
+					require.NoError(t, err)
+				}
+				waiting := lockLater(t.Context(), c.Mutex(path).Lock)
+				time.Sleep(time.Second)
+				require.False(t, waiting.returned())
+				err := operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+				if acl[0].Scheme == "digest" {
+					require.ErrorIs(t, err, zk.ErrNoAuth)
+					require.ErrorContains(t, err, "[digest:mallory]")
+					require.NoError(t, hostile.Delete(node+"/x/y", -1))
+					for _, made := range []string{node + "/x", node + "/z"} {
+						require.NoError(t, hostile.Delete(made, -1))
+					}
+					err = operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+				}
+				require.NoError(t, err)
+				<-waiting.done
+				require.NoError(t, waiting.err)
+				unlock(t, waiting.hold)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// TestASlowOperatorEvictsAllPermits has the holder give up the other permits before the operator comes to them.
+func TestASlowOperatorEvictsAllPermits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := c.Semaphore(path, 5).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		all := everybody(t, operator)
+		require.Len(t, all, 3)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "operator" {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		require.NoError(t, operate.Evict(t.Context(), operator, all...))
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, all...), zklock.ErrNotHeld, "these are gone by now")
+		noGhost(t, srv, path)
 	})
 }

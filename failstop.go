@@ -59,25 +59,40 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 	}
 	inside, cut := context.WithCancelCause(inside)
 	returned := make(chan struct{})
-	// Owned by the hold; ends with it, which is soon after the function has returned; Close waits for it.
-	h.of.c.calls.run(func() {
-		h.untilExpiring(h.of.nodes[0].sess.Lease.Term() / failStopShare)
-		if isClosed(returned) {
-			return
-		}
-		cut(errExpiring)
-		select {
-		case <-returned:
-		case <-h.ctx.Done():
-			if err := context.Cause(h.ctx); errors.Is(err, ErrLost) && !isClosed(returned) {
-				failStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", printable(h.of.path), err))
-			}
-		}
-	})
+	// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
+	h.of.c.calls.run(func() { h.oversee(cut, returned) })
 	return inside, func() {
 		close(returned)
 		cut(nil)
 		stop()
+	}
+}
+
+// oversee tells a guarded function to stop, by cut, when its hold is about to end or has ended. It
+// calls FailStop if the hold is lost and the function has not returned in the time that it has for
+// that: before the loss if that is foreseen, otherwise after it.
+func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
+	grace := h.of.nodes[0].sess.Lease.Term() / failStopShare
+	h.untilExpiring(grace)
+	cut(errExpiring)
+	told := time.Now()
+	select {
+	case <-returned:
+		return
+	case <-h.ctx.Done():
+	}
+	why := context.Cause(h.ctx)
+	if !errors.Is(why, ErrLost) {
+		return
+	}
+	timer := time.NewTimer(grace - time.Since(told))
+	defer timer.Stop()
+	select {
+	case <-returned:
+	case <-timer.C:
+		if !isClosed(returned) {
+			h.of.c.failStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", printable(h.of.path), why))
+		}
 	}
 }
 

@@ -163,3 +163,50 @@ func TestAFunctionThatWasToldToStopGivesTheLockUpWhenItReturns(t *testing.T) {
 		require.Empty(t, failed)
 	})
 }
+
+// TestASuddenLossLeavesAFunctionTimeToReturn evicts a holder, or closes its client: nothing tells it before.
+func TestASuddenLossLeavesAFunctionTimeToReturn(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration // until the function returns
+		close bool
+		fails bool
+	}{
+		"evicted, returns at once":   {},
+		"evicted, returns in time":   {takes: term/8 - time.Millisecond},
+		"evicted, does not return":   {takes: term, fails: true},
+		"closed, does not return":    {takes: term, close: true},
+		"closed, and lost meanwhile": {takes: 3 * term, close: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				client, failed := stopping(t, srv, "a")
+				working, done := make(chan *zklock.Hold, 1), make(chan error, 1)
+				// Owned by the test, which waits for it; ends when the function has returned.
+				go func() {
+					done <- client.Mutex(path).Do(t.Context(), func(ctx context.Context) error {
+						working <- zklock.HoldOf(ctx)
+						<-ctx.Done()
+						time.Sleep(c.takes)
+						return nil
+					})
+				}()
+				hold := <-working
+				time.Sleep(time.Second)
+				if c.close {
+					require.NoError(t, client.Close())
+				} else {
+					require.NoError(t, srv.DeleteNode(hold.Node()))
+				}
+				<-hold.Context().Done()
+				told := time.Now()
+				if c.fails {
+					require.ErrorIs(t, <-failed, zklock.ErrLost)
+					require.Equal(t, term/8, time.Since(told))
+				}
+				require.Error(t, <-done)
+				time.Sleep(3 * term)
+				require.Empty(t, failed)
+			})
+		})
+	}
+}

@@ -45,6 +45,9 @@ func TestHoldsHaveNoGoroutines(t *testing.T) {
 				client.RWMutex(fmt.Sprint("/reader/", i)).RLock,
 				client.Semaphore(fmt.Sprint("/permits/", i), 3).Permits(2).Lock,
 				client.Reentrant(fmt.Sprint("/reentrant/", i)).Lock,
+				client.Cohort(fmt.Sprint("/cohort/", i), nil).Lock,
+				client.Cohort(fmt.Sprint("/unfenced/", i), &zklock.CohortOptions{Unfenced: true}).Lock,
+				client.Cohort(fmt.Sprint("/readers/", i), nil).RLock,
 			} {
 				hold, err := lock(t.Context())
 				require.NoError(t, err)

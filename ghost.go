@@ -21,10 +21,16 @@ import (
 // leader commits anything. The epoch of the leader that the create was sent to is at most
 // that of a write that was sent after the create and answered. Without such a write, the
 // search ends some time after the session, because the node would end with the session.
+//
+// A server of another make may just count its writes, and where we look for an epoch that
+// count goes on. No session there survives its connection, and no ZooKeeper server goes on with
+// a connection when its leader changes. So only what a session has seen after a reconnect is an
+// epoch.
 type ghost struct {
 	dir, prefix string
-	asked, last *session // the create was sent under one of these, or between them
-	epoch       int32    // of a write sent after the create; zero if that is not known
+	asked, last *session        // the create was sent under one of these, or between them
+	epoch       int32           // of a write sent after the create; zero if that is not known
+	moved       <-chan struct{} // closed when last was on another connection after that
 	over        time.Time
 }
 
@@ -132,7 +138,12 @@ func (h *ghosts) lay(ctx context.Context, s *session, g *ghost, names []string, 
 		}
 		return true, nil
 	}
-	return g.epoch != 0 && epoch > g.epoch || g.isLongOver(), nil
+	return g.isOutdated(s, epoch) || g.isLongOver(), nil
+}
+
+// isOutdated reports whether a leader later than any that was sent the create has answered under s.
+func (g *ghost) isOutdated(s *session, epoch int32) bool {
+	return s == g.last && isClosed(g.moved) && g.epoch != 0 && epoch > g.epoch
 }
 
 // isLongOver reports whether the session has been over for so long that the servers must have

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -273,5 +274,61 @@ func TestACreateThatRanOnALaterSessionIsUndone(t *testing.T) {
 		require.Len(t, queue(srv, path), 1)
 		unlock(t, a.hold)
 		noGhost(t, srv, path)
+	})
+}
+
+// unansweredCreate has a client lock while the answer to its create is lost but not the connection, and returns the path
+// of the node that was asked for, without its number, and the session.
+func unansweredCreate(t *testing.T, srv *zktest.Server, client *zklock.Client) (asked string, session int64) {
+	t.Helper()
+	unlockSoon(t, client)
+	stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if r.Client != "a" || !makesContender(r) || asked != "" {
+			return zktest.Pass
+		}
+		asked, session = r.Path, r.Session
+		for _, path := range r.Paths {
+			if isContenderPath(path) {
+				asked = path
+			}
+		}
+		return zktest.Answer(-127)
+	})
+	defer stop()
+	unlockSoon(t, client)
+	require.NotEmpty(t, asked)
+	return asked, session
+}
+
+// runsLate makes the node of a create whose answer was lost, and wants it to be gone after a while.
+func runsLate(t *testing.T, srv *zktest.Server, asked string, session int64) {
+	t.Helper()
+	node := asked + "0000000099"
+	require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpCreate, Path: node, Owner: session}))
+	time.Sleep(term/4 + 500*time.Millisecond)
+	_, there := srv.Node(node)
+	require.False(t, there)
+	require.True(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == session }), "the client has removed it")
+}
+
+// TestALostCreateIsLookedForOnceMore has a create run after it was looked for in vain.
+func TestALostCreateIsLookedForOnceMore(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
+		time.Sleep(time.Second)
+		runsLate(t, srv, asked, session)
+	})
+}
+
+// TestALostCreateIsLookedForUntilNoServerHasItsSession has a server forget a session that the next leader remembers.
+func TestALostCreateIsLookedForUntilNoServerHasItsSession(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
+		asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
+		time.Sleep(term)
+		srv.DropConnections()
+		time.Sleep(term - time.Second)
+		srv.ElectLeader((leaderIs(srv, 3) + 1) % 3)
+		time.Sleep(term / 2)
+		runsLate(t, srv, asked, session)
 	})
 }

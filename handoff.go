@@ -51,8 +51,10 @@ func (t *place) outlast(ctx context.Context, i int) error {
 	t.ahead = t.ahead[:i+1]
 	first := t.recipe.rule(t.ahead[:i]) < 0
 	if first { // next in line: what the grant needs is made ready now
-		t.c.keep(&t.ownNode)
 		t.guard(0)
+	}
+	if first || i == 1 || !t.recipe.exclusive() {
+		t.c.keep(&t.ownNode) // or the grant would wait for the quorum
 	}
 	i = t.watched(i)
 	saw, err := t.watchAhead(ctx, t.ahead[i])
@@ -77,7 +79,7 @@ func (t *place) watched(i int) int {
 // strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
 // another node in its place.
 func (t *place) strike(i int) {
-	t.unsure = t.unsure || mayStay(t.ahead[i])
+	t.noticeFormer(t.ahead[i])
 	t.ahead = slices.Delete(t.ahead, i, i+1)
 }
 
@@ -128,6 +130,7 @@ func (t *place) look(ctx context.Context, e entry) (*nodeWatch, error) {
 func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
 	t.guard(0)
+	t.c.keep(&t.ownNode)
 	next, err := t.beginNext(behind)
 	if err != nil {
 		return err

@@ -47,6 +47,7 @@ func inLine(t *testing.T, srv *zktest.Server, n int, held time.Duration, lock fu
 
 // A release is a delete and an event, whatever the length of the queue and whether it was used before.
 func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	const oneWay = 10 * time.Millisecond
 	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
 		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },

@@ -10,70 +10,30 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// heart sends heartbeats: requests that prove that the session lives, and with it the nodes
-// that are held or next in line.
+// heart sends heartbeats on every connection, from its beginning to its end: reads and syncs, from
+// whose answers it follows that the leader has counted the session's touches without a gap. While
+// a node is kept, which is one that is held or next in line, it also asks the quorum, as often as
+// that proves more than is proven.
 type heart struct {
 	requests *requests
-	acquires *tasks      // while any runs, heartbeats go on
 	missed   func(error) // is told why a heartbeat was not answered by a quorum
 	kick     chan struct{}
 
-	mu        sync.Mutex
-	kept      map[*ownNode]struct{} // guarded by mu: see keep
-	warmUntil time.Time             // guarded by mu: until when heartbeats go on though nothing is kept
+	mu   sync.Mutex
+	kept map[*ownNode]struct{} // guarded by mu: see keep
+	told chan struct{}         // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
 }
 
-func newHeart(r *requests, acquires *tasks, missed func(error)) *heart {
-	return &heart{requests: r, acquires: acquires, missed: missed, kick: make(chan struct{}, 1), kept: map[*ownNode]struct{}{}}
+func newHeart(r *requests, missed func(error)) *heart {
+	return &heart{requests: r, missed: missed, kick: make(chan struct{}, 1), kept: map[*ownNode]struct{}{}}
 }
 
 // maxChecks bounds how many nodes one heartbeat checks. If there are more, each heartbeat
 // checks some of them.
 const maxChecks = 1000
 
-// warmth returns how long a client keeps its lease proven after its last use, so that the next
-// grant rests on a full proof. A short session needs frequent heartbeats, and is kept warm for
-// less time.
-func warmth(term time.Duration) time.Duration { return min(3*time.Minute, 18*term) }
-
-// warmUp makes sure that heartbeats are sent. It is called before the client contends.
-func (h *heart) warmUp() {
-	if h.stayWarm() || h.acquires.running() {
-		return
-	}
-	s := h.requests.link.Latest()
-	if s != nil && s.Lease.CanRest() {
-		s.Lease.Begin()
-	}
-	h.nudge()
-}
-
-// stayWarm keeps the client warm for a while from now on, and reports whether it was warm
-// already.
-func (h *heart) stayWarm() bool {
-	now := time.Now()
-	until := now.Add(warmth(h.requests.term()))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was := len(h.kept) > 0 || now.Before(h.warmUntil)
-	h.warmUntil = until
-	return was
-}
-
-// isWarm reports whether heartbeats are due.
-func (h *heart) isWarm() bool {
-	if h.acquires.running() {
-		return true
-	}
-	if s := h.requests.link.Latest(); s != nil && !s.Lease.CanRest() {
-		return true
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.kept) > 0 || time.Now().Before(h.warmUntil)
-}
-
-// keep has heartbeats check that the node exists, for as long as it is held or next in line.
+// keep makes heartbeats ask the quorum, and check that the node exists, for as long as it is held or
+// next in line.
 func (h *heart) keep(t *ownNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,9 +47,8 @@ func (h *heart) keep(t *ownNode) {
 // unkeep ends what keep has begun.
 func (h *heart) unkeep(t *ownNode) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	delete(h.kept, t)
-	h.mu.Unlock()
-	h.stayWarm()
 }
 
 // nudge makes beatForever compute again when the next heartbeat is due.
@@ -100,27 +59,47 @@ func (h *heart) nudge() {
 	}
 }
 
+// asked returns a channel that is closed when the quorum was asked the next time.
+func (h *heart) asked() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = make(chan struct{})
+	}
+	return h.told
+}
+
+// tellAsked closes the channel that asked has returned.
+func (h *heart) tellAsked() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told != nil {
+		close(h.told)
+		h.told = nil
+	}
+}
+
 // never is how long the loop waits for what is not due. Whatever happens wakes it before.
 const never = time.Hour
 
-// beatForever sends heartbeats while the client contends or holds, and for a while after it.
-// It is owned by the client and returns when that is closed; Close waits for it.
+// beatForever sends heartbeats. It is owned by the client and returns when that is closed; Close
+// waits for it.
 func (h *heart) beatForever() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	b := beats{h: h, done: make(chan beaten, maxBeats)}
-	for {
+	b := beats{h: h, done: make(chan beaten, maxBeats+1)}
+	for h.requests.life.Err() == nil {
 		s, changed := h.requests.link.State()
-		wait := b.untilNext(s)
+		b.follow(s)
+		wait := b.act()
 		if wait <= 0 {
-			b.next(s)
 			continue
 		}
-		timer.Reset(min(wait, b.untilSilent()))
+		timer.Reset(wait)
 		select {
 		case <-timer.C:
 		case <-changed:
-		case <-b.again:
+		case <-b.moved():
 		case done := <-b.done:
 			b.finish(done)
 		case <-h.kick:
@@ -130,84 +109,115 @@ func (h *heart) beatForever() {
 	}
 }
 
-// maxBeats bounds how many heartbeats are under way at once. Each proves the touches of earlier
-// ones: where answers take long, one heartbeat after the other would prove them too late.
+// maxBeats bounds how many heartbeats are under way at once. Each brings the touches of earlier
+// ones up to the leader: where answers take long, one heartbeat after the other would do so too late.
 const maxBeats = 4
 
-// beats decides when heartbeats are sent.
+// beats decides when heartbeats are sent, and when the quorum is asked. It belongs to beatForever.
 type beats struct {
 	h       *heart
-	s       *session // the newest seen
+	s       *session // the newest seen, nil before the first
+	on      bool     // a connection carries it
 	again   <-chan struct{}
-	warm    bool
-	last    time.Time // when the last one began
-	touched time.Time // when its touches were answered
-	retry   pace
-	running int
 	done    chan beaten // has room for all that are running
-	silent  time.Time   // when it is to be reported that no answer comes; zero if it was, or none is awaited
+	last    time.Time   // when the last heartbeat began
+	touched time.Time   // when its touches were answered
+	running int
+	asking  bool      // the quorum is being asked
+	retry   retry     // of heartbeats that failed
+	reask   retry     // of answers of the quorum that failed, or proved nothing
+	told    time.Time // for which silence the warning was given
 }
 
-// beaten is the outcome of a heartbeat.
+// retry spaces out what has failed.
+type retry struct {
+	pace
+	after time.Time // when the next attempt may be made; zero if the last one has not failed
+}
+
+// fail takes a failure.
+func (r *retry) fail() { r.after = time.Now().Add(r.longer()) }
+
+// beaten is the outcome of a heartbeat, or of asking the quorum.
 type beaten struct {
 	s       *session
-	touched time.Time // when its touches were answered; zero if they were not
+	asked   bool      // the quorum was asked
+	touched time.Time // when the touches of a heartbeat were answered; zero if they were not
 	err     error
 }
 
-// untilNext returns how long it is until the next heartbeat is due.
-func (b *beats) untilNext(s *session) time.Duration {
-	now, was := time.Now(), b.warm
-	b.warm = b.h.isWarm()
-	switch {
-	case !was || b.s == nil: // what has just begun is proven; its first requests are touches
-		b.last = now.Add(b.h.requests.term() / 256)
-	case s != nil && s != b.s:
-		b.last = now
-	case s != nil && (b.again == nil || isClosed(b.again)): // what was half proven was so on the connection before
-		b.last = time.Time{}
-	}
-	b.again = nil
-	if s != nil {
+// follow takes the session that the connection carries, nil for none. On a new connection
+// heartbeats begin at once.
+func (b *beats) follow(s *session) {
+	b.on = s != nil
+	if s != nil && (s != b.s || isClosed(b.again)) {
 		b.s, b.again = s, s.Reattached()
+		b.last, b.touched, b.retry, b.reask = time.Time{}, time.Time{}, retry{}, retry{}
 	}
-	if b.s == nil || !b.warm || b.running == maxBeats {
-		return never
-	}
-	next := b.s.Lease.NextBeat(b.last, b.touched)
-	if b.running > 0 && !b.last.IsZero() {
-		next = now.Add(never)
-	}
-	switch {
-	case b.retry.wait > 0:
-		next = b.last.Add(b.retry.wait)
-	case s != nil && b.h.keepsUnder(s): // sooner where proof gets thin
-		thin := now.Add(s.Lease.Remaining() - s.Lease.Thin())
-		if soon := b.last.Add(s.Lease.Term() / 16); thin.Before(soon) {
-			thin = soon
-		}
-		if thin.Before(next) {
-			next = thin
-		}
-	}
-	return next.Sub(now)
 }
 
-// next begins a heartbeat under s. If s is nil, there is no connection, and it is missed.
-func (b *beats) next(s *session) {
-	b.last = time.Now()
-	b.running++
-	if s == nil {
-		err := ErrNotConnected
-		if trouble := b.h.requests.link.LastTrouble(); trouble != nil {
-			err = fmt.Errorf("%w: %w", err, trouble)
-		}
-		b.finish(beaten{err: err})
+// moved returns a channel that is closed when another connection carries the session.
+func (b *beats) moved() <-chan struct{} {
+	if !b.on {
+		return nil // State tells
+	}
+	return b.again
+}
+
+// act does what is due, and returns after which time something else is.
+func (b *beats) act() time.Duration {
+	if b.s == nil {
+		return never
+	}
+	now := time.Now()
+	heartbeat, quorum := b.nextBeat(now).Sub(now), b.untilQuorum(now)
+	if heartbeat <= 0 {
+		b.beat(now)
+		return 0
+	}
+	if quorum <= 0 {
+		b.ask()
+		return 0
+	}
+	return min(heartbeat, quorum, b.untilSilent(now), never)
+}
+
+// nextBeat returns when the next heartbeat is due.
+func (b *beats) nextBeat(now time.Time) time.Time {
+	switch {
+	case b.running == maxBeats:
+		return now.Add(never)
+	case !b.on:
+		return b.last.Add(b.s.Lease.Term() / 4)
+	case !b.retry.after.IsZero():
+		return b.retry.after
+	case b.last.IsZero():
+		return now
+	}
+	return b.s.Lease.NextBeat(b.last, b.touched)
+}
+
+// untilQuorum returns how long it is until the quorum is to be asked.
+func (b *beats) untilQuorum(now time.Time) time.Duration {
+	if b.asking || !b.on || !b.h.keepsUnder(b.s) {
+		return never
+	}
+	wait, ok := b.s.Lease.NextQuorum()
+	if !ok {
+		return never
+	}
+	return max(wait, b.reask.after.Sub(now))
+}
+
+// beat begins a heartbeat. Without a connection it is missed.
+func (b *beats) beat(now time.Time) {
+	b.last = now
+	if !b.on {
+		b.missed(b.offline())
 		return
 	}
-	if b.running == 1 {
-		b.expectAnswer(s)
-	}
+	b.running++
+	s := b.s
 	// Owned by beatForever, which counts it; ends with its requests; Close waits for it.
 	if !b.h.requests.calls.run(func() {
 		done := beaten{s: s}
@@ -218,56 +228,91 @@ func (b *beats) next(s *session) {
 	}
 }
 
-// expectAnswer sets the time of the warning.
-func (b *beats) expectAnswer(s *session) {
-	b.silent = time.Now().Add(s.Lease.Term()/4 + s.Lease.BetweenSyncs())
+// offline returns why there is no connection.
+func (b *beats) offline() error {
+	if trouble := b.h.requests.link.LastTrouble(); trouble != nil {
+		return fmt.Errorf("%w: %w", ErrNotConnected, trouble)
+	}
+	return ErrNotConnected
 }
 
-// errSilent is reported for a heartbeat that has no answer yet.
-var errSilent = errors.New("no server has answered for a quarter of the session timeout")
+// errNoQuorum is reported for an answer that proves nothing: a server has refused by itself.
+var errNoQuorum = errors.New("a server has answered without the quorum")
 
-// untilSilent returns how long it is until a heartbeat without an answer is to be reported. If
-// that is now, it reports it: if a server is cut off, no error comes before everything that is
-// held is lost.
-func (b *beats) untilSilent() time.Duration {
-	if b.silent.IsZero() {
-		return never
-	}
-	if wait := time.Until(b.silent); wait > 0 {
-		return wait
-	}
-	b.silent = time.Time{}
-	if b.h.keepsUnder(b.s) {
-		b.h.missed(errSilent)
-	}
-	return never
+// ask begins to ask the quorum.
+func (b *beats) ask() {
+	s, before := b.s, b.s.Lease.FreshUntil()
+	// Owned by beatForever, which waits for it; ends with the request; Close waits for it.
+	b.asking = b.h.requests.calls.run(func() {
+		err := b.h.confirm(b.h.requests.life, s, b.h.keptUnder(s))
+		if err == nil && s.Lease.FreshUntil().Mono.Sub(before.Mono) < s.Lease.Term()/128 {
+			err = errNoQuorum
+		}
+		b.done <- beaten{s: s, asked: true, err: err}
+	})
 }
 
-// finish takes the outcome of a heartbeat. If several fail together, it reports only the last.
+// finish takes the outcome of a heartbeat, or of asking the quorum.
 func (b *beats) finish(done beaten) {
-	b.running--
-	b.silent = time.Time{}
-	if b.running > 0 {
-		b.expectAnswer(b.s)
+	again := &b.retry
+	if done.asked {
+		again = &b.reask
+		b.asking = false
+		b.h.tellAsked()
+	} else {
+		b.running--
+	}
+	if done.s != b.s {
+		return
 	}
 	if done.touched.After(b.touched) {
 		b.touched = done.touched
 	}
 	if done.err == nil || errors.Is(done.err, errGone) || isRefusal(done.err) {
-		b.retry = pace{}
+		*again = retry{}
 		return
 	}
-	if done.s != nil {
-		b.retry.longer()
-	}
-	if b.running == 0 && b.h.keepsUnder(b.s) {
-		b.h.missed(done.err)
+	again.fail()
+	b.missed(done.err)
+}
+
+// missed reports a heartbeat that was not answered by a quorum, if anything depends on it. If
+// several fail together, it reports only the last.
+func (b *beats) missed(why error) {
+	if b.running == 0 && !b.asking && b.h.keepsUnder(b.s) {
+		b.h.missed(why)
 	}
 }
 
-// beat sends the requests that prove the touches of an earlier heartbeat, and that are touches
-// themselves: a read and a sync together, whose answers have come at touched, a moment later
-// another sync, and then a quorum operation.
+// errSilent is reported for a server that does not answer.
+var errSilent = errors.New("no server has answered for a quarter of the session timeout")
+
+// untilSilent returns how long it is until something is to be done about a server that does not
+// answer although what is kept depends on it: after a quarter of the timeout it is reported, because
+// no error comes before everything is lost if the server was cut off. When patience ends, the connection
+// is given up, early enough for another server to prove the lease.
+func (b *beats) untilSilent(now time.Time) time.Duration {
+	since, waiting := b.h.requests.link.Unanswered(b.s)
+	if !waiting || !b.h.keepsUnder(b.s) {
+		return never
+	}
+	term := b.s.Lease.Term()
+	if wait := since.Add(term / 4).Sub(now); wait > 0 {
+		return wait
+	}
+	if b.told != since {
+		b.told = since
+		b.h.missed(errSilent)
+	}
+	if wait := since.Add(b.s.Lease.Patience()).Sub(now); wait > 0 {
+		return wait
+	}
+	b.h.requests.link.Abandon(b.s)
+	return never
+}
+
+// beat sends a read and a sync together, whose answers have come at touched, and a moment later
+// another sync. It sends a third one if the first answer to the next heartbeat would come too late.
 func (h *heart) beat(s *session, touched *time.Time) error {
 	looked := make(chan struct{})
 	// Owned by this call, which waits for it; ends with the request.
@@ -283,19 +328,28 @@ func (h *heart) beat(s *session, touched *time.Time) error {
 		return err
 	}
 	*touched = time.Now()
+	if err := h.pause(s); err != nil {
+		return err
+	}
+	err = h.requests.sync(h.requests.life, s, "/")
+	if err == nil && s.Lease.IsFading() {
+		err = h.requests.sync(h.requests.life, s, "/")
+	}
+	return err
+}
+
+// pause waits between the syncs of a heartbeat.
+func (h *heart) pause(s *session) error {
 	timer := time.NewTimer(s.Lease.BetweenSyncs())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-s.Over():
 		return errSessionOver
 	case <-h.requests.life.Done():
 		return ErrClosed
 	}
-	if err := h.requests.sync(h.requests.life, s, "/"); err != nil {
-		return err
-	}
-	return h.confirm(h.requests.life, s, h.keptUnder(s))
 }
 
 // keepsUnder reports whether any node is to be checked under s.

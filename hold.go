@@ -23,14 +23,14 @@ type Hold struct {
 	outer *Hold // the hold under whose context this one was taken, nil for none
 	ctx   context.Context
 	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
-	visit visit                   // of a guest; else nil
+	local releaser                // of a hold in a shared place, which other holds of the process may follow; else nil
 	done  atomic.Bool             // this level was unlocked
 }
 
-// A visit is one hold of several that follow one another in a place in a queue.
-type visit interface {
-	// leave ends the hold. If it has ended before, leave returns why.
-	leave() error
+// A releaser is one hold of several in a shared place.
+type releaser interface {
+	// giveUp ends the hold. If it has ended before, giveUp returns why.
+	giveUp() error
 }
 
 type holdKey struct{}
@@ -47,13 +47,16 @@ func HoldOf(ctx context.Context) *Hold {
 // returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
-		if h.visit != nil && h.ctx.Err() != nil {
+		if h.local != nil && h.ctx.Err() != nil {
 			continue // the holding lasts, for others
 		}
 		if !each(h.of) {
 			return
 		}
 		for _, lock := range h.of.locks {
+			if lock.quiet && h.ctx.Err() != nil {
+				continue // as above
+			}
 			if !each(lock) {
 				return
 			}
@@ -126,10 +129,6 @@ func (h *Hold) Remaining() time.Duration {
 // not, the error wraps ErrLost, ErrReleased or ErrClosed; any other error means that there
 // was no answer, and leaves the hold as it is. It costs one write, or several if the hold
 // has more nodes than fit into one request.
-//
-// A hold that was taken by an idle client begins with a weaker proof that its session is
-// alive. Confirm then also waits for the full proof, which takes about a quarter of the
-// session timeout.
 func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.Check(); err != nil {
 		return err
@@ -137,9 +136,6 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	ctx, stop := either(ctx, h.ctx)
 	defer stop()
 	err := h.of.c.confirmAll(ctx, h.of.nodes[0].sess, h.of.nodes)
-	if err == nil {
-		err = untilProven(ctx, h.of.nodes[0].sess)
-	}
 	if err != nil {
 		switch sess := h.of.nodes[0].sess; {
 		case errors.Is(err, errGone):
@@ -333,8 +329,8 @@ func (h *Hold) release() (last bool, err error) {
 	if h.done.Swap(true) {
 		return false, ErrNotHeld
 	}
-	if h.visit != nil {
-		return false, h.visit.leave()
+	if h.local != nil {
+		return false, h.local.giveUp()
 	}
 	last, err = h.of.drop()
 	if h.end != nil {

@@ -243,11 +243,14 @@ func (s *holdings) all() []*holding {
 	return slices.Collect(maps.Keys(s.live))
 }
 
-// oversee has the holding end with the session or its lease. All holdings of a session share
-// one overseer. It reports false if the client is closed.
+// oversee has the holding, unless it has ended, end with the session or its lease. All holdings of
+// a session share one overseer. It reports false if the client is closed.
 func (s *holdings) oversee(g *holding, sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, lasts := s.live[g]; !lasts {
+		return true
+	}
 	if s.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.

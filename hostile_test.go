@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -46,69 +47,126 @@ func TestANumberThatNoCounterGaveCostsNewcomersNothing(t *testing.T) {
 	})
 }
 
-// behindOneThatGivesUp has a holder, one behind it that can give up, and a client's waiter behind both.
-func behindOneThatGivesUp(t *testing.T, srv *zktest.Server, before func(between string), c *zklock.Client) (holder *zklock.Hold, between string, giveUp func(), waiting *attempt) {
-	t.Helper()
-	holder, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
-	require.NoError(t, err)
-	time.Sleep(time.Second)
-	ctx, giveUp := context.WithCancel(t.Context())
-	t.Cleanup(giveUp)
-	lockLater(ctx, connect(t, srv, "between", term).Mutex(path).Lock)
-	time.Sleep(time.Second)
-	for _, name := range queue(srv, path) {
-		if path+"/"+name != holder.Node() {
-			between = name
-		}
-	}
-	before(between)
-	waiting = lockLater(t.Context(), c.Mutex(path).Lock)
-	time.Sleep(time.Second)
-	return holder, between, giveUp, waiting
+// line is a queue of clients for a mutex, of which the first holds.
+type line struct {
+	clients []*zklock.Client
+	all     []*attempt
+	giveUps []context.CancelFunc
+	nodes   []string // by name
 }
 
-func TestAForgedNoteGrantsNothing(t *testing.T) {
-	forge := func(t *testing.T, srv *zktest.Server, name string) {
-		require.NoError(t, srv.PutNode(path, []byte("zklock: last held by "+name)))
-	}
-	stays := func(t *testing.T, holder *zklock.Hold, waiting *attempt) {
+// newLine has clients queue one after the other. It calls before, if that is not nil, before the last one does.
+func newLine(t *testing.T, srv *zktest.Server, before func(l *line), clients ...*zklock.Client) *line {
+	t.Helper()
+	l := &line{clients: clients}
+	for i, c := range clients {
+		if i == len(clients)-1 && before != nil {
+			before(l)
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		t.Cleanup(giveUp)
+		l.all, l.giveUps = append(l.all, lockLater(ctx, c.Mutex(path).Lock)), append(l.giveUps, giveUp)
 		time.Sleep(time.Second)
-		require.False(t, waiting.returned(), "granted beside a holder")
-		unlock(t, holder)
-		<-waiting.done
-		require.NoError(t, waiting.err)
-		unlock(t, waiting.hold)
+		for _, name := range queue(srv, path) {
+			if !slices.Contains(l.nodes, name) {
+				l.nodes = append(l.nodes, name)
+			}
+		}
+		require.Len(t, l.nodes, i+1)
 	}
+	<-l.all[0].done
+	require.NoError(t, l.all[0].err)
+	return l
+}
+
+// giveUp has the i-th give up.
+func (l *line) giveUp(t *testing.T, i int) {
+	t.Helper()
+	l.giveUps[i]()
+	time.Sleep(time.Second)
+	require.True(t, l.all[i].returned())
+	require.ErrorIs(t, l.all[i].err, context.Canceled)
+}
+
+// lastWaitsFor wants the last to be granted when that one has let go, and not before.
+func (l *line) lastWaitsFor(t *testing.T, holder *attempt) {
+	t.Helper()
+	last := l.all[len(l.all)-1]
+	time.Sleep(time.Second)
+	require.False(t, last.returned(), "granted beside a holder")
+	require.NoError(t, holder.hold.Check())
+	unlock(t, holder.hold)
+	<-last.done
+	require.NoError(t, last.err)
+	unlock(t, last.hold)
+}
+
+// some returns so many clients.
+func some(t *testing.T, srv *zktest.Server, n int) (clients []*zklock.Client) {
+	for i := range n {
+		clients = append(clients, connect(t, srv, string(rune('a'+i)), term))
+	}
+	return clients
+}
+
+// TestAForgedNoteGrantsNothing has notes that name a waiter, which the last reads when that waiter gives up, and then the one
+// between them gives up: the last would take its own turn for having come.
+func TestAForgedNoteGrantsNothing(t *testing.T) {
+	note := func(name string) []byte { return []byte("zklock: last held by " + name) }
 	t.Run("written before", func(t *testing.T) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-			holder, _, giveUp, waiting := behindOneThatGivesUp(t, srv, func(name string) { forge(t, srv, name) }, connect(t, srv, "a", term))
-			giveUp()
-			stays(t, holder, waiting)
+			l := newLine(t, srv, func(l *line) { require.NoError(t, srv.PutNode(path, note(l.nodes[1]))) }, some(t, srv, 4)...)
+			l.giveUp(t, 1)
+			l.giveUp(t, 2)
+			l.lastWaitsFor(t, l.all[0])
 		})
 	})
 	t.Run("written afterwards", func(t *testing.T) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-			holder, between, giveUp, waiting := behindOneThatGivesUp(t, srv, func(string) {}, connect(t, srv, "a", term))
+			l := newLine(t, srv, nil, some(t, srv, 4)...)
+			read := false
 			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-				if r.Client == "a" && r.Op == zktest.OpGetData && r.Path == path {
-					forge(t, srv, between)
+				if r.Client == "d" && r.Op == zktest.OpGetData && r.Path == path {
+					read = true
+					assert.NoError(t, srv.PutNode(path, note(l.nodes[1])))
 				}
 				return zktest.Pass
 			})
-			giveUp()
-			stays(t, holder, waiting)
+			l.giveUp(t, 1)
+			require.True(t, read)
+			l.giveUp(t, 2)
+			l.lastWaitsFor(t, l.all[0])
 		})
 	})
 	t.Run("written in the transaction that deletes, where nothing is trusted", func(t *testing.T) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-			c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Untrusted: true})
-			holder, between, _, waiting := behindOneThatGivesUp(t, srv, func(string) {}, c)
-			_, err := rawClient(t, srv, term).Multi(
-				&zk.DeleteRequest{Path: path + "/" + between, Version: -1},
-				&zk.SetDataRequest{Path: path, Data: []byte("zklock: last held by " + between), Version: -1})
-			require.NoError(t, err)
-			stays(t, holder, waiting)
+			last := connectWith(t, srv, &zklock.Options{Label: "last", SessionTimeout: term, Untrusted: true})
+			l := newLine(t, srv, nil, append(some(t, srv, 3), last)...)
+			require.NoError(t, srv.Apply(
+				zktest.Step{Op: zktest.OpDelete, Path: path + "/" + l.nodes[1]},
+				zktest.Step{Op: zktest.OpSetData, Path: path, Data: note(l.nodes[1])}))
+			time.Sleep(time.Second)
+			l.giveUps[1]()
+			l.giveUp(t, 2)
+			l.lastWaitsFor(t, l.all[0])
 		})
+	})
+}
+
+// TestWhoGivesUpAfterAReleaseLeavesNoNote has a waiter give up that has seen a holder leave, and so may leave a note once it
+// has held.
+func TestWhoGivesUpAfterAReleaseLeavesNoNote(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		l := newLine(t, srv, nil, some(t, srv, 5)...)
+		unlock(t, l.all[0].hold)
+		<-l.all[1].done
+		require.NoError(t, l.all[1].err)
+		time.Sleep(time.Second)
+		l.giveUp(t, 2)
+		dir, _ := srv.Node(path)
+		require.Empty(t, dir.Data)
+		l.giveUp(t, 3)
+		l.lastWaitsFor(t, l.all[1])
 	})
 }
 

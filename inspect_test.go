@@ -257,6 +257,7 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 // every n and every fault: what it wanted happens, once, or its call fails with its
 // context and nothing else.
 func TestOperatorsWorkThroughAnyFault(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 6, operateThrough)
 }
 

@@ -46,6 +46,7 @@ func TestALeaseThatRanOutComesBack(t *testing.T) {
 
 // With sessions of two ticks a round trip may take a twelfth of the timeout on average, at times five times as long.
 func TestASlowNetworkKeepsNobodyWaitingForProof(t *testing.T) {
+	t.Parallel()
 	const tick, session = 2 * time.Second, 4 * time.Second
 	slow := func(r *rand.Rand) time.Duration {
 		d := time.Duration(r.Int64N(int64(session / 12)))

@@ -55,6 +55,7 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 
 // What a follower notes of its clients reaches the leader with its answers to the leader's pings only. Writes overtake them.
 func TestALatePingLeavesOneHolder(t *testing.T) {
+	t.Parallel()
 	for _, late := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 1800 * time.Millisecond} {
 		for pings := 500 * time.Millisecond; pings < time.Second; pings += 200 * time.Millisecond {
 			for phase := time.Duration(0); phase < 2*time.Second; phase += 50 * time.Millisecond {
@@ -69,6 +70,7 @@ func TestALatePingLeavesOneHolder(t *testing.T) {
 
 // Servers can be told to grant less than two ticks. Then TickTime has to be given, and counts for what it is.
 func TestASessionBelowTwoTicksLeavesOneHolder(t *testing.T) {
+	t.Parallel()
 	for phase := time.Duration(0); phase < 2*time.Second; phase += 50 * time.Millisecond {
 		t.Run(fmt.Sprint(phase), func(t *testing.T) {
 			cutOffBehindALatePing(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond},
@@ -87,6 +89,7 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 
 // The steps of a proof take longer than such a session lasts once it is not proven: an idle client keeps its lease.
 func TestAnIdleClientsNextHoldLastsThoughItsSessionIsAsShortAsATick(t *testing.T) {
+	t.Parallel()
 	for _, ticks := range []float64{1, 1.25, 1.5, 1.75} {
 		t.Run(fmt.Sprint(ticks), func(t *testing.T) {
 			virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond, Latency: fixed(time.Millisecond)},

@@ -48,6 +48,7 @@ var lossCases = []struct {
 }
 
 func TestTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+	t.Parallel()
 	mutexes := excluding[0]
 	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second, 40 * time.Second} {
 		for _, pause := range []time.Duration{0, 100 * time.Millisecond, timeout / 3, 3 * timeout} {
@@ -58,6 +59,7 @@ func TestTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
 
 // The same for every recipe: what differs is who waits for whom and on how many nodes.
 func TestEveryHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+	t.Parallel()
 	for _, x := range excluding {
 		for _, pause := range []time.Duration{100 * time.Millisecond, 3 * term} {
 			t.Run(fmt.Sprintf("%s/after %v", x.name, pause), func(t *testing.T) { x.endsInTime(t, term, pause) })
@@ -191,6 +193,7 @@ func TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum(t *testing.T) {
 }
 
 func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
+	t.Parallel()
 	for offset := time.Duration(0); offset < 3*time.Second; offset += 25 * time.Millisecond {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			second, third := turnOfAStaleWaiter(t, srv)

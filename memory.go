@@ -100,3 +100,28 @@ func (r *recent[T]) put(dir string, what T) {
 	}
 	r.of[dir] = learned[T]{what, time.Now()}
 }
+
+// leavers counts, by directory, the nodes of ours that are being deleted behind their callers'
+// backs.
+type leavers struct {
+	mu sync.Mutex
+	of map[string]int // guarded by mu: those above zero
+}
+
+func (l *leavers) add(dir string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]int{}
+	}
+	if l.of[dir] += n; l.of[dir] == 0 {
+		delete(l.of, dir)
+	}
+}
+
+// from reports whether any node is leaving dir.
+func (l *leavers) from(dir string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[dir] > 0
+}

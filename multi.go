@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex (to write), an
-// RWMutex's Reader, or a Semaphore's Permits.
+// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex or a Cohort (to write),
+// the Reader of one of these, a Semaphore's Permits, or a type of yours whose Lock calls that of one
+// of them and returns its hold.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
-	lockable() lockable
+	// Path returns the lock's path, as it was given to the client.
+	Path() string
 }
-
-// PathOf returns the path of a lock, as it was given to the client.
-func PathOf(lock Locker) string { return lock.lockable().path }
 
 // lockable is what LockAll needs to know about a lock.
 type lockable struct {
@@ -25,6 +24,16 @@ type lockable struct {
 	err  error  // of a bad argument, found without asking a server
 	// enters is the recipe whose holds of the path let this lock be entered again; mostly none.
 	enters string
+	// wrapped means that the lock is a type of the caller's, of which only the path is known.
+	wrapped bool
+}
+
+// describe returns what is known about a lock.
+func (c *Client) describe(l Locker) lockable {
+	if own, ok := l.(interface{ lockable() lockable }); ok {
+		return own.lockable()
+	}
+	return lockable{c: c, path: l.Path(), err: checkPath(l.Path()), wrapped: true}
 }
 
 // LockAll takes several locks of this client, and returns one hold of all of them. If one
@@ -38,19 +47,20 @@ type lockable struct {
 // locks protects is also used by holders of that lock alone, fence it with TokenOf.
 //
 // LockAll returns ErrInvalid for two locks of one path or a lock of another client, and
-// ErrDeadlock if ctx is the context of a hold of one of the locks, both before any request.
+// ErrDeadlock if ctx is the context of a hold of one of the locks, both before any request, as
+// far as the locks are types of this package.
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: lock all: %w", err)
 	}
 	for _, l := range ordered {
-		if is := l.lockable(); c.holdsUnder(ctx, is.path, is.enters) {
+		if is := c.describe(l); !is.wrapped && c.holdsUnder(ctx, is.path, is.enters) {
 			return nil, fmt.Errorf("zklock: lock all of %s: %w: %s", path, ErrDeadlock, is.path)
 		}
 	}
 	for {
-		locks, err := takeAll(ctx, ordered)
+		locks, err := c.takeAll(ctx, ordered)
 		switch {
 		case err == nil:
 			return c.combine(ctx, path, locks), nil
@@ -67,34 +77,31 @@ func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err e
 		return nil, "", fmt.Errorf("%w: no locks given", ErrInvalid)
 	}
 	for _, l := range lockers {
-		switch is := l.lockable(); {
+		switch is := c.describe(l); {
 		case is.err != nil:
 			return nil, "", is.err
 		case is.c != c:
 			return nil, "", fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, is.path)
 		}
 	}
-	ordered = slices.SortedFunc(slices.Values(lockers), comparePlaces)
+	ordered = slices.SortedFunc(slices.Values(lockers), comparePaths)
 	paths := make([]string, len(ordered))
 	for i, l := range ordered {
-		paths[i] = l.lockable().path
-		if i > 0 && comparePlaces(ordered[i-1], l) == 0 {
+		paths[i] = l.Path()
+		if i > 0 && comparePaths(ordered[i-1], l) == 0 {
 			return nil, "", fmt.Errorf("%w: %s is given twice", ErrInvalid, paths[i])
 		}
 	}
 	return ordered, strings.Join(paths, ","), nil
 }
 
-func comparePlaces(a, b Locker) int {
-	x, y := a.lockable(), b.lockable()
-	return strings.Compare(x.path, y.path)
-}
+func comparePaths(a, b Locker) int { return strings.Compare(a.Path(), b.Path()) }
 
 // errPartLost is the error of a lock that was lost while LockAll waited for others.
 var errPartLost = errors.New("one of the locks was lost meanwhile")
 
 // takeAll takes one lock after the other. On an error it releases those that it has.
-func takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
+func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
 	inside := ctx
 	for _, l := range lockers {
 		h, err := l.Lock(inside)
@@ -103,6 +110,9 @@ func takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
 			both, stop := either(inside, h.Context())
 			defer stop()
 			inside = both
+		}
+		if err == nil && h.of.c != c.engine {
+			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
 		}
 		if err = partLost(locks, err); err != nil {
 			for _, h := range slices.Backward(locks) {
@@ -129,7 +139,7 @@ func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold 
 	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
 		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
-		g.token = max(g.token, lock.of.token)
+		g.token, g.unfenced = max(g.token, lock.of.token), g.unfenced || lock.of.unfenced
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }
 	h := newHold(ctx, g)

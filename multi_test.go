@@ -359,6 +359,7 @@ func TestCloseReleasesAllParts(t *testing.T) {
 // TestLockAllThroughAnyFault strikes once, at the n-th request of a client that takes
 // three locks, the second of which is held, for every n and every fault.
 func TestLockAllThroughAnyFault(t *testing.T) {
+	t.Parallel()
 	throughEveryFault(t, 10, lockAllThrough)
 }
 
@@ -393,7 +394,78 @@ func lockAllThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 func TestEachLockNamesItsPath(t *testing.T) {
 	c := connect(t, zktest.Start(t), "client", 10*time.Second)
 	rw := c.RWMutex("/l")
-	for _, lock := range []zklock.Locker{c.Mutex("/l"), c.Reentrant("/l"), rw.Reader(), rw, c.Semaphore("/l", 2).Permits(1)} {
-		require.Equal(t, "/l", zklock.PathOf(lock), "%T", lock)
+	cohort := c.Cohort("/l", nil)
+	for _, lock := range []zklock.Locker{c.Mutex("/l"), c.Reentrant("/l"), rw.Reader(), rw, c.Semaphore("/l", 2).Permits(1), cohort, cohort.Reader()} {
+		require.Equal(t, "/l", lock.Path(), "%T", lock)
 	}
+}
+
+// counted is a lock as a program may wrap it.
+type counted struct {
+	zklock.Locker
+	locks *int
+}
+
+func (c counted) Lock(ctx context.Context) (*zklock.Hold, error) {
+	*c.locks++
+	return c.Locker.Lock(ctx)
+}
+
+func TestLockAllTakesLocksThatAProgramHasWrapped(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client, other, n := connect(t, srv, "a", term), connect(t, srv, "b", term), 0
+		wrap := func(l zklock.Locker) zklock.Locker { return counted{l, &n} }
+		hold, err := client.LockAll(t.Context(), wrap(client.Mutex(pathB)), client.Mutex(pathA), wrap(client.Semaphore(pathC, 2).Permits(1)))
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		_, err = other.Mutex(pathB).TryLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		_, err = client.LockAll(hold.Context(), wrap(client.Mutex(pathB)))
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+		unlock(t, hold)
+
+		_, err = client.LockAll(t.Context(), client.Mutex(pathA), wrap(client.Mutex(pathA)))
+		require.ErrorIs(t, err, zklock.ErrInvalid, "one path")
+		_, err = client.LockAll(t.Context(), client.Mutex(pathA), wrap(other.Mutex(pathB)))
+		require.ErrorIs(t, err, zklock.ErrInvalid, "another client's")
+		_, err = client.LockAll(t.Context(), wrap(client.Mutex("no path")))
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		for _, p := range []string{pathA, pathB, pathC} {
+			noGhost(t, srv, p)
+		}
+	})
+}
+
+func TestLockAllTakesCohorts(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		loose := client.Cohort(pathB, &zklock.CohortOptions{Unfenced: true})
+		for range 3 {
+			hold, err := client.LockAll(t.Context(), client.Mutex(pathC), client.Cohort(pathA, nil), loose)
+			require.NoError(t, err)
+			require.NotZero(t, hold.TokenOf(pathA))
+			_, err = hold.Multi(&zk.SetDataRequest{Path: "/x", Version: -1})
+			require.ErrorIs(t, err, zklock.ErrInvalid, "one of the locks has no guard")
+			for _, p := range []string{pathA, pathB, pathC} {
+				_, err = other.RWMutex(p).TryRLock(t.Context())
+				require.ErrorIs(t, err, zklock.ErrLocked)
+			}
+			inside := hold.Context()
+			unlock(t, hold)
+			again, err := loose.Lock(context.WithoutCancel(inside))
+			require.NoError(t, err, "the first hold has ended, although its place is kept")
+			unlock(t, again)
+		}
+		reading, err := client.LockAll(t.Context(), client.Cohort(pathA, nil).Reader(), loose.Reader())
+		require.NoError(t, err)
+		beside, err := other.RWMutex(pathA).TryRLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.DeleteNode(reading.Node()))
+		<-reading.Context().Done()
+		require.ErrorIs(t, reading.Check(), zklock.ErrLost)
+		unlock(t, beside)
+		for _, p := range []string{pathA, pathB, pathC} {
+			noGhost(t, srv, p)
+		}
+	})
 }

@@ -46,4 +46,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return hold.do(ctx, fn)
 }
 
+// Path returns the lock's path, as it was given to the client.
+func (m *Mutex) Path() string { return m.path }
+
 func (m *Mutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }

@@ -48,9 +48,10 @@ const recordSuffix = ".zklock-delay"
 // entry is a contender as a directory listing shows it.
 type entry struct {
 	name   string
-	seq    int64 // the number that the server appended
+	seq    int32 // the number that the server appended
 	shared bool  // a reader
 	czxid  int64 // zero if it was not asked for
+	owner  int64 // its session, known when the czxid is
 }
 
 // kinds are the names that the lock recipes of this and of other libraries give to their nodes.
@@ -86,7 +87,7 @@ func parseEntry(name string) (_ entry, ok bool) {
 
 // parseSeq reads a sequence number as servers print it: %010d of an int32, which is negative
 // after the counter has run over.
-func parseSeq(s string) (int64, bool) {
+func parseSeq(s string) (int32, bool) {
 	digits := strings.TrimPrefix(s, "-")
 	if len(s) < 10 || len(digits) > 10 || s[0] == '+' {
 		return 0, false
@@ -94,7 +95,7 @@ func parseSeq(s string) (int64, bool) {
 	seq, err := strconv.ParseInt(s, 10, 32)
 	// Ten characters, but for the sign of ten digits; and nothing prints -0.
 	printed := len(s) == 10 && s != "-000000000" || len(digits) == 10 && seq <= -1e9
-	return seq, err == nil && printed
+	return int32(seq), err == nil && printed
 }
 
 // parseEntries reads names and drops those that no lock recipe makes.

@@ -10,13 +10,13 @@ import (
 // isPlain reports whether a sequence number tells the order of creation. The counter
 // sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
 // several contenders get the same number.
-func isPlain(seq int64) bool { return 0 <= seq && seq < math.MaxInt32 }
+func isPlain(seq int32) bool { return 0 <= seq && seq < math.MaxInt32 }
 
 // rank returns the place that a number gives. A counter that has ended does not begin again, so
 // nodes without a plain number came after those with one.
-func rank(seq int64) int64 {
+func rank(seq int32) int64 {
 	if isPlain(seq) {
-		return seq
+		return int64(seq)
 	}
 	return math.MaxInt32
 }

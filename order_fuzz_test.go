@@ -34,7 +34,7 @@ func FuzzNames(f *testing.F) {
 			digits := lockName.FindStringSubmatch(name)[3]
 			want, err := strconv.ParseInt(digits, 10, 64)
 			require.NoError(t, err)
-			require.Equal(t, want, e.seq)
+			require.Equal(t, want, int64(e.seq))
 			require.True(t, strings.HasSuffix(name, fmt.Sprintf("%010d", e.seq)))
 		}
 		// And whatever a client puts in front, a server's number behind a known infix is understood.
@@ -42,7 +42,7 @@ func FuzzNames(f *testing.F) {
 		made := "x" + name + k.infix + fmt.Sprintf("%010d", seq)
 		e, ok := parseEntry(made)
 		require.True(t, ok, "%q", made)
-		require.Equal(t, int64(seq), e.seq)
+		require.Equal(t, seq, e.seq)
 		require.Equal(t, k.shared, e.shared)
 	})
 }
@@ -146,4 +146,10 @@ func mix(s string, salt uint64) uint64 {
 		h = (h ^ uint64(s[i])) * 1099511628211
 	}
 	return h ^ h>>29
+}
+
+// TestEqualNumbersInTheMiddleAreInTheOrderOfCreation has others behind two of one number.
+func TestEqualNumbersInTheMiddleAreInTheOrderOfCreation(t *testing.T) {
+	younger, older, last := entry{name: "a", seq: 5, czxid: 9}, entry{name: "b", seq: 5, czxid: 8}, entry{name: "c", seq: 6, czxid: 7}
+	require.Equal(t, []entry{older, younger, last}, ahead([]entry{last, younger, older}, entry{name: "own", seq: 7}))
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/door"
 )
 
 // refusals are the errors after which it is certain that a server has not done what it was
@@ -36,12 +38,20 @@ func isTransient(err error) bool {
 
 // isFinal reports whether err is an error of this package or of a context.
 func isFinal(err error) bool {
+	if isOfSlot(err) {
+		return true
+	}
 	for _, f := range []error{errSessionOver, errGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {
 			return true
 		}
 	}
 	return false
+}
+
+// isOfSlot reports whether err says what is known of the slot, which no further attempt changes.
+func isOfSlot(err error) bool {
+	return errors.Is(err, door.ErrDone) || errors.Is(err, door.ErrForgotten) || errors.Is(err, door.ErrAhead)
 }
 
 // goneIfMissing returns errGone for the error of a node that does not exist, else err.

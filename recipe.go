@@ -16,6 +16,7 @@ type place struct {
 	met        []entry    // who was ahead at first, if the lock has a delay
 	ahead      []entry    // who was ahead when we last looked, without those known to be gone
 	unsure     bool       // one of those may have left another node in its place: see mayStay
+	former     []entry    // those of them whose place cannot be told by a number
 	listed     int64      // when the directory's data was last written before that, by its zxid
 	looked     time.Time  // when the listing came in which our node was there
 	standing   *nodeWatch // on one of those ahead, from before it is waited for; nil for none
@@ -161,29 +162,54 @@ func (t *place) askCzxids(ctx context.Context, entries []entry, own *entry) ([]e
 	if len(tied) == 0 && isPlain(own.seq) {
 		return entries, nil
 	}
-	err := sideBySide(t.c.calls, len(tied), czxidsAtOnce, func(i int) (err error) {
-		tied[i].czxid, err = t.askCzxid(ctx, tied[i].name)
-		return ignoreMissing(err)
-	})
+	err := sideBySide(t.c.calls, len(tied), czxidsAtOnce, func(i int) error { return ignoreMissing(t.askCzxid(ctx, tied[i])) })
 	if err != nil {
 		return nil, err
 	}
-	if own.czxid, err = t.askCzxid(ctx, own.name); err != nil {
+	if err = t.askCzxid(ctx, own); err != nil {
 		return nil, goneIfMissing(err)
 	}
+	t.replaceFormer(tied)
 	return slices.DeleteFunc(entries, func(e entry) bool {
 		missing := e.name != own.name && e.czxid == 0 && needCzxid(e, *own)
-		t.unsure = t.unsure || missing && mayStay(e)
+		if missing {
+			t.noticeFormer(e)
+		}
 		return missing
 	}), nil
 }
 
-func (t *contender) askCzxid(ctx context.Context, name string) (int64, error) {
-	stat, err := again(ctx, func() (*zk.Stat, error) { return t.c.stat(ctx, t.sess, t.dir+"/"+name) })
-	if err != nil {
-		return 0, err
+// askCzxid adds to an entry which transaction has created its node, and for which session.
+func (t *contender) askCzxid(ctx context.Context, e *entry) error {
+	stat, err := again(ctx, func() (*zk.Stat, error) { return t.c.stat(ctx, t.sess, t.dir+"/"+e.name) })
+	if err == nil {
+		e.czxid, e.owner = stat.Czxid, stat.EphemeralOwner
 	}
-	return stat.Czxid, nil
+	return err
+}
+
+// noticeFormer notes that a contender ahead of us has left, which may have another node in its place.
+func (t *place) noticeFormer(e entry) {
+	if !mayStay(e) {
+		return
+	}
+	t.unsure = true
+	if !isPlain(e.seq) {
+		t.former = append(t.former, e)
+	}
+}
+
+// replaceFormer gives the readers of other libraries the places of writers of their sessions that
+// have left, where numbers do not tell them. It takes any reader for that of a writer whose session
+// is not known: such a reader does not wait for us in any certain order.
+func (t *place) replaceFormer(tied []*entry) {
+	for _, e := range tied {
+		for _, f := range t.former {
+			if e.shared && e.czxid != 0 && clientOf(e.name) != clientZklock && (f.owner == 0 || f.owner == e.owner) {
+				e.czxid = min(e.czxid, max(f.czxid, 1))
+			}
+		}
+	}
 }
 
 // obstacle returns the index of the contender among ahead that stands in the way of a newcomer.
@@ -272,18 +298,15 @@ func (t *place) vouch(ctx context.Context, x *contender) error {
 		}
 	}
 	if t.token == 0 {
-		czxid, err := t.askCzxid(ctx, t.name)
-		if err != nil {
+		own := entry{name: t.name}
+		if err := t.askCzxid(ctx, &own); err != nil {
 			return goneIfMissing(err)
 		}
-		t.token = czxid
+		t.token = own.czxid
 	}
 	t.c.keep(&x.ownNode)
-	switch asked, err := x.freshen(ctx); {
-	case err != nil:
+	if err := x.freshen(ctx); err != nil {
 		return err
-	case asked && x == t.contender: // which asks for all that were created with it
-		t.looked = time.Now()
 	}
 	if x.isGone() {
 		return errGone
@@ -300,28 +323,23 @@ func (t *contender) lookAgain(ctx context.Context) error {
 	return err
 }
 
-// freshen asks the quorum whether the session lives and our node exists, unless the lease makes
-// that certain. A server that lags can show us first in line after our session has ended. Only
-// an answer to its own request will do: that of a heartbeat says something about the session,
-// and perhaps that our node is gone. It reports whether it has asked.
-func (t *contender) freshen(ctx context.Context) (asked bool, err error) {
-	if t.sess.Lease.Fresh() {
-		return false, nil
-	}
-	began := time.Now()
-	p := pace{most: t.sess.Lease.Term() / 16} // what is confirmed again a moment later counts: see lease
-	for {
-		err := t.c.confirmAll(ctx, t.sess, t.nodes())
-		switch {
-		case err == nil && t.sess.Lease.Fresh():
-			return true, nil
-		case err != nil && (!isTransient(err) || ctx.Err() != nil):
-			return true, err
-		case err == nil && time.Since(began) > t.sess.Lease.Term():
-			t.c.link.MoveOn(t.sess)
-		}
-		if err := p.next(ctx); err != nil {
-			return true, err
+// freshen waits until the lease makes certain that the session lives, and for as long as every hold
+// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
+// after our session has ended. Heartbeats ask the quorum, because our node is kept.
+func (t *contender) freshen(ctx context.Context) error {
+	asked := t.c.asked()
+	for isEnough := t.sess.Lease.IsAmple; !isEnough(); isEnough = t.sess.Lease.Fresh {
+		t.guard(0) // it will be long since our node was seen
+		select {
+		case <-asked:
+			asked = t.c.asked()
+		case <-t.gone.done():
+			return errGone
+		case <-t.sess.Over():
+			return errSessionOver
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
+	return nil
 }

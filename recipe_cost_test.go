@@ -72,6 +72,10 @@ func TestRecipesCostWhatTheirPagesSay(t *testing.T) {
 			}, 3, 1},
 			"a term": {cycle(func(ctx context.Context) (*zklock.Hold, error) { return election.Campaign(ctx, nil) }), 2, 0},
 			"a slot": {once, 6, 3},
+			"a slot after a pause": {func() {
+				time.Sleep(2 * time.Second)
+				require.NoError(t, slots.At(client, "/timed", time.Now(), time.Second).Do(ctx, func(context.Context) error { return nil }))
+			}, 8, 4},
 			"a slot that is done": {func() {
 				require.ErrorIs(t, slots.Named(client, "/once", "B").Do(ctx, func(context.Context) error { return nil }), slots.ErrDone)
 			}, 1, 1},

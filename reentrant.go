@@ -117,6 +117,9 @@ func (l levelContext) Value(key any) any {
 	return l.Context.Value(key) // package context looks for the cause there
 }
 
+// Path returns the lock's path, as it was given to the client.
+func (r *Reentrant) Path() string { return r.path }
+
 func (r *Reentrant) lockable() lockable {
 	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
-	"github.com/zklock-go/zklock/internal/lease"
 )
 
 // session is one ZooKeeper session.
@@ -28,6 +27,7 @@ type wire interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
 	Exists(path string) (bool, *zk.Stat, error)
+	GetACL(path string) ([]zk.ACL, *zk.Stat, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
 	Delete(path string, version int32) error
 	Multi(ops ...any) ([]zk.MultiResponse, error)
@@ -48,18 +48,11 @@ type requests struct {
 	afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
 }
 
-// What the answer to a request proves where the wire is not seen.
-const (
-	isRead  = lease.OfServer
-	isSync  = lease.OfLeader
-	isWrite = lease.OfQuorum
-)
-
 // ask runs fn, which is one request of the client library, and returns its answer. The client
 // library takes no context: if ctx ends first, ask returns its cause, and the request goes on
 // without anybody waiting for it. If s is not nil, the answer counts only if the connection
 // carried s before and after the request; otherwise ask returns errSessionOver.
-func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence, fn func(wire) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, r *requests, s *session, fn func(wire) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
@@ -78,9 +71,7 @@ func ask[T any](ctx context.Context, r *requests, s *session, of lease.Evidence,
 	answered := make(chan answer, 1)
 	// Ends with the request, at the latest when Close ends the connection and then waits for it.
 	if !r.calls.run(func() {
-		sent := r.link.Now()
 		v, err := fn(r.conn)
-		r.witness(sent, of, err)
 		answered <- answer{v, err}
 	}) {
 		return none, ErrClosed
@@ -106,7 +97,7 @@ type listing struct {
 }
 
 func (r *requests) list(ctx context.Context, s *session, dir string) (listing, error) {
-	return ask(ctx, r, s, isRead, func(conn wire) (listing, error) {
+	return ask(ctx, r, s, func(conn wire) (listing, error) {
 		names, stat, err := conn.Children(dir)
 		return listing{names, stat, time.Now()}, err
 	})
@@ -119,14 +110,14 @@ type node struct {
 }
 
 func (r *requests) get(ctx context.Context, s *session, path string) (node, error) {
-	return ask(ctx, r, s, isRead, func(conn wire) (node, error) {
+	return ask(ctx, r, s, func(conn wire) (node, error) {
 		data, stat, err := conn.Get(path)
 		return node{data, stat}, err
 	})
 }
 
 func (r *requests) stat(ctx context.Context, s *session, path string) (*zk.Stat, error) {
-	return ask(ctx, r, s, isRead, func(conn wire) (*zk.Stat, error) {
+	return ask(ctx, r, s, func(conn wire) (*zk.Stat, error) {
 		found, stat, err := conn.Exists(path)
 		if err == nil && !found {
 			err = zk.ErrNoNode
@@ -164,23 +155,19 @@ func (r *requests) askQuorum(ctx context.Context, s *session) error {
 // sync brings the server that we are connected to up to the state of its leader. That state
 // need not be the quorum's: a leader that was deposed and does not know it answers as well.
 func (r *requests) sync(ctx context.Context, s *session, path string) error {
-	_, err := ask(ctx, r, s, isSync, func(conn wire) (string, error) { return conn.Sync(path) })
+	_, err := ask(ctx, r, s, func(conn wire) (string, error) { return conn.Sync(path) })
 	return err
 }
 
 // getW sets a watch. It blocks until the server answers or the connection ends.
 func (r *requests) getW(path string) (seen, error) {
-	sent := r.link.Now()
 	data, stat, events, err := r.conn.GetW(path)
-	r.witness(sent, isRead, err)
 	return seen{stat: stat, data: data, events: events}, err
 }
 
 // childrenW sets a watch on a directory's children, as getW does on data.
 func (r *requests) childrenW(dir string) (seen, error) {
-	sent := r.link.Now()
 	names, stat, events, err := r.conn.ChildrenW(dir)
-	r.witness(sent, isRead, err)
 	return seen{stat: stat, names: names, events: events}, err
 }
 
@@ -194,7 +181,7 @@ type seen struct {
 
 // set writes a node's data if it has that version.
 func (r *requests) set(ctx context.Context, s *session, path string, data []byte, version int32) (*zk.Stat, error) {
-	return ask(ctx, r, s, isWrite, func(conn wire) (*zk.Stat, error) { return conn.Set(path, data, version) })
+	return ask(ctx, r, s, func(conn wire) (*zk.Stat, error) { return conn.Set(path, data, version) })
 }
 
 func (r *requests) delete(ctx context.Context, s *session, path string) error {
@@ -202,14 +189,14 @@ func (r *requests) delete(ctx context.Context, s *session, path string) error {
 }
 
 func (r *requests) deleteVersion(ctx context.Context, s *session, path string, version int32) error {
-	_, err := ask(ctx, r, s, isWrite, func(conn wire) (none struct{}, err error) {
+	_, err := ask(ctx, r, s, func(conn wire) (none struct{}, err error) {
 		return none, conn.Delete(path, version)
 	})
 	return err
 }
 
 func (r *requests) multi(ctx context.Context, s *session, ops ...any) ([]zk.MultiResponse, error) {
-	return ask(ctx, r, s, isWrite, func(conn wire) ([]zk.MultiResponse, error) { return transact(conn, ops) })
+	return ask(ctx, r, s, func(conn wire) ([]zk.MultiResponse, error) { return transact(conn, ops) })
 }
 
 // transact executes ops in one transaction. Without an error there is a result for each.
@@ -253,17 +240,6 @@ func persist[T any](ctx context.Context, r *requests, fn func(s *session) (T, er
 	}
 }
 
-// untilProven waits until the heartbeats have proven that s lives.
-func untilProven(ctx context.Context, s *session) error {
-	var p pace
-	for !s.Lease.IsProven() {
-		if err := p.next(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // listAgain lists until there is an answer.
 func (r *requests) listAgain(ctx context.Context, s *session, dir string) (listing, error) {
 	return again(ctx, func() (listing, error) { return r.list(ctx, s, dir) })
@@ -292,17 +268,6 @@ func (r *requests) ownAmong(ctx context.Context, s *session, dir string, names [
 		}
 	}
 	return "", nil
-}
-
-// witness takes a request of ours as evidence if the connection is a bare one.
-func (r *requests) witness(sent lease.Instant, of lease.Evidence, err error) {
-	if !r.link.IsBare() || err != nil && !isRefusal(err) {
-		return
-	}
-	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) || errors.Is(err, zk.ErrAuthFailed) {
-		of = lease.OfServer // a server refuses this without asking the quorum
-	}
-	r.link.Witness(sent, of)
 }
 
 // explain adds the context's error to that of a wait under ctx, and the last trouble that

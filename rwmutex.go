@@ -57,6 +57,9 @@ type reader struct{ *RWMutex }
 
 func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
 
+// Path returns the lock's path, as it was given to the client.
+func (m *RWMutex) Path() string { return m.path }
+
 func (m *RWMutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
 
 // Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the

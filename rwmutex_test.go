@@ -289,6 +289,7 @@ func TestAWriterWaitsForOneOfCuratorsThatBecameAReader(t *testing.T) {
 
 // TestReadersAndWritersNeverMix has 100 goroutines in 10 clients at one lock while sessions end and links break.
 func TestReadersAndWritersNeverMix(t *testing.T) {
+	t.Parallel()
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex
 		readers, writers, grants := 0, 0, map[string]int{} // guarded by mu

@@ -49,7 +49,14 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaph
 // ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "acquire", k, func(ctx context.Context, dir string, k int) (*place, error) {
+		agreed := false // once is enough: the number may change while we wait
 		return s.c.inTurn(ctx, s.path, func(sess *session, asked *revocation) (*place, error) {
+			if !agreed {
+				if _, err := again(ctx, func() (int, error) { return s.agree(ctx, sess, dir) }); err != nil {
+					return nil, err
+				}
+				agreed = true
+			}
 			return s.queue(ctx, sess, dir, k, asked)
 		})
 	})
@@ -73,6 +80,8 @@ type permits struct {
 }
 
 func (p permits) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ctx, p.k) }
+
+func (p permits) Path() string { return p.s.path }
 
 func (p permits) lockable() lockable {
 	return lockable{c: p.s.c, path: p.s.path, err: p.s.check(p.k)}
@@ -111,10 +120,6 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 // queue takes permits in its turn, once. The place that it returns with an error is to be
 // discarded.
 func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int, asked *revocation) (*place, error) {
-	_, err := again(ctx, func() (int, error) { return s.agree(ctx, sess, dir) })
-	if err != nil {
-		return nil, err
-	}
 	gate := s.c.newPlace(gateRecipe, dir+gateDir, s.c.identity)
 	gate.asked, gate.unread = asked, 0 // nobody else writes to it
 	defer s.c.remove(gate.contender)
@@ -125,6 +130,7 @@ func (s *Semaphore) queue(ctx context.Context, sess *session, dir string, k int,
 	leases, err := s.leaseInTurn(ctx, sess, dir, k, gate)
 	err = gate.unlessEvicted(ctx, err)
 	if err != nil && leases != nil {
+		err = leases.unlessEvicted(ctx, err)
 		for t := range leases.each {
 			err = t.because(err)
 		}

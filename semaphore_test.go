@@ -383,6 +383,7 @@ func TestASemaphoreWhoseDirectoryVanishesIsMadeAgain(t *testing.T) {
 
 // TestPermitsNeverExceedTheLimit has 100 goroutines in 10 clients at one semaphore while sessions end and links break.
 func TestPermitsNeverExceedTheLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 5
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex
@@ -417,6 +418,7 @@ func TestPermitsNeverExceedTheLimit(t *testing.T) {
 // request must not be taken for the end of its wait. Which of both it sees first is a matter
 // of luck, so it is tried often.
 func TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain(t *testing.T) {
+	t.Parallel()
 	for round := range 300 {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
@@ -451,4 +453,115 @@ func TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain(t *testin
 			noGhost(t, srv, path)
 		})
 	}
+}
+
+// TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain has the number of permits change while somebody waits for one.
+func TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain(t *testing.T) {
+	for _, permits := range []int{2, 4} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			holder, waiter := connect(t, srv, "holder", term), connect(t, srv, "waiter", term)
+			hold, err := holder.Semaphore(path, 3).Acquire(t.Context(), 3)
+			require.NoError(t, err)
+			next := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return waiter.Semaphore(path, 3).Acquire(ctx, 2) })
+			time.Sleep(time.Second)
+			require.NoError(t, holder.Semaphore(path, permits).Resize(t.Context(), permits))
+			time.Sleep(time.Second)
+			for _, s := range srv.Sessions() {
+				if s.Client == "waiter" {
+					srv.ExpireSession(s.ID)
+				}
+			}
+			time.Sleep(time.Minute)
+			require.False(t, next.returned(), "%v", next.err)
+			unlock(t, hold)
+			<-next.done
+			require.NoError(t, next.err)
+			unlock(t, next.hold)
+			_, err = waiter.Semaphore(path, 3).Acquire(t.Context(), 1)
+			require.ErrorIs(t, err, zklock.ErrLimit, "who comes later says the number that is stored")
+			noGhost(t, srv, path)
+		})
+	}
+}
+
+// TestABatchOfWhichAListingShowsAPartIsNotGranted has a third party delete one of two permits before they are listed.
+func TestABatchOfWhichAListingShowsAPartIsNotGranted(t *testing.T) {
+	for _, part := range []int{0, 1} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			deleted := false
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if nodes := srv.Children(path + "/leases"); !deleted && r.Op == zktest.OpGetChildren2 && r.Path == path+"/leases" && len(nodes) == 2 {
+					deleted = true
+					slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+					assert.NoError(t, srv.DeleteNode(path+"/leases/"+nodes[part]))
+				}
+				return zktest.Pass
+			})
+			hold, err := connect(t, srv, "a", term).Semaphore(path, 3).Acquire(t.Context(), 2)
+			require.NoError(t, err)
+			require.True(t, deleted)
+			for _, check := range hold.Guard() {
+				_, there := srv.Node(check.(*zk.CheckVersionRequest).Path)
+				require.True(t, there)
+			}
+			require.NoError(t, hold.Confirm(t.Context()))
+			unlock(t, hold)
+			noGhost(t, srv, path)
+		})
+	}
+}
+
+// TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass deletes the place of one that asks for more than is free soon.
+func TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		holder := connect(t, srv, "holder", term)
+		one, err := permitsOf(holder, 1)(t.Context())
+		require.NoError(t, err)
+		two, err := permitsOf(holder, 2)(t.Context())
+		require.NoError(t, err)
+		first := lockLater(t.Context(), permitsOf(connect(t, srv, "first", term), 2))
+		time.Sleep(time.Second)
+		places := srv.Children(path + "/locks")
+		require.Len(t, places, 1)
+		second := lockLater(t.Context(), permitsOf(connect(t, srv, "second", term), 1))
+		time.Sleep(time.Second)
+		require.NoError(t, srv.DeleteNode(path+"/locks/"+places[0]))
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(path+"/leases"), 4, "the second is first now")
+		unlock(t, one)
+		time.Sleep(time.Second)
+		require.True(t, second.returned())
+		require.NoError(t, second.err)
+		unlock(t, two)
+		<-first.done
+		require.NoError(t, first.err)
+		unlock(t, first.hold)
+		unlock(t, second.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+// TestATryForPermitsPassesNobodyWhoIsJustAsking has somebody ask whose nodes for permits are not made yet.
+func TestATryForPermitsPassesNobodyWhoIsJustAsking(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		hold, err := permitsOf(b, 2)(t.Context())
+		require.NoError(t, err)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && makesContender(r) && strings.HasPrefix(r.Path, path+"/leases") {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		asks := lockLater(t.Context(), permitsOf(a, 1))
+		time.Sleep(500 * time.Millisecond)
+		require.Len(t, srv.Children(path+"/locks"), 1)
+		require.Len(t, srv.Children(path+"/leases"), 2)
+		_, err = b.Semaphore(path, 3).TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		<-asks.done
+		require.NoError(t, asks.err)
+		unlock(t, asks.hold)
+		unlock(t, hold)
+	})
 }

@@ -1,13 +1,10 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -18,27 +15,15 @@ import (
 
 // slot is a slots.Slot, and does what is documented there.
 type slot struct {
-	c      *Client
-	path   string
-	period string // of a slot that has a time, else empty
-	name   string
-	err    error // what is wrong with it
+	c    *Client
+	path string
+	slotKey
+	err error // what is wrong with it
 }
-
-// The bounds of what that node stores.
-const (
-	maxSlotName = 128 // bytes
-	maxPeriods  = 32
-	maxNamed    = 128
-	maxTimed    = 16
-)
-
-// slotTime is RFC 3339 at a fixed width: texts sort as their times do.
-const slotTime = "2006-01-02T15:04:05.000000000Z"
 
 // newSlot returns the slot with a name, under the lock at path.
 func newSlot(c *Client, path, name string) *slot {
-	s := &slot{c: c, path: path, name: name}
+	s := &slot{c: c, path: path, slotKey: slotKey{name: name}}
 	switch {
 	case name == "" || len(name) > maxSlotName:
 		s.err = fmt.Errorf("%w: a slot's name has 1 to %d bytes, not %d", ErrInvalid, maxSlotName, len(name))
@@ -50,58 +35,130 @@ func newSlot(c *Client, path, name string) *slot {
 
 // newSlotAt returns the slot that the time at falls into.
 func newSlotAt(c *Client, path string, at time.Time, period time.Duration) *slot {
-	s := &slot{c: c, path: path, period: period.String(), name: at.Truncate(period).UTC().Format(slotTime)}
-	switch year := at.UTC().Year(); {
-	case period <= 0:
-		s.err = fmt.Errorf("%w: slots of %v", ErrInvalid, period)
-	case year < 1 || year > 9999:
-		s.err = fmt.Errorf("%w: a slot in the year %d", ErrInvalid, year)
+	s := &slot{c: c, path: path, slotKey: slotKey{cut: calendar{period, at.Location()}}}
+	if year := at.Year(); period <= 0 || year < 2 || year > 9998 {
+		s.err = fmt.Errorf("%w: a slot of %v in the year %d", ErrInvalid, period, year)
+		return s
 	}
+	s.name = s.cut.slotOf(at)
 	return s
 }
 
 func (s *slot) String() string { return s.name }
 
 func (s *slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if done, err := s.Done(ctx); done || err != nil {
-		return cmp.Or(err, s.failure("do", door.ErrDone))
+	if err := s.open(ctx); err != nil {
+		return s.failure("do", err)
 	}
 	return s.c.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
-		if done, err := s.Done(ctx); done || err != nil {
-			return cmp.Or(err, s.failure("do", door.ErrDone))
+		if err := s.open(ctx); err != nil {
+			return s.failure("do", err)
 		}
 		if err := fn(ctx); err != nil {
 			return err
 		}
-		return s.Mark(ctx, HoldOf(ctx))
+		return s.finish(ctx)
 	})
 }
 
+// finish marks the slot after its work, also if ctx has ended meanwhile: the work is not to be
+// done again. It waits for as long as it can take until the end of the hold is certain.
+func (s *slot) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.c.SessionTimeout())
+	defer cancel()
+	return s.Mark(ctx, HoldOf(ctx))
+}
+
 func (s *slot) Done(ctx context.Context) (bool, error) {
-	if err := s.check(); err != nil {
+	switch err := s.open(ctx); {
+	case errors.Is(err, door.ErrDone):
+		return true, nil
+	case err != nil:
 		return false, s.failure("look at", err)
+	}
+	return false, nil
+}
+
+// open returns nil if the slot may be done: if it is not marked, and not in the future.
+func (s *slot) open(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
 	}
 	inside, stop := either(ctx, s.c.life)
 	defer stop()
-	_, done, err := s.look(inside)
-	if err != nil {
-		return false, s.failure("look at", s.c.explain(inside, err))
+	_, err := s.look(inside)
+	if err != nil && !isOfSlot(err) {
+		err = s.c.explain(inside, err)
 	}
-	return done, nil
+	return err
 }
 
-// look reads the slot's mark as the quorum knows it, under whatever session the client has.
-func (s *slot) look(ctx context.Context) (by int64, done bool, err error) {
-	n, err := persist(ctx, s.c.requests, func(sess *session) (node, error) { return s.fetch(ctx, sess) })
-	if err != nil {
-		return 0, false, err
+// look reads the slot's mark as the quorum knows it, under whatever session the client has. It
+// returns ErrDone with the token of the hold that has marked the slot, and nil for an open slot.
+func (s *slot) look(ctx context.Context) (by int64, err error) {
+	return persist(ctx, s.c.requests, func(sess *session) (int64, error) {
+		_, _, by, err := s.read(ctx, sess)
+		return by, err
+	})
+}
+
+// read returns the node with the marks, and what is known of the slot: see look.
+//
+// The node's time of writing is a time that the servers' clock has certainly reached. If the
+// slot is ahead of that, read writes the node anew, unchanged, and so learns the servers' time.
+func (s *slot) read(ctx context.Context, sess *session) (n node, m marks, by int64, err error) {
+	for asked := false; ; asked = true {
+		n, err = s.fetch(ctx, sess)
+		if err == nil {
+			m, err = s.parse(n)
+		}
+		if err == nil {
+			by, err = m.find(s.slotKey, s.latest(n))
+		}
+		switch {
+		case err != nil || s.cut.period == 0 || s.name <= s.latest(n):
+			return n, m, by, err
+		case asked && n.stat != nil:
+			return n, m, by, fmt.Errorf("%w: it is %s by the servers' clock", door.ErrAhead, s.cut.slotOf(time.UnixMilli(n.stat.Mtime)))
+		}
+		err = s.touch(ctx, sess, n)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth): // nor can this client mark any slot
+			return n, m, by, nil
+		case err != nil && !isOutdated(err):
+			return n, m, by, err
+		}
 	}
-	m, err := s.parse(n)
-	if err != nil {
-		return 0, false, err
+}
+
+// latest returns the last slot that may be marked when the node has just been written: a period
+// is for clocks that differ.
+func (s *slot) latest(n node) string {
+	if n.stat == nil || s.cut.period == 0 {
+		return ""
 	}
-	by, done = m.find(s)
-	return by, done, nil
+	return s.cut.slotOf(time.UnixMilli(n.stat.Mtime).Add(s.cut.period))
+}
+
+// touch writes the node's data again, or makes a node without marks.
+func (s *slot) touch(ctx context.Context, sess *session, n node) error {
+	if n.stat != nil {
+		_, err := s.c.set(ctx, sess, s.node(), n.data, n.stat.Version)
+		return err
+	}
+	_, err := ask(ctx, s.c.requests, sess, func(conn wire) (string, error) {
+		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.acl)
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		err = s.c.makeDir(ctx, sess, s.c.root+s.path, 1) // with what is above it
+	}
+	return err
+}
+
+// isOutdated reports whether a write was refused because something was written or deleted since
+// we looked.
+func isOutdated(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode)
 }
 
 // fetch reads the node with the marks. It returns the zero node if there is none.
@@ -114,11 +171,11 @@ func (s *slot) fetch(ctx context.Context, sess *session) (node, error) {
 }
 
 func (s *slot) parse(n node) (marks, error) {
-	var m marks
 	if n.stat == nil {
-		return m, nil
+		return marks{}, nil
 	}
-	if err := json.Unmarshal(n.data, &m); err != nil {
+	m, err := parseMarks(n.data)
+	if err != nil {
 		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", ErrInvalid, printable(s.node()), n.data)
 	}
 	return m, nil
@@ -134,7 +191,7 @@ func (s *slot) Mark(ctx context.Context, h *Hold) error {
 	switch {
 	case err == nil:
 		return nil
-	case !errors.Is(err, ErrUncertain) && !errors.Is(err, door.ErrDone) && !errors.Is(err, ErrLost):
+	case !errors.Is(err, ErrUncertain) && !isOfSlot(err) && !errors.Is(err, ErrLost):
 		err = s.c.explain(inside, err)
 	}
 	return s.failure("mark", err)
@@ -147,13 +204,13 @@ func (s *slot) mark(ctx context.Context, h *Hold) error {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
 		switch {
-		case err == nil || errors.Is(err, door.ErrDone) || errors.Is(err, ErrInvalid):
+		case err == nil || isOfSlot(err) || errors.Is(err, ErrInvalid):
 			return err
 		case h.ctx.Err() != nil:
 			return s.settle(ctx, h, unknown)
 		case ctx.Err() != nil && unknown:
 			return errors.Join(ErrUncertain, err)
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode): // something was written or deleted since we looked
+		case isOutdated(err):
 		case isRefusal(err) || ctx.Err() != nil:
 			return err
 		}
@@ -172,22 +229,15 @@ func (s *slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	inside, stop := either(ctx, h.ctx)
 	defer stop()
 	sess := h.of.nodes[0].sess
-	n, err := s.fetch(inside, sess)
-	if err != nil {
-		return false, err
-	}
-	m, err := s.parse(n)
-	if err != nil {
-		return false, err
-	}
-	if by, done := m.find(s); done {
-		if by != h.Token() {
-			err = door.ErrDone
-		}
+	n, m, by, err := s.read(inside, sess)
+	switch {
+	case errors.Is(err, door.ErrDone) && by == h.Token():
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	guard := h.Guard()
-	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s, h.Token()), n))...)
+	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s.slotKey, h.Token(), s.latest(n)), n))...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
 			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].path()))
@@ -208,12 +258,12 @@ func (s *slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	for {
 		_, err := persist(ctx, s.c.requests, func(sess *session) (*zk.Stat, error) { return s.c.stat(ctx, sess, h.Node()) })
 		if errors.Is(err, zk.ErrNoNode) {
-			by, done, err := s.look(ctx)
+			by, err := s.look(ctx)
 			switch {
-			case err != nil:
-				return errors.Join(ErrUncertain, lost, err)
-			case done && by == h.Token():
+			case errors.Is(err, door.ErrDone) && by == h.Token():
 				return nil
+			case err != nil && !isOfSlot(err):
+				return errors.Join(ErrUncertain, lost, err)
 			}
 			return lost
 		}
@@ -228,11 +278,10 @@ func (s *slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 
 // write returns the operation that replaces n by m.
 func (s *slot) write(m marks, n node) any {
-	data, _ := json.Marshal(m) // cannot fail
 	if n.stat == nil {
-		return &zk.CreateRequest{Path: s.node(), Data: data, Acl: s.c.acl}
+		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.acl}
 	}
-	return &zk.SetDataRequest{Path: s.node(), Data: data, Version: n.stat.Version}
+	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.stat.Version}
 }
 
 func (s *slot) node() string { return s.c.root + s.path + marksSuffix }
@@ -262,56 +311,3 @@ func (s *slot) checkHold(h *Hold) error {
 func (s *slot) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, printable(s.name), printable(s.path), err)
 }
-
-// marks is the content of the node beside a lock. Slots without a time have the period "".
-type marks struct {
-	Periods []period `json:"periods"` // in the order of their last writing
-}
-
-type period struct {
-	Every string `json:"every,omitempty"`
-	Done  []mark `json:"done"` // in the order of their times, or without a time in that of marking
-}
-
-type mark struct {
-	Slot string `json:"slot"`
-	By   int64  `json:"by"` // the token of the hold that has marked it
-}
-
-// find reports whether s was done, and the token of the hold that marked it if the marks
-// still have it.
-func (m marks) find(s *slot) (by int64, done bool) {
-	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.period })
-	if i < 0 {
-		return 0, false
-	}
-	p := m.Periods[i]
-	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
-		return p.Done[i].By, true
-	}
-	return 0, s.period != "" && len(p.Done) >= maxTimed && s.name < p.Done[0].Slot
-}
-
-// with returns the marks with that of s added, and the oldest removed that exceed the bounds.
-func (m marks) with(s *slot, by int64) marks {
-	p := period{Every: s.period}
-	var others []period
-	for _, o := range m.Periods {
-		if o.Every == s.period {
-			p = o
-			continue
-		}
-		others = append(others, o)
-	}
-	p.Done = append(slices.Clone(p.Done), mark{s.name, by})
-	limit := maxNamed
-	if s.period != "" {
-		limit = maxTimed
-		slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })
-	}
-	p.Done = last(p.Done, limit)
-	return marks{append(last(others, maxPeriods-1), p)}
-}
-
-// last returns the last n of all.
-func last[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }

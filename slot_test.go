@@ -40,7 +40,10 @@ func (n *slotTally) do(ctx context.Context, s *slots.Slot, work time.Duration) e
 	return err
 }
 
+func nothing(context.Context) error { return nil }
+
 func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
+	t.Parallel()
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		var clients []*zklock.Client
 		for i := range 4 {
@@ -81,7 +84,8 @@ func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
 func TestTimeIsCutIntoSlots(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
-		noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+		noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+		time.Sleep(time.Until(noon.Add(10 * time.Minute)))
 		var n slotTally
 		for _, at := range []time.Duration{0, 300 * time.Millisecond, 5*time.Minute - 1, 5 * time.Minute, 7 * time.Minute, -time.Nanosecond} {
 			n.do(t.Context(), slots.At(c, path, noon.Add(at), 5*time.Minute), 0)
@@ -90,7 +94,128 @@ func TestTimeIsCutIntoSlots(t *testing.T) {
 		elsewhere := noon.In(time.FixedZone("", -7*3600))
 		require.ErrorIs(t, n.do(t.Context(), slots.At(c, path, elsewhere, 5*time.Minute), 0), slots.ErrDone)
 		require.NoError(t, n.do(t.Context(), slots.At(c, path, noon, time.Hour), 0), "another period has slots of its own")
-		require.Equal(t, "2026-11-22T12:05:00.000000000Z", slots.At(c, path, noon.Add(7*time.Minute), 5*time.Minute).String())
+		require.Equal(t, noon.Format("2006-01-02")+"T12:05:00.000000000Z", slots.At(c, path, noon.Add(7*time.Minute), 5*time.Minute).String())
+	})
+}
+
+// TestADayIsOneOfTheCalendar makes daily jobs of the two days on which the clocks of Berlin change: none is skipped and none made twice.
+func TestADayIsOneOfTheCalendar(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for _, hour := range []int{0, 1, 2, 3, 5, 12, 23} {
+		for _, first := range []time.Time{time.Date(2027, 3, 25, hour, 7, 0, 0, berlin), time.Date(2027, 10, 28, hour, 7, 0, 0, berlin)} {
+			seen := map[string]bool{}
+			for day := range 7 {
+				at := first.AddDate(0, 0, day)
+				slot := slots.At(new(zklock.Client), path, at, 24*time.Hour).String()
+				require.False(t, seen[slot], "%v is skipped", at)
+				seen[slot] = true
+				require.Equal(t, slot, slots.At(new(zklock.Client), path, at.Add(40*time.Minute), 24*time.Hour).String(), "a host that is late by 40 minutes")
+			}
+		}
+	}
+	monday := time.Date(2027, 3, 29, 0, 0, 0, 0, berlin)
+	require.Equal(t, "2027-03-29T00:00:00", slots.At(new(zklock.Client), path, monday, 7*24*time.Hour).String())
+	require.Equal(t, "2027-03-22T00:00:00", slots.At(new(zklock.Client), path, monday.Add(-time.Nanosecond), 7*24*time.Hour).String())
+	require.Equal(t, "2027-03-28T03:00:00", slots.At(new(zklock.Client), path, time.Date(2027, 3, 28, 5, 0, 0, 0, berlin), 3*time.Hour).String())
+}
+
+// TestAClockThatIsAheadSilencesNobody has one host whose clock is an hour ahead ask for the slots of a job of every minute,
+// among others whose clocks are right.
+func TestAClockThatIsAheadSilencesNobody(t *testing.T) {
+	for name, before := range map[string]bool{"as the first": false, "as a later one": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				ahead, right := connect(t, srv, "ahead", term), connect(t, srv, "right", term)
+				var wrong, n slotTally
+				if before {
+					require.NoError(t, n.do(t.Context(), slots.At(right, path, time.Now(), time.Minute), 0))
+					time.Sleep(time.Minute)
+				}
+				for range 20 {
+					now := time.Now()
+					for _, early := range []time.Duration{time.Hour, 2*time.Minute + time.Second} {
+						require.ErrorIs(t, wrong.do(t.Context(), slots.At(ahead, path, now.Add(early), time.Minute), 0), slots.ErrAhead)
+						_, err := slots.At(ahead, path, now.Add(early), time.Minute).Done(t.Context())
+						require.ErrorIs(t, err, slots.ErrAhead)
+					}
+					require.NoError(t, n.do(t.Context(), slots.At(right, path, now, time.Minute), 0))
+					time.Sleep(time.Minute)
+				}
+				require.Zero(t, wrong.ran.Load())
+				hold, err := ahead.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				require.ErrorIs(t, slots.At(ahead, path, time.Now().Add(time.Hour), time.Minute).Mark(t.Context(), hold), slots.ErrAhead)
+				require.NoError(t, slots.At(ahead, path, time.Now().Add(59*time.Second), time.Minute).Mark(t.Context(), hold), "clocks differ")
+				unlock(t, hold)
+			})
+		})
+	}
+}
+
+// TestMarksOfServersWhoseClockWasAheadSilenceNobody has the servers' clock, too, be ahead for a while.
+func TestMarksOfServersWhoseClockWasAheadSilenceNobody(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		var future []string
+		for i := range 16 {
+			future = append(future, fmt.Sprintf(`{"slot":%q,"by":1}`, slots.At(c, path, time.Now().Add(time.Hour+time.Duration(i)*time.Minute), time.Minute)))
+		}
+		require.NoError(t, srv.PutNode(marksNode, []byte(`{"periods":[{"every":"1m0s","done":[`+strings.Join(future, ",")+`]}]}`)))
+		var n slotTally
+		for i := range 76 {
+			err := n.do(t.Context(), slots.At(c, path, time.Now(), time.Minute), 0)
+			require.Equal(t, i >= 60, errors.Is(err, slots.ErrDone), "minute %d: %v", i, err)
+			time.Sleep(time.Minute)
+		}
+		require.EqualValues(t, 60, n.ran.Load())
+	})
+}
+
+// TestASlotThatIsForgottenIsNotDone marks sixteen slots, the newest first, and one more: the oldest is forgotten, and says so.
+func TestASlotThatIsForgottenIsNotDone(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		minute := func(i int) *slots.Slot {
+			return slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute)
+		}
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		for i := range 16 {
+			require.NoError(t, minute(-i).Mark(t.Context(), hold))
+		}
+		require.NoError(t, minute(1).Mark(t.Context(), hold))
+		unlock(t, hold)
+		var n slotTally
+		for i := range 16 {
+			require.ErrorIs(t, n.do(t.Context(), minute(1-i), 0), slots.ErrDone, "%d minutes before", i)
+		}
+		for _, i := range []int{-15, -16, -40} {
+			require.ErrorIs(t, n.do(t.Context(), minute(i), 0), slots.ErrForgotten)
+			done, err := minute(i).Done(t.Context())
+			require.ErrorIs(t, err, slots.ErrForgotten)
+			require.False(t, done)
+		}
+		require.Zero(t, n.ran.Load())
+	})
+}
+
+// TestFinishedWorkIsMarkedThoughItsContextHasEnded cancels the caller's context while the work is done.
+func TestFinishedWorkIsMarkedThoughItsContextHasEnded(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		ctx, cancel := context.WithCancel(t.Context())
+		require.NoError(t, slots.Named(c, path, "x").Do(ctx, func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		}))
+		var n slotTally
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(c, path, "x"), 0), slots.ErrDone)
+		require.Zero(t, n.ran.Load())
+		noGhost(t, srv, path)
 	})
 }
 
@@ -276,30 +401,29 @@ func TestOldMarksDoNotAccumulate(t *testing.T) {
 		hold, err := c.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		for i := range 300 {
-			at := begin.Add(time.Duration(i) * time.Minute)
-			require.NoError(t, slots.At(c, path, at, time.Minute).Mark(t.Context(), hold))
+			require.NoError(t, slots.At(c, path, time.Now(), time.Minute).Mark(t.Context(), hold))
 			require.NoError(t, slots.Named(c, path, fmt.Sprint("job ", i)).Mark(t.Context(), hold))
 			require.NoError(t, slots.At(c, path, begin, time.Duration(i+2)*time.Hour).Mark(t.Context(), hold))
+			time.Sleep(time.Minute)
 		}
+		unlock(t, hold)
 		node, ok := srv.Node(marksNode)
 		require.True(t, ok)
 		require.Less(t, len(node.Data), 16<<10)
 		require.Empty(t, srv.Children(marksNode))
-		for i, want := range map[int]bool{299: true, 290: true, 100: true, 0: true, 301: false} {
-			done, err := slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Done(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, want, done, "minute %d", i)
+		for i, want := range map[int]error{299: slots.ErrDone, 290: slots.ErrDone, 100: slots.ErrForgotten, 0: slots.ErrForgotten, 300: nil} {
+			require.ErrorIs(t, slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Do(t.Context(), nothing), want, "minute %d", i)
 		}
 		done, err := slots.Named(c, path, "job 299").Done(t.Context())
 		require.NoError(t, err)
 		require.True(t, done)
-		unlock(t, hold)
 	})
 }
 
 func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
+		time.Sleep(time.Second) // for the client's first heartbeat
 		before := srv.RequestCount()
 		for _, s := range []*slots.Slot{
 			slots.Named(c, path, ""), slots.Named(c, path, strings.Repeat("x", 129)), slots.Named(c, path, "\xff"), slots.Named(c, "nowhere", "x"),
@@ -329,6 +453,7 @@ func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
 // behind or stop and answers are lost. No slot is marked twice: two calls that both
 // return nil would be two runs.
 func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
+	t.Parallel()
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		const count = 120
 		var mu sync.Mutex
@@ -408,5 +533,50 @@ func TestASlotWorksWithRestrictedNodes(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "digest", node.ACL[0].Scheme)
 		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "b", term), "/app"+path, "x"), 0), zk.ErrNoAuth)
+	})
+}
+
+// TestAMarkWaitsUntilItsHoldsNodeIsGone keeps the transaction of a mark in a server that the client leaves, and comes back
+// to when the hold has ended: the mark appears then, because the hold's node still exists.
+func TestAMarkWaitsUntilItsHoldsNodeIsGone(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		leader := leaderIs(srv, 3)
+		follower, other := (leader+1)%3, (leader+2)%3
+		client := connect(t, srv, "a", time.Minute)
+		moveTo(srv, 3, follower)
+		slot := slots.Named(client, path, "x")
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, slots.Named(client, path, "before").Mark(t.Context(), hold))
+		var stays atomic.Bool
+		stays.Store(true)
+		var release func()
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			switch {
+			case slices.Contains(r.Paths, marksNode) && release == nil:
+				release = srv.Member(follower).HoldForwards()
+			case r.Op == zktest.OpDelete && r.Path == hold.Node() && stays.Load():
+				return zktest.Answer(-5) // nobody can delete the hold's node
+			}
+			return zktest.Pass
+		})
+		marked, unlocked := make(chan error, 1), make(chan error, 1)
+		// Owned by the test, which waits for both; they end when the node is gone.
+		go func() { marked <- slot.Mark(t.Context(), hold) }()
+		time.Sleep(time.Second)
+		go func() { unlocked <- hold.Unlock(t.Context()) }()
+		time.Sleep(time.Second)
+		moveTo(srv, 3, other)
+		time.Sleep(time.Second)
+		require.Empty(t, marked, "the transaction is still under way")
+		moveTo(srv, 3, follower)
+		release()
+		time.Sleep(time.Second)
+		stays.Store(false)
+		require.NoError(t, <-marked)
+		require.NoError(t, <-unlocked)
+		done, err := slot.Done(t.Context())
+		require.NoError(t, err)
+		require.True(t, done)
 	})
 }

@@ -27,13 +27,6 @@ func (t *tasks) enter() bool {
 	return true
 }
 
-// running reports whether any task is running.
-func (t *tasks) running() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n > 0
-}
-
 // leave ends the task that enter has registered.
 func (t *tasks) leave() {
 	t.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -216,5 +218,30 @@ func TestMembersWithCredentialsOfTheirOwn(t *testing.T) {
 		require.NoError(t, operate.Evict(t.Context(), b, q.Contenders[0]), "who may release its own node may release any")
 		<-hold.Context().Done()
 		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+	})
+}
+
+// TestARecordOfAnothersLocksAllOutUntilItIsRemoved has somebody who may create beside a lock make its records first, which
+// nobody else may read.
+func TestARecordOfAnothersLocksAllOutUntilItIsRemoved(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hostile := rawClient(t, srv, term)
+		require.NoError(t, hostile.AddAuth("digest", []byte("mallory:secret")))
+		require.NoError(t, srv.PutNode("/locks", nil))
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, LockDelay: term})
+		uses := map[string]func() error{
+			path + ".zklock-delay": func() error { return c.Mutex(path).Do(t.Context(), nothing) },
+			"/locks/job.zklock-slots": func() error {
+				return slots.Named(connect(t, srv, "b", term), "/locks/job", "x").Do(t.Context(), nothing)
+			},
+		}
+		for record, use := range uses {
+			require.NoError(t, srv.PutNode(record[:strings.LastIndex(record, "/")], nil))
+			_, err := hostile.Create(record, []byte("zklock: delay 30s"), 0, zk.DigestACL(zk.PermAll, "mallory", "secret"))
+			require.NoError(t, err)
+			require.ErrorIs(t, use(), zk.ErrNoAuth, record)
+			require.NoError(t, srv.DeleteNode(record))
+			require.NoError(t, use(), record)
+		}
 	})
 }

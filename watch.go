@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -46,8 +48,7 @@ type watchKey struct {
 // ready or fired, and never again.
 //
 // Nobody waits for its event while it rests: it is woken when an event of its node passes on the
-// wire, and at every end and change of the connection's session. Where the wire is not seen, a
-// goroutine waits.
+// wire, and at every end and change of the connection's session.
 type nodeWatch struct {
 	key   watchKey
 	set   func() (seen, error)
@@ -55,11 +56,16 @@ type nodeWatch struct {
 	seen
 	err error
 
+	missed latch // an event of it was lost: see compare
+	found  change
+
 	fired   latch // the watch has fired or never will
 	saw     change
 	awaited atomic.Int32 // the number of waiters
 	rests   bool         // guarded by the mutex of watches, as is the next
 	stirred bool         // something has happened to the node since the watch was last asked for, or may have
+
+	rounds int // guarded by the mutex of watches: see due
 
 	mu      sync.Mutex
 	then    func()          // guarded by mu: what whenFired has asked for; nil for nothing
@@ -140,10 +146,22 @@ func (t *watches) hasKeeper(s *session) bool {
 	return true
 }
 
-// keepAll wakes the watches of a session after each reconnect, until the session is over.
+// keepAll wakes the watches of a session after each reconnect, and now and then has them compared
+// with their nodes, until the session is over.
 func (t *watches) keepAll(s *session, again <-chan struct{}) {
+	ticker := time.NewTicker(max(s.Lease.Term()/2, time.Millisecond))
+	defer ticker.Stop()
+	compared, comparing := make(chan struct{}, 1), false
 	for {
 		select {
+		case <-ticker.C:
+			if !comparing {
+				comparing = t.compareDue(s, compared)
+			}
+			continue
+		case <-compared:
+			comparing = false
+			continue
 		case <-again:
 			again = s.Reattached()
 			for _, w := range t.wakeAll(s) {
@@ -176,19 +194,100 @@ func (t *watches) wakeAll(s *session) (woken []*nodeWatch) {
 	return woken
 }
 
+// A server tells nobody of a change who may not read the node at that moment, and the watch is used
+// up all the same. The client does not learn of that. So as long as somebody waits for a watch, the
+// client compares its node with what the watch has shown, once per session timeout.
+
+// comparedAtOnce bounds how many nodes are compared at a time: heartbeats go on beside them.
+const comparedAtOnce = 8
+
+// compareDue begins to compare the watches that are due, and sends to done when that is over. It
+// reports false if there is nothing to compare.
+func (t *watches) compareDue(s *session, done chan<- struct{}) bool {
+	due := t.due(s)
+	// Owned by the client; ends with the requests, at the latest when Close ends the connection and
+	// then waits for it.
+	return len(due) > 0 && t.requests.calls.run(func() {
+		sideBySide(t.requests.calls, len(due), comparedAtOnce, func(i int) error {
+			t.compare(due[i])
+			return nil
+		})
+		done <- struct{}{}
+	})
+}
+
+// due returns every watch of a session that is needed, in its second round and in every other from
+// then on.
+func (t *watches) due(s *session) (due []*nodeWatch) {
+	t.mu.Lock()
+	for key, w := range t.live {
+		if key.sess == s {
+			if w.rounds++; w.rounds%2 == 0 {
+				due = append(due, w)
+			}
+		}
+	}
+	t.mu.Unlock()
+	return slices.DeleteFunc(due, func(w *nodeWatch) bool { return !w.isNeeded() })
+}
+
+// isNeeded reports whether anybody has to learn of a change by this watch alone: heartbeats look
+// after our own nodes.
+func (w *nodeWatch) isNeeded() bool {
+	if !w.ready.isSet() || w.missed.isSet() {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isOfChildren() || w.awaited.Load() > 1 || w.awaited.Load() == 1 && w.then == nil
+}
+
+func (w *nodeWatch) isOfChildren() bool { return strings.HasSuffix(w.key.path, "/") }
+
+// compare compares a watch's node with what the watch has shown. If they differ, the watch fires.
+func (t *watches) compare(w *nodeWatch) {
+	now, err := t.requests.stat(t.requests.afterlife, w.key.sess, strings.TrimSuffix(w.key.path, "/"))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		w.found = nodeGone
+	case err != nil || w.isAs(now):
+		return
+	default:
+		w.found = nodeChanged
+	}
+	w.missed.set()
+	t.wake(w)
+}
+
+// isAs reports whether a node in that state is as the watch has shown it. A number of children
+// tells of those that a counter at its end did not count.
+func (w *nodeWatch) isAs(now *zk.Stat) bool {
+	if w.isOfChildren() {
+		return now.Czxid == w.stat.Czxid && now.Pzxid == w.stat.Pzxid && now.NumChildren == w.stat.NumChildren
+	}
+	return now.Czxid == w.stat.Czxid && now.Mzxid == w.stat.Mzxid
+}
+
 // stir wakes the watches on a node, and on its children, of which an event has come.
 func (t *watches) stir(s *session, path string) {
 	for _, key := range []watchKey{{s, path}, {s, path + "/"}} {
 		t.mu.Lock()
 		w := t.live[key]
-		woken := w != nil && w.rests
-		if w != nil {
-			w.rests, w.stirred = false, true
-		}
 		t.mu.Unlock()
-		if woken {
-			t.resume(w)
+		if w != nil {
+			t.wake(w)
 		}
+	}
+}
+
+// wake has a watch look what has happened to its node.
+func (t *watches) wake(w *nodeWatch) {
+	t.mu.Lock()
+	woken := w.rests
+	w.rests, w.stirred = false, true
+	t.mu.Unlock()
+	if woken {
+		t.resume(w)
 	}
 }
 
@@ -207,7 +306,7 @@ func (t *watches) rest(w *nodeWatch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, kept := t.keepers[s]
-	w.rests = kept && !w.stirred && !isClosed(moved) && !s.IsOver() && !t.requests.link.IsBare()
+	w.rests = kept && !w.stirred && !isClosed(moved) && !s.IsOver()
 	return w.rests
 }
 
@@ -274,6 +373,8 @@ func (t *watches) look(w *nodeWatch) change {
 			return nodeGone
 		}
 		return nodeChanged
+	case <-w.missed.done():
+		return w.found
 	case <-moved:
 		if w.awaited.Load() == 0 {
 			return nodeChanged // nobody waits, and a later caller sets another
@@ -332,7 +433,7 @@ func (w *nodeWatch) isQuiet() (quiet bool, renewed <-chan struct{}) {
 	select {
 	case <-w.events: // look finds the channel closed
 	default:
-		if !isClosed(w.moved) {
+		if !isClosed(w.moved) && !w.missed.isSet() {
 			return true, nil
 		}
 	}

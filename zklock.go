@@ -140,7 +140,10 @@ type Options struct {
 	// that was given to Do or Election.Run then ends while an eighth of the session timeout is
 	// still certain, and the lock is not given up before the function has returned. If it has
 	// not returned when the hold is lost, FailStop is called with the reason; it should end the
-	// process, or the part of it that works. Default none: such a function works on.
+	// process, or the part of it that works. A loss that nothing announces (an eviction, a machine
+	// that was asleep) ends the context at once, and FailStop is called that eighth later: meanwhile
+	// another may hold. The end of a hold by Close calls nothing. Default none: such a function
+	// works on.
 	FailStop func(err error)
 }
 
@@ -161,8 +164,8 @@ type Client struct {
 	acquires *tasks // calls that may make nodes
 	closing  sync.Once
 
-	holds    holdings
-	stewards sync.Map // of cohorts: see steward
+	holds   holdings
+	cohorts sync.Map // the local queues of cohorts, by their keys
 }
 
 // Connect waits until a server has granted a session, and returns a client that has it. If
@@ -243,26 +246,12 @@ func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, 
 	return h.dial(network, address, timeout)
 }
 
-func (h *Hooks) linkOrNew() *conn.Link {
-	if h == nil {
-		return conn.NewLink()
-	}
-	return h.link
-}
-
 // Attach returns a client on a connection that your program has created and still owns:
 // Close leaves it open. The connection must have been created with the Dial method of hooks
-// (by zk.WithDialer); otherwise Attach returns ErrInvalid. With hooks every promise holds
-// as with Connect.
+// (by zk.WithDialer); otherwise Attach returns ErrInvalid. Every promise holds as with
+// Connect.
 //
-// hooks may be nil, which promises less, because the client cannot see the negotiated
-// session timeout, the end of a session, or when a request was sent. Set
-// Options.SessionTimeout to no more than the servers have granted: if it is more, a hold
-// can outlive the server's grant. The client reads the connection's state up to 40 times in
-// a session timeout and asks a server for a sign of life 4 times, so that a loss can be
-// noticed that much later.
-//
-// With hooks and a credential of the scheme "sasl" the connection is ended once, and logs in
+// With a credential of the scheme "sasl" the connection is ended once, and logs in
 // when it comes back. Attach returns zk.ErrAuthFailed if the first server refuses that.
 func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
@@ -271,26 +260,16 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w", err)
 	case conn == nil:
 		return nil, fmt.Errorf("zklock: attach: %w: no connection given", ErrInvalid)
-	case hooks != nil && hooks.link == nil:
-		return nil, fmt.Errorf("zklock: attach: %w: hooks that NewHooks has not made", ErrInvalid)
-	case hooks == nil && (opts == nil || opts.SessionTimeout == 0):
-		return nil, fmt.Errorf("zklock: attach: %w: without hooks the session timeout must be given", ErrInvalid)
-	case hooks == nil && loginOf(o.Auth) != nil:
-		return nil, fmt.Errorf("zklock: attach: %w: a login by SASL needs hooks", ErrInvalid)
+	case hooks == nil || hooks.link == nil:
+		return nil, fmt.Errorf("zklock: attach: %w: the connection must be made with hooks of NewHooks", ErrInvalid)
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil):
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
-	l := hooks.linkOrNew()
-	c := newClient(ctx, l, o)
+	c := newClient(ctx, hooks.link, o)
 	c.conn = conn
-	if hooks == nil {
-		l.SetBare(conn)
-		c.poll(o.SessionTimeout)
-	} else {
-		err = c.matchHooks(ctx)
-	}
+	err = c.matchHooks(ctx)
 	if login := loginOf(o.Auth); login != nil && err == nil {
-		l.SetLogin(*login, 1)
+		c.link.SetLogin(*login, 1)
 	}
 	if err == nil {
 		err = c.begin(ctx, o.Auth)
@@ -344,7 +323,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 		acquires: newTasks(),
 	}
 	c.shared = ofCohort(c.identity)
-	e.heart = newHeart(r, c.acquires, c.missedHeartbeat)
+	e.heart = newHeart(r, c.missedHeartbeat)
 	r.life, c.endLife = context.WithCancelCause(context.Background())
 	r.afterlife, c.endAfter = context.WithCancelCause(context.Background())
 	l.SetUp(lease.Clock(wall.From(ctx)), o.TickTime)
@@ -377,7 +356,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 // connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	_, err := again(ctx, func() (struct{}, error) {
-		return ask(ctx, c.requests, nil, isRead, func(conn wire) (none struct{}, err error) {
+		return ask(ctx, c.requests, nil, func(conn wire) (none struct{}, err error) {
 			return none, conn.AddAuth(a.Scheme, a.Data)
 		})
 	})

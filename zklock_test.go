@@ -21,6 +21,7 @@ import (
 // TestNothingBreaksAtAnySingleRequest strikes once, at the n-th request of a client that
 // waits for another, holds and releases, for every n and every fault.
 func TestNothingBreaksAtAnySingleRequest(t *testing.T) {
+	t.Parallel()
 	for _, pair := range excluding {
 		t.Run(pair.name, func(t *testing.T) { throughEveryFault(t, 3, pair.strikeAt) })
 	}
@@ -64,6 +65,7 @@ func (x exclusion) strikeAt(t *testing.T, srv *zktest.Server, n int, verdict fau
 
 // TestAttemptsBreakAtNoSingleRequest is the same for those who do not wait: one gets its lock or an answer, and leaves nothing.
 func TestAttemptsBreakAtNoSingleRequest(t *testing.T) {
+	t.Parallel()
 	for name, try := range map[string]way{
 		"mutex":  func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).TryLock },
 		"writer": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.RWMutex(path).TryLock },

@@ -121,7 +121,7 @@ func TestCommand(t *testing.T) {
 			path, file := root(t), filepath.Join(t.TempDir(), "runs")
 			var fleet []*invocation
 			for range 6 {
-				fleet = append(fleet, cmd.start(t, "run", "--once", "nightly", path, "--", "sh", "-c", `echo >>"$0"`, file))
+				fleet = append(fleet, cmd.start(t, "run", "--quiet", "--once", "nightly", path, "--", "sh", "-c", `echo >>"$0"`, file))
 			}
 			for _, i := range fleet {
 				assert.Zero(t, i.code(), i.err.String())

@@ -22,6 +22,7 @@ import (
 // TestExhaustedCounter meets the end of the sequence counter: from 2^31-1 on the server gives every contender the same
 // number. The data directory was prepared with the server's own classes.
 func TestExhaustedCounter(t *testing.T) {
+	t.Parallel()
 	part(t)
 	const contenders = 50
 	server := startFull(t, "/full/peers",

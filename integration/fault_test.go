@@ -114,14 +114,23 @@ func slowLinks(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
 // TestFaults lets workers contend for locks of every recipe while three servers are hurt and healed again, and checks the
 // history of what they saw against the servers' own transaction log.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	part(t)
+	free := make(chan string, 3) // ensembles that nobody hurts at the moment, by name
+	for i := range cap(free) {
+		free <- fmt.Sprintf("three servers to hurt, %d", i+1)
+	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			part(t)
+			name := <-free
+			t.Cleanup(func() { free <- name }) // when all is healed
+			z := threeOf(t, name)
 			if f.network {
-				needsNetworks(t, three(t))
+				needsNetworks(t, z)
 			}
-			underFault(t, three(t), f)
+			underFault(t, z, f)
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 // come back to a leader that was replaced and does not know it. That one has never seen the node and answers every sync: if
 // its word counted, a second node would queue behind the first for ever.
 func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
+	t.Parallel()
 	part(t)
 	ensemble := start(t, zoo.Config{
 		Servers: 3, SyncLimit: 120, // the old leader stays in its belief for a minute

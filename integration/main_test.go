@@ -188,8 +188,11 @@ func one(t *testing.T) *zoo.Ensemble { return share(t, "one server", zoo.Config{
 
 // three is an ensemble of three. A follower without its leader serves its clients for eight seconds, longer than the
 // sessions in these tests: that is what makes a stale follower dangerous.
-func three(t *testing.T) *zoo.Ensemble {
-	return share(t, "three servers", zoo.Config{Servers: 3, SyncLimit: 16})
+func three(t *testing.T) *zoo.Ensemble { return threeOf(t, "three servers") }
+
+// threeOf is one of several such ensembles.
+func threeOf(t *testing.T, name string) *zoo.Ensemble {
+	return share(t, name, zoo.Config{Servers: 3, SyncLimit: 16})
 }
 
 // servers are the addresses of any healthy server, the user's own included.

@@ -23,6 +23,7 @@ const reaping = time.Hour
 // TestParity holds the real server to the rules that zktest is held to, and plays the same random requests to both.
 // What zktest does otherwise on purpose stands in its documentation and is left out of the random requests.
 func TestParity(t *testing.T) {
+	t.Parallel()
 	part(t)
 	alone := zoo.Config{
 		Lines: []string{"extendedTypesEnabled=true"},

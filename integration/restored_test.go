@@ -14,6 +14,7 @@ import (
 // TestRestoredEnsemble wipes a server's data while a client holds a lock on it. The new one counts its transactions from one:
 // it refuses everybody who has seen a higher number. The hold is lost, and then the client works as a new one would.
 func TestRestoredEnsemble(t *testing.T) {
+	t.Parallel()
 	part(t)
 	ensemble := start(t, zoo.Config{})
 	server, ctx := ensemble.Servers[0], soon(t)

@@ -25,6 +25,7 @@ const jaas = `Server {
 
 // TestSecuritySASL uses a real server that serves nobody without a login by SASL's DIGEST-MD5.
 func TestSecuritySASL(t *testing.T) {
+	t.Parallel()
 	part(t)
 	needsOwn(t)
 	z := start(t, zoo.Config{

@@ -32,6 +32,7 @@ import (
 
 // TestSecurity uses a real secure client port that wants certificates from both sides, and digest ACLs.
 func TestSecurity(t *testing.T) {
+	t.Parallel()
 	part(t)
 	needsOwn(t)
 	ours, theirs := newAuthority(t), newAuthority(t)

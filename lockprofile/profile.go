@@ -22,6 +22,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ type Profile struct {
 	Next observe.Observer
 
 	mu    sync.Mutex
-	sites map[site]*times   // guarded by mu
-	held  map[holding]*grip // guarded by mu: holds that have not ended
+	sites map[site]*times    // guarded by mu
+	held  map[holding][]grip // guarded by mu: holds that have not ended, in the order in which they began
 }
 
 // site is what times are added up for.
@@ -60,7 +61,7 @@ type times struct {
 	wait, hold   time.Duration // of holds that have ended
 }
 
-// holding is one hold of one lock.
+// holding is what holds of one lock on one node have in common: readers of a Cohort hold there at a time.
 type holding struct{ path, node string }
 
 // grip is a hold that has not ended.
@@ -106,9 +107,10 @@ func (p *Profile) acquired(e observe.Event, s site) {
 	at := p.addWait(e, s)
 	at.holds++
 	if p.held == nil {
-		p.held = map[holding]*grip{}
+		p.held = map[holding][]grip{}
 	}
-	p.held[holding{e.Path, e.Node}] = &grip{at, time.Now()}
+	id := holding{e.Path, e.Node}
+	p.held[id] = append(p.held[id], grip{at, time.Now()})
 }
 
 // addWait must be called with mu held.
@@ -140,10 +142,26 @@ func (p *Profile) ended(e observe.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := holding{e.Path, e.Node}
-	if g := p.held[id]; g != nil {
-		g.at.hold += e.Elapsed
+	held := p.held[id]
+	if len(held) == 0 {
+		return
+	}
+	i := begunAt(held, time.Now().Add(-e.Elapsed))
+	held[i].at.hold += e.Elapsed
+	if p.held[id] = slices.Delete(held, i, i+1); len(held) == 1 {
 		delete(p.held, id)
 	}
+}
+
+// begunAt returns the index of the hold whose beginning was nearest to an instant.
+func begunAt(held []grip, since time.Time) int {
+	nearest := 0
+	for i, g := range held {
+		if g.since.Sub(since).Abs() < held[nearest].since.Sub(since).Abs() {
+			nearest = i
+		}
+	}
+	return nearest
 }
 
 // Write writes the profile as go tool pprof reads it.
@@ -165,8 +183,10 @@ func (p *Profile) present() map[site]times {
 	defer p.mu.Unlock()
 	now := time.Now()
 	going := map[*times]time.Duration{}
-	for _, g := range p.held {
-		going[g.at] += now.Sub(g.since)
+	for _, held := range p.held {
+		for _, g := range held {
+			going[g.at] += now.Sub(g.since)
+		}
 	}
 	all := map[site]times{}
 	for s, t := range p.sites {

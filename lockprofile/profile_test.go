@@ -169,3 +169,31 @@ func TestTheProfileIsServed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "1s")
 }
+
+// Readers of a Cohort hold on one node at a time.
+func TestHoldsOnOneNodeCountEach(t *testing.T) {
+	held := map[time.Duration]*bytes.Buffer{}
+	synctest.Test(t, func(t *testing.T) {
+		profile := &lockprofile.Profile{}
+		happens := func(kind observe.Kind, took time.Duration) {
+			profile.Observe(observe.Event{Kind: kind, Path: "/l", Node: "n", Elapsed: took})
+		}
+		write := func(total time.Duration) {
+			held[total] = new(bytes.Buffer)
+			require.NoError(t, profile.Write(held[total]))
+		}
+		happens(observe.Acquired, 0)
+		time.Sleep(time.Second)
+		happens(observe.Acquired, 0)
+		time.Sleep(2 * time.Second)
+		happens(observe.Released, 2*time.Second)
+		write(5 * time.Second)
+		time.Sleep(time.Second)
+		happens(observe.Released, 4*time.Second)
+		happens(observe.Released, 4*time.Second) // of one that began before there was a profile
+		write(6 * time.Second)
+	})
+	for total, profile := range held {
+		assert.Regexp(t, fmt.Sprintf(`Total samples = %v\b|of %[1]v total`, total), pprof(t, profile.Bytes(), "-top", "-sample_index=hold"))
+	}
+}

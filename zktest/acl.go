@@ -89,8 +89,8 @@ func parseIPPattern(pattern string) (netip.Prefix, bool) {
 }
 
 // fixACL checks a list sent by a client and expands «auth» into the client's
-// own ids. A list that is empty or holds an unknown scheme is no ACL.
-func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
+// own ids. A list that is empty or holds a scheme that is not served is no ACL.
+func fixACL(list []ACL, ids []identity, sasl bool) ([]ACL, bool) {
 	var fixed []ACL
 	for _, a := range list {
 		switch {
@@ -100,6 +100,8 @@ func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 				return nil, false
 			}
 			fixed = append(fixed, own...)
+		case a.Scheme == "sasl" && !sasl:
+			return nil, false
 		case validID(a.Scheme, a.ID):
 			fixed = append(fixed, a)
 		default:

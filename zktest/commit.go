@@ -70,7 +70,7 @@ func (s *Server) execute(r *call, session int64, ids []identity, origin *entry) 
 	if r.bad {
 		return s.fail(t, CodeMarshalling)
 	}
-	v := view{t: s.leader.tree}
+	v := view{t: s.leader.tree, sasl: len(s.opts.SASL) > 0}
 	ch, code := v.prepare(r, session, ids)
 	if code != CodeOK {
 		ch.path = r.path
@@ -89,7 +89,7 @@ func (s *Server) executeMulti(r *call, session int64, ids []identity, origin *en
 	if r.bad {
 		return s.fail(t, CodeMarshalling)
 	}
-	v := view{t: s.leader.tree, pending: make(map[string]record)}
+	v := view{t: s.leader.tree, pending: make(map[string]record), sasl: len(s.opts.SASL) > 0}
 	for i := range r.subs {
 		sub := &r.subs[i]
 		ch, code := v.prepare(sub, session, ids)

@@ -152,7 +152,8 @@ func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn,
 	return s.dial("", address, timeout)
 }
 
-// DialFrom is Dial with a name for the client, by which it can be partitioned.
+// DialFrom is Dial with a name for the client, by which it can be partitioned. Each name has an
+// address of its own, for access lists: see HostOf.
 func (s *Server) DialFrom(clientName string) func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		return s.dial(clientName, address, timeout)
@@ -163,7 +164,7 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 	if err := s.awaitLink(client, timeout); err != nil {
 		return nil, err
 	}
-	m, remote := s.route(address)
+	m, remote := s.route(client, address)
 	near, far := net.Pipe()
 	if err := s.admit(m, far, client, remote); err != nil {
 		return nil, err
@@ -196,15 +197,35 @@ func (s *Server) awaitLink(client string, timeout time.Duration) error {
 }
 
 // route finds the member at an address and makes up an address for the client.
-func (s *Server) route(address string) (m *Member, remote string) {
+func (s *Server) route(client, address string) (m *Member, remote string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dialed++
-	remote = fmt.Sprintf("127.0.0.1:%d", 30000+s.dialed%30000)
+	remote = fmt.Sprintf("%s:%d", s.hostOf(client), 30000+s.dialed%30000)
 	for i, m := range s.members {
 		if address == m.address || address == m.virtual || address == fmt.Sprintf("zk%d:2181", i+1) {
 			return m, remote
 		}
 	}
 	return s.members[0], remote
+}
+
+// HostOf returns the address that the named client of DialFrom comes from, in 127.1.0.0/16. Clients
+// of Dial come from 127.0.0.1.
+func (s *Server) HostOf(clientName string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hostOf(clientName)
+}
+
+func (s *Server) hostOf(clientName string) string {
+	if clientName == "" {
+		return "127.0.0.1"
+	}
+	n, known := s.hosts[clientName]
+	if !known {
+		n = len(s.hosts) + 1
+		s.hosts[clientName] = n
+	}
+	return fmt.Sprintf("127.1.%d.%d", n>>8&0xff, n&0xff)
 }

@@ -11,6 +11,7 @@ import (
 type view struct {
 	t       *tree
 	pending map[string]record // nil outside multi
+	sasl    bool              // SASL is served
 }
 
 // record is what a check needs to know of a node.
@@ -66,7 +67,7 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if !ok || !strings.Contains(r.path, "/") || strings.IndexByte(r.path, 0) >= 0 {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(r.acl, ids)
+	acl, ok := fixACL(r.acl, ids, v.sasl)
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
@@ -211,7 +212,7 @@ func (v *view) prepareSetACL(r *call, ids []identity) (change, int32) {
 	if badPath(r.path) != "" {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(r.acl, ids)
+	acl, ok := fixACL(r.acl, ids, v.sasl)
 	if !ok {
 		return change{}, CodeInvalidACL
 	}

@@ -37,6 +37,12 @@ func prove(challenge, user, password string) (token, last string) {
 		user, nonce, uri, respond("AUTHENTICATE:"+uri), user), "rspauth=" + respond(":"+uri)
 }
 
+func TestAnACLForSASLNeedsSASL(t *testing.T) {
+	step := zktest.Step{Op: zktest.OpCreate, Path: "/joe", ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: "sasl", ID: "joe"}}}
+	bubble(t, 1, func(t *testing.T, srv *zktest.Server) { require.ErrorContains(t, srv.Apply(step), "-114") })
+	bubble(t, 1, func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.Apply(step)) }, saslUsers)
+}
+
 func TestSASLProvesAUser(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})

@@ -43,6 +43,7 @@ type Server struct {
 	changed    chan struct{} // closed by the next change, nil while nobody waits
 	touchRng   *rand.Rand
 	partitions map[string]chan struct{}
+	hosts      map[string]int // by client: its number among those that have come
 	dialed     int
 	alarm      time.Duration // when the clock looks next, or never
 	rng        *rand.Rand

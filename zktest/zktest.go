@@ -54,6 +54,7 @@ func New(opts Options) (*Server, error) {
 		touchRng:   rand.New(rand.NewPCG(opts.Seed, 3)),
 		live:       make(map[*conn]struct{}),
 		partitions: make(map[string]chan struct{}),
+		hosts:      make(map[string]int),
 		alarm:      never,
 	}
 	s.counts, s.members = make(map[Op]int), make([]*Member, opts.Servers)

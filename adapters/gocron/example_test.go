@@ -26,7 +26,7 @@ func ExampleLocker() {
 			panic(err)
 		}
 		defer client.Close()
-		locker, err := zkgocron.NewLocker(client, "/cron", time.Second)
+		locker, err := zkgocron.NewLocker(client, "/cron", time.Second, nil)
 		if err != nil {
 			panic(err)
 		}

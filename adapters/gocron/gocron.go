@@ -1,5 +1,23 @@
 // Package zkgocron lets the schedulers of a fleet share jobs through ZooKeeper: a Locker
 // and an Elector for github.com/go-co-op/gocron/v2 on zklock.
+//
+//	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil)
+//	...
+//	locker, err := zkgocron.NewLocker(client, "/cron", 24*time.Hour, nil) // for daily jobs
+//	...
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//	...
+//	scheduler.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 0, 0))), gocron.NewTask(report), gocron.WithName("report"))
+//	scheduler.Start()
+//
+// # What a day is
+//
+// A run is known by the slot of time that it is due in (package slots). Slots longer than an hour
+// follow the calendar of Options.Location: a day is from midnight to midnight, also where it has 23
+// or 25 hours. That location must be the scheduler's, and the same in the whole fleet.
+//
+// gocron does not say for which time a run was due. So a run that begins late, after midnight,
+// counts for the new day. gocron makes up for no runs: this concerns a machine that was asleep.
 package zkgocron
 
 import (
@@ -21,18 +39,19 @@ import (
 // it to gocron.WithDistributedLocker or, for one job, gocron.WithDistributedJobLocker.
 // While a run lasts, it has the lock of its job: other schedulers skip what is due meanwhile.
 //
-// A run is known by its time, cut into slots (see zklock.Client.SlotAt) and marked as
+// A run is known by its time, cut into slots (see slots.At) and marked as
 // begun before Lock returns. So it happens once however soon it ends, and however much
 // the schedulers' clocks differ. A run whose scheduler dies is not made up for.
 //
-// gocron does not tell a job that its lock was lost. A job for which that matters works
-// under the context of Hold(name).
+// gocron does not tell a job that its lock was lost, and zklock.Options.FailStop does not see
+// gocron's jobs. A job for which that matters works under the context of Hold(name).
 //
 // A locker has nothing to close: a lock ends with its run or with the client.
 type Locker struct {
 	client *zklock.Client
 	dir    string
 	every  time.Duration
+	place  *time.Location
 
 	mu    sync.Mutex
 	holds map[string]*zklock.Hold // guarded by mu: by the job's name
@@ -40,25 +59,40 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
+// Options are a Locker's. Nil means the defaults.
+type Options struct {
+	// Location is that of the scheduler: see gocron.WithLocation. Default time.Local, as there.
+	Location *time.Location
+}
+
 // NewLocker returns a locker whose locks are below dir, one for each job name; the names
 // of jobs must differ. All schedulers of the fleet must agree on dir and on every: the
 // shortest time between two runs of any job of this locker, of which those that are due
 // within one slot of that length happen once. A scheduler that is late by as much can
 // run what another one ran in time. Where each scheduler counts from its own start, as
 // with gocron.DurationJob, gocron.WithStartAt has them agree.
-func NewLocker(client *zklock.Client, dir string, every time.Duration) (*Locker, error) {
+//
+// For jobs of an hour or less, every is their period; for those of whole days or weeks as well:
+// see What a day is, above. For others, such as every two hours of a clock that changes twice a
+// year, an hour is safe.
+func NewLocker(client *zklock.Client, dir string, every time.Duration, opts *Options) (*Locker, error) {
 	if every <= 0 {
 		return nil, fmt.Errorf("zkgocron: locker at %s: %w: runs every %v", dir, zklock.ErrInvalid, every)
 	}
-	return &Locker{client: client, dir: dir, every: every, holds: map[string]*zklock.Hold{}}, nil
+	place := time.Local
+	if opts != nil && opts.Location != nil {
+		place = opts.Location
+	}
+	return &Locker{client: client, dir: dir, every: every, place: place, holds: map[string]*zklock.Hold{}}, nil
 }
 
 // Lock takes the lock of the job named key or returns an error, which makes gocron skip
 // the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, slots.ErrDone
-// if another one has begun this run before. It gives up when the next run is due.
+// if another one has begun this run before. slots.ErrAhead says that this host's clock is
+// wrong. It gives up when the next run is due.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	path := l.dir + "/" + nodeName(key)
-	run := slots.At(l.client, path, time.Now().Add(l.early()), l.every)
+	run := slots.At(l.client, path, time.Now().In(l.place).Add(l.early()), l.every)
 	ctx, cancel := context.WithTimeout(ctx, l.every)
 	defer cancel()
 	switch done, err := run.Done(ctx); {

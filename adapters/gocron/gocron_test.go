@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	_ "time/tzdata"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
@@ -14,13 +15,17 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkgocron "github.com/zklock-go/zklock/adapters/gocron"
+	"github.com/zklock-go/zklock/internal/everystep"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name), Label: name})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{
+		Dialer: srv.DialFrom(name), Label: name,
+		FailStop: func(err error) { t.Errorf("%s: %v", name, err) },
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -31,7 +36,7 @@ func lockers(t *testing.T, srv *zktest.Server, n int, every time.Duration) []*zk
 	all := make([]*zkgocron.Locker, n)
 	for i := range all {
 		var err error
-		all[i], err = zkgocron.NewLocker(connect(t, srv, fmt.Sprint("scheduler ", i)), "/cron", every)
+		all[i], err = zkgocron.NewLocker(connect(t, srv, fmt.Sprint("scheduler ", i)), "/cron", every, nil)
 		require.NoError(t, err)
 	}
 	return all
@@ -137,7 +142,7 @@ func TestAHangingJobKeepsOthersOffUntilTheClientIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := connect(t, srv, "hangs")
-		hangs, err := zkgocron.NewLocker(client, "/cron", time.Minute)
+		hangs, err := zkgocron.NewLocker(client, "/cron", time.Minute, nil)
 		require.NoError(t, err)
 		other := lockers(t, srv, 1, time.Minute)[0]
 		_, err = hangs.Lock(t.Context(), "report")
@@ -167,7 +172,7 @@ func TestALockThatCannotBeHadInTimeIsGivenUp(t *testing.T) {
 }
 
 func TestALockerNeedsToKnowHowOftenJobsRun(t *testing.T) {
-	_, err := zkgocron.NewLocker(nil, "/cron", 0)
+	_, err := zkgocron.NewLocker(nil, "/cron", 0, nil)
 	assert.ErrorIs(t, err, zklock.ErrInvalid)
 }
 
@@ -221,5 +226,139 @@ func TestOneSchedulerLeadsAndAnotherTakesOver(t *testing.T) {
 		assert.EqualValues(t, 5, runs[0].Load())
 		assert.EqualValues(t, 5, runs[1].Load())
 		assert.Zero(t, runs[2].Load())
+	})
+}
+
+// TestADailyJobRunsOnceADay has the clocks of Berlin go forward on the second of three days.
+func TestADailyJobRunsOnceADay(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for _, hour := range []uint{1, 23} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(time.Date(2000, 3, 25, 0, 30, 0, 0, berlin)))
+			srv := zktest.Start(t)
+			var runs atomic.Int32
+			for i := range 2 {
+				locker, err := zkgocron.NewLocker(connect(t, srv, fmt.Sprint("scheduler ", i)), "/cron", 24*time.Hour, &zkgocron.Options{Location: berlin})
+				require.NoError(t, err)
+				s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker), gocron.WithLocation(berlin))
+				require.NoError(t, err)
+				_, err = s.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(hour, 0, 0))), gocron.NewTask(func() { runs.Add(1) }), gocron.WithName("report"))
+				require.NoError(t, err)
+				s.Start()
+				t.Cleanup(func() { s.Shutdown() })
+			}
+			time.Sleep(time.Until(time.Date(2000, 3, 28, 0, 0, 0, 0, berlin)))
+			assert.EqualValues(t, 3, runs.Load(), "at %d o'clock", hour)
+		})
+	}
+}
+
+// TestGocronsOwnSchedulersShareOneRun has the cases of gocron's own test of distributed schedulers.
+func TestGocronsOwnSchedulersShareOneRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		all  func(t *testing.T, client *zklock.Client) gocron.SchedulerOption // nil for none
+		job  func(t *testing.T, client *zklock.Client) []gocron.JobOption
+		runs int32
+	}{
+		"elector": {runs: 1, all: func(t *testing.T, client *zklock.Client) gocron.SchedulerOption {
+			e := zkgocron.NewElector(client, "/leader", nil)
+			t.Cleanup(e.Close)
+			synctest.Wait()
+			return gocron.WithDistributedElector(e)
+		}},
+		"locker": {runs: 1, all: func(t *testing.T, client *zklock.Client) gocron.SchedulerOption {
+			return gocron.WithDistributedLocker(locker(t, client))
+		}},
+		"locker of the job": {runs: 1, job: func(t *testing.T, client *zklock.Client) []gocron.JobOption {
+			return []gocron.JobOption{gocron.WithDistributedJobLocker(locker(t, client))}
+		}},
+		"locker that the job does not use": {runs: 3, all: func(t *testing.T, client *zklock.Client) gocron.SchedulerOption {
+			return gocron.WithDistributedLocker(locker(t, client))
+		}, job: func(*testing.T, *zklock.Client) []gocron.JobOption {
+			return []gocron.JobOption{gocron.WithDisabledDistributedJobLocker(true)}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				var runs atomic.Int32
+				for i := range 3 {
+					client := connect(t, srv, fmt.Sprint("scheduler ", i))
+					all, job := []gocron.SchedulerOption{gocron.WithLocation(time.UTC)}, []gocron.JobOption{gocron.WithName("report"), gocron.WithStartAt(gocron.WithStartImmediately())}
+					if c.all != nil {
+						all = append(all, c.all(t, client))
+					}
+					if c.job != nil {
+						job = append(job, c.job(t, client)...)
+					}
+					s, err := gocron.NewScheduler(all...)
+					require.NoError(t, err)
+					_, err = s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func() { runs.Add(1); time.Sleep(time.Second) }), job...)
+					require.NoError(t, err)
+					s.Start()
+					t.Cleanup(func() { s.Shutdown() })
+				}
+				time.Sleep(30 * time.Second)
+				assert.Equal(t, c.runs, runs.Load())
+			})
+		})
+	}
+}
+
+func locker(t *testing.T, client *zklock.Client) *zkgocron.Locker {
+	l, err := zkgocron.NewLocker(client, "/cron", time.Hour, nil)
+	require.NoError(t, err)
+	return l
+}
+
+// TestARunBeginsOnceWhateverHappens breaks each request of a scheduler's, from the lock to its release.
+func TestARunBeginsOnceWhateverHappens(t *testing.T) {
+	everystep.Through(t, 5, func(t *testing.T, srv *zktest.Server, over func()) {
+		struck, other := locker(t, connect(t, srv, everystep.Client)), locker(t, connect(t, srv, "other"))
+		runs := 0
+		for _, l := range []*zkgocron.Locker{struck, other, struck} {
+			lock, err := l.Lock(t.Context(), "report")
+			if err == nil {
+				runs++
+				_ = lock.Unlock(t.Context())
+				assert.Nil(t, l.Hold("report"))
+			}
+			over()
+			time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		}
+		assert.LessOrEqual(t, runs, 1)
+		time.Sleep(time.Hour)
+		lock, err := other.Lock(t.Context(), "report")
+		require.NoError(t, err, "the next run")
+		require.NoError(t, lock.Unlock(t.Context()))
+		assert.Empty(t, srv.Children("/cron/report"))
+	})
+}
+
+// TestALeaderOfASchedulerIsTheOnlyOneWhateverHappens breaks each request of an elector's.
+func TestALeaderOfASchedulerIsTheOnlyOneWhateverHappens(t *testing.T) {
+	everystep.Through(t, 5, func(t *testing.T, srv *zktest.Server, over func()) {
+		struck := zkgocron.NewElector(connect(t, srv, everystep.Client), "/leader", nil)
+		other := zkgocron.NewElector(connect(t, srv, "other"), "/leader", nil)
+		leaders := 0
+		for i := range 400 {
+			if i == 3 {
+				over()
+			}
+			leaders = 0
+			for _, e := range []*zkgocron.Elector{struck, other} {
+				if e.IsLeader(t.Context()) == nil {
+					leaders++
+				}
+			}
+			assert.LessOrEqual(t, leaders, 1)
+			time.Sleep(300 * time.Millisecond)
+		}
+		assert.Equal(t, 1, leaders)
+		struck.Close()
+		other.Close()
+		time.Sleep(2 * time.Minute)
+		assert.Empty(t, srv.Children("/leader"))
 	})
 }

@@ -2,6 +2,17 @@
 // Lock is what client-go's LeaderElector and a manager of controller-runtime take as their
 // lock, and Runnable is work for such a manager that runs under a leadership of its own.
 //
+//	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil)
+//	...
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{}) // without LeaderElection
+//	...
+//	err = mgr.Add(&leaderelection.Runnable{
+//		Election: client.Election("/leaders/billing", nil),
+//		Work:     func(ctx context.Context) error { return bill(ctx) }, // ctx ends before anybody else leads
+//	})
+//	...
+//	err = mgr.Start(ctrl.SetupSignalHandler())
+//
 // Prefer Runnable, or zklock.Election itself. client-go's elector asks every two seconds
 // and believes itself the leader for ten more (RenewDeadline) when it is told that it is
 // not: what runs under it must end with Lock.Context, or two leaders are at work.
@@ -37,6 +48,8 @@ type Lock struct {
 	path     string
 	identity string
 
+	turn chan struct{} // has room for one, while it stands for election
+
 	mu    sync.Mutex
 	ended context.CancelCauseFunc           // ends term
 	term  context.Context                   // ends when the leadership has ended
@@ -49,7 +62,7 @@ var _ resourcelock.Interface = (*Lock)(nil)
 
 // NewLock returns a lock at path. Identity must differ from the other candidates'.
 func NewLock(client *zklock.Client, path, identity string) *Lock {
-	l := &Lock{client: client, election: client.Election(path, nil), path: path, identity: identity}
+	l := &Lock{client: client, election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1)}
 	l.term, l.ended = context.WithCancelCause(context.Background())
 	return l
 }
@@ -78,15 +91,19 @@ func (l *Lock) Hold() *zklock.Hold {
 
 // Release gives the leadership up and ends the contexts that Context has made. Call it when
 // the work has ended. The elector's ReleaseOnCancel does the same while the work may still
-// run: leave that false.
+// run: leave that false. If the lock is just standing for election, Release ends that first.
 func (l *Lock) Release(ctx context.Context) error {
-	hold := l.Hold()
-	if hold == nil {
-		l.finish(zklock.ErrReleased)
-		return nil
-	}
 	l.finish(zklock.ErrReleased)
-	return hold.Unlock(ctx)
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done(): // what is elected now is given up at once
+		return fmt.Errorf("release %s: %w", l.path, context.Cause(ctx))
+	}
+	if hold := l.Hold(); hold != nil {
+		return hold.Unlock(ctx)
+	}
+	return nil
 }
 
 // finish ends the term, unless it has ended.
@@ -176,30 +193,41 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// stand leads if nobody else does. Another candidate may come between the look and the
-// campaign, so that has a limit.
+// stand leads if nobody else does, and the term is not over meanwhile.
 func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	_, raw, err := withRaw(record)
 	if err != nil {
 		return err
 	}
-	switch leader, err := l.election.Leader(ctx); {
-	case err == nil:
-		return fmt.Errorf("%w: %s leads at %s", zklock.ErrLocked, recordOf(leader).HolderIdentity, l.path)
-	case !errors.Is(err, zklock.ErrNoLeader):
-		return err
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	default:
+		return fmt.Errorf("%w: %s is standing for election at %s already", zklock.ErrLocked, l.identity, l.path)
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.client.SessionTimeout())
-	defer cancel()
-	hold, err := l.election.Campaign(ctx, raw)
+	ctx, stop := l.Context(ctx)
+	defer stop()
+	hold, err := l.election.TryCampaign(ctx, raw)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hold, l.last = hold, record
+	if err := l.begin(hold, record); err != nil {
+		leaving, stop := context.WithTimeout(context.WithoutCancel(ctx), l.client.SessionTimeout())
+		defer stop()
+		return errors.Join(err, hold.Unlock(leaving))
+	}
 	context.AfterFunc(hold.Context(), func() { l.finish(context.Cause(hold.Context())) })
 	return nil
+}
+
+// begin begins to lead, unless the term is over.
+func (l *Lock) begin(hold *zklock.Hold, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spent == nil {
+		l.hold, l.last = hold, record
+	}
+	return l.spent
 }
 
 // RecordEvent does nothing: events are objects of Kubernetes.

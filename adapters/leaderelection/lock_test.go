@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkleader "github.com/zklock-go/zklock/adapters/leaderelection"
+	"github.com/zklock-go/zklock/internal/everystep"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -23,7 +25,9 @@ import (
 const path = "/leaders/controller"
 
 func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name)})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{
+		Dialer: srv.DialFrom(name), FailStop: func(err error) { t.Errorf("%s: %v", name, err) },
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -223,5 +227,123 @@ func TestARunnableEndsWellWithItsManager(t *testing.T) {
 			assert.NoError(t, <-ended)
 			assert.Empty(t, began)
 		}
+	})
+}
+
+// TestARunnableWithFailStopStandsAgain cuts a leader off: FailStop ends its work before the hold is lost.
+func TestARunnableWithFailStopStandsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		terms := make(chan error, 9)
+		r := &zkleader.Runnable{Election: client.Election(path, nil), Work: func(ctx context.Context) error {
+			<-ctx.Done()
+			terms <- zklock.HoldOf(ctx).Check()
+			return nil
+		}}
+		ended := make(chan error, 1)
+		// Owned by the test, which waits for it; ends with ctx.
+		go func() { ended <- r.Start(ctx) }()
+		time.Sleep(time.Second)
+		srv.Partition("a")
+		require.NoError(t, <-terms, "the hold is not lost yet")
+		time.Sleep(time.Minute)
+		srv.HealClient("a")
+		time.Sleep(time.Minute)
+		require.Empty(t, ended)
+		leader, err := client.Election(path, nil).Leader(t.Context())
+		require.NoError(t, err, "nobody leads")
+		assert.True(t, leader.Holds)
+		cancel()
+		assert.NoError(t, <-ended)
+		assert.NoError(t, <-terms)
+	})
+}
+
+// TestReleaseEndsACandidacyUnderWay releases a lock between its node and its election.
+func TestReleaseEndsACandidacyUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		lock := zkleader.NewLock(connect(t, srv, "a"), path, "a")
+		other := connect(t, srv, "b")
+		require.NoError(t, other.Mutex(path).Do(t.Context(), func(context.Context) error { return nil }))
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		stood := make(chan error, 1)
+		// Owned by the test, which waits for it; ends when the lock has stood for election.
+		go func() { stood <- lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}) }()
+		for len(srv.Children(path)) == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.NoError(t, lock.Release(t.Context()))
+		assert.ErrorIs(t, <-stood, zklock.ErrReleased)
+		assert.Nil(t, lock.Hold())
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Children(path), "the leadership is leaked")
+		hold, err := other.Election(path, nil).TryCampaign(t.Context(), nil)
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+// TestOneElectorLeadsWhateverHappens breaks each request of an elector's, from its first look to its release.
+func TestOneElectorLeadsWhateverHappens(t *testing.T) {
+	for name, release := range map[string]bool{"released by the elector": true, "released when the work has ended": false} {
+		t.Run(name, func(t *testing.T) {
+			everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+				struck := stand(t, connect(t, srv, everystep.Client), "struck", release)
+				other := stand(t, connect(t, srv, "other"), "other", release)
+				leads := func(c *candidate) bool { h := c.lock.Hold(); return h != nil && h.Check() == nil }
+				for i := range 300 {
+					if i == 10 {
+						over()
+					}
+					assert.False(t, leads(struck) && leads(other))
+					time.Sleep(300 * time.Millisecond)
+				}
+				assert.True(t, leads(struck) || leads(other))
+				for _, c := range []*candidate{struck, other} {
+					c.cancel()
+					<-c.stopped
+					_ = c.lock.Release(t.Context())
+				}
+				time.Sleep(2 * time.Minute)
+				assert.Empty(t, srv.Children(path))
+			})
+		})
+	}
+}
+
+// TestARunnableWorksAloneWhateverHappens breaks each request of a Runnable's.
+func TestARunnableWorksAloneWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var working atomic.Int32
+		ended := make(chan error, 2)
+		for _, name := range []string{everystep.Client, "other"} {
+			r := &zkleader.Runnable{Election: connect(t, srv, name).Election(path, nil), Work: func(ctx context.Context) error {
+				assert.EqualValues(t, 1, working.Add(1))
+				defer working.Add(-1)
+				<-ctx.Done()
+				return nil
+			}}
+			// Owned by the test, which waits for it; ends with ctx.
+			go func() { ended <- r.Start(ctx) }()
+		}
+		time.Sleep(time.Second)
+		over()
+		time.Sleep(2 * time.Minute)
+		assert.EqualValues(t, 1, working.Load())
+		require.Empty(t, ended)
+		cancel()
+		assert.NoError(t, <-ended)
+		assert.NoError(t, <-ended)
+		time.Sleep(2 * time.Minute)
+		assert.Empty(t, srv.Children(path))
 	})
 }

@@ -18,8 +18,9 @@ type Runnable struct {
 	// Value is what others see of this member while it leads.
 	Value []byte
 	// Work runs under the leadership. Its context is the hold's (zklock.HoldOf finds it) and
-	// ends before anybody else leads, or when the manager stops. If the leadership is lost,
-	// the member stands again and Work is called again when it leads.
+	// ends before anybody else leads, or when the manager stops. If the leadership is lost, or
+	// is about to be and zklock.Options.FailStop is set, the member stands again and Work is
+	// called again when it leads; what it has returned does not matter then.
 	Work func(ctx context.Context) error
 }
 
@@ -31,8 +32,8 @@ func (r *Runnable) Start(ctx context.Context) error {
 	defer stop(nil)
 	err := r.Election.Run(standing, r.Value, func(leading context.Context) {
 		err := r.Work(leading)
-		if lost := zklock.HoldOf(leading).Check(); lost != nil && ctx.Err() == nil {
-			return // the member stands again
+		if ctx.Err() == nil && (leading.Err() != nil || zklock.HoldOf(leading).Check() != nil) {
+			return // the member stands again; with Options.FailStop the work ends before the hold does
 		}
 		stop(done{err})
 	})

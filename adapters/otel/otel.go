@@ -152,7 +152,7 @@ func (o *Observer) attributes(e observe.Event) attribute.Set {
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
 	caller := trace.SpanFromContext(ctx)
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
-	path := pathKey.String(zklock.PathOf(lock))
+	path := pathKey.String(lock.Path())
 	_, span := tracer.Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(path))
 	defer span.End()
 	hold, err := lock.Lock(ctx)

@@ -34,6 +34,8 @@ func hasTerminal() bool { return true }
 
 func sharesGroup() bool { return true }
 
+func leadsSession() bool { return false }
+
 func stopSignal(int) string { return "" }
 
 func beGuardian([]string) { os.Exit(codeUsage) }
@@ -45,7 +47,7 @@ type guardian struct {
 	tree    *lone
 }
 
-func engage(cmd *exec.Cmd) (*guardian, error) {
+func startGuardian(cmd *exec.Cmd) (*guardian, error) {
 	job, err := newJobObject()
 	if err != nil {
 		return nil, fmt.Errorf("job object: %w", err)
@@ -69,7 +71,7 @@ func (g *guardian) tell(o order) {
 
 func (g *guardian) heard() {}
 
-func (g *guardian) dismiss() { g.tree.job.close() }
+func (g *guardian) stop() { g.tree.job.close() }
 
 func (g *guardian) takeOver(report) (denied []int) {
 	g.tree.kill()
@@ -91,7 +93,7 @@ func (l *lone) run(_ assignment, tell func(report)) {
 	l.alive, l.none = err == nil, err != nil
 	l.mu.Unlock()
 	if err != nil {
-		tell(report{Failed: err.Error()})
+		tell(report{Failed: raw(err.Error())})
 		return
 	}
 	tell(report{Started: l.cmd.Process.Pid})

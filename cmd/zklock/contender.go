@@ -92,34 +92,63 @@ func ownerOf(who zklock.Contender) string {
 	return strings.Join(parts, " ")
 }
 
-// grid is a table of which one column is cut where it would be wider than the screen.
+// grid is a table that fits a screen: one column is cut where it would be wider, and others are left out.
 type grid struct {
 	head    []string
 	rows    [][]string
-	cut     int
-	columns int // of the screen; zero: as wide as it is
+	cut     string   // the column that is cut
+	drop    []string // the columns that are left out, the first one first, if cutting is not enough
+	columns int      // of the screen; zero: as wide as it is
+}
+
+// leastCut is how narrow a column becomes by being cut, unless nothing else can be left out.
+const leastCut = 8
+
+// fit returns the table as it is printed, with the widths of its columns.
+func (g grid) fit() (all [][]string, widths []int) {
+	all = append([][]string{g.head}, g.rows...)
+	for drop := g.drop; ; drop = drop[1:] {
+		total := -2
+		widths = make([]int, len(all[0]))
+		for i := range widths {
+			for _, row := range all {
+				widths[i] = max(widths[i], width(row[i]))
+			}
+			total += widths[i] + 2
+		}
+		cut, over := slices.Index(all[0], g.cut), total-g.columns
+		switch {
+		case g.columns == 0 || over <= 0:
+			return all, widths
+		case len(drop) == 0 || widths[cut]-over >= leastCut:
+			widths[cut] = max(4, widths[cut]-over)
+			return all, widths
+		}
+		all = without(all, slices.Index(all[0], drop[0]))
+	}
+}
+
+// without returns a table without one of its columns.
+func without(table [][]string, column int) (rest [][]string) {
+	for _, row := range table {
+		rest = append(rest, slices.Delete(slices.Clone(row), column, column+1))
+	}
+	return rest
 }
 
 func (g grid) print(w io.Writer) {
-	all := append([][]string{g.head}, g.rows...)
-	widths := make([]int, len(g.head))
-	total := -2
-	for i := range g.head {
-		for _, row := range all {
-			widths[i] = max(widths[i], width(row[i]))
-		}
-		total += widths[i] + 2
-	}
-	if g.columns > 0 && total > g.columns {
-		widths[g.cut] = max(4, widths[g.cut]-(total-g.columns))
-	}
+	all, widths := g.fit()
 	for _, row := range all {
 		var b strings.Builder
 		for i, cell := range row {
 			cell = shorten(cell, widths[i])
 			b.WriteString(cell + strings.Repeat(" ", widths[i]-width(cell)+2))
 		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		line := strings.TrimRight(b.String(), " ")
+		if g.columns > 0 {
+			line = shorten(line, g.columns)
+		}
+		fmt.Fprintln(w, line)
 	}
 }
 

@@ -220,3 +220,26 @@ func TestFrameFitsTheTerminal(t *testing.T) {
 	assert.Contains(t, lines[1], "HOLDS, token 17")
 	assert.Contains(t, lines[2], "waits")
 }
+
+func TestTheTextsOfATimelineDoNotMeet(t *testing.T) {
+	const end = 10 * time.Second
+	for back := 4200 * time.Millisecond; back < end; back += 100 * time.Millisecond {
+		events := []event{
+			{worker: 1, kind: begins, at: time.Second}, {worker: 1, kind: isCutOff, at: 4 * time.Second}, {worker: 1, kind: isTold, at: back - 100*time.Millisecond},
+			{worker: 1, kind: isBack, at: back}, {worker: 0, kind: begins, at: end - time.Millisecond}, {worker: 0, kind: crashes, at: end},
+		}
+		line := newTimeline(events, 2)
+		ends := map[float64]float64{} // of the last text of each row
+		for _, m := range line.Marks {
+			length := float64(letterWidth * len(strings.TrimSpace(m.Text)))
+			from := m.X + float64(m.Shift)
+			if m.Anchor == "end" {
+				from -= length
+			}
+			assert.GreaterOrEqual(t, from, ends[m.Y+float64(m.TextY)], "%v: %q", back, m.Text)
+			assert.LessOrEqual(t, from+length, float64(line.Width), "%v: %q", back, m.Text)
+			ends[m.Y+float64(m.TextY)] = from + length
+		}
+		assert.Equal(t, "cut", line.Marks[0].Text[:3])
+	}
+}

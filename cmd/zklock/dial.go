@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -60,10 +62,17 @@ func (d *dialer) note(address string, err error) {
 	if len(d.failed) < d.servers {
 		return
 	}
-	var errs []error
-	for _, err := range d.failed {
-		errs = append(errs, err)
-	}
-	d.allFail(errors.Join(errs...))
+	d.allFail(noneReached{d.failed})
 	d.failed = nil
+}
+
+// noneReached is the error if no server could be reached: why, by address.
+type noneReached struct{ failed map[string]error }
+
+func (n noneReached) Error() string {
+	var whys []string
+	for _, address := range slices.Sorted(maps.Keys(n.failed)) {
+		whys = append(whys, n.failed[address].Error())
+	}
+	return "no server was reached: " + strings.Join(slices.Compact(whys), "; ")
 }

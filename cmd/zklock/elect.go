@@ -34,14 +34,14 @@ func electCommand(std streams) *command {
 	watch := f.Bool("watch", false, "without a COMMAND: print every leader from now on, until Ctrl-C")
 	return &command{f, func(args []string) error {
 		if !slices.Contains(args, "--") {
-			positional, err := f.parse(args, 1, 1)
+			path, err := f.parseAlone(args)
 			if err == nil {
 				err = onlyGiven(f, "value", "label", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
 			}
 			if err != nil {
 				return err
 			}
-			return showLeader(j.server, positional[0], *latch, *watch)
+			return showLeader(j.server, path, *latch, *watch)
 		}
 		path, err := j.parse(f, args)
 		if err == nil {
@@ -96,7 +96,11 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 		if watch {
 			return showLeaders(ctx, election, server.std)
 		}
-		leader, err := election.Leader(ctx)
+		var leader zklock.Contender
+		err := server.ask(ctx, func(ctx context.Context) (err error) {
+			leader, err = election.Leader(ctx)
+			return err
+		})
 		if errors.Is(err, zklock.ErrNoLeader) {
 			return exit{codeNotAcquired, err}
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
@@ -10,9 +12,17 @@ import (
 const evictAbout = `
 Takes contenders of the lock at PATH out of its queue, whatever they are doing: for a
 process that hangs while others wait. A holder of this library is told at once that its
-lock is lost, and a command under "zklock run" gets KILL; a waiter gives up. Waiters go
-first, so that nobody is let in between. Holders of other libraries may go on as if they
-held: make sure first that they are stopped.`
+lock is lost, and a command under "zklock run" gets KILL. A waiter gives up, also one
+that was stopped and wakes up, or was first without knowing it yet: "zklock run" exits
+with 79. Waiters go first, so that nobody is let in between.
+
+Holders of other libraries may go on as if they held: make sure first that they are
+stopped. Not told, and so queueing again, are waiters in a directory whose data cannot
+be written, and those that are stopped until the directory has vanished, a minute after
+its last contender has gone.
+
+The exit code is 0 if all that were meant are gone, and 77 if the servers do not allow
+it: the error names who has the right to.`
 
 func evictCommand(std streams) *command {
 	f := newFlags(std, "evict", "--node NAME | --holders | --all  [flags] PATH", evictAbout)
@@ -29,10 +39,41 @@ func evictCommand(std streams) *command {
 		if c == (choice{}) {
 			return misuse("evict: say which: --node, --holders or --all")
 		}
-		return eachChosen(server, positional[0], c, evict, "evicted")
+		return evictChosen(server, positional[0], c)
 	}}
 }
 
-func evict(ctx context.Context, client *zklock.Client, who zklock.Contender) error {
-	return operate.Evict(ctx, client, who)
+// evictChosen evicts the contenders that are meant. One that has gone by itself meanwhile, or with
+// another of its permits, is what was wanted, unless it was named.
+func evictChosen(server *serverFlags, path string, c choice) error {
+	return server.use(func(ctx context.Context, client *zklock.Client) error {
+		chosen, err := allChosen(ctx, server, client, path, c)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, who := range waitingFirst(chosen) {
+			err := operate.Evict(ctx, client, who)
+			gone := errors.Is(err, zklock.ErrNotHeld) && c.node == ""
+			if err != nil && !gone {
+				errs = append(errs, err)
+				continue
+			}
+			if _, err := fmt.Fprintf(server.std.out, "%s: %s %s\n", fateOf(who, gone), shown(who.Node), ownerOf(who)); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		return serverError(errors.Join(errs...))
+	})
+}
+
+// fateOf says what has become of a contender.
+func fateOf(who zklock.Contender, gone bool) string {
+	switch {
+	case gone:
+		return "gone by itself"
+	case who.Holds:
+		return "evicted, held"
+	}
+	return "evicted, waited"
 }

@@ -13,21 +13,21 @@ import (
 // zklock, at the other end of the pipe, is no more. It trusts in nothing else that
 // zklock does: one that was killed, is stopped or hangs is one case.
 type guard struct {
-	tree   tree
-	job    assignment
-	leash  *leash
-	answer func(report) // tells zklock, without waiting for it
-	notice func(string) // tells people, for zklock, without waiting for them
-	orphan bool         // zklock has ended
+	tree     tree
+	job      assignment
+	schedule *schedule
+	answer   func(report) // tells zklock, without waiting for it
+	notice   func(string) // tells people, for zklock, without waiting for them
+	orphan   bool         // zklock has ended
 
-	until   deadline
-	local   time.Time // until, on this process's clocks
-	heard   time.Time // when the last order came
-	why     reason    // why the command is being ended
-	killing time.Time // since when; zero: not yet
-	alone   time.Time // since when only what cannot be ended was seen; zero: something else was
-	denied  []int     // what was reported
-	doubted bool      // zklock was said not to answer
+	until           deadline
+	local           time.Time // until, on this process's clocks
+	heard           time.Time // when the last order came
+	why             reason    // why the command is being ended
+	killing         time.Time // since when; zero: not yet
+	alone           time.Time // since when only what cannot be ended was seen; zero: something else was
+	denied          []int     // what was reported
+	silenceReported bool      // zklock was said not to answer
 
 	started bool
 	early   []syscall.Signal // what came for the command before it was started
@@ -46,10 +46,10 @@ func (g *guard) keep(orders <-chan order) {
 		return
 	}
 	g.job = *first.Assignment
-	g.leash = newLeash(g.job.Grace, g.job.Session)
+	g.schedule = newSchedule(g.job.Grace, g.job.Session)
 	g.renew(first)
-	if g.left() <= g.leash.margin {
-		g.answer(report{Failed: "the lock was about to be lost before the command was started"})
+	if g.left() <= g.schedule.margin {
+		g.answer(report{Failed: raw("the lock was about to be lost before the command was started")})
 		return
 	}
 	// Owned by keep, which takes what it sends until the last report; ends with the tree.
@@ -61,7 +61,7 @@ func (g *guard) keep(orders <-chan order) {
 		select {
 		case o, ok := <-orders:
 			if ok {
-				g.obey(o)
+				g.handle(o)
 			} else {
 				orders = nil
 				g.orphan = true
@@ -89,7 +89,7 @@ func (g *guard) keep(orders <-chan order) {
 	}
 }
 
-func (g *guard) obey(o order) {
+func (g *guard) handle(o order) {
 	g.renew(o)
 	g.answer(report{Heard: true})
 	if o.Kill {
@@ -132,17 +132,17 @@ func (g *guard) renew(o order) {
 // left returns how long the hold is certain by the clock that says least.
 func (g *guard) left() time.Duration { return min(g.until.left(), time.Until(g.local)) }
 
-// enforce does what the leash says and returns when to look again.
+// enforce does what the schedule says and returns when to look again.
 func (g *guard) enforce() time.Duration {
-	what, next := g.leash.pull(time.Now(), g.left())
+	what, next := g.schedule.next(time.Now(), g.left())
 	switch {
 	case !g.killing.IsZero():
-	case what == end:
+	case what == killCommand:
 		g.kill(expired)
-	case what == warn:
+	case what == warnCommand:
 		g.end(expired)
 	}
-	g.doubt()
+	g.reportSilence()
 	if !g.killing.IsZero() {
 		g.killRound()
 		if g.alone.IsZero() || time.Since(g.alone) < patience {
@@ -152,14 +152,14 @@ func (g *guard) enforce() time.Duration {
 	return max(next, killAgain)
 }
 
-// end tells the command and all that it has started to end. The leash gives them the grace.
+// end tells the command and all that it has started to end. The schedule gives them the grace.
 func (g *guard) end(why reason) {
-	g.leash.warn(time.Now())
+	g.schedule.warn(time.Now())
 	if g.why != "" {
 		return
 	}
 	g.signal(terminate, all)
-	g.because(why)
+	g.setReason(why)
 }
 
 func (g *guard) kill(why reason) {
@@ -168,7 +168,7 @@ func (g *guard) kill(why reason) {
 		g.killRound()
 	}
 	if g.why == "" {
-		g.because(why)
+		g.setReason(why)
 	}
 }
 
@@ -185,7 +185,7 @@ func (g *guard) killRound() {
 // stuck reports whether all that could be ended has been, something is left, and the
 // lock cannot be kept for it.
 func (g *guard) stuck() bool {
-	if g.why == leftover && g.left() > g.leash.margin {
+	if g.why == leftover && g.left() > g.schedule.margin {
 		return false
 	}
 	return !g.killing.IsZero() && !g.alone.IsZero() && time.Since(g.alone) >= patience
@@ -202,21 +202,21 @@ func (g *guard) giveUp() {
 	}
 }
 
-// because notes why the command is being ended. Where zklock cannot say so, the guardian does.
-func (g *guard) because(why reason) {
+// setReason notes why the command is being ended. Where zklock cannot say so, the guardian does.
+func (g *guard) setReason(why reason) {
 	g.why = why
 	g.answer(report{Ending: why})
 	if why == abandoned {
 		g.tell(string(why))
 	}
-	g.doubt()
+	g.reportSilence()
 }
 
-// doubt tells, once, that zklock was not heard of lately when its command is being ended
+// reportSilence tells, once, that zklock was not heard of lately when its command is being ended
 // because of that. At the first sign it may have been heard of a moment ago.
-func (g *guard) doubt() {
-	if g.why == expired && !g.doubted && time.Since(g.heard) > g.job.Session/8 {
-		g.doubted = true
+func (g *guard) reportSilence() {
+	if g.why == expired && !g.silenceReported && time.Since(g.heard) > g.job.Session/8 {
+		g.silenceReported = true
 		g.tell("zklock does not answer (was it stopped?)")
 	}
 }

@@ -534,3 +534,32 @@ func TestAControlGroupIsKilledAtOnceAndRemoved(t *testing.T) {
 	c.remove()
 	assert.False(t, exists(string(c)))
 }
+
+func TestTheGuardianHasItsThreadsBeforeTheCommandStarts(t *testing.T) {
+	i := zklockCommand(t, startServer(t).Addr(), "run", "/l", "--", "sh", "-c", `grep ^Threads: /proc/$PPID/status`).start()
+	require.Zero(t, i.code(), i.err.String())
+	threads, err := strconv.Atoi(strings.Fields(i.out.String())[1])
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, threads, enoughThreads)
+}
+
+func TestDescendantsAreToldFromOthers(t *testing.T) {
+	all := []process{
+		{pid: 1}, {pid: 4, parent: 9}, {pid: 7, parent: 1}, {pid: 8, parent: 7}, {pid: 9, parent: 8, dead: true},
+		{pid: 10, parent: 7, since: "before"}, {pid: 11, parent: 10}, {pid: 12, parent: 13}, {pid: 13, parent: 12}, {pid: 14, parent: 99},
+	}
+	markBelow(all, 7, []process{{pid: 10, since: "before"}, {pid: 8, since: "of another"}})
+	var found []int
+	for _, p := range living(all) {
+		found = append(found, p.pid)
+	}
+	assert.Equal(t, []int{4, 8}, found)
+}
+
+func TestAProcessIsReadWhateverItsName(t *testing.T) {
+	p, ok := parseProcess([]byte("42 (a) Z 1 (b) T 7 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0\n"))
+	assert.True(t, ok)
+	assert.Equal(t, process{pid: 42, parent: 7, group: 5, stopped: true, since: "12345"}, p)
+	_, ok = parseProcess(nil)
+	assert.False(t, ok)
+}

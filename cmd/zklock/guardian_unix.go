@@ -35,21 +35,22 @@ func beGuardian(args []string) {
 	if runtime.GOOS == "linux" {
 		os.WriteFile("/proc/self/comm", []byte(guardianName), 0)
 	}
-	outliveSignals()
+	ignoreSignals()
+	reserveThreads()
 	in, out := os.NewFile(uintptr(fds[0]), "orders"), os.NewFile(uintptr(fds[1]), "reports")
-	c := newCrier(os.Stderr)
+	c := newPrinter(os.Stderr)
 	answer := func(r report) {
 		out.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // zklock may be stopped
 		out.Write(encode(r))
 	}
-	g := guard{tree: newTree(), answer: answer, notice: c.cry}
+	g := guard{tree: newTree(), answer: answer, notice: c.print}
 	g.keep(receive[order](in))
 	c.wait()
 }
 
-// outliveSignals has this process go on whatever it is told, without the commands that it
-// starts inheriting that.
-func outliveSignals() {
+// ignoreSignals drops the signals that this process is sent, except those that end it in any case. Commands that it
+// starts get them.
+func ignoreSignals() {
 	drop := make(chan os.Signal, 1)
 	for s := syscall.Signal(1); s < 32; s++ {
 		switch s {
@@ -71,14 +72,14 @@ type guardian struct {
 	orders  *os.File
 	process *os.Process
 	dead    chan struct{} // closed when the process is no more
-	spare   []process     // what was below us before: the program that became zklock can have had children
+	foreign []process     // what was below us before: the program that became zklock can have had children
 	unheard bool          // an order was not answered yet
 }
 
-// engage starts a guardian with the environment and the standard streams that the
+// startGuardian starts a guardian with the environment and the standard streams that the
 // command is to have. It waits for its assignment.
-func engage(cmd *exec.Cmd) (*guardian, error) {
-	g := &guardian{dead: make(chan struct{}), spare: bystanders()}
+func startGuardian(cmd *exec.Cmd) (*guardian, error) {
+	g := &guardian{dead: make(chan struct{}), foreign: descendantsNow()}
 	if err := becomeReaper(); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func engage(cmd *exec.Cmd) (*guardian, error) {
 		return nil, err
 	}
 	g.orders, g.process, g.reports = orders, second, receive[report](reports)
-	// Owned by the guardian; ends with its process, which dismiss waits for.
+	// Owned by the guardian; ends with its process, which stop waits for.
 	go func() {
 		second.Wait()
 		// A process that hangs between fork and exec can have the other end open still.
@@ -149,8 +150,8 @@ func (g *guardian) tell(o order) {
 // heard notes that an order was answered.
 func (g *guardian) heard() { g.unheard = false }
 
-// dismiss ends the guardian, which has nothing left to do.
-func (g *guardian) dismiss() {
+// stop ends the guardian, which has nothing left to do.
+func (g *guardian) stop() {
 	g.orders.Close()
 	g.process.Kill()
 	select {
@@ -159,11 +160,20 @@ func (g *guardian) dismiss() {
 	}
 }
 
-// takeOver ends the guardian, and then what it has left behind. It returns the processes
-// that it cannot end.
+// takeOver ends what the guardian was to end, and the guardian. That may only be slow: while it lives, it works on beside
+// us, and alone if zklock is killed now. takeOver returns the processes that it cannot end.
 func (g *guardian) takeOver(started report) (denied []int) {
-	g.dismiss()
-	t := adopt(g.process.Pid, started, g.spare)
+	t := adopt(g.process.Pid, started, g.foreign)
+	endAll(t)
+	g.stop()
+	if denied = endAll(t); denied == nil {
+		cgroup(started.Cgroup).remove()
+	}
+	return denied
+}
+
+// endAll kills until nothing is left that could be ended, and returns what is left then.
+func endAll(t tree) (denied []int) {
 	var alone time.Time // since when only what cannot be ended was seen
 	for clear := 0; clear < 2; time.Sleep(killAgain) {
 		var ending int
@@ -181,6 +191,5 @@ func (g *guardian) takeOver(started report) (denied []int) {
 		}
 		clear = 0
 	}
-	cgroup(started.Cgroup).remove()
 	return nil
 }

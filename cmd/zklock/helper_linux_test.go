@@ -14,6 +14,7 @@ const (
 )
 
 func prepare() {
+	beForkBombIfAsked()
 	groupOnly = os.Getenv(beGroupOnly) != ""
 	if ready := os.Getenv(beRoot); ready != "" {
 		if syscall.Setreuid(0, 0) == nil {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -15,7 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/slots"
+	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // defaultGrace stands for 2 s, or what the session timeout allows if that is less.
@@ -49,15 +52,17 @@ func (j *job) flags(f *flags) {
 // parse takes PATH -- COMMAND and finds the command, before anything is locked.
 func (j *job) parse(f *flags, args []string) (path string, err error) {
 	dashes := slices.Index(args, "--")
-	if dashes >= 0 {
-		args, j.argv = args[:dashes], args[dashes+1:]
+	if dashes < 0 {
+		_, err := f.parseAlone(args)
+		return "", cmp.Or(err, misuse("%s: no command: zklock %s %s", f.Name(), f.Name(), f.synopsis))
 	}
+	args, j.argv = args[:dashes], args[dashes+1:]
 	positional, err := f.parse(args, 1, 1)
 	if err != nil {
 		return "", err
 	}
 	if len(j.argv) == 0 {
-		return "", misuse("usage: zklock %s %s", f.Name(), f.synopsis)
+		return "", misuse("%s: no command behind --: zklock %s %s", f.Name(), f.Name(), f.synopsis)
 	}
 	if j.grace < 0 && j.grace != defaultGrace {
 		return "", misuse("%s: --grace %v is negative", f.Name(), j.grace)
@@ -67,6 +72,22 @@ func (j *job) parse(f *flags, args []string) (path string, err error) {
 	}
 	if j.server.label == "" && !j.server.anonymous {
 		j.server.label = labelOf(j.argv)
+	}
+	return positional[0], nil
+}
+
+// parseAlone takes PATH without a command. If there is one, the error says that -- is missing before it.
+func (f *flags) parseAlone(args []string) (path string, err error) {
+	positional, err := f.parse(args, 1, math.MaxInt)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return "", err
+	case err != nil && len(args) > 1:
+		return "", fmt.Errorf("%w (a command stands behind --)", err)
+	case err != nil:
+		return "", err
+	case len(positional) > 1:
+		return "", misuse("%s: -- is missing before the command: zklock %s %s -- %s ...", f.Name(), f.Name(), plain.Short(positional[0], 60), plain.Short(positional[1], 60))
 	}
 	return positional[0], nil
 }
@@ -137,8 +158,6 @@ func notAcquired(err error) error {
 	switch {
 	case err == nil || errors.As(err, &e):
 		return err
-	case errors.Is(err, slots.ErrDone):
-		return exit{} // there is nothing to do
 	case errors.Is(err, zklock.ErrEvicted):
 		return exit{codeLost, err}
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):

@@ -56,7 +56,7 @@ func lsCommand(std streams) *command {
 			case *recursive:
 				return serverError(listAll(ctx, client, path, v))
 			default:
-				return serverError(listOne(ctx, client, path, v))
+				return serverError(server.ask(ctx, func(ctx context.Context) error { return listOne(ctx, client, path, v) }))
 			}
 		})
 	}}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // holderAndWaiter puts two contenders of the test's own process into the queue of /l.
@@ -152,9 +154,9 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 			assert.LessOrEqual(t, strings.Count(out+errs, "\n"), 1, "%v: %q", args, out+errs)
 		}
 	}
-	board := newBoard()
-	board.note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
-	for _, line := range board.lines("/"+hostile, time.Now(), 80, 10) {
+	table := newLockTable()
+	table.note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
+	for _, line := range table.lines("/"+hostile, time.Now(), 80, 10) {
 		assertHarmless(t, line)
 		assert.NotContains(t, line, "\n")
 	}
@@ -203,7 +205,7 @@ func TestTopPrintsALineForEachChange(t *testing.T) {
 }
 
 func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
-	b := newBoard()
+	b := newLockTable()
 	who := func(name string, holds bool) zklock.Contender {
 		return zklock.Contender{Node: "/l/" + name, Holds: holds, Host: "host", PID: 1, Label: "job"}
 	}
@@ -344,4 +346,54 @@ func TestValuesOfLeadersAreOneLine(t *testing.T) {
 	assert.Equal(t, "host:80", valueOf(zklock.Contender{Data: []byte("host:80")}))
 	assert.Equal(t, `a\nb`, valueOf(zklock.Contender{Data: []byte("a\nb")}))
 	assert.Equal(t, `\x1b[2J`, valueOf(zklock.Contender{Data: []byte("\x1b[2J")}))
+}
+
+func TestEvictSaysWhatHasBecomeOfEach(t *testing.T) {
+	srv := startServer(t)
+	client := connect(t, srv)
+	permits, err := client.Semaphore("/s", 3).Acquire(t.Context(), 3)
+	require.NoError(t, err)
+	code, out, errs := run(t, srv.Addr(), "evict", "--all", "/s")
+	require.Zero(t, code, errs)
+	assert.Equal(t, 3, strings.Count(out, "evicted, held: ")+strings.Count(out, "gone by itself: "), out)
+	assert.ErrorIs(t, permits.Check(), zklock.ErrLost)
+
+	holder, _ := holderAndWaiter(t, client)
+	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
+	code, out, errs = run(t, srv.Addr(), "evict", "--all", "/l")
+	require.Zero(t, code, errs)
+	assert.Regexp(t, "(?s)^evicted, waited: .*\nevicted, held: ", out)
+	<-holder.Context().Done()
+}
+
+func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
+	srv := startServer(t)
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2 {
+			return zktest.DropBefore
+		}
+		return zktest.Pass
+	})
+	for _, args := range [][]string{{"ls"}, {"evict", "--all"}, {"revoke"}, {"elect"}} {
+		code, _, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
+		assert.Equal(t, codeUnavailable, code, "%v: %s", args, err)
+		assert.Contains(t, err, "no answer in 300ms (--connect-timeout)", args)
+	}
+}
+
+func TestAListFitsANarrowScreen(t *testing.T) {
+	now := time.Now()
+	q := &operate.Queue{Path: "/locks/of/a/deep/directory/report", Contenders: []zklock.Contender{
+		{Node: "/l/_c_00000000000000000000000000000001-lock-0000000007", Holds: true, Revoked: true, Kind: "lock", Since: now.Add(-30 * time.Hour), Token: 1 << 52, Label: "report of the day", Host: "db-17.example.net", PID: 12345},
+		{Node: "/l/_c_00000000000000000000000000000002-lock-0000000008", Kind: "lock", Since: now, Token: 1<<52 + 1},
+	}}
+	for _, columns := range []int{30, 40, 60, 80, 120} {
+		var b bytes.Buffer
+		view{columns: columns}.table(&b, q, now)
+		for line := range strings.Lines(b.String()) {
+			assert.LessOrEqual(t, width(strings.TrimSuffix(line, "\n")), columns, line)
+		}
+		assert.Equal(t, columns >= 40, strings.Contains(b.String(), "lock-0000000007"), "revoke and evict want it:\n%s", b.String())
+		assert.Contains(t, b.String(), "report: 1 held, 1 waiting")
+	}
 }

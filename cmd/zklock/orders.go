@@ -22,19 +22,37 @@ type order struct {
 
 // assignment is the command that a guardian starts and watches over.
 type assignment struct {
-	Path           string
-	Args           []string
+	Path           raw
+	Args           []raw
 	Grace, Session time.Duration
 	Terminal       bool // there is a controlling terminal
 	Group          int  // zklock's own process group
+	Leader         bool // zklock leads the terminal's session: nobody but its command needs its group
 	EndRest        bool // end what the command leaves behind, instead of waiting for it
+}
+
+// raw is text of any bytes. In a string, JSON would replace those that are not UTF-8.
+type raw []byte
+
+func allRaw(texts []string) (all []raw) {
+	for _, text := range texts {
+		all = append(all, raw(text))
+	}
+	return all
+}
+
+func allStrings(texts []raw) (all []string) {
+	for _, text := range texts {
+		all = append(all, string(text))
+	}
+	return all
 }
 
 // report is what a guardian tells zklock.
 type report struct {
 	Started int    `json:",omitempty"` // the command's process
-	Cgroup  string `json:",omitempty"` // where the command was put, with Started
-	Failed  string `json:",omitempty"` // why the command could not be started; the last report
+	Cgroup  raw    `json:",omitempty"` // where the command was put, with Started
+	Failed  raw    `json:",omitempty"` // why the command could not be started; the last report
 	Exited  *int   `json:",omitempty"` // the command's exit code
 	Stopped int    `json:",omitempty"` // the signal that has stopped the command
 	Ending  reason `json:",omitempty"` // why the command was told to end
@@ -45,7 +63,7 @@ type report struct {
 }
 
 // last reports whether nothing comes after r.
-func (r report) last() bool { return r.Empty || r.AtLarge != nil || r.Failed != "" }
+func (r report) last() bool { return r.Empty || r.AtLarge != nil || len(r.Failed) > 0 }
 
 // reason is why a guardian ends its command.
 type reason string

@@ -42,9 +42,9 @@ func FuzzWhatIsPrinted(f *testing.F) {
 				assert.True(t, v.wide || width(line) <= 80, "%d columns: %q", width(line), line)
 			}
 		}
-		b := newBoard()
-		b.note(q, time.Now())
-		for _, line := range b.lines(q.Path, time.Now(), 60, 5) {
+		table := newLockTable()
+		table.note(q, time.Now())
+		for _, line := range table.lines(q.Path, time.Now(), 60, 5) {
 			assertHarmless(t, line)
 			assert.LessOrEqual(t, width(line), 60)
 		}

@@ -66,7 +66,7 @@ func waitingFirst(queue []zklock.Contender) []zklock.Contender {
 // eachChosen does something to each contender that is meant. None at all is an error.
 func eachChosen(server *serverFlags, path string, c choice, do func(context.Context, *zklock.Client, zklock.Contender) error, done string) error {
 	return server.use(func(ctx context.Context, client *zklock.Client) error {
-		chosen, err := allChosen(ctx, client, path, c)
+		chosen, err := allChosen(ctx, server, client, path, c)
 		if err != nil {
 			return err
 		}
@@ -85,8 +85,12 @@ func eachChosen(server *serverFlags, path string, c choice, do func(context.Cont
 }
 
 // allChosen returns the contenders that are meant. None at all is an error.
-func allChosen(ctx context.Context, client *zklock.Client, path string, c choice) ([]zklock.Contender, error) {
-	q, err := operate.Inspect(ctx, client, path)
+func allChosen(ctx context.Context, server *serverFlags, client *zklock.Client, path string, c choice) ([]zklock.Contender, error) {
+	var q *operate.Queue
+	err := server.ask(ctx, func(ctx context.Context) (err error) {
+		q, err = operate.Inspect(ctx, client, path)
+		return err
+	})
 	if err != nil {
 		return nil, serverError(err)
 	}

@@ -17,6 +17,7 @@ func (j *job) run(take func(context.Context, *zklock.Client) (*zklock.Hold, erro
 	if err != nil {
 		return err
 	}
+	reserveThreads()
 	reapStrangers()
 	// Buffered, so that none is missed between the waiting and the command.
 	j.signals = make(chan os.Signal, 16)

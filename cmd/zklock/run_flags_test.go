@@ -72,7 +72,7 @@ func TestWaitingAndConnectingShareOneDeadline(t *testing.T) {
 		{500 * time.Millisecond, []string{"ls", "--connect-timeout", "500ms", "/l"}},
 		{500 * time.Millisecond, []string{"ls", "--tls", "--connect-timeout", "500ms", "/l"}},
 		{500 * time.Millisecond, []string{"ls", "--auth", "digest:a:b", "--connect-timeout", "500ms", "/l"}},
-		{hastyPatience, []string{"run", "--no-wait", "/l", "--", "true"}},
+		{shortConnectTimeout, []string{"run", "--no-wait", "/l", "--", "true"}},
 	} {
 		for name, servers := range map[string]string{"one": hole, "three": hole + "," + hole + "," + hole} {
 			t.Run(strings.Join(c.args, " ")+" "+name, func(t *testing.T) {
@@ -91,14 +91,16 @@ func TestWithoutWaitingAServerThatRefusesEndsItAtOnce(t *testing.T) {
 	go func() { // the bound is the test's own: nothing here waits for as long as that
 		select {
 		case <-began:
-		case <-time.After(hastyPatience):
+		case <-time.After(shortConnectTimeout):
 			panic("zklock --no-wait waits for servers that refuse")
 		}
 	}()
 	_, code, err := took(t, "127.0.0.1:1,127.0.0.1:2", "run", "--no-wait", "/l", "--", "true")
 	close(began)
 	assert.Equal(t, codeUnavailable, code)
-	assert.Contains(t, err, "connection refused")
+	for _, address := range []string{"127.0.0.1:1", "127.0.0.1:2"} {
+		assert.Equal(t, 1, strings.Count(err, "dial tcp "+address+": connect: connection refused"), err)
+	}
 	assert.Equal(t, 1, strings.Count(err, "\n"), err)
 }
 
@@ -130,7 +132,7 @@ func TestASlotIsRunOnce(t *testing.T) {
 	servers := strings.Join(srv.Addrs(), ",")
 	file := filepath.Join(t.TempDir(), "runs")
 	job := func(slot string, flags ...string) *invocation {
-		args := append([]string{"run", "--once", slot}, flags...)
+		args := append([]string{"run", "--quiet", "--once", slot}, flags...)
 		return zklockCommand(t, servers, append(args, "/l", "--", "sh", "-c", `echo >>"$0"`, file)...)
 	}
 	runs := func() int {
@@ -177,13 +179,74 @@ func TestASlotOfACommandThatFailsStaysOpen(t *testing.T) {
 
 // A name is a slot for ever: who means a period and is not understood would have a job that runs once and never again.
 func TestANameIsNoMistakenPeriod(t *testing.T) {
-	for name, mistaken := range map[string]bool{
-		"1d": true, "1w": true, "5min": true, "90sec": true, "1h30": true, "0.5d": true, "5": true, "300": true, "3600": true, "86400": true, "1440min": true, "5 m": true,
-		"nightly": false, "2026-11-22": false, "20261122": false, "20261122T0500": false, "2026w47": false, "2026": false, "1795286400": false,
-		"v1.2": false, "report-5": false, "5/7": false, "a": false,
+	for name, advice := range map[string]string{
+		"1d": "write 24h", "1w": "write 168h", "5min": "write 5m", "90sec": "write 1m30s", "1h30": "looks like a period", "0.5d": "write 12h", "5": "write 5s",
+		"300": "write 5m", "3600": "write 1h", "86400": "write 24h", "1440min": "write 24h", "5 m": "write 5m", "1h 30m": "write 1h30m", "1d12h": "write 36h",
+		"1,5h": "write 1h30m", "5m/host": "looks like a period", "every 5m": "write 5m", "2 months": "looks like a period", "@reboot": "looks like a period",
+		"5/7": "begins with a letter", "_x": "begins with a letter", "": "wants a slot", " ": "wants a slot", "-5m": "not a period", "0s": "not a period",
+		"5m@Nowhere": "no such time zone", "daily@": "",
 	} {
-		assert.Equal(t, mistaken, looksLikePeriod(name), name)
+		_, err := parseSlot(name, time.Now())
+		if advice == "" {
+			assert.NoError(t, err, name)
+			continue
+		}
+		assert.ErrorContains(t, err, advice, name)
 	}
+	for _, name := range []string{"nightly", "2026-11-22", "20261122", "20261122T0500", "2026w47", "2026", "1795286400", "v1.2", "report-5", "a", "die Nacht", "ärger", "job@host", "everything"} {
+		choice, err := parseSlot(" "+name+"\n", time.Now())
+		require.NoError(t, err, name)
+		assert.Equal(t, slotChoice{name: name}, choice)
+	}
+}
+
+func TestAPeriodMeansWhatCronMeans(t *testing.T) {
+	client := connect(t, startServer(t))
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	// The day on which clocks are put back has 25 hours, of which two are called 2:30.
+	now := time.Date(2026, 10, 24, 22, 30, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"5m":                    "2026-10-24T22:30:00.000000000Z",
+		" 5m ":                  "2026-10-24T22:30:00.000000000Z",
+		"@every 5m":             "2026-10-24T22:30:00.000000000Z",
+		"hourly":                "2026-10-24T22:00:00.000000000Z",
+		"24h":                   "2026-10-24T00:00:00",
+		"daily":                 "2026-10-24T00:00:00",
+		"24h@Europe/Berlin":     "2026-10-25T00:00:00",
+		"@Daily@Europe/Berlin":  "2026-10-25T00:00:00",
+		"weekly @Europe/Berlin": "2026-10-19T00:00:00",
+		"@monthly":              "2026-10",
+		"yearly":                "2026",
+	} {
+		choice, err := parseSlot(text, now)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, choice.slot(client, "/l").String(), text)
+	}
+	days := map[string]int{}
+	for at := time.Date(2026, 10, 24, 12, 0, 0, 0, berlin); at.Before(time.Date(2026, 10, 27, 0, 0, 0, 0, berlin)); at = at.Add(time.Hour) {
+		choice, err := parseSlot("24h@Europe/Berlin", at.UTC())
+		require.NoError(t, err)
+		days[choice.slot(client, "/l").String()]++
+	}
+	assert.Equal(t, map[string]int{"2026-10-24T00:00:00": 12, "2026-10-25T00:00:00": 25, "2026-10-26T00:00:00": 24}, days)
+}
+
+func TestASlotThatIsDoneIsToldOf(t *testing.T) {
+	srv := startServer(t)
+	once := func(flags ...string) (code int, err string) {
+		code, _, err = run(t, srv.Addr(), append(append([]string{"run", "--once", "x"}, flags...), "/l", "--", "true")...)
+		return code, err
+	}
+	code, err := once()
+	require.Zero(t, code, err)
+	require.Empty(t, err)
+	code, err = once()
+	assert.Zero(t, code)
+	assert.Equal(t, "zklock: nothing to do: slot x of /l is done\n", err)
+	code, err = once("--quiet")
+	assert.Zero(t, code)
+	assert.Empty(t, err)
 }
 
 // The reply to the transaction that marks the slot is lost: it is found to have been done.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,4 +144,48 @@ func named(processes []process, program string) (n int) {
 		}
 	}
 	return n
+}
+
+func TestRunEndsWithItsTerminal(t *testing.T) {
+	for name, script := range map[string]string{
+		"a session of its own": `exec "$@"`, // as ssh -t starts it, or a terminal's window
+		"a shell's":            `"$@"; exit`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := startServer(t)
+			tty := openTerminal(t)
+			told := filepath.Join(t.TempDir(), "told")
+			i := shell(t, srv.Addr(), script, "run", "/l", "--", "sh", "-c",
+				`trap 'echo HUP >>"$0"; exit 3' HUP; echo ready; while :; do sleep 0.01; done`, told)
+			tty.attach(i)
+			eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+			require.NoError(t, tty.master.Close())
+			i.code()
+			eventually(t, "the lock is given back", func() bool { return queued(srv, "/l") == 0 })
+			assert.Contains(t, content(t, told), "HUP")
+		})
+	}
+}
+
+// As docker kill does with a container that has a terminal.
+func TestRunAsTheLeaderOfASessionPassesSignalsOnOnce(t *testing.T) {
+	for name, interrupt := range map[string]func(*terminal, *invocation){
+		"by kill":   func(_ *terminal, i *invocation) { i.Process.Signal(syscall.SIGINT) },
+		"by Ctrl-C": func(tty *terminal, _ *invocation) { io.WriteString(tty.master, "\x03") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := startServer(t)
+			tty := openTerminal(t)
+			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c",
+				`trap 'echo told' INT; trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done`)
+			tty.attach(i)
+			eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "ready") })
+			interrupt(tty, i)
+			eventually(t, "it is told", func() bool { return strings.Contains(tty.text(), "told") })
+			i.Process.Signal(syscall.SIGUSR1) // a second INT would come before this
+			assert.Equal(t, 7, i.code())
+			<-tty.ended
+			assert.Equal(t, 1, strings.Count(tty.text(), "told"), tty.text())
+		})
+	}
 }

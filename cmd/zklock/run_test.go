@@ -45,8 +45,8 @@ func TestRunExitsAsTheCommandDoes(t *testing.T) {
 }
 
 func TestRunRefusesWhatCannotBeRun(t *testing.T) {
-	plain := filepath.Join(t.TempDir(), "plain")
-	require.NoError(t, os.WriteFile(plain, []byte("no program"), 0o755))
+	lost := filepath.Join(t.TempDir(), "lost")
+	require.NoError(t, os.WriteFile(lost, []byte("#!/no/such/interpreter"), 0o755))
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("#!/bin/sh"), 0o644))
 	srv := startServer(t)
@@ -58,8 +58,9 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 		{[]string{"/l", "--", "zklock-no-such-command"}, codeNotFound, "not found"},
 		{[]string{"/l", "--", secret}, codeCannotRun, "permission denied"},
 		{[]string{"/l", "--", t.TempDir()}, codeCannotRun, "is a directory"},
-		{[]string{"/l", "--", plain}, codeCannotRun, "exec format error"},
-		{[]string{"/l"}, codeUsage, "usage: zklock run"},
+		{[]string{"/l", "--", lost}, codeCannotRun, "no such file"},
+		{[]string{"/l"}, codeUsage, "run: no command: zklock run [flags] PATH -- COMMAND"},
+		{[]string{"/l", "--"}, codeUsage, "run: no command behind --"},
 		{[]string{"--", "true"}, codeUsage, "usage: zklock run"},
 		{[]string{"/l", "/m", "--", "true"}, codeUsage, "usage: zklock run"},
 		{[]string{"l", "--", "true"}, codeUsage, "does not start with /"},
@@ -78,12 +79,14 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 		{[]string{"--once", "", "/l", "--", "true"}, codeUsage, "--once wants a slot"},
 		{[]string{"--once", "-5m", "/l", "--", "true"}, codeUsage, "not a period"},
 		{[]string{"--once", "1d", "/l", "--", "true"}, codeUsage, "--once 1d looks like a period and is none"},
-		{[]string{"--once", "300", "/l", "--", "true"}, codeUsage, "write 300s"},
-		{[]string{"--once", "5min", "/l", "--", "true"}, codeUsage, "units are h, m and s"},
+		{[]string{"--once", "300", "/l", "--", "true"}, codeUsage, "write 5m"},
+		{[]string{"--once", "5min", "/l", "--", "true"}, codeUsage, "write 5m"},
 		{[]string{"--wait", "10", "/l", "--", "true"}, codeUsage, "\"10\" is no time: write 10s, 10m or the like"},
 		{[]string{"--wait", "", "/l", "--", "true"}, codeUsage, "is no time"},
-		{[]string{"/l", "true"}, codeUsage, "usage: zklock run [flags] PATH -- COMMAND"},
+		{[]string{"/l", "true", "x"}, codeUsage, "run: -- is missing before the command: zklock run /l -- true ..."},
+		{[]string{"/l", "ls", "-la"}, codeUsage, "(a command stands behind --)"},
 		{[]string{"--at-most-once", "/l", "--", "true"}, codeUsage, "--at-most-once wants --once"},
+		{[]string{"--quiet", "/l", "--", "true"}, codeUsage, "--quiet wants --once"},
 		{[]string{"--once", "x", "--shared", "/l", "--", "true"}, codeUsage, "not with --shared"},
 		{[]string{"--servers", "zk://127.0.0.1:2181", "/l", "--", "true"}, codeUsage, "without \"zk://\""},
 		{[]string{"--servers", "127.0.0.1:99999", "/l", "--", "true"}, codeUsage, "port that is not 1 to 65535"},
@@ -329,4 +332,25 @@ func passNothingFrom(t *testing.T, srv *zktest.Server) silence {
 		return zktest.Pass
 	}))
 	return s
+}
+
+func TestTheCommandGetsItsArgumentsByteByByte(t *testing.T) {
+	const odd = "caf\xe9 \xff\x01\\\"\n\xc3"
+	program := filepath.Join(t.TempDir(), "caf\xe9")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$0\" \"$@\""), 0o700); err != nil {
+		t.Skipf("file names are text here: %v", err)
+	}
+	for _, verb := range []string{"run", "elect"} {
+		code, out, text := run(t, startServer(t).Addr(), verb, "/l", "--", program, odd, "", "plain")
+		assert.Zero(t, code, text)
+		assert.Equal(t, program+"|"+odd+"||plain|", out, verb)
+	}
+}
+
+func TestAScriptThatNamesNoShellIsRunByOne(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte(`echo "$0" "$@"; exit 3`), 0o755))
+	code, out, err := run(t, startServer(t).Addr(), "run", "/l", "--", script, "a b", "c")
+	assert.Equal(t, 3, code, err)
+	assert.Equal(t, script+" a b c\n", out, "as under flock(1)")
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -107,6 +108,17 @@ func (s *serverFlags) use(do func(ctx context.Context, client *zklock.Client) er
 	return do(ctx, client)
 }
 
+// ask runs a question that takes a few requests. Servers that do not answer it in the time for connecting count as not reached.
+func (s *serverFlags) ask(ctx context.Context, question func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	err := question(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return exit{codeUnavailable, fmt.Errorf("no answer in %v (--connect-timeout): %w", s.patience, err)}
+	}
+	return err
+}
+
 // connect returns a client with a session, or an error of one line about why there is
 // none. It takes no longer than the flags say, and no longer than ctx.
 func (s *serverFlags) connect(ctx context.Context) (*zklock.Client, error) {
@@ -126,16 +138,20 @@ func (s *serverFlags) connect(ctx context.Context) (*zklock.Client, error) {
 	if s.hasty {
 		d.servers, d.failed, d.allFail = s.count(), map[string]error{}, giveUp
 	}
-	unhook := context.AfterFunc(ctx, d.abort) // a connection in the making must not outlast the patience
+	unhook := context.AfterFunc(ctx, d.abort) // a connection in the making must not go on after the timeout
 	client, err := zklock.Connect(inside, []string{s.address()}, opts)
 	if err == nil && unhook() {
 		opts.Logger.Info("session", "timeout", client.SessionTimeout())
 		return client, nil
 	}
 	d.abort()
-	if err == nil {
+	none := noneReached{}
+	switch {
+	case err == nil:
 		client.Close()
 		err = context.Cause(ctx)
+	case errors.As(context.Cause(inside), &none):
+		err = none // the library's error repeats it
 	}
 	return nil, connectFailure(err)
 }

@@ -17,8 +17,8 @@ import (
 type supervision struct {
 	job      *job
 	hold     *zklock.Hold
-	leash    *leash
-	crier    *crier
+	schedule *schedule
+	printer  *printer
 	guardian *guardian
 
 	started report // the command has
@@ -26,27 +26,27 @@ type supervision struct {
 	ending  reason // why the command was ended
 	final   report
 	passed  map[os.Signal]bool
-	over    <-chan time.Time // when the guardian must have ended the command; nil: it need not
+	over    <-chan time.Time // when the guardian, which is to end the command, counts as one that does nothing; nil: it need not end it
 }
 
 // supervise runs the command and returns its outcome. The command and what it has started
 // are at work only while the hold is certain; what cannot be ended is told of.
 func (j *job) supervise(cmd *exec.Cmd, hold *zklock.Hold, session time.Duration) error {
-	s := &supervision{job: j, hold: hold, leash: newLeash(j.grace, session), crier: newCrier(j.std.err), passed: map[os.Signal]bool{}}
-	defer s.crier.wait()
+	s := &supervision{job: j, hold: hold, schedule: newSchedule(j.grace, session), printer: newPrinter(j.std.err), passed: map[os.Signal]bool{}}
+	defer s.printer.wait()
 	if unguarded != "" {
-		s.crier.cry(unguarded)
+		s.printer.print(unguarded)
 	}
 	if err := s.ready(); err != nil {
 		return err
 	}
 	var err error
-	if s.guardian, err = engage(cmd); err != nil {
+	if s.guardian, err = startGuardian(cmd); err != nil {
 		return exit{codeUnguarded, fmt.Errorf("no guardian for the command: %w", err)}
 	}
 	s.guardian.tell(order{Until: s.certain(), Assignment: &assignment{
-		Path: cmd.Path, Args: cmd.Args, Grace: j.grace, Session: session,
-		Terminal: j.terminal, Group: processGroup(), EndRest: j.endRest,
+		Path: raw(cmd.Path), Args: allRaw(cmd.Args), Grace: j.grace, Session: session,
+		Terminal: j.terminal, Group: processGroup(), Leader: leadsSession(), EndRest: j.endRest,
 	}})
 	return s.watch()
 }
@@ -54,9 +54,9 @@ func (j *job) supervise(cmd *exec.Cmd, hold *zklock.Hold, session time.Duration)
 // ready waits until the hold is certain for so long that the command would not be told to
 // end at once. One that was just granted can stand short of its next heartbeat.
 func (s *supervision) ready() error {
-	tick := time.NewTicker(renewal(s.leash.session))
+	tick := time.NewTicker(renewal(s.schedule.session))
 	defer tick.Stop()
-	for s.hold.Remaining() <= s.leash.needed() {
+	for s.hold.Remaining() <= s.schedule.needed() {
 		select {
 		case <-tick.C:
 		case sig := <-s.job.signals:
@@ -78,7 +78,7 @@ func (s *supervision) certain() deadline {
 
 // watch goes with the command until nothing of it is left.
 func (s *supervision) watch() error {
-	tick := time.NewTicker(renewal(s.leash.session))
+	tick := time.NewTicker(renewal(s.schedule.session))
 	defer tick.Stop()
 	lost, revoked := s.hold.Context().Done(), s.hold.Revoked()
 	var rest <-chan time.Time // when it is time to say why zklock goes on after its command
@@ -86,14 +86,17 @@ func (s *supervision) watch() error {
 		select {
 		case r, ok := <-s.guardian.reports:
 			if !ok {
-				return s.bereft()
+				return s.endWithoutGuardian()
 			}
 			if r.Exited != nil && !s.job.endRest {
 				rest = time.After(time.Second)
 			}
 			if s.note(r); r.last() {
-				s.guardian.dismiss()
+				s.guardian.stop()
 				return s.outcome()
+			}
+			if s.over != nil {
+				s.over = s.silence() // it is at work
 			}
 		case sig := <-s.job.signals:
 			s.pass(sig)
@@ -101,15 +104,15 @@ func (s *supervision) watch() error {
 			revoked = nil
 			s.order(order{Signal: int(terminate)})
 		case <-rest:
-			s.crier.cry("the command has ended, but not all that it has started: the lock is kept until that has (Ctrl-C or TERM ends it, as --end-rest does)")
+			s.printer.print("the command has ended, but not all that it has started: the lock is kept until that has (Ctrl-C or TERM ends it, as --end-rest does)")
 		case <-lost:
 			lost = nil
 			s.end()
 		case <-s.over:
-			return s.bereft()
+			return s.endWithoutGuardian()
 		case <-tick.C:
 			s.order(order{})
-			if s.hold.Remaining() <= s.leash.margin && s.over == nil {
+			if s.hold.Remaining() <= s.schedule.margin && s.over == nil {
 				s.end()
 			}
 		}
@@ -121,13 +124,16 @@ func (s *supervision) order(o order) {
 	s.guardian.tell(o)
 }
 
-// end has the guardian end the command at once, and begins to doubt the guardian.
+// end orders the guardian to end the command at once. A guardian that does not report from then on is replaced.
 func (s *supervision) end() {
 	s.order(order{Kill: true})
 	if s.over == nil {
-		s.over = time.After(s.leash.margin / 2)
+		s.over = s.silence()
 	}
 }
+
+// silence returns when a guardian that is to end the command has not reported for too long.
+func (s *supervision) silence() <-chan time.Time { return time.After(s.schedule.margin / 2) }
 
 func (s *supervision) note(r report) {
 	switch {
@@ -138,14 +144,14 @@ func (s *supervision) note(r report) {
 	case r.Exited != nil:
 		s.exited = r.Exited
 	case r.Stopped != 0:
-		s.crier.cry(fmt.Sprintf("the command was stopped (%s): it keeps the lock on %s", stopSignal(r.Stopped), s.hold.Path()))
+		s.printer.print(fmt.Sprintf("the command was stopped (%s): it keeps the lock on %s", stopSignal(r.Stopped), s.hold.Path()))
 	case r.Denied != nil:
-		s.crier.cry(notSignalled(r.Denied))
+		s.printer.print(notSignalled(r.Denied))
 	case r.Ending == leftover:
-		s.crier.cry("the command has ended, ending what it has left behind")
+		s.printer.print("the command has ended, ending what it has left behind")
 	case r.Ending != "":
 		s.ending = r.Ending
-		s.crier.cry(fmt.Sprintf("the lock on %s is lost or about to be: ending the command", s.hold.Path()))
+		s.printer.print(fmt.Sprintf("the lock on %s is lost or about to be: ending the command", s.hold.Path()))
 	case r.last():
 		s.final = r
 	}
@@ -155,11 +161,12 @@ func (s *supervision) note(r report) {
 // it has left behind, which may well ignore the signal itself.
 func (s *supervision) pass(sig os.Signal) {
 	number, isNumber := sig.(syscall.Signal)
-	shared := s.job.terminal && sharesGroup() && slices.Contains(fromTerminal, sig)
+	both := s.job.terminal && sharesGroup() && !leadsSession() && slices.Contains(fromTerminal, sig)
 	switch {
 	case s.exited == nil && isNumber:
-		s.order(order{Signal: int(number), Shared: shared})
-	case s.exited != nil && shared && !s.passed[sig] && *s.exited == codeSignal+int(number):
+		// A terminal that hangs up tells the leader of its session only, who may be a shell that tells us.
+		s.order(order{Signal: int(number), Shared: both && number != syscall.SIGHUP})
+	case s.exited != nil && both && !s.passed[sig] && *s.exited == codeSignal+int(number):
 		// The terminal sent it to both of us, and we hear of the command's end first.
 	case s.exited != nil:
 		if _, ends := endsWaiting(sig); ends {
@@ -169,13 +176,15 @@ func (s *supervision) pass(sig os.Signal) {
 	s.passed[sig] = true
 }
 
-// bereft ends the command without the guardian, which was ended or stands still.
-func (s *supervision) bereft() error {
+// endWithoutGuardian ends the command without the guardian, which was ended or stands still.
+func (s *supervision) endWithoutGuardian() error {
 	if denied := s.guardian.takeOver(s.started); denied != nil {
 		s.final.AtLarge = &denied
 	}
 	why := s.hold.Check()
 	switch {
+	case s.started.Started == 0:
+		return exit{codeUnguarded, fmt.Errorf("the command was not started, or was ended at once: %w", errGuardianEnded)}
 	case why == nil && s.over == nil:
 		why = errGuardianEnded
 	case why == nil:
@@ -195,8 +204,8 @@ func (s *supervision) outcome() error {
 	switch {
 	case s.final.AtLarge != nil || lost != nil:
 		return s.ended(lost)
-	case s.final.Failed != "":
-		return exit{codeCannotRun, errors.New(s.final.Failed)}
+	case len(s.final.Failed) > 0:
+		return exit{codeCannotRun, errors.New(string(s.final.Failed))}
 	case s.exited != nil && *s.exited != 0:
 		return exit{code: *s.exited}
 	}

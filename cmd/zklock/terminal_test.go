@@ -40,12 +40,18 @@ func openTerminal(t *testing.T) *terminal {
 	require.NoError(t, err)
 	size := struct{ rows, columns, x, y uint16 }{40, 120, 0, 0}
 	require.True(t, ioctl(slave, syscall.TIOCSWINSZ, unsafe.Pointer(&size)))
-	tty := &terminal{master: master, slave: slave, ended: make(chan struct{})}
+	// Without the runtime's poller a file is open as long as somebody reads from it.
+	fd, err := syscall.Dup(int(master.Fd()))
+	require.NoError(t, err)
+	syscall.CloseOnExec(fd)
+	require.NoError(t, syscall.SetNonblock(fd, true))
+	require.NoError(t, master.Close())
+	tty := &terminal{master: os.NewFile(uintptr(fd), master.Name()), slave: slave, ended: make(chan struct{})}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("on the terminal: %q", tty.text())
 		}
-		master.Close()
+		tty.master.Close()
 	})
 	return tty
 }

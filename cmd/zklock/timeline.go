@@ -69,6 +69,9 @@ type mark struct {
 	Title  string
 	Anchor string // where the text stands: it begins or ends at the moment
 	Shift  int
+	TextY  int // under the top of the bar; above it if negative
+
+	shorter string // in place of Text where there is no room
 }
 
 type tick struct {
@@ -99,30 +102,83 @@ func newTimeline(events []event, workers int) timeline {
 		t.drawTrack(tr, float64(laneTop+i*laneHeight+8), end, scale)
 	}
 	for _, e := range events {
-		t.addMark(e, markText(events, e), float64(laneTop+e.worker*laneHeight+8), scale)
+		t.addMark(e, events, float64(laneTop+e.worker*laneHeight+8), scale)
+	}
+	for i := range workers {
+		y := float64(laneTop + i*laneHeight + 8)
+		t.placeTexts(y, onBar)
+		t.placeTexts(y, aboveBar)
 	}
 	return t
 }
 
-// markText returns what stands at a moment that is worth it.
-func markText(events []event, e event) string {
+// markText returns what stands at a moment that is worth it, and what stands there if there is little room.
+func markText(events []event, e event) (text, shorter string) {
 	switch e.kind {
 	case crashes:
-		return "crashes"
+		return "crashes", ""
 	case isCutOff:
-		return "cut off"
+		return "cut off", "cut"
 	case isBack:
-		return "back"
+		return "back", ""
 	case isTold:
 		for _, next := range events {
 			if next.at > e.at && next.kind == begins {
-				return fmt.Sprintf("told %.2f s before the next one held", (next.at - e.at).Seconds())
+				return fmt.Sprintf("told %.2f s before the next one held", (next.at - e.at).Seconds()), "told"
 			}
 		}
-		return "told"
+		return "told", ""
 	}
-	return ""
+	return "", ""
 }
+
+// Texts beside marks, in pixels.
+const (
+	letterWidth = 6
+	textShift   = 4
+	onBar       = 13
+	aboveBar    = -6
+)
+
+// placeTexts puts the texts in one row of a lane where they do not meet: behind their marks, before them, or shorter.
+func (t *timeline) placeTexts(y float64, row int) {
+	free := float64(t.Left) // from here on nothing stands yet
+	var lane []*mark
+	for i := range t.Marks {
+		if m := &t.Marks[i]; m.Y == y && m.TextY == row && m.Text != "" {
+			lane = append(lane, m)
+		}
+	}
+	for i, m := range lane {
+		limit := float64(t.Right)
+		if i+1 < len(lane) {
+			limit = lane[i+1].X
+		}
+		free = m.place(free, limit)
+	}
+}
+
+// place finds room for the text of a mark between two places, and returns from where on there is room for the next one.
+// The marks themselves are told by their titles, too, if there is none.
+func (m *mark) place(free, limit float64) float64 {
+	for _, text := range []string{m.Text, m.shorter} {
+		length := float64(textShift + letterWidth*len(text))
+		switch {
+		case text == "":
+		case m.X+length <= limit:
+			m.Text, m.Anchor, m.Shift = text, "start", textShift
+			return m.X + length
+		case m.X-length >= free:
+			m.Text, m.Anchor, m.Shift = text, "end", -textShift
+			return m.X
+		}
+	}
+	m.Text = noRoom
+	return m.X
+}
+
+// noRoom is the text of a mark beside which nothing can stand.
+const noRoom = " "
 
 // ticks marks round times, about a dozen of them.
 func ticks(end time.Duration, scale func(time.Duration) float64) []tick {
@@ -172,16 +228,16 @@ func (tr track) endOf(i int, end time.Duration) time.Duration {
 	return end
 }
 
-func (t *timeline) addMark(e event, text string, y float64, scale func(time.Duration) float64) {
-	m := mark{Class: "fault", X: scale(e.at), Y: y, Text: text, Title: fmt.Sprintf("%s at %.3f s", e.kind, e.at.Seconds()), Anchor: "start", Shift: 4}
+func (t *timeline) addMark(e event, events []event, y float64, scale func(time.Duration) float64) {
+	m := mark{Class: "fault", X: scale(e.at), Y: y, Title: fmt.Sprintf("%s at %.3f s", e.kind, e.at.Seconds()), TextY: onBar}
+	m.Text, m.shorter = markText(events, e)
 	switch {
 	case e.kind == sells:
 		m.Class = "sold"
-	case text == "":
+	case e.kind == isBack:
+		m.TextY = aboveBar // what stands before it is long
+	case m.Text == "":
 		return
-	}
-	if m.X+float64(6*len(text)) > float64(t.Right) {
-		m.Anchor, m.Shift = "end", -4
 	}
 	t.Marks = append(t.Marks, m)
 }

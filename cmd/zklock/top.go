@@ -60,26 +60,26 @@ type grant struct {
 	atLeast bool // it was one when we came
 }
 
-// board is what top knows.
-type board struct {
+// lockTable is what top knows.
+type lockTable struct {
 	begun  time.Time
 	queues map[string]*busy
 }
 
-func newBoard() *board { return &board{time.Now(), map[string]*busy{}} }
+func newLockTable() *lockTable { return &lockTable{time.Now(), map[string]*busy{}} }
 
 // settling is how long after the begin a holder counts as one that was there before.
 const settling = 2 * time.Second
 
 // note takes a queue in.
-func (b *board) note(q *operate.Queue, now time.Time) *busy {
-	before := b.queues[q.Path]
+func (t *lockTable) note(q *operate.Queue, now time.Time) *busy {
+	before := t.queues[q.Path]
 	next := &busy{queue: q, seen: now, held: map[string]grant{}}
 	for _, who := range q.Contenders {
 		if !who.Holds {
 			continue
 		}
-		g := grant{at: now, atLeast: before == nil && now.Sub(b.begun) < settling}
+		g := grant{at: now, atLeast: before == nil && now.Sub(t.begun) < settling}
 		if before != nil {
 			if known, ok := before.held[who.Node]; ok {
 				g = known
@@ -87,16 +87,16 @@ func (b *board) note(q *operate.Queue, now time.Time) *busy {
 		}
 		next.held[who.Node] = g
 	}
-	if b.queues[q.Path] = next; len(q.Contenders) == 0 {
-		delete(b.queues, q.Path)
+	if t.queues[q.Path] = next; len(q.Contenders) == 0 {
+		delete(t.queues, q.Path)
 	}
 	return next
 }
 
 // busiest returns the queues with most waiters first, and of those alike the one that is held longest.
-func (b *board) busiest(limit int) []*busy {
+func (t *lockTable) busiest(limit int) []*busy {
 	var all []*busy
-	for _, q := range b.queues {
+	for _, q := range t.queues {
 		all = append(all, q)
 	}
 	slices.SortFunc(all, func(x, y *busy) int {
@@ -148,14 +148,14 @@ func (b *busy) row(now time.Time) []string {
 }
 
 // lines returns what the screen shows.
-func (b *board) lines(path string, now time.Time, columns, limit int) []string {
+func (t *lockTable) lines(path string, now time.Time, columns, limit int) []string {
 	waiting := 0
-	for _, q := range b.queues {
+	for _, q := range t.queues {
 		waiting += q.waiting()
 	}
-	title := fmt.Sprintf("%s  %s: %d locks in use, %d waiting", now.Format(time.TimeOnly), shown(path), len(b.queues), waiting)
-	g := grid{head: []string{"WAIT", "HOLD", "HELD", "LOCK", "HOLDER"}, cut: 4, columns: columns}
-	for _, q := range b.busiest(limit) {
+	title := fmt.Sprintf("%s  %s: %d locks in use, %d waiting", now.Format(time.TimeOnly), shown(path), len(t.queues), waiting)
+	g := grid{head: []string{"WAIT", "HOLD", "HELD", "LOCK", "HOLDER"}, cut: "HOLDER", columns: columns}
+	for _, q := range t.busiest(limit) {
 		row := q.row(now)
 		row[3] = shortenLeft(row[3], columns/2)
 		g.rows = append(g.rows, row)
@@ -192,7 +192,7 @@ func topDisplay(ctx context.Context, client *zklock.Client, path string, limit i
 	}()
 	s := newDisplay(std.out)
 	defer s.close()
-	b := newBoard()
+	table := newLockTable()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -201,14 +201,14 @@ func topDisplay(ctx context.Context, client *zklock.Client, path string, limit i
 			if !ok {
 				return unlessEnded(ctx, failed)
 			}
-			b.note(q, time.Now())
+			table.note(q, time.Now())
 		case now := <-tick.C:
 			columns, rows := s.size()
 			most := max(1, rows-3)
 			if limit > 0 {
 				most = min(most, limit)
 			}
-			if err := s.draw(b.lines(path, now, columns, most)); err != nil {
+			if err := s.draw(table.lines(path, now, columns, most)); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -239,12 +239,12 @@ type topJSON struct {
 }
 
 func topLines(ctx context.Context, client *zklock.Client, path string, std streams) error {
-	b := newBoard()
+	table := newLockTable()
 	for q, err := range operate.Watch(ctx, client, path) {
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if err := writeJSON(std.out, newTopJSON(b.note(q, time.Now())), false); err != nil {
+		if err := writeJSON(std.out, newTopJSON(table.note(q, time.Now())), false); err != nil {
 			return err
 		}
 	}

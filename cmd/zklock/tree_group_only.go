@@ -12,6 +12,8 @@ func adopt(_ int, started report, _ []process) tree { return &group{pid: started
 
 func sharesGroup() bool { return false }
 
+func leadsSession() bool { return false }
+
 func becomeReaper() error { return nil }
 
 func reapStrangers() {}
@@ -20,7 +22,7 @@ func ownBinary() (string, error) { return os.Executable() }
 
 type process struct{}
 
-func bystanders() []process { return nil }
+func descendantsNow() []process { return nil }
 
 type cgroup string
 

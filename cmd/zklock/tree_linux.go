@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -22,18 +19,32 @@ func newTree() tree {
 	if groupOnly {
 		return &group{}
 	}
-	return &reaper{}
+	return newReaper()
 }
 
-func adopt(guardian int, started report, spare []process) tree {
+func newReaper() *reaper {
+	t := &reaper{}
+	t.quiet = sync.NewCond(&t.mu)
+	return t
+}
+
+func adopt(guardian int, started report, foreign []process) tree {
 	if groupOnly {
 		return &group{pid: started.Started}
 	}
-	return &reaper{cgroup: cgroup(started.Cgroup), spare: spare, guardian: guardian}
+	t := newReaper()
+	t.cgroup, t.foreign, t.guardian = cgroup(started.Cgroup), foreign, guardian
+	return t
 }
 
 // sharesGroup reports whether a command that has a terminal is in zklock's own process group.
 func sharesGroup() bool { return !groupOnly }
+
+// leadsSession reports whether this process leads its session: it is not a shell that has started it on a terminal.
+func leadsSession() bool {
+	session, _, errno := syscall.Syscall(syscall.SYS_GETSID, 0, 0, 0)
+	return errno == 0 && int(session) == os.Getpid()
+}
 
 func ownBinary() (string, error) { return "/proc/self/exe", nil }
 
@@ -81,8 +92,14 @@ type reaper struct {
 	own    bool   // guarded by mu: no process of others is in it
 	cgroup cgroup // guarded by mu until the command was started
 
+	tty *os.File // of the command, which is in a foreground group of its own; nil: it is not
+
+	killing bool       // guarded by mu: the tree is being killed
+	dying   bool       // guarded by mu: and something of it lived when that was last looked at
+	quiet   *sync.Cond // signalled when dying ends
+
 	// What is below this process and not of the tree, for one that took it over.
-	spare    []process
+	foreign  []process
 	guardian int // which has been killed; a debugger can keep what is left of it
 }
 
@@ -90,14 +107,21 @@ func (t *reaper) run(a assignment, tell func(report)) {
 	// The command is killed when the thread ends that has started it: this goroutine
 	// keeps its thread for itself until the end.
 	runtime.LockOSThread()
+	before := raisePriority()
+	syscall.Setpriority(syscall.PRIO_PROCESS, 0, before) // of this thread, and so of the command
 	pid, err := t.start(a)
 	if err != nil {
-		tell(report{Failed: err.Error()})
+		tell(report{Failed: raw(err.Error())})
 		return
 	}
-	tell(report{Started: pid, Cgroup: string(t.cgroup)})
+	tell(report{Started: pid, Cgroup: raw(t.cgroup)})
 	for t.await() {
-		for _, r := range t.reap() {
+		r, ok := t.reap()
+		if r.Exited != nil && t.tty != nil {
+			giveForeground(t.tty, a.Group)
+			t.tty.Close()
+		}
+		if ok {
 			tell(r)
 		}
 	}
@@ -109,14 +133,21 @@ func (t *reaper) start(a assignment) (pid int, err error) {
 	if err := becomeReaper(); err != nil {
 		return 0, err
 	}
-	if _, _, ok := lookAt(os.Getpid()); !ok {
+	if _, ok := readProcess(0, "/proc/self/stat"); !ok {
 		return 0, errors.New("/proc is not there: processes could not be found again")
 	}
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if a.Terminal {
-		// Only members of the terminal's foreground group may read from it, and Ctrl-C goes
-		// to them: the command belongs where zklock is, with whatever else runs there.
+	// Only members of the terminal's foreground group may read from it, and Ctrl-C goes to
+	// them. The command belongs where zklock is, with whatever else runs there, or into that
+	// group alone if nothing else can run there: what zklock is sent is meant for the command then.
+	shares := a.Terminal && !a.Leader
+	switch {
+	case shares:
 		attr.Pgid = a.Group
+	case a.Terminal:
+		if t.tty = openForeground(a.Group); t.tty != nil {
+			attr.Foreground, attr.Ctty = true, int(t.tty.Fd())
+		}
 	}
 	c := newCgroup()
 	if pid, err = startIn(c, a, attr); err != nil && c != "" {
@@ -131,7 +162,7 @@ func (t *reaper) start(a assignment) (pid int, err error) {
 	defer t.mu.Unlock()
 	t.cgroup = c
 	t.pid, t.group, t.own = pid, pid, true
-	if a.Terminal {
+	if shares {
 		t.group, t.own = a.Group, false
 	}
 	return pid, nil
@@ -166,28 +197,23 @@ func (t *reaper) await() bool {
 	}
 }
 
-// reap takes what children have left. While it does, nothing is signalled: the number of
-// a process that was reaped may be another's at once.
-func (t *reaper) reap() (reports []report) {
+// reap takes what one child has left, if it is of interest. While it does, nothing is signalled: the number of a process
+// that was reaped may be another's at once. While the tree is killed it waits: what is dead and not reaped leaves no room
+// for others where the number of processes is limited, and keeps the number of its group.
+func (t *reaper) reap() (r report, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || pid == 0 {
-			return reports
-		}
-		if pid != t.pid {
-			continue
-		}
-		if r, ok := became(status); ok {
-			t.ended = t.ended || r.Exited != nil
-			reports = append(reports, r)
-		}
+	for t.dying {
+		t.quiet.Wait()
 	}
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+	if err != nil || pid == 0 || pid != t.pid {
+		return report{}, false
+	}
+	r, ok = became(status)
+	t.ended = t.ended || r.Exited != nil
+	return r, ok && !(t.killing && r.Stopped != 0)
 }
 
 func (t *reaper) signal(sig syscall.Signal, to reach) (denied []int) {
@@ -230,92 +256,79 @@ func (t *reaper) signal(sig syscall.Signal, to reach) (denied []int) {
 	return denied
 }
 
+// kill stops what it finds until it finds nothing new, and then kills that: a process that is stopped starts no others,
+// and where their number is limited it leaves no room for them.
 func (t *reaper) kill() (ending int, denied []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.own && !t.ended {
-		syscall.Kill(-t.group, syscall.SIGKILL)
-	}
+	t.killing = true
 	t.cgroup.kill()
-	for _, p := range below(os.Getpid(), t.spare...) {
-		if p.pid == t.guardian {
-			continue
-		}
+	t.stopAll()
+	all := t.processes()
+	for _, group := range t.wholeGroups(all) {
+		syscall.Kill(-group, syscall.SIGKILL)
+	}
+	for _, p := range living(all) {
 		if errors.Is(p.signal(syscall.SIGKILL), syscall.EPERM) {
 			denied = append(denied, p.pid)
 		} else {
 			ending++
 		}
 	}
+	t.dying = ending > 0
+	if !t.dying {
+		t.quiet.Broadcast()
+	}
 	return ending, denied
 }
 
-// process is one that lives, as /proc describes it.
-type process struct {
-	pid, parent, group int
-	stopped            bool
-	since              string // when it began: with the pid, this is what it is
-}
+// stopTime is how long kill tries to stop all before it kills what it has found.
+const stopTime = 50 * time.Millisecond
 
-// bystanders returns what is below this process before it starts anything.
-func bystanders() []process { return below(os.Getpid()) }
-
-// below returns the living descendants of a process, without spare and what is below that.
-func below(pid int, spare ...process) []process {
-	entries, _ := os.ReadDir("/proc")
-	children := map[int][]process{}
-	dead := map[int]bool{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
+func (t *reaper) stopAll() {
+	stopped := map[int]string{} // since when the processes are that were told
+	for begun := time.Now(); time.Since(begun) < stopTime; {
+		all, more := t.processes(), false
+		for _, group := range t.wholeGroups(all) {
+			syscall.Kill(-group, syscall.SIGSTOP)
 		}
-		if p, alive, ok := lookAt(pid); ok {
-			children[p.parent] = append(children[p.parent], p)
-			dead[pid] = !alive
+		for _, p := range living(all) {
+			if !p.stopped && stopped[p.pid] != p.since {
+				stopped[p.pid], more = p.since, true
+				p.signal(syscall.SIGSTOP)
+			}
+		}
+		if !more {
+			return
 		}
 	}
-	var found []process
-	for next := children[pid]; len(next) > 0; {
-		p := next[0]
-		next = next[1:]
-		if slices.ContainsFunc(spare, func(s process) bool { return s.pid == p.pid && s.since == p.since }) {
-			continue
+}
+
+// processes returns those of the machine. A guardian that was killed is not of the tree.
+func (t *reaper) processes() []process {
+	all := processes(os.Getpid(), t.foreign)
+	for i := range all {
+		all[i].below = all[i].below && all[i].pid != t.guardian
+	}
+	return all
+}
+
+// wholeGroups returns the process groups that living processes of the tree are in and no others. Each has a child of
+// this process in it: while that is not reaped, nobody else gets the group's number.
+func (t *reaper) wholeGroups(all []process) (groups []int) {
+	if os.Getpid() == 1 {
+		return nil // reapStrangers reaps at any time
+	}
+	ours, alive, others := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for _, p := range all {
+		ours[p.group] = ours[p.group] || p.below && p.parent == os.Getpid()
+		alive[p.group] = alive[p.group] || p.below && !p.dead
+		others[p.group] = others[p.group] || !p.below
+	}
+	for group := range ours {
+		if ours[group] && alive[group] && !others[group] {
+			groups = append(groups, group)
 		}
-		next = append(next, children[p.pid]...)
-		found = append(found, p)
 	}
-	return slices.DeleteFunc(found, func(p process) bool { return dead[p.pid] })
-}
-
-// lookAt reads what /proc says of a process; ok is false if it is gone.
-func lookAt(pid int) (p process, alive, ok bool) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return process{}, false, false
-	}
-	// "pid (name) state ppid pgrp ...": the name may contain anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return process{}, false, false
-	}
-	state, threads := fields[0][0], string(fields[17])
-	p = process{pid: pid, stopped: state == 'T' || state == 't', since: string(fields[19])}
-	p.parent, _ = strconv.Atoi(string(fields[1]))
-	p.group, _ = strconv.Atoi(string(fields[2]))
-	// One whose first thread has ended looks dead while others run.
-	return p, state != 'Z' && state != 'X' || state == 'Z' && threads != "0" && threads != "1", true
-}
-
-// signal sends sig to the process, and to no other that has got its number meanwhile.
-func (p process) signal(sig syscall.Signal) error {
-	handle, err := os.FindProcess(p.pid)
-	if err != nil {
-		return nil // it is gone
-	}
-	defer handle.Release()
-	if now, _, ok := lookAt(p.pid); !ok || now.since != p.since {
-		return nil
-	}
-	return handle.Signal(sig)
+	return groups
 }

@@ -32,7 +32,7 @@ func (g *group) run(a assignment, tell func(report)) {
 	}
 	pid, err := forkExec(a, attr)
 	if err != nil {
-		tell(report{Failed: err.Error()})
+		tell(report{Failed: raw(err.Error())})
 		return
 	}
 	g.mu.Lock()
@@ -115,9 +115,16 @@ func (g *group) kill() (ending int, denied []int) {
 	return 0, []int{-g.pid}
 }
 
+const shellPath = "/bin/sh"
+
 // forkExec starts a command with this process's environment and standard streams.
 func forkExec(a assignment, attr *syscall.SysProcAttr) (pid int, err error) {
-	pid, err = syscall.ForkExec(a.Path, a.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	path, args := string(a.Path), allStrings(a.Args)
+	with := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr}
+	pid, err = syscall.ForkExec(path, args, with)
+	if errors.Is(err, syscall.ENOEXEC) { // a script that does not say of which shell: as execvp(3) does
+		pid, err = syscall.ForkExec(shellPath, append([]string{shellPath, path}, args[1:]...), with)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", a.Path, err)
 	}

@@ -40,11 +40,19 @@ func (v view) table(w io.Writer, q *operate.Queue, now time.Time) {
 	if held == 0 && len(q.Contenders) > 0 && q.Permits == 0 {
 		why = " for the lock-delay"
 	}
-	fmt.Fprintf(w, "%s  %s: %d held, %d waiting%s\n", now.Format(time.TimeOnly), shown(q.Path), held, len(q.Contenders)-held, why)
+	clock, path := now.Format(time.TimeOnly)+"  ", shown(q.Path)
+	count := fmt.Sprintf(": %d held, %d waiting%s", held, len(q.Contenders)-held, why)
+	if v.columns > 0 && !v.wide {
+		if v.columns-width(clock+count) < leastCut {
+			clock = ""
+		}
+		path = shortenLeft(path, max(leastCut, v.columns-width(clock+count)))
+	}
+	fmt.Fprintf(w, "%s%s%s\n", clock, path, count)
 	if len(q.Contenders) == 0 {
 		return
 	}
-	t := grid{head: []string{"STATE", "KIND", "AGE", "OWNER", "TOKEN", "NODE"}, cut: 3, columns: v.columns}
+	t := grid{head: []string{"STATE", "KIND", "AGE", "OWNER", "TOKEN", "NODE"}, cut: "OWNER", drop: []string{"TOKEN", "KIND", "AGE"}, columns: v.columns}
 	if v.wide {
 		t.head = []string{"STATE", "KIND", "AGE", "OWNER", "TOKEN", "SESSION", "NODE"}
 		t.columns = 0

@@ -13,8 +13,8 @@ type waiting struct {
 	busyCode int
 }
 
-// hastyPatience is how long a command that does not wait tries to reach a server, unless it is told.
-const hastyPatience = 2 * time.Second
+// shortConnectTimeout is how long a command that does not wait tries to reach a server, unless it is told.
+const shortConnectTimeout = 2 * time.Second
 
 func (w *waiting) flags(f *flags) {
 	f.DurationVar(&w.wait, "wait", unset, "give up after this time, in which connecting is counted; 0 does not wait (default: wait for as long as it takes)")
@@ -37,7 +37,7 @@ func (w *waiting) check(f *flags, server *serverFlags) error {
 	if w.noWait {
 		server.hasty = true
 		if !f.given("connect-timeout") {
-			server.patience = min(server.patience, hastyPatience)
+			server.patience = min(server.patience, shortConnectTimeout)
 		}
 	}
 	return nil

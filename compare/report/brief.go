@@ -54,7 +54,7 @@ func (r *Results) fastest(q question) []string {
 	}
 	return []string{q.asked, all,
 		r.best(q, func(way string) bool {
-			s := r.figure(cell{work: q.work, way: way, size: q.size}, work.Inversions)
+			s := r.figure(cell{work: q.work, way: way, size: q.size}, work.Overtaking)
 			return s.n > 0 && s.median < overtakes
 		}),
 		r.best(q, func(way string) bool { return r.info(way).Token && way != unfenced }),
@@ -87,8 +87,8 @@ func (r *Results) warnings() string {
 			fmt.Fprintf(&out, "- %s: %s.\n", what, strings.Join(names, ", "))
 		}
 	}
-	say("With 8 workers, more than one grant in twenty overtakes somebody who has waited for at least 20 ms", "contended", func(way string) bool {
-		return r.figure(cell{work: "contended", way: way, size: 8}, work.Inversions).median >= overtakes
+	say("With 8 workers, more than one grant in twenty overtakes somebody who stood in the queue before it asked", "contended", func(way string) bool {
+		return r.figure(cell{work: "contended", way: way, size: 8}, work.Overtaking).median >= overtakes
 	})
 	sells := func(value string) func(string) bool {
 		return func(way string) bool {

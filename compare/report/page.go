@@ -230,7 +230,7 @@ func (r *Results) crowd(name, unit string) string {
 			}
 			rows = append(rows, []string{fmt.Sprint(size), "`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), times(r.toHandOffFloor(c)), plain(r.figure(c, work.P99)),
-				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Inversions)),
+				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Overtaking)),
 				plain(r.figure(c, work.Connections))})
 		}
 	}

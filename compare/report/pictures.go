@@ -21,7 +21,7 @@ func (r *Results) pictures() map[string]string {
 	add("many", r.bars("many", 64, work.OpsPerSecond, "64 goroutines on 64 locks over one client", "lock+unlock per second"))
 	add("crash", r.bars("crash", 0, work.Recovery, "The holder's process is killed", "seconds until the next holder"))
 	add("contended", r.tiles("contended", work.OpsPerSecond, "Workers with sessions of their own on one lock: grants per second", "workers", true))
-	add("fairness", r.tiles("contended", work.Inversions, "Share of grants that overtook somebody who had asked 20 ms or more earlier", "workers", false))
+	add("fairness", r.tiles("contended", work.Overtaking, "Share of grants that overtook somebody who stood in the queue when they asked", "workers", false))
 	add("queue", r.panels("queue", work.P50, "A standing queue: time from unlock to the next grant (median)", "length of the queue", "ms"))
 	add("herd", r.panels("queue", work.Requests, "A standing queue: requests that the server counted for each grant", "length of the queue", "requests"))
 	add("sale", r.saleTiles())

@@ -77,7 +77,7 @@ func crowded(name string, size int, figures map[string][3]float64) *Results {
 		}
 		values := map[string]float64{work.P50: f[1]}
 		if f[0] > 0 {
-			values[work.OpsPerSecond], values[work.Inversions] = f[0], f[2]
+			values[work.OpsPerSecond], values[work.Overtaking] = f[0], f[2]
 		}
 		r.Samples = append(r.Samples, work.Sample{Work: name, Size: size, Way: info.Info().Name, Values: values})
 	}
@@ -126,7 +126,7 @@ func TestBriefNamesTheFastestOfEachKind(t *testing.T) {
 	got := r.brief()
 	for _, want := range []string{
 		"| 8 workers want it, each with a client of its own | `redis-setnx` 9,000 | `go-zookeeper` 1,200 | `sql-insert` 1,500 | `zklock` 1,000 |",
-		"waited for at least 20 ms: `sql-insert`, `redis-setnx`.",
+		"stood in the queue before it asked: `sql-insert`, `redis-setnx`.",
 		"then writes: `redsync`, `zklock`.",
 		"right before it writes: `redsync`.",
 		"which these have: `zklock`.",
@@ -243,7 +243,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 	for _, size := range []int{2, 100} {
 		for _, name := range []string{"contended", "queue"} {
 			r.Samples = append(r.Samples, work.Sample{Work: name, Size: size, Way: ours,
-				Values: map[string]float64{work.OpsPerSecond: 10, work.P50: 0.3, work.Requests: 4, work.Inversions: 0.5}})
+				Values: map[string]float64{work.OpsPerSecond: 10, work.P50: 0.3, work.Requests: 4, work.Overtaking: 0.5}})
 		}
 	}
 	r.Samples = append(r.Samples,

@@ -14,10 +14,6 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// inversionSlack is how much earlier somebody must have asked to have been overtaken: below it, the order of the calls
-// says nothing about the order in which the server saw them.
-const inversionSlack = 20 * time.Millisecond
-
 // (1) one client, one lock, nobody else.
 func (b *bench) uncontended(ctx context.Context) error {
 	all := append([]ways.Way{b.floor}, b.ways...)

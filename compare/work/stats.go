@@ -24,7 +24,7 @@ func summarize(turns []turn, from, to time.Time, contended bool) map[string]floa
 		waits := collect(granted, func(t turn) time.Duration { return t.got.Sub(t.asked) })
 		values[WaitP50], values[WaitP99] = milliseconds(quantile(waits, 0.5)), milliseconds(quantile(waits, 0.99))
 		values[Jain] = jain(shares(granted, turns))
-		values[Inversions] = inversions(granted, turns)
+		values[Overtaking] = overtakings(granted, turns)
 	}
 	return values
 }
@@ -100,8 +100,11 @@ func jain(shares []float64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// inversions is the share of grants, in their order, that overtook a contender who had asked clearly earlier and still waited.
-func inversions(granted, all []turn) float64 {
+// overtakings is the share of grants, in their order, that overtook a contender who stood in the queue before they asked. A
+// contender stands there when its request has reached the server. That takes no longer than the quickest grant of all took;
+// a slower request counts as overtaken where the server has seen it later.
+func overtakings(granted, all []turn) float64 {
+	reached := quickest(granted)
 	byAsk := slices.Clone(all)
 	slices.SortFunc(byAsk, func(a, b turn) int { return a.asked.Compare(b.asked) })
 	overtook := 0
@@ -114,11 +117,16 @@ func inversions(granted, all []turn) float64 {
 		}
 		waiting = slices.DeleteFunc(waiting, func(w turn) bool { return !w.got.IsZero() && w.got.Before(g.got) })
 		// waiting is in the order of asking, so its head has waited longest.
-		if len(waiting) > 0 && waiting[0].asked.Add(inversionSlack).Before(g.asked) {
+		if len(waiting) > 0 && waiting[0].asked.Add(reached).Before(g.asked) {
 			overtook++
 		}
 	}
 	return float64(overtook) / float64(len(granted))
+}
+
+// quickest returns the shortest time from asking to holding.
+func quickest(granted []turn) time.Duration {
+	return slices.Min(collect(granted, func(t turn) time.Duration { return t.got.Sub(t.asked) }))
 }
 
 // Median returns the middle of some values, the mean of the two in the middle for an even number, NaN for none.

@@ -48,7 +48,7 @@ const (
 	WaitP50      = "wait_p50_ms"   // from asking to holding
 	WaitP99      = "wait_p99_ms"   // the same
 	Jain         = "jain"          // 1: everybody got the same number of turns
-	Inversions   = "inversions"    // share of grants that overtook somebody who had asked at least inversionSlack earlier
+	Overtaking   = "overtaking"    // share of grants that overtook somebody who stood in the queue when they asked
 	Requests     = "requests"      // that the server counted, for each grant
 	Overlaps     = "overlaps"      // grants while somebody else still held
 	Recovery     = "recovery_s"    // from the holder's death to the next holder

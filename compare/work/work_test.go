@@ -22,27 +22,30 @@ func took(who, asked, got, given int) turn {
 	return turn{who: who, asked: at(asked), got: at(got), giving: at(given), given: at(given + 1)}
 }
 
-func TestInversionsCountsGrantsThatOvertakeALongWaiter(t *testing.T) {
-	fair := []turn{took(1, 0, 100, 110), took(2, 50, 120, 130), took(1, 111, 140, 150)}
-	if got := inversions(fair, fair); got != 0 {
+func TestOvertakingsCountsGrantsBeforeOneThatStood(t *testing.T) {
+	fair := []turn{took(1, 0, 2, 110), took(2, 50, 120, 130), took(1, 111, 140, 150)}
+	if got := overtakings(fair, fair); got != 0 {
 		t.Errorf("in the order of asking: %v", got)
 	}
 	// 2 has asked at 50 and gets it last; both grants of 1 after that overtake it, the first grant of 1 does not.
-	unfair := []turn{took(1, 0, 100, 110), took(1, 111, 120, 130), took(1, 131, 140, 150), took(2, 50, 200, 210)}
-	if got := inversions(unfair, unfair); got != 0.5 {
+	unfair := []turn{took(1, 0, 2, 110), took(1, 111, 120, 130), took(1, 131, 140, 150), took(2, 50, 200, 210)}
+	if got := overtakings(unfair, unfair); got != 0.5 {
 		t.Errorf("two of four overtake: %v", got)
 	}
 	// Somebody who never got it was overtaken too.
 	starved := append(slices.Clone(unfair[:3]), turn{who: 3, asked: at(10)})
-	if got := inversions(unfair[:3], starved); math.Abs(got-2.0/3) > 1e-9 {
+	if got := overtakings(unfair[:3], starved); math.Abs(got-2.0/3) > 1e-9 {
 		t.Errorf("two of three overtake the one who never got it: %v", got)
 	}
 }
 
-func TestInversionsForgivesAskingAtTheSameTime(t *testing.T) {
-	close := []turn{took(2, 15, 100, 110), took(1, 0, 120, 130)}
-	if got := inversions(close, close); got != 0 {
-		t.Errorf("15 ms apart: %v", got)
+// Of two that ask within the time of the quickest grant, the server may have seen either first.
+func TestOvertakingsForgivesAskingAtTheSameTime(t *testing.T) {
+	for apart, want := range map[int]float64{2: 0, 3: 1. / 3} {
+		turns := []turn{took(3, 0, 2, 100), took(2, 10+apart, 110, 111), took(1, 10, 120, 130)}
+		if got := overtakings(turns, turns); got != want {
+			t.Errorf("%d ms apart, and the quickest took 2: %v", apart, got)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (l *Link) pause() error {
 // adopt makes conn the connection. It closes the one before: after an expiry the client
 // library leaves that open.
 func (l *Link) adopt(conn net.Conn) (net.Conn, error) {
-	t := newTap(l, &line{conn})
+	t := newTap(l, &line{Conn: conn})
 	old, handshake, ok := l.replace(t.line)
 	if old != nil {
 		old.Close()

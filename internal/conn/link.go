@@ -19,7 +19,10 @@ import (
 )
 
 // line is one connection to a server.
-type line struct{ net.Conn }
+type line struct {
+	net.Conn
+	unanswered func() (since time.Time, ok bool) // see Unanswered
+}
 
 // Link knows which session the client library's connection carries. It learns that from
 // the wire, between the library and the server, because the library tells it late (its
@@ -31,7 +34,6 @@ type line struct{ net.Conn }
 // All methods may be called from several goroutines.
 type Link struct {
 	clock atomic.Pointer[func() lease.Instant]
-	bare  func() int64 // asks a bare connection for its session's id; nil where the wire is seen
 	gate  gate
 	told  atomic.Pointer[[]*listener] // changed with mu held: see Listen
 
@@ -70,8 +72,7 @@ func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
 type listener struct{ fn func(s *Session, path string) }
 
 // Listen has fn told of each event of a watch, shortly before the client library learns of it,
-// until the function that it returns is called. Events of a bare connection are not seen. fn
-// must not wait.
+// until the function that it returns is called. fn must not wait.
 func (l *Link) Listen(fn func(s *Session, path string)) (stop func()) {
 	who := &listener{fn}
 	change := func(to func(who []*listener) []*listener) {
@@ -214,9 +215,6 @@ func (l *Link) Latest() *Session {
 
 // Carries reports whether s is still the client's session, connected or not.
 func (l *Link) Carries(s *Session) bool {
-	if l.bare != nil && l.bare() != s.ID {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session == s && !s.IsOver()
@@ -234,7 +232,7 @@ func (l *Link) LastTrouble() error {
 }
 
 // welcome takes the answer to the connection request that was sent on conn at the moment asked.
-func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.Instant) (*Session, error) {
+func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.Instant) (*Session, *lease.Run, error) {
 	l.mu.Lock()
 	current := l.conn == conn
 	given := id != 0 && l.session != nil && l.session.ID == id && l.session.IsOver()
@@ -242,11 +240,12 @@ func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.
 	l.mu.Unlock()
 	switch {
 	case !current:
-		return nil, net.ErrClosed
+		return nil, nil, net.ErrClosed
 	case given: // a session that we have given up: the next request asks for another
-		return nil, ErrSessionOver
+		return nil, nil, ErrSessionOver
 	}
-	return l.establish(id, timeout, asked), nil
+	s, run := l.establish(id, timeout, asked)
+	return s, run, nil
 }
 
 // manyRefusals is the number of connection requests without an answer after which the link
@@ -323,7 +322,7 @@ func (l *Link) armed() {
 
 // establish takes the answer to a connection request that was sent at the moment sent. An id
 // of zero means that the session has expired.
-func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *Session {
+func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*Session, *lease.Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same := l.session != nil && l.session.ID == id && !l.session.IsOver()
@@ -335,16 +334,16 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *S
 	if id == 0 {
 		l.carried.Store(nil)
 		l.broadcast()
-		return nil
+		return nil, nil
 	}
 	if !same {
 		l.session = newSession(id, lease.New(l.Now, timeout, l.tick))
 	}
-	switch seen := !sent.Mono.IsZero(); {
-	case seen && same:
-		l.session.Lease.Attached(sent, timeout)
-	case seen:
-		l.session.Lease.Begun(sent)
+	var run *lease.Run
+	if same {
+		run = l.session.Lease.TakenBack(sent, timeout)
+	} else {
+		run = l.session.Lease.Created(sent)
 	}
 	l.carried.Store(l.session)
 	l.since = time.Now()
@@ -352,7 +351,7 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) *S
 	if same {
 		l.session.announceReattach()
 	}
-	return l.session
+	return l.session, run
 }
 
 // expire ends s after a server has said that it has expired.
@@ -366,16 +365,26 @@ func (l *Link) expire(s *Session) {
 	}
 }
 
-// MoveOn ends a connection on which the lease of s has run out and is not proven any more.
-// Where answers are slow, or the session is hardly longer than the servers' tick, the steps
-// of a proof take too long to begin again. A server that takes the session back on another
-// connection gives the touch that is proven soonest.
-func (l *Link) MoveOn(s *Session) {
+// Unanswered returns since when the server that carries s has answered nothing although something
+// was asked of it. It reports false if nothing waits for an answer.
+func (l *Link) Unanswered(s *Session) (since time.Time, ok bool) {
 	l.mu.Lock()
 	conn := l.conn
-	stale := conn != nil && l.carried.Load() == s && time.Since(l.since) > max(steady, s.Lease.Term())
+	carried := conn != nil && l.carried.Load() == s
 	l.mu.Unlock()
-	if stale && s.Lease.Remaining() <= 0 {
+	if !carried {
+		return time.Time{}, false
+	}
+	return conn.unanswered()
+}
+
+// Abandon ends the connection that carries s, so that the client library turns to another server.
+func (l *Link) Abandon(s *Session) {
+	l.mu.Lock()
+	conn := l.conn
+	carried := conn != nil && l.carried.Load() == s
+	l.mu.Unlock()
+	if carried {
 		conn.Close()
 	}
 }
@@ -384,16 +393,6 @@ func (l *Link) MoveOn(s *Session) {
 func (l *Link) endSession(expired bool) {
 	if l.session != nil && !l.session.IsOver() {
 		l.session.end(expired)
-	}
-}
-
-// disconnect notes that the connection carries no session now.
-func (l *Link) disconnect() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.carried.Load() != nil {
-		l.carried.Store(nil)
-		l.broadcast()
 	}
 }
 

@@ -28,10 +28,12 @@ type tap struct {
 	shaking bool                  // the connection request has not been answered
 	asked   lease.Instant         // when the connection request was sent
 	session *Session              // the one it carries, nil before the answer
+	run     *lease.Run            // what this connection tells of it
 	rearmed chan struct{}         // closed when the library has re-sent its watches; nil: it has none
 	early   bool                  // a reply has come in that must wait for that, or the end
 	waiting map[int32]sentRequest // by xid
 	pings   []lease.Instant       // their send times: all pings have one xid, and come back in order
+	heard   time.Time             // when the last frame has come
 }
 
 type sentRequest struct {
@@ -40,7 +42,9 @@ type sentRequest struct {
 }
 
 func newTap(l *Link, on *line) *tap {
-	return &tap{line: on, link: l, in: frames.NewReader(on), waiting: map[int32]sentRequest{}, shaking: true}
+	t := &tap{line: on, link: l, in: frames.NewReader(on), waiting: map[int32]sentRequest{}, shaking: true}
+	on.unanswered = t.unanswered
+	return t
 }
 
 // Write sends one request: the client library writes each in one piece. It never fails: a
@@ -243,7 +247,7 @@ func (t *tap) reply(frame []byte) error {
 func (t *tap) happened() *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.early = true
+	t.early, t.heard = true, time.Now()
 	return t.session
 }
 
@@ -253,6 +257,7 @@ func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	asked, ok = t.take(xid)
+	t.heard = time.Now()
 	// The answer to a credential comes before all others on a connection, as the credential did.
 	t.early = t.early || xid != frames.XidPing && asked.op != frames.OpAuth
 	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
@@ -272,7 +277,7 @@ func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if of == lease.OfQuorum {
 		s.wrote(r.Zxid)
 	}
-	s.Lease.Note(asked.sent, of)
+	t.run.Note(asked.sent, of)
 	return nil
 }
 
@@ -304,6 +309,24 @@ func (t *tap) stuck(term time.Duration) bool {
 	return false
 }
 
+// unanswered returns since when nothing has come although something was asked.
+func (t *tap) unanswered() (since time.Time, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.pings) > 0 {
+		since, ok = t.pings[0].Mono, true
+	}
+	for _, r := range t.waiting {
+		if !ok || r.sent.Mono.Before(since) {
+			since, ok = r.sent.Mono, true
+		}
+	}
+	if ok && t.heard.After(since) {
+		since = t.heard
+	}
+	return since, ok
+}
+
 // welcome takes the answer to the connection request.
 func (t *tap) welcome(frame []byte) error {
 	id, timeout, err := frames.ParseGreeting(frame)
@@ -318,9 +341,9 @@ func (t *tap) welcome(frame []byte) error {
 			return err
 		}
 	}
-	s, err := t.link.welcome(t.line, id, timeout, t.asked)
+	s, run, err := t.link.welcome(t.line, id, timeout, t.asked)
 	t.mu.Lock()
-	t.session = s
+	t.session, t.run = s, run
 	t.mu.Unlock()
 	return err
 }

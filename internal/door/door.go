@@ -6,8 +6,12 @@ import (
 	"errors"
 )
 
-// ErrDone is slots.ErrDone.
-var ErrDone = errors.New("already done")
+// The errors of package slots.
+var (
+	ErrDone      = errors.New("already done")
+	ErrForgotten = errors.New("too old to know whether it was done")
+	ErrAhead     = errors.New("in the future")
+)
 
 // Slot is what a slots.Slot does.
 type Slot[H any] interface {

@@ -89,8 +89,10 @@ func (p *payload) count() int {
 	return n
 }
 
-func (p *payload) texts() {
-	for n := p.count(); n > 0 && !p.bad; n-- {
+func (p *payload) names() {
+	n := p.count()
+	p.bad = p.bad || n > MaxNames
+	for ; n > 0 && !p.bad; n-- {
 		p.text()
 	}
 }
@@ -140,9 +142,9 @@ func CheckReply(op int32, body []byte) error {
 		p.buffer()
 		p.stat()
 	case OpGetChildren:
-		p.texts()
+		p.names()
 	case OpGetChildren2:
-		p.texts()
+		p.names()
 		p.stat()
 	case OpGetACL:
 		for n := p.count(); n > 0 && !p.bad; n-- {

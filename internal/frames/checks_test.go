@@ -42,6 +42,18 @@ func TestALengthThatLiesCostsNoMemory(t *testing.T) {
 	require.Less(t, allocated, 100.0)
 }
 
+func TestAListingHasAMillionNamesAtMost(t *testing.T) {
+	listing := func(n int) []byte {
+		body := binary.BigEndian.AppendUint32(nil, uint32(n))
+		return append(body, bytes.Repeat([]byte{0, 0, 0, 1, 'x'}, n)...)
+	}
+	require.NoError(t, CheckReply(OpGetChildren, listing(MaxNames)))
+	require.ErrorIs(t, CheckReply(OpGetChildren, listing(MaxNames+1)), ErrMalformed)
+	stat := make([]byte, statSize)
+	require.NoError(t, CheckReply(OpGetChildren2, append(listing(MaxNames), stat...)))
+	require.ErrorIs(t, CheckReply(OpGetChildren2, append(listing(MaxNames+1), stat...)), ErrMalformed)
+}
+
 func errorOf(_ string, err error) error { return err }
 
 func TestRepliesThatNoServerSendsAreRefused(t *testing.T) {

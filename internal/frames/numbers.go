@@ -50,6 +50,7 @@ const (
 // Bounds on what a server sends.
 const (
 	MaxFrame    = 64 << 20 // of any frame; the largest is a listing
+	MaxNames    = 1 << 20  // of children in a listing: a short name takes many times its length of memory
 	MaxGreeting = 1 << 10  // of the answer to a connection request
 	MaxToken    = 4 << 10  // of the answer to a request of SASL's
 	maxPassword = 16       // of a session; the client library cannot send one of more than 200

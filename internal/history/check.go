@@ -370,6 +370,7 @@ func (b *book) checkPlaces(l *lock) {
 		at         time.Duration
 		spare, due int // nodes beyond the operations that may have one; waiters beyond the nodes that wait
 	}
+	b.checkCohorts(l)
 	byClient := map[string][]change{}
 	add := func(client string, from, to time.Duration, spare, due int) {
 		byClient[client] = append(byClient[client], change{from, spare, due}, change{to, -spare, -due})
@@ -410,6 +411,53 @@ func (b *book) checkPlaces(l *lock) {
 			due.add(c.at, c.due, func(from, to time.Duration) {
 				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
 					b.report("P7", l.path, from, nil, "%s waits without a place in the queue for %v", client, long)
+				}
+			})
+		}
+	}
+}
+
+// checkCohorts is the second half of P7 for goroutines whose process has places for all of them. While one waits to hold
+// alone, its process has a node. While one waits to read, its process has a reader's node that waits for its turn: a
+// reader waits for no other reader.
+func (b *book) checkCohorts(l *lock) {
+	type change struct {
+		at time.Duration
+		by int
+	}
+	type side struct {
+		client string
+		reads  bool
+	}
+	const enough = 1 << 20 // more than goroutines wait
+	sides := map[side][]change{}
+	add := func(s side, from, to time.Duration, by int) {
+		sides[s] = append(sides[s], change{from, by}, change{max(from, to), -by})
+	}
+	ahead := time.Duration(0) // when the last of those that were made earlier went
+	for _, life := range l.lives {
+		earlier, to := ahead, min(life.removed, b.h.End+1)
+		ahead = max(ahead, to)
+		switch {
+		case life.how == foreign: // noticed when the one before it goes
+			to = max(to, earlier)
+		case life.shared:
+			to = min(to, life.turn)
+		}
+		add(side{life.client, life.shared}, life.created, to, -enough)
+	}
+	for _, op := range l.ops {
+		if op.Cohort && op.Outcome != Unknown {
+			add(side{op.Client, op.Shared}, op.Call, b.returned(op), 1)
+		}
+	}
+	for s, changes := range sides {
+		slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
+		var asleep counter
+		for _, c := range changes {
+			asleep.add(c.at, c.by, func(from, to time.Duration) {
+				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+					b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
 				}
 			})
 		}

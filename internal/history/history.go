@@ -11,7 +11,7 @@
 //	P3  tokens grow with the grants, between two restorations of the servers
 //	P4  grants follow the order of the queue
 //	P5  no node stays behind whose operation is over
-//	P7  nobody whose turn it is, and nobody without a place, is left asleep while nothing is broken
+//	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
 // and the rules of the recipes (readers share, permits are counted, an inner level is the outer hold, a leader seen was a leader).
 // Every check costs O(n log n). A rule that needs the transaction log is skipped when there is none.
@@ -70,7 +70,7 @@ type Op struct {
 	Weight  int     `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
 	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
 	Group   int64   `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
-	Cohort  bool    `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own
+	Cohort  bool    `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own, but not without one of its process
 	Outcome Outcome `json:"outcome,omitempty"`
 
 	Call   time.Duration `json:"call"`

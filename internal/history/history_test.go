@@ -536,3 +536,29 @@ func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
 		require.Empty(t, Check(h, delayed), name)
 	}
 }
+
+// While a goroutine of a cohort waits, a node of its process stands in the queue; while it waits to read, one that waits
+// for its turn.
+func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsFound(t *testing.T) {
+	first, second := node("a", 0), node("a", 1)
+	story := func(shared bool) *History {
+		h := &History{
+			Txns: []Txn{created(10, 10, "a", first), deleted(11, 500, "a", first), created(12, 501, "a", second), deleted(13, 520, "a", second)},
+			Ops:  []Op{held(1, "a", first, 10, 9, 11, 499, 501), held(2, "a", second, 12, 50, 502, 519, 521)},
+			End:  600 * ms,
+		}
+		for i := range h.Ops {
+			h.Ops[i].Recipe, h.Ops[i].Cohort, h.Ops[i].Shared = RW, true, shared
+		}
+		for i := range h.Txns {
+			h.Txns[i].Shared = shared
+		}
+		return h
+	}
+	require.Empty(t, Check(story(false), bounds), "behind the goroutine that holds")
+	require.Equal(t, "P7", rules(Check(story(true), bounds)), "behind a reader")
+
+	gap := story(false)
+	gap.Ops[0].End, gap.Ops[0].Freed, gap.Txns[1].Time = 99*ms, 101*ms, 100*ms
+	require.Equal(t, "P7", rules(Check(gap, bounds)), "behind nobody")
+}

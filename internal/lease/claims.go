@@ -31,16 +31,29 @@ func (c *claims) add(sent Instant, by time.Time, grain time.Duration) {
 
 // newest returns the newest touch that had come this far at t, and drops the older ones.
 func (c *claims) newest(t time.Time) (Instant, bool) {
-	known := -1
-	for i, cl := range *c {
-		if cl.by.After(t) {
-			break
-		}
-		known = i
-	}
-	if known < 0 {
+	i := c.until(t)
+	if i < 0 {
 		return Instant{}, false
 	}
-	*c = (*c)[known:]
+	*c = (*c)[i:]
 	return (*c)[0].sent, true
+}
+
+// peek returns the newest touch that had come this far at t.
+func (c claims) peek(t time.Time) (Instant, bool) {
+	i := c.until(t)
+	if i < 0 {
+		return Instant{}, false
+	}
+	return c[i].sent, true
+}
+
+// until returns the index of the last claim that was known at t, negative if there is none.
+func (c claims) until(t time.Time) int {
+	for i, cl := range c {
+		if cl.by.After(t) {
+			return i - 1
+		}
+	}
+	return len(c) - 1
 }

@@ -3,8 +3,8 @@ package lease
 import "time"
 
 // NextBeat returns when to begin the next heartbeat, where the last one began at last and its
-// touches were answered at touched. So a proof is never older than 0.55 of the timeout, which
-// leaves 0.4 of it.
+// touches were answered at touched. So what a transaction would prove is never older than 0.55
+// of the timeout, which leaves 0.4 of it.
 func (l *Lease) NextBeat(last, touched time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -19,11 +19,18 @@ func (l *Lease) NextBeat(last, touched time.Time) time.Time {
 	return next
 }
 
-// due returns when the heartbeat after one that began at last is due because of what that one can prove, if it is: where the
-// period has changed, that is less than the touches one period before. It must be called with mu held.
+// due returns when the heartbeat after one that began at last is due because of what that one can
+// bring up to the leader, if it is: where the period has changed, that is less than the touches one
+// period before. It must be called with mu held.
 func (l *Lease) due(last time.Time) (time.Time, bool) {
-	known, further := l.proven.Mono, time.Time{}
-	for _, touch := range l.pairs {
+	if l.run == nil {
+		return time.Time{}, false
+	}
+	known, further := l.run.heard.Mono, time.Time{}
+	if len(l.run.upstream) > 0 {
+		known = l.run.upstream[len(l.run.upstream)-1].sent.Mono
+	}
+	for _, touch := range l.run.pairs {
 		if ripe := touch.by.Add(l.lag()); !ripe.After(last) {
 			known = touch.sent.Mono
 		} else if touch.sent.Mono.Sub(known) >= l.timeout/64 { // else hardly anything is gained by another heartbeat
@@ -32,16 +39,17 @@ func (l *Lease) due(last time.Time) (time.Time, bool) {
 		}
 	}
 	due := known.Add(l.most())
-	if further.IsZero() || due.Before(last) {
+	switch {
+	case further.IsZero():
 		return time.Time{}, false
-	}
-	if due.Before(further) {
+	case due.Before(further):
 		return further, true
 	}
 	return due, true
 }
 
-// most returns how old a proof may be when a heartbeat begins. It must be called with mu held.
+// most returns how old what can be proven may be when a heartbeat begins. It must be called with mu
+// held.
 func (l *Lease) most() time.Duration { return l.timeout*548/1000 - l.pause() - 4*l.rtt }
 
 // period must be called with mu held.
@@ -60,14 +68,6 @@ func (l *Lease) period(reach time.Duration) time.Duration {
 	return reach / 3
 }
 
-// Thin returns how much has to remain when a heartbeat begins though the one before should have
-// proven more by now, so that it proves another touch before less than 0.35 of the timeout remains.
-func (l *Lease) Thin() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.timeout*355/1000 + l.pause() + 4*l.rtt
-}
-
 // BetweenSyncs returns how long to wait after the first sync was answered before the second is sent.
 func (l *Lease) BetweenSyncs() time.Duration {
 	l.mu.Lock()
@@ -75,17 +75,57 @@ func (l *Lease) BetweenSyncs() time.Duration {
 	return l.pause()
 }
 
+// NextQuorum returns how long it is until a quorum transaction proves a good deal more than is proven. It
+// reports false if none does before the servers have answered another heartbeat.
+func (l *Lease) NextQuorum() (time.Duration, bool) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return 0, false
+	}
+	touch, at, ok := l.run.ready(now)
+	if !ok || touch.Mono.Sub(l.proven.Mono) < l.timeout/64 {
+		return 0, false
+	}
+	return max(0, at.Sub(now.Mono)), true
+}
+
+// IsAmple reports whether as much remains as a hold has at every moment of a healthy network, or as
+// much as can be had now.
+func (l *Lease) IsAmple() bool {
+	if !l.Fresh() {
+		return false
+	}
+	if l.Remaining() > l.Term()*41/100 {
+		return true
+	}
+	wait, ok := l.NextQuorum()
+	return !ok || wait > 0
+}
+
+// IsFading reports whether the run would have a gap if the next sync came with the next heartbeat.
+func (l *Lease) IsFading() bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return false
+	}
+	reach := l.lag() + l.rtt + time.Millisecond
+	return l.leftOf(l.run.heard, now) <= l.period(reach)+l.timeout/16
+}
+
+// Patience returns for how long a server may answer nothing before another one is asked.
+func (l *Lease) Patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.timeout/3, 2*l.rtt) // where answers always take long, another server is no faster
+}
+
 // CanProve reports whether the timeout is long enough, for servers with this tick, to keep the session proven at all.
 func (l *Lease) CanProve() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lag()+l.pause() <= l.timeout*3/4
-}
-
-// CanRest reports whether a lease that has run out is proven again soon enough, on the same connection,
-// to leave a good part of the timeout. Otherwise it must not run out while the client is idle.
-func (l *Lease) CanRest() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lag()+l.pause()+l.settling() <= l.timeout*3/4
 }

@@ -738,8 +738,8 @@ var access = []rule{
 		e.closed()
 	}},
 	{"authentication is answered at zxid 0", func(e *env) { require.Zero(e.t, e.ok(opAuth, authBody("digest", joe)).zxid) }},
-	{"an empty ACL, an unknown scheme and a bad id are invalid", func(e *env) {
-		for _, list := range [][]acl{nil, {{31, "nonsense", "x"}}, {{31, "world", "somebody"}}, {{31, "digest", "nocolon"}}, {{31, "ip", "not-an-address"}}, {{31, "auth", ""}}} {
+	{"an empty ACL, a scheme that is not served and a bad id are invalid", func(e *env) {
+		for _, list := range [][]acl{nil, {{31, "nonsense", "x"}}, {{31, "world", "somebody"}}, {{31, "digest", "nocolon"}}, {{31, "ip", "not-an-address"}}, {{31, "auth", ""}}, {{31, "sasl", "joe"}}} {
 			e.fails(-114, opCreate, createBody(e.root+"/a", nil, list, persistent))
 		}
 	}},

@@ -80,18 +80,12 @@ func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	}
 }
 
-// standstill takes a server out of the conversation for a while. A leader with followers not for as long as a session
-// lasts: they tell it which of their clients are alive only when it asks, so that after a standstill it can end sessions
-// whose clients were in touch all the time, right after it has answered them. That is beyond what a client can know
-// (see FrozenLeader).
+// standstill takes a server out of the conversation for a while, which can be longer than a session. Followers tell a leader
+// which of their clients are alive only when it asks: after a standstill it can end sessions whose clients were in touch all
+// the time, right after it has answered them.
 func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
 		m, d := f.srv.Member(r.IntN(f.plan.Servers)), f.long(r)
-		if m == f.srv.Leader() && f.plan.Servers > 1 && !f.plan.FrozenLeader {
-			for _, c := range f.plan.Clients {
-				d = min(d, c.Session/2)
-			}
-		}
 		harm(m)
 		time.Sleep(d)
 		mend(m)

@@ -57,10 +57,10 @@ type process struct {
 	mu     sync.Mutex
 	open   map[*history.Handle]struct{} // guarded by mu: operations under way
 	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
-	woken  time.Time                    // guarded by mu: since when the client contends, with pauses in which it stays warm
-	rested time.Time                    // guarded by mu: when the last operation was over
 	guests map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
 	firsts map[string]int64             // guarded by mu: by node, the first operation that held there
+	blind  bool                         // guarded by mu: it may not read everything
+	seeing time.Duration                // guarded by mu: since when it may again
 }
 
 func (f *fleet) report(rule, path, text string) {

@@ -49,8 +49,7 @@ func (g *gauge) sample(p *process, hold *zklock.Hold) {
 	p.f.wg.Go(func() {
 		for hold.Context().Err() == nil {
 			left := hold.Remaining()
-			warm := p.isWarm()
-			if hold.Context().Err() == nil && warm {
+			if hold.Context().Err() == nil {
 				g.mu.Lock()
 				if least, ok := g.least[ticks]; !ok || left.Seconds()/term.Seconds() < least {
 					g.least[ticks] = left.Seconds() / term.Seconds()
@@ -73,19 +72,4 @@ func (g *gauge) countLoss() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lost++
-}
-
-// isWarm reports whether the process contends, or did so a while ago, for long enough for a full proof.
-func (p *process) isWarm() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Since(p.woken) > p.spec.Session
-}
-
-// wake notes that an operation begins. It must be called with mu held.
-func (p *process) wake() {
-	warmth := min(3*time.Minute, 18*p.spec.Session)
-	if p.woken.IsZero() || len(p.open) == 0 && time.Since(p.rested) > warmth {
-		p.woken = time.Now()
-	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/internal/history"
 )
 
-// Where nothing goes wrong nothing is lost, and four tenths of the timeout remain of each warm hold at every moment.
+// Where nothing goes wrong nothing is lost, and four tenths of the timeout remain of each hold at every moment.
 func TestNothingIsLostInAHealthyWorld(t *testing.T) {
 	least := map[float64]float64{}
 	holds, grants, requests, beats := 0, 0, 0, 0
@@ -27,7 +27,7 @@ func TestNothingIsLostInAHealthyWorld(t *testing.T) {
 				t.Parallel()
 				p := NewHealthyPlan(seed + 1)
 				res := simulate(t, p)
-				complain(t, res)
+				complain(t, Choice{Seed: p.Seed}, res)
 				g := res.Gauge
 				require.Zero(t, g.lost)
 				for ticks, left := range g.least {

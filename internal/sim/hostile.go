@@ -32,6 +32,12 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Evicts {
 		all["evictions"] = []fault{{"evict", evict}}
 	}
+	if p.Hostile.Forged {
+		all["forgers"] = []fault{{"forged note", forge}}
+	}
+	if p.Hostile.Blind {
+		all["permissions"] = []fault{{"blind", blind}}
+	}
 	if p.Logins {
 		all["logins"] = []fault{{"refused logins", refuseLogins}}
 	}
@@ -131,6 +137,10 @@ func restore(f *fleet, r *rand.Rand) {
 	snap := f.srv.Dump()
 	snap.Sessions = nil
 	maps.DeleteFunc(snap.Nodes, func(_ string, n zktest.Node) bool { return n.EphemeralOwner != 0 })
+	for path, n := range snap.Nodes {
+		n.ACL = nil // may be that of a fault which will be over
+		snap.Nodes[path] = n
+	}
 	time.Sleep(f.long(r))
 	for i := range f.plan.Servers {
 		f.srv.Member(i).Stop()
@@ -140,5 +150,18 @@ func restore(f *fleet, r *rand.Rand) {
 	f.srv.Restore(snap)
 	for i := range f.plan.Servers {
 		f.srv.Member(i).Start()
+	}
+}
+
+// forge writes notes as a holder leaves them, which name some of those in the queue, one after the other.
+func forge(f *fleet, r *rand.Rand) {
+	dir := f.plan.Locks[r.IntN(len(f.plan.Locks))].waiting()
+	for range 1 + r.IntN(20) {
+		names := slices.DeleteFunc(f.srv.Children(dir), func(name string) bool { return !contends("/" + name) })
+		if len(names) > 0 {
+			note := "zklock: last held by " + names[r.IntN(len(names))]
+			_ = f.srv.Apply(zktest.Step{Op: zktest.OpSetData, Path: dir, Data: []byte(note)}) // the directory may have gone
+		}
+		time.Sleep(around(r, f.plan.Hold/2))
 	}
 }

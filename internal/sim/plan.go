@@ -44,7 +44,6 @@ type Plan struct {
 	Healthy        bool          // nothing goes wrong, and what remains of holds is measured
 	Only           string        // a pattern of the faults that happen; "" means all
 	Steps          []Step        // the faults, none if it is empty; nil if they are to be drawn
-	FrozenLeader   bool          // stands still for as long as any other server: beyond what the library promises
 	Locks          []Lock
 	Clients        []Client
 	Hold           time.Duration // how long a lock is held, on average
@@ -241,17 +240,20 @@ type Hostile struct {
 	Backups bool // the ensemble is restored to an earlier state, without its sessions
 	Logins  bool // servers require a login by SASL, and refuse it now and then
 	Delays  bool // all clients have a lock-delay
+	Forged  bool // clients trust nobody, and notes are forged
+	Blind   bool // one client may not read a lock's nodes for a while, and is told of nothing that happens to them
 }
 
 // usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
 func usual(seed uint64) Hostile {
 	r := stream(seed, "kinds")
 	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
-	logins, delays := r.IntN(8) == 0, r.IntN(4) == 0
+	logins, delays, blind := r.IntN(8) == 0, r.IntN(4) == 0, r.IntN(3) == 0
+	forged := r.IntN(6) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays,
+		Delays: delays, Blind: blind, Forged: forged,
 	}
 }
 

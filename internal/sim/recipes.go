@@ -222,6 +222,9 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 		})
 		op.Left(err)
 		p.done(op)
+		if errors.Is(err, zk.ErrNoAuth) {
+			p.rest(p.f.plan.Tick) // else it is refused again and again
+		}
 	}
 }
 

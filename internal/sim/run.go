@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,11 @@ type Result struct {
 	Faults     map[string]int
 	Virtual    time.Duration
 	Gauge      *gauge // of a healthy run
+}
+
+// Broken returns the promises that were broken: all violations but those of the plan.
+func (r *Result) Broken() []history.Violation {
+	return slices.DeleteFunc(slices.Clone(r.Violations), func(v history.Violation) bool { return v.Rule == idle })
 }
 
 // Run carries out a plan. It must run in a synctest bubble; tb ends the server.

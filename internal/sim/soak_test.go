@@ -20,7 +20,7 @@ var (
 	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	saved   = flag.String("history", "", "judge this saved history again")
-	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins or all")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
 	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
@@ -32,18 +32,19 @@ func TestSoak(t *testing.T) {
 		t.Skip("only with -soak")
 	}
 	seed := uint64(time.Now().Unix()) << 16
+	fmt.Println("the first seed:", seed)
 	until := time.Now().Add(*soakFor)
 	var total tally
 	for time.Now().Before(until) {
 		t.Run("", func(t *testing.T) {
 			for range 4 * runtime.GOMAXPROCS(0) {
-				plan := draw(seed)
+				plan := draw(t, seed)
 				seed++
 				t.Run(fmt.Sprint(plan.Seed), func(t *testing.T) {
 					t.Parallel()
 					res := simulate(t, plan)
 					total.add(res)
-					complain(t, res)
+					complain(t, Choice{Seed: plan.Seed, Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten}, res)
 				})
 			}
 		})
@@ -51,18 +52,10 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// draw is NewPlan with what the flags say.
-func draw(seed uint64) *Plan {
-	h := usual(seed)
-	if err := h.Parse(*hostile); err != nil {
-		panic(err)
-	}
-	plan := NewHostilePlan(seed, h)
-	plan.FrozenLeader, plan.Only = *frozen, *faults
-	if *focus != "" {
-		plan.Focus(history.Recipe(*focus))
-	}
-	plan.Shorten(*shorten)
+// draw is the plan that the flags choose for a seed.
+func draw(t *testing.T, seed uint64) *Plan {
+	plan, err := Choice{seed, *hostile, *faults, *focus, *shorten}.Draw()
+	require.NoError(t, err)
 	return plan
 }
 
@@ -71,11 +64,9 @@ func draw(seed uint64) *Plan {
 func TestHunt(t *testing.T) {
 	for i := range *hunt {
 		fmt.Printf("seed %d\n", i+1)
-		res := simulate(t, draw(uint64(i)+1))
-		for _, v := range res.Violations {
-			if v.Rule != idle {
-				t.Fatalf("caught by %s in seed %d: %s", v.Rule, i+1, v.Text)
-			}
+		res := simulate(t, draw(t, uint64(i)+1))
+		for _, v := range res.Broken() {
+			t.Fatalf("caught by %s in seed %d: %s", v.Rule, i+1, v.Text)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/history"
 )
@@ -18,9 +20,6 @@ func (p *process) begin(op history.Op) *history.Handle {
 	h := p.f.rec.Begin(op)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if op.Kind == history.Acquire {
-		p.wake()
-	}
 	p.open[h] = struct{}{}
 	return h
 }
@@ -29,9 +28,6 @@ func (p *process) done(h *history.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, h)
-	if h.Kind() == history.Acquire {
-		p.rested = time.Now()
-	}
 }
 
 // taking is one acquire: what is noted of it, and how it is done.
@@ -82,6 +78,9 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 		}
 	}
 	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path) }) {
+		return
+	}
+	if errors.Is(err, zk.ErrNoAuth) && p.wasBlind(since) {
 		return
 	}
 	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)

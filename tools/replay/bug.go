@@ -14,6 +14,7 @@ type bug struct {
 	Found    string // by what
 	Mended   string // the commit's subject
 	Mutant   string // the defect, put back into the library
+	Shows    string // in how many schedules (replay robust)
 	Schedule uint64
 	Plan     sim.Plan
 }

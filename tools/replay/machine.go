@@ -76,15 +76,15 @@ type Machine struct {
 	module  wazero.CompiledModule
 }
 
-// Build compiles the simulator, with a defect if one is named. The caller closes the machine.
-func Build(ctx context.Context, root, mutant string) (*Machine, error) {
+// Build compiles the simulator, with the defects that are named. The caller closes the machine.
+func Build(ctx context.Context, root string, defects ...string) (*Machine, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "sim.wasm")
-	if err := compile(ctx, root, mutant, dir, binary, "GOOS=wasip1", "GOARCH=wasm"); err != nil {
+	if err := compile(ctx, root, defects, dir, binary, "GOOS=wasip1", "GOARCH=wasm"); err != nil {
 		return nil, err
 	}
 	code, err := os.ReadFile(binary)

@@ -8,6 +8,8 @@
 //	replay run -plan FILE -schedule 3 -story  tells what happened to a plan that was saved
 //	replay explore -budget 10m                walks seeds and schedules, and prints how to repeat what it finds
 //	replay shrink -seed 7 -schedule 3         cuts a plan that fails to a small one that still does
+//	replay robust -plan FILE -mutant NAME     counts in how many schedules a plan shows a defect
+//	replay spread -plan FILE -mutant NAME     counts with how many seeds it does
 package main
 
 import (
@@ -40,11 +42,12 @@ type settings struct {
 	budget   time.Duration
 	parallel int
 	seeds    int
+	runs     int
 }
 
-var errUsage = errors.New("replay run, explore or shrink; -h shows the flags of each")
+var errUsage = errors.New("replay run, explore, shrink, robust or spread; -h shows the flags of each")
 
-var verbs = map[string]func(context.Context, *settings) error{"run": run, "explore": explore, "shrink": shrink}
+var verbs = map[string]func(context.Context, *settings) error{"run": run, "explore": explore, "shrink": shrink, "robust": robust, "spread": spread}
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 || verbs[args[0]] == nil {
@@ -67,6 +70,7 @@ func command(ctx context.Context, args []string) error {
 	flags.DurationVar(&s.budget, "budget", 10*time.Minute, "how long explore and shrink go on")
 	flags.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how many runs at a time")
 	flags.IntVar(&s.seeds, "seeds", 0, "how many seeds explore takes before it goes on with the next schedule; 0 means all of them with one schedule each")
+	flags.IntVar(&s.runs, "runs", 20, "how many schedules robust takes, and how many seeds spread")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

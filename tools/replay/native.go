@@ -21,14 +21,14 @@ type runner interface {
 // identical: good enough to cut a plan, and to look for one.
 type Native struct{ dir, binary string }
 
-// BuildNative compiles the simulator, with a defect if one is named. The caller closes what it gets.
-func BuildNative(ctx context.Context, root, mutant string) (*Native, error) {
+// BuildNative compiles the simulator, with the defects that are named. The caller closes what it gets.
+func BuildNative(ctx context.Context, root string, defects ...string) (*Native, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
 		return nil, err
 	}
 	n := &Native{dir, filepath.Join(dir, "sim.test")}
-	if err := compile(ctx, root, mutant, dir, n.binary); err != nil {
+	if err := compile(ctx, root, defects, dir, n.binary); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -52,21 +52,22 @@ func (n *Native) Run(ctx context.Context, j Job) (*Result, error) {
 	return read(out)
 }
 
-// compile compiles the simulator's tests.
-func compile(ctx context.Context, root, mutant, dir, binary string, env ...string) error {
-	args := []string{"test", "-c", "-o", binary}
-	if mutant != "" {
-		m, err := mutants.Named(mutant)
+// compile compiles the test that carries out a plan.
+func compile(ctx context.Context, root string, defects []string, dir, binary string, env ...string) error {
+	var list []mutants.Mutant
+	for _, name := range defects {
+		m, err := mutants.Named(name)
 		if err != nil {
 			return err
 		}
-		overlay, err := m.Overlay(root, dir)
-		if err != nil {
-			return err
-		}
-		args = append(args, "-overlay", overlay)
+		list = append(list, m)
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./internal/sim")...)
+	overlay, err := mutants.Together(list...).Overlay(root, dir)
+	if err != nil {
+		return err
+	}
+	args := []string{"test", "-c", "-o", binary, "-overlay", overlay}
+	build := exec.CommandContext(ctx, "go", append(args, "./internal/sim/exact")...)
 	build.Dir = root
 	build.Env = append(os.Environ(), env...)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -78,7 +79,15 @@ func compile(ctx context.Context, root, mutant, dir, binary string, env ...strin
 // machine compiles the simulator for the kind of machine that is asked for.
 func (s *settings) machine(ctx context.Context) (runner, error) {
 	if s.native {
-		return BuildNative(ctx, s.root, s.mutant)
+		return BuildNative(ctx, s.root, s.defects()...)
 	}
-	return Build(ctx, s.root, s.mutant)
+	return Build(ctx, s.root, s.defects()...)
+}
+
+// defects are those that the flags name.
+func (s *settings) defects() []string {
+	if s.mutant == "" {
+		return nil
+	}
+	return []string{s.mutant}
 }

@@ -76,7 +76,7 @@ func (c *cutter) begin(job Job) error {
 
 // confirm looks for a schedule with which what was cut natively fails as well.
 func (c *cutter) confirm(s *settings) error {
-	m, err := Build(c.ctx, s.root, s.mutant)
+	m, err := Build(c.ctx, s.root, s.defects()...)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,16 @@ type Test struct{ Dir, Name string }
 // Edit replaces a text that occurs once in a file, which is named from the module's root.
 type Edit struct{ File, Old, New string }
 
+// Together returns one mutant with the changes of several.
+func Together(list ...Mutant) Mutant {
+	var all Mutant
+	for _, m := range list {
+		all.Name += m.Name + "; "
+		all.Edits = append(all.Edits, m.Edits...)
+	}
+	return all
+}
+
 // Bound is the number of seeds within which the mutant must be found.
 func (m Mutant) Bound() int {
 	if m.Seeds == 0 {

@@ -105,14 +105,119 @@ var Table = []Mutant{
 		Edits: []Edit{{"note.go", "t.ahead = slices.Delete(t.ahead, 0, named+1)", "t.ahead = t.ahead[:0]"}},
 	},
 	{
+		Name: "an event that is withheld is waited for", After: "every client: a watch is used up also where its event may not be told",
+		Edits:   []Edit{{"watch.go", "\t\t\tif !comparing {\n", "\t\t\tif comparing {\n"}},
+		Trouble: "blind", Faults: "^blind$",
+	},
+	{
+		Name: "a try does not look again where Curator's writer has left", After: "a list in which the writer's reader is missing",
+		Edits: []Edit{{"acquire.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
+		Test:  Test{".", "TestATryIsRefusedWhereCuratorsWriterBecomesAReader"},
+	},
+	{
+		Name: "Curator's reader stands where its number is, though the counter has ended", After: "a place that is told by a number, or by the age of a node",
+		Edits: []Edit{{"recipe.go", "\tt.replaceFormer(tied)\n", ""}},
+		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
+	},
+	{
+		Name: "a number that only counts is an epoch", After: "servers of another make",
+		Edits: []Edit{{"ghost.go", "return s == g.last && isClosed(g.moved) && ", "return "}},
+		Test:  Test{".", "TestAnEpochCountsAfterAReconnectOnly"},
+	},
+	{
+		Name: "a waiter for permits has to know their new number", After: "our own first version: it agreed anew in each session",
+		Edits: []Edit{{"semaphore.go", "\t\t\tif !agreed {\n", "\t\t\tif agreed = false; !agreed {\n"}},
+		Test:  Test{".", "TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain"},
+	},
+	{
+		Name: "a node of ours that is leaving counts as another's", After: "our own first version: a permit cost a listing more now and then",
+		Edits: []Edit{{"alone.go", "return !c.leaving.from(dir) && ", "return "}},
+		Test:  Test{".", "TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty"},
+	},
+	{
+		Name: "one that gives up leaves a note", After: "the note's one condition, where a holder stays",
+		Edits: []Edit{{"contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Test:  Test{".", "TestWhoGivesUpAfterAReleaseLeavesNoNote"},
+	},
+	{
+		Name: "a note from before the listing is news", After: "half of what makes a note timely",
+		Edits: []Edit{{"note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid <= dir.Pzxid"}},
+		Test:  Test{".", "TestAForgedNoteGrantsNothing"},
+	},
+	{
+		Name: "a note that was written by itself is believed", After: "the other half",
+		Edits: []Edit{{"note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid > t.listed"}},
+		Test:  Test{".", "TestAForgedNoteGrantsNothing"},
+	},
+	{
+		Name: "a client that trusts nobody believes a note", After: "an option with two places to be asked at",
+		Edits:   []Edit{{"note.go", "\tif t.c.untrusted {\n", "\tif t == nil {\n"}},
+		Trouble: "forged", Faults: "forged|delete",
+	},
+	{
+		Name: "the leader of a batch stands for all", After: "one node of several is looked for",
+		Edits: []Edit{{"batch.go", "\treturn !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.name] })", "\treturn there[t.name]"}},
+		Test:  Test{".", "TestABatchOfWhichAListingShowsAPartIsNotGranted"},
+	},
+	{
+		Name: "what was seen of a directory is known for hours", After: "a directory that is made anew has the same versions",
+		Edits: []Edit{{"memory.go", "recentLife  = 10 * time.Second", "recentLife  = 10 * time.Hour"}},
+		Test:  Test{".", "TestADirectoryThatWasMadeAnewKeepsItsData"},
+	},
+	{
+		Name: "the first in line for permits does not hear that its place is gone", After: "two nodes, of which one is watched",
+		Edits: []Edit{{"semaphore.go", "inside, stop := s.c.untilGone(ctx, &gate.ownNode)", "inside, stop := either(ctx, ctx)"}},
+		Test:  Test{".", "TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass"},
+	},
+	{
+		Name: "a lost create is looked for once", After: "most of them never run",
+		Edits: []Edit{{"ghost.go", "if looks++; looks < 2 || err != nil", "if looks++; err != nil"}},
+		Test:  Test{".", "TestALostCreateIsLookedForOnceMore"},
+	},
+	{
+		Name: "a lost create is forgotten a session timeout after its session", After: "a new leader gives every session a whole timeout",
+		Edits: []Edit{{"ghost.go", "> 2*g.last.Lease.Term()", "> g.last.Lease.Term()"}},
+		Test:  Test{".", "TestALostCreateIsLookedForUntilNoServerHasItsSession"},
+	},
+	{
+		Name: "a try for permits passes one that is just asking", After: "who asks has no permit yet",
+		Edits: []Edit{{"semaphore.go", "for _, sub := range []string{leasesDir, gateDir} {", "for _, sub := range []string{leasesDir} {"}},
+		Test:  Test{".", "TestATryForPermitsPassesNobodyWhoIsJustAsking"},
+	},
+	{
 		Name: "pings renew the lease", After: "every client that trusts its connection's state",
-		Edits: []Edit{{"internal/conn/tap.go", "s.Lease.Note(asked.sent, of)", "s.Lease.Note(asked.sent, of)\n\ts.Lease.Begun(asked.sent)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tr.touch(sent, got)\n\tl.rtt", "\tl.prove(sent)\n\tr.touch(sent, got)\n\tl.rtt"}},
 		Test:  Test{".", "TestEveryHoldEndsBeforeAnyoneElseHolds"},
 	},
 	{
 		Name: "a server that takes a session back vouches for it", After: "a leader that was cut off takes back its clients' sessions, on real servers",
-		Edits: []Edit{{"internal/lease/lease.go", "l.last, l.claimed = Instant{}, sent", "l.last = Instant{}\n\tl.prove(sent)"}},
-		Test:  Test{"internal/lease", "TestBeingTakenBackCountsFromTheFirstQuorumOperation"},
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l}\n", "\tl.prove(sent)\n\tl.run = &Run{l: l}\n"}},
+		Test:  Test{"internal/lease", "TestBeingTakenBackCountsFromWhenTheLeaderHasAnsweredOnThatConnection"},
+	},
+	{
+		Name: "a run counts across connections", After: "design: a deposed leader keeps a run without a gap while the next one lets the session run out",
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l}\n", "\told := l.run\n\tl.run = &Run{l: l}\n\tif old != nil {\n\t\tl.run.heard, l.run.since = old.heard, old.since\n\t}\n"}},
+		Test:  Test{"internal/lease", "TestARunExtendsNoProofAcrossConnections"},
+	},
+	{
+		Name: "a session that was taken back was heard by the answer to that", After: "design: the answer can be that to an earlier request",
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l}\n", "\tl.run = &Run{l: l, heard: sent, since: got}\n"}},
+		Test:  Test{"internal/lease", "TestATakeBackIsNotHeardByItsOwnAnswer"},
+	},
+	{
+		Name: "a gap begins no other run", After: "design: the leader may have taken the session to end it",
+		Edits: []Edit{{"internal/lease/lease.go", "if r.l.leftOf(r.heard, got) <= 0 {", "if r.since.Mono.IsZero() {"}},
+		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
+	},
+	{
+		Name: "a run has settled when the transaction is answered", After: "sent for answered",
+		Edits: []Edit{{"internal/lease/lease.go", "\t\tr.conclude(sent)\n", "\t\tr.conclude(got)\n"}},
+		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
+	},
+	{
+		Name: "what an earlier connection answers late counts", After: "design: the steps belong to one connection",
+		Edits: []Edit{{"internal/lease/lease.go", "\tif l.run != r {", "\tif l.run == nil {"}},
+		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
 		Name: "only the first of all is next in line", After: "a reader behind readers did not watch its own node",
@@ -121,48 +226,34 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the lease counts from the receipt of an answer", After: "redsync, redisson and others",
-		Edits: []Edit{
-			{"internal/lease/lease.go", "\t\tl.proven = sent\n", "\t\tl.proven = l.now()\n"},
-		},
+		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.proven = touch\n", "\t\tl.proven = l.now()\n"}},
 		Seeds: 480,
 		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
 	{
-		Name: "what was answered has reached the leader with the next write", After: "our own first argument, for more than a cold start",
-		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.guess(touch, got)\n\t}\n}", "\t\tl.prove(touch)\n\t}\n}"}},
+		Name: "what was answered has reached the leader with the next write", After: "our own first argument",
+		Edits: []Edit{{"internal/lease/lease.go", "\tif !ok || touch.Mono.After(r.heard.Mono) {\n\t\treturn\n\t}\n\tif r.joins()", "\tif t, answered := r.pairs.peek(sent.Mono.Add(-r.l.halfTick())); answered {\n\t\ttouch, ok = t, true\n\t}\n\tif !ok {\n\t\treturn\n\t}\n\tif r.joins()"}},
 		Test:  Test{".", "TestALatePingLeavesOneHolder"},
 	},
 	{
 		Name: "one sync proves that the leader has pinged", After: "a leader that paused",
-		Edits: []Edit{{"internal/lease/lease.go", "l.upstream.newest(sent.Mono)", "l.synced.newest(sent.Mono)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "r.synced.add(touch, got.Mono, 1)", "r.upstream.add(touch, got.Mono, 1)"}},
 		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
 		Name: "the leader's ping is never late", After: "design: half a tick is needed",
-		Edits: []Edit{{"internal/lease/lease.go", "l.pairs.newest(sent.Mono.Add(-l.lag()))", "l.pairs.newest(sent.Mono)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "r.pairs.newest(sent.Mono.Add(-r.l.lag()))", "r.pairs.newest(sent.Mono)"}},
 		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
 		Name: "a touch is never lost", After: "LearnerSessionTracker swaps its table after it was serialised",
-		Edits: []Edit{{"internal/lease/lease.go", "l.pairs.add(l.last, got.Mono, l.grain())", "l.pairs.add(sent, got.Mono, l.grain())"}},
+		Edits: []Edit{{"internal/lease/lease.go", "r.pairs.add(r.last, got.Mono, r.l.grain())", "r.pairs.add(sent, got.Mono, r.l.grain())"}},
 		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
 	{
 		Name: "a lease that ran out revives at once", After: "the expirer takes a whole bucket",
-		Edits: []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := true"}},
-		Test:  Test{"internal/lease", "TestALeaseThatRanOutRevivesOnlyWithASecondQuorumOperation"},
-	},
-	{
-		Name: "a full proof rests on a cold one", After: "our own first version: the cold one assumed more",
-		Edits: []Edit{{"internal/lease/lease.go", "unbroken := l.leftOf(l.proven, got) > 0", "unbroken := l.left(got) > 0"}},
-		Test:  Test{"internal/lease", "TestAColdLeaseIsProvisional"},
-	},
-	{
-		Name: "an idle client rests however short its session is", After: "our own first version: no proof comes in time once there is none",
-		Edits:   []Edit{{"internal/lease/rhythm.go", "return l.lag()+l.pause()+l.settling() <= l.timeout*3/4", "return true"}},
-		Seeds:   480,
-		Trouble: "short",
-		Faults:  "nothing", // what is lost shows only where nothing is broken
+		Edits: []Edit{{"internal/lease/lease.go", "if r.joins() || !r.settled().After(sent.Mono) {", "if r.joins() || !r.since.Mono.After(sent.Mono) {"}},
+		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
 	},
 	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
@@ -181,11 +272,21 @@ var Table = []Mutant{
 	},
 	{
 		Name: "nothing keeps the lease fresh", After: "heartbeats forgotten",
-		Edits: []Edit{{"heartbeat.go", "next := b.s.Lease.NextBeat(b.last, b.touched)", "next := now.Add(never)"}},
+		Edits: []Edit{{"heartbeat.go", "\treturn b.s.Lease.NextBeat(b.last, b.touched)", "\treturn now.Add(never)"}},
+	},
+	{
+		Name: "a silent server is waited for as long as the client library does", After: "two thirds of the timeout, when short leases have ended",
+		Edits: []Edit{{"heartbeat.go", "\tb.h.requests.link.Abandon(b.s)\n", ""}},
+		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
+	},
+	{
+		Name: "only a heartbeat asks the quorum", After: "our own: who becomes the next in line waited long without asking",
+		Edits: []Edit{{"handoff.go", "\tt.guard(0)\n\tt.c.keep(&t.ownNode)\n", "\tt.guard(0)\n"}, {"recipe.go", "t.sess.Lease.IsAmple; !isEnough()", "t.sess.Lease.Fresh; !isEnough()"}},
+		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"recipe.go", "\tif t.sess.Lease.Fresh() {\n\t\treturn false, nil", "\tif !t.sess.IsOver() {\n\t\treturn false, nil"}},
+		Edits: []Edit{{"recipe.go", "for isEnough := t.sess.Lease.IsAmple; !isEnough(); isEnough = t.sess.Lease.Fresh {", "for isEnough := t.sess.Lease.IsAmple; !isEnough() && t.sess.IsOver(); {"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
@@ -227,7 +328,7 @@ var Table = []Mutant{
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn nodeChanged\n", ""},
 			{"watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"watch.go", " && !s.IsOver() && ", " && "},
+			{"watch.go", " && !s.IsOver()\n", "\n"},
 			{"watch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
 			{"watch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
 		},
@@ -235,7 +336,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the token is the sequence number", After: "it starts anew with the directory",
-		Edits: []Edit{{"recipe.go", "t.token = l.stat.Pzxid", "t.token = own.seq + 1"}},
+		Edits: []Edit{{"recipe.go", "t.token = l.stat.Pzxid", "t.token = int64(own.seq) + 1"}},
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
@@ -365,7 +466,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "several locks are taken in the caller's order", After: "Curator's multi lock",
-		Edits: []Edit{{"multi.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePlaces)", "ordered = slices.Clone(lockers)"}},
+		Edits: []Edit{{"multi.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePaths)", "ordered = slices.Clone(lockers)"}},
 		Focus: "mutex",
 	},
 	{
@@ -380,7 +481,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
-		Edits: []Edit{{"handoff.go", "t.unsure = t.unsure || mayStay(t.ahead[i])", "t.unsure = false"}},
+		Edits: []Edit{{"handoff.go", "\tt.noticeFormer(t.ahead[i])\n", ""}},
 		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
@@ -390,7 +491,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, isRead, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
 		Seeds: 480,
 		Test:  Test{".", "TestALookAtTheQueueIsTheQuorums"},
 	},
@@ -399,11 +500,6 @@ var Table = []Mutant{
 		Edits: []Edit{{"create.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
 		Seeds: 480,
 		Test:  Test{".", "TestACreateThatRunsLateIsRemovedWhenItAppears"},
-	},
-	{
-		Name: "a lease that ran out waits for its proof on the same connection", After: "the steps take longer than sessions hardly longer than a tick",
-		Edits: []Edit{{"internal/conn/link.go", "if stale && s.Lease", "if stale && l.bare != nil && s.Lease"}},
-		Test:  Test{".", "TestALeaseThatRanOutComesBack"},
 	},
 	{
 		Name: "one heartbeat waits for the answer to the other", After: "where answers are slow, each proves too late what the last has touched",
@@ -416,14 +512,79 @@ var Table = []Mutant{
 		Test:  Test{".", "TestAGuardedTransactionSaysWhatWasDone"},
 	},
 	{
+		Name: "of many slots the last in time are forgotten", After: "marks kept in the order of marking: the newest was marked first",
+		Edits: []Edit{{"marks.go", "slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })", "_ = strings.Compare"}},
+		Test:  Test{".", "TestASlotThatIsForgottenIsNotDone"},
+	},
+	{
+		Name: "a mark is settled before its hold's node is gone", After: "a transaction stays in a server that the client has left",
+		Edits: []Edit{{"slot.go", "if errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err", "if err == nil || errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err"}},
+		Test:  Test{".", "TestAMarkWaitsUntilItsHoldsNodeIsGone"},
+	},
+	{
+		Name: "a host whose clock is ahead marks the slots of others", After: "our own first version: no run for fifty minutes",
+		Edits: []Edit{{"slot.go", "case err != nil || s.cut.period == 0 || s.name <= s.latest(n):", "case err != nil || s.cut.period >= 0:"}},
+		Test:  Test{".", "TestAClockThatIsAheadSilencesNobody"},
+	},
+	{
+		Name: "marks of the future count as the last sixteen", After: "the servers' clock was ahead, too",
+		Edits: []Edit{{"marks.go", "return d.Slot > latest })", "return d.Slot > latest && false })"}},
+		Test:  Test{".", "TestMarksOfServersWhoseClockWasAheadSilenceNobody"},
+	},
+	{
+		Name: "a slot that is forgotten counts as done", After: "our own first version: nobody was told that it was not done",
+		Edits: []Edit{{"marks.go", "return 0, door.ErrForgotten", "return 0, door.ErrDone"}},
+		Test:  Test{".", "TestASlotThatIsForgottenIsNotDone"},
+	},
+	{
+		Name: "finished work is not marked when its caller has gone", After: "our own first version: the next host did it again",
+		Edits: []Edit{{"slot.go", "context.WithTimeout(context.WithoutCancel(ctx), 2*", "context.WithTimeout(ctx, 2*"}},
+		Test:  Test{".", "TestFinishedWorkIsMarkedThoughItsContextHasEnded"},
+	},
+	{
+		Name: "a day has 24 hours", After: "our own first version: a run was skipped when the clocks changed",
+		Edits: []Edit{{"marks.go", "if c.period <= time.Hour {", "if c.period > 0 {"}},
+		Test:  Test{".", "TestADayIsOneOfTheCalendar"},
+	},
+	{
 		Name: "holders are evicted before those that wait", After: "our own first version: each next one was granted for an instant",
 		Edits: []Edit{{"evict.go", "return append(waiting, holding...)", "return append(holding, waiting...)"}},
 		Test:  Test{".", "TestEvictingEverybodyGrantsNobodyAndLeavesNobody"},
 	},
 	{
 		Name: "an evicted waiter queues again", After: "our own first version",
-		Edits: []Edit{{"acquire.go", "slices.Contains(b.evicted, t.guid) {", "slices.Contains(b.evicted, t.guid) && t.c == nil {"}},
+		Edits: []Edit{{"acquire.go", "slices.Contains(b.evicted, x.guid) {", "slices.Contains(b.evicted, x.guid) && t.c == nil {"}},
 		Test:  Test{".", "TestAnEvictedWaiterIsToldHoweverLongItWaits"},
+	},
+	{
+		Name: "Close of a client counts as a loss for FailStop", After: "the two ends of a hold are not told apart",
+		Edits: []Edit{{"failstop.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of.c.failStop == nil {"}},
+		Test:  Test{".", "TestASuddenLossLeavesAFunctionTimeToReturn"},
+	},
+	{
+		Name: "a function that returns at once is too late for FailStop", After: "our own first version: an eviction ended its process",
+		Edits: []Edit{{"failstop.go", "time.NewTimer(grace - time.Since(told))", "time.NewTimer(-time.Since(told))"}},
+		Test:  Test{".", "TestASuddenLossLeavesAFunctionTimeToReturn"},
+	},
+	{
+		Name: "one that holds without knowing it is evicted without a mark", After: "our own first version: it queued again and did its work",
+		Edits: []Edit{{"evict.go", "if guid == \"\" || !c.mayNote", "if who.Holds || guid == \"\" || !c.mayNote"}},
+		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
+	},
+	{
+		Name: "one that was stopped looks for no mark when its session is over", After: "our own first version: it queued again and did its work",
+		Edits: []Edit{{"acquire.go", "!errors.Is(err, errGone) && !errors.Is(err, errSessionOver) || t.guid", "!errors.Is(err, errGone) || t.guid"}},
+		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
+	},
+	{
+		Name: "a node with children cannot be evicted", After: "our own first version: who may create can block a lock for good",
+		Edits: []Edit{{"evict.go", "if errors.Is(err, zk.ErrNotEmpty) {\n\t\t\t_, err = persist", "if errors.Is(err, zk.ErrNotEmpty) && c == nil {\n\t\t\t_, err = persist"}},
+		Test:  Test{".", "TestANodeWithChildrenCanBeEvicted"},
+	},
+	{
+		Name: "permits that left with an evicted one are not held", After: "our own first version, where the operator is slow",
+		Edits: []Edit{{"evict.go", "errors.Is(err, ErrNotHeld) && evicted[group]", "errors.Is(err, ErrNotHeld) && evicted[group] && c.Client == nil"}},
+		Test:  Test{".", "TestASlowOperatorEvictsAllPermits"},
 	},
 	{
 		Name: "what no session ends is evicted for any session", After: "our own first version: session 0 was anybody's",
@@ -532,7 +693,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "no answer is no news", After: "our own first version: a cut came without the early warning",
-		Edits: []Edit{{"heartbeat.go", "\tif b.h.keepsUnder(b.s) {\n\t\tb.h.missed(errSilent)\n\t}", ""}},
+		Edits: []Edit{{"heartbeat.go", "\t\tb.h.missed(errSilent)\n", ""}},
 		Test:  Test{".", "TestAMissedHeartbeatIsObservedBeforeTheLoss"},
 	},
 	{
@@ -546,9 +707,9 @@ var Table = []Mutant{
 		Test:  Test{".", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
 	},
 	{
-		Name: "a server's refusal is the quorum's word", After: "our own first version, on a bare connection",
-		Edits: []Edit{{"request.go", "\t\tof = lease.OfServer // a server refuses", "\t\t_ = of // a server refuses"}},
-		Test:  Test{".", "TestABareConnectionTakesNoRefusalByOneServerForAQuorums"},
+		Name: "a server's refusal is the quorum's word", After: "our own first version",
+		Edits: []Edit{{"internal/conn/evidence.go", "case frames.CodeOK, frames.CodeNoNode,", "case frames.CodeOK, -102, frames.CodeNoNode,"}},
+		Test:  Test{".", "TestARefusalByOneServerIsNoQuorums"},
 	},
 	{
 		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
@@ -571,8 +732,8 @@ var Table = []Mutant{
 		Test:  Test{".", "TestAHoldHasFourTenthsLeftThoughAnswersVary"},
 	},
 	{
-		Name: "a proof gets thin before the next heartbeat", After: "our own first version: 12 % were left after a wait",
-		Edits: []Edit{{"heartbeat.go", "case s != nil && b.h.keepsUnder(s): // sooner", "case s != nil && b.h.keepsUnder(s) && b.h == nil: // sooner"}, {"internal/lease/rhythm.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
+		Name: "the rhythm of heartbeats leaves less than four tenths", After: "our own first version: 12 % were left after a wait",
+		Edits: []Edit{{"internal/lease/rhythm.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
 		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
@@ -582,27 +743,27 @@ var Table = []Mutant{
 	},
 	{
 		Name: "readers share their place though a writer waits", After: "a read lock of a process that only counts its readers",
-		Edits: []Edit{{"tenure.go", "|| e.shared && n.place.recipe.shared }", "|| n.place.recipe.shared }"}},
+		Edits: []Edit{{"sharedplace.go", "!(e.shared && p.isShared())", "!p.isShared()"}},
 		Test:  Test{".", "TestAWriterWaitsForNoReaderThatComesLater"},
 	},
 	{
 		Name: "readers look once whether anybody else wants their place", After: "a watch fires once",
-		Edits: []Edit{{"tenure.go", "\t\tn.crowd = nil\n\t\tn.arm(true)\n", "\t\tn.crowd = nil\n"}},
+		Edits: []Edit{{"sharedplace.go", "p.others, p.ready, p.watching = nil, false, time.Time{}", "p.others = nil"}},
 		Test:  Test{".", "TestAWriterWaitsForNoReaderThatComesLater"},
 	},
 	{
 		Name: "two goroutines of a process hold at once", After: "the shared place's first condition",
-		Edits: []Edit{{"tenure.go", "if !n.hasRoom() || n.spent || !n.open {", "if n.spent || !n.open {"}},
+		Edits: []Edit{{"sharedplace.go", "if !p.hasRoom() || p.closed || !p.ready {", "if p.closed || !p.ready {"}},
 		Focus: "cohort",
 	},
 	{
 		Name: "goroutines of a fenced cohort follow one another on a node", After: "equal tokens, and a guard that commits beside a later hold",
-		Edits: []Edit{{"tenure.go", "n.crowd, n.open = w, opens", "n.crowd, n.open = w, true"}},
+		Edits: []Edit{{"sharedplace.go", "p.others, p.ready = w, p.of.unfenced", "p.others, p.ready = w, true"}},
 		Focus: "cohort",
 	},
 	{
 		Name: "the loss of a place ends no hold of a goroutine", After: "the context is the goroutine's own",
-		Edits: []Edit{{"tenure.go", "stay: n.of.ctx,", "stay: context.WithoutCancel(n.of.ctx),"}},
+		Edits: []Edit{{"sharedplace.go", "stay: p.of.ctx,", "stay: context.WithoutCancel(p.of.ctx),"}},
 		Focus: "cohort",
 	},
 	{
@@ -627,60 +788,92 @@ var Table = []Mutant{
 	},
 	{
 		Name: "goroutines follow one another although others wait", After: "a cache of locks that nobody can ask for",
-		Edits: []Edit{{"tenure.go", "\tdefault:\n\t\tn.want(waiting, now)\n", "\tdefault:\n\t\t_ = waiting\n"}},
+		Edits: []Edit{{"sharedplace.go", "\tdefault:\n\t\tp.want(asked, now)\n", "\tdefault:\n\t\t_ = asked\n"}},
 		Test:  Test{".", "TestGoroutinesThatAskedBeforeAStrangerComeFirst"},
 	},
 	{
 		Name: "who was there before the watch is not seen", After: "the answer that comes with a watch is not read",
-		Edits: []Edit{{"tenure.go", "if len(slices.DeleteFunc(parseEntries(w.names), ours)) > 0 {", "if len(slices.DeleteFunc(parseEntries(w.names), ours)) > 1000 {"}},
+		Edits: []Edit{{"sharedplace.go", "case p.stands(w.names):", "case p.stands(w.names) && p.isShared():"}},
 		Test:  Test{".", "TestNobodyStarvesBesideACohort"},
 	},
 	{
 		Name: "all goroutines that waited come before a stranger", After: "a bound in numbers is none in time",
-		Edits: []Edit{{"tenure.go", " || !now.Mono.Before(n.lent.until)", ""}},
+		Edits: []Edit{{"sharedplace.go", " && now.Mono.Before(q.until)", " && !now.Mono.IsZero()"}},
 		Test:  Test{".", "TestAStrangerWaitsForNoGoroutineThatBeginsMuchLater"},
 	},
 	{
+		Name: "a reader waits until all who read in a place that is not shared any more have left", After: "our own first version",
+		Edits: []Edit{{"nextstep.go", "case s.shared && s.closed && s.waiting > 0:", "case s.shared && s.closed && s.waiting > 1000:"}},
+		Test:  Test{".", "TestAReaderOfACohortWaitsForNoOtherReader"},
+	},
+	{
+		Name: "a place that readers have left for another stays", After: "the last one out did it, when there was one place",
+		Edits: []Edit{{"localqueue.go", "return len(p.holds) == 0\n", "return false\n"}},
+		Test:  Test{".", "TestAReaderOfACohortWaitsForNoOtherReader"},
+	},
+	{
+		Name: "a writer that has let readers pass wants their place", After: "our own first version took all names of writers for writers",
+		Edits: []Edit{{"sharedplace.go", "&& !wasBefore && ", "&& (!wasBefore || true) && "}},
+		Test:  Test{".", "TestReadersOfACohortShareAPlaceBesideAWriterThatWasDowngraded"},
+	},
+	{
+		Name: "readers begin before it is known what has happened in the queue", After: "our own first version",
+		Edits: []Edit{{"sharedplace.go", "p.others, p.ready, p.watching = nil, false, time.Time{}", "p.others, p.watching = nil, time.Time{}"}},
+		Test:  Test{".", "TestAReaderThatAsksAfterAWriterHoldsAfterIt"},
+	},
+	{
+		Name: "a place waits for its watch for as long as that takes", After: "our own first version, where an event was withheld",
+		Edits: []Edit{{"sharedplace.go", "now.Mono.Sub(p.watching) >= p.patience()", "now.Mono.Sub(p.watching) >= 1000*p.patience()"}},
+		Test:  Test{".", "TestAPlaceWhoseWatchIsDeadIsGivenUp"},
+	},
+	{
+		Name: "who has queued behind a place that waits is not counted", After: "our own first version asked a server for them, after the grant",
+		Edits: []Edit{{"localqueue.go", "\t\tp.want(p.before, now)\n\t\tp.ready = q.key.unfenced\n", "\t\t_ = p.before\n"}},
+		Test:  Test{".", "TestUnfencedCohortsOvertakeNobodyWhoseNodeStood"},
+	},
+	{
+		Name: "all who wait at the grant come before others", After: "they may have asked after those",
+		Edits: []Edit{{"localqueue.go", "\t\tp.want(p.before, now)\n", "\t\tp.want(q.asked, now)\n"}},
+		Test:  Test{".", "TestAGoroutineThatAsksAfterAStrangerHasQueuedHoldsAfterIt"},
+	},
+	{
 		Name: "goroutines that come later than a stranger come before it", After: "a bound in time is none in numbers",
-		Edits: []Edit{{"tenure.go", "(n.lent.left <= 0 || !now", "(!now"}},
+		Edits: []Edit{{"sharedplace.go", "return number <= q.last && ", "return "}},
 		Test:  Test{".", "TestGoroutinesThatAskedBeforeAStrangerComeFirst"},
 	},
 	{
 		Name: "a busy process never lets go", After: "those who only look write nothing",
-		Edits: []Edit{{"steward.go", "overdue := !now.Mono.Before(s.runs)", "overdue := now.Mono.IsZero()"}},
+		Edits: []Edit{{"sharedplace.go", "return now.Mono.Sub(r.since) >= r.length }", "return now.Mono.Sub(r.since) >= 1000*r.length }"}},
 		Test:  Test{".", "TestATryInALoopGetsInBesideABusyCohort"},
 	},
 	{
 		Name: "a busy process lets go for no moment", After: "the next node is there before anybody can look",
-		Edits: []Edit{{"steward.go", "case waiting > 0 && overdue:", "case waiting > 1000 && overdue:"}},
+		Edits: []Edit{{"nextstep.go", "case s.waiting > 0 && s.runOver:", "case s.waiting > 1000 && s.runOver:"}},
 		Test:  Test{".", "TestATryInALoopGetsInBesideABusyCohort"},
 	},
 	{
 		Name: "goroutines follow one another without a connection", After: "nobody can be seen to wait",
-		Edits: []Edit{{"tenure.go", "carried != s || isClosed(n.moved) {", "carried != nil && carried != s || isClosed(n.moved) {"}},
+		Edits: []Edit{{"sharedplace.go", "carried != s || isClosed(p.moved) {", "carried != nil && carried != s || isClosed(p.moved) {"}},
 		Test:  Test{".", "TestNobodyFollowsOnANodeWithoutAConnection"},
 	},
 	{
 		Name: "a goroutine begins although the lease is about to end", After: "the place was granted with a fresh one",
-		Edits: []Edit{{"tenure.go", "n.of.ctx.Err() == nil && n.isFresh(now)", "n.of.ctx.Err() == nil"}},
+		Edits: []Edit{{"sharedplace.go", "p.of.ctx.Err() == nil && p.isFresh(now)", "p.of.ctx.Err() == nil"}},
 		Test:  Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
 	},
 	{
 		Name: "a lease that was fresh once is fresh", After: "what was known is not asked for again",
-		Edits: []Edit{{"tenure.go", "if now.Before(n.fresh) {\n\t\treturn true\n\t}\n\tn.fresh = n.place.sess.Lease.FreshUntil()\n\treturn now.Before(n.fresh)", "if n.fresh.Mono.IsZero() {\n\t\tn.fresh = n.place.sess.Lease.FreshUntil()\n\t}\n\treturn true"}},
+		Edits: []Edit{{"sharedplace.go", "if now.Before(p.fresh) {\n\t\treturn true\n\t}\n\tp.fresh = p.place.sess.Lease.FreshUntil()\n\treturn now.Before(p.fresh)", "if p.fresh.Mono.IsZero() {\n\t\tp.fresh = p.place.sess.Lease.FreshUntil()\n\t}\n\treturn true"}},
 		Test:  Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
 	},
 	{
 		Name: "goroutines follow one another in a place that was asked for", After: "the request is for the place",
-		Edits: []Edit{
-			{"tenure.go", "!n.place.asked.heard.isSet() && n.place.sentinel", "n.place.sentinel"},
-			{"steward.go", "overdue || n.of.asked.heard.isSet()", "overdue"},
-		},
-		Test: Test{".", "TestARequestToLetGoEndsASharedPlace"},
+		Edits: []Edit{{"sharedplace.go", "p.closed || p.heard || ", "p.closed || "}},
+		Test:  Test{".", "TestARequestToLetGoEndsASharedPlace"},
 	},
 	{
 		Name: "a place that cannot be watched is shared", After: "an error taken for silence",
-		Edits: []Edit{{"tenure.go", "\tif w == nil {\n\t\tn.spent = true\n\t\treturn\n\t}\n\tn.crowd, n.open", "\tif w == nil {\n\t\tn.open = opens\n\t\treturn\n\t}\n\tn.crowd, n.open"}},
+		Edits: []Edit{{"sharedplace.go", "\tcase w == nil:\n\t\tp.closed = true\n", "\tcase w == nil:\n\t\tp.ready = p.of.unfenced\n"}},
 		Test:  Test{".", "TestAPlaceThatCannotBeWatchedIsNotShared"},
 	},
 	{
@@ -695,12 +888,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a hold that has ended is one's own for as long as its place is kept", After: "the place outlives it",
-		Edits: []Edit{{"hold.go", "if h.visit != nil && h.ctx.Err() != nil {", "if h.visit != nil && h.ctx == nil {"}},
+		Edits: []Edit{{"hold.go", "if h.local != nil && h.ctx.Err() != nil {", "if h.local != nil && h.ctx == nil {"}},
 		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"watch.go", "woken := w != nil && w.rests\n", "woken := w != nil && w.rests && t == nil\n"}},
+		Edits: []Edit{{"watch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
@@ -720,12 +913,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an unlock ends no context that nobody has looked at", After: "contexts are made when somebody looks",
-		Edits: []Edit{{"tenure.go", "g.gone = g.inside == nil && g.stay.Err() == nil", "g.gone = g.stay.Err() != nil"}},
+		Edits: []Edit{{"sharedplace.go", "h.gone = h.inside == nil && h.stay.Err() == nil", "h.gone = h.stay.Err() != nil"}},
 		Test:  Test{".", "TestTheContextOfAHoldInACohortSaysHowItHasEnded"},
 	},
 	{
 		Name: "a goroutine that gave up leaves the process in the queue", After: "the place was for it alone",
-		Edits: []Edit{{"steward.go", "if len(s.waiting) == 0 && s.forgo != nil {", "if len(s.waiting) == 0 && s.over.Load() {"}},
+		Edits: []Edit{{"localqueue.go", "if len(q.waiting) == 0 && q.cancel != nil {", "if len(q.waiting) == 0 && q.over.Load() {"}},
 		Test:  Test{".", "TestWaitsOfACohortThatAreGivenUpLeaveNothing"},
 	},
 	{
@@ -785,6 +978,31 @@ var Table = []Mutant{
 		Name: "a client without a lock-delay queues beside those with one", After: "what everybody has who has none",
 		Edits: []Edit{{"neighbours.go", "if !r.delays || c.delay > 0 ||", "if c != nil || !r.delays || c.delay > 0 ||"}},
 		Test:  Test{".", "TestThoseWhoDisagreeAboutTheLockDelayAreTold"},
+	},
+	{
+		Name: "the guardian makes its threads when it needs them", After: "the Go runtime's way: a command that uses up the processes ended it",
+		Edits: []Edit{{"cmd/zklock/guardian_unix.go", "\treserveThreads()\n", ""}},
+		Test:  Test{"cmd/zklock", "TestTheGuardianHasItsThreadsBeforeTheCommandStarts"},
+	},
+	{
+		Name: "arguments of a command are text", After: "encoding/json: bytes that are not UTF-8 become replacement characters",
+		Edits: []Edit{{"cmd/zklock/orders.go", "all = append(all, raw(text))", "all = append(all, raw(string([]rune(text))))"}},
+		Test:  Test{"cmd/zklock", "TestTheCommandGetsItsArgumentsByteByByte"},
+	},
+	{
+		Name: "a terminal tells the command what it tells zklock", After: "a hang-up is told to the leader of a session only",
+		Edits: []Edit{{"cmd/zklock/tree_linux.go", "shares := a.Terminal && !a.Leader", "shares := a.Terminal"}},
+		Test:  Test{"cmd/zklock", "TestRunAsTheLeaderOfASessionPassesSignalsOnOnce"},
+	},
+	{
+		Name: "what is no period is a name", After: "our own first version: such a job ran once and never again",
+		Edits: []Edit{{"cmd/zklock/slotflag.go", "return slotChoice{name: text}, checkSlotName(text)", "return slotChoice{name: text}, nil"}},
+		Test:  Test{"cmd/zklock", "TestANameIsNoMistakenPeriod"},
+	},
+	{
+		Name: "a day of a place is a day of the host", After: "cron on hosts with different time zones",
+		Edits: []Edit{{"cmd/zklock/slotflag.go", "now = now.In(place)", "_ = place"}},
+		Test:  Test{"cmd/zklock", "TestAPeriodMeansWhatCronMeans"},
 	},
 }
 

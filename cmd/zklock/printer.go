@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// printer tells people what happens without waiting for them: a standard error that nobody
+// reads must not keep anything from being ended.
+type printer struct {
+	lines chan string
+	done  chan struct{}
+}
+
+func newPrinter(out io.Writer) *printer {
+	p := &printer{make(chan string, 64), make(chan struct{})}
+	// Owned by the printer; ends when wait closes lines, which waits for it for a moment.
+	go func() {
+		defer close(p.done)
+		for line := range p.lines {
+			fmt.Fprintf(out, "zklock: %s\n", line)
+		}
+	}()
+	return p
+}
+
+func (p *printer) print(line string) {
+	select {
+	case p.lines <- line:
+	default:
+	}
+}
+
+// wait waits until all was said, but not for long.
+func (p *printer) wait() {
+	close(p.lines)
+	select {
+	case <-p.done:
+	case <-time.After(time.Second):
+	}
+}

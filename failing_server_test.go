@@ -1,0 +1,134 @@
+package zklock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A server that freezes, dies or loses its leader costs nobody a hold, as long as another one and a quorum are there.
+func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
+	const tick = 2 * time.Second
+	fails := map[string]func(m *zktest.Member){
+		"frozen":  (*zktest.Member).Freeze,
+		"killed":  (*zktest.Member).Stop,
+		"cut off": (*zktest.Member).CutOff,
+	}
+	for name, fail := range fails {
+		for _, session := range []time.Duration{2 * tick, 3 * tick, 10 * time.Second, 30 * time.Second} {
+			for phase := range 8 {
+				t.Run(fmt.Sprint(name, session, phase), func(t *testing.T) {
+					virtual(t, zktest.Options{Servers: 3, TickTime: tick, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+						leader := leaderIs(srv, 3)
+						follower, other := (leader+1)%3, (leader+2)%3
+						c := connect(t, srv, "a", session, follower, other)
+						hold, err := c.Mutex(path).Lock(t.Context())
+						require.NoError(t, err)
+						waiter := lockLater(t.Context(), connect(t, srv, "b", session, other, follower).Mutex(path).Lock)
+						time.Sleep(2*session + time.Duration(phase)*session/16)
+						for _, i := range []int{follower, other} {
+							m := srv.Member(i)
+							fail(m)
+							time.Sleep(3 * session)
+							require.NoError(t, hold.Check(), "member %d", i)
+							if name == "killed" {
+								m.Start()
+							} else {
+								m.Thaw()
+								m.Rejoin()
+							}
+							time.Sleep(3 * session)
+						}
+						require.GreaterOrEqual(t, lowest(hold, session), session*4/10)
+						unlock(t, hold)
+						<-waiter.done
+						require.NoError(t, waiter.err)
+						unlock(t, waiter.hold)
+					})
+				})
+			}
+		}
+	}
+}
+
+// Neither a client that does nothing nor one that waits further back writes anything.
+func TestOnlyHoldersAndTheNextInLineAskTheQuorum(t *testing.T) {
+	const session, during = 10 * time.Second, 20 * time.Minute
+	// asked counts what n clients of an election send a minute, the leader among them.
+	asked := func(t *testing.T, n int) (transactions, syncs, reads float64) {
+		virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			var standing []*attempt
+			for i := range n {
+				c := connect(t, srv, fmt.Sprint("c", i), session)
+				standing = append(standing, lockLater(t.Context(), campaign(c.Election(path, nil))))
+				time.Sleep(100 * time.Millisecond)
+			}
+			connect(t, srv, "idle", session)
+			time.Sleep(3 * session)
+			srv.ResetCounts()
+			time.Sleep(during)
+			seen := srv.Requests()
+			perMinute := func(op zktest.Op) float64 { return float64(seen[op]) / during.Minutes() }
+			transactions, syncs, reads = perMinute(zktest.OpMulti), perMinute(zktest.OpSync), perMinute(zktest.OpExists)
+			for _, a := range standing {
+				<-a.done
+				require.NoError(t, a.err)
+				unlock(t, a.hold)
+			}
+		})
+		return transactions, syncs, reads
+	}
+	transactions, syncs, reads := asked(t, 0)
+	t.Logf("an idle client: %.1f transactions, %.1f syncs and %.1f reads a minute", transactions, syncs, reads)
+	require.Zero(t, transactions)
+	require.LessOrEqual(t, syncs+reads, 72.0)
+	two, _, _ := asked(t, 3)
+	many, _, _ := asked(t, 60)
+	t.Logf("an election: %.1f transactions a minute with 3 clients, %.1f with 60", two, many)
+	require.LessOrEqual(t, two, 72.0)
+	require.InDelta(t, two, many, 3)
+}
+
+// A client that has only just connected holds as safely as any other: its first proof does not rest on its leader's pings being
+// on time.
+func TestAFirstLockAfterALeadersStandstillLeavesOneHolder(t *testing.T) {
+	for _, session := range []time.Duration{4 * time.Second, 10 * time.Second} {
+		for wait := time.Duration(0); wait < 4*time.Second; wait += 500 * time.Millisecond {
+			for _, still := range []time.Duration{session * 6 / 10, session * 75 / 100, session * 9 / 10} {
+				t.Run(fmt.Sprint(session, wait, still), func(t *testing.T) {
+					opts := zktest.Options{Servers: 3, TickTime: 2 * time.Second, LatePing: 90 * time.Millisecond, Latency: fixed(time.Millisecond)}
+					virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+						leader := leaderIs(srv, 3)
+						follower := srv.Member((leader + 1) % 3)
+						next := connect(t, srv, "next", session, leader)
+						unlockSoon(t, next)
+						holder := connect(t, srv, "holder", session, (leader+1)%3)
+						time.Sleep(wait)
+						srv.Member(leader).Freeze()
+						time.Sleep(still - session/8)
+						first := lockLater(t.Context(), holder.Mutex(path).Lock)
+						time.Sleep(session / 8)
+						srv.Member(leader).Thaw()
+						time.Sleep(3 * time.Millisecond) // the lock's create is answered
+						follower.CutStreams(true, true)  // what it owes to the leader's overdue ping never arrives
+						second := lockLater(t.Context(), next.Mutex(path).Lock)
+						<-second.done
+						require.NoError(t, second.err)
+						if first.returned() && first.err == nil {
+							require.Error(t, first.hold.Check(), "two hold, for %v more", first.hold.Remaining())
+						}
+						time.Sleep(session)
+						unlock(t, second.hold)
+						follower.CutStreams(false, false)
+						<-first.done
+						_ = first.hold.Unlock(t.Context())
+					})
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+)
+
+// lane is a list of commands that run one after the other.
+type lane struct {
+	name  string
+	nice  bool // computes, and leaves the processors to the lanes that wait for real time
+	steps []step
+}
+
+// step is one command.
+type step struct {
+	dir  string
+	args []string
+}
+
+// goTest is a step that runs the tests of packages.
+func goTest(dir string, packages ...string) step {
+	return step{dir, append([]string{"go", "test", "-json", "-timeout", "20m"}, packages...)}
+}
+
+// servers is the module whose tests need real servers.
+const servers = "integration"
+
+// lanes returns all lanes. What runs real processes has a lane that is not nice.
+func lanes(library, nested []string) []lane {
+	all := []lane{
+		{name: "command", steps: []step{goTest(".", "./cmd/...")}},
+		{name: "library", nice: true, steps: []step{goTest(".", library...)}},
+	}
+	modules := lane{name: "modules", nice: true}
+	for _, dir := range nested {
+		if dir == servers {
+			all = append(all, lane{name: "servers", steps: []step{{dir, []string{"./run"}}}})
+			continue
+		}
+		modules.steps = append(modules.steps, goTest(dir, "./..."))
+	}
+	return append(all, modules)
+}
+
+// packages lists this module's packages but the command's, which has a lane of its own.
+func packages(ctx context.Context) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for p := range strings.FieldsSeq(string(out)) {
+		if !strings.Contains(p, "/cmd/") {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}

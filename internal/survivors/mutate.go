@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// A mutation is a small change of a function: another expression in the place of one, or a statement
+// left out.
+type mutation struct {
+	Number   int
+	File     string
+	Function string
+	Line     int
+	Was, Is  string // Is is empty for a statement that is left out
+}
+
+// String returns what identifies the mutation while the code around it changes.
+func (m mutation) String() string {
+	if m.Is == "" {
+		return fmt.Sprintf("%s: without `%s`", m.Function, m.Was)
+	}
+	return fmt.Sprintf("%s: `%s` in place of `%s`", m.Function, m.Is, m.Was)
+}
+
+// A source is a file with all its mutations. The text that it is replaced by has each of them behind
+// a switch, so that one build serves for all.
+type source struct {
+	name string
+	text string
+	fset *token.FileSet
+	fn   *ast.FuncDecl
+
+	next  int // number
+	all   []mutation
+	swaps map[ast.Node][]swap
+}
+
+// A swap is a mutation of a node: another text in its place, behind a switch.
+type swap struct {
+	mutation
+	general bool // the node is of any type, and no bool
+}
+
+// mutate returns the text of a file with its mutations behind switches, which are numbered from first
+// on, and the mutations.
+func mutate(name, text string, first int) (string, []mutation, error) {
+	s := &source{name: name, text: text, fset: token.NewFileSet(), next: first, swaps: map[ast.Node][]swap{}}
+	file, err := parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return "", nil, err
+	}
+	var edits []edit
+	for _, d := range file.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+			s.fn = fn
+			ast.Inspect(fn.Body, s.visit)
+			edits = append(edits, edit{s.at(fn.Body.Pos()), s.at(fn.Body.End()), s.print(fn.Body)})
+		}
+	}
+	return apply(text, edits), s.all, nil
+}
+
+func (s *source) at(p token.Pos) int { return s.fset.Position(p).Offset }
+
+// original returns the text of a node.
+func (s *source) original(n ast.Node) string { return s.text[s.at(n.Pos()):s.at(n.End())] }
+
+// visit collects the mutations of a node.
+func (s *source) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		s.binary(n)
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			s.add(n, s.original(n.X), false)
+		}
+	case *ast.ReturnStmt:
+		for _, r := range n.Results {
+			if id, ok := r.(*ast.Ident); ok && (id.Name == "true" || id.Name == "false") {
+				s.add(r, map[string]string{"true": "false", "false": "true"}[id.Name], false)
+			}
+		}
+	case *ast.BlockStmt:
+		s.statements(n.List)
+	case *ast.CaseClause:
+		s.statements(n.Body)
+	case *ast.CommClause:
+		s.statements(n.Body)
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Version" {
+			s.anyVersion(n.Value)
+		}
+	case *ast.CallExpr:
+		s.call(n)
+	case *ast.SelectorExpr:
+		other := map[string]string{"Mono": "Wall", "Wall": "Mono"}[n.Sel.Name]
+		if other != "" {
+			s.add(n, s.original(n.X)+"."+other, true)
+		}
+	}
+	return true
+}
+
+// operators are what an operator is replaced by.
+var operators = map[token.Token][]string{
+	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"}, token.EQL: {"!="}, token.NEQ: {"=="},
+}
+
+func (s *source) binary(n *ast.BinaryExpr) {
+	x, y := s.original(n.X), s.original(n.Y)
+	for _, op := range operators[n.Op] {
+		s.add(n, x+" "+op+" "+y, false)
+	}
+	if n.Op == token.LAND || n.Op == token.LOR { // one side alone
+		s.add(n, x, false)
+		s.add(n, y, false)
+	}
+}
+
+// statements leaves out each statement that nothing else needs to compile.
+func (s *source) statements(list []ast.Stmt) {
+	for _, st := range list {
+		switch st := st.(type) {
+		case *ast.ExprStmt:
+			if call, ok := st.X.(*ast.CallExpr); ok && s.original(call.Fun) != "panic" {
+				s.add(st, "", false)
+			}
+		case *ast.AssignStmt:
+			if st.Tok != token.DEFINE {
+				s.add(st, "", false)
+			}
+		case *ast.IncDecStmt, *ast.DeferStmt, *ast.SendStmt:
+			s.add(st, "", false)
+		}
+	}
+}
+
+// call mutates the arguments that decide here: versions, and times that are taken for one another.
+func (s *source) call(n *ast.CallExpr) {
+	if sel, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"deleteVersion", "set"}, sel.Sel.Name) && len(n.Args) > 3 {
+		s.anyVersion(n.Args[len(n.Args)-1])
+	}
+	for _, arg := range n.Args {
+		if id, ok := arg.(*ast.Ident); ok {
+			if other := s.twin(id.Name); other != "" {
+				s.add(id, other, true)
+			}
+		}
+	}
+}
+
+// anyVersion has a write go through whatever was written before.
+func (s *source) anyVersion(version ast.Expr) {
+	if s.original(version) != "-1" {
+		s.add(version, "-1", true)
+	}
+}
+
+// twin returns the parameter that could be taken for that one: when a request was sent, and when it
+// was answered.
+func (s *source) twin(name string) string {
+	others := map[string][]string{"sent": {"got", "answered", "received"}, "got": {"sent"}, "answered": {"sent"}, "received": {"sent"}}[name]
+	for _, p := range s.fn.Type.Params.List {
+		for _, id := range p.Names {
+			if slices.Contains(others, id.Name) {
+				return id.Name
+			}
+		}
+	}
+	return ""
+}
+
+func (s *source) add(n ast.Node, is string, general bool) {
+	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, Was: oneLine(s.original(n)), Is: oneLine(is)}
+	s.next++
+	s.all = append(s.all, m)
+	m.Is = is
+	s.swaps[n] = append(s.swaps[n], swap{m, general})
+}
+
+// function returns the name of the function with its receiver's type.
+func (s *source) function() string {
+	if s.fn.Recv == nil {
+		return s.fn.Name.Name
+	}
+	return strings.TrimPrefix(s.original(s.fn.Recv.List[0].Type), "*") + "." + s.fn.Name.Name
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// print returns the text of a node with all mutations in it.
+func (s *source) print(n ast.Node) string {
+	var edits []edit
+	ast.Inspect(n, func(x ast.Node) bool {
+		if x == nil || x == n || len(s.swaps[x]) == 0 {
+			return true
+		}
+		edits = append(edits, edit{s.at(x.Pos()) - s.at(n.Pos()), s.at(x.End()) - s.at(n.Pos()), s.print(x)})
+		return false
+	})
+	text := apply(s.original(n), edits)
+	for _, w := range s.swaps[n] {
+		switch {
+		case w.Is == "":
+			text = fmt.Sprintf("if !mutated(%d) { %s }", w.Number, text)
+		case w.general:
+			text = fmt.Sprintf("mutatedTo(%d, %s, %s)", w.Number, w.Is, text)
+		default:
+			text = fmt.Sprintf("(mutated(%d) && (%s) || !mutated(%d) && (%s))", w.Number, w.Is, w.Number, text)
+		}
+	}
+	return text
+}
+
+// An edit replaces the bytes from one offset to another.
+type edit struct {
+	from, to int
+	text     string
+}
+
+func apply(text string, edits []edit) string {
+	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
+	for _, e := range edits {
+		text = text[:e.from] + e.text + text[e.to:]
+	}
+	return text
+}

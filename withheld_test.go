@@ -1,0 +1,115 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// What becomes of waits whose event is withheld, because the client may not read the node at that moment.
+
+// withholdRead takes READ on nodes from everybody, and returns what gives it back.
+func withholdRead(t *testing.T, srv *zktest.Server, nodes ...string) (giveBack func()) {
+	t.Helper()
+	set := func(perms int32) {
+		for _, node := range nodes {
+			if _, ok := srv.Node(node); ok {
+				require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: node, ACL: []zktest.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}}))
+			}
+		}
+	}
+	set(zktest.PermAll &^ zktest.PermRead)
+	return func() { set(zktest.PermAll) }
+}
+
+// flavors are the makes that differ in what a client may ask without READ.
+var flavors = []zktest.Flavor{zktest.ZooKeeper38, zktest.ZooKeeper39}
+
+// TestAWithheldEventDelaysAWaiterByASessionTimeout releases what others wait for while they may not read it.
+func TestAWithheldEventDelaysAWaiterByASessionTimeout(t *testing.T) {
+	cohortOf := func(opts *zklock.CohortOptions) way {
+		return func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, opts).Lock }
+	}
+	for name, lock := range map[string]way{
+		"mutex": asMutex, "writer": asWriter, "two permits of three": forTwo,
+		"election": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return campaign(c.Election(path, nil))
+		},
+		"all": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, c.Mutex(path)) }
+		},
+		"cohort": cohortOf(nil),
+	} {
+		for _, flavor := range flavors {
+			t.Run(fmt.Sprint(name, " on ", flavor), func(t *testing.T) {
+				virtual(t, zktest.Options{Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
+					hold, err := lock(connect(t, srv, "holder", term))(t.Context())
+					require.NoError(t, err)
+					var waiting []*attempt
+					for i := range 3 {
+						waiting = append(waiting, inTurn(t, lock(connect(t, srv, fmt.Sprint("c", i), term)))...)
+					}
+					for _, next := range waiting {
+						giveBack := withholdRead(t, srv, path, path+"/leases", path+"/locks", hold.Node())
+						unlock(t, hold)
+						time.Sleep(100 * time.Millisecond)
+						giveBack()
+						time.Sleep(term + 100*time.Millisecond)
+						require.True(t, next.returned(), "asleep")
+						require.NoError(t, next.err)
+						hold = next.hold
+						time.Sleep(2 * term)
+					}
+					unlock(t, hold)
+				})
+			})
+		}
+	}
+}
+
+// TestAWithheldEventDelaysAnObserverByASessionTimeout changes the leader and its value while nobody may read who it is.
+func TestAWithheldEventDelaysAnObserverByASessionTimeout(t *testing.T) {
+	for _, flavor := range flavors {
+		virtual(t, zktest.Options{Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
+			member, seen := connect(t, srv, "member", term).Election(path, nil), make(chan zklock.Contender, 10)
+			require.NoError(t, srv.PutNode(path, nil))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			observer := connect(t, srv, "observer", term).Election(path, nil)
+			go func() {
+				for who := range observer.Follow(ctx) {
+					seen <- who
+				}
+			}()
+			sees := func(node, value string, change func()) {
+				if change != nil {
+					giveBack := withholdRead(t, srv, path, node)
+					change()
+					giveBack()
+				}
+				time.Sleep(term + 100*time.Millisecond)
+				who := <-seen
+				require.Equal(t, value, string(who.Data))
+				time.Sleep(term)
+				require.Empty(t, seen)
+			}
+			foreign := path + "/_c_0123456789abcdef0123456789abcdef-lock-0000000000"
+			sees(path, "", nil)
+			sees(path, "foreign", func() { require.NoError(t, srv.PutNode(foreign, []byte("foreign"))) })
+			sees(foreign, "", func() { require.NoError(t, srv.DeleteNode(foreign)) })
+			hold, err := member.Campaign(t.Context(), []byte("a"))
+			require.NoError(t, err)
+			sees(path, "a", nil)
+			sees(hold.Node(), "b", func() {
+				require.NoError(t, srv.PutNode(hold.Node(), []byte("b")))
+			})
+			sees(hold.Node(), "", func() { unlock(t, hold) })
+		})
+	}
+}
