@@ -223,7 +223,7 @@ func TestWatchOfManyLocksLeavesNothingBehind(t *testing.T) {
 		}
 		watcher := connect(t, srv, "watcher", term)
 		time.Sleep(time.Second)
-		before := goroutines()
+		before := goroutines(t)
 		seen := 0
 		for _, err := range operate.Watch(t.Context(), watcher, "/locks") {
 			require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestWatchOfManyLocksLeavesNothingBehind(t *testing.T) {
 			unlock(t, h)
 		}
 		time.Sleep(time.Hour)
-		require.LessOrEqual(t, goroutines(), before)
+		require.LessOrEqual(t, goroutines(t), before)
 		require.False(t, errors.Is(watcher.Close(), zklock.ErrClosed))
 	})
 }

@@ -862,7 +862,7 @@ func TestATryOfACohortAnswersAtOnceAndLeavesNothing(t *testing.T) {
 func TestACohortEndsWithItsClient(t *testing.T) {
 	eachCohort(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
 		client := connect(t, srv, "a", term)
-		before := goroutines()
+		before := goroutines(t)
 		hold, err := of(client).Lock(t.Context())
 		require.NoError(t, err)
 		waiting := inTurn(t, of(client).Lock, of(client).Lock)
@@ -876,7 +876,7 @@ func TestACohortEndsWithItsClient(t *testing.T) {
 		}
 		_, err = of(client).Lock(t.Context())
 		require.ErrorIs(t, err, zklock.ErrClosed)
-		require.LessOrEqual(t, goroutines(), before)
+		require.LessOrEqual(t, goroutines(t), before)
 		require.Empty(t, queue(srv, path))
 	})
 }
@@ -886,7 +886,7 @@ func TestWaitsOfACohortThatAreGivenUpLeaveNothing(t *testing.T) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		hold, err := other.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		before := goroutines()
+		before := goroutines(t)
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			_, err := of(ours).Lock(ctx)
@@ -895,7 +895,7 @@ func TestWaitsOfACohortThatAreGivenUpLeaveNothing(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		require.Len(t, queue(srv, path), 1)
-		require.LessOrEqual(t, goroutines(), before+2, "one watch on the holder's node stays")
+		require.LessOrEqual(t, goroutines(t), before+2, "one watch on the holder's node stays")
 		unlock(t, hold)
 		noGhost(t, srv, path)
 	})

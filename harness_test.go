@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -251,8 +252,31 @@ func (p *oneRound) Next() (string, bool) {
 	return p.servers[p.next%len(p.servers)], p.next > 1 && (p.next-1)%len(p.servers) == 0
 }
 
-// goroutines counts those of the whole process: tests that compare it do not run in parallel.
-func goroutines() int {
+var inBubble = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)
+
+// goroutines counts those of the caller's bubble: the process has others that come and go,
+// such as the runtime's own for finalizers, and those of tests beside this one.
+func goroutines(t *testing.T) int {
+	t.Helper()
 	synctest.Wait()
-	return runtime.NumGoroutine()
+	stacks := make([]byte, 1<<16)
+	for {
+		n := runtime.Stack(stacks, true)
+		if n < len(stacks) {
+			stacks = stacks[:n]
+			break
+		}
+		stacks = make([]byte, 2*len(stacks))
+	}
+	counts, own := map[string]int{}, ""
+	for i, stack := range strings.Split(string(stacks), "\n\n") { // the first is the caller's
+		if m := inBubble.FindStringSubmatch(stack); m != nil {
+			counts[m[1]]++
+			if i == 0 {
+				own = m[1]
+			}
+		}
+	}
+	require.NotEmpty(t, own, "only a bubble's goroutines can be told from those of the process")
+	return counts[own]
 }
