@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -154,9 +155,9 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 			assert.LessOrEqual(t, strings.Count(out+errs, "\n"), 1, "%v: %q", args, out+errs)
 		}
 	}
-	table := newLockTable()
-	table.note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
-	for _, line := range table.lines("/"+hostile, time.Now(), 80, 10) {
+	table := locks.NewTable(time.Now())
+	table.Note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
+	for _, line := range topScreen(table, "/"+hostile, time.Now(), 80, 10) {
 		assertHarmless(t, line)
 		assert.NotContains(t, line, "\n")
 	}
@@ -188,7 +189,7 @@ func TestTopPrintsALineForEachChange(t *testing.T) {
 	assert.True(t, line.AtLeast, "it held before we came")
 	require.NotNil(t, line.Next)
 	assert.Equal(t, holder.Node(), line.Holders[0].Node)
-	time.Sleep(settling)
+	time.Sleep(locks.Settling)
 	require.NoError(t, holder.Unlock(t.Context()))
 	second := <-granted
 	line = topJSON{}
@@ -205,23 +206,23 @@ func TestTopPrintsALineForEachChange(t *testing.T) {
 }
 
 func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
-	b := newLockTable()
+	begin := time.Now()
+	b := locks.NewTable(begin)
 	who := func(name string, holds bool) zklock.Contender {
 		return zklock.Contender{Node: "/l/" + name, Holds: holds, Host: "host", PID: 1, Label: "job"}
 	}
-	begin := b.begun
-	b.note(&operate.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
-	b.note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
-	b.note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
-	lines := b.lines("/", begin.Add(2*time.Minute), 80, 10)
+	b.Note(&operate.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
+	b.Note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
+	b.Note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
+	lines := topScreen(b, "/", begin.Add(2*time.Minute), 80, 10)
 	require.Len(t, lines, 4)
 	assert.Contains(t, lines[0], "/: 2 locks in use, 1 waiting")
 	assert.Regexp(t, `^1 +1 +1m0s +/busy +job host:1$`, lines[2])
 	assert.Regexp(t, `^0 +1 +>2m0s +/quiet `, lines[3])
-	b.note(&operate.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
-	assert.Len(t, b.lines("/", begin, 80, 10), 3)
+	b.Note(&operate.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
+	assert.Len(t, topScreen(b, "/", begin, 80, 10), 3)
 	for _, columns := range []int{20, 40, 80} {
-		for _, line := range b.lines("/", begin, columns, 10) {
+		for _, line := range topScreen(b, "/", begin, columns, 10) {
 			assert.LessOrEqual(t, width(line), columns)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -42,9 +43,9 @@ func FuzzWhatIsPrinted(f *testing.F) {
 				assert.True(t, v.wide || width(line) <= 80, "%d columns: %q", width(line), line)
 			}
 		}
-		table := newLockTable()
-		table.note(q, time.Now())
-		for _, line := range table.lines(q.Path, time.Now(), 60, 5) {
+		table := locks.NewTable(time.Now())
+		table.Note(q, time.Now())
+		for _, line := range topScreen(table, q.Path, time.Now(), 60, 5) {
 			assertHarmless(t, line)
 			assert.LessOrEqual(t, width(line), 60)
 		}

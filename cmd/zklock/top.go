@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -47,116 +47,29 @@ func topCommand(std streams) *command {
 	}}
 }
 
-// busy is a queue, and since when its holders were seen to hold.
-type busy struct {
-	queue *operate.Queue
-	seen  time.Time
-	held  map[string]grant // by node
-}
-
-// grant is when a contender was seen to have become a holder.
-type grant struct {
-	at      time.Time
-	atLeast bool // it was one when we came
-}
-
-// lockTable is what top knows.
-type lockTable struct {
-	begun  time.Time
-	queues map[string]*busy
-}
-
-func newLockTable() *lockTable { return &lockTable{time.Now(), map[string]*busy{}} }
-
-// settling is how long after the begin a holder counts as one that was there before.
-const settling = 2 * time.Second
-
-// note takes a queue in.
-func (t *lockTable) note(q *operate.Queue, now time.Time) *busy {
-	before := t.queues[q.Path]
-	next := &busy{queue: q, seen: now, held: map[string]grant{}}
-	for _, who := range q.Contenders {
-		if !who.Holds {
-			continue
-		}
-		g := grant{at: now, atLeast: before == nil && now.Sub(t.begun) < settling}
-		if before != nil {
-			if known, ok := before.held[who.Node]; ok {
-				g = known
-			}
-		}
-		next.held[who.Node] = g
-	}
-	if t.queues[q.Path] = next; len(q.Contenders) == 0 {
-		delete(t.queues, q.Path)
-	}
-	return next
-}
-
-// busiest returns the queues with most waiters first, and of those alike the one that is held longest.
-func (t *lockTable) busiest(limit int) []*busy {
-	var all []*busy
-	for _, q := range t.queues {
-		all = append(all, q)
-	}
-	slices.SortFunc(all, func(x, y *busy) int {
-		if d := y.waiting() - x.waiting(); d != 0 {
-			return d
-		}
-		if d := x.longest().at.Compare(y.longest().at); d != 0 {
-			return d
-		}
-		return strings.Compare(x.queue.Path, y.queue.Path)
-	})
-	return all[:min(len(all), limit)]
-}
-
-func (b *busy) waiting() int { return len(b.queue.Contenders) - holders(b.queue) }
-
-// longest returns the first grant of those that hold now.
-func (b *busy) longest() grant {
-	var first grant
-	for _, g := range b.held {
-		if first.at.IsZero() || g.at.Before(first.at) {
-			first = g
-		}
-	}
-	return first
-}
-
-func (b *busy) holder() (zklock.Contender, bool) {
-	i := slices.IndexFunc(b.queue.Contenders, func(who zklock.Contender) bool { return who.Holds })
-	if i < 0 {
-		return zklock.Contender{}, false
-	}
-	return b.queue.Contenders[i], true
-}
-
-func (b *busy) row(now time.Time) []string {
+// row returns what the screen shows of a lock.
+func row(l *locks.Lock, now time.Time) []string {
 	held, owner := "-", "-"
-	if who, ok := b.holder(); ok {
-		g := b.longest()
-		held, owner = duration(now.Sub(g.at)), ownerOf(who)
-		if g.atLeast {
+	if who, ok := l.Holder(); ok {
+		g := l.Longest()
+		held, owner = duration(now.Sub(g.At)), ownerOf(who)
+		if g.AtLeast {
 			held = ">" + held
 		}
 		if who.Revoked {
 			owner = "asked: " + owner
 		}
 	}
-	return []string{fmt.Sprint(b.waiting()), fmt.Sprint(holders(b.queue)), held, shown(b.queue.Path), owner}
+	return []string{fmt.Sprint(l.Waiting()), fmt.Sprint(l.Holding()), held, shown(l.Queue.Path), owner}
 }
 
-// lines returns what the screen shows.
-func (t *lockTable) lines(path string, now time.Time, columns, limit int) []string {
-	waiting := 0
-	for _, q := range t.queues {
-		waiting += q.waiting()
-	}
-	title := fmt.Sprintf("%s  %s: %d locks in use, %d waiting", now.Format(time.TimeOnly), shown(path), len(t.queues), waiting)
+// topScreen returns what the screen shows.
+func topScreen(t *locks.Table, path string, now time.Time, columns, limit int) []string {
+	title := fmt.Sprintf("%s  %s: %d locks in use, %d waiting", now.Format(time.TimeOnly), shown(path), t.Len(), t.Waiting())
 	g := grid{head: []string{"WAIT", "HOLD", "HELD", "LOCK", "HOLDER"}, cut: "HOLDER", columns: columns}
-	for _, q := range t.busiest(limit) {
-		row := q.row(now)
+	busiest := t.Busiest()
+	for _, l := range busiest[:min(len(busiest), limit)] {
+		row := row(l, now)
 		row[3] = shortenLeft(row[3], columns/2)
 		g.rows = append(g.rows, row)
 	}
@@ -192,7 +105,7 @@ func topDisplay(ctx context.Context, client *zklock.Client, path string, limit i
 	}()
 	s := newDisplay(std.out)
 	defer s.close()
-	table := newLockTable()
+	table := locks.NewTable(time.Now())
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -201,14 +114,14 @@ func topDisplay(ctx context.Context, client *zklock.Client, path string, limit i
 			if !ok {
 				return unlessEnded(ctx, failed)
 			}
-			table.note(q, time.Now())
+			table.Note(q, time.Now())
 		case now := <-tick.C:
 			columns, rows := s.size()
 			most := max(1, rows-3)
 			if limit > 0 {
 				most = min(most, limit)
 			}
-			if err := s.draw(table.lines(path, now, columns, most)); err != nil {
+			if err := s.draw(topScreen(table, path, now, columns, most)); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -239,27 +152,27 @@ type topJSON struct {
 }
 
 func topLines(ctx context.Context, client *zklock.Client, path string, std streams) error {
-	table := newLockTable()
+	table := locks.NewTable(time.Now())
 	for q, err := range operate.Watch(ctx, client, path) {
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if err := writeJSON(std.out, newTopJSON(table.note(q, time.Now())), false); err != nil {
+		if err := writeJSON(std.out, newTopJSON(table.Note(q, time.Now())), false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newTopJSON(b *busy) topJSON {
+func newTopJSON(l *locks.Lock) topJSON {
 	out := topJSON{
-		Time: b.seen.UTC(), Path: b.queue.Path, Held: holders(b.queue), Waiting: b.waiting(),
-		Permits: b.queue.Permits, Holders: []contenderJSON{},
+		Time: l.Seen.UTC(), Path: l.Queue.Path, Held: l.Holding(), Waiting: l.Waiting(),
+		Permits: l.Queue.Permits, Holders: []contenderJSON{},
 	}
-	if g := b.longest(); !g.at.IsZero() {
-		out.HeldFor, out.AtLeast = b.seen.Sub(g.at).Seconds(), g.atLeast
+	if g := l.Longest(); !g.At.IsZero() {
+		out.HeldFor, out.AtLeast = l.Seen.Sub(g.At).Seconds(), g.AtLeast
 	}
-	for _, who := range b.queue.Contenders {
+	for _, who := range l.Queue.Contenders {
 		c := newContenderJSON(who)
 		if who.Holds {
 			out.Holders = append(out.Holders, c)

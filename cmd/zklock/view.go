@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -37,7 +38,7 @@ func (v view) say(format string, path string, more ...any) error {
 func (v view) table(w io.Writer, q *operate.Queue, now time.Time) {
 	held := holders(q)
 	why := ""
-	if held == 0 && len(q.Contenders) > 0 && q.Permits == 0 {
+	if locks.IsDelayed(q) {
 		why = " for the lock-delay"
 	}
 	clock, path := now.Format(time.TimeOnly)+"  ", shown(q.Path)
