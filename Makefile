@@ -107,11 +107,11 @@ shrink: ## cut a run that fails to a small one, within BUDGET (SEED, SCHEDULE; A
 model: ## check the Promela models of the recipe and the lease with spin
 	docs/model/check
 
-compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes docs/comparison.md
+compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes compare/comparison.md
 	compare/setup
 	cd compare && nice go run . $(ARGS)
 
-report: ## what holders are told under nine faults (ARGS="--rounds 1", "--clients zklock"); writes docs/report.md
+report: ## what holders are told under nine faults (ARGS="--rounds 1", "--clients zklock"); writes compare/report.md
 	compare/setup
 	cd compare && nice go run . faults $(ARGS)
 

@@ -33,7 +33,7 @@ func underFaults(args []string) error {
 	add := flags.Bool("add", false, "keep the trials of earlier runs with another lease")
 	render := flags.Bool("render", false, "only draw again what an earlier run has measured")
 	results := flags.String("results", "results/faults.json", "file for the trials")
-	page := flags.String("page", "../docs/report.md", "the page whose generated parts are replaced; empty for none")
+	page := flags.String("page", "report.md", "the page whose generated parts are replaced; empty for none")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -1,12 +1,12 @@
 // Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on loopback,
-// and writes what it found as JSON, as pictures and into docs/comparison.md.
+// and writes what it found as JSON, as pictures and into compare/comparison.md.
 //
 //	go run .                       everything; about seventy minutes on a quiet machine
 //	go run . --quick               a little of everything, in under three minutes on a quiet machine; the page is left alone
 //	go run . --only queue          one work
 //	go run . --ways zklock,kazoo   some ways
 //	go run . --render              pictures and page again, from the JSON of an earlier run
-//	go run . faults                what holders are told under nine faults of their servers; writes docs/report.md
+//	go run . faults                what holders are told under nine faults of their servers; writes compare/report.md
 package main
 
 import (
@@ -102,7 +102,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.sizes, "sizes", "", "some sizes of the works that have them")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of six, and three of the crash and the sale")
 	flags.StringVar(&o.out, "out", "results", "directory for JSON and pictures")
-	flags.StringVar(&o.page, "page", "../docs/comparison.md", "the page whose generated parts are replaced")
+	flags.StringVar(&o.page, "page", "comparison.md", "the page whose generated parts are replaced")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -325,7 +325,7 @@ func (r *FaultRun) details(fault string) string {
 			refused = append(refused, fmt.Sprintf("  - %s: %s\n", c.Name, strings.Join(texts[:min(len(texts), 4)], "; ")))
 		}
 	}
-	text := fmt.Sprintf("![Timelines of all clients, %s](../compare/results/%s)\n\n- repeat it: `make report ARGS='--only \"%s\"'`\n", fault, pictureName(fault), fault)
+	text := fmt.Sprintf("![Timelines of all clients, %s](results/%s)\n\n- repeat it: `make report ARGS='--only \"%s\"'`\n", fault, pictureName(fault), fault)
 	if refused != nil {
 		text += "- what libraries answered instead of a grant or a release:\n" + strings.Join(refused, "")
 	}

@@ -174,7 +174,7 @@ func TestFillRefusesAPageThatDoesNotFit(t *testing.T) {
 }
 
 func TestThePageFitsTheBlocks(t *testing.T) {
-	text, err := os.ReadFile("../../docs/comparison.md")
+	text, err := os.ReadFile("../comparison.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestThePageIsGeneratedFromTheCommittedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../docs/comparison.md")
+	text, err := os.ReadFile("../comparison.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestThePageIsGeneratedFromTheCommittedResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if filled != string(text) {
-		t.Error("docs/comparison.md differs from results.json: run 'go run . --render' in compare")
+		t.Error("compare/comparison.md differs from results.json: run 'go run . --render' in compare")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
 
 // TestReportPageIsWhatItsTrialsSay draws the page anew from the stored trials.
 func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
-	page := filepath.Join("..", "..", "docs", "report.md")
+	page := filepath.Join("..", "report.md")
 	r, err := LoadFaults(filepath.Join("..", "results", "faults.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
 	}
 	filled, err := fill(string(text), r.blocks())
 	if err != nil || filled != string(text) {
-		t.Errorf("docs/report.md is not what faults.json says (%v): go run . faults --render", err)
+		t.Errorf("compare/report.md is not what faults.json says (%v): go run . faults --render", err)
 	}
 	for name, picture := range r.pictures() {
 		stored, err := os.ReadFile(filepath.Join("..", "results", name))

@@ -1,4 +1,4 @@
-// Package report turns the samples of a run into medians, pictures and the generated parts of docs/comparison.md.
+// Package report turns the samples of a run into medians, pictures and the generated parts of compare/comparison.md.
 package report
 
 import (

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,19 +22,17 @@ import (
 
 const root = "../.."
 
-// written are the documents that are written by hand. comparison.md is generated and has tests of its own.
+// written returns the documents of this repository, by their names.
 func written(t *testing.T) map[string]string {
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	recipes, err := filepath.Glob(filepath.Join(root, "docs", "recipes", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, recipes)
-	files = append(files, recipes...)
+	files := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "compare/*.md", "integration/*.md", "internal/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		files = append(files, found...)
+	}
 	texts := map[string]string{}
-	for _, file := range append(files, filepath.Join(root, "README.md")) {
-		if filepath.Base(file) == "comparison.md" {
-			continue
-		}
+	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		rel, err := filepath.Rel(root, file)
@@ -218,7 +217,8 @@ func TestEveryTestThatIsNamedExists(t *testing.T) {
 				where := exist[test]
 				if assert.NotEmpty(t, where, "%s names %s", file, test) {
 					if said := directory.FindAllStringSubmatch(line[:at[0]], -1); len(said) > 0 {
-						assert.Contains(t, where, said[len(said)-1][1], "%s says where %s is", file, test)
+						below := said[len(said)-1][1] + "/"
+						assert.True(t, slices.ContainsFunc(where, func(dir string) bool { return strings.HasPrefix(dir+"/", below) }), "%s says where %s is", file, test)
 					}
 				}
 			}

@@ -31,7 +31,7 @@ func patches(t *testing.T) []string {
 }
 
 func TestEachPatchHasATrapAndAPlaceInTheDocument(t *testing.T) {
-	page, err := os.ReadFile("../../docs/upstream.md")
+	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	shown := append([]string{}, races...)
 	for name := range traps {
@@ -39,7 +39,7 @@ func TestEachPatchHasATrapAndAPlaceInTheDocument(t *testing.T) {
 	}
 	assert.ElementsMatch(t, shown, patches(t))
 	for _, name := range shown {
-		assert.Contains(t, string(page), "(../internal/upstream/testdata/"+name+".diff)")
+		assert.Contains(t, string(page), "(testdata/"+name+".diff)")
 	}
 	said := regexp.MustCompile(`zk v(\d+\.\d+\.\d+)`).FindStringSubmatch(string(page))
 	require.NotNil(t, said)
