@@ -166,7 +166,7 @@ func TestLockAllUnderAHoldOfOneOfItsLocksIsADeadlock(t *testing.T) {
 			hold, err := held(t.Context())
 			require.NoError(t, err)
 			time.Sleep(time.Second)
-			srv.ResetCounts()
+			resetCounts(srv)
 			for _, second := range []zklock.Locker{c.Mutex(pathB), c.Reentrant(pathB), c.RWMutex(pathB).Reader(), c.Semaphore(pathB, 2).Permits(1)} {
 				_, err = c.LockAll(hold.Context(), c.Mutex(pathA), second)
 				require.ErrorIs(t, err, zklock.ErrDeadlock, name)

@@ -60,7 +60,7 @@ func TestPermitsAreTakenAndGivenUpTogether(t *testing.T) {
 			require.NoError(t, err)
 			unlock(t, hold)
 			time.Sleep(time.Second)
-			srv.ResetCounts()
+			resetCounts(srv)
 			in, out := srv.Bytes()
 			hold, err = s.Acquire(t.Context(), k)
 			require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestALostAnswerToABatchIsLookedForAsAWhole(t *testing.T) {
 					}
 					return zktest.Pass
 				})
-				srv.ResetCounts()
+				resetCounts(srv)
 				hold, err := c.Semaphore(path, 200).Acquire(t.Context(), 200)
 				require.NoError(t, err)
 				require.True(t, struck.Load())
@@ -129,7 +129,7 @@ func TestMorePermitsThanFitARequestAreRefusedBeforeAny(t *testing.T) {
 		long := "/" + strings.Repeat("x", 1000)
 		c := connectWith(t, srv, &zklock.Options{Label: strings.Repeat("l", 1024), SessionTimeout: 40 * time.Second, Dialer: srv.DialFrom("a")})
 		time.Sleep(time.Second) // for its first heartbeat
-		srv.ResetCounts()
+		resetCounts(srv)
 		for p, k := range map[string]int{path: 10_000, long: 1000} {
 			s := c.Semaphore(p, 100_000)
 			for _, ask := range []func(context.Context, int) (*zklock.Hold, error){s.Acquire, s.TryAcquire} {
@@ -178,7 +178,7 @@ func TestRequestsAboutManyHoldsStayWithinALimit(t *testing.T) {
 		time.Sleep(3 * term)
 		require.NoError(t, hold.Check())
 		require.NoError(t, hold.Confirm(t.Context()))
-		srv.ResetCounts()
+		resetCounts(srv)
 		_, err = hold.Multi(&zk.SetDataRequest{Path: "/x", Version: -1})
 		require.ErrorIs(t, err, zklock.ErrInvalid)
 		require.Zero(t, srv.RequestCount(), "it is refused before it is sent")
@@ -196,7 +196,7 @@ func TestOperationsThatAreNoneAreRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		srv.ResetCounts()
+		resetCounts(srv)
 		for _, op := range []any{nil, "set", zk.SetDataRequest{}, &zk.SetDataRequest{Path: "/x", Data: make([]byte, 1<<20)}} {
 			_, err = hold.Multi(op)
 			require.ErrorIs(t, err, zklock.ErrInvalid)
@@ -211,7 +211,7 @@ func TestAPathThatNoRequestHoldsIsRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		time.Sleep(time.Second) // for its first heartbeat
-		srv.ResetCounts()
+		resetCounts(srv)
 		_, err := c.Mutex("/" + strings.Repeat("x", 1<<20)).Lock(t.Context())
 		require.ErrorIs(t, err, zklock.ErrInvalid)
 		require.Zero(t, srv.RequestCount())

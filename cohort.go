@@ -183,7 +183,7 @@ func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*H
 	}
 	defer k.c.acquires.leave()
 	if try {
-		return atOnce(ctx, k.c, func(ctx context.Context, _ *session) (*Hold, error) { return k.wait(ctx, true) })
+		return atOnce(ctx, k.c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
 	}
 	return k.wait(ctx, false)
 }

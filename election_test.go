@@ -123,7 +123,7 @@ func TestBadValuesAreRefusedBeforeAnyRequest(t *testing.T) {
 		hold, err := e.Campaign(t.Context(), nil)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		srv.ResetCounts()
+		resetCounts(srv)
 		for _, value := range []string{"__REVOKE__", "__REVOKE__\nx", `{"revoke":true}`, strings.Repeat("x", 512<<10+1)} {
 			_, err := e.Campaign(t.Context(), []byte(value))
 			require.ErrorIs(t, err, zklock.ErrInvalid)
@@ -131,7 +131,7 @@ func TestBadValuesAreRefusedBeforeAnyRequest(t *testing.T) {
 			require.ErrorIs(t, e.Run(t.Context(), []byte(value), func(context.Context) {}), zklock.ErrInvalid)
 		}
 		bad := connect(t, srv, "b", term).Election("/a/../b", nil)
-		srv.ResetCounts()
+		resetCounts(srv)
 		_, err = bad.Campaign(t.Context(), nil)
 		require.ErrorIs(t, err, zklock.ErrInvalid)
 		_, err = bad.Leader(t.Context())
@@ -523,7 +523,7 @@ func TestAHandoverAmongAHundredCostsWhatItCostsAmongTwenty(t *testing.T) {
 			resign(members[0]) // the first one's successor has seen no note
 			time.Sleep(time.Second)
 			watches := srv.WatchCount()
-			srv.ResetCounts()
+			resetCounts(srv)
 			_, before := srv.Bytes()
 			for _, m := range members[1:9] {
 				resign(m)
@@ -874,7 +874,7 @@ func TestAnObserverNeedsNoMoreThanRead(t *testing.T) {
 			time.Sleep(time.Minute)
 			_, made := srv.Node(dir)
 			require.False(t, made)
-			srv.ResetCounts()
+			resetCounts(srv)
 			time.Sleep(session)
 			require.LessOrEqual(t, srv.Requests()[zktest.OpExists], 2*int(session/time.Second))
 			hold, err := member.Election(dir, nil).Campaign(t.Context(), []byte{'a' + byte(i)})

@@ -69,7 +69,7 @@ func TestOnlyHoldersAndTheNextInLineAskTheQuorum(t *testing.T) {
 			}
 			connect(t, srv, "idle", session)
 			time.Sleep(3 * session)
-			srv.ResetCounts()
+			resetCounts(srv)
 			time.Sleep(during)
 			seen := srv.Requests()
 			perMinute := func(op zktest.Op) float64 { return float64(seen[op]) / during.Minutes() }

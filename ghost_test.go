@@ -143,7 +143,7 @@ func TestTheSearchForALostCreateEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.False(t, hunting(), "no earlier leader commits anything")
 		time.Sleep(3 * time.Minute) // for which heartbeats go on
-		srv.ResetCounts()
+		resetCounts(srv)
 		srv.DropConnections()
 		time.Sleep(time.Minute)
 		require.Zero(t, srv.Requests()[zktest.OpMulti])

@@ -252,6 +252,13 @@ func (p *oneRound) Next() (string, bool) {
 	return p.servers[p.next%len(p.servers)], p.next > 1 && (p.next-1)%len(p.servers) == 0
 }
 
+// resetCounts forgets the requests so far, and those that are on their way: a new client's first
+// heartbeat is sent beside what its caller does.
+func resetCounts(srv *zktest.Server) {
+	synctest.Wait()
+	srv.ResetCounts()
+}
+
 var inBubble = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)
 
 // goroutines counts those of the caller's bubble: the process has others that come and go,

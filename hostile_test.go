@@ -33,7 +33,7 @@ func TestANumberThatNoCounterGaveCostsNewcomersNothing(t *testing.T) {
 		for _, number := range []string{"2147483647", "-000000001"} {
 			require.NoError(t, srv.PutNode(path+"/lock-"+number, nil))
 		}
-		srv.ResetCounts()
+		resetCounts(srv)
 		waiting := lockLater(t.Context(), c.Mutex(path).Lock)
 		require.False(t, waiting.returned())
 		require.LessOrEqual(t, srv.RequestCount(), 4, "%v", srv.Requests())

@@ -241,7 +241,7 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		require.NoError(t, srv.PutNode("/config/main", []byte("precious")))
-		srv.ResetCounts()
+		resetCounts(srv)
 		for _, node := range []string{"", "/", "/config/main", "relative" + curatorName + "0000000001", "/a/../" + curatorName + "0000000001", "/config/lock-x"} {
 			who := zklock.Contender{Node: node, Session: 1}
 			require.ErrorIs(t, operate.Evict(t.Context(), client, who), zklock.ErrInvalid, node)

@@ -289,7 +289,7 @@ func (q *localQueue) end() {
 }
 
 // obtain gets a place for those that wait. In its transaction the old one, nil for none, is given up.
-func (q *localQueue) obtain(old *place) {
+func (q *localQueue) obtain(old *grant) {
 	ctx, first, done := q.beginWait()
 	defer done()
 	fresh := old == nil
@@ -325,34 +325,18 @@ func (q *localQueue) beginWait() (context.Context, *localWaiter, func()) {
 }
 
 // stand gets a place in the queue of all processes. The old one leaves it whatever comes of that.
-func (q *localQueue) stand(ctx context.Context, try bool, old *place) (*place, error) {
-	c := q.c
-	next := func() *place {
-		t := c.newPlace(q.key.recipe, q.dir, c.shared)
-		if old != nil {
-			t.replaces, old = old.contender, nil
-		}
-		q.cover()
-		return t
+func (q *localQueue) stand(ctx context.Context, try bool, old *grant) (*grant, error) {
+	w := q.want()
+	w.replaces, w.before = old, q.cover
+	if try {
+		return q.c.engine.tryObtain(ctx, w)
 	}
-	defer func() {
-		if old != nil {
-			c.remove(old.contender)
-		}
-	}()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if !try {
-		return c.inTurn(ctx, q.key.path, func(sess *session, asked *revocation) (*place, error) {
-			return c.queue(ctx, sess, next(), q.key.path, asked)
-		})
-	}
-	sess, err := c.link.Attached(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c.tryAcquire(ctx, sess, next())
+	return q.c.engine.obtain(ctx, w)
+}
+
+// want returns what a place in the queue of all processes is asked for.
+func (q *localQueue) want() want {
+	return want{recipe: q.key.recipe, path: q.key.path, dir: q.dir, data: q.c.shared}
 }
 
 // cover notes that all who wait now have asked before anybody who will stand behind our next node.
@@ -380,9 +364,9 @@ func (q *localQueue) refuse(first *localWaiter, err error) {
 }
 
 // share returns a shared place of one that was granted.
-func (q *localQueue) share(granted *place) *sharedPlace {
+func (q *localQueue) share(granted *grant) *sharedPlace {
 	c := q.c
-	p := &sharedPlace{place: granted, moved: granted.sess.Reattached(), since: time.Now()}
+	p := &sharedPlace{place: granted, moved: granted.nodes()[0].sess.Reattached(), since: time.Now()}
 	p.ended = func(h *localHold) { q.ended(p, h) }
 	p.of = &holding{
 		c: c.engine, among: &c.holds, recipe: q.key.recipe.name, path: q.key.path, nodes: granted.nodes(), token: granted.token,
@@ -390,21 +374,18 @@ func (q *localQueue) share(granted *place) *sharedPlace {
 	}
 	p.of.release = func(why error) func() error {
 		q.endAll(p, why)
-		return removeAll(granted.whole())
+		return granted.leave(false)
 	}
 	p.of.begin(context.Background(), func(ctx context.Context) context.Context { return ctx })
-	if q.key.unfenced {
-		granted.guard(0)
-	}
-	granted.guard(aloneGrace)
-	p.of.watchOver(&granted.ownNode)
+	granted.watchSelf(q.key.unfenced)
+	p.of.watchOver(p.node())
 	return p
 }
 
 // settle lets the first waiter hold in a place that was granted. Readers let all in that have asked
 // before its node was created. A place that had to wait is taken to be wanted by others, until the
 // directory shows that nobody stands behind it: those that had asked before go first.
-func (q *localQueue) settle(granted *place) {
+func (q *localQueue) settle(granted *grant) {
 	p := q.share(granted)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -421,11 +402,7 @@ func (q *localQueue) settle(granted *place) {
 
 // tryApart returns a reader's hold in a place of its own, if nobody stands in its way.
 func (q *localQueue) tryApart(ctx context.Context) (*Hold, error) {
-	sess, err := q.c.link.Attached(ctx)
-	if err != nil {
-		return nil, err
-	}
-	granted, err := q.c.tryAcquire(ctx, sess, q.c.newPlace(q.key.recipe, q.dir, q.c.shared))
+	granted, err := q.c.engine.tryObtain(ctx, q.want())
 	if err != nil {
 		return nil, q.c.explain(ctx, err)
 	}
@@ -446,13 +423,13 @@ func (q *localQueue) watchOthers(p *sharedPlace, now lease.Instant) {
 }
 
 func (q *localQueue) watched(p *sharedPlace) {
-	w, err := p.findOthers()
+	w, wanted, err := p.place.watchOthers(p.of.ctx, p.of.unfenced)
 	if err != nil {
 		w = nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p.see(w, q.c.link.Now())
+	p.see(w, wanted, q.c.link.Now())
 	if q.place == p && (len(q.waiting) > 0 || len(p.holds) == 0) {
 		q.kick()
 	}

@@ -147,7 +147,7 @@ func TestAllOrNone(t *testing.T) {
 func TestLocksThatCannotBeTakenTogetherAreRefusedBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
-		srv.ResetCounts()
+		resetCounts(srv)
 		for name, lockers := range map[string][]zklock.Locker{
 			"none":           {},
 			"twice":          mutexes(client, pathA, pathB, pathA),

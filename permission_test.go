@@ -126,7 +126,7 @@ func TestWithoutWritePermissionANoteIsTriedOnce(t *testing.T) {
 			<-next[0].done
 			unlock(t, next[0].hold)
 			<-next[1].done
-			srv.ResetCounts()
+			resetCounts(srv)
 			unlock(t, next[1].hold)
 			notes := srv.Requests()[zktest.OpMulti]
 			require.LessOrEqual(t, notes, max(0, 1-round), "round %d", round)

@@ -25,7 +25,7 @@ func TestTheOwnerEntersAgainWithoutARequest(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, outer.Depth())
 		time.Sleep(time.Second)
-		srv.ResetCounts()
+		resetCounts(srv)
 		inner, err := client.Reentrant(path).Lock(outer.Context()) // another value, the same lock
 		require.NoError(t, err)
 		tried, err := client.Reentrant(path).TryLock(inner.Context())
@@ -119,7 +119,7 @@ func TestEnteringALostHoldFails(t *testing.T) {
 		require.NoError(t, srv.DeleteNode(outer.Node()))
 		synctest.Wait()
 		for _, ctx := range []context.Context{outer.Context(), inner.Context(), context.WithoutCancel(inner.Context())} {
-			srv.ResetCounts()
+			resetCounts(srv)
 			_, err = lock.Lock(ctx)
 			require.ErrorIs(t, err, zklock.ErrLost)
 			_, err = lock.TryLock(ctx)

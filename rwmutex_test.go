@@ -89,7 +89,7 @@ func TestAWritersReleaseWakesTheReadersUpToTheNextWriter(t *testing.T) {
 					all = append(all, inTurn(t, clients[i%5].RLock, clients[i%5].Lock)[i%2])
 				}
 				time.Sleep(time.Second)
-				srv.ResetCounts()
+				resetCounts(srv)
 				unlock(t, all[0].hold)
 				time.Sleep(time.Second)
 				require.Equal(t, strings.Repeat("x", 11)+strings.Repeat(".", 1+more), granted(all))
@@ -195,7 +195,7 @@ func TestOnlyAWriterCanBeDowngraded(t *testing.T) {
 			hold, err := lock(client)(t.Context())
 			require.NoError(t, err)
 			synctest.Wait() // the place in a semaphore's queue is given up in the background
-			srv.ResetCounts()
+			resetCounts(srv)
 			require.ErrorIs(t, hold.Downgrade(t.Context()), zklock.ErrInvalid)
 			require.Zero(t, srv.RequestCount())
 			unlock(t, hold)
@@ -212,7 +212,7 @@ func TestAReaderCannotBecomeAWriter(t *testing.T) {
 		m := connect(t, srv, "a", term).RWMutex(path)
 		hold, err := m.RLock(t.Context())
 		require.NoError(t, err)
-		srv.ResetCounts()
+		resetCounts(srv)
 		for _, lock := range []func(context.Context) (*zklock.Hold, error){m.Lock, m.TryLock, m.RLock, m.TryRLock} {
 			_, err = lock(hold.Context())
 			require.ErrorIs(t, err, zklock.ErrDeadlock)

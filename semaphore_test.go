@@ -57,7 +57,7 @@ func TestPermitsAreGrantedInOrderAllAtOnce(t *testing.T) {
 func TestASemaphoreRefusesBadInputBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
-		srv.ResetCounts()
+		resetCounts(srv)
 		for _, bad := range []struct {
 			path  string
 			n, k  int
@@ -189,7 +189,7 @@ func TestTryAcquireAnswersAtOnceAndLeavesNothing(t *testing.T) {
 		two, err := c.Semaphore(path, 3).TryAcquire(t.Context(), 2)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		srv.ResetCounts()
+		resetCounts(srv)
 		_, err = s.TryAcquire(t.Context(), 2)
 		require.ErrorIs(t, err, zklock.ErrLocked)
 		require.Zero(t, srv.Requests()[zktest.OpCreate], "it writes only where it sees enough")
@@ -223,7 +223,7 @@ func TestOnlyOneWaiterWatchesTheHolders(t *testing.T) {
 				all = append(all, inTurn(t, acquire(clients[i%5], 2, 1))...)
 			}
 			time.Sleep(time.Second)
-			srv.ResetCounts()
+			resetCounts(srv)
 			in, out := srv.Bytes()
 			for i := range 8 {
 				unlock(t, all[i].hold)

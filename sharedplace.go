@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 // transaction, and so a token and a guard of its own. In an unfenced cohort goroutines follow one
 // another without a request, as long as nothing happens to the place and no other process wants it.
 type sharedPlace struct {
-	place  *place
+	place  *grant
 	of     *holding           // of the place; the contexts of local holds end with its own
 	ended  func(h *localHold) // called when a hold was given up
 	moved  <-chan struct{}    // closed when the connection is another than when the place was granted
@@ -85,8 +84,11 @@ func (p *sharedPlace) end(h *localHold) {
 	p.holds = p.holds[:last]
 }
 
+// node returns our node.
+func (p *sharedPlace) node() *ownNode { return p.of.nodes[0] }
+
 // isShared reports whether several may hold at a time.
-func (p *sharedPlace) isShared() bool { return p.place.recipe.shared }
+func (p *sharedPlace) isShared() bool { return p.place.shared() }
 
 // hasRoom reports whether another may hold beside those that do.
 func (p *sharedPlace) hasRoom() bool { return len(p.holds) == 0 || p.isShared() }
@@ -158,11 +160,10 @@ func (p *sharedPlace) want(last int64, now lease.Instant) {
 // isCertain reports whether the place is certainly still ours: the lease is fresh, and the watch
 // on our node has not fired and stands on the connection that we have.
 func (p *sharedPlace) isCertain(now lease.Instant) bool {
-	s := p.place.sess
-	if carried := p.place.c.link.Carried(); carried != s || isClosed(p.moved) {
+	if p.of.c.link.Carried() != p.node().sess || isClosed(p.moved) {
 		return false
 	}
-	return p.place.sentinel.stands() && p.of.ctx.Err() == nil && p.isFresh(now)
+	return p.place.stands() && p.of.ctx.Err() == nil && p.isFresh(now)
 }
 
 // isFresh reports whether the lease is fresh. On one connection it only gets longer.
@@ -170,65 +171,26 @@ func (p *sharedPlace) isFresh(now lease.Instant) bool {
 	if now.Before(p.fresh) {
 		return true
 	}
-	p.fresh = p.place.sess.Lease.FreshUntil()
+	p.fresh = p.node().sess.Lease.FreshUntil()
 	return now.Before(p.fresh)
 }
 
 // patience bounds how long the place waits for its watch on the directory. The watch that others of
 // the client have set may be one whose event was withheld: see watches.compareDue.
-func (p *sharedPlace) patience() time.Duration { return p.place.sess.Lease.Term() / 8 }
+func (p *sharedPlace) patience() time.Duration { return p.node().sess.Lease.Term() / 8 }
 
-// findOthers returns a watch on the directory's children that was set when our node was there,
-// and makes sure that our node is watched if others are to begin on it.
-func (p *sharedPlace) findOthers() (*nodeWatch, error) {
-	t := p.place
-	for {
-		w, err := t.c.watchChildren(p.of.ctx, t.sess, t.dir)
-		switch {
-		case err != nil:
-			return nil, err
-		case !slices.Contains(w.names, t.name): // it is older than our node, or of a server that lags
-			err = p.awaitNewer(w)
-		case p.of.unfenced:
-			_, err = t.sentinel.await(p.of.ctx)
-			return w, err
-		default:
-			return w, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// awaitNewer waits until a watch fires that must fire soon.
-func (p *sharedPlace) awaitNewer(w *nodeWatch) error {
-	_, err := w.await(p.of.ctx, p.place.sess, p.place.gone.done())
-	return err
-}
-
-// see takes the watch on the directory, nil if there is none.
-func (p *sharedPlace) see(w *nodeWatch, now lease.Instant) {
+// see takes the watch on the directory, nil if there is none, and whether others wanted the place then.
+func (p *sharedPlace) see(w *nodeWatch, wanted bool, now lease.Instant) {
 	switch {
 	case w == nil:
 		p.closed = true
 		return
-	case p.stands(w.names):
+	case wanted:
 		p.want(p.before, now)
 	default:
 		p.quota = quota{}
 	}
 	p.others, p.ready = w, p.of.unfenced
-}
-
-// stands reports whether anybody stands in the queue who wants the place. Whoever was before our node
-// has let us pass, and readers do not mind others that read.
-func (p *sharedPlace) stands(names []string) bool {
-	own, _ := parseEntry(p.place.name)
-	return slices.ContainsFunc(parseEntries(names), func(e entry) bool {
-		wasBefore := !needCzxid(e, own) && order(e, own) < 0
-		return e.name != own.name && !wasBefore && !(e.shared && p.isShared())
-	})
 }
 
 // fired returns a channel that is closed when others want the place, as far as that is not known.
@@ -249,12 +211,12 @@ func (p *sharedPlace) revoked() <-chan struct{} {
 
 // tell tells the observer how a local hold that began at since has ended.
 func (p *sharedPlace) tell(kind observe.Kind, since time.Time, why error) {
-	if p.place.c.to == nil && kind != observe.Lost {
+	if p.of.c.to == nil && kind != observe.Lost {
 		return
 	}
 	ev := p.of.event(kind, why)
 	ev.Elapsed = time.Since(since)
-	p.place.c.observe(ev)
+	p.of.c.observe(ev)
 }
 
 // leaveNode ends the place's holding, in which nobody holds, and leaves the node alone: another
@@ -265,7 +227,7 @@ func (p *sharedPlace) leaveNode() bool {
 	}
 	p.of.among.remove(p.of)
 	p.of.released.set()
-	p.place.c.beginRemoval(p.place.contender)
+	p.place.retire()
 	return true
 }
 
@@ -279,7 +241,7 @@ func (p *sharedPlace) giveUp() bool {
 }
 
 func (p *sharedPlace) String() string {
-	return fmt.Sprintf("%s: holds=%d ready=%t closed=%t apart=%t wanted=%t", p.place.name, len(p.holds), p.ready, p.closed, p.apart, p.quota.wanted)
+	return fmt.Sprintf("%s: holds=%d ready=%t closed=%t apart=%t wanted=%t", p.node().name, len(p.holds), p.ready, p.closed, p.apart, p.quota.wanted)
 }
 
 // localHold is the hold of a goroutine in a shared place, and its context. That ends with the

@@ -97,6 +97,7 @@ func TestAttemptsBreakAtNoSingleRequest(t *testing.T) {
 func TestBadInputIsRefusedBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
+		synctest.Wait() // for its first heartbeat
 		before := srv.RequestCount()
 		for _, bad := range []string{"", "/", "x", "/x/", "//", "/x//y", "/./x", "/x/..", "/x/../y", "/a\x00b", "/a\tb", "/\xff", "/🔒"} {
 			_, err := client.Mutex(bad).Lock(t.Context())
@@ -220,7 +221,7 @@ func TestTryLockAnswersAtOnceAndLeavesNothing(t *testing.T) {
 		hold, err := a.Mutex(path).TryLock(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		srv.ResetCounts()
+		resetCounts(srv)
 		start := time.Now()
 		_, err = b.Mutex(path).TryLock(t.Context())
 		require.ErrorIs(t, err, zklock.ErrLocked)
