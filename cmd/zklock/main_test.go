@@ -5,8 +5,10 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	atOnce()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else what is started here would not hear it under nohup
 	os.Exit(m.Run())
 }
 
