@@ -1,36 +1,55 @@
 package zktest
 
 import (
-	"context"
-	"fmt"
+	"sync/atomic"
 	"time"
 )
 
-// note logs a line soon: the clock writes it, when no lock is held. The caller
-// holds mu.
-func (s *Server) note(msg string, args ...any) {
-	s.notes = append(s.notes, func() { s.log.Info(msg, args...) })
-	poke(s.wake)
+// never is a moment that does not come. Moments are counted from the start of the clock.
+const never = time.Duration(1<<63 - 1)
+
+// clock is the server's time: the monotonic clock plus what FastForward has
+// skipped, and the next moment at which something is due.
+type clock struct {
+	base    time.Time     // moments are counted from here
+	skipped atomic.Int64  // nanoseconds
+	wake    chan struct{} // has a token when there is an earlier alarm or something to write
+	alarm   time.Duration // the next moment at which something is due, or never; guarded by Server.mu
 }
 
-func (s *Server) writeNotes() {
-	s.mu.Lock()
-	notes := s.notes
-	s.notes = nil
-	s.mu.Unlock()
-	for _, write := range notes {
-		write()
+func newClock() *clock {
+	return &clock{base: time.Now(), wake: make(chan struct{}, 1), alarm: never}
+}
+
+// now is the time since the server began, by the monotonic clock and FastForward.
+func (k *clock) now() time.Duration { return time.Since(k.base) + time.Duration(k.skipped.Load()) }
+
+// wall is the time of day for the server.
+func (k *clock) wall() time.Time { return time.Now().Add(time.Duration(k.skipped.Load())) }
+
+// date is the time of day of a moment, as long as nothing more is skipped.
+func (k *clock) date(at time.Duration) time.Time { return k.base.Add(at) }
+
+func (k *clock) skip(d time.Duration) { k.skipped.Add(int64(d)) }
+
+// arm sets the alarm to the given moment, unless it is set to an earlier one.
+func (k *clock) arm(at time.Duration) {
+	if at < k.alarm {
+		k.alarm = at
+		poke(k.wake)
 	}
 }
 
-// arm makes sure that the clock looks at the given moment. The caller holds mu.
-func (s *Server) arm(at time.Duration) {
-	if at < s.alarm {
-		s.alarm = at
-		poke(s.wake)
+// rings reports whether the alarm is due, and clears it if so.
+func (k *clock) rings(now time.Duration) bool {
+	if now < k.alarm {
+		return false
 	}
+	k.alarm = never
+	return true
 }
 
+// poke puts a token into a channel that has room for one.
 func poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -38,71 +57,20 @@ func poke(ch chan struct{}) {
 	}
 }
 
-func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
+// bell wakes the goroutines that wait for any change.
+type bell struct{ rung chan struct{} }
 
-// now is the time since the server began, by the monotonic clock and FastForward.
-func (s *Server) now() time.Duration { return time.Since(s.base) + time.Duration(s.skipped.Load()) }
-
-// wall is the time of day for the server.
-func (s *Server) wall() time.Time { return time.Now().Add(time.Duration(s.skipped.Load())) }
-
-// latency draws one delay for a connection and returns when it is over, 0 for no
-// delay.
-func (s *Server) latency(c *conn) time.Duration {
-	if s.opts.Latency == nil && s.opts.LatencyOf == nil {
-		return 0
+// next returns a channel that the next ring closes.
+func (b *bell) next() <-chan struct{} {
+	if b.rung == nil {
+		b.rung = make(chan struct{})
 	}
-	s.latencyMu.Lock()
-	defer s.latencyMu.Unlock()
-	var d time.Duration
-	if s.opts.Latency != nil {
-		d = s.opts.Latency(s.latencyRng)
-	}
-	if s.opts.LatencyOf != nil {
-		d += s.opts.LatencyOf(s.latencyRng, c.client, c.member.id)
-	}
-	return s.now() + max(1, d)
+	return b.rung
 }
 
-// await waits until a condition holds, which it asks under mu after each change.
-func (s *Server) await(ctx context.Context, what string, holds func() bool) error {
-	for {
-		s.mu.Lock()
-		met := holds()
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		if met {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("zktest: waiting for %s: %w", what, context.Cause(ctx))
-		case <-s.done:
-			return fmt.Errorf("zktest: waiting for %s: the server is closed", what)
-		}
-	}
-}
-
-// stir wakes those that await something. The caller holds mu.
-func (s *Server) stir() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
-}
-
-// pause waits and reports whether the server still runs.
-func (s *Server) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.done:
-		return false
+func (b *bell) ring() {
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
 	}
 }

@@ -49,11 +49,11 @@
 //	four-letter words                        ruok srvr stat mntr wchs wchc wchp cons conf
 //	                                         envi dump dirs isro srst crst; latencies are 0
 //	ensembles                                replicas, quorum, stale and lagging followers,
-//	                                         elections with epochs
+//	                                         elections with epochs; observers
 //
 // # What is not
 //
-//	read-only mode, observers                not served
+//	read-only mode                           not served
 //	TLS                                      by the listener: Member.Listen with tls.Listen
 //	quotas, request throttling, audit        not served
 //	local sessions, reconfig                 not served

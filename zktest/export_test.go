@@ -21,10 +21,10 @@ func (s *Server) Replicas() (trees []map[string]Node, serving []bool) {
 	defer s.mu.Unlock()
 	for _, m := range s.members {
 		nodes := make(map[string]Node)
-		for path, n := range m.tree.nodes {
+		for path, n := range m.r.tree.nodes {
 			nodes[path] = n.public()
 		}
-		trees, serving = append(trees, nodes), append(serving, m.serving && len(m.backlog) == 0)
+		trees, serving = append(trees, nodes), append(serving, m.r.serving && len(m.r.backlog) == 0)
 	}
 	return trees, serving
 }

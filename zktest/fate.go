@@ -65,12 +65,37 @@ func Hold(release <-chan struct{}) Verdict { return Verdict{kind: hold, release:
 // Delay is Hold for a time.
 func Delay(d time.Duration) Verdict { return Verdict{kind: delay, delay: d} }
 
-type interceptor struct{ fn func(*Request) Verdict }
-
 // fate is what the interceptors left of a request's normal course.
 type fate struct {
 	lose, mute, drop, answer bool
 	code                     int32
+}
+
+// fate is what becomes of a request once it is processed.
+func (v Verdict) fate() fate {
+	switch v.kind {
+	case loseReply:
+		return fate{lose: true}
+	case dropReply:
+		return fate{mute: true}
+	case dropAfter:
+		return fate{drop: true}
+	case answerCode:
+		return fate{answer: true, code: v.code}
+	}
+	return fate{}
+}
+
+// show returns the request as interceptors see it, but for where it came from.
+func (c *call) show() *Request {
+	shown := &Request{
+		Op: c.op, Xid: c.xid, Path: c.path, Data: c.data, Flags: c.flags, Version: c.version, Watch: c.watch,
+	}
+	for i := range c.subs {
+		shown.Ops = append(shown.Ops, c.subs[i].op)
+		shown.Paths = append(shown.Paths, c.subs[i].path)
+	}
+	return shown
 }
 
 // Txn is a transaction as OnTxn shows it. Failed writes are transactions too:
@@ -87,5 +112,3 @@ type Txn struct {
 	Deleted []string // of a closeSession: the ephemerals that ended with it
 	Steps   []Txn    // of a multi
 }
-
-type txnHook struct{ fn func(Txn) }

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"container/heap"
 	"fmt"
 	"time"
 )
@@ -9,21 +8,12 @@ import (
 // ExpireSession ends a session now, or as soon as the leader has a quorum, as
 // if its timeout had passed: its ephemerals go, its connection is closed.
 func (s *Server) ExpireSession(id int64) {
-	s.alter(func(now time.Duration) {
-		if sess := s.sessions[id]; sess != nil {
-			sess.doomed, sess.wakeAt = true, now
-			heap.Push(&s.expirer.queue, expiryItem{now, sess})
-		}
-	})
+	s.alter(func(now time.Duration) { s.ens.sessions.doom(id, now) })
 }
 
 // DropConnections closes every connection of every member. Sessions live on.
 func (s *Server) DropConnections() {
-	s.alter(func(time.Duration) {
-		for _, m := range s.members {
-			m.dropConns()
-		}
-	})
+	s.alter(func(time.Duration) { s.ens.peers.dropClients() })
 }
 
 // FastForward lets d pass for the server at once: nodes with a TTL and empty
@@ -33,63 +23,49 @@ func (s *Server) DropConnections() {
 // the same for both sides.
 func (s *Server) FastForward(d time.Duration) {
 	s.alter(func(now time.Duration) {
-		s.skipped.Add(int64(d))
-		s.hearAll(now + d)
+		s.clock.skip(d)
+		s.ens.peers.hearAll(now + d)
 	})
-	s.alter(s.reap)
-	poke(s.wake) // the next alarm is nearer now
+	s.alter(s.ens.proposer.reap)
+	poke(s.clock.wake) // the next alarm is nearer now
 }
 
 // Partition loses everything between a client (by its DialFrom name) and the
 // servers, both ways and silently: no connection is closed, what is sent waits
 // for HealClient, dials time out.
-func (s *Server) Partition(clientName string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.partitions[clientName] == nil {
-		s.partitions[clientName] = make(chan struct{})
-		s.gates.Add(1)
-	}
-}
+func (s *Server) Partition(clientName string) { s.gates.shutClient(clientName) }
 
 // HealClient ends a partition. What was on the way arrives, as TCP would have it.
-func (s *Server) HealClient(clientName string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if gate := s.partitions[clientName]; gate != nil {
-		delete(s.partitions, clientName)
-		s.gates.Add(-1)
-		close(gate)
-	}
-}
+func (s *Server) HealClient(clientName string) { s.gates.openClient(clientName) }
 
 // Restart restarts all members that run: connections and watches are gone; data,
 // zxid and sessions stay, and each session gets a full timeout again.
 func (s *Server) Restart() {
 	s.alter(func(now time.Duration) {
-		for _, m := range s.members {
-			m.thaw(now)
-			m.shut()
-		}
-		s.leader, s.aloneSince, s.electAt = nil, never, never
-		if best := s.candidate(); best != nil {
-			s.lead(best, now)
-		}
+		s.thawAll(now)
+		s.ens.restart(now)
+	})
+}
+
+func (s *Server) thawAll(now time.Duration) {
+	for _, m := range s.members {
+		s.thaw(m.r, now)
+	}
+}
+
+// replace begins anew with an empty ensemble, or one restored from a snapshot.
+func (s *Server) replace(snap *Snapshot) {
+	s.alter(func(now time.Duration) {
+		s.thawAll(now)
+		s.ens.peers.dropClients()
+		s.ens.reset(snap, now)
 	})
 }
 
 // Wipe replaces the ensemble by a new, empty one at the same addresses: no
 // data, no sessions, zxid 0. Clients that have seen the old one's data are
 // turned away for as long as they remember its zxid.
-func (s *Server) Wipe() {
-	s.alter(func(now time.Duration) {
-		for _, m := range s.members {
-			m.thaw(now)
-			m.dropConns()
-		}
-		s.reset(now, nil)
-	})
-}
+func (s *Server) Wipe() { s.replace(nil) }
 
 // ElectLeader moves the leadership, as an election would: all clients are
 // dropped, a new epoch begins, and every session gets a full timeout again. The
@@ -98,85 +74,12 @@ func (s *Server) Wipe() {
 // takes its sessions back when their clients come again, without asking anybody.
 func (s *Server) ElectLeader(i int) {
 	s.alter(func(now time.Duration) {
-		m := s.members[i]
-		if !m.reachable() || s.candidate() == nil {
-			panic(fmt.Sprintf("zktest: member %d cannot be elected: it is stopped, frozen or cut off", i))
+		r := s.members[i].r
+		if !s.ens.peers.mayVote(r) || s.ens.peers.candidate() == nil {
+			panic(fmt.Sprintf("zktest: member %d cannot be elected: it is stopped, frozen, cut off or an observer", i))
 		}
-		switch {
-		case s.leader == nil:
-		case s.leader.cut && s.leader != m:
-			s.usurp()
-		default:
-			s.depose()
-		}
-		if best := s.candidate(); m.logged < best.logged {
-			m.tree, m.logged = best.tree.clone(), best.logged // it hears of what it missed before it leads
-		}
-		s.lead(m, now)
+		s.ens.replaceLeader(r, now)
 	})
-}
-
-// CutOff cuts the member off from the other members. It goes on answering its
-// own clients from what it has, pings too, for SyncLimit ticks; writes get no
-// answer. Then it drops its clients and takes no more.
-func (m *Member) CutOff() { m.s.alter(func(time.Duration) { m.cut = true }) }
-
-// Rejoin ends CutOff.
-func (m *Member) Rejoin() { m.s.alter(func(time.Duration) { m.cut = false }) }
-
-// Lag makes a follower apply each commit d late; 0 catches up at once. A leader
-// does not lag.
-func (m *Member) Lag(d time.Duration) {
-	m.s.alter(func(now time.Duration) {
-		m.lag = d
-		if d > 0 {
-			return
-		}
-		for i := range m.backlog {
-			m.backlog[i].due = now
-		}
-	})
-}
-
-// Freeze stops the member as SIGSTOP does: it accepts connections and bytes,
-// and does nothing with them. Its peers lose touch with it.
-func (m *Member) Freeze() {
-	m.s.alter(func(time.Duration) {
-		if !m.frozen {
-			m.frozen, m.thawed = true, make(chan struct{})
-			m.s.gates.Add(1)
-		}
-	})
-}
-
-// Thaw ends Freeze.
-func (m *Member) Thaw() { m.s.alter(m.thaw) }
-
-// Stop kills the member: its connections are dropped, dials are refused. What
-// it had committed is kept.
-func (m *Member) Stop() {
-	m.s.alter(func(now time.Duration) {
-		m.thaw(now)
-		m.stopped = true
-		m.dropConns()
-		if m != m.s.leader { // a leader is deposed, with its followers
-			m.shut()
-		}
-	})
-	m.s.syncListener(m)
-}
-
-// Start ends Stop.
-func (m *Member) Start() {
-	m.s.alter(func(time.Duration) { m.stopped = false })
-	m.s.syncListener(m)
-}
-
-// Refuse makes the member refuse new connections, or take them again. Those it
-// has stay.
-func (m *Member) Refuse(refuse bool) {
-	m.s.alter(func(time.Duration) { m.refusing = refuse })
-	m.s.syncListener(m)
 }
 
 // SetChildCounter sets a node's internal count of created children, which is
@@ -186,13 +89,24 @@ func (m *Member) Refuse(refuse bool) {
 func (s *Server) SetChildCounter(path string, creates int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leader == nil || s.leader.tree.get(path) == nil {
+	if l := s.ens.peers.leader; l == nil || l.tree.get(path) == nil {
 		panic(fmt.Sprintf("zktest: no node %q to set the child counter of", path))
 	}
 	for _, m := range s.members {
-		// Creates that are still to be applied would count as older than the counter.
-		if n := m.tree.get(path); n != nil && (m == s.leader || len(m.backlog) == 0) {
-			n.creates = creates
-		}
+		m.r.setCounter(path, creates)
 	}
 }
+
+// Dump returns what the leader knows.
+func (s *Server) Dump() Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ens.snapshot()
+}
+
+// Restore replaces the ensemble by one that was restored from a snapshot, at the
+// same addresses: it has the snapshot's nodes, sessions and zxid, and in an
+// ensemble of several an epoch after the snapshot's. Clients that have seen a
+// higher zxid are turned away without an answer. Those that have not get their
+// session back, if the snapshot has it.
+func (s *Server) Restore(snap Snapshot) { s.replace(&snap) }

@@ -20,14 +20,14 @@ type Session struct {
 func (s *Server) Tree() map[string]Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.truth().public()
+	return s.ens.peers.truth().public()
 }
 
 // Node returns one node.
 func (s *Server) Node(path string) (Node, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.truth().get(path)
+	n := s.ens.peers.truth().get(path)
 	if n == nil {
 		return Node{}, false
 	}
@@ -38,7 +38,7 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.truth().get(path)
+	n := s.ens.peers.truth().get(path)
 	if n == nil {
 		return nil
 	}
@@ -49,36 +49,21 @@ func (s *Server) Children(path string) []string {
 func (s *Server) Ephemerals(id int64) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.truth().ephemeralsOf(id, "")
+	return s.ens.peers.truth().ephemeralsOf(id, "")
 }
 
 // Sessions returns the live sessions by their ids' order.
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]Session, 0, len(s.sessions))
-	s.pump(s.now())
-	for _, sess := range s.sessions {
+	list := []Session{}
+	for _, sess := range s.ens.listSessions() {
 		list = append(list, Session{
 			ID: sess.id, Timeout: sess.timeout, Client: sess.client,
-			Expires: s.base.Add(s.expiryOf(sess)), Member: s.whereIs(sess),
+			Expires: s.clock.date(s.ens.sessions.expiryOf(sess)), Member: s.ens.peers.whereIs(sess),
 		})
 	}
-	slices.SortFunc(list, func(a, b Session) int { return int(min(1, max(-1, a.ID-b.ID))) })
 	return list
-}
-
-// whereIs prefers the member that owns the session to one with a stale connection.
-func (s *Server) whereIs(sess *session) int {
-	if sess.owner.bySession[sess.id] != nil {
-		return sess.owner.id
-	}
-	for _, m := range s.members {
-		if m.bySession[sess.id] != nil {
-			return m.id
-		}
-	}
-	return -1
 }
 
 // Watches counts the watches on each path, of all members' connections. A data
@@ -88,11 +73,7 @@ func (s *Server) Watches() map[string]int {
 	defer s.mu.Unlock()
 	counts := make(map[string]int)
 	for _, m := range s.members {
-		for _, set := range []*watchSet{&m.watches.data, &m.watches.children} {
-			for path, conns := range set.byPath {
-				counts[path] += len(conns)
-			}
-		}
+		m.r.watches.addTo(counts)
 	}
 	return counts
 }
@@ -108,15 +89,7 @@ func (s *Server) WatchCount() int {
 
 // Requests counts what came in since the start or ResetCounts, by type: all
 // that reached the server, whatever became of it.
-func (s *Server) Requests() map[Op]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	counts := make(map[Op]int, len(s.counts))
-	for op, n := range s.counts {
-		counts[op] = n
-	}
-	return counts
-}
+func (s *Server) Requests() map[Op]int { return s.traffic.counts() }
 
 // RequestCount is the sum of Requests without the pings.
 func (s *Server) RequestCount() int {
@@ -130,29 +103,23 @@ func (s *Server) RequestCount() int {
 }
 
 // ResetCounts sets the counts of Requests and Bytes back to zero.
-func (s *Server) ResetCounts() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.counts)
-	s.bytesIn.Store(0)
-	s.bytesOut.Store(0)
-}
+func (s *Server) ResetCounts() { s.traffic.reset() }
 
 // Bytes counts what went over all connections, frame lengths included.
-func (s *Server) Bytes() (in, out int64) { return s.bytesIn.Load(), s.bytesOut.Load() }
+func (s *Server) Bytes() (in, out int64) { return s.traffic.in.Load(), s.traffic.out.Load() }
 
 // Zxid is the last transaction id that was given out.
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.zxid
+	return s.ens.proposer.zxid
 }
 
 // WaitNode waits until there is a node at path and returns it.
 func (s *Server) WaitNode(ctx context.Context, path string) (Node, error) {
 	var found Node
 	err := s.await(ctx, "node "+path, func() bool {
-		n := s.truth().get(path)
+		n := s.ens.peers.truth().get(path)
 		if n != nil {
 			found = n.public()
 		}
@@ -163,7 +130,7 @@ func (s *Server) WaitNode(ctx context.Context, path string) (Node, error) {
 
 // WaitGone waits until there is no node at path.
 func (s *Server) WaitGone(ctx context.Context, path string) error {
-	return s.await(ctx, "the end of node "+path, func() bool { return s.truth().get(path) == nil })
+	return s.await(ctx, "the end of node "+path, func() bool { return s.ens.peers.truth().get(path) == nil })
 }
 
 // WaitWatches waits until there are n watches or more on path, counted as
@@ -172,8 +139,28 @@ func (s *Server) WaitWatches(ctx context.Context, path string, n int) error {
 	return s.await(ctx, fmt.Sprintf("%d watches on %s", n, path), func() bool {
 		count := 0
 		for _, m := range s.members {
-			count += len(m.watches.data.byPath[path]) + len(m.watches.children.byPath[path])
+			count += m.r.watches.on(path)
 		}
 		return count >= n
 	})
+}
+
+// Intercept shows every request to fn before it is processed, in the goroutine
+// of its connection and with no lock held. Every interceptor sees every
+// request; the first verdict that is not Pass counts. The request belongs to fn
+// only during the call.
+func (s *Server) Intercept(fn func(*Request) Verdict) (remove func()) { return s.interceptors.add(fn) }
+
+// OnTxn calls fn for each transaction at the moment the leader applies it, in
+// the order of their zxids. fn runs under the server's lock: it must be quick
+// and must not call the server.
+func (s *Server) OnTxn(fn func(Txn)) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hook := s.ens.hooks.add(fn)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ens.hooks.remove(hook)
+	}
 }

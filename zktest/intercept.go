@@ -1,43 +1,82 @@
 package zktest
 
-import "slices"
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
 
-// Intercept shows every request to fn before it is processed, in the goroutine
-// of its connection and with no lock held. Every interceptor sees every
-// request; the first verdict that is not Pass counts. The request belongs to fn
-// only during the call.
-func (s *Server) Intercept(fn func(*Request) Verdict) (remove func()) {
-	in := &interceptor{fn}
-	s.editInterceptors(func(list []*interceptor) []*interceptor { return append(list, in) })
+// interceptors are the functions that see each request before it is processed.
+type interceptors struct {
+	mu   sync.Mutex                     // of changes
+	list atomic.Pointer[[]*interceptor] // never changed in place
+}
+
+type interceptor struct{ fn func(*Request) Verdict }
+
+// add lets fn see the requests that come after this.
+func (in *interceptors) add(fn func(*Request) Verdict) (remove func()) {
+	one := &interceptor{fn}
+	in.edit(func(list []*interceptor) []*interceptor { return append(list, one) })
 	return func() {
-		s.editInterceptors(func(list []*interceptor) []*interceptor {
-			return slices.DeleteFunc(list, func(other *interceptor) bool { return other == in })
+		in.edit(func(list []*interceptor) []*interceptor {
+			return slices.DeleteFunc(list, func(other *interceptor) bool { return other == one })
 		})
 	}
 }
 
-func (s *Server) editInterceptors(edit func([]*interceptor) []*interceptor) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []*interceptor
-	if old := s.interceptors.Load(); old != nil {
-		list = slices.Clone(*old)
-	}
-	list = edit(list)
-	s.interceptors.Store(&list)
+func (in *interceptors) edit(change func([]*interceptor) []*interceptor) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	list := change(slices.Clone(in.current()))
+	in.list.Store(&list)
 }
 
-// OnTxn calls fn for each transaction at the moment the leader applies it, in
-// the order of their zxids. fn runs under the server's lock: it must be quick
-// and must not call the server.
-func (s *Server) OnTxn(fn func(Txn)) (remove func()) {
-	h := &txnHook{fn}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.txnHooks = append(slices.Clone(s.txnHooks), h)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.txnHooks = slices.DeleteFunc(slices.Clone(s.txnHooks), func(other *txnHook) bool { return other == h })
+func (in *interceptors) current() []*interceptor {
+	if list := in.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// judge asks all of them about a request, which is shown only if there are any.
+// The first verdict that is not Pass counts.
+func (in *interceptors) judge(show func() *Request) Verdict {
+	list := in.current()
+	if len(list) == 0 {
+		return Pass
+	}
+	shown, verdict := show(), Pass
+	for _, one := range list {
+		if v := one.fn(shown); verdict.kind == pass {
+			verdict = v
+		}
+	}
+	return verdict
+}
+
+// txnHooks are the functions that see each transaction. They are guarded by
+// Server.mu, and told under it.
+type txnHooks struct{ list []*txnHook }
+
+type txnHook struct{ fn func(Txn) }
+
+func (h *txnHooks) add(fn func(Txn)) *txnHook {
+	one := &txnHook{fn}
+	h.list = append(slices.Clone(h.list), one)
+	return one
+}
+
+func (h *txnHooks) remove(one *txnHook) {
+	h.list = slices.DeleteFunc(slices.Clone(h.list), func(other *txnHook) bool { return other == one })
+}
+
+func (h *txnHooks) tell(t *txn) {
+	if len(h.list) == 0 {
+		return
+	}
+	shown := t.show()
+	for _, one := range h.list {
+		one.fn(shown)
 	}
 }

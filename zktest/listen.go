@@ -11,11 +11,7 @@ import (
 )
 
 // Addr is the member's address.
-func (m *Member) Addr() string {
-	m.s.mu.Lock()
-	defer m.s.mu.Unlock()
-	return m.address
-}
+func (m *Member) Addr() string { return m.s.network.address(m.r.id) }
 
 // Listen opens one socket per member: the first at addr, the others at the same
 // host with the port counted up, or any free port if addr's is 0. It fails if a
@@ -29,7 +25,7 @@ func (s *Server) Listen(addr string) error {
 	if err != nil {
 		return fmt.Errorf("zktest: listen: %w", err)
 	}
-	for i, m := range s.allMembers() {
+	for i, m := range s.members {
 		p := port
 		if p != 0 {
 			p += i
@@ -49,31 +45,33 @@ func (m *Member) Listen(addr string, listen func(network, address string) (net.L
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
 	if m.listen != nil {
-		return fmt.Errorf("zktest: listen at %s: member %d listens at %s already", addr, m.id, m.Addr())
+		return fmt.Errorf("zktest: listen at %s: member %d listens at %s already", addr, m.r.id, m.Addr())
 	}
-	if err := s.listenOne(m, addr, listen); err != nil {
+	if err := m.open(addr, listen); err != nil {
 		return err
 	}
 	m.listen = listen
 	return nil
 }
 
-// listenOne opens a member's socket. The caller holds listenMu.
-func (s *Server) listenOne(m *Member, addr string, listen func(network, address string) (net.Listener, error)) error {
+// open opens the member's socket. The caller holds listenMu.
+func (m *Member) open(addr string, listen func(network, address string) (net.Listener, error)) error {
 	l, err := listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("zktest: listen: %w", err)
 	}
+	s := m.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		_ = l.Close()
 		return net.ErrClosed
 	}
-	m.listener, m.address = l, l.Addr().String()
+	m.listener = l
+	s.network.setAddress(m.r.id, l.Addr().String())
 	s.wg.Add(1)
 	// Owned by the member; closing the listener stops it, Close waits for it.
-	go s.accept(m, l)
+	go m.accept(l)
 	return nil
 }
 
@@ -81,7 +79,8 @@ func (s *Server) listenOne(m *Member, addr string, listen func(network, address 
 // descriptors for instance.
 const acceptPause = 20 * time.Millisecond
 
-func (s *Server) accept(m *Member, l net.Listener) {
+func (m *Member) accept(l net.Listener) {
+	s := m.s
 	defer s.wg.Done()
 	for {
 		nc, err := l.Accept()
@@ -89,37 +88,38 @@ func (s *Server) accept(m *Member, l net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.log.Warn("cannot accept", "member", m.id, "error", err)
+			s.log.Warn("cannot accept", "member", m.r.id, "error", err)
 			if !s.pause(acceptPause) {
 				return
 			}
 			continue
 		}
 		remote := nc.RemoteAddr().String()
-		if err := s.admit(m, nc, remote, remote); err != nil {
+		if err := m.admit(nc, remote, remote); err != nil {
 			_ = nc.Close()
 		}
 	}
 }
 
 // admit starts to serve a new connection, unless the member takes none.
-func (s *Server) admit(m *Member, nc net.Conn, client, remote string) error {
+func (m *Member) admit(nc net.Conn, client, remote string) error {
+	s := m.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || m.stopped || m.refusing || !m.serving && !m.frozen {
+	if s.closed || !m.r.takesConns() {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
-	s.newConn(m, nc, client, remote).start()
+	serveConn(s, m.r, nc, client, remote)
 	return nil
 }
 
 // closeListener closes a member's socket, if it has one, and keeps its
 // address. The caller holds listenMu.
-func (s *Server) closeListener(m *Member) {
-	s.mu.Lock()
+func (m *Member) closeListener() {
+	m.s.mu.Lock()
 	l := m.listener
 	m.listener = nil
-	s.mu.Unlock()
+	m.s.mu.Unlock()
 	if l != nil {
 		_ = l.Close()
 	}
@@ -127,21 +127,21 @@ func (s *Server) closeListener(m *Member) {
 
 // syncListener opens or closes a member's real socket according to whether the
 // member takes connections, at the address it had.
-func (s *Server) syncListener(m *Member) {
+func (m *Member) syncListener() {
+	s := m.s
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
 	s.mu.Lock()
-	open, wanted := m.listener != nil, !m.stopped && !m.refusing && !s.closed
-	addr := m.address
+	open, wanted := m.listener != nil, !m.r.stopped && !m.r.refusing && !s.closed
 	s.mu.Unlock()
 	switch {
 	case m.listen == nil || open == wanted:
 	case wanted:
-		if err := s.listenOne(m, addr, m.listen); err != nil {
-			s.log.Error("cannot listen again", "member", m.id, "error", err)
+		if err := m.open(m.Addr(), m.listen); err != nil {
+			s.log.Error("cannot listen again", "member", m.r.id, "error", err)
 		}
 	default:
-		s.closeListener(m)
+		m.closeListener()
 	}
 }
 
@@ -164,9 +164,9 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 	if err := s.awaitLink(client, timeout); err != nil {
 		return nil, err
 	}
-	m, remote := s.route(client, address)
+	member, remote := s.network.route(client, address)
 	near, far := net.Pipe()
-	if err := s.admit(m, far, client, remote); err != nil {
+	if err := s.members[member].admit(far, client, remote); err != nil {
 		return nil, err
 	}
 	return near, nil
@@ -174,9 +174,7 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 
 // awaitLink waits while a client is partitioned, at most for timeout.
 func (s *Server) awaitLink(client string, timeout time.Duration) error {
-	s.mu.Lock()
-	gate := s.partitions[client]
-	s.mu.Unlock()
+	gate := s.gates.ofClient(client)
 	if gate == nil {
 		return nil
 	}
@@ -196,36 +194,6 @@ func (s *Server) awaitLink(client string, timeout time.Duration) error {
 	}
 }
 
-// route finds the member at an address and makes up an address for the client.
-func (s *Server) route(client, address string) (m *Member, remote string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dialed++
-	remote = fmt.Sprintf("%s:%d", s.hostOf(client), 30000+s.dialed%30000)
-	for i, m := range s.members {
-		if address == m.address || address == m.virtual || address == fmt.Sprintf("zk%d:2181", i+1) {
-			return m, remote
-		}
-	}
-	return s.members[0], remote
-}
-
 // HostOf returns the address that the named client of DialFrom comes from, in 127.1.0.0/16. Clients
 // of Dial come from 127.0.0.1.
-func (s *Server) HostOf(clientName string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hostOf(clientName)
-}
-
-func (s *Server) hostOf(clientName string) string {
-	if clientName == "" {
-		return "127.0.0.1"
-	}
-	n, known := s.hosts[clientName]
-	if !known {
-		n = len(s.hosts) + 1
-		s.hosts[clientName] = n
-	}
-	return fmt.Sprintf("127.1.%d.%d", n>>8&0xff, n&0xff)
-}
+func (s *Server) HostOf(clientName string) string { return s.network.hostOf(clientName) }

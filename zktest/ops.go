@@ -11,7 +11,7 @@ import (
 type view struct {
 	t       *tree
 	pending map[string]record // nil outside multi
-	sasl    bool              // SASL is served
+	opts    *Options
 }
 
 // record is what a check needs to know of a node.
@@ -67,7 +67,7 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if !ok || !strings.Contains(r.path, "/") || strings.IndexByte(r.path, 0) >= 0 {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(r.acl, ids, v.sasl)
+	acl, ok := fixACL(r.acl, ids, v.opts.servesSASL())
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
@@ -118,16 +118,6 @@ func canonical(path string) string {
 	}
 	return path
 }
-
-// The flags of a create.
-const (
-	flagEphemeral           int32 = 1
-	flagSequential          int32 = 2
-	flagEphemeralSequential int32 = 3
-	flagContainer           int32 = 4
-	flagTTL                 int32 = 5
-	flagTTLSequential       int32 = 6
-)
 
 // createMode is what a create's flags and type ask for.
 type createMode struct {
@@ -212,7 +202,7 @@ func (v *view) prepareSetACL(r *call, ids []identity) (change, int32) {
 	if badPath(r.path) != "" {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(r.acl, ids, v.sasl)
+	acl, ok := fixACL(r.acl, ids, v.opts.servesSASL())
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
@@ -249,22 +239,4 @@ func (v *view) existing(r *call, perm int32, ids []identity) (record, int32) {
 		return n, CodeNoAuth
 	}
 	return n, CodeOK
-}
-
-// settleModes gives the creates inside a multi the types their flags ask for,
-// whatever types they came as: so does ZooKeeper, and its reply follows. Only
-// later versions keep a create2 apart from a create.
-func (c *call) settleModes(keepCreate2 bool) {
-	for i := range c.subs {
-		sub := &c.subs[i]
-		switch {
-		case sub.op != OpCreate && sub.op != OpCreate2 && sub.op != OpCreateContainer:
-		case sub.flags == flagContainer:
-			sub.op = OpCreateContainer
-		case keepCreate2 && sub.op != OpCreate:
-			sub.op = OpCreate2
-		default:
-			sub.op = OpCreate
-		}
-	}
 }

@@ -14,6 +14,9 @@ import (
 type Options struct {
 	// Servers is the size of the ensemble, 1 if 0. Member 0 is the first leader.
 	Servers int
+	// Observers is how many of the members, the last ones, are observers: they
+	// serve clients and have no vote, neither on writes nor on the leader.
+	Observers int
 	// TickTime is ZooKeeper's unit of time, 2s if 0. Session timeouts are
 	// clamped to 2..20 ticks and expire on a tick.
 	TickTime time.Duration
@@ -78,11 +81,13 @@ type Options struct {
 }
 
 func (o *Options) complete() error {
-	if o.Servers < 0 || o.Servers > 200 || o.TickTime < 0 || o.SyncLimit < 0 || o.ContainerCheck < 0 ||
-		o.MinSessionTimeout < 0 || o.MaxSessionTimeout < 0 || o.ExpiryGap < 0 || o.LatePing < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 {
+	if o.outOfRange() {
 		return fmt.Errorf("zktest: option out of range: %+v", *o)
 	}
 	o.Servers = max(o.Servers, 1)
+	if o.Observers < 0 || o.Observers >= o.Servers {
+		return fmt.Errorf("zktest: %d of %d servers cannot be observers: one at least must vote", o.Observers, o.Servers)
+	}
 	setDefault(&o.TickTime, 2*time.Second)
 	setDefault(&o.SyncLimit, 5)
 	setDefault(&o.ContainerCheck, time.Minute)
@@ -101,6 +106,11 @@ func (o *Options) complete() error {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
+}
+
+func (o *Options) outOfRange() bool {
+	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 ||
+		min(o.TickTime, o.ContainerCheck, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -135,6 +145,15 @@ func (f Flavor) String() string {
 	return map[Flavor]string{ZooKeeper38: "ZooKeeper 3.8", ZooKeeper39: "ZooKeeper 3.9", Keeper: "Keeper"}[f]
 }
 
+// version is what a server of the options' flavor says it is.
+func (o *Options) version() string {
+	number := "3.8.0"
+	if o.Flavor == ZooKeeper39 {
+		number = "3.9.3"
+	}
+	return number + "-zktest, built on 01/01/2000 00:00 UTC"
+}
+
 // notInKeeper are the request types that a Keeper does not know.
 var notInKeeper = []Op{
 	OpCreate2, OpCheckWatches, OpRemoveWatches, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpSetWatches, OpSASL,
@@ -153,6 +172,17 @@ func (o *Options) unknown(op Op) bool {
 	return slices.Contains(o.UnknownOps, op) || o.Flavor == Keeper && slices.Contains(notInKeeper, op)
 }
 
+// servesSASL reports whether there are users for SASL.
+func (o *Options) servesSASL() bool { return len(o.SASL) > 0 }
+
+// saslRefusal is the answer to a client that could not prove a user.
+func (o *Options) saslRefusal() int32 {
+	if o.RequireSASL {
+		return CodeRequiresSASL
+	}
+	return CodeAuthFailed
+}
+
 // forgets reports whether clients that come back get another session.
 func (o *Options) forgets() bool { return o.ForgetSessions || o.Flavor == Keeper }
 
@@ -160,6 +190,27 @@ func (o *Options) forgets() bool { return o.ForgetSessions || o.Flavor == Keeper
 func (o *Options) orders(op Op) bool {
 	return op.writes() || o.Flavor == Keeper && (op == OpPing || op == OpSync)
 }
+
+// notServed reports whether the options refuse a request's type.
+func (o *Options) notServed(r *call) bool {
+	return r.op == OpCreateContainer && o.NoContainers || r.op == OpCreateTTL && o.NoTTL
+}
+
+// latency returns both of the delays between a client and a member, added up; nil for none.
+func (o *Options) latency() func(r *rand.Rand, client string, member int) time.Duration {
+	switch {
+	case o.Latency == nil:
+		return o.LatencyOf
+	case o.LatencyOf == nil:
+		return func(r *rand.Rand, _ string, _ int) time.Duration { return o.Latency(r) }
+	}
+	return func(r *rand.Rand, client string, member int) time.Duration {
+		return o.Latency(r) + o.LatencyOf(r, client, member)
+	}
+}
+
+// voters is how many of the members have a vote.
+func (o *Options) voters() int { return o.Servers - o.Observers }
 
 // needsLeader reports whether a request cannot be answered by one member alone.
 func (o *Options) needsLeader(r *call) bool { return o.orders(r.op) || r.op == OpSync && !r.bad }

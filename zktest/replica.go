@@ -1,114 +1,296 @@
 package zktest
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
-// nextReap is when the leader looks for containers and TTL nodes next: at a
-// fixed interval from the start of its leadership.
-func (s *Server) nextReap() time.Duration {
-	every := s.opts.ContainerCheck
-	return s.leaderSince + ((s.reapedAt-s.leaderSince)/every+1)*every
+// replica is one server of the ensemble: a copy of the data, with connections
+// and watches of its own, and what separates it from the others.
+type replica struct {
+	id    int
+	opts  *Options
+	clock *clock
+	bell  *bell
+	rng   *rand.Rand // of the order of children
+
+	tree     *tree
+	watches  *watches
+	clients  map[client]struct{}
+	attached map[int64]client // by session
+	syncs    []client         // whose next reply waits for a commit of somebody else's
+	received int64            // packets, for the four-letter words
+	sent     int64
+
+	serving  bool // has data that a quorum vouched for, and takes clients
+	observer bool // applies what the others decide and has no vote
+	stopped  bool
+	cut      bool // from all other members
+	deaf     bool // hears nothing of its leader, which hears it
+	mute     bool // its leader hears nothing of it, but reaches it
+	frozen   bool
+	refusing bool          // takes no new connections
+	lag      time.Duration // how late it applies what it has logged
+	lostAt   time.Duration // when it lost touch with its leader; never if it has not
+	former   *former       // of a leader that was replaced and does not know it
+	epoch    int64         // the leader's epoch it follows
+	logged   int64         // the last zxid that is in its log
+	link     link          // to its leader
+	backlog  []delivery    // commits that reached it, but are not applied yet
+
+	heard map[int64]time.Duration // of a Keeper: when each session was heard of here
 }
 
-// apply makes a transaction visible on one member: the tree, the events, and
-// then whatever replies waited for it. The leader's run fills in the results.
-func (m *Member) apply(t *txn, fill bool) {
-	for i := range t.changes {
-		n := m.tree.apply(&t.changes[i], t.zxid, t.ms, m.watches)
-		if fill && n != nil && i < len(t.results) {
-			t.results[i].stat = n.shown()
+// delivery is a committed transaction that a follower applies with a lag.
+type delivery struct {
+	t   *txn
+	due time.Duration
+}
+
+func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *replica {
+	return &replica{
+		id: id, opts: opts, clock: k, bell: b, rng: rng, observer: id >= opts.voters(),
+		clients: make(map[client]struct{}), attached: make(map[int64]client),
+	}
+}
+
+// clear takes the replica back to its first start, without any data. What
+// separates it from others stays.
+func (r *replica) clear() {
+	r.tree, r.watches = newTree(r.opts.WrapCounter), newWatches()
+	r.serving, r.lostAt, r.logged, r.backlog, r.syncs, r.former = false, never, 0, nil, nil, nil
+	r.link.reset()
+}
+
+// load gives an empty replica the nodes of a snapshot.
+func (r *replica) load(snap *Snapshot) {
+	r.tree.load(snap.Nodes)
+	r.tree.zxid, r.logged = snap.Zxid, snap.Zxid
+}
+
+// copyFrom gives the replica another's data.
+func (r *replica) copyFrom(other *replica) {
+	r.tree, r.logged = other.tree.clone(), other.logged
+}
+
+// lead puts the replica into service as the leader of an epoch, whose first zxid is given.
+func (r *replica) lead(epoch, zxid int64) {
+	r.serving, r.lostAt, r.epoch, r.logged, r.tree.zxid = true, never, epoch, zxid, zxid
+	r.link.reset()
+}
+
+// follow puts the replica into service with the leader's data.
+func (r *replica) follow(leader *replica) {
+	r.link.reset()
+	r.tree = leader.tree.clone()
+	r.serving, r.lostAt, r.epoch, r.logged, r.backlog = true, never, leader.epoch, r.tree.zxid, nil
+}
+
+// reachable reports whether other members can talk to it.
+func (r *replica) reachable() bool { return !r.stopped && !r.cut && !r.frozen }
+
+// takesConns reports whether it accepts a new connection.
+func (r *replica) takesConns() bool {
+	return !r.stopped && !r.refusing && (r.serving || r.frozen)
+}
+
+// regain ends a loss of contact that was short enough: what was on the
+// streams arrives now, and what the leader had committed meanwhile is logged.
+func (r *replica) regain() {
+	if r.lostAt == never {
+		return
+	}
+	r.lostAt = never
+	r.logged = max(r.logged, r.link.newest())
+}
+
+// shut takes the replica out of service: its clients are dropped, and what they
+// had asked for and was not committed is lost. A frozen one drops them when it
+// is thawed.
+func (r *replica) shut() {
+	r.serving, r.lostAt, r.syncs, r.former = false, never, nil, nil
+	if !r.frozen {
+		r.dropClients()
+	}
+	// What is in its log is not lost with its memory.
+	committed, coming := r.backlog, r.link.inLog(r.logged)
+	r.backlog = nil
+	r.link.reset()
+	for _, d := range committed {
+		r.apply(d.t)
+	}
+	for _, t := range coming {
+		r.apply(t)
+	}
+}
+
+// thaw ends a freeze.
+func (r *replica) thaw() {
+	if !r.serving {
+		r.dropClients() // its leadership or its leader is long gone
+	}
+	r.frozen = false
+}
+
+// dropClients ends all connections as a killed process does.
+func (r *replica) dropClients() {
+	for c := range r.clients {
+		c.abort()
+	}
+}
+
+// admit notes a new connection.
+func (r *replica) admit(c client) { r.clients[c] = struct{}{} }
+
+// attach notes the connection of a session, whose former one must be closed.
+func (r *replica) attach(id int64, c client) { r.attached[id] = c }
+
+// dismiss forgets a connection that is closed, and its watches.
+func (r *replica) dismiss(c client) {
+	delete(r.clients, c)
+	r.watches.dropWatcher(c)
+	r.bell.ring()
+	if id := c.sessionID(); id != 0 && r.attached[id] == c {
+		delete(r.attached, id)
+	}
+}
+
+// closeSession ends the connection of a session, if it is here.
+func (r *replica) closeSession(id int64) {
+	if c := r.attached[id]; c != nil {
+		c.close()
+	}
+}
+
+// hearAll notes that the clients of all its connections were heard.
+func (r *replica) hearAll(now time.Duration) {
+	for c := range r.clients {
+		if sess, timeout := c.session(); sess != nil {
+			sess.touch(timeout, now)
 		}
 	}
-	if fill && len(m.tree.reapable) > 0 {
-		m.s.arm(m.s.nextReap())
+}
+
+// hear notes on a Keeper that a session lives.
+func (r *replica) hear(id int64, now time.Duration) {
+	if r.heard == nil {
+		r.heard = make(map[int64]time.Duration)
 	}
-	m.tree.zxid = t.zxid
-	if m.s.opts.Flavor == Keeper && t.session != 0 {
-		m.hear(t.session, m.s.now())
+	r.heard[id] = now
+}
+
+// commit applies a transaction on the leader and fills in its results.
+func (r *replica) commit(t *txn) {
+	for i := range t.changes {
+		t.setStat(i, r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches))
+	}
+	r.applied(t)
+}
+
+// apply makes a transaction visible on a follower.
+func (r *replica) apply(t *txn) {
+	for i := range t.changes {
+		r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches)
+	}
+	r.applied(t)
+}
+
+// applied is what comes after the changes of the tree and their events: the end
+// of a session's connection, and the replies that have waited.
+func (r *replica) applied(t *txn) {
+	r.tree.zxid = t.zxid
+	if r.opts.Flavor == Keeper && t.session != 0 {
+		r.hear(t.session, r.clock.now())
 	}
 	if t.op == OpCloseSession {
-		delete(m.heard, t.session)
-		if c := m.bySession[t.session]; c != nil && (t.origin == nil || t.origin.c != c) {
-			c.close()
+		delete(r.heard, t.session)
+		if t.origin == nil || t.origin.c != r.attached[t.session] {
+			r.closeSession(t.session)
 		}
 	}
-	if t.origin != nil && t.origin.c.member == m {
+	if t.origin != nil && t.origin.by.member == r.id {
 		t.origin.c.drain()
 	}
-	m.releaseSyncs()
-	m.s.stir()
+	r.releaseSyncs()
+	r.bell.ring()
 }
 
-// take applies a commit that has arrived, or keeps it for as long as the member lags.
-func (m *Member) take(t *txn, now time.Duration) {
-	due := now + m.lag
-	if n := len(m.backlog); n > 0 {
-		due = max(due, m.backlog[n-1].due)
+// log takes a commit of the leader's that has arrived. It is applied now, or
+// after the time by which the replica lags.
+func (r *replica) log(t *txn, now time.Duration) {
+	due := now + r.lag
+	if n := len(r.backlog); n > 0 {
+		due = max(due, r.backlog[n-1].due)
 	}
-	m.logged = max(m.logged, t.zxid)
-	m.backlog = append(m.backlog, delivery{t, due})
-	m.deliver(now)
+	r.logged = max(r.logged, t.zxid)
+	r.backlog = append(r.backlog, delivery{t, due})
+	r.deliver(now)
 }
 
 // deliver applies what is due.
-func (m *Member) deliver(now time.Duration) {
-	for len(m.backlog) > 0 && !m.frozen {
-		d := m.backlog[0]
+func (r *replica) deliver(now time.Duration) {
+	for len(r.backlog) > 0 && !r.frozen {
+		d := r.backlog[0]
 		if d.due > now {
-			m.s.arm(d.due)
+			r.clock.arm(d.due)
 			return
 		}
-		m.backlog = m.backlog[1:]
-		m.apply(d.t, false)
+		r.backlog = r.backlog[1:]
+		r.apply(d.t)
 	}
-	if len(m.backlog) == 0 {
-		m.backlog = nil
-	}
-}
-
-// awaitCommits returns what can be answered on a connection by now; the rest
-// waits for commits that other connections caused.
-func (m *Member) awaitCommits(c *conn) {
-	if !c.drain() {
-		m.syncs = append(m.syncs, c)
+	if len(r.backlog) == 0 {
+		r.backlog = nil
 	}
 }
 
-// releaseSyncs returns the connections that waited for a commit of another's.
-func (m *Member) releaseSyncs() {
-	if len(m.syncs) == 0 {
+// setLag changes how late commits are applied. With 0 it catches up at once.
+func (r *replica) setLag(d, now time.Duration) {
+	r.lag = d
+	if d > 0 {
 		return
 	}
-	waiting := m.syncs
-	m.syncs = nil
+	for i := range r.backlog {
+		r.backlog[i].due = now
+	}
+}
+
+// setCounter sets a node's count of created children, unless creates that are
+// still to be applied would count as older.
+func (r *replica) setCounter(path string, creates int32) {
+	if n := r.tree.get(path); n != nil && len(r.backlog) == 0 {
+		n.creates = creates
+	}
+}
+
+// awaitCommits answers what can be answered on a connection by now; the rest
+// waits for commits that other connections caused.
+func (r *replica) awaitCommits(c client) {
+	if !c.drain() {
+		r.syncs = append(r.syncs, c)
+	}
+}
+
+// releaseSyncs answers what has waited for a commit of another's.
+func (r *replica) releaseSyncs() {
+	if len(r.syncs) == 0 {
+		return
+	}
+	waiting := r.syncs
+	r.syncs = nil
 	for _, c := range waiting {
-		if !c.drain() {
-			m.syncs = append(m.syncs, c)
-		}
+		r.awaitCommits(c)
 	}
 }
 
 // receive is the follower's end of the stream from the leader.
-func (m *Member) receive(f downFrame, now time.Duration) {
+func (r *replica) receive(f downFrame, now time.Duration) {
 	switch {
 	case f.txn != nil:
-		m.take(f.txn, now)
+		r.log(f.txn, now)
 	case f.answer != nil:
 		f.answer.decided = true
-		m.awaitCommits(f.answer.c)
-	case len(m.link.touched) > 0:
-		m.link.up.send(upFrame{touched: m.link.touched}, now)
-		m.link.touched = nil
+		r.awaitCommits(f.answer.c)
+	default:
+		r.link.answerPing(now)
 	}
-}
-
-// replicate passes a committed transaction on to a follower. One that hears the
-// leader has it in its log at once, however late the commit arrives.
-func (s *Server) replicate(m *Member, t *txn, now time.Duration) {
-	if !s.follows(m) {
-		return // gets a copy of the whole tree when it joins
-	}
-	if s.hears(m) {
-		m.logged = t.zxid
-	}
-	m.link.down.send(downFrame{txn: t}, now)
 }

@@ -2,97 +2,6 @@ package zktest
 
 import "time"
 
-// drain returns what can be answered by now, in order; false means the first
-// of what is left still waits. The caller holds mu.
-func (c *conn) drain() bool {
-	for len(c.pending) > 0 {
-		e := c.pending[0]
-		if e.remote && !e.ready() {
-			return false
-		}
-		c.pending[0] = nil
-		if c.pending = c.pending[1:]; len(c.pending) == 0 {
-			c.pending = nil
-		}
-		c.answer(e)
-		c.waiting.Store(int32(len(c.pending)))
-		poke(c.room)
-	}
-	return true
-}
-
-func (e *entry) ready() bool {
-	if e.txn != nil {
-		return e.c.member.tree.zxid >= e.txn.zxid
-	}
-	return e.decided && e.c.member.tree.zxid >= e.need
-}
-
-// answer sends the reply of an entry, as far as its fate allows.
-func (c *conn) answer(e *entry) {
-	enc := &c.s.scratch
-	enc.buf = enc.buf[:0]
-	start := enc.beginFrame()
-	over := c.encode(enc, e)
-	enc.endFrame(start)
-	switch {
-	case e.fate.lose, c.closed, e.moved():
-		c.close()
-		return
-	case !e.fate.mute:
-		c.stats.sent++
-		c.member.sent++
-		c.enqueue(enc.buf)
-	}
-	if e.connect != nil && e.sess != nil {
-		c.attach(e.sess, e.timeout)
-	}
-	if over || e.fate.drop {
-		c.close()
-	}
-}
-
-// moved reports whether the session goes on elsewhere: such a client gets no answer,
-// only the end of the connection.
-func (e *entry) moved() bool {
-	if e.txn != nil {
-		return e.txn.code == CodeSessionMoved
-	}
-	return e.code == CodeSessionMoved && !e.fate.answer
-}
-
-// encode writes the reply's body and reports whether the connection ends with it.
-func (c *conn) encode(enc *encoder, e *entry) bool {
-	switch {
-	case e.connect != nil:
-		enc.connectReply(e)
-		return e.sess == nil
-	case e.txn != nil:
-		enc.txnReply(e.call, e.txn)
-		if e.call.op == OpSync && e.txn.code == CodeOK {
-			enc.string(e.call.path)
-		}
-		return e.call.op == OpCloseSession
-	case e.decided:
-		enc.replyHeader(e.call.xid, c.member.tree.zxid, e.code)
-		if e.call.op == OpSync && e.code == CodeOK {
-			enc.string(e.call.path)
-		}
-		return false
-	case e.call.bad:
-		enc.replyHeader(e.call.xid, c.member.tree.zxid, CodeMarshalling)
-		return false
-	}
-	return c.encodeLocal(enc, e.call)
-}
-
-// attach makes the session the connection's own.
-func (c *conn) attach(sess *session, timeout time.Duration) {
-	c.sess, c.timeout = sess, timeout
-	c.member.bySession[sess.id] = c
-	close(c.attached)
-}
-
 func (e *encoder) connectReply(en *entry) {
 	passwd := make([]byte, 16)
 	e.int32(0) // protocol version
@@ -150,4 +59,21 @@ func (e *encoder) result(res *result) {
 	case opError:
 		e.int32(res.code)
 	}
+}
+
+// replyWithCode writes a reply whose body is written by fn, and none if fn
+// returns an error code.
+func (e *encoder) replyWithCode(xid int32, zxid int64, fn func() int32) {
+	head := len(e.buf)
+	e.replyHeader(xid, zxid, CodeOK)
+	if code := fn(); code != CodeOK {
+		e.buf = e.buf[:head]
+		e.replyHeader(xid, zxid, code)
+	}
+}
+
+func (e *encoder) watchEvent(ev watchEvent) {
+	e.int32(ev.kind)
+	e.int32(3) // state: connected
+	e.string(ev.path)
 }

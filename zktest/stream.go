@@ -67,5 +67,15 @@ func (w *stream[F]) setClosed(closed bool, now time.Duration) {
 // idle reports whether a frame sent now would arrive at once.
 func (w *stream[F]) idle() bool { return !w.closed && w.delay == 0 && len(w.frames) == 0 }
 
-// never is a moment that does not come. Moments are counted from Server.base.
-const never = time.Duration(1<<63 - 1)
+// first is when the first frame arrives that matters, never if none does.
+func (w *stream[F]) first(matters func(F) bool) time.Duration {
+	if w.closed {
+		return never
+	}
+	for _, f := range w.frames {
+		if matters(f.frame) {
+			return f.due
+		}
+	}
+	return never
+}

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -335,4 +336,43 @@ func (t *tree) ephemeralsOf(session int64, prefix string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// overdue lists what the reaper may take. A container that never had a child is left alone.
+func (t *tree) overdue(now time.Time) []string {
+	var list []string
+	for path := range t.reapable {
+		n := t.nodes[path]
+		if n.children.len() > 0 {
+			continue
+		}
+		if n.kind == container && n.creates > 0 ||
+			n.kind == ttlNode && now.Sub(time.UnixMilli(n.stat.Mtime)) > n.ttl {
+			list = append(list, path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// count is ZooKeeper's, which keeps its root under two names.
+func (t *tree) count() int { return len(t.nodes) + 1 }
+
+func (t *tree) ephemeralCount() int {
+	total := 0
+	for _, own := range t.ephemerals {
+		total += len(own)
+	}
+	return total
+}
+
+// owners lists the sessions that have ephemerals.
+func (t *tree) owners() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
+
+func (t *tree) dataSize() int {
+	total := 0
+	for path, n := range t.nodes {
+		total += len(path) + len(n.data)
+	}
+	return total
 }

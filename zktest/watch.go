@@ -17,32 +17,57 @@ type watchEvent struct {
 	acl  []ACL // nil for what everybody may know
 }
 
-func newWatchSet() watchSet {
-	return watchSet{byPath: make(map[string]map[*conn]watchMode), byConn: make(map[*conn]map[string]struct{})}
+// watcher is what a watch belongs to: a connection. Its events are not seen by
+// other connections of its session.
+type watcher interface {
+	notify(watchEvent)
+	sessionID() int64 // 0 until there is a session
 }
 
-func (w *watchSet) add(path string, c *conn, mode watchMode) {
+// watchMode is how a watch behaves. A connection can have several modes on
+// one path at once.
+type watchMode uint8
+
+const (
+	watchOnce watchMode = 1 << iota
+	watchPersistent
+	watchRecursive
+	anyMode = watchOnce | watchPersistent | watchRecursive
+)
+
+// watchSet holds watches of one sort, by path and by watcher.
+type watchSet struct {
+	byPath    map[string]map[watcher]watchMode
+	byWatcher map[watcher]map[string]struct{}
+	recursive int // how many entries have watchRecursive: without any, parents need no look
+}
+
+func newWatchSet() watchSet {
+	return watchSet{byPath: make(map[string]map[watcher]watchMode), byWatcher: make(map[watcher]map[string]struct{})}
+}
+
+func (w *watchSet) add(path string, c watcher, mode watchMode) {
 	conns := w.byPath[path]
 	if conns == nil {
-		conns = make(map[*conn]watchMode)
+		conns = make(map[watcher]watchMode)
 		w.byPath[path] = conns
 	}
 	if mode == watchRecursive && conns[c]&watchRecursive == 0 {
 		w.recursive++
 	}
 	conns[c] |= mode
-	paths := w.byConn[c]
+	paths := w.byWatcher[c]
 	if paths == nil {
 		paths = make(map[string]struct{})
-		w.byConn[c] = paths
+		w.byWatcher[c] = paths
 	}
 	paths[path] = struct{}{}
 }
 
-func (w *watchSet) has(path string, c *conn) bool { return w.byPath[path][c] != 0 }
+func (w *watchSet) has(path string, c watcher) bool { return w.byPath[path][c] != 0 }
 
 // drop takes modes away from a watch and reports whether it had any of them.
-func (w *watchSet) drop(path string, c *conn, modes watchMode) bool {
+func (w *watchSet) drop(path string, c watcher, modes watchMode) bool {
 	conns := w.byPath[path]
 	had := conns[c] & modes
 	if had == 0 {
@@ -58,22 +83,22 @@ func (w *watchSet) drop(path string, c *conn, modes watchMode) bool {
 	if len(conns) == 0 {
 		delete(w.byPath, path)
 	}
-	delete(w.byConn[c], path)
-	if len(w.byConn[c]) == 0 {
-		delete(w.byConn, c)
+	delete(w.byWatcher[c], path)
+	if len(w.byWatcher[c]) == 0 {
+		delete(w.byWatcher, c)
 	}
 	return true
 }
 
-func (w *watchSet) dropConn(c *conn) {
-	for path := range w.byConn[c] {
-		w.drop(path, c, watchOnce|watchPersistent|watchRecursive)
+func (w *watchSet) dropWatcher(c watcher) {
+	for path := range w.byWatcher[c] {
+		w.drop(path, c, anyMode)
 	}
 }
 
 func (w *watchSet) count() int {
 	total := 0
-	for _, paths := range w.byConn {
+	for _, paths := range w.byWatcher {
 		total += len(paths)
 	}
 	return total
@@ -81,12 +106,12 @@ func (w *watchSet) count() int {
 
 // trigger sends an event to each watcher of path, and to the recursive ones of
 // its parents, except to those in skip; one-shot watches are used up by it. It
-// returns the connections that were watching. A connection gets one event however often it asked.
-func (w *watchSet) trigger(ev watchEvent, skip map[*conn]bool) map[*conn]bool {
-	var told map[*conn]bool
-	tell := func(c *conn) {
+// returns the watchers. Each gets one event however often it asked.
+func (w *watchSet) trigger(ev watchEvent, skip map[watcher]bool) map[watcher]bool {
+	var told map[watcher]bool
+	tell := func(c watcher) {
 		if told == nil {
-			told = make(map[*conn]bool)
+			told = make(map[watcher]bool)
 		}
 		if !told[c] && !skip[c] {
 			c.notify(ev)
@@ -106,7 +131,7 @@ func (w *watchSet) trigger(ev watchEvent, skip map[*conn]bool) map[*conn]bool {
 }
 
 // eachParent calls tell for the recursive watchers above path.
-func (w *watchSet) eachParent(path string, tell func(*conn)) {
+func (w *watchSet) eachParent(path string, tell func(watcher)) {
 	for path != "/" {
 		path, _ = splitPath(path)
 		for c, mode := range w.byPath[path] {
@@ -115,6 +140,13 @@ func (w *watchSet) eachParent(path string, tell func(*conn)) {
 			}
 		}
 	}
+}
+
+// watches are those of one member's connections. They belong to connections,
+// not to sessions: clients re-send them after a reconnect.
+type watches struct {
+	data     watchSet // data and exists watches
+	children watchSet
 }
 
 func newWatches() *watches { return &watches{data: newWatchSet(), children: newWatchSet()} }
@@ -139,26 +171,40 @@ func (e treeEvent) ofParent() watchEvent {
 	return watchEvent{eventChildren, parent, e.zxid, e.parentACL}
 }
 
-func (w *watches) dropConn(c *conn) {
-	w.data.dropConn(c)
-	w.children.dropConn(c)
+func (w *watches) count() int { return w.data.count() + w.children.count() }
+
+// on counts the watches on a path.
+func (w *watches) on(path string) int { return len(w.data.byPath[path]) + len(w.children.byPath[path]) }
+
+// addTo adds the number of watches on each path to counts.
+func (w *watches) addTo(counts map[string]int) {
+	for _, set := range []*watchSet{&w.data, &w.children} {
+		for path, watchers := range set.byPath {
+			counts[path] += len(watchers)
+		}
+	}
+}
+
+func (w *watches) dropWatcher(c watcher) {
+	w.data.dropWatcher(c)
+	w.children.dropWatcher(c)
 }
 
 // rearm serves setWatches: what changed since the client's zxid is told at
 // once, the rest is watched again.
-func (w *watches) rearm(t *tree, c *conn, rel int64, lists [5][]string) {
+func (w *watches) rearm(t *tree, c watcher, rel int64, lists [5][]string) {
 	for _, path := range lists[0] {
-		w.rearmOne(&w.data, c, path, dataEvent(t.get(path), rel))
+		w.data.rearm(c, watchEvent{kind: dataEvent(t.get(path), rel), path: path, zxid: t.zxid})
 	}
 	for _, path := range lists[1] {
 		var event int32
 		if t.get(path) != nil {
 			event = eventCreated
 		}
-		w.rearmOne(&w.data, c, path, event)
+		w.data.rearm(c, watchEvent{kind: event, path: path, zxid: t.zxid})
 	}
 	for _, path := range lists[2] {
-		w.rearmOne(&w.children, c, path, childEvent(t.get(path), rel))
+		w.children.rearm(c, watchEvent{kind: childEvent(t.get(path), rel), path: path, zxid: t.zxid})
 	}
 	for _, path := range lists[3] {
 		w.data.add(path, c, watchPersistent)
@@ -169,12 +215,13 @@ func (w *watches) rearm(t *tree, c *conn, rel int64, lists [5][]string) {
 	}
 }
 
-func (w *watches) rearmOne(set *watchSet, c *conn, path string, event int32) {
-	if event != 0 {
-		c.notify(watchEvent{kind: event, path: path, zxid: c.member.tree.zxid})
+// rearm tells the event, or sets the watch if there is none.
+func (w *watchSet) rearm(c watcher, ev watchEvent) {
+	if ev.kind != 0 {
+		c.notify(ev)
 		return
 	}
-	set.add(path, c, watchOnce)
+	w.add(ev.path, c, watchOnce)
 }
 
 func dataEvent(n *znode, rel int64) int32 {
@@ -195,25 +242,4 @@ func childEvent(n *znode, rel int64) int32 {
 		return eventChildren
 	}
 	return 0
-}
-
-// notify sends a watch event, if the connection may read what it is about.
-func (c *conn) notify(ev watchEvent) {
-	if c.closed || !allowed(ev.acl, PermRead, c.ids) {
-		return
-	}
-	zxid := int64(-1)
-	if c.s.opts.Flavor == ZooKeeper39 {
-		zxid = ev.zxid
-	}
-	var e encoder
-	start := e.beginFrame()
-	e.replyHeader(xidNotification, zxid, CodeOK)
-	e.int32(ev.kind)
-	e.int32(3) // state: connected
-	e.string(ev.path)
-	e.endFrame(start)
-	c.stats.sent++
-	c.member.sent++
-	c.enqueue(e.buf)
 }

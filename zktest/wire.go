@@ -109,6 +109,16 @@ const (
 	xidPing         int32 = -2
 )
 
+// The flags of a create.
+const (
+	flagEphemeral           int32 = 1
+	flagSequential          int32 = 2
+	flagEphemeralSequential int32 = 3
+	flagContainer           int32 = 4
+	flagTTL                 int32 = 5
+	flagTTLSequential       int32 = 6
+)
+
 // call is one decoded request. Which fields are set depends on op.
 type call struct {
 	xid     int32
@@ -265,4 +275,22 @@ func (e *encoder) multiHeader(op Op, done bool, code int32) {
 	e.int32(int32(op))
 	e.bool(done)
 	e.int32(code)
+}
+
+// settleModes gives the creates inside a multi the types their flags ask for,
+// whatever types they came as: so does ZooKeeper, and its reply follows. Only
+// later versions keep a create2 apart from a create.
+func (c *call) settleModes(keepCreate2 bool) {
+	for i := range c.subs {
+		sub := &c.subs[i]
+		switch {
+		case sub.op != OpCreate && sub.op != OpCreate2 && sub.op != OpCreateContainer:
+		case sub.flags == flagContainer:
+			sub.op = OpCreateContainer
+		case keepCreate2 && sub.op != OpCreate:
+			sub.op = OpCreate2
+		default:
+			sub.op = OpCreate
+		}
+	}
 }

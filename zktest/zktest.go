@@ -1,8 +1,8 @@
 package zktest
 
 import (
-	"math/rand/v2"
-	"time"
+	"maps"
+	"slices"
 )
 
 // TB is the part of testing.TB that Run needs.
@@ -46,26 +46,7 @@ func New(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{
-		opts: opts, log: opts.Logger, base: time.Now(), started: time.Now(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1),
-		latencyRng: rand.New(rand.NewPCG(opts.Seed, 1)),
-		rng:        rand.New(rand.NewPCG(opts.Seed, 2)),
-		touchRng:   rand.New(rand.NewPCG(opts.Seed, 3)),
-		live:       make(map[*conn]struct{}),
-		partitions: make(map[string]chan struct{}),
-		hosts:      make(map[string]int),
-		alarm:      never,
-	}
-	s.counts, s.members = make(map[Op]int), make([]*Member, opts.Servers)
-	for i := range s.members {
-		s.members[i] = newMember(s, i)
-	}
-	s.alter(func(now time.Duration) { s.reset(now, nil) })
-	s.wg.Add(1)
-	// Owned by the server; Close stops it and waits for it.
-	go s.clock()
-	return s, nil
+	return start(opts), nil
 }
 
 // Close ends the server: its connections, sockets and goroutines. It returns
@@ -74,21 +55,20 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
-	var conns []*conn
-	for c := range s.live {
+	conns := slices.Collect(maps.Keys(s.live))
+	for _, c := range conns {
 		c.abort()
-		conns = append(conns, c)
 	}
 	s.mu.Unlock()
 	if first {
 		close(s.done)
 	}
 	for _, c := range conns {
-		_ = c.net.Close()
+		c.hangUp()
 	}
 	s.listenMu.Lock()
-	for _, m := range s.allMembers() {
-		s.closeListener(m)
+	for _, m := range s.members {
+		m.closeListener()
 	}
 	s.listenMu.Unlock()
 	s.wg.Wait()
@@ -101,18 +81,21 @@ func (s *Server) Addr() string { return s.Member(0).Addr() }
 // none, ones that Dial knows.
 func (s *Server) Addrs() []string {
 	var list []string
-	for _, m := range s.allMembers() {
+	for _, m := range s.members {
 		list = append(list, m.Addr())
 	}
 	return list
 }
 
 // Member returns one server of the ensemble, from 0 on.
-func (s *Server) Member(i int) *Member { return s.allMembers()[i] }
+func (s *Server) Member(i int) *Member { return s.members[i] }
 
 // Leader returns the leading member, nil while there is none.
 func (s *Server) Leader() *Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leader
+	if s.ens.peers.leader == nil {
+		return nil
+	}
+	return s.members[s.ens.peers.leader.id]
 }
