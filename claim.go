@@ -8,6 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// recordAt is a record as a server has shown it.
+type recordAt struct {
+	record
+	sess    *session // under which it was; on another, the servers may have been restored to an earlier state
+	version int32
+	mtime   int64 // when it was written, by the servers' clock, in milliseconds
+}
+
 // agree returns the record of the lock in dir if its delay is ours. Another delay may be that
 // of a server that lags: it counts only if it is the quorum's.
 func (c *engine) agree(ctx context.Context, s *session, dir string) (recordAt, error) {

@@ -100,13 +100,13 @@ func (c *Client) expel(ctx context.Context, s *session, who Contender, version i
 
 // clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender
 // from being removed.
-func (c *Client) clearOut(ctx context.Context, s *session, node string) error {
-	l, err := c.list(ctx, s, node)
+func (c *Client) clearOut(ctx context.Context, s *session, path string) error {
+	l, err := c.list(ctx, s, path)
 	if err != nil {
-		return c.nameThoseWhoMay(ctx, s, node, zk.PermRead, "list", ignoreMissing(err))
+		return c.nameThoseWhoMay(ctx, s, path, zk.PermRead, "list", ignoreMissing(err))
 	}
 	for _, name := range l.names {
-		child := node + "/" + name
+		child := path + "/" + name
 		err := c.delete(ctx, s, child)
 		if errors.Is(err, zk.ErrNotEmpty) {
 			if err = c.clearOut(ctx, s, child); err == nil {
@@ -114,7 +114,7 @@ func (c *Client) clearOut(ctx context.Context, s *session, node string) error {
 			}
 		}
 		if err = ignoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
-			return c.nameThoseWhoMay(ctx, s, node, zk.PermDelete, "delete", err)
+			return c.nameThoseWhoMay(ctx, s, path, zk.PermDelete, "delete", err)
 		}
 	}
 	return nil
@@ -122,16 +122,16 @@ func (c *Client) clearOut(ctx context.Context, s *session, node string) error {
 
 // nameThoseWhoMay adds to the refusal of what was to be done with the children of a node who has
 // the permission for it, if that can be known.
-func (c *Client) nameThoseWhoMay(ctx context.Context, s *session, node string, perm int32, what string, err error) error {
+func (c *Client) nameThoseWhoMay(ctx context.Context, s *session, path string, perm int32, what string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
 	acl, aclErr := ask(ctx, c.requests, s, func(conn wire) ([]zk.ACL, error) {
-		acl, _, err := conn.GetACL(node)
+		acl, _, err := conn.GetACL(path)
 		return acl, err
 	})
 	if aclErr != nil {
-		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, printable(node), err)
+		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, printable(path), err)
 	}
 	var may []string
 	for _, a := range acl {
@@ -140,5 +140,5 @@ func (c *Client) nameThoseWhoMay(ctx context.Context, s *session, node string, p
 			may = append(may, printable(a.Scheme+":"+user))
 		}
 	}
-	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, printable(node), strings.Join(may, " "), err)
+	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, printable(path), strings.Join(may, " "), err)
 }

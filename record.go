@@ -57,11 +57,3 @@ func parseRecord(data []byte) (record, error) {
 	}
 	return record{}, wrong
 }
-
-// recordAt is a record as a server has shown it.
-type recordAt struct {
-	record
-	sess    *session // under which it was; on another, the servers may have been restored to an earlier state
-	version int32
-	mtime   int64 // when it was written, by the servers' clock, in milliseconds
-}

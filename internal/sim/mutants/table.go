@@ -106,17 +106,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an event that is withheld is waited for", After: "every client: a watch is used up also where its event may not be told",
-		Edits:   []Edit{{"watch.go", "\t\t\tif !comparing {\n", "\t\t\tif comparing {\n"}},
+		Edits:   []Edit{{"nodewatch.go", "\t\t\tif !comparing {\n", "\t\t\tif comparing {\n"}},
 		Trouble: "blind", Faults: "^blind$",
 	},
 	{
 		Name: "a try does not look again where Curator's writer has left", After: "a list in which the writer's reader is missing",
-		Edits: []Edit{{"acquire.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
+		Edits: []Edit{{"recipe.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
 		Test:  Test{".", "TestATryIsRefusedWhereCuratorsWriterBecomesAReader"},
 	},
 	{
 		Name: "Curator's reader stands where its number is, though the counter has ended", After: "a place that is told by a number, or by the age of a node",
-		Edits: []Edit{{"recipe.go", "\tt.replaceFormer(tied)\n", ""}},
+		Edits: []Edit{{"place.go", "\tt.replaceFormer(tied)\n", ""}},
 		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
@@ -281,12 +281,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only a heartbeat asks the quorum", After: "our own: who becomes the next in line waited long without asking",
-		Edits: []Edit{{"handoff.go", "\tt.guard(0)\n\tt.c.keep(&t.ownNode)\n", "\tt.guard(0)\n"}, {"recipe.go", "t.sess.Lease.IsAmple; !isEnough()", "t.sess.Lease.Fresh; !isEnough()"}},
+		Edits: []Edit{{"handoff.go", "\tt.guard(0)\n\tt.c.keep(&t.ownNode)\n", "\tt.guard(0)\n"}, {"place.go", "t.sess.Lease.IsAmple; !isEnough()", "t.sess.Lease.Fresh; !isEnough()"}},
 		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"recipe.go", "for isEnough := t.sess.Lease.IsAmple; !isEnough(); isEnough = t.sess.Lease.Fresh {", "for isEnough := t.sess.Lease.IsAmple; !isEnough() && t.sess.IsOver(); {"}},
+		Edits: []Edit{{"place.go", "for isEnough := t.sess.Lease.IsAmple; !isEnough(); isEnough = t.sess.Lease.Fresh {", "for isEnough := t.sess.Lease.IsAmple; !isEnough() && t.sess.IsOver(); {"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
@@ -295,7 +295,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
-		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"recipe.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "a failed delete is not repeated", After: "go-zookeeper Lock after an error, CURATOR-315",
@@ -303,7 +303,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try leaves its node behind", After: "kazoo #732",
-		Edits: []Edit{{"acquire.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"recipe.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
@@ -312,35 +312,35 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"recipe.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
+		Edits: []Edit{{"place.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
-		Edits: []Edit{{"acquire.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errGone) {"}},
+		Edits: []Edit{{"recipe.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errGone) {"}},
 	},
 	{
 		Name: "who lost its node does not queue again", After: "an operator's delete ends the acquire",
-		Edits: []Edit{{"acquire.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) {"}},
+		Edits: []Edit{{"recipe.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) {"}},
 	},
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"watch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
-			{"watch.go", "\tcase <-s.Over():\n\t\treturn nodeChanged\n", ""},
-			{"watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"watch.go", " && !s.IsOver()\n", "\n"},
-			{"watch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
-			{"watch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
+			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
+			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn nodeChanged\n", ""},
+			{"nodewatch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
+			{"nodewatch.go", " && !s.IsOver()\n", "\n"},
+			{"nodewatch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
+			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
 		},
 		Seeds: 480,
 	},
 	{
 		Name: "the token is the sequence number", After: "it starts anew with the directory",
-		Edits: []Edit{{"recipe.go", "t.token = l.stat.Pzxid", "t.token = int64(own.seq) + 1"}},
+		Edits: []Edit{{"place.go", "t.token = l.stat.Pzxid", "t.token = int64(own.seq) + 1"}},
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
-		Edits: []Edit{{"recipe.go", "if t.token == 0 && len(t.ahead) == len(entries)-1 {", "if t.token == 0 {"}},
+		Edits: []Edit{{"place.go", "if t.token == 0 && len(t.ahead) == len(entries)-1 {", "if t.token == 0 {"}},
 	},
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
@@ -348,7 +348,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"acquire.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -417,7 +417,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "permits of an acquire that failed stay", After: "CURATOR-315, CURATOR-335",
-		Edits: []Edit{{"acquire.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil ||", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil ||"}},
+		Edits: []Edit{{"recipe.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil ||", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil ||"}},
 		Focus: "semaphore",
 	},
 	{
@@ -440,11 +440,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create that counts others is granted all the same", After: "the one condition of an acquire without a listing",
-		Edits: []Edit{{"recipe.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
+		Edits: []Edit{{"place.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"recipe.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
+		Edits: []Edit{{"place.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
 		Test:  Test{".", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
@@ -461,7 +461,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one of several nodes may go while another is being made sure of", After: "our own first version: permits were looked at one after the other",
-		Edits: []Edit{{"recipe.go", "if t.standsWhole() && (gate == nil || gate.stands()) {", "if t.sess != nil {"}},
+		Edits: []Edit{{"place.go", "if t.standsWhole() && (gate == nil || gate.stands()) {", "if t.sess != nil {"}},
 		Test:  Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
@@ -553,7 +553,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an evicted waiter queues again", After: "our own first version",
-		Edits: []Edit{{"acquire.go", "slices.Contains(b.evicted, x.guid) {", "slices.Contains(b.evicted, x.guid) && t.c == nil {"}},
+		Edits: []Edit{{"recipe.go", "slices.Contains(b.evicted, x.guid) {", "slices.Contains(b.evicted, x.guid) && t.c == nil {"}},
 		Test:  Test{".", "TestAnEvictedWaiterIsToldHoweverLongItWaits"},
 	},
 	{
@@ -573,7 +573,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one that was stopped looks for no mark when its session is over", After: "our own first version: it queued again and did its work",
-		Edits: []Edit{{"acquire.go", "!errors.Is(err, errGone) && !errors.Is(err, errSessionOver) || t.guid", "!errors.Is(err, errGone) || t.guid"}},
+		Edits: []Edit{{"recipe.go", "!errors.Is(err, errGone) && !errors.Is(err, errSessionOver) || t.guid", "!errors.Is(err, errGone) || t.guid"}},
 		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
 	},
 	{
@@ -598,7 +598,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try waits for another connection", After: "our own first version: the lost create was looked for",
-		Edits: []Edit{{"acquire.go", "if c.link.AwaitLoss(inside, s, changed, again) {", "if c.link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
+		Edits: []Edit{{"recipe.go", "if c.link.AwaitLoss(inside, s, changed, again) {", "if c.link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
 		Test:  Test{".", "TestAnAttemptAnswersWhenItsConnectionIsLost"},
 	},
 	{
@@ -678,12 +678,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "attempts that fail give no event", After: "our own first version",
-		Edits: []Edit{{"acquire.go", "\t\tc.observeFailure(ctx, w, time.Since(start), err)\n", ""}},
+		Edits: []Edit{{"recipe.go", "\t\tc.observeFailure(ctx, w, time.Since(start), err)\n", ""}},
 		Test:  Test{".", "TestAnAttemptGivenUpOrRefusedIsObserved"},
 	},
 	{
 		Name: "a try says that it took no time", After: "our own first version",
-		Edits: []Edit{{"acquire.go", "\tev.Elapsed = time.Since(start)\n", ""}},
+		Edits: []Edit{{"recipe.go", "\tev.Elapsed = time.Since(start)\n", ""}},
 		Test:  Test{".", "TestAnAttemptThatSucceedsTellsHowLongItTook"},
 	},
 	{
@@ -773,17 +773,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an attempt that fails leaves the old node", After: "the transaction would have deleted it",
-		Edits: []Edit{{"acquire.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.unkeep(&t.replaces.ownNode)"}},
+		Edits: []Edit{{"recipe.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.unkeep(&t.replaces.ownNode)"}},
 		Test:  Test{".", "TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing"},
 	},
 	{
 		Name: "an old node that cannot be replaced stays", After: "its deletion was refused, not its existence",
-		Edits: []Edit{{"recipe.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
+		Edits: []Edit{{"place.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
 		Test:  Test{".", "TestAHandOffThatIsRefusedLeavesNoOldNode"},
 	},
 	{
 		Name: "a node that somebody has deleted is replaced for ever", After: "the transaction is refused each time",
-		Edits: []Edit{{"recipe.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
+		Edits: []Edit{{"place.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
 		Test:  Test{".", "TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced"},
 	},
 	{
@@ -893,17 +893,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"watch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
+		Edits: []Edit{{"nodewatch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
 		Name: "an event that comes together with the answer to its watch is not seen", After: "a watch rests before anybody has looked",
-		Edits: []Edit{{"watch.go", "w.rests = kept && !w.stirred && ", "w.rests = kept && "}},
+		Edits: []Edit{{"nodewatch.go", "w.rests = kept && !w.stirred && ", "w.rests = kept && "}},
 		Test:  Test{".", "TestAnEventRightBehindTheAnswerEndsTheHold"},
 	},
 	{
 		Name: "a watch rests though its connection has changed", After: "it was set anew for nobody",
-		Edits: []Edit{{"watch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
+		Edits: []Edit{{"nodewatch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
 		Test:  Test{".", "TestAWaiterWakesThoughItsWatchWasLostInAReconnect"},
 	},
 	{
@@ -928,7 +928,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock that was lost was released", After: "its node is deleted by its own client in both cases",
-		Edits:   []Edit{{"acquire.go", "lead.lost = g.wasLost(why)", "lead.lost = why == nil"}},
+		Edits:   []Edit{{"recipe.go", "lead.lost = g.wasLost(why)", "lead.lost = why == nil"}},
 		Trouble: "delays",
 	},
 	{
