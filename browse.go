@@ -13,23 +13,27 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 func (c operator) Queues(ctx context.Context, path string) ([]*snapshot, error) {
-	inside, stop := either(ctx, c.life)
+	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	below, err := checkBelow(path)
 	if err != nil {
-		return nil, fmt.Errorf("zklock: queues below %s: %w", printable(path), err)
+		return nil, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), err)
 	}
-	queues, err := persist(inside, c.requests, func(s *session) ([]*snapshot, error) {
-		if err := c.sync(inside, s, dirOf(c.root+below)); err != nil {
+	queues, err := session.Persist(inside, c.Requests, func(s *session.Session) ([]*snapshot, error) {
+		if err := c.Sync(inside, s, node.DirOf(c.root+below)); err != nil {
 			return nil, err
 		}
 		return c.browse(inside, s, below)
 	})
 	if err != nil {
-		return queues, fmt.Errorf("zklock: queues below %s: %w", printable(path), c.explain(inside, err))
+		return queues, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), c.Explain(inside, err))
 	}
 	return queues, nil
 }
@@ -39,33 +43,33 @@ func checkBelow(path string) (string, error) {
 	if path == "/" {
 		return "", nil
 	}
-	return path, checkPath(path)
+	return path, node.CheckPath(path)
 }
 
 // browse reads the queue of a directory and those below it. With zk.ErrNoAuth it returns all
 // queues that may be read.
-func (c *Client) browse(ctx context.Context, s *session, path string) ([]*snapshot, error) {
-	l, err := c.list(ctx, s, dirOf(c.root+path))
+func (c *Client) browse(ctx context.Context, s *session.Session, path string) ([]*snapshot, error) {
+	l, err := c.List(ctx, s, node.DirOf(c.root+path))
 	if errors.Is(err, zk.ErrNoAuth) {
-		return nil, fmt.Errorf("%s: %w", printable(path), err)
+		return nil, fmt.Errorf("%s: %w", node.Printable(path), err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var queues []*snapshot
 	var hidden error
-	if isQueue(l.names) && path != "" {
+	if isQueue(l.Names) && path != "" {
 		q, err := c.look(ctx, s, path)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
-			hidden = fmt.Errorf("%s: %w", printable(path), err)
+			hidden = fmt.Errorf("%s: %w", node.Printable(path), err)
 		case err != nil:
 			return nil, err
 		case len(q.Contenders) > 0:
 			queues = append(queues, q)
 		}
 	}
-	for _, name := range beside(l.names, path) {
+	for _, name := range beside(l.Names, path) {
 		more, err := c.browse(ctx, s, path+"/"+name)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
@@ -80,19 +84,19 @@ func (c *Client) browse(ctx context.Context, s *session, path string) ([]*snapsh
 
 // isQueue reports whether a directory with these children is a lock's.
 func isQueue(names []string) bool {
-	return slices.Contains(names, leasesDir[1:]) || len(parseEntries(names)) > 0
+	return slices.Contains(names, node.LeasesDir[1:]) || len(node.ParseEntries(names)) > 0
 }
 
 // beside returns, in order, the children that do not belong to a queue and may have queues
 // below them.
 func beside(names []string, path string) []string {
-	semaphore := slices.Contains(names, leasesDir[1:])
+	semaphore := slices.Contains(names, node.LeasesDir[1:])
 	var others []string
 	for _, name := range names {
-		_, contender := parseEntry(name)
+		_, contender := node.ParseEntry(name)
 		switch {
-		case contender, strings.HasSuffix(name, marksSuffix), strings.HasSuffix(name, recordSuffix), path == "" && name == "zookeeper":
-		case semaphore && (name == leasesDir[1:] || name == gateDir[1:]):
+		case contender, strings.HasSuffix(name, node.MarksSuffix), strings.HasSuffix(name, node.RecordSuffix), path == "" && name == "zookeeper":
+		case semaphore && (name == node.LeasesDir[1:] || name == node.GateDir[1:]):
 		default:
 			others = append(others, name)
 		}
@@ -103,20 +107,20 @@ func beside(names []string, path string) []string {
 
 func (c operator) Watch(ctx context.Context, path string) iter.Seq2[*snapshot, error] {
 	return func(yield func(*snapshot, error) bool) {
-		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", printable(path), err)) }
+		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", node.Printable(path), err)) }
 		below, err := checkBelow(path)
 		if err != nil {
 			failed(err)
 			return
 		}
-		inside, stop := either(ctx, c.life)
+		inside, stop := session.Either(ctx, c.Life)
 		defer stop()
 		following, cancel := context.WithCancelCause(inside)
 		defer cancel(nil)
 		b := &browser{c: c.Client, changed: make(chan *snapshot), fail: cancel, known: map[string]bool{}}
 		b.follow(following, below, true)
 		if err := b.pass(following, yield); err != nil {
-			failed(c.explain(following, err))
+			failed(c.Explain(following, err))
 		}
 	}
 }
@@ -158,7 +162,7 @@ func (b *browser) follow(ctx context.Context, path string, first bool) {
 	}
 	b.known[path] = true
 	// Owned by the client; ends with ctx or when the directory is gone; Close waits for it.
-	if !b.c.calls.run(func() { b.stay(ctx, path, first) }) {
+	if !b.c.Calls.Run(func() { b.stay(ctx, path, first) }) {
 		b.fail(ErrClosed)
 	}
 }
@@ -189,57 +193,57 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 			}
 		case errors.Is(err, zk.ErrNoAuth) && !first:
 			return // it stays among known, so that it is not followed again
-		case err != nil && !isTransient(err) && !errors.Is(err, errSessionOver) && ctx.Err() == nil:
+		case err != nil && !outcome.IsTransient(err) && !errors.Is(err, outcome.ErrSessionOver) && ctx.Err() == nil:
 			b.fail(err)
 			return
 		}
-		sleep(ctx, browsePace)
+		session.Sleep(ctx, browsePace)
 	}
 }
 
 // step looks at a directory and waits until it changes.
 func (b *browser) step(ctx context.Context, path string, last **snapshot) error {
-	s, err := b.c.link.Attached(ctx)
+	s, err := b.c.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	w, err := b.c.watchChildren(ctx, s, dirOf(b.c.root+path))
+	w, err := b.c.WatchChildren(ctx, s, node.DirOf(b.c.root+path))
 	if err != nil {
 		return err
 	}
-	for _, name := range beside(w.names, path) {
+	for _, name := range beside(w.Names, path) {
 		b.follow(ctx, path+"/"+name, false)
 	}
-	if path != "" && (isQueue(w.names) || len((*last).Contenders) > 0) {
+	if path != "" && (isQueue(w.Names) || len((*last).Contenders) > 0) {
 		q, err := b.c.look(ctx, s, path)
 		if err != nil {
 			return err
 		}
 		b.show(ctx, q, last)
 	}
-	if slices.Contains(w.names, leasesDir[1:]) {
+	if slices.Contains(w.Names, node.LeasesDir[1:]) {
 		return b.awaitAny(ctx, s, path)
 	}
-	_, err = w.await(ctx, s, nil)
+	_, err = w.Await(ctx, s, nil)
 	return err
 }
 
 // awaitAny waits until one of a semaphore's directories changes, but no longer than a second,
 // because the directory above them is not watched meanwhile.
-func (b *browser) awaitAny(ctx context.Context, s *session, path string) error {
+func (b *browser) awaitAny(ctx context.Context, s *session.Session, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var any sync.WaitGroup
-	for _, sub := range []string{leasesDir, gateDir} {
+	for _, sub := range []string{node.LeasesDir, node.GateDir} {
 		// Owned by this call, which waits; ends with ctx.
 		any.Go(func() {
 			defer cancel()
-			w, err := b.c.watchChildren(ctx, s, b.c.root+path+sub)
+			w, err := b.c.WatchChildren(ctx, s, b.c.root+path+sub)
 			if errors.Is(err, zk.ErrNoNode) {
 				<-ctx.Done()
 			}
 			if err == nil {
-				w.await(ctx, s, nil)
+				w.Await(ctx, s, nil)
 			}
 		})
 	}

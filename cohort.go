@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -56,8 +59,8 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 	if opts == nil {
 		opts = new(CohortOptions)
 	}
-	err := checkPath(path)
-	if err == nil && c.delay > 0 {
+	err := node.CheckPath(path)
+	if err == nil && c.Delay > 0 {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
 	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
@@ -147,19 +150,19 @@ func (k *localLock) init(c *Client, key cohortKey, err error) {
 
 // take returns a hold, and tells the observer of it or of its failure.
 func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
-	start := k.c.link.Now()
+	start := k.c.Link.Now()
 	h, err := k.obtain(ctx, start, try)
 	if err != nil {
-		err = fmt.Errorf("zklock: %s %s: %w", verb, printable(k.path), err)
+		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
 		if k.err == nil {
-			k.c.observeFailure(ctx, wish{verb: verb, recipe: k.key.(cohortKey).recipe.name, path: k.path}, time.Since(start.Mono), err)
+			k.c.observeFailure(ctx, attempt{verb: verb, recipe: k.key.(cohortKey).recipe.Name, path: k.path}, time.Since(start.Mono), err)
 		}
 		return nil, err
 	}
-	if k.c.to != nil {
+	if k.c.To != nil {
 		ev := h.of.event(observe.Acquired, nil)
 		ev.Elapsed = time.Since(start.Mono)
-		k.c.observe(ev)
+		k.c.Observe(ev)
 	}
 	return h, nil
 }
@@ -171,19 +174,19 @@ func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*H
 	case k.err != nil:
 		return nil, k.err
 	case ctx.Err() != nil:
-		return nil, causeOf(ctx, ctx.Err())
+		return nil, outcome.CauseOf(ctx, ctx.Err())
 	case k.c.holdsUnder(ctx, k.path, ""):
 		return nil, ErrDeadlock
 	}
 	if h := k.queue().enter(ctx, now); h != nil {
 		return h, nil
 	}
-	if !k.c.acquires.enter() {
+	if !k.c.acquires.Enter() {
 		return nil, ErrClosed
 	}
-	defer k.c.acquires.leave()
+	defer k.c.acquires.Leave()
 	if try {
-		return atOnce(ctx, k.c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
+		return queue.AtOnce(ctx, k.c.Engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
 	}
 	return k.wait(ctx, false)
 }
@@ -213,7 +216,7 @@ func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
 		}
 		h, err := q.await(w)
 		if err != nil && !errors.Is(err, ErrClosed) {
-			err = k.c.explain(ctx, err)
+			err = k.c.Explain(ctx, err)
 		}
 		return h, err
 	}

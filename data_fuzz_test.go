@@ -8,34 +8,37 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // FuzzData has all that reads the data of nodes read anything: what contenders say of
 // themselves, requests to let go, notes and marks of evictions, numbers of permits, slots.
 func FuzzData(f *testing.F) {
-	f.Add(ownerData("label", false))
-	f.Add(ownerData("", true))
-	f.Add(owner{PID: 1, Shared: true, Revoke: true}.encode())
+	f.Add(node.OwnerData("label", false))
+	f.Add(node.OwnerData("", true))
+	f.Add(node.Owner{PID: 1, Shared: true, Revoke: true}.Encode())
 	f.Add([]byte(`{"revoke":true}`))
 	f.Add([]byte(`{"host":"h","pid":7,"label":"\u2028<"}`))
 	f.Add([]byte("__REVOKE__"))
 	f.Add([]byte("__REVOKE__\n__REVOKE__\nvalue"))
-	f.Add(limitData(3))
+	f.Add(node.LimitData(3))
 	f.Add([]byte("zklock: permits +99999999999999999999"))
-	guid := newGUID(guidMark)
-	f.Add(board{"_c_" + guid + "-lock-0000000001", []string{guid}}.encode())
-	f.Add([]byte(notePrefix + evictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
+	guid := node.NewGUID(node.GuidMark)
+	f.Add(node.Board{Last: "_c_" + guid + "-lock-0000000001", Evicted: []string{guid}}.Encode())
+	f.Add([]byte(node.NotePrefix + node.EvictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
 	f.Add([]byte(`{"periods":[{"done":[{"slot":"a","by":1}]},{"every":"1h0m0s","done":[{"slot":"1970-01-01T00:00:00Z","by":7}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := bytes.Clone(data)
 		fuzzRevocations(t, data)
 		fuzzBoards(t, data)
-		if limit, err := parseLimit(data); err == nil {
-			require.True(t, 1 <= limit && limit <= maxPermits)
+		if limit, err := node.ParseLimit(data); err == nil {
+			require.True(t, 1 <= limit && limit <= node.MaxPermits)
 		}
 		fuzzSlots(t, data)
 		for _, client := range []string{"_c_" + guid + "-lock-0000000001", "lock-0000000001", "x__WRIT__0000000001"} {
-			who := newContenderOf("/l", entry{name: client}, node{data: data, stat: &zk.Stat{}})
+			who := newContenderOf("/l", node.Entry{Name: client}, session.Node{Data: data, Stat: &zk.Stat{}})
 			require.GreaterOrEqual(t, who.PID+1, 1, "no process has a negative number")
 		}
 		require.Equal(t, before, data, "what was read stays as it is")
@@ -43,37 +46,37 @@ func FuzzData(f *testing.F) {
 }
 
 func fuzzRevocations(t *testing.T, data []byte) {
-	if o, ok := readOwner(data); ok {
-		require.Equal(t, string(data), string(o.encode()))
+	if o, ok := node.ReadOwner(data); ok {
+		require.Equal(t, string(data), string(o.Encode()))
 	}
-	asked := withRevocation(data)
-	require.True(t, isRevocation(asked))
-	require.Equal(t, isDowngraded(data), isDowngraded(asked), "a request changes nothing else")
-	if !isRevocation(data) {
-		require.Equal(t, string(data), string(withoutRevocation(asked)))
+	asked := node.WithRevocation(data)
+	require.True(t, node.IsRevocation(asked))
+	require.Equal(t, node.IsDowngraded(data), node.IsDowngraded(asked), "a request changes nothing else")
+	if !node.IsRevocation(data) {
+		require.Equal(t, string(data), string(node.WithoutRevocation(asked)))
 	}
-	require.False(t, isDowngraded(withoutRevocation(asked)) && !isDowngraded(data))
+	require.False(t, node.IsDowngraded(node.WithoutRevocation(asked)) && !node.IsDowngraded(data))
 }
 
 func fuzzBoards(t *testing.T, data []byte) {
-	b, ours := parseBoard(data)
+	b, ours := node.ParseBoard(data)
 	if !ours {
-		require.Empty(t, b.evicted)
+		require.Empty(t, b.Evicted)
 		return
 	}
-	require.LessOrEqual(t, len(b.evicted), maxEvicted)
-	guid := newGUID(guidMark)
-	next := board{"last", b.withEvicted(guid).evicted}
-	require.LessOrEqual(t, len(next.encode()), 64+33*maxEvicted, "what we write ourselves is bounded, whatever stood there")
-	back, ours := parseBoard(next.encode())
+	require.LessOrEqual(t, len(b.Evicted), node.MaxEvicted)
+	guid := node.NewGUID(node.GuidMark)
+	next := node.Board{Last: "last", Evicted: b.WithEvicted(guid).Evicted}
+	require.LessOrEqual(t, len(next.Encode()), 64+33*node.MaxEvicted, "what we write ourselves is bounded, whatever stood there")
+	back, ours := node.ParseBoard(next.Encode())
 	require.True(t, ours)
 	require.Equal(t, next, back)
-	require.Contains(t, back.evicted, guid)
+	require.Contains(t, back.Evicted, guid)
 }
 
 func fuzzSlots(t *testing.T, data []byte) {
 	s := newSlotAt(&Client{}, "/l", time.Unix(0, 0), time.Hour)
-	m, err := s.parse(node{data: data, stat: &zk.Stat{}})
+	m, err := s.parse(session.Node{Data: data, Stat: &zk.Stat{}})
 	if err != nil {
 		return
 	}

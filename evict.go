@@ -8,22 +8,27 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 func (c operator) Evict(ctx context.Context, who ...Contender) error {
-	inside, stop := either(ctx, c.life)
+	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	var errs []error
 	evicted := map[string]bool{} // by group: one of several permits takes the others with it
 	for _, w := range evictionOrder(who) {
 		err := c.evict(inside, w)
-		group := groupOf(w.name())
+		group := node.GroupOf(w.name())
 		if errors.Is(err, ErrNotHeld) && evicted[group] {
 			continue
 		}
 		evicted[group] = group != "" && (err == nil || evicted[group])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("zklock: evict %s: %w", printable(w.Node), c.explain(inside, err)))
+			errs = append(errs, fmt.Errorf("zklock: evict %s: %w", node.Printable(w.Node), c.Explain(inside, err)))
 		}
 	}
 	if len(errs) == 1 {
@@ -51,15 +56,15 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 	}
 	for {
 		n, err := c.seek(ctx, who)
-		if err == nil && n.stat.EphemeralOwner != who.Session {
-			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", ErrNotHeld, n.stat.EphemeralOwner)
+		if err == nil && n.Stat.EphemeralOwner != who.Session {
+			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", ErrNotHeld, n.Stat.EphemeralOwner)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = persist(ctx, c.requests, func(s *session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.stat.Version) })
+		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.Stat.Version) })
 		if errors.Is(err, zk.ErrNotEmpty) {
-			_, err = persist(ctx, c.requests, func(s *session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, who.Node) })
+			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, who.Node) })
 			if err == nil {
 				continue
 			}
@@ -75,45 +80,45 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 
 // expel deletes a contender's node. The same transaction leaves a mark for its maker, which may
 // wait, or be first without knowing it yet.
-func (c *Client) expel(ctx context.Context, s *session, who Contender, version int32) error {
-	dir := boardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == kindPermit)
-	guid := guidOf(who.name())
-	if guid == "" || !c.mayNote(dir, nil) {
-		return c.deleteVersion(ctx, s, who.Node, version)
+func (c *Client) expel(ctx context.Context, s *session.Session, who Contender, version int32) error {
+	dir := node.BoardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == kindPermit)
+	guid := node.GuidOf(who.name())
+	if guid == "" || !c.MayNote(dir, nil) {
+		return c.DeleteVersion(ctx, s, who.Node, version)
 	}
-	n, err := c.get(ctx, s, dir)
+	n, err := c.Get(ctx, s, dir)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	b, ours := parseBoard(n.data)
+	b, ours := node.ParseBoard(n.Data)
 	if err != nil || !ours {
-		return c.deleteVersion(ctx, s, who.Node, version)
+		return c.DeleteVersion(ctx, s, who.Node, version)
 	}
-	answers, err := c.multi(ctx, s,
+	answers, err := c.Multi(ctx, s,
 		&zk.DeleteRequest{Path: who.Node, Version: version},
-		&zk.SetDataRequest{Path: dir, Data: b.withEvicted(guid).encode(), Version: n.stat.Version})
-	if refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.mayNote(dir, answers)) {
-		return c.deleteVersion(ctx, s, who.Node, version)
+		&zk.SetDataRequest{Path: dir, Data: b.WithEvicted(guid).Encode(), Version: n.Stat.Version})
+	if queue.Refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.MayNote(dir, answers)) {
+		return c.DeleteVersion(ctx, s, who.Node, version)
 	}
 	return err
 }
 
 // clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender
 // from being removed.
-func (c *Client) clearOut(ctx context.Context, s *session, path string) error {
-	l, err := c.list(ctx, s, path)
+func (c *Client) clearOut(ctx context.Context, s *session.Session, path string) error {
+	l, err := c.List(ctx, s, path)
 	if err != nil {
-		return c.nameThoseWhoMay(ctx, s, path, zk.PermRead, "list", ignoreMissing(err))
+		return c.nameThoseWhoMay(ctx, s, path, zk.PermRead, "list", outcome.IgnoreMissing(err))
 	}
-	for _, name := range l.names {
+	for _, name := range l.Names {
 		child := path + "/" + name
-		err := c.delete(ctx, s, child)
+		err := c.Delete(ctx, s, child)
 		if errors.Is(err, zk.ErrNotEmpty) {
 			if err = c.clearOut(ctx, s, child); err == nil {
-				err = c.delete(ctx, s, child)
+				err = c.Delete(ctx, s, child)
 			}
 		}
-		if err = ignoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
+		if err = outcome.IgnoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
 			return c.nameThoseWhoMay(ctx, s, path, zk.PermDelete, "delete", err)
 		}
 	}
@@ -122,23 +127,23 @@ func (c *Client) clearOut(ctx context.Context, s *session, path string) error {
 
 // nameThoseWhoMay adds to the refusal of what was to be done with the children of a node who has
 // the permission for it, if that can be known.
-func (c *Client) nameThoseWhoMay(ctx context.Context, s *session, path string, perm int32, what string, err error) error {
+func (c *Client) nameThoseWhoMay(ctx context.Context, s *session.Session, path string, perm int32, what string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
-	acl, aclErr := ask(ctx, c.requests, s, func(conn wire) ([]zk.ACL, error) {
+	acl, aclErr := session.Ask(ctx, c.Requests, s, func(conn session.Wire) ([]zk.ACL, error) {
 		acl, _, err := conn.GetACL(path)
 		return acl, err
 	})
 	if aclErr != nil {
-		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, printable(path), err)
+		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, node.Printable(path), err)
 	}
 	var may []string
 	for _, a := range acl {
 		if a.Perms&perm != 0 {
 			user, _, _ := strings.Cut(a.ID, ":") // not the password's hash
-			may = append(may, printable(a.Scheme+":"+user))
+			may = append(may, node.Printable(a.Scheme+":"+user))
 		}
 	}
-	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, printable(path), strings.Join(may, " "), err)
+	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, node.Printable(path), strings.Join(may, " "), err)
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Expiring returns a channel that is closed as soon as no more than margin of the hold is
@@ -16,7 +19,7 @@ import (
 func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
 	soon := make(chan struct{})
 	// Owned by the hold; ends with it, at the latest by Close, which waits.
-	if !h.of.c.calls.run(func() {
+	if !h.of.c.Calls.Run(func() {
 		defer close(soon)
 		h.untilExpiring(margin)
 	}) {
@@ -52,15 +55,15 @@ var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
 // within returns the context of a function that works under the hold: it ends with the hold
 // or with ctx. The function that it returns is to be called when that one has returned.
 func (h *Hold) within(ctx context.Context) (context.Context, func()) {
-	inside, stop := either(h.ctx, ctx)
-	failStop := h.of.c.failStop
+	inside, stop := session.Either(h.ctx, ctx)
+	failStop := h.of.c.FailStop
 	if failStop == nil {
 		return inside, stop
 	}
 	inside, cut := context.WithCancelCause(inside)
 	returned := make(chan struct{})
 	// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
-	h.of.c.calls.run(func() { h.oversee(cut, returned) })
+	h.of.c.Calls.Run(func() { h.oversee(cut, returned) })
 	return inside, func() {
 		close(returned)
 		cut(nil)
@@ -72,7 +75,7 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 // calls FailStop if the hold is lost and the function has not returned in the time that it has for
 // that: before the loss if that is foreseen, otherwise after it.
 func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
-	grace := h.of.nodes[0].sess.Lease.Term() / failStopShare
+	grace := h.of.nodes[0].Sess.Lease.Term() / failStopShare
 	h.untilExpiring(grace)
 	cut(errExpiring)
 	told := time.Now()
@@ -90,8 +93,8 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	select {
 	case <-returned:
 	case <-timer.C:
-		if !isClosed(returned) {
-			h.of.c.failStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", printable(h.of.path), why))
+		if !session.IsClosed(returned) {
+			h.of.c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of.path), why))
 		}
 	}
 }

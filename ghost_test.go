@@ -126,7 +126,7 @@ func TestACreateThatRunsLateIsRemovedWhenItAppears(t *testing.T) {
 func hunting() bool {
 	synctest.Wait()
 	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*ghosts).hunt("))
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*PendingCreates).lookForAll("))
 }
 
 // TestTheSearchForALostCreateEnds counts what is asked after a reconnect: nothing, once a later leader has answered.

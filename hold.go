@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Hold is a lock that a caller has, from a successful acquire until Unlock or until it is
@@ -90,18 +94,18 @@ func (h *Hold) Path() string { return h.of.path }
 
 // Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
 // several.
-func (h *Hold) Node() string { return h.of.nodes[0].path() }
+func (h *Hold) Node() string { return h.of.nodes[0].Path() }
 
 // Revoked returns a channel that is closed when the holder is asked to let go, by
 // operate.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
 // for. The holder decides whether and when to unlock.
-func (h *Hold) Revoked() <-chan struct{} { return h.of.asked.heard.done() }
+func (h *Hold) Revoked() <-chan struct{} { return h.of.asked.Heard.Done() }
 
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
 // ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
 // clock, and so notices at once that the machine was asleep, which a timer may notice late.
 func (h *Hold) Check() error {
-	h.of.vouch()
+	h.of.checkLease()
 	if h.ctx.Err() != nil {
 		return h.of.failure("check", context.Cause(h.ctx))
 	}
@@ -120,7 +124,7 @@ func (h *Hold) Remaining() time.Duration {
 	}
 	left := time.Duration(math.MaxInt64)
 	for _, t := range h.of.nodes {
-		left = min(left, t.sess.Lease.Remaining())
+		left = min(left, t.Sess.Lease.Remaining())
 	}
 	return max(0, left)
 }
@@ -133,19 +137,19 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	ctx, stop := either(ctx, h.ctx)
+	ctx, stop := session.Either(ctx, h.ctx)
 	defer stop()
-	err := h.of.c.confirmAll(ctx, h.of.nodes[0].sess, h.of.nodes)
+	err := h.of.c.ConfirmAll(ctx, h.of.nodes[0].Sess, h.of.nodes)
 	if err != nil {
-		switch sess := h.of.nodes[0].sess; {
-		case errors.Is(err, errGone):
+		switch sess := h.of.nodes[0].Sess; {
+		case errors.Is(err, outcome.ErrGone):
 			h.of.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
 			err = context.Cause(h.ctx)
-		case errors.Is(err, errSessionOver):
+		case errors.Is(err, outcome.ErrSessionOver):
 			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			err = context.Cause(h.ctx)
 		}
-		return h.of.failure("confirm", causeOf(ctx, err))
+		return h.of.failure("confirm", outcome.CauseOf(ctx, err))
 	}
 	return h.Check()
 }
@@ -162,7 +166,7 @@ func (h *Hold) Guard() []any {
 	}
 	ops := make([]any, len(h.of.nodes))
 	for i, t := range h.of.nodes {
-		ops[i] = t.exists()
+		ops[i] = t.Exists()
 	}
 	return ops
 }
@@ -189,22 +193,22 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 		return nil, h.of.failure("multi", errUnfenced)
 	}
 	guard := h.Guard()
-	if err := checkSize(append(guard, ops...)); err != nil {
+	if err := node.CheckSize(append(guard, ops...)); err != nil {
 		return nil, h.of.failure("multi", err)
 	}
-	answers, err := h.of.c.multi(h.ctx, h.of.nodes[0].sess, append(guard, ops...)...)
+	answers, err := h.of.c.Multi(h.ctx, h.of.nodes[0].Sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].Path()))
 			return nil, h.of.failure("multi", context.Cause(h.ctx))
 		}
 	}
 	switch {
 	case err == nil:
 		return answers[len(guard):], nil
-	case isRefusal(err):
+	case outcome.IsRefusal(err):
 		return answers[min(len(guard), len(answers)):], h.of.failure("multi", err)
-	case wasNotSent(err):
+	case outcome.WasNotSent(err):
 		return nil, h.of.failure("multi", err)
 	}
 	return nil, h.of.failure("multi", uncertain(err))
@@ -232,39 +236,39 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	inside, stop := either(ctx, h.ctx)
+	inside, stop := session.Either(ctx, h.ctx)
 	defer stop()
-	pen := h.of.pen()
+	pen := h.of.turnToWrite()
 	select {
 	case pen <- struct{}{}:
 		defer func() { <-pen }()
 	case <-inside.Done():
-		return causeOf(inside, inside.Err())
+		return outcome.CauseOf(inside, inside.Err())
 	}
 	t := h.of.nodes[0]
-	before := t.setOwnData(value)
-	var p pace
+	before := t.SetOwnData(value)
+	var p session.Pace
 	for {
 		err := h.overwrite(inside, value)
 		switch {
 		case err == nil:
 			return h.Check()
 		case errors.Is(err, zk.ErrNoNode):
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
 			return context.Cause(h.ctx)
-		case errors.Is(err, errSessionOver):
-			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.sess.ID))
+		case errors.Is(err, outcome.ErrSessionOver):
+			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
 			return context.Cause(h.ctx)
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
-		case isRefusal(err):
-			t.setOwnData(before)
+		case outcome.IsRefusal(err):
+			t.SetOwnData(before)
 			return err
-		case inside.Err() != nil || !isTransient(err):
-			return causeOf(inside, err)
+		case inside.Err() != nil || !outcome.IsTransient(err):
+			return outcome.CauseOf(inside, err)
 		}
-		if err := p.next(inside); err != nil {
-			return causeOf(inside, err)
+		if err := p.Next(inside); err != nil {
+			return outcome.CauseOf(inside, err)
 		}
 	}
 }
@@ -273,12 +277,12 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // well.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	t := h.of.nodes[0]
-	n, err := h.of.c.get(ctx, t.sess, t.path())
+	n, err := h.of.c.Get(ctx, t.Sess, t.Path())
 	if err != nil {
 		return err
 	}
-	t.hear(n)
-	_, err = h.of.c.set(ctx, t.sess, t.path(), t.shown(value), n.stat.Version)
+	t.Hear(n)
+	_, err = h.of.c.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
 	return err
 }
 
@@ -304,13 +308,13 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-h.of.released.done():
+	case <-h.of.released.Done():
 		if h.of.err != nil {
 			return h.of.failure("unlock", h.of.err)
 		}
 		return nil
 	case <-ctx.Done():
-		return h.of.failure("unlock", fmt.Errorf("release goes on: %w", causeOf(ctx, ctx.Err())))
+		return h.of.failure("unlock", fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err())))
 	}
 }
 
@@ -318,7 +322,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // longer than the session timeout: after that time without a server the session is gone,
 // and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].sess.Lease.Term())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].Sess.Lease.Term())
 	defer cancel()
 	return h.Unlock(ctx)
 }
@@ -337,7 +341,7 @@ func (h *Hold) release() (last bool, err error) {
 		h.end(ErrReleased) // no cause replaces an earlier one
 	}
 	if last {
-		h.of.letGo()
+		h.of.startRelease()
 	}
 	return last, err
 }

@@ -9,16 +9,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
 // holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
 type holding struct {
-	c      *engine
+	c      *queue.Engine
 	among  *holdings
 	recipe string
 	path   string // as the caller names it
-	nodes  []*ownNode
+	nodes  []*session.OwnNode
 	locks  []*holding // whose nodes these are, if several locks were taken at once
 	token  int64      // the largest, if there are several
 	since  time.Time
@@ -31,13 +34,13 @@ type holding struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	asked  *revocation // when any of the nodes is asked for
+	asked  *session.Revocation // when any of the nodes is asked for
 
 	mu       sync.Mutex
 	writing  chan struct{} // guarded by mu: see pen; nil before the first write
 	levels   int           // guarded by mu: Holds that were not unlocked
 	forfeit  bool          // guarded by mu: its release counts as a loss
-	released latch         // the lock is released, or cannot be
+	released session.Latch // the lock is released, or cannot be
 	err      error         // set before released: why it could not be released
 }
 
@@ -46,12 +49,12 @@ type holding struct {
 func (g *holding) begin(ctx context.Context, under func(context.Context) context.Context) {
 	g.since, g.levels = time.Now(), 1
 	g.ctx, g.cancel = context.WithCancelCause(under(context.WithoutCancel(ctx)))
-	g.heed()
+	g.joinRevocations()
 	g.among.add(g)
 }
 
-// pen returns what writers of the node's data take turns by: see rewrite.
-func (g *holding) pen() chan struct{} {
+// turnToWrite returns what writers of the node's data take turns by: see rewrite.
+func (g *holding) turnToWrite() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.writing == nil {
@@ -61,13 +64,13 @@ func (g *holding) pen() chan struct{} {
 }
 
 // watchOver ends the holding when the node, its session or its lease ends.
-func (g *holding) watchOver(n *ownNode) {
-	if !g.among.oversee(g, n.sess) {
+func (g *holding) watchOver(n *session.OwnNode) {
+	if !g.among.oversee(g, n.Sess) {
 		g.lose(ErrClosed)
 		return
 	}
-	n.whenGone(func() {
-		if g.end(n.loss()) {
+	n.WhenGone(func() {
+		if g.end(n.Loss()) {
 			g.tellLater()
 		}
 	})
@@ -106,19 +109,19 @@ func (g *holding) afterLoss() {
 	} else {
 		g.tell(observe.Ended, why)
 	}
-	g.letGo()
+	g.startRelease()
 }
 
 // tellLater is afterLoss for a caller that must not wait for an observer.
 func (g *holding) tellLater() {
 	// Owned by the client; ends when the observer has returned; Close waits for it.
-	if !g.c.calls.run(g.afterLoss) {
+	if !g.c.Calls.Run(g.afterLoss) {
 		g.afterLoss()
 	}
 }
 
-// letGo releases the lock in the background. It is called once, when the context has ended.
-func (g *holding) letGo() {
+// startRelease releases the lock in the background. It is called once, when the context has ended.
+func (g *holding) startRelease() {
 	g.among.remove(g)
 	why := context.Cause(g.ctx)
 	released := g.release(why)
@@ -131,10 +134,10 @@ func (g *holding) letGo() {
 		default:
 			g.tell(observe.Released, nil)
 		}
-		g.released.set()
+		g.released.Set()
 	}
 	// Owned by the client; ends with the removals, which Close bounds.
-	if !g.c.removals.run(finish) {
+	if !g.c.Removals.Run(finish) {
 		released = func() error { return ErrClosed }
 		finish()
 	}
@@ -143,12 +146,12 @@ func (g *holding) letGo() {
 // tell tells the observer how the holding has ended.
 func (g *holding) tell(kind observe.Kind, err error) {
 	if !g.quiet {
-		g.c.observe(g.event(kind, err))
+		g.c.Observe(g.event(kind, err))
 	}
 }
 
 func (g *holding) event(kind observe.Kind, err error) observe.Event {
-	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].Name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
 }
 
 // wasLost reports whether the holding, which has ended for that reason, ended without its
@@ -166,17 +169,17 @@ func (g *holding) giveUp() {
 	g.forfeit = true
 }
 
-// vouch ends the holding if its lease has run out and no timer has noticed yet.
-func (g *holding) vouch() {
+// checkLease ends the holding if its lease has run out and no timer has noticed yet.
+func (g *holding) checkLease() {
 	for _, t := range g.nodes {
-		if g.ctx.Err() == nil && t.sess.Lease.Remaining() <= 0 {
+		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
 			g.lose(lapse())
 		}
 	}
 }
 
 func (g *holding) failure(op string, err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", op, printable(g.path), err)
+	return fmt.Errorf("zklock: %s %s: %w", op, node.Printable(g.path), err)
 }
 
 // drop takes one level off, and ends the context with the last one.
@@ -194,36 +197,36 @@ func (g *holding) drop() (last bool, err error) {
 	return true, nil
 }
 
-// heed sets asked to what is heard when any of the nodes is asked for.
-func (g *holding) heed() {
-	var requests []*revocation
+// joinRevocations sets asked to what is heard when any of the nodes is asked for.
+func (g *holding) joinRevocations() {
+	var requests []*session.Revocation
 	for _, t := range g.nodes {
-		if len(requests) == 0 || requests[len(requests)-1] != t.asked { // permits taken at once share one
-			requests = append(requests, t.asked)
+		if len(requests) == 0 || requests[len(requests)-1] != t.Asked { // permits taken at once share one
+			requests = append(requests, t.Asked)
 		}
 	}
 	if len(requests) == 1 {
 		g.asked = requests[0]
 		return
 	}
-	g.asked = new(revocation)
+	g.asked = new(session.Revocation)
 	for _, r := range requests {
-		r.passOn(g.asked)
+		r.PassOn(g.asked)
 	}
 }
 
 // holdings are those of a client that have not ended.
 type holdings struct {
 	mu   sync.Mutex
-	live map[*holding]struct{}              // guarded by mu
-	by   map[*session]map[*holding]struct{} // guarded by mu: those that an overseer looks after
+	live map[*holding]struct{}                      // guarded by mu
+	by   map[*session.Session]map[*holding]struct{} // guarded by mu: those that an overseer looks after
 }
 
 func (s *holdings) add(g *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == nil {
-		s.live, s.by = map[*holding]struct{}{}, map[*session]map[*holding]struct{}{}
+		s.live, s.by = map[*holding]struct{}{}, map[*session.Session]map[*holding]struct{}{}
 	}
 	s.live[g] = struct{}{}
 }
@@ -233,7 +236,7 @@ func (s *holdings) remove(g *holding) {
 	defer s.mu.Unlock()
 	delete(s.live, g)
 	for _, n := range g.nodes {
-		delete(s.by[n.sess], g)
+		delete(s.by[n.Sess], g)
 	}
 }
 
@@ -245,7 +248,7 @@ func (s *holdings) all() []*holding {
 
 // oversee has the holding, unless it has ended, end with the session or its lease. All holdings of
 // a session share one overseer. It reports false if the client is closed.
-func (s *holdings) oversee(g *holding, sess *session) bool {
+func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, lasts := s.live[g]; !lasts {
@@ -254,7 +257,7 @@ func (s *holdings) oversee(g *holding, sess *session) bool {
 	if s.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.
-		if !g.c.calls.run(func() { s.overseer(g.c.life, sess) }) {
+		if !g.c.Calls.Run(func() { s.overseer(g.c.Life, sess) }) {
 			return false
 		}
 		s.by[sess] = map[*holding]struct{}{}
@@ -264,7 +267,7 @@ func (s *holdings) oversee(g *holding, sess *session) bool {
 }
 
 // overseer ends the holdings of a session when that is over or its lease has run out.
-func (s *holdings) overseer(life context.Context, sess *session) {
+func (s *holdings) overseer(life context.Context, sess *session.Session) {
 	timer := time.NewTimer(sess.Lease.Remaining())
 	defer timer.Stop()
 	for {
@@ -290,7 +293,7 @@ func (s *holdings) overseer(life context.Context, sess *session) {
 
 // loseAll ends the holdings of a session, which has no overseer then. All have ended before an
 // observer is told of the first.
-func (s *holdings) loseAll(sess *session, why error) {
+func (s *holdings) loseAll(sess *session.Session, why error) {
 	s.mu.Lock()
 	lost := s.by[sess]
 	delete(s.by, sess)
@@ -306,7 +309,7 @@ func (s *holdings) loseAll(sess *session, why error) {
 }
 
 // dismiss reports whether the session's overseer has nothing left to do, and then has it go.
-func (s *holdings) dismiss(sess *session) bool {
+func (s *holdings) dismiss(sess *session.Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.by[sess]) > 0 {

@@ -7,51 +7,55 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 func (c operator) Inspect(ctx context.Context, path string) (*snapshot, error) {
-	inside, stop := either(ctx, c.life)
+	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
-	if err := checkPath(path); err != nil {
-		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), err)
+	if err := node.CheckPath(path); err != nil {
+		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), err)
 	}
-	q, err := persist(inside, c.requests, func(s *session) (*snapshot, error) { return c.look(inside, s, path) })
+	q, err := session.Persist(inside, c.Requests, func(s *session.Session) (*snapshot, error) { return c.look(inside, s, path) })
 	if err != nil {
-		return nil, fmt.Errorf("zklock: inspect %s: %w", printable(path), c.explain(inside, err))
+		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), c.Explain(inside, err))
 	}
 	return q, nil
 }
 
-func (c *Client) look(ctx context.Context, s *session, path string) (*snapshot, error) {
+func (c *Client) look(ctx context.Context, s *session.Session, path string) (*snapshot, error) {
 	dir := c.root + path
 	q := &snapshot{Path: path}
-	l, err := c.freshList(ctx, s, dir)
+	l, err := c.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return q, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	entries := parseEntries(l.names)
-	q.Issued = issued(l.stat, entries)
+	entries := node.ParseEntries(l.Names)
+	q.Issued = issued(l.Stat, entries)
 	q.Contenders, err = c.readAll(ctx, s, dir, entries)
-	if err == nil && len(q.Contenders) > 0 && isDelayed(q.Contenders[0].name()) {
+	if err == nil && len(q.Contenders) > 0 && node.IsDelayed(q.Contenders[0].name()) {
 		err = c.lookAtDelay(ctx, s, dir, q)
 	}
-	if err == nil && slices.Contains(l.names, leasesDir[1:]) {
+	if err == nil && slices.Contains(l.Names, node.LeasesDir[1:]) {
 		err = c.lookAtPermits(ctx, s, dir, q)
 	}
 	return q, err
 }
 
 // lookAtDelay shows nobody as a holder while all wait for the lock-delay.
-func (c *Client) lookAtDelay(ctx context.Context, s *session, dir string, q *snapshot) error {
-	r, err := c.readRecord(ctx, s, dir)
+func (c *Client) lookAtDelay(ctx context.Context, s *session.Session, dir string, q *snapshot) error {
+	r, err := c.ReadRecord(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrInvalid) {
 		return nil
 	}
-	there := slices.ContainsFunc(q.Contenders, func(who Contender) bool { return who.name() == r.by })
-	if r.fate == wasLost || r.fate == isHeld && !there {
+	there := slices.ContainsFunc(q.Contenders, func(who Contender) bool { return who.name() == r.By })
+	if r.Fate == node.WasLost || r.Fate == node.IsHeld && !there {
 		for i := range q.Contenders {
 			q.Contenders[i].Holds = false
 		}
@@ -62,22 +66,22 @@ func (c *Client) lookAtDelay(ctx context.Context, s *session, dir string, q *sna
 // lookAtPermits adds the contenders of a semaphore: the permits that are held, in order, and
 // then the places in the queue of those that ask for some. The first of these may have
 // created its permits already; only its place in the queue is shown.
-func (c *Client) lookAtPermits(ctx context.Context, s *session, dir string, q *snapshot) error {
-	n, err := c.get(ctx, s, dir+leasesDir)
+func (c *Client) lookAtPermits(ctx context.Context, s *session.Session, dir string, q *snapshot) error {
+	n, err := c.Get(ctx, s, dir+node.LeasesDir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if limit, err := parseLimit(n.data); err == nil { // Curator stores none
+	if limit, err := node.ParseLimit(n.Data); err == nil { // Curator stores none
 		q.Permits = limit
 	}
-	asking, err := c.lookAtPermitsIn(ctx, s, dir+gateDir, q)
+	asking, err := c.lookAtPermitsIn(ctx, s, dir+node.GateDir, q)
 	if err != nil {
 		return err
 	}
-	permits, err := c.lookAtPermitsIn(ctx, s, dir+leasesDir, q)
+	permits, err := c.lookAtPermitsIn(ctx, s, dir+node.LeasesDir, q)
 	if err != nil {
 		return err
 	}
@@ -86,16 +90,16 @@ func (c *Client) lookAtPermits(ctx context.Context, s *session, dir string, q *s
 }
 
 // lookAtPermitsIn reads one of a semaphore's directories.
-func (c *Client) lookAtPermitsIn(ctx context.Context, s *session, dir string, q *snapshot) ([]Contender, error) {
-	l, err := c.list(ctx, s, dir)
+func (c *Client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir string, q *snapshot) ([]Contender, error) {
+	l, err := c.List(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	entries := parseEntries(l.names)
-	q.Issued = max(q.Issued, issued(l.stat, entries))
+	entries := node.ParseEntries(l.Names)
+	q.Issued = max(q.Issued, issued(l.Stat, entries))
 	found, err := c.readAll(ctx, s, dir, entries)
 	for i := range found {
 		found[i].Kind = kindPermit
@@ -111,17 +115,17 @@ func (c *Client) lookAtPermitsIn(ctx context.Context, s *session, dir string, q 
 func showPermits(permits, asking []Contender, limit int) []Contender {
 	asks, made, unfit := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, gate := range asking {
-		asks[groupOf(gate.name())] = true
+		asks[node.GroupOf(gate.name())] = true
 	}
 	within := func(i int) bool { return limit == 0 || i < limit }
 	for i, p := range permits {
-		group := groupOf(p.name())
+		group := node.GroupOf(p.name())
 		made[group] = true
 		unfit[group] = unfit[group] || !within(i)
 	}
 	var shown []Contender
 	for i, p := range permits {
-		group := groupOf(p.name())
+		group := node.GroupOf(p.name())
 		switch waits := asks[group] && unfit[group]; {
 		case group == "":
 			p.Holds = within(i)
@@ -133,7 +137,7 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 		shown = append(shown, p)
 	}
 	for _, gate := range asking {
-		group := groupOf(gate.name())
+		group := node.GroupOf(gate.name())
 		if group != "" && made[group] && !unfit[group] {
 			continue // it holds and is about to leave the queue
 		}
@@ -146,8 +150,8 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 // issued returns the number of children that a directory has ever had. Cversion counts
 // creations plus deletions; adding the children that still exist gives twice the number of
 // creations.
-func issued(stat *zk.Stat, entries []entry) int64 {
-	if slices.ContainsFunc(entries, func(e entry) bool { return e.seq < 0 }) {
+func issued(stat *zk.Stat, entries []node.Entry) int64 {
+	if slices.ContainsFunc(entries, func(e node.Entry) bool { return e.Seq < 0 }) {
 		return 1<<31 - 1 // the counter is exhausted
 	}
 	return int64(uint32(stat.Cversion+stat.NumChildren) / 2)
@@ -158,19 +162,19 @@ func issued(stat *zk.Stat, entries []entry) int64 {
 const readersAtOnce = 16
 
 // readAll reads the nodes of entries and returns them in order, without those that are gone.
-func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []entry) ([]Contender, error) {
+func (c *Client) readAll(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]Contender, error) {
 	type found struct {
-		entry
+		node.Entry
 		who Contender
 	}
 	all := make([]*found, len(entries))
-	err := sideBySide(c.calls, len(entries), readersAtOnce, func(i int) error {
+	err := session.SideBySide(c.Calls, len(entries), readersAtOnce, func(i int) error {
 		e := entries[i]
-		n, err := c.get(ctx, s, dir+"/"+e.name)
+		n, err := c.Get(ctx, s, dir+"/"+e.Name)
 		if err != nil {
-			return ignoreMissing(err)
+			return outcome.IgnoreMissing(err)
 		}
-		e.czxid, e.shared = n.stat.Czxid, e.shared || isDowngraded(n.data)
+		e.Czxid, e.Shared = n.Stat.Czxid, e.Shared || node.IsDowngraded(n.Data)
 		all[i] = &found{e, shortened(newContenderOf(dir, e, n))}
 		return nil
 	})
@@ -178,13 +182,13 @@ func (c *Client) readAll(ctx context.Context, s *session, dir string, entries []
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(f *found) bool { return f == nil })
-	slices.SortFunc(all, func(a, b *found) int { return order(a.entry, b.entry) })
+	slices.SortFunc(all, func(a, b *found) int { return node.Compare(a.Entry, b.Entry) })
 	contenders := make([]Contender, len(all))
 	exclusive := false // one of those ahead excludes others
 	for i, f := range all {
 		contenders[i] = f.who
-		contenders[i].Holds = i == 0 || f.shared && !exclusive
-		exclusive = exclusive || !f.shared
+		contenders[i].Holds = i == 0 || f.Shared && !exclusive
+		exclusive = exclusive || !f.Shared
 	}
 	return contenders, nil
 }

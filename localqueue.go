@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -38,7 +41,7 @@ type localQueue struct {
 // A cohortKey is what the goroutines that share a place have in common.
 type cohortKey struct {
 	path     string
-	recipe   *recipe
+	recipe   *queue.Recipe
 	unfenced bool
 	keep     time.Duration // negative for not at all
 }
@@ -58,8 +61,8 @@ type answer struct {
 
 // Clients with a lock-delay have no cohorts.
 var (
-	cohortRecipe       = &recipe{name: "cohort", delays: true, infix: lockInfix, rule: afterAll}
-	cohortReaderRecipe = &recipe{name: "cohort of readers", delays: true, infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
+	cohortRecipe       = &queue.Recipe{Name: "cohort", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
+	cohortReaderRecipe = &queue.Recipe{Name: "cohort of readers", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
 
 var (
@@ -107,13 +110,13 @@ func (q *localQueue) join(ctx context.Context, try bool) (*localWaiter, error) {
 	switch {
 	case q.over.Load():
 		return nil, errOver
-	case try && len(q.waiting) > 0 && q.key.recipe.shared:
+	case try && len(q.waiting) > 0 && q.key.recipe.Shared:
 		return nil, errBehind
 	case try && (len(q.waiting) > 0 || q.place != nil && !q.place.hasRoom()):
 		return nil, ErrLocked
 	}
 	if p := q.place; p != nil {
-		p.checkOthers(q.asked, q.c.link.Now()) // those have asked before
+		p.checkOthers(q.asked, q.c.Link.Now()) // those have asked before
 	}
 	q.asked++
 	w := &localWaiter{ctx, q.asked, try, make(chan answer, 1)}
@@ -139,7 +142,7 @@ func (q *localQueue) kick() bool {
 		return true
 	}
 	// Owned by the client; ends when nothing is left to do, or with the client's life; Close waits for it.
-	q.running = q.c.acquires.run(q.run)
+	q.running = q.c.acquires.Run(q.run)
 	return q.running
 }
 
@@ -201,7 +204,7 @@ func (q *localQueue) run() {
 func (q *localQueue) look() (step, *sharedPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, now := q.place, q.c.link.Now()
+	p, now := q.place, q.c.Link.Now()
 	if p != nil {
 		p.update(q.asked, now)
 		q.letIn(p, now)
@@ -242,7 +245,7 @@ func (q *localQueue) letFirst(p *sharedPlace, now lease.Instant) {
 
 // situation returns what the next step depends on. It must be called with mu held.
 func (q *localQueue) situation(p *sharedPlace, now lease.Instant) situation {
-	s := situation{over: q.c.life.Err() != nil, waiting: len(q.waiting)}
+	s := situation{over: q.c.Life.Err() != nil, waiting: len(q.waiting)}
 	if p == nil {
 		return s
 	}
@@ -250,7 +253,7 @@ func (q *localQueue) situation(p *sharedPlace, now lease.Instant) situation {
 		p.idleSince = now.Mono
 	}
 	s.place, s.lost, s.holds = true, p.of.ctx.Err() != nil, len(p.holds)
-	s.shared, s.unfenced, s.ready, s.closed, s.wanted, s.waited = p.isShared(), q.key.unfenced, p.ready, p.closed, p.quota.wanted, p.place.waited
+	s.shared, s.unfenced, s.ready, s.closed, s.wanted, s.waited = p.isShared(), q.key.unfenced, p.ready, p.closed, p.quota.wanted, p.place.Waited
 	s.runOver, s.keep = p.runs.isOver(now), q.key.keep
 	if s.shared {
 		s.pause = p.runs.pause(now)
@@ -273,7 +276,7 @@ func (q *localQueue) sleep(p *sharedPlace, timeout <-chan time.Time) {
 	case <-fired:
 	case <-revoked:
 	case <-p.of.ctx.Done():
-	case <-q.c.life.Done():
+	case <-q.c.Life.Done():
 	}
 }
 
@@ -289,16 +292,16 @@ func (q *localQueue) end() {
 }
 
 // obtain gets a place for those that wait. In its transaction the old one, nil for none, is given up.
-func (q *localQueue) obtain(old *grant) {
+func (q *localQueue) obtain(old *queue.Grant) {
 	ctx, first, done := q.beginWait()
 	defer done()
 	fresh := old == nil
 	granted, err := q.stand(ctx, first != nil && first.try, old)
 	if err != nil {
-		q.refuse(first, q.c.explain(ctx, err))
+		q.refuse(first, q.c.Explain(ctx, err))
 		return
 	}
-	if fresh || granted.waited {
+	if fresh || granted.Waited {
 		q.runs = run{time.Now(), max(maxRun, q.key.keep)}
 	}
 	q.settle(granted)
@@ -306,7 +309,7 @@ func (q *localQueue) obtain(old *grant) {
 
 // beginWait returns the first waiter, nil for none, and a context that ends when nobody waits.
 func (q *localQueue) beginWait() (context.Context, *localWaiter, func()) {
-	ctx, cancel := context.WithCancelCause(q.c.life)
+	ctx, cancel := context.WithCancelCause(q.c.Life)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var first *localWaiter
@@ -325,18 +328,18 @@ func (q *localQueue) beginWait() (context.Context, *localWaiter, func()) {
 }
 
 // stand gets a place in the queue of all processes. The old one leaves it whatever comes of that.
-func (q *localQueue) stand(ctx context.Context, try bool, old *grant) (*grant, error) {
+func (q *localQueue) stand(ctx context.Context, try bool, old *queue.Grant) (*queue.Grant, error) {
 	w := q.want()
-	w.replaces, w.before = old, q.cover
+	w.Replaces, w.Before = old, q.cover
 	if try {
-		return q.c.engine.tryObtain(ctx, w)
+		return q.c.Engine.TryObtain(ctx, w)
 	}
-	return q.c.engine.obtain(ctx, w)
+	return q.c.Engine.Obtain(ctx, w)
 }
 
 // want returns what a place in the queue of all processes is asked for.
-func (q *localQueue) want() want {
-	return want{recipe: q.key.recipe, path: q.key.path, dir: q.dir, data: q.c.shared}
+func (q *localQueue) want() queue.Want {
+	return queue.Want{Recipe: q.key.recipe, Path: q.key.path, Dir: q.dir, Data: q.c.shared}
 }
 
 // cover notes that all who wait now have asked before anybody who will stand behind our next node.
@@ -364,20 +367,20 @@ func (q *localQueue) refuse(first *localWaiter, err error) {
 }
 
 // share returns a shared place of one that was granted.
-func (q *localQueue) share(granted *grant) *sharedPlace {
+func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
 	c := q.c
-	p := &sharedPlace{place: granted, moved: granted.nodes()[0].sess.Reattached(), since: time.Now()}
+	p := &sharedPlace{place: granted, moved: granted.Nodes()[0].Sess.Reattached(), since: time.Now()}
 	p.ended = func(h *localHold) { q.ended(p, h) }
 	p.of = &holding{
-		c: c.engine, among: &c.holds, recipe: q.key.recipe.name, path: q.key.path, nodes: granted.nodes(), token: granted.token,
+		c: c.Engine, among: &c.holds, recipe: q.key.recipe.Name, path: q.key.path, nodes: granted.Nodes(), token: granted.Token,
 		quiet: true, unfenced: q.key.unfenced,
 	}
 	p.of.release = func(why error) func() error {
 		q.endAll(p, why)
-		return granted.leave(false)
+		return granted.Leave(false)
 	}
 	p.of.begin(context.Background(), func(ctx context.Context) context.Context { return ctx })
-	granted.watchSelf(q.key.unfenced)
+	granted.WatchSelf(q.key.unfenced)
 	p.of.watchOver(p.node())
 	return p
 }
@@ -385,13 +388,13 @@ func (q *localQueue) share(granted *grant) *sharedPlace {
 // settle lets the first waiter hold in a place that was granted. Readers let all in that have asked
 // before its node was created. A place that had to wait is taken to be wanted by others, until the
 // directory shows that nobody stands behind it: those that had asked before go first.
-func (q *localQueue) settle(granted *grant) {
+func (q *localQueue) settle(granted *queue.Grant) {
 	p := q.share(granted)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.place, p.before, p.runs = p, q.covered, q.runs
-	now := q.c.link.Now()
-	if granted.waited && !p.isShared() {
+	now := q.c.Link.Now()
+	if granted.Waited && !p.isShared() {
 		p.want(p.before, now)
 		p.ready = q.key.unfenced
 	}
@@ -402,34 +405,34 @@ func (q *localQueue) settle(granted *grant) {
 
 // tryApart returns a reader's hold in a place of its own, if nobody stands in its way.
 func (q *localQueue) tryApart(ctx context.Context) (*Hold, error) {
-	granted, err := q.c.engine.tryObtain(ctx, q.want())
+	granted, err := q.c.Engine.TryObtain(ctx, q.want())
 	if err != nil {
-		return nil, q.c.explain(ctx, err)
+		return nil, q.c.Explain(ctx, err)
 	}
 	p := q.share(granted)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p.apart, p.closed = true, true
-	return p.begin(ctx, q.c.link.Now()), nil
+	return p.begin(ctx, q.c.Link.Now()), nil
 }
 
 // watchOthers begins to find out whether others want the place. It must be called with mu held.
 func (q *localQueue) watchOthers(p *sharedPlace, now lease.Instant) {
 	p.watching = now.Mono
 	// Owned by the place; ends with the requests or with the place; Close waits for it.
-	if !q.c.calls.run(func() { q.watched(p) }) {
+	if !q.c.Calls.Run(func() { q.watched(p) }) {
 		p.closed = true
 	}
 }
 
 func (q *localQueue) watched(p *sharedPlace) {
-	w, wanted, err := p.place.watchOthers(p.of.ctx, p.of.unfenced)
+	w, wanted, err := p.place.WatchOthers(p.of.ctx, p.of.unfenced)
 	if err != nil {
 		w = nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p.see(w, wanted, q.c.link.Now())
+	p.see(w, wanted, q.c.Link.Now())
 	if q.place == p && (len(q.waiting) > 0 || len(p.holds) == 0) {
 		q.kick()
 	}
@@ -453,7 +456,7 @@ func (q *localQueue) isLast(p *sharedPlace, h *localHold) bool {
 	}
 	waiting := len(q.waiting) > 0
 	if waiting && p.ready {
-		if now := q.c.link.Now(); p.admits(q.waiting[0].number, q.asked, now) {
+		if now := q.c.Link.Now(); p.admits(q.waiting[0].number, q.asked, now) {
 			q.letFirst(p, now)
 			return false
 		}
@@ -488,16 +491,16 @@ func (q *localQueue) release(p *sharedPlace, pause bool) {
 		return
 	}
 	select {
-	case <-p.of.released.done():
-	case <-q.c.life.Done():
+	case <-p.of.released.Done():
+	case <-q.c.Life.Done():
 	}
 	if pause {
-		sleep(q.c.life, min(max(shortestPause, 4*time.Since(began)), longestPause))
+		session.Sleep(q.c.Life, min(max(shortestPause, 4*time.Since(began)), longestPause))
 	}
 }
 
 func (q *localQueue) String() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return fmt.Sprintf("%s %s: waiting=%d running=%t place=(%v)", q.key.recipe.name, q.key.path, len(q.waiting), q.running, q.place)
+	return fmt.Sprintf("%s %s: waiting=%d running=%t place=(%v)", q.key.recipe.Name, q.key.path, len(q.waiting), q.running, q.place)
 }

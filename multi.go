@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex or a Cohort (to write),
@@ -33,7 +36,7 @@ func (c *Client) describe(l Locker) lockable {
 	if own, ok := l.(interface{ lockable() lockable }); ok {
 		return own.lockable()
 	}
-	return lockable{c: c, path: l.Path(), err: checkPath(l.Path()), wrapped: true}
+	return lockable{c: c, path: l.Path(), err: node.CheckPath(l.Path()), wrapped: true}
 }
 
 // LockAll takes several locks of this client, and returns one hold of all of them. If one
@@ -64,10 +67,10 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 		switch {
 		case err == nil:
 			return c.combine(ctx, path, locks), nil
-		case !errors.Is(err, errPartLost) || ctx.Err() != nil || c.life.Err() != nil:
+		case !errors.Is(err, errPartLost) || ctx.Err() != nil || c.Life.Err() != nil:
 			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, err)
 		}
-		c.log.Info("zklock: locking all again", "path", path, "why", err)
+		c.Log.Info("zklock: locking all again", "path", path, "why", err)
 	}
 }
 
@@ -107,11 +110,11 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 		h, err := l.Lock(inside)
 		if err == nil {
 			locks = append(locks, h)
-			both, stop := either(inside, h.Context())
+			both, stop := session.Either(inside, h.Context())
 			defer stop()
 			inside = both
 		}
-		if err == nil && h.of.c != c.engine {
+		if err == nil && h.of.c != c.Engine {
 			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
 		}
 		if err = partLost(locks, err); err != nil {
@@ -136,7 +139,7 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{c: c.Engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
 		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
 		g.token, g.unfenced = max(g.token, lock.of.token), g.unfenced || lock.of.unfenced
@@ -165,11 +168,11 @@ func releaseAll(locks []*Hold, why error) func() error {
 		} else if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
 			leaving = append(leaving, h)
 		}
-		yield()
+		session.Yield()
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.of.released.done()
+			<-h.of.released.Done()
 			err = errors.Join(err, h.of.err)
 		}
 		return err

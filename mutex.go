@@ -1,6 +1,11 @@
 package zklock
 
-import "context"
+import (
+	"context"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/queue"
+)
 
 // Mutex is a lock with one holder at a time, granted in the order of asking. A Mutex has no
 // state of its own: all values for one path are the same lock.
@@ -9,7 +14,7 @@ type Mutex struct {
 	path string
 }
 
-var mutexRecipe = &recipe{name: "mutex", delays: true, infix: lockInfix, rule: afterAll}
+var mutexRecipe = &queue.Recipe{Name: "mutex", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // Mutex returns the lock at path, below which every contender has a node. The path's own
 // node is created when it is needed; ZooKeeper removes it when it has been empty for a while.
@@ -49,4 +54,6 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 // Path returns the lock's path, as it was given to the client.
 func (m *Mutex) Path() string { return m.path }
 
-func (m *Mutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
+func (m *Mutex) lockable() lockable {
+	return lockable{c: m.c, path: m.path, err: node.CheckPath(m.path)}
+}

@@ -6,67 +6,71 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
-// A wish is what a caller asks for, by whatever recipe and verb.
-type wish struct {
+// A attempt is what a caller asks for, by whatever recipe and verb.
+type attempt struct {
 	verb   string // for errors: "lock", "try", "campaign"
 	recipe string // its name, for observers
 	path   string // as the caller names it
 	// get returns the place that was granted. On an error, it has left the queue. dir is the
 	// path in ZooKeeper.
-	get func(ctx context.Context, dir string) (*grant, error)
+	get func(ctx context.Context, dir string) (*queue.Grant, error)
 }
 
 // obtain is the one way to a hold.
-func (c *Client) obtain(ctx context.Context, w wish) (*Hold, error) {
+func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	start := time.Now()
-	granted, attempted, err := c.fulfil(ctx, w)
+	granted, attempted, err := c.acquire(ctx, w)
 	if err != nil {
-		err = fmt.Errorf("zklock: %s %s: %w", w.verb, printable(w.path), err)
+		err = fmt.Errorf("zklock: %s %s: %w", w.verb, node.Printable(w.path), err)
 		if attempted {
 			c.observeFailure(ctx, w, time.Since(start), err)
 		}
 		return nil, err
 	}
-	defer c.acquires.leave()
+	defer c.acquires.Leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
 	ev := h.of.event(observe.Acquired, nil)
 	ev.Elapsed = time.Since(start)
-	c.observe(ev)
+	c.Observe(ev)
 	return h, nil
 }
 
-// fulfil returns the place that a wish was granted. If there is no error the caller must call acquires.leave.
+// acquire returns the place that a wish was granted. If there is no error the caller must call acquires.leave.
 // attempted is false for a bad argument.
-func (c *Client) fulfil(ctx context.Context, w wish) (_ *grant, attempted bool, _ error) {
+func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attempted bool, _ error) {
 	dir, err := c.admit(ctx, w.path)
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
-	inside, stop := either(ctx, c.life)
+	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	granted, err := w.get(inside, dir)
 	if err != nil {
-		c.acquires.leave()
-		return nil, true, c.explain(inside, err)
+		c.acquires.Leave()
+		return nil, true, c.Explain(inside, err)
 	}
 	return granted, true, nil
 }
 
 // lock acquires by any recipe that stands in the queue at path.
-func (c *Client) lock(ctx context.Context, verb string, r *recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, wish{verb, r.name, path, func(ctx context.Context, dir string) (*grant, error) {
-		return c.engine.obtain(ctx, want{recipe: r, path: path, dir: dir, data: data})
+func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
+	return c.obtain(ctx, attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+		return c.Engine.Obtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 	}})
 }
 
 // tryLock is lock without the waiting.
-func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, wish{"try", r.name, path, func(ctx context.Context, dir string) (*grant, error) {
-		return atOnce(ctx, c.engine, func(ctx context.Context) (*grant, error) {
-			return c.engine.tryObtain(ctx, want{recipe: r, path: path, dir: dir, data: data})
+func (c *Client) tryLock(ctx context.Context, r *queue.Recipe, path string, data []byte) (*Hold, error) {
+	return c.obtain(ctx, attempt{"try", r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+		return queue.AtOnce(ctx, c.Engine, func(ctx context.Context) (*queue.Grant, error) {
+			return c.Engine.TryObtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 		})
 	}})
 }
@@ -74,16 +78,16 @@ func (c *Client) tryLock(ctx context.Context, r *recipe, path string, data []byt
 // admit checks what can be known without a server and returns the full path. If there
 // is no error the caller must call acquires.leave.
 func (c *Client) admit(ctx context.Context, path string) (string, error) {
-	if err := checkPath(path); err != nil {
+	if err := node.CheckPath(path); err != nil {
 		return "", err
 	}
 	if ctx.Err() != nil {
-		return "", causeOf(ctx, ctx.Err())
+		return "", outcome.CauseOf(ctx, ctx.Err())
 	}
 	if c.holdsUnder(ctx, path, "") {
 		return "", ErrDeadlock
 	}
-	if !c.acquires.enter() {
+	if !c.acquires.Enter() {
 		return "", ErrClosed
 	}
 	return c.root + path, nil
@@ -93,27 +97,27 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 // another recipe than the one named.
 func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
 	around(ctx, func(g *holding) bool {
-		held = g.c == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
+		held = g.c == c.Engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
 		return !held
 	})
 	return held
 }
 
 // observeFailure reports an attempt that failed.
-func (c *Client) observeFailure(ctx context.Context, w wish, took time.Duration, err error) {
+func (c *Client) observeFailure(ctx context.Context, w attempt, took time.Duration, err error) {
 	kind := observe.Refused
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		kind = observe.GivenUp
 	}
-	c.observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
+	c.Observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
 }
 
 // hold returns a hold of a place that was granted.
-func (c *Client) hold(ctx context.Context, recipe, path string, granted *grant) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.nodes(), token: granted.token}
-	g.release = func(why error) func() error { return granted.leave(g.wasLost(why)) }
+func (c *Client) hold(ctx context.Context, recipe, path string, granted *queue.Grant) *Hold {
+	g := &holding{c: c.Engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.Nodes(), token: granted.Token}
+	g.release = func(why error) func() error { return granted.Leave(g.wasLost(why)) }
 	h := newHold(ctx, g)
-	granted.watchSelf(false)
+	granted.WatchSelf(false)
 	for _, n := range g.nodes {
 		g.watchOver(n)
 	}

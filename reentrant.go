@@ -3,6 +3,10 @@ package zklock
 import (
 	"context"
 	"errors"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/queue"
 )
 
 // Reentrant is a mutex that its owner may take again while holding it. A Reentrant has no
@@ -19,7 +23,7 @@ type Reentrant struct {
 	path string
 }
 
-var reentrantRecipe = &recipe{name: "reentrant", delays: true, infix: lockInfix, rule: afterAll}
+var reentrantRecipe = &queue.Recipe{Name: "reentrant", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // Reentrant returns the lock at path, below which every contender has a node.
 func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} }
@@ -66,7 +70,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 // enter returns another hold of the lock if ctx holds it already, and nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
-		if g.c != r.c.engine || g.path != r.path || g.recipe != reentrantRecipe.name {
+		if g.c != r.c.Engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
 			return true
 		}
 		h, err = g.enter(ctx)
@@ -78,7 +82,7 @@ func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 // enter adds a level and returns its hold. If the holding was released it returns neither a
 // hold nor an error.
 func (g *holding) enter(ctx context.Context) (*Hold, error) {
-	g.vouch()
+	g.checkLease()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	cause := context.Cause(g.ctx)
@@ -88,7 +92,7 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	case cause != nil:
 		return nil, g.failure("lock", cause)
 	case ctx.Err() != nil:
-		return nil, g.failure("lock", causeOf(ctx, ctx.Err()))
+		return nil, g.failure("lock", outcome.CauseOf(ctx, ctx.Err()))
 	}
 	g.levels++
 	return g.level(ctx), nil
@@ -121,5 +125,5 @@ func (l levelContext) Value(key any) any {
 func (r *Reentrant) Path() string { return r.path }
 
 func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.c, path: r.path, err: checkPath(r.path), enters: reentrantRecipe.name}
+	return lockable{c: r.c, path: r.path, err: node.CheckPath(r.path), enters: reentrantRecipe.Name}
 }

@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 func (c operator) Revoke(ctx context.Context, who Contender) error {
-	inside, stop := either(ctx, c.life)
+	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	if err := c.revoke(inside, who); err != nil {
-		return fmt.Errorf("zklock: revoke %s: %w", printable(who.Node), c.explain(inside, err))
+		return fmt.Errorf("zklock: revoke %s: %w", node.Printable(who.Node), c.Explain(inside, err))
 	}
 	return nil
 }
@@ -22,20 +25,20 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 	if err := who.check(); err != nil {
 		return err
 	}
-	if strings.Contains(who.name(), latchInfix) {
+	if strings.Contains(who.name(), node.LatchInfix) {
 		return fmt.Errorf("%w: a leader latch cannot be asked to let go", ErrInvalid)
 	}
 	for {
 		n, err := c.seek(ctx, who)
-		if err != nil || isRevocation(n.data) {
+		if err != nil || node.IsRevocation(n.Data) {
 			return err
 		}
-		mark := curatorRevocation
-		if clientOf(who.name()) == clientZklock {
-			mark = withRevocation(n.data)
+		mark := node.CuratorRevocation
+		if node.ClientOf(who.name()) == node.ClientZklock {
+			mark = node.WithRevocation(n.Data)
 		}
-		_, err = persist(ctx, c.requests, func(s *session) (*zk.Stat, error) {
-			return c.set(ctx, s, who.Node, mark, n.stat.Version)
+		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (*zk.Stat, error) {
+			return c.Set(ctx, s, who.Node, mark, n.Stat.Version)
 		})
 		if !errors.Is(err, zk.ErrBadVersion) { // else somebody wrote meanwhile, perhaps we, and the answer was lost
 			return notHeldIfMissing(err)
@@ -44,15 +47,15 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 }
 
 // seek reads a contender's node and checks that it is still that contender's.
-func (c *Client) seek(ctx context.Context, who Contender) (node, error) {
-	n, err := persist(ctx, c.requests, func(s *session) (node, error) { return c.get(ctx, s, who.Node) })
+func (c *Client) seek(ctx context.Context, who Contender) (session.Node, error) {
+	n, err := session.Persist(ctx, c.Requests, func(s *session.Session) (session.Node, error) { return c.Get(ctx, s, who.Node) })
 	switch {
 	case err != nil:
-		return node{}, notHeldIfMissing(err)
-	case who.Session != 0 && n.stat.EphemeralOwner != who.Session:
-		return node{}, fmt.Errorf("%w: the node is of session 0x%x, not 0x%x", ErrNotHeld, n.stat.EphemeralOwner, who.Session)
-	case who.Token != 0 && n.stat.Czxid != who.Token:
-		return node{}, fmt.Errorf("%w: the node is another one of the same name", ErrNotHeld)
+		return session.Node{}, notHeldIfMissing(err)
+	case who.Session != 0 && n.Stat.EphemeralOwner != who.Session:
+		return session.Node{}, fmt.Errorf("%w: the node is of session 0x%x, not 0x%x", ErrNotHeld, n.Stat.EphemeralOwner, who.Session)
+	case who.Token != 0 && n.Stat.Czxid != who.Token:
+		return session.Node{}, fmt.Errorf("%w: the node is another one of the same name", ErrNotHeld)
 	}
 	return n, nil
 }

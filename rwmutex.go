@@ -3,6 +3,9 @@ package zklock
 import (
 	"context"
 	"fmt"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/queue"
 )
 
 // RWMutex is a lock that many readers or one writer hold at a time, granted in the order of
@@ -17,8 +20,8 @@ type RWMutex struct {
 // A reader watches only the nearest writer ahead, so that the release of a writer wakes just
 // the readers between it and the next writer.
 var (
-	writerRecipe = &recipe{name: "write", delays: true, infix: writerInfix, rule: afterAll}
-	readerRecipe = &recipe{name: "read", delays: true, infix: readerInfix, rule: afterExclusive, shared: true, passes: isDowngraded}
+	writerRecipe = &queue.Recipe{Name: "write", Delays: true, Infix: node.WriterInfix, Rule: node.AfterAll}
+	readerRecipe = &queue.Recipe{Name: "read", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
 
 // RWMutex returns the lock at path, below which every contender has a node.
@@ -60,7 +63,9 @@ func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
 // Path returns the lock's path, as it was given to the client.
 func (m *RWMutex) Path() string { return m.path }
 
-func (m *RWMutex) lockable() lockable { return lockable{c: m.c, path: m.path, err: checkPath(m.path)} }
+func (m *RWMutex) lockable() lockable {
+	return lockable{c: m.c, path: m.path, err: node.CheckPath(m.path)}
+}
 
 // Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the
 // queue. No writer gets in between, and the readers right behind it are granted. Token,
@@ -78,13 +83,13 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 }
 
 func (h *Hold) downgrade(ctx context.Context) error {
-	if h.of.recipe != writerRecipe.name {
+	if h.of.recipe != writerRecipe.Name {
 		return fmt.Errorf("%w: not a writer's hold", ErrInvalid)
 	}
-	o, ok := readOwner(h.of.nodes[0].ownData())
+	o, ok := node.ReadOwner(h.of.nodes[0].OwnData())
 	if !ok {
 		return fmt.Errorf("%w: the node's data is not ours", ErrInvalid)
 	}
 	o.Shared = true
-	return h.rewrite(ctx, o.encode())
+	return h.rewrite(ctx, o.Encode())
 }

@@ -3,6 +3,10 @@ package zklock
 import (
 	"context"
 	"fmt"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Semaphore is a number of permits, of which each holder takes one or several. They are
@@ -30,15 +34,15 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaph
 // server; some thousands do. If ctx is the context of a hold of this semaphore, it returns
 // ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p *permits) (*grant, error) { return p.obtain(ctx, k) })
+	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
 }
 
 // TryAcquire returns a hold of k permits if they are free besides one for each caller that is
 // waiting. Otherwise it returns ErrLocked without waiting, and leaves no node behind. Without
 // a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "try", k, func(ctx context.Context, p *permits) (*grant, error) {
-		return atOnce(ctx, s.c.engine, func(ctx context.Context) (*grant, error) { return p.tryObtain(ctx, k) })
+	return s.obtain(ctx, "try", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) {
+		return queue.AtOnce(ctx, s.c.Engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
 
@@ -55,37 +59,37 @@ func (p someOf) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ct
 func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
-	return lockable{c: p.s.c, path: p.s.path, err: p.s.of(p.s.permits).check(p.k)}
+	return lockable{c: p.s.c, path: p.s.path, err: p.s.of(p.s.permits).Check(p.k)}
 }
 
 // of returns the permits in the queue's terms, of which there are so many.
-func (s *Semaphore) of(total int) *permits {
-	return &permits{c: s.c.engine, path: s.path, dir: s.c.root + s.path, total: total, data: s.c.identity}
+func (s *Semaphore) of(total int) *queue.Permits {
+	return &queue.Permits{Engine: s.c.Engine, Path: s.path, Dir: s.c.root + s.path, Total: total, Data: s.c.identity}
 }
 
 // obtain makes a hold of the permits that get returns.
-func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, p *permits) (*grant, error)) (*Hold, error) {
+func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, p *queue.Permits) (*queue.Grant, error)) (*Hold, error) {
 	verb = fmt.Sprint(verb, " ", k, " of")
 	p := s.of(s.permits)
-	if err := p.check(k); err != nil {
-		return nil, fmt.Errorf("zklock: %s %s: %w", verb, printable(s.path), err)
+	if err := p.Check(k); err != nil {
+		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
 	}
-	return s.c.obtain(ctx, wish{verb, permitRecipe.name, s.path, func(ctx context.Context, _ string) (*grant, error) { return get(ctx, p) }})
+	return s.c.obtain(ctx, attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
 // Current holders keep their permits, even if they now hold more than there are. Later calls
 // with the old number return ErrLimit.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside, stop := either(ctx, s.c.life)
+	inside, stop := session.Either(ctx, s.c.Life)
 	defer stop()
 	p := s.of(permits)
-	err := p.check(1)
+	err := p.Check(1)
 	if err == nil {
-		err = p.resize(inside)
+		err = p.Resize(inside)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", printable(s.path), permits, s.c.explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c.Explain(inside, err))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -19,7 +21,7 @@ import (
 // transaction, and so a token and a guard of its own. In an unfenced cohort goroutines follow one
 // another without a request, as long as nothing happens to the place and no other process wants it.
 type sharedPlace struct {
-	place  *grant
+	place  *queue.Grant
 	of     *holding           // of the place; the contexts of local holds end with its own
 	ended  func(h *localHold) // called when a hold was given up
 	moved  <-chan struct{}    // closed when the connection is another than when the place was granted
@@ -27,15 +29,15 @@ type sharedPlace struct {
 	before int64              // the last waiter that had certainly asked before anybody behind our node
 	runs   run                // of the process, which this place belongs to
 
-	holds     []*localHold  // those that last; one at most unless the recipe is shared
-	idleSince time.Time     // when it was noticed that none lasts; zero before
-	fresh     lease.Instant // until when the lease is fresh, as far as was known when we last asked
-	ready     bool          // another hold may begin on this node: whatever could forbid it is watched
-	closed    bool          // no other hold may begin; never reset
-	heard     bool          // the place was asked for, and we know it
-	apart     bool          // the queue is done with it: the last hold that ends gives it up
-	watching  time.Time     // when we began to watch the directory; zero if we do not
-	others    *nodeWatch    // the watch on the directory's children; nil until it stands
+	holds     []*localHold       // those that last; one at most unless the recipe is shared
+	idleSince time.Time          // when it was noticed that none lasts; zero before
+	fresh     lease.Instant      // until when the lease is fresh, as far as was known when we last asked
+	ready     bool               // another hold may begin on this node: whatever could forbid it is watched
+	closed    bool               // no other hold may begin; never reset
+	heard     bool               // the place was asked for, and we know it
+	apart     bool               // the queue is done with it: the last hold that ends gives it up
+	watching  time.Time          // when we began to watch the directory; zero if we do not
+	others    *session.NodeWatch // the watch on the directory's children; nil until it stands
 	quota     quota
 }
 
@@ -85,10 +87,10 @@ func (p *sharedPlace) end(h *localHold) {
 }
 
 // node returns our node.
-func (p *sharedPlace) node() *ownNode { return p.of.nodes[0] }
+func (p *sharedPlace) node() *session.OwnNode { return p.of.nodes[0] }
 
 // isShared reports whether several may hold at a time.
-func (p *sharedPlace) isShared() bool { return p.place.shared() }
+func (p *sharedPlace) isShared() bool { return p.place.Shared() }
 
 // hasRoom reports whether another may hold beside those that do.
 func (p *sharedPlace) hasRoom() bool { return len(p.holds) == 0 || p.isShared() }
@@ -114,7 +116,7 @@ func (q quota) covers(number int64, now lease.Instant) bool {
 // update finds out whether the place is wanted by others, or closed.
 func (p *sharedPlace) update(asked int64, now lease.Instant) {
 	p.checkOthers(asked, now)
-	p.heard = p.of.asked.heard.isSet()
+	p.heard = p.of.asked.Heard.IsSet()
 	p.closed = p.closed || p.heard || !p.isShared() && p.runs.isOver(now) ||
 		!p.ready && !p.watching.IsZero() && now.Mono.Sub(p.watching) >= p.patience()
 }
@@ -141,7 +143,7 @@ func (p *sharedPlace) checkOthers(asked int64, now lease.Instant) {
 	if p.others == nil || p.quota.wanted {
 		return
 	}
-	switch quiet, _ := p.others.isQuiet(); {
+	switch quiet, _ := p.others.IsQuiet(); {
 	case quiet:
 	case p.isShared():
 		p.others, p.ready, p.watching = nil, false, time.Time{}
@@ -160,10 +162,10 @@ func (p *sharedPlace) want(last int64, now lease.Instant) {
 // isCertain reports whether the place is certainly still ours: the lease is fresh, and the watch
 // on our node has not fired and stands on the connection that we have.
 func (p *sharedPlace) isCertain(now lease.Instant) bool {
-	if p.of.c.link.Carried() != p.node().sess || isClosed(p.moved) {
+	if p.of.c.Link.Carried() != p.node().Sess || session.IsClosed(p.moved) {
 		return false
 	}
-	return p.place.stands() && p.of.ctx.Err() == nil && p.isFresh(now)
+	return p.place.Stands() && p.of.ctx.Err() == nil && p.isFresh(now)
 }
 
 // isFresh reports whether the lease is fresh. On one connection it only gets longer.
@@ -171,16 +173,16 @@ func (p *sharedPlace) isFresh(now lease.Instant) bool {
 	if now.Before(p.fresh) {
 		return true
 	}
-	p.fresh = p.node().sess.Lease.FreshUntil()
+	p.fresh = p.node().Sess.Lease.FreshUntil()
 	return now.Before(p.fresh)
 }
 
 // patience bounds how long the place waits for its watch on the directory. The watch that others of
 // the client have set may be one whose event was withheld: see watches.compareDue.
-func (p *sharedPlace) patience() time.Duration { return p.node().sess.Lease.Term() / 8 }
+func (p *sharedPlace) patience() time.Duration { return p.node().Sess.Lease.Term() / 8 }
 
 // see takes the watch on the directory, nil if there is none, and whether others wanted the place then.
-func (p *sharedPlace) see(w *nodeWatch, wanted bool, now lease.Instant) {
+func (p *sharedPlace) see(w *session.NodeWatch, wanted bool, now lease.Instant) {
 	switch {
 	case w == nil:
 		p.closed = true
@@ -198,7 +200,7 @@ func (p *sharedPlace) fired() <-chan struct{} {
 	if p.others == nil || p.quota.wanted {
 		return nil
 	}
-	return p.others.fired.done()
+	return p.others.Fired.Done()
 }
 
 // revoked returns a channel that is closed when the place is asked for, as far as that is not known.
@@ -206,17 +208,17 @@ func (p *sharedPlace) revoked() <-chan struct{} {
 	if p.heard {
 		return nil
 	}
-	return p.of.asked.heard.done()
+	return p.of.asked.Heard.Done()
 }
 
 // tell tells the observer how a local hold that began at since has ended.
 func (p *sharedPlace) tell(kind observe.Kind, since time.Time, why error) {
-	if p.of.c.to == nil && kind != observe.Lost {
+	if p.of.c.To == nil && kind != observe.Lost {
 		return
 	}
 	ev := p.of.event(kind, why)
 	ev.Elapsed = time.Since(since)
-	p.of.c.observe(ev)
+	p.of.c.Observe(ev)
 }
 
 // leaveNode ends the place's holding, in which nobody holds, and leaves the node alone: another
@@ -226,8 +228,8 @@ func (p *sharedPlace) leaveNode() bool {
 		return false
 	}
 	p.of.among.remove(p.of)
-	p.of.released.set()
-	p.place.retire()
+	p.of.released.Set()
+	p.place.Retire()
 	return true
 }
 
@@ -236,12 +238,12 @@ func (p *sharedPlace) giveUp() bool {
 	if _, err := p.of.drop(); err != nil {
 		return false
 	}
-	p.of.letGo()
+	p.of.startRelease()
 	return true
 }
 
 func (p *sharedPlace) String() string {
-	return fmt.Sprintf("%s: holds=%d ready=%t closed=%t apart=%t wanted=%t", p.node().name, len(p.holds), p.ready, p.closed, p.apart, p.quota.wanted)
+	return fmt.Sprintf("%s: holds=%d ready=%t closed=%t apart=%t wanted=%t", p.node().Name, len(p.holds), p.ready, p.closed, p.apart, p.quota.wanted)
 }
 
 // localHold is the hold of a goroutine in a shared place, and its context. That ends with the
@@ -268,7 +270,7 @@ func (h *localHold) context() context.Context {
 	switch {
 	case h.inside != nil:
 	case h.gone:
-		h.inside = over
+		h.inside = session.Over
 	default:
 		h.inside, h.cancel = context.WithCancelCause(h.stay)
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/door"
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // slot is a slots.Slot, and does what is documented there.
@@ -84,11 +87,11 @@ func (s *slot) open(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	inside, stop := either(ctx, s.c.life)
+	inside, stop := session.Either(ctx, s.c.Life)
 	defer stop()
 	_, err := s.look(inside)
-	if err != nil && !isOfSlot(err) {
-		err = s.c.explain(inside, err)
+	if err != nil && !outcome.IsOfSlot(err) {
+		err = s.c.Explain(inside, err)
 	}
 	return err
 }
@@ -96,7 +99,7 @@ func (s *slot) open(ctx context.Context) error {
 // look reads the slot's mark as the quorum knows it, under whatever session the client has. It
 // returns ErrDone with the token of the hold that has marked the slot, and nil for an open slot.
 func (s *slot) look(ctx context.Context) (by int64, err error) {
-	return persist(ctx, s.c.requests, func(sess *session) (int64, error) {
+	return session.Persist(ctx, s.c.Requests, func(sess *session.Session) (int64, error) {
 		_, _, by, err := s.read(ctx, sess)
 		return by, err
 	})
@@ -106,7 +109,7 @@ func (s *slot) look(ctx context.Context) (by int64, err error) {
 //
 // The node's time of writing is a time that the servers' clock has certainly reached. If the
 // slot is ahead of that, read writes the node anew, unchanged, and so learns the servers' time.
-func (s *slot) read(ctx context.Context, sess *session) (n node, m marks, by int64, err error) {
+func (s *slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, by int64, err error) {
 	for asked := false; ; asked = true {
 		n, err = s.fetch(ctx, sess)
 		if err == nil {
@@ -118,8 +121,8 @@ func (s *slot) read(ctx context.Context, sess *session) (n node, m marks, by int
 		switch {
 		case err != nil || s.cut.period == 0 || s.name <= s.latest(n):
 			return n, m, by, err
-		case asked && n.stat != nil:
-			return n, m, by, fmt.Errorf("%w: it is %s by the servers' clock", door.ErrAhead, s.cut.slotOf(time.UnixMilli(n.stat.Mtime)))
+		case asked && n.Stat != nil:
+			return n, m, by, fmt.Errorf("%w: it is %s by the servers' clock", door.ErrAhead, s.cut.slotOf(time.UnixMilli(n.Stat.Mtime)))
 		}
 		err = s.touch(ctx, sess, n)
 		switch {
@@ -133,24 +136,24 @@ func (s *slot) read(ctx context.Context, sess *session) (n node, m marks, by int
 
 // latest returns the last slot that may be marked when the node has just been written: a period
 // is for clocks that differ.
-func (s *slot) latest(n node) string {
-	if n.stat == nil || s.cut.period == 0 {
+func (s *slot) latest(n session.Node) string {
+	if n.Stat == nil || s.cut.period == 0 {
 		return ""
 	}
-	return s.cut.slotOf(time.UnixMilli(n.stat.Mtime).Add(s.cut.period))
+	return s.cut.slotOf(time.UnixMilli(n.Stat.Mtime).Add(s.cut.period))
 }
 
 // touch writes the node's data again, or makes a node without marks.
-func (s *slot) touch(ctx context.Context, sess *session, n node) error {
-	if n.stat != nil {
-		_, err := s.c.set(ctx, sess, s.node(), n.data, n.stat.Version)
+func (s *slot) touch(ctx context.Context, sess *session.Session, n session.Node) error {
+	if n.Stat != nil {
+		_, err := s.c.Set(ctx, sess, s.node(), n.Data, n.Stat.Version)
 		return err
 	}
-	_, err := ask(ctx, s.c.requests, sess, func(conn wire) (string, error) {
-		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.acl)
+	_, err := session.Ask(ctx, s.c.Requests, sess, func(conn session.Wire) (string, error) {
+		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.Acl)
 	})
 	if errors.Is(err, zk.ErrNoNode) {
-		err = s.c.makeDir(ctx, sess, s.c.root+s.path, 1) // with what is above it
+		err = s.c.MakeDir(ctx, sess, s.c.root+s.path, 1) // with what is above it
 	}
 	return err
 }
@@ -162,21 +165,21 @@ func isOutdated(err error) bool {
 }
 
 // fetch reads the node with the marks. It returns the zero node if there is none.
-func (s *slot) fetch(ctx context.Context, sess *session) (node, error) {
-	n, err := upToDate(ctx, s.c.requests, sess, func() (node, error) { return s.c.get(ctx, sess, s.node()) })
+func (s *slot) fetch(ctx context.Context, sess *session.Session) (session.Node, error) {
+	n, err := session.UpToDate(ctx, s.c.Requests, sess, func() (session.Node, error) { return s.c.Get(ctx, sess, s.node()) })
 	if errors.Is(err, zk.ErrNoNode) {
-		return node{}, nil
+		return session.Node{}, nil
 	}
 	return n, err
 }
 
-func (s *slot) parse(n node) (marks, error) {
-	if n.stat == nil {
+func (s *slot) parse(n session.Node) (marks, error) {
+	if n.Stat == nil {
 		return marks{}, nil
 	}
-	m, err := parseMarks(n.data)
+	m, err := parseMarks(n.Data)
 	if err != nil {
-		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", ErrInvalid, printable(s.node()), n.data)
+		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", ErrInvalid, node.Printable(s.node()), n.Data)
 	}
 	return m, nil
 }
@@ -185,36 +188,36 @@ func (s *slot) Mark(ctx context.Context, h *Hold) error {
 	if err := s.checkHold(h); err != nil {
 		return s.failure("mark", err)
 	}
-	inside, stop := either(ctx, s.c.life)
+	inside, stop := session.Either(ctx, s.c.Life)
 	defer stop()
 	err := s.mark(inside, h)
 	switch {
 	case err == nil:
 		return nil
-	case !errors.Is(err, ErrUncertain) && !isOfSlot(err) && !errors.Is(err, ErrLost):
-		err = s.c.explain(inside, err)
+	case !errors.Is(err, ErrUncertain) && !outcome.IsOfSlot(err) && !errors.Is(err, ErrLost):
+		err = s.c.Explain(inside, err)
 	}
 	return s.failure("mark", err)
 }
 
 func (s *slot) mark(ctx context.Context, h *Hold) error {
 	unknown := false // an attempt has no outcome yet
-	var p pace
+	var p session.Pace
 	for {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
 		switch {
-		case err == nil || isOfSlot(err) || errors.Is(err, ErrInvalid):
+		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, ErrInvalid):
 			return err
 		case h.ctx.Err() != nil:
 			return s.settle(ctx, h, unknown)
 		case ctx.Err() != nil && unknown:
 			return errors.Join(ErrUncertain, err)
 		case isOutdated(err):
-		case isRefusal(err) || ctx.Err() != nil:
+		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err
 		}
-		if err := p.next(ctx); err != nil && !unknown {
+		if err := p.Next(ctx); err != nil && !unknown {
 			return err
 		}
 	}
@@ -226,9 +229,9 @@ func (s *slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err
 	}
-	inside, stop := either(ctx, h.ctx)
+	inside, stop := session.Either(ctx, h.ctx)
 	defer stop()
-	sess := h.of.nodes[0].sess
+	sess := h.of.nodes[0].Sess
 	n, m, by, err := s.read(inside, sess)
 	switch {
 	case errors.Is(err, door.ErrDone) && by == h.Token():
@@ -237,14 +240,14 @@ func (s *slot) tryMark(ctx context.Context, h *Hold) (unknown bool, err error) {
 		return false, err
 	}
 	guard := h.Guard()
-	answers, err := s.c.multi(inside, sess, append(guard, s.write(m.with(s.slotKey, h.Token(), s.latest(n)), n))...)
+	answers, err := s.c.Multi(inside, sess, append(guard, s.write(m.with(s.slotKey, h.Token(), s.latest(n)), n))...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].path()))
+			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].Path()))
 			return false, context.Cause(h.ctx)
 		}
 	}
-	return err != nil && !wasNotSent(err), err
+	return err != nil && !outcome.WasNotSent(err), err
 }
 
 // settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
@@ -254,21 +257,21 @@ func (s *slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 	if !unknown {
 		return lost
 	}
-	var p pace
+	var p session.Pace
 	for {
-		_, err := persist(ctx, s.c.requests, func(sess *session) (*zk.Stat, error) { return s.c.stat(ctx, sess, h.Node()) })
+		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, h.Node()) })
 		if errors.Is(err, zk.ErrNoNode) {
 			by, err := s.look(ctx)
 			switch {
 			case errors.Is(err, door.ErrDone) && by == h.Token():
 				return nil
-			case err != nil && !isOfSlot(err):
+			case err != nil && !outcome.IsOfSlot(err):
 				return errors.Join(ErrUncertain, lost, err)
 			}
 			return lost
 		}
 		if err == nil {
-			err = p.next(ctx)
+			err = p.Next(ctx)
 		}
 		if err != nil {
 			return errors.Join(ErrUncertain, lost, err)
@@ -277,20 +280,20 @@ func (s *slot) settle(ctx context.Context, h *Hold, unknown bool) error {
 }
 
 // write returns the operation that replaces n by m.
-func (s *slot) write(m marks, n node) any {
-	if n.stat == nil {
-		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.acl}
+func (s *slot) write(m marks, n session.Node) any {
+	if n.Stat == nil {
+		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.Acl}
 	}
-	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.stat.Version}
+	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.Stat.Version}
 }
 
-func (s *slot) node() string { return s.c.root + s.path + marksSuffix }
+func (s *slot) node() string { return s.c.root + s.path + node.MarksSuffix }
 
 func (s *slot) check() error {
 	if s.err != nil {
 		return s.err
 	}
-	return checkPath(s.path)
+	return node.CheckPath(s.path)
 }
 
 func (s *slot) checkHold(h *Hold) error {
@@ -302,12 +305,12 @@ func (s *slot) checkHold(h *Hold) error {
 		return ErrNotHeld
 	case h.of.unfenced:
 		return errUnfenced
-	case h.of.c != s.c.engine || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
+	case h.of.c != s.c.Engine || h.of.path != s.path && !slices.ContainsFunc(h.of.locks, func(lock *holding) bool { return lock.path == s.path }):
 		return fmt.Errorf("%w: a hold of %s does not guard this slot", ErrInvalid, h.of.path)
 	}
 	return nil
 }
 
 func (s *slot) failure(op string, err error) error {
-	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, printable(s.name), printable(s.path), err)
+	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, node.Printable(s.name), node.Printable(s.path), err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/door"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // FuzzMarks reads what anybody may have written into the node of marks, and marks a slot
@@ -31,7 +32,7 @@ func FuzzMarks(f *testing.F) {
 		if slot.err != nil {
 			return
 		}
-		m, err := slot.parse(node{data, &zk.Stat{}})
+		m, err := slot.parse(session.Node{Data: data, Stat: &zk.Stat{}})
 		if err != nil {
 			require.ErrorIs(t, err, ErrInvalid)
 			return
@@ -48,7 +49,7 @@ func FuzzMarks(f *testing.F) {
 		require.LessOrEqual(t, len(m.Periods), maxPeriods)
 		last := m.Periods[len(m.Periods)-1]
 		require.LessOrEqual(t, len(last.Done), max(maxNamed, 2*maxTimed))
-		again, err := slot.parse(node{m.encode(), &zk.Stat{}})
+		again, err := slot.parse(session.Node{Data: m.encode(), Stat: &zk.Stat{}})
 		require.NoError(t, err)
 		same, err := again.find(slot.slotKey, slot.name)
 		require.True(t, errors.Is(err, outcome) && same == by, "it is another when it is read again")

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Contender is a node in a queue, of any library.
@@ -54,25 +57,25 @@ func shortened(who Contender) Contender {
 
 // beginning returns as much of text as a label may be long.
 func beginning(text string) string {
-	if len(text) <= maxLabel {
+	if len(text) <= node.MaxLabel {
 		return text
 	}
-	return strings.Clone(strings.ToValidUTF8(text[:maxLabel], "")) // the last character may be cut
+	return strings.Clone(strings.ToValidUTF8(text[:node.MaxLabel], "")) // the last character may be cut
 }
 
 // newContenderOf returns the Contender that a node is.
-func newContenderOf(dir string, e entry, n node) Contender {
+func newContenderOf(dir string, e node.Entry, n session.Node) Contender {
 	who := Contender{
-		Node: dir + "/" + e.name, Kind: kindOf(e.name), Client: clientOf(e.name),
-		Token: n.stat.Czxid, Session: n.stat.EphemeralOwner, Since: time.UnixMilli(n.stat.Ctime),
-		Revoked: isRevocation(n.data), Data: withoutRevocation(n.data),
+		Node: dir + "/" + e.Name, Kind: kindOf(e.Name), Client: node.ClientOf(e.Name),
+		Token: n.Stat.Czxid, Session: n.Stat.EphemeralOwner, Since: time.UnixMilli(n.Stat.Ctime),
+		Revoked: node.IsRevocation(n.Data), Data: node.WithoutRevocation(n.Data),
 	}
-	o, ok := readOwner(who.Data)
-	who.Anonymous, who.Cohort = ok && o.PID == nobody, ok && o.Cohort
-	if who.Client == clientZklock && json.Unmarshal(n.data, &o) == nil {
+	o, ok := node.ReadOwner(who.Data)
+	who.Anonymous, who.Cohort = ok && o.PID == node.Nobody, ok && o.Cohort
+	if who.Client == node.ClientZklock && json.Unmarshal(n.Data, &o) == nil {
 		who.Host, who.PID, who.Label = beginning(o.Host), max(0, o.PID), beginning(o.Label)
 	}
-	if e.shared {
+	if e.Shared {
 		who.Kind = kindRead
 	}
 	return who
@@ -80,11 +83,11 @@ func newContenderOf(dir string, e entry, n node) Contender {
 
 func kindOf(name string) string {
 	switch {
-	case strings.Contains(name, readerInfix[1:]), strings.Contains(name, kazooReadInfix):
+	case strings.Contains(name, node.ReaderInfix[1:]), strings.Contains(name, node.KazooReadInfix):
 		return kindRead
-	case strings.Contains(name, writerInfix[1:]):
+	case strings.Contains(name, node.WriterInfix[1:]):
 		return kindWrite
-	case strings.Contains(name, latchInfix):
+	case strings.Contains(name, node.LatchInfix):
 		return kindLatch
 	}
 	return kindLock
@@ -95,10 +98,10 @@ func (who Contender) name() string { return who.Node[strings.LastIndexByte(who.N
 // check returns ErrInvalid if the node is not a contender's: no other node may be written to
 // or removed.
 func (who Contender) check() error {
-	if err := checkPath(who.Node); err != nil {
+	if err := node.CheckPath(who.Node); err != nil {
 		return err
 	}
-	if _, ok := parseEntry(who.name()); !ok {
+	if _, ok := node.ParseEntry(who.name()); !ok {
 		return fmt.Errorf("%w: %q is not the node of a contender", ErrInvalid, who.Node)
 	}
 	return nil

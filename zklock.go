@@ -77,7 +77,10 @@ import (
 	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/internal/wall"
 	"github.com/zklock-go/zklock/observe"
 )
@@ -151,7 +154,7 @@ type Options struct {
 // is safe for use by several goroutines. Locks exclude goroutines of one client from each
 // other just as they exclude processes.
 type Client struct {
-	*engine
+	*queue.Engine
 
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
 	root     string
@@ -161,7 +164,7 @@ type Client struct {
 
 	endLife  context.CancelCauseFunc
 	endAfter context.CancelCauseFunc
-	acquires *tasks // calls that may make nodes
+	acquires *session.Tasks // calls that may make nodes
 	closing  sync.Once
 
 	holds   holdings
@@ -187,21 +190,21 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	}
 	o.Root = chroot + o.Root
 	c := newClient(ctx, conn.NewLink(), o)
-	c.link.SetHandshake(max(o.SessionTimeout/3, time.Second))
+	c.Link.SetHandshake(max(o.SessionTimeout/3, time.Second))
 	if login := loginOf(o.Auth); login != nil {
-		c.link.SetLogin(*login, len(servers))
+		c.Link.SetLogin(*login, len(servers))
 	}
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
-		zk.WithDialer(c.link.Dialer(o.Dialer)),
-		zk.WithHostProvider(c.link.Hosts(o.HostProvider)),
-		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.log}), zk.WithLogInfo(false))
+		zk.WithDialer(c.Link.Dialer(o.Dialer)),
+		zk.WithHostProvider(c.Link.Hosts(o.HostProvider)),
+		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.Log}), zk.WithLogInfo(false))
 	if err != nil {
-		c.link.Close()
+		c.Link.Close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	c.conn, c.owned = conn, events
+	c.Conn, c.owned = conn, events
 	if err := c.begin(ctx, o.Auth); err != nil {
-		err = c.explain(ctx, err) // before Close makes trouble of its own
+		err = c.Explain(ctx, err) // before Close makes trouble of its own
 		c.Close()
 		return nil, fmt.Errorf("zklock: connect to %s: %w", strings.Join(servers, ","), err)
 	}
@@ -215,7 +218,7 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 		return nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if chroot != "" {
-		if err := checkPath(chroot); err != nil {
+		if err := node.CheckPath(chroot); err != nil {
 			return nil, "", fmt.Errorf("chroot of the servers: %w", err)
 		}
 	}
@@ -266,17 +269,17 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
 	c := newClient(ctx, hooks.link, o)
-	c.conn = conn
+	c.Conn = conn
 	err = c.matchHooks(ctx)
 	if login := loginOf(o.Auth); login != nil && err == nil {
-		c.link.SetLogin(*login, 1)
+		c.Link.SetLogin(*login, 1)
 	}
 	if err == nil {
 		err = c.begin(ctx, o.Auth)
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("zklock: attach: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("zklock: attach: %w", c.Explain(ctx, err))
 	}
 	return c, nil
 }
@@ -287,8 +290,8 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for apart := 0; ; {
-		s, changed := c.link.State()
-		id, has := c.conn.SessionID(), c.conn.State() == zk.StateHasSession
+		s, changed := c.Link.State()
+		id, has := c.Conn.SessionID(), c.Conn.State() == zk.StateHasSession
 		switch {
 		case has && s != nil && s.ID == id:
 			return nil
@@ -313,26 +316,26 @@ func (c *Client) matchHooks(ctx context.Context) error {
 }
 
 func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
-	r := &requests{link: l, log: o.Logger, calls: newTasks()}
-	e := &engine{
-		requests: r, watches: newWatches(r), directories: &directories{requests: r, acl: o.ACL, parents: o.ParentACL}, ghosts: &ghosts{requests: r},
-		mutes: newMutes(o.Untrusted), reporter: reporter{o.Logger, o.Observer}, removals: newTasks(), failStop: o.FailStop, delay: o.LockDelay,
+	r := &session.Requests{Link: l, Log: o.Logger, Calls: session.NewTasks()}
+	e := &queue.Engine{
+		Requests: r, Watches: session.NewWatches(r), Directories: &session.Directories{Requests: r, Acl: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
+		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: o.Logger, To: o.Observer}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{
-		engine: e, root: o.Root, identity: ownerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
-		acquires: newTasks(),
+		Engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
+		acquires: session.NewTasks(),
 	}
-	c.shared = ofCohort(c.identity)
-	e.heart = newHeart(r, c.missedHeartbeat)
-	r.life, c.endLife = context.WithCancelCause(context.Background())
-	r.afterlife, c.endAfter = context.WithCancelCause(context.Background())
+	c.shared = node.OfCohort(c.identity)
+	e.Heart = session.NewHeart(r, c.missedHeartbeat)
+	r.Life, c.endLife = context.WithCancelCause(context.Background())
+	r.Afterlife, c.endAfter = context.WithCancelCause(context.Background())
 	l.SetUp(lease.Clock(wall.From(ctx)), o.TickTime)
 	return c
 }
 
 // begin waits for a session, presents the credentials, and starts the heartbeat.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
-	s, err := c.link.Attached(ctx)
+	s, err := c.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
@@ -348,15 +351,15 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 		}
 	}
 	// Owned by the client; ends with life; Close waits for it.
-	c.calls.run(c.beatForever)
+	c.Calls.Run(c.BeatForever)
 	return nil
 }
 
 // authenticate presents a credential. The client library then presents it on each later
 // connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
-	_, err := again(ctx, func() (struct{}, error) {
-		return ask(ctx, c.requests, nil, func(conn wire) (none struct{}, err error) {
+	_, err := session.Again(ctx, func() (struct{}, error) {
+		return session.Ask(ctx, c.Requests, nil, func(conn session.Wire) (none struct{}, err error) {
 			return none, conn.AddAuth(a.Scheme, a.Data)
 		})
 	})
@@ -365,7 +368,7 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 
 // SessionTimeout returns the session timeout that the server has granted, or zero before
 // the first session.
-func (c *Client) SessionTimeout() time.Duration { return c.term() }
+func (c *Client) SessionTimeout() time.Duration { return c.Term() }
 
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than
@@ -379,16 +382,16 @@ func (c *Client) Close() error {
 
 func (c *Client) close() {
 	c.endLife(ErrClosed)
-	<-c.acquires.close() // they return at once; removals below takes their nodes away
+	<-c.acquires.Close() // they return at once; removals below takes their nodes away
 	for _, g := range c.holds.all() {
 		g.lose(ErrClosed)
 	}
-	cleared := c.removals.close()
+	cleared := c.Removals.Close()
 	timer := time.NewTimer(c.patience)
 	select {
 	case <-cleared:
 	case <-timer.C:
-		c.log.Warn("zklock: closed before all nodes were removed; they end with the session")
+		c.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
 	}
 	timer.Stop()
 	c.endAfter(ErrClosed)
@@ -396,17 +399,17 @@ func (c *Client) close() {
 		c.hangUp()
 	}
 	<-cleared
-	<-c.calls.close()
-	c.deafen()
+	<-c.Calls.Close()
+	c.StopListening()
 }
 
 // hangUp ends the session, if a server listens, and the connection in any case.
 func (c *Client) hangUp() {
-	if s, _ := c.link.State(); s == nil {
-		c.link.Close() // first: the client library would wait for a connection
+	if s, _ := c.Link.State(); s == nil {
+		c.Link.Close() // first: the client library would wait for a connection
 	}
-	c.conn.Close()
-	c.link.Close()
+	c.Conn.Close()
+	c.Link.Close()
 	for range c.owned { // until the client library has ended
 	}
 }
@@ -449,13 +452,13 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: lock-delay %v", ErrInvalid, o.LockDelay)
 	case len(o.ACL) == 0 || len(o.ParentACL) == 0:
 		return fmt.Errorf("%w: empty ACL", ErrInvalid)
-	case len(o.Label) > maxLabel:
-		return fmt.Errorf("%w: label of %d bytes, the limit is %d", ErrInvalid, len(o.Label), maxLabel)
+	case len(o.Label) > node.MaxLabel:
+		return fmt.Errorf("%w: label of %d bytes, the limit is %d", ErrInvalid, len(o.Label), node.MaxLabel)
 	}
 	if err := checkAuth(o.Auth); err != nil || o.Root == "" {
 		return err
 	}
-	return checkPath(o.Root)
+	return node.CheckPath(o.Root)
 }
 
 // openFor returns an ACL with which everybody may also create and read.
@@ -478,7 +481,7 @@ func (l libraryLog) Printf(format string, args ...any) {
 
 // missedHeartbeat reports a heartbeat that no quorum has answered in time.
 func (c *Client) missedHeartbeat(why error) {
-	if c.life.Err() == nil {
-		c.observe(observe.Event{Kind: observe.HeartbeatMissed, Err: why})
+	if c.Life.Err() == nil {
+		c.Observe(observe.Event{Kind: observe.HeartbeatMissed, Err: why})
 	}
 }

@@ -47,141 +47,144 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create without an answer is not looked for", After: "CreateProtectedEphemeralSequential, CURATOR-45",
-		Edits: []Edit{{"create.go", `if t.name != "" || wasNotSent(t.createErr) {`, "if t.createErr != nil || true {"}},
+		Edits: []Edit{{"internal/queue/create.go", `if t.Name != "" || outcome.WasNotSent(t.createErr) {`, "if t.createErr != nil || true {"}},
 	},
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
-		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		Test:  Test{".", "TestInspectIsNotFooledByALaggingServer"},
 	},
 	{
 		Name: "the queue is in the order of the names", After: "guids come before the number (C1, ZooKeeper's own recipe)",
-		Edits: []Edit{{"order.go", "e.name != own.name && order(e, own) < 0", "e.name != own.name && e.name < own.name"}},
+		Edits: []Edit{{"internal/node/order.go", "e.Name != own.Name && Compare(e, own) < 0", "e.Name != own.Name && e.Name < own.Name"}},
 	},
 	{
 		Name: "saturated numbers are compared", After: "go-zookeeper, Curator, kazoo after 2^31 creates",
-		Edits: []Edit{{"order.go", "{ return rank(a.seq) == rank(b.seq) }", "{ return a.seq == b.seq && a.seq > math.MaxInt32 }"}},
+		Edits: []Edit{{"internal/node/order.go", "{ return rank(a.Seq) == rank(b.Seq) }", "{ return a.Seq == b.Seq && a.Seq > math.MaxInt32 }"}},
 	},
 	{
 		Name: "negative numbers are the smallest", After: "go-zookeeper Lock where the counter runs over",
-		Edits: []Edit{{"order.go", "ranks := cmp.Compare(rank(a.seq), rank(b.seq));", "ranks := cmp.Compare(a.seq, b.seq);"}},
+		Edits: []Edit{{"internal/node/order.go", "ranks := cmp.Compare(rank(a.Seq), rank(b.Seq));", "ranks := cmp.Compare(a.Seq, b.Seq);"}},
 	},
 	{
 		Name: "equal numbers stand as they are listed", After: "sorting by number alone where the counter has ended",
-		Edits: []Edit{{"order.go", "if tied {", "if tied = false; tied {"}},
+		Edits: []Edit{{"internal/node/order.go", "if tied {", "if tied = false; tied {"}},
 	},
 	{
 		Name: "everybody waits for the one before the last", After: "off by one in the predecessor",
-		Edits: []Edit{{"rules.go", "{ return len(ahead) - 1 }", "{ return len(ahead) - 2 }"}},
+		Edits: []Edit{{"internal/node/rules.go", "{ return len(ahead) - 1 }", "{ return len(ahead) - 2 }"}},
 	},
 	{
 		Name: "foreign nodes stand in the queue", After: "go-zookeeper Lock, Curator's semaphore count every child",
-		Edits: []Edit{{"names.go", "if e, ok := parseEntry(name); ok {", "if e, ok := parseEntry(name); ok || func() bool { e.name = name; return true }() {"}},
+		Edits: []Edit{{"internal/node/names.go", "if e, ok := ParseEntry(name); ok {", "if e, ok := ParseEntry(name); ok || func() bool { e.Name = name; return true }() {"}},
 	},
 	{
 		Name: "the predecessor has gone, so it is our turn", After: "a waiter before us may have given up",
-		Edits: []Edit{{"handoff.go", "\tt.drop(left)\n", "\tt.drop(left)\n\tt.ahead = slices.Clone(behind)\n"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "\tt.drop(left)\n", "\tt.drop(left)\n\tt.ahead = slices.Clone(behind)\n"}},
 	},
 	{
 		Name: "all that leave write a note that they held", After: "the note's one condition",
-		Edits: []Edit{{"contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
 		Seeds: 320,
 	},
 	{
 		Name: "every predecessor was a holder", After: "the note's reader",
-		Edits: []Edit{{"note.go", "if named >= 0 && t.isTimely(dir.stat) {", "if named = i; ours {"}},
+		Edits: []Edit{{"internal/queue/note.go", "if named >= 0 && t.isTimely(dir.Stat) {", "if named = i; ours {"}},
 	},
 	{
 		Name: "the one before the last was the last", After: "looking ahead and forgetting whom one waits for",
-		Edits: []Edit{{"handoff.go", "slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])\n", "slices.Clone(t.ahead[:i]), t.ahead[:0]\n\tt.ahead = t.ahead[:i+1]\n"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])\n", "slices.Clone(t.ahead[:i]), t.ahead[:0]\n\tt.ahead = t.ahead[:i+1]\n"}},
 	},
 	{
 		Name: "a look without an answer saw nothing", After: "an error taken for a missing node",
-		Edits: []Edit{{"handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.drop(e)", "\tif err != nil && !t.sess.IsOver() {\n\t\tt.drop(e)"}},
-		Test:  Test{".", "TestACohortThroughAnyFault"},
+		Edits: []Edit{{"internal/queue/handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.drop(e)", `	if err != nil && !t.Sess.IsOver() {
+		t.drop(e)`}},
+		Test: Test{".", "TestACohortThroughAnyFault"},
 	},
 	{
 		Name: "a note is believed to name all ahead", After: "the note's reader",
-		Edits: []Edit{{"note.go", "t.ahead = slices.Delete(t.ahead, 0, named+1)", "t.ahead = t.ahead[:0]"}},
+		Edits: []Edit{{"internal/queue/note.go", "t.ahead = slices.Delete(t.ahead, 0, named+1)", "t.ahead = t.ahead[:0]"}},
 	},
 	{
 		Name: "an event that is withheld is waited for", After: "every client: a watch is used up also where its event may not be told",
-		Edits:   []Edit{{"nodewatch.go", "\t\t\tif !comparing {\n", "\t\t\tif comparing {\n"}},
+		Edits:   []Edit{{"internal/session/watch.go", "\t\t\tif !comparing {\n", "\t\t\tif comparing {\n"}},
 		Trouble: "blind", Faults: "^blind$",
 	},
 	{
 		Name: "a try does not look again where Curator's writer has left", After: "a list in which the writer's reader is missing",
-		Edits: []Edit{{"recipe.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
 		Test:  Test{".", "TestATryIsRefusedWhereCuratorsWriterBecomesAReader"},
 	},
 	{
 		Name: "Curator's reader stands where its number is, though the counter has ended", After: "a place that is told by a number, or by the age of a node",
-		Edits: []Edit{{"place.go", "\tt.replaceFormer(tied)\n", ""}},
+		Edits: []Edit{{"internal/queue/place.go", "\tt.replaceFormer(tied)\n", ""}},
 		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
 		Name: "a number that only counts is an epoch", After: "servers of another make",
-		Edits: []Edit{{"ghost.go", "return s == g.last && isClosed(g.moved) && ", "return "}},
+		Edits: []Edit{{"internal/session/pending.go", "return s == g.Last && IsClosed(g.Moved) && ", "return "}},
 		Test:  Test{".", "TestAnEpochCountsAfterAReconnectOnly"},
 	},
 	{
 		Name: "a waiter for permits has to know their new number", After: "our own first version: it agreed anew in each session",
-		Edits: []Edit{{"semaphore.go", "\t\t\tif !agreed {\n", "\t\t\tif agreed = false; !agreed {\n"}},
-		Test:  Test{".", "TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain"},
+		Edits: []Edit{{"internal/queue/permits.go", `		if !agreed {
+`, `		if agreed = false; !agreed {
+`}},
+		Test: Test{".", "TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain"},
 	},
 	{
 		Name: "a node of ours that is leaving counts as another's", After: "our own first version: a permit cost a listing more now and then",
-		Edits: []Edit{{"alone.go", "return !c.leaving.from(dir) && ", "return "}},
+		Edits: []Edit{{"internal/queue/alone.go", "return !c.leaving.from(dir) && ", "return "}},
 		Test:  Test{".", "TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty"},
 	},
 	{
 		Name: "one that gives up leaves a note", After: "the note's one condition, where a holder stays",
-		Edits: []Edit{{"contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
 		Test:  Test{".", "TestWhoGivesUpAfterAReleaseLeavesNoNote"},
 	},
 	{
 		Name: "a note from before the listing is news", After: "half of what makes a note timely",
-		Edits: []Edit{{"note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid <= dir.Pzxid"}},
+		Edits: []Edit{{"internal/queue/note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid <= dir.Pzxid"}},
 		Test:  Test{".", "TestAForgedNoteGrantsNothing"},
 	},
 	{
 		Name: "a note that was written by itself is believed", After: "the other half",
-		Edits: []Edit{{"note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid > t.listed"}},
+		Edits: []Edit{{"internal/queue/note.go", "return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid", "return dir.Mzxid > t.listed"}},
 		Test:  Test{".", "TestAForgedNoteGrantsNothing"},
 	},
 	{
 		Name: "a client that trusts nobody believes a note", After: "an option with two places to be asked at",
-		Edits:   []Edit{{"note.go", "\tif t.c.untrusted {\n", "\tif t == nil {\n"}},
+		Edits:   []Edit{{"internal/queue/note.go", "\tif t.c.untrusted {\n", "\tif t == nil {\n"}},
 		Trouble: "forged", Faults: "forged|delete",
 	},
 	{
 		Name: "the leader of a batch stands for all", After: "one node of several is looked for",
-		Edits: []Edit{{"batch.go", "\treturn !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.name] })", "\treturn there[t.name]"}},
+		Edits: []Edit{{"internal/queue/batch.go", `	return !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.Name] })`, `	return there[t.Name]`}},
 		Test:  Test{".", "TestABatchOfWhichAListingShowsAPartIsNotGranted"},
 	},
 	{
 		Name: "what was seen of a directory is known for hours", After: "a directory that is made anew has the same versions",
-		Edits: []Edit{{"memory.go", "recentLife  = 10 * time.Second", "recentLife  = 10 * time.Hour"}},
+		Edits: []Edit{{"internal/queue/memory.go", "recentLife  = 10 * time.Second", "recentLife  = 10 * time.Hour"}},
 		Test:  Test{".", "TestADirectoryThatWasMadeAnewKeepsItsData"},
 	},
 	{
 		Name: "the first in line for permits does not hear that its place is gone", After: "two nodes, of which one is watched",
-		Edits: []Edit{{"semaphore.go", "inside, stop := s.c.untilGone(ctx, &gate.ownNode)", "inside, stop := either(ctx, ctx)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "inside, stop := s.Engine.untilGone(ctx, &gate.OwnNode)", "inside, stop := session.Either(ctx, ctx)"}},
 		Test:  Test{".", "TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass"},
 	},
 	{
 		Name: "a lost create is looked for once", After: "most of them never run",
-		Edits: []Edit{{"ghost.go", "if looks++; looks < 2 || err != nil", "if looks++; err != nil"}},
+		Edits: []Edit{{"internal/session/pending.go", "if looks++; looks < 2 || err != nil", "if looks++; err != nil"}},
 		Test:  Test{".", "TestALostCreateIsLookedForOnceMore"},
 	},
 	{
 		Name: "a lost create is forgotten a session timeout after its session", After: "a new leader gives every session a whole timeout",
-		Edits: []Edit{{"ghost.go", "> 2*g.last.Lease.Term()", "> g.last.Lease.Term()"}},
+		Edits: []Edit{{"internal/session/pending.go", "> 2*g.Last.Lease.Term()", "> g.Last.Lease.Term()"}},
 		Test:  Test{".", "TestALostCreateIsLookedForUntilNoServerHasItsSession"},
 	},
 	{
 		Name: "a try for permits passes one that is just asking", After: "who asks has no permit yet",
-		Edits: []Edit{{"semaphore.go", "for _, sub := range []string{leasesDir, gateDir} {", "for _, sub := range []string{leasesDir} {"}},
+		Edits: []Edit{{"internal/queue/permits.go", "for _, sub := range []string{node.LeasesDir, node.GateDir} {", "for _, sub := range []string{node.LeasesDir} {"}},
 		Test:  Test{".", "TestATryForPermitsPassesNobodyWhoIsJustAsking"},
 	},
 	{
@@ -221,7 +224,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first of all is next in line", After: "a reader behind readers did not watch its own node",
-		Edits: []Edit{{"handoff.go", "first := t.recipe.rule(t.ahead[:i]) < 0", "first := i == 0"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "first := t.recipe.Rule(t.ahead[:i]) < 0", "first := i == 0"}},
 		Test:  Test{".", "TestAReaderThatLostItsNodeIsGrantedNothing"},
 	},
 	{
@@ -272,75 +275,102 @@ var Table = []Mutant{
 	},
 	{
 		Name: "nothing keeps the lease fresh", After: "heartbeats forgotten",
-		Edits: []Edit{{"heartbeat.go", "\treturn b.s.Lease.NextBeat(b.last, b.touched)", "\treturn now.Add(never)"}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\treturn b.s.Lease.NextBeat(b.last, b.touched)", "\treturn now.Add(never)"}},
 	},
 	{
 		Name: "a silent server is waited for as long as the client library does", After: "two thirds of the timeout, when short leases have ended",
-		Edits: []Edit{{"heartbeat.go", "\tb.h.requests.link.Abandon(b.s)\n", ""}},
-		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
+		Edits: []Edit{{"internal/session/heartbeat.go", `	b.h.requests.Link.Abandon(b.s)
+`, ""}},
+		Test: Test{".", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
 		Name: "only a heartbeat asks the quorum", After: "our own: who becomes the next in line waited long without asking",
-		Edits: []Edit{{"handoff.go", "\tt.guard(0)\n\tt.c.keep(&t.ownNode)\n", "\tt.guard(0)\n"}, {"place.go", "t.sess.Lease.IsAmple; !isEnough()", "t.sess.Lease.Fresh; !isEnough()"}},
-		Test:  Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
+		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
+	t.c.Keep(&t.OwnNode)
+`, `	t.watchSelf(0)
+`}, {"internal/queue/place.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
+		Test: Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"place.go", "for isEnough := t.sess.Lease.IsAmple; !isEnough(); isEnough = t.sess.Lease.Fresh {", "for isEnough := t.sess.Lease.IsAmple; !isEnough() && t.sess.IsOver(); {"}},
+		Edits: []Edit{{"internal/queue/place.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
 		Name: "holders do not watch their own node", After: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"sentinel.go", "func (g *sentinel) watchOver() {\n\tvar p pace\n", "func (g *sentinel) watchOver() {\n\tg.show(&nodeWatch{seen: seen{stat: &zk.Stat{}}})\n\tvar p pace\n\tif true {\n\t\treturn\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/selfwatch.go", `func (g *selfWatch) watchOver() {
+	var p session.Pace
+`, `func (g *selfWatch) watchOver() {
+	standing := new(session.NodeWatch)
+	standing.Stat = new(zk.Stat)
+	g.show(standing)
+	var p session.Pace
+	if true {
+		return
+	}
+`}},
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
-		Edits: []Edit{{"recipe.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "a failed delete is not repeated", After: "go-zookeeper Lock after an error, CURATOR-315",
-		Edits: []Edit{{"cleanup.go", "case isRefusal(err) || ctx.Err() != nil:", "default:"}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "case outcome.IsRefusal(err) || ctx.Err() != nil:", "default:"}},
 	},
 	{
 		Name: "a try leaves its node behind", After: "kazoo #732",
-		Edits: []Edit{{"recipe.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, outcome.ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
-		Edits: []Edit{{"cleanup.go", "if t.sess.HasExpired() && t.entered {", "if t.sess.IsOver() {"}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "if t.Sess.HasExpired() && t.entered {", "if t.Sess.IsOver() {"}},
 		Seeds: 320,
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"place.go", "if err := t.c.makeDir(ctx, s, t.dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.makeDir(ctx, s, t.dir, t.recipe.depth()) != t.createErr {"}},
+		Edits: []Edit{{"internal/queue/place.go", "if err := t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()) != t.createErr {"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
-		Edits: []Edit{{"recipe.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errGone) {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "if ctx.Err() != nil || !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {", "if ctx.Err() != nil || !errors.Is(err, outcome.ErrGone) {"}},
 	},
 	{
 		Name: "who lost its node does not queue again", After: "an operator's delete ends the acquire",
-		Edits: []Edit{{"recipe.go", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) && !errors.Is(err, errGone) {", "if ctx.Err() != nil || !errors.Is(err, errSessionOver) {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "if ctx.Err() != nil || !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {", "if ctx.Err() != nil || !errors.Is(err, outcome.ErrSessionOver) {"}},
 	},
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn 0, errSessionOver\n\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n", "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
-			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn nodeChanged\n", ""},
-			{"nodewatch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"nodewatch.go", " && !s.IsOver()\n", "\n"},
-			{"nodewatch.go", "\t\tif s.IsOver() {\n\t\t\treturn 0, errSessionOver\n\t\t}\n\t\treturn w.saw", "\t\treturn w.saw"},
-			{"nodewatch.go", "\tcase <-s.Over():\n\t\treturn errSessionOver\n", ""},
+			{"internal/session/watch.go", `	case <-s.Over():
+		return 0, outcome.ErrSessionOver
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+`, "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
+			{"internal/session/watch.go", `	case <-s.Over():
+		return NodeChanged
+`, ""},
+			{"internal/session/watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
+			{"internal/session/watch.go", " && !s.IsOver()\n", "\n"},
+			{"internal/session/watch.go", `		if s.IsOver() {
+			return 0, outcome.ErrSessionOver
+		}
+		return w.Saw`, `		return w.Saw`},
+			{"internal/session/watch.go", `	case <-s.Over():
+		return outcome.ErrSessionOver
+`, ""},
 		},
 		Seeds: 480,
 	},
 	{
 		Name: "the token is the sequence number", After: "it starts anew with the directory",
-		Edits: []Edit{{"place.go", "t.token = l.stat.Pzxid", "t.token = int64(own.seq) + 1"}},
+		Edits: []Edit{{"internal/queue/place.go", "t.token = l.Stat.Pzxid", "t.token = int64(own.Seq) + 1"}},
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
-		Edits: []Edit{{"place.go", "if t.token == 0 && len(t.ahead) == len(entries)-1 {", "if t.token == 0 {"}},
+		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(t.ahead) == len(entries)-1 {", "if t.token == 0 {"}},
 	},
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
@@ -352,7 +382,10 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"request.go", "names, stat, events, err := r.conn.ChildrenW(dir)\n\t", "_, _, _, err := r.conn.(*zk.Conn).ExistsW(dir + \"/_c_missing\")\n\tnames, stat, events, err := r.conn.ChildrenW(dir)\n\t"}},
+		Edits: []Edit{{"internal/session/request.go", `names, stat, events, err := r.Conn.ChildrenW(dir)
+	`, `_, _, _, err := r.Conn.(*zk.Conn).ExistsW(dir + "/_c_missing")
+	names, stat, events, err := r.Conn.ChildrenW(dir)
+	`}},
 		Focus: "election",
 	},
 	{
@@ -377,91 +410,106 @@ var Table = []Mutant{
 	},
 	{
 		Name: "readers wait for nobody", After: "a reader overtakes the writer that waits",
-		Edits: []Edit{{"rules.go", "if !ahead[i].shared {", "if !ahead[i].shared && i == 0 {"}},
+		Edits: []Edit{{"internal/node/rules.go", "if !ahead[i].Shared {", "if !ahead[i].Shared && i == 0 {"}},
 		Focus: "rw",
 	},
 	{
 		Name: "readers wait for readers", After: "no sharing: kazoo #649 waited for the wrong one",
-		Edits: []Edit{{"rules.go", "if !ahead[i].shared {", "if len(ahead) > 0 {"}},
+		Edits: []Edit{{"internal/node/rules.go", "if !ahead[i].Shared {", "if len(ahead) > 0 {"}},
 		Focus: "rw",
 	},
 	{
 		Name: "a writer waits for writers only", After: "CURATOR-621: a writer beside a reader",
-		Edits: []Edit{{"rwmutex.go", "infix: writerInfix, rule: afterAll}", "infix: writerInfix, rule: afterExclusive}"}},
+		Edits: []Edit{{"rwmutex.go", "Infix: node.WriterInfix, Rule: node.AfterAll}", "Infix: node.WriterInfix, Rule: node.AfterExclusive}"}},
 		Focus: "rw",
 	},
 	{
 		Name: "readers do not notice a downgrade", After: "they wait until the writer is gone",
-		Edits: []Edit{{"rwmutex.go", "rule: afterExclusive, shared: true, passes: isDowngraded}", "rule: afterExclusive, shared: true}"}},
+		Edits: []Edit{{"rwmutex.go", "Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}", "Rule: node.AfterExclusive, Shared: true}"}},
 		Test:  Test{".", "TestReadersBesideADowngradedWriterDoNotWaitForTheLockDelay"},
 	},
 	{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
-		Edits: []Edit{{"rwmutex.go", "\to.Shared = true\n\treturn h.rewrite(ctx, o.encode())", "\to.Shared = true\n\treturn h.of.c.delete(ctx, h.of.nodes[0].sess, h.of.nodes[0].path())"}},
+		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
+	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
+	return h.of.c.Delete(ctx, h.of.nodes[0].Sess, h.of.nodes[0].Path())`}},
 		Focus: "rw",
 	},
 	{
 		Name: "one permit too many", After: "off by one in the limit",
-		Edits: []Edit{{"semaphore.go", "return len(leases.ahead)+k <= limit, err", "return len(leases.ahead)+k <= limit+1, err"}},
+		Edits: []Edit{{"internal/queue/permits.go", "return len(made.ahead)+k <= limit, err", "return len(made.ahead)+k <= limit+1, err"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "permits of one acquire are made one after the other", After: "Curator's semaphore, our own first version",
-		Edits: []Edit{{"batch.go", "answers, err := transact(t.c.conn, ops)\n", "var answers []zk.MultiResponse\n\tvar err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\tvar one []zk.MultiResponse\n\t\tone, err = t.c.conn.Multi(ops[i])\n\t\tanswers = append(answers, one...)\n\t}\n"}},
-		Test:  Test{".", "TestPermitsAreTakenAndGivenUpTogether"},
+		Edits: []Edit{{"internal/queue/batch.go", `answers, err := session.Transact(t.c.Conn, ops)
+`, `var answers []zk.MultiResponse
+	var err error
+	for i := 0; i < len(ops) && err == nil; i++ {
+		var one []zk.MultiResponse
+		one, err = t.c.Conn.Multi(ops[i])
+		answers = append(answers, one...)
+	}
+`}},
+		Test: Test{".", "TestPermitsAreTakenAndGivenUpTogether"},
 	},
 	{
 		Name: "of several permits one is given up", After: "each node has an owner until it is gone (C7)",
-		Edits: []Edit{{"batch.go", "left := slices.DeleteFunc(t.whole(), func", "left := slices.DeleteFunc([]*contender{t}, func"}},
+		Edits: []Edit{{"internal/queue/batch.go", "left := slices.DeleteFunc(t.whole(), func", "left := slices.DeleteFunc([]*contender{t}, func"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "permits of an acquire that failed stay", After: "CURATOR-315, CURATOR-335",
-		Edits: []Edit{{"recipe.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil ||", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil ||"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil ||", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil ||"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "the place among those who ask stays", After: "CURATOR-462",
-		Edits: []Edit{{"semaphore.go", "defer s.c.remove(gate.contender)", "defer s.c.unkeep(&gate.ownNode)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "defer s.Engine.remove(gate.contender)", "defer s.Engine.Unkeep(&gate.OwnNode)"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "a new number of permits wakes nobody", After: "the directory's watch does not see its data",
 		Edits: []Edit{
-			{"semaphore.go", "stir := leases", "_ = leases"},
-			{"semaphore.go", "\t\t\t\t&zk.CreateRequest{Path: stir, Acl: s.c.acl},\n\t\t\t\t&zk.DeleteRequest{Path: stir, Version: -1})", ")"},
+			{"internal/queue/permits.go", "stir := dir", "_ = dir"},
+			{"internal/queue/permits.go", `				&zk.CreateRequest{Path: stir, Acl: s.Engine.Acl},
+				&zk.DeleteRequest{Path: stir, Version: -1})`, ")"},
 		},
 		Focus: "semaphore",
 	},
 	{
 		Name: "who waits keeps to the number of permits that it said", After: "Curator's semaphore believes each caller",
-		Edits: []Edit{{"semaphore.go", "again(ctx, func() (int, error) { return s.limitThat(ctx, leases.sess, dir, enough) })", "s.permits, enough(s.permits)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })", "s.Total, enough(s.Total)"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "a create that counts others is granted all the same", After: "the one condition of an acquire without a listing",
-		Edits: []Edit{{"place.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
+		Edits: []Edit{{"internal/queue/place.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
-		Edits: []Edit{{"place.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
+		Edits: []Edit{{"internal/queue/place.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
 		Test:  Test{".", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
 		Name: "a number of permits is believed that a lagging server tells", After: "our own first version",
-		Edits: []Edit{{"semaphore.go", "upToDate(ctx, s.c.requests, sess, func() (int, error) { return s.limit(ctx, sess, dir) })", "s.limit(ctx, sess, dir)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) })", "s.limit(ctx, sess)"}},
 		Test:  Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLimit"},
 	},
 	{
 		Name: "permits are granted before the place among those who ask is looked at", After: "our own first version: the look waited for a reconnect, and the permits were gone by then",
 		Edits: []Edit{
-			{"semaphore.go", "\t\terr = leases.grant(ctx, gate)\n", "\t\tif err = leases.grant(ctx, nil); err == nil && gate != nil {\n\t\t\terr = gate.isThere(ctx)\n\t\t}\n"},
+			{"internal/queue/permits.go", `		err = made.grant(ctx, gate)
+`, `		if err = made.grant(ctx, nil); err == nil && gate != nil {
+			err = gate.isThere(ctx)
+		}
+`},
 		},
 		Test: Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
 		Name: "one of several nodes may go while another is being made sure of", After: "our own first version: permits were looked at one after the other",
-		Edits: []Edit{{"place.go", "if t.standsWhole() && (gate == nil || gate.stands()) {", "if t.sess != nil {"}},
+		Edits: []Edit{{"internal/queue/place.go", "if t.standsWhole() && (gate == nil || gate.stands()) {", "if t.Sess != nil {"}},
 		Test:  Test{".", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
 	},
 	{
@@ -481,29 +529,31 @@ var Table = []Mutant{
 	},
 	{
 		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
-		Edits: []Edit{{"handoff.go", "\tt.noticeFormer(t.ahead[i])\n", ""}},
+		Edits: []Edit{{"internal/queue/handoff.go", "\tt.noticeFormer(t.ahead[i])\n", ""}},
 		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
 		Name: "who was ahead has gone, so we were there", After: "our own first version: two goroutines saw the two events",
-		Edits: []Edit{{"sentinel.go", "quiet, renewed = w.isQuiet(); quiet && !n.isGone()", "quiet, renewed = w.isQuiet(); (quiet || w != nil) && !n.isGone()"}},
+		Edits: []Edit{{"internal/queue/selfwatch.go", "quiet, renewed = w.IsQuiet(); quiet && !n.IsGone()", "quiet, renewed = w.IsQuiet(); (quiet || w != nil) && !n.IsGone()"}},
 		Test:  Test{".", "TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted"},
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits: []Edit{{"request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if _, err := ask(ctx, r, s, func(conn wire) (string, error) { return conn.Sync(\"/\") }); err != nil {"}},
+		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", `if _, err := Ask(ctx, r, s, func(Conn Wire) (string, error) { return Conn.Sync("/") }); err != nil {`}},
 		Seeds: 480,
 		Test:  Test{".", "TestALookAtTheQueueIsTheQuorums"},
 	},
 	{
 		Name: "what is not there now was never made", After: "our own first version: the create was still on its way to the leader",
-		Edits: []Edit{{"create.go", "t.recognise(genuine)\n\tif t.name == \"\" {", "t.recognise(genuine)\n\tif t.name == \"\" && t.c == nil {"}},
+		Edits: []Edit{{"internal/queue/create.go", `t.recognise(genuine)
+	if t.Name == "" {`, `t.recognise(genuine)
+	if t.Name == "" && t.c == nil {`}},
 		Seeds: 480,
 		Test:  Test{".", "TestACreateThatRunsLateIsRemovedWhenItAppears"},
 	},
 	{
 		Name: "one heartbeat waits for the answer to the other", After: "where answers are slow, each proves too late what the last has touched",
-		Edits: []Edit{{"heartbeat.go", "const maxBeats = 4", "const maxBeats = 1"}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "const maxBeats = 4", "const maxBeats = 1"}},
 		Test:  Test{".", "TestAHoldFarFromItsServersIsCertainAllTheTime"},
 	},
 	{
@@ -553,12 +603,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an evicted waiter queues again", After: "our own first version",
-		Edits: []Edit{{"recipe.go", "slices.Contains(b.evicted, x.guid) {", "slices.Contains(b.evicted, x.guid) && t.c == nil {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "slices.Contains(b.Evicted, x.guid) {", "slices.Contains(b.Evicted, x.guid) && t.c == nil {"}},
 		Test:  Test{".", "TestAnEvictedWaiterIsToldHoweverLongItWaits"},
 	},
 	{
 		Name: "Close of a client counts as a loss for FailStop", After: "the two ends of a hold are not told apart",
-		Edits: []Edit{{"failstop.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of.c.failStop == nil {"}},
+		Edits: []Edit{{"failstop.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of.c.FailStop == nil {"}},
 		Test:  Test{".", "TestASuddenLossLeavesAFunctionTimeToReturn"},
 	},
 	{
@@ -568,18 +618,20 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one that holds without knowing it is evicted without a mark", After: "our own first version: it queued again and did its work",
-		Edits: []Edit{{"evict.go", "if guid == \"\" || !c.mayNote", "if who.Holds || guid == \"\" || !c.mayNote"}},
+		Edits: []Edit{{"evict.go", `if guid == "" || !c.MayNote`, `if who.Holds || guid == "" || !c.MayNote`}},
 		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
 	},
 	{
 		Name: "one that was stopped looks for no mark when its session is over", After: "our own first version: it queued again and did its work",
-		Edits: []Edit{{"recipe.go", "!errors.Is(err, errGone) && !errors.Is(err, errSessionOver) || t.guid", "!errors.Is(err, errGone) || t.guid"}},
+		Edits: []Edit{{"internal/queue/turn.go", "!errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid", "!errors.Is(err, outcome.ErrGone) || t.guid"}},
 		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
 	},
 	{
 		Name: "a node with children cannot be evicted", After: "our own first version: who may create can block a lock for good",
-		Edits: []Edit{{"evict.go", "if errors.Is(err, zk.ErrNotEmpty) {\n\t\t\t_, err = persist", "if errors.Is(err, zk.ErrNotEmpty) && c == nil {\n\t\t\t_, err = persist"}},
-		Test:  Test{".", "TestANodeWithChildrenCanBeEvicted"},
+		Edits: []Edit{{"evict.go", `if errors.Is(err, zk.ErrNotEmpty) {
+			_, err = session.Persist`, `if errors.Is(err, zk.ErrNotEmpty) && c == nil {
+			_, err = session.Persist`}},
+		Test: Test{".", "TestANodeWithChildrenCanBeEvicted"},
 	},
 	{
 		Name: "permits that left with an evicted one are not held", After: "our own first version, where the operator is slow",
@@ -588,22 +640,22 @@ var Table = []Mutant{
 	},
 	{
 		Name: "what no session ends is evicted for any session", After: "our own first version: session 0 was anybody's",
-		Edits: []Edit{{"evict.go", "err == nil && n.stat.EphemeralOwner != who.Session {", "err == nil && (who.Session == 0 || n.stat.EphemeralOwner != who.Session) {"}},
+		Edits: []Edit{{"evict.go", "err == nil && n.Stat.EphemeralOwner != who.Session {", "err == nil && (who.Session == 0 || n.Stat.EphemeralOwner != who.Session) {"}},
 		Test:  Test{".", "TestWhatNoSessionEndsCanBeEvicted"},
 	},
 	{
 		Name: "a function that has returned waits for a server", After: "our own first version",
-		Edits: []Edit{{"hold.go", "context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].sess.Lease.Term())", "context.WithCancel(context.WithoutCancel(ctx))"}},
+		Edits: []Edit{{"hold.go", "context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].Sess.Lease.Term())", "context.WithCancel(context.WithoutCancel(ctx))"}},
 		Test:  Test{".", "TestDoReturnsThoughThereIsNoServer"},
 	},
 	{
 		Name: "a try waits for another connection", After: "our own first version: the lost create was looked for",
-		Edits: []Edit{{"recipe.go", "if c.link.AwaitLoss(inside, s, changed, again) {", "if c.link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "if c.Link.AwaitLoss(inside, s, changed, again) {", "if c.Link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
 		Test:  Test{".", "TestAnAttemptAnswersWhenItsConnectionIsLost"},
 	},
 	{
 		Name: "containers are asked for however often servers hang up", After: "our own first version",
-		Edits: []Edit{{"directories.go", "\t\td.hangUps++\n", ""}},
+		Edits: []Edit{{"internal/session/directories.go", "\t\td.hangUps++\n", ""}},
 		Test:  Test{".", "TestServersThatHangUpOnUnknownRequestsAreStood"},
 	},
 	{
@@ -623,27 +675,30 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a refused release ends there", After: "our own first version",
-		Edits: []Edit{{"cleanup.go", "c.calls.run(func() { t.insist(c.life) })", "c.calls.run(func() { _ = t.insist })"}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "c.Calls.Run(func() { t.keepDeleting(c.Life) })", "c.Calls.Run(func() { _ = t.keepDeleting })"}},
 		Test:  Test{".", "TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed"},
 	},
 	{
 		Name: "a node that its owner cannot read is held", After: "our own first version: Confirm knew nothing and said so with nil",
-		Edits: []Edit{{"sentinel.go", "\t\t\tg.node.forsake(errUnreadable)\n", ""}, {"heartbeat.go", "\t\t\tt.forsake(errUnreadable)\n", "\t\t\tcontinue\n"}},
-		Test:  Test{".", "TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost"},
+		Edits: []Edit{{"internal/queue/selfwatch.go", `			g.node.MarkGone(session.ErrUnreadable)
+`, ""}, {"internal/session/heartbeat.go", `			t.MarkGone(ErrUnreadable)
+`, "\t\t\tcontinue\n"}},
+		Test: Test{".", "TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost"},
 	},
 	{
 		Name: "a request to let go stays with the place among those who ask", After: "our own first version",
-		Edits: []Edit{{"cleanup.go", "\t\tt.hear(n)\n\t\tt.unread = n.stat.Version", "\t\tt.unread = n.stat.Version"}},
-		Test:  Test{".", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
+		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
+		t.unread = n.Stat.Version`, `		t.unread = n.Stat.Version`}},
+		Test: Test{".", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
 	},
 	{
 		Name: "one that waits for permits does not hear", After: "our own first version",
-		Edits: []Edit{{"semaphore.go", "\t\t\tt.asked = gate.asked //", "\t\t\t_, _ = t, gate.asked //"}},
+		Edits: []Edit{{"internal/queue/permits.go", `			t.Asked = gate.Asked //`, `			_, _ = t, gate.Asked //`}},
 		Test:  Test{".", "TestOneThatWaitsForPermitsIsToldWhenItHolds"},
 	},
 	{
 		Name: "who writes its data forgets that it was asked", After: "our own first version",
-		Edits: []Edit{{"hold.go", "t.path(), t.shown(value), n.stat.Version)", "t.path(), value, n.stat.Version)"}},
+		Edits: []Edit{{"hold.go", "t.Path(), t.Shown(value), n.Stat.Version)", "t.Path(), value, n.Stat.Version)"}},
 		Test:  Test{".", "TestWritingOnesDataKeepsTheRequestToLetGo"},
 	},
 	{
@@ -658,7 +713,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "terms follow each other without a pause", After: "our own first version: 10,130 terms in a second",
-		Edits: []Edit{{"election.go", "\t\tp.next(pausing) // if", "\t\t_ = pausing // if"}},
+		Edits: []Edit{{"election.go", `		p.Next(pausing) // if`, `		_ = pausing // if`}},
 		Test:  Test{".", "TestRunPausesAfterTermsThatEndAtOnce"},
 	},
 	{
@@ -693,7 +748,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "no answer is no news", After: "our own first version: a cut came without the early warning",
-		Edits: []Edit{{"heartbeat.go", "\t\tb.h.missed(errSilent)\n", ""}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\t\tb.h.missed(errSilent)\n", ""}},
 		Test:  Test{".", "TestAMissedHeartbeatIsObservedBeforeTheLoss"},
 	},
 	{
@@ -713,17 +768,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
-		Edits: []Edit{{"neighbours.go", "if !slices.Contains(names, leasesDir[1:]) {", "if !slices.Contains(names, leasesDir[1:]) || dir != \"\" {"}},
+		Edits: []Edit{{"internal/queue/neighbours.go", "if !slices.Contains(names, node.LeasesDir[1:]) {", `if !slices.Contains(names, node.LeasesDir[1:]) || dir != "" {`}},
 		Test:  Test{".", "TestALockAndASemaphoreAtOnePathAreRefused"},
 	},
 	{
 		Name: "a note that was refused is tried at every release", After: "our own first version: two round trips each",
-		Edits: []Edit{{"memory.go", "return !mute && !m.untrusted", "return (!mute || true) && !m.untrusted"}},
+		Edits: []Edit{{"internal/queue/memory.go", "return !mute && !m.untrusted", "return (!mute || true) && !m.untrusted"}},
 		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
 	},
 	{
 		Name: "one heartbeat asks for all nodes at once", After: "our own first version: more than a server's request can be",
-		Edits: []Edit{{"heartbeat.go", "size > maxRequest && len(kept) > 0 {", "size < 0 {"}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "size > node.MaxRequest && len(kept) > 0 {", "size < 0 {"}},
 		Test:  Test{".", "TestRequestsAboutManyHoldsStayWithinALimit"},
 	},
 	{
@@ -743,7 +798,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "readers share their place though a writer waits", After: "a read lock of a process that only counts its readers",
-		Edits: []Edit{{"sharedplace.go", "!(e.shared && p.isShared())", "!p.isShared()"}},
+		Edits: []Edit{{"internal/queue/grant.go", "!(e.Shared && g.Shared())", "!g.Shared()"}},
 		Test:  Test{".", "TestAWriterWaitsForNoReaderThatComesLater"},
 	},
 	{
@@ -768,22 +823,22 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the next node is created beside the old one", After: "a hand-off in two requests, of which one can get lost",
-		Edits: []Edit{{"alone.go", "ops = append(ops, &zk.DeleteRequest{Path: t.replaces.path(), Version: -1})", "ops = append(ops, t.replaces.exists())"}},
+		Edits: []Edit{{"internal/queue/alone.go", "ops = append(ops, &zk.DeleteRequest{Path: t.replaces.Path(), Version: -1})", "ops = append(ops, t.replaces.Exists())"}},
 		Focus: "cohort",
 	},
 	{
 		Name: "an attempt that fails leaves the old node", After: "the transaction would have deleted it",
-		Edits: []Edit{{"recipe.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.unkeep(&t.replaces.ownNode)"}},
+		Edits: []Edit{{"internal/queue/turn.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.Unkeep(&t.replaces.OwnNode)"}},
 		Test:  Test{".", "TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing"},
 	},
 	{
 		Name: "an old node that cannot be replaced stays", After: "its deletion was refused, not its existence",
-		Edits: []Edit{{"place.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
+		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
 		Test:  Test{".", "TestAHandOffThatIsRefusedLeavesNoOldNode"},
 	},
 	{
 		Name: "a node that somebody has deleted is replaced for ever", After: "the transaction is refused each time",
-		Edits: []Edit{{"place.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
+		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
 		Test:  Test{".", "TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced"},
 	},
 	{
@@ -793,7 +848,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "who was there before the watch is not seen", After: "the answer that comes with a watch is not read",
-		Edits: []Edit{{"sharedplace.go", "case p.stands(w.names):", "case p.stands(w.names) && p.isShared():"}},
+		Edits: []Edit{{"sharedplace.go", "case wanted:", "case wanted && p.isShared():"}},
 		Test:  Test{".", "TestNobodyStarvesBesideACohort"},
 	},
 	{
@@ -813,7 +868,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a writer that has let readers pass wants their place", After: "our own first version took all names of writers for writers",
-		Edits: []Edit{{"sharedplace.go", "&& !wasBefore && ", "&& (!wasBefore || true) && "}},
+		Edits: []Edit{{"internal/queue/grant.go", "&& !wasBefore && ", "&& (!wasBefore || true) && "}},
 		Test:  Test{".", "TestReadersOfACohortShareAPlaceBesideAWriterThatWasDowngraded"},
 	},
 	{
@@ -853,7 +908,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "goroutines follow one another without a connection", After: "nobody can be seen to wait",
-		Edits: []Edit{{"sharedplace.go", "carried != s || isClosed(p.moved) {", "carried != nil && carried != s || isClosed(p.moved) {"}},
+		Edits: []Edit{{"sharedplace.go", "if p.of.c.Link.Carried() != p.node().Sess || session.IsClosed(p.moved) {", "if carried := p.of.c.Link.Carried(); carried != nil && carried != p.node().Sess || session.IsClosed(p.moved) {"}},
 		Test:  Test{".", "TestNobodyFollowsOnANodeWithoutAConnection"},
 	},
 	{
@@ -863,8 +918,15 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lease that was fresh once is fresh", After: "what was known is not asked for again",
-		Edits: []Edit{{"sharedplace.go", "if now.Before(p.fresh) {\n\t\treturn true\n\t}\n\tp.fresh = p.place.sess.Lease.FreshUntil()\n\treturn now.Before(p.fresh)", "if p.fresh.Mono.IsZero() {\n\t\tp.fresh = p.place.sess.Lease.FreshUntil()\n\t}\n\treturn true"}},
-		Test:  Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
+		Edits: []Edit{{"sharedplace.go", `if now.Before(p.fresh) {
+		return true
+	}
+	p.fresh = p.node().Sess.Lease.FreshUntil()
+	return now.Before(p.fresh)`, `if p.fresh.Mono.IsZero() {
+		p.fresh = p.node().Sess.Lease.FreshUntil()
+	}
+	return true`}},
+		Test: Test{".", "TestEachGoroutineBeginsWithAFreshLease"},
 	},
 	{
 		Name: "goroutines follow one another in a place that was asked for", After: "the request is for the place",
@@ -883,7 +945,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a goroutine that holds in a cohort waits for itself", After: "the hold is not the context's",
-		Edits: []Edit{{"cohort.go", "case k.c.holdsUnder(ctx, k.path, \"\"):", "case k.c.holdsUnder(ctx, k.path, cohortRecipe.name):"}},
+		Edits: []Edit{{"cohort.go", "case k.c.holdsUnder(ctx, k.path, \"\"):", "case k.c.holdsUnder(ctx, k.path, cohortRecipe.Name):"}},
 		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
 	},
 	{
@@ -893,17 +955,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"nodewatch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
+		Edits: []Edit{{"internal/session/watch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
 		Name: "an event that comes together with the answer to its watch is not seen", After: "a watch rests before anybody has looked",
-		Edits: []Edit{{"nodewatch.go", "w.rests = kept && !w.stirred && ", "w.rests = kept && "}},
+		Edits: []Edit{{"internal/session/watch.go", "w.rests = kept && !w.disturbed && ", "w.rests = kept && "}},
 		Test:  Test{".", "TestAnEventRightBehindTheAnswerEndsTheHold"},
 	},
 	{
 		Name: "a watch rests though its connection has changed", After: "it was set anew for nobody",
-		Edits: []Edit{{"nodewatch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
+		Edits: []Edit{{"internal/session/watch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
 		Test:  Test{".", "TestAWaiterWakesThoughItsWatchWasLostInAReconnect"},
 	},
 	{
@@ -923,12 +985,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the lock-delay does not run", After: "what everybody has who has none",
-		Edits:   []Edit{{"delay.go", "case left <= 0:", "case left <= r.delay:"}},
+		Edits:   []Edit{{"internal/queue/delay.go", "case left <= 0:", "case left <= r.Delay:"}},
 		Trouble: "delays",
 	},
 	{
 		Name: "a lock that was lost was released", After: "its node is deleted by its own client in both cases",
-		Edits:   []Edit{{"recipe.go", "lead.lost = g.wasLost(why)", "lead.lost = why == nil"}},
+		Edits:   []Edit{{"recipe.go", "granted.Leave(g.wasLost(why))", "granted.Leave(why == nil)"}},
 		Trouble: "delays",
 	},
 	{
@@ -938,45 +1000,46 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a holder does not write that it holds", After: "a grant would cost one request less",
-		Edits:   []Edit{{"delay.go", "case lost == \"\" && (t.recipe.shared || r.fate == isHeld):", "case lost == \"\":"}},
+		Edits:   []Edit{{"internal/queue/delay.go", `case lost == "" && (t.recipe.Shared || r.Fate == node.IsHeld):`, "case lost == \"\":"}},
 		Trouble: "delays",
 	},
 	{
 		Name: "the record is written over whatever it says by now", After: "it was read before the lock was asked for",
 		Edits: []Edit{
-			{"claim.go", "t.posting(r, over.version))", "t.posting(r, -1))"},
-			{"delay.go", "if t.recipe.shared || len(t.met) > 0 {", "if t.c == nil {"},
+			{"internal/queue/claim.go", "t.posting(r, over.version))", "t.posting(r, -1))"},
+			{"internal/queue/delay.go", "if t.recipe.Shared || len(t.met) > 0 {", "if t.c == nil {"},
 		},
 		Test: Test{".", "TestAfterAReleaseThereIsNoLockDelay"},
 	},
 	{
 		Name: "a reader believes what the record said when it queued", After: "writers must not, and write over the version that they have read",
-		Edits:   []Edit{{"delay.go", "if t.recipe.shared || len(t.met) > 0 {", "if t.c == nil {"}},
+		Edits:   []Edit{{"internal/queue/delay.go", "if t.recipe.Shared || len(t.met) > 0 {", "if t.c == nil {"}},
 		Trouble: "delays", Focus: "rw", Seeds: 480,
 	},
 	{
 		Name: "a wait for the lock-delay that failed counts", After: "our own first version: an answer was lost before it began",
-		Edits: []Edit{{"delay.go", "if err = t.outwait(ctx, r, waits); err == nil {", "if err = t.outwait(ctx, r, waits); t.c != nil {"}},
+		Edits: []Edit{{"internal/queue/delay.go", "if err = t.awaitDelay(ctx, r, waits); err == nil {", "if err = t.awaitDelay(ctx, r, waits); t.c != nil {"}},
 		Test:  Test{".", "TestNoFaultOfAWaiterShortensTheLockDelay"},
 	},
 	{
 		Name: "other libraries' contenders release", After: "they do not stand in the record, and what that says is older",
-		Edits: []Edit{{"delay.go", "!e.shared && !isDelayed(e.name) {", "!e.shared && !isDelayed(e.name) && t.c == nil {"}},
+		Edits: []Edit{{"internal/queue/delay.go", "!e.Shared && !node.IsDelayed(e.Name) {", "!e.Shared && !node.IsDelayed(e.Name) && t.c == nil {"}},
 		Test:  Test{".", "TestAForeignPredecessorIsFollowedAfterTheLockDelay"},
 	},
 	{
 		Name: "what was seen of a record holds for restored servers", After: "our own first version: its version comes again",
-		Edits: []Edit{{"delay.go", "if !known || r.sess != s {", "if !known {"}},
+		Edits: []Edit{{"internal/queue/delay.go", "if !known || r.sess != s {", "if !known {"}},
 		Test:  Test{".", "TestARestoredRecordIsReadAnew"},
 	},
 	{
 		Name: "a server that lags knows the lock-delay", After: "a semaphore's number of permits, in our own first version",
-		Edits: []Edit{{"claim.go", "\tr, err = upToDate(ctx, c.requests, s, func() (recordAt, error) { return c.record(ctx, s, dir) })\n", ""}},
-		Test:  Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLockDelay"},
+		Edits: []Edit{{"internal/queue/claim.go", `	r, err = session.UpToDate(ctx, c.Requests, s, func() (recordAt, error) { return c.record(ctx, s, dir) })
+`, ""}},
+		Test: Test{".", "TestALaggingServerMakesNobodyDisagreeAboutTheLockDelay"},
 	},
 	{
 		Name: "a client without a lock-delay queues beside those with one", After: "what everybody has who has none",
-		Edits: []Edit{{"neighbours.go", "if !r.delays || c.delay > 0 ||", "if c != nil || !r.delays || c.delay > 0 ||"}},
+		Edits: []Edit{{"internal/queue/neighbours.go", "if !r.Delays || c.Delay > 0 ||", "if c != nil || !r.Delays || c.Delay > 0 ||"}},
 		Test:  Test{".", "TestThoseWhoDisagreeAboutTheLockDelayAreTold"},
 	},
 	{

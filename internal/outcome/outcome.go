@@ -1,0 +1,87 @@
+package outcome
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/door"
+)
+
+// refusals are the errors after which it is certain that a server has not done what it was
+// asked for.
+var refusals = []error{
+	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
+	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
+}
+
+// IsRefusal reports whether err is a server's refusal: asking again gives the same answer.
+func IsRefusal(err error) bool {
+	for _, r := range refusals {
+		if errors.Is(err, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// WasNotSent reports whether a request that failed with err cannot have been carried out.
+func WasNotSent(err error) bool { return IsRefusal(err) || errors.Is(err, zk.ErrNoServer) }
+
+// IsTransient reports whether another attempt, on this connection or the next, can help. An
+// error that is not known here counts as transient, because the client library returns raw
+// network errors and codes of servers that it has no name for.
+func IsTransient(err error) bool {
+	return err != nil && !IsRefusal(err) && !isFinal(err)
+}
+
+// isFinal reports whether err is an error of this package or of a context.
+func isFinal(err error) bool {
+	if IsOfSlot(err) {
+		return true
+	}
+	for _, f := range []error{ErrSessionOver, ErrGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsOfSlot reports whether err says what is known of the slot, which no further attempt changes.
+func IsOfSlot(err error) bool {
+	return errors.Is(err, door.ErrDone) || errors.Is(err, door.ErrForgotten) || errors.Is(err, door.ErrAhead)
+}
+
+// GoneIfMissing returns errGone for the error of a node that does not exist, else err.
+func GoneIfMissing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return ErrGone
+	}
+	return err
+}
+
+// IgnoreMissing returns nil for the error of a node that does not exist, else err.
+func IgnoreMissing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// CauseOf returns err, with which a call under ctx failed, or if ctx has ended an error in
+// which errors.Is finds both ctx.Err() and the context's cause.
+func CauseOf(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, ErrLost) || errors.Is(cause, ErrReleased) || errors.Is(cause, ErrClosed):
+		return cause
+	case errors.Is(cause, ctx.Err()):
+		return cause
+	}
+	return errors.Join(ctx.Err(), cause)
+}

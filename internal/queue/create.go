@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// send begins to create the node, under a name that no other node can have. From here on the
+// contender has to be settled, whatever happens.
+func (t *contender) send(s *session.Session) {
+	created := make(chan struct{})
+	t.created, t.createErr = created, nil
+	guids := t.newGUIDs()
+	for i, x := range t.whole() {
+		x.Sess, x.guid, x.Name = s, guids[i], ""
+	}
+	data, note := t.Shown(t.OwnData()), t.noteOfOld()
+	ok := t.c.Calls.Run(func() {
+		defer close(created)
+		names, err := t.create(data, note)
+		if err == nil {
+			for i, x := range t.whole() {
+				x.Name = names[i]
+			}
+		}
+		t.createErr = err
+	})
+	if !ok {
+		t.createErr = outcome.ErrClosed
+		close(created)
+	}
+}
+
+// settle waits until it is known whether the node was created; only then the contender has a
+// name. If the answer to the create was lost, settle looks for the node.
+func (t *contender) settle(ctx context.Context) error {
+	select {
+	case <-t.created:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	t.created = session.Over.Done()
+	if t.Name != "" || outcome.WasNotSent(t.createErr) {
+		return nil
+	}
+	var p session.Pace
+	for {
+		found, err := t.find(ctx)
+		switch {
+		case err == nil:
+			t.Name = found
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case outcome.IsRefusal(err) || errors.Is(err, outcome.ErrClosed):
+			return err
+		}
+		if err := p.Next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// find looks for our node by its guid, in a listing as the quorum knows it. If there is none,
+// the caller may go on, and the client looks again later: see ghost.
+func (t *contender) find(ctx context.Context) (string, error) {
+	s, err := t.c.Link.Attached(ctx)
+	if err != nil {
+		return "", err
+	}
+	l, err := session.UpToDate(ctx, t.c.Requests, s, func() (session.Listing, error) { return t.c.List(ctx, s, t.Dir) })
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return "", err
+	}
+	genuine, err := t.genuine(ctx, s, l.Names)
+	if err != nil {
+		return "", err
+	}
+	t.recognise(genuine)
+	if t.Name == "" {
+		epoch, moved := s.Epoch(), s.Reattached()
+		for x := range t.each {
+			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Asked: t.Sess, Last: s, Epoch: epoch, Moved: moved})
+		}
+	}
+	return t.Name, nil
+}
+
+// genuine returns those of names that have a guid of ours and belong to a session of ours: a
+// name alone can be imitated. If one node of a batch exists, all do, so for the others the
+// session only decides between several nodes of one guid.
+func (t *contender) genuine(ctx context.Context, s *session.Session, names []string) (found []string, err error) {
+	named := map[string][]string{} // by prefix
+	for _, name := range names {
+		prefix := name[:min(len(name), len(t.prefix()))]
+		named[prefix] = append(named[prefix], name)
+	}
+	for x := range t.each {
+		these := named[x.prefix()]
+		if x == t || len(these) > 1 {
+			name, err := t.c.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess, s)
+			if err != nil {
+				return nil, err
+			}
+			these = []string{name}
+		}
+		found = append(found, these...)
+	}
+	return found, nil
+}

@@ -1,0 +1,227 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// A waiter that wants the lock for itself looks ahead: of [..., G, P] before it, it watches G
+// first. When G leaves, P holds the lock or is next, and while that lasts the waiter sets the
+// watch on P and finds out, from the note of a holder, that all before G have left as well.
+// So when P leaves, its waiter knows that it is first, without asking anything. Each release
+// wakes two waiters, the next and the one after it, and each of them watches one foreign node.
+//
+// All that a waiter learns stays true: a node that has left never returns, because names are
+// unique, and a note was written by a holder, which had nobody before it. So answers that are
+// old, or of a server that lags, cost time and never let anybody in.
+//
+// Readers do not look ahead: all those between two writers would wake twice.
+
+// wait waits until no contender ahead stands in our way. It needs no further request if there
+// was one contender ahead when we looked.
+func (t *place) wait(ctx context.Context) error {
+	var p session.Pace
+	for {
+		var err error
+		switch i := t.recipe.Rule(t.ahead); {
+		case i >= 0:
+			err = t.awaitLeave(ctx, i)
+		case t.unsure:
+			err = t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
+		default:
+			return nil
+		}
+		if outcome.IsTransient(err) && ctx.Err() == nil {
+			t.c.Link.Note(err)
+			err = p.Next(ctx)
+		}
+		if err != nil {
+			return t.Because(err)
+		}
+	}
+}
+
+// awaitLeave waits until the i-th contender ahead of us leaves, or looks ahead and waits for the
+// one before it. It strikes off all that cannot exist any more.
+func (t *place) awaitLeave(ctx context.Context, i int) error {
+	t.waited = true
+	t.ahead = t.ahead[:i+1]
+	first := t.recipe.Rule(t.ahead[:i]) < 0
+	if first { // next in line: what the grant needs is made ready now
+		t.watchSelf(0)
+	}
+	if first || i == 1 || !t.recipe.exclusive() {
+		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
+	}
+	i = t.watched(i)
+	saw, err := t.watchAhead(ctx, t.ahead[i])
+	if err != nil || saw == session.NodeChanged {
+		return err
+	}
+	if first {
+		t.strike(i)
+		return nil
+	}
+	return t.catchUp(ctx, i)
+}
+
+// watched returns the index of the contender to watch while we wait for the i-th ahead of us.
+func (t *place) watched(i int) int {
+	if i > 0 && t.recipe.exclusive() {
+		return i - 1
+	}
+	return i
+}
+
+// strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
+// another node in its place.
+func (t *place) strike(i int) {
+	t.noticeFormer(t.ahead[i])
+	t.ahead = slices.Delete(t.ahead, i, i+1)
+}
+
+// watchAhead waits until e's node changes or goes. A node whose data lets us pass counts as
+// gone.
+func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, error) {
+	w, err := t.look(ctx, e)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return session.NodeGone, nil
+	case err != nil:
+		t.standing = nil
+		return 0, err
+	case t.recipe.Passes != nil && t.recipe.Passes(w.Data):
+		return session.NodeGone, nil
+	}
+	saw, err := w.Await(ctx, t.Sess, t.Gone.Done())
+	t.standing = nil
+	return saw, err
+}
+
+// watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
+// since it was set.
+func (t *place) watchOf(e node.Entry) (*session.NodeWatch, error) {
+	if t.standing != nil && t.standingOn == e.Name {
+		return t.standing, nil
+	}
+	w, err := t.c.BeginWatch(t.Sess, t.Dir+"/"+e.Name)
+	t.standing, t.standingOn = w, e.Name
+	return w, err
+}
+
+// look waits until a server has answered for the watch on e's node.
+func (t *place) look(ctx context.Context, e node.Entry) (*session.NodeWatch, error) {
+	w, err := t.watchOf(e)
+	if err == nil {
+		err = w.Answered(ctx, t.Sess)
+	}
+	return w, err
+}
+
+// catchUp finds out, after the i-th ahead of us has left, which of the others are still there.
+// The one behind it is what we wait for next. If a note says so, all before it have left too.
+// Otherwise catchUp looks at the nearest of those, and lists the directory if that has left.
+//
+// Requests that can go out together do. The note is read last, so that it names also a holder
+// that leaves shortly before.
+func (t *place) catchUp(ctx context.Context, i int) error {
+	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
+	t.watchSelf(0)
+	t.c.Keep(&t.OwnNode)
+	next, err := t.beginNext(behind)
+	if err != nil {
+		return err
+	}
+	var lone <-chan error
+	if len(before) == 1 && next != nil {
+		lone = t.beginStat(ctx, before[0])
+	}
+	if err := t.readNote(ctx, i); err != nil {
+		return err
+	}
+	t.drop(left)
+	if lone != nil && slices.Contains(t.ahead, before[0]) {
+		if err := t.unlessLeft(before[0], <-lone); err != nil {
+			return err
+		}
+	}
+	if next != nil {
+		if err := t.unlessLeft(behind[0], next.Answered(ctx, t.Sess)); err != nil {
+			return err
+		}
+	}
+	return t.lookFurther(ctx, t.before(behind))
+}
+
+// unlessLeft takes the error of a look at e's node. If the node is missing, it strikes e off and
+// returns nil.
+func (t *place) unlessLeft(e node.Entry, err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		t.drop(e)
+		return nil
+	}
+	return err
+}
+
+// before returns how many contenders are ahead of the first of behind.
+func (t *place) before(behind []node.Entry) int {
+	if len(behind) > 0 {
+		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
+			return i
+		}
+	}
+	return len(t.ahead)
+}
+
+// beginStat looks whether e's node exists, and sends the error of that to the channel that it
+// returns.
+func (t *contender) beginStat(ctx context.Context, e node.Entry) <-chan error {
+	answer := make(chan error, 1)
+	// Owned by the acquiring caller; ends with the request; Close waits for it.
+	if !t.c.Calls.Run(func() {
+		_, err := t.c.Stat(ctx, t.Sess, t.Dir+"/"+e.Name)
+		answer <- err
+	}) {
+		answer <- outcome.ErrClosed
+	}
+	return answer
+}
+
+// beginNext begins to set the watch on the first of behind, if there is one.
+func (t *place) beginNext(behind []node.Entry) (*session.NodeWatch, error) {
+	if len(behind) == 0 {
+		return nil, nil
+	}
+	return t.watchOf(behind[0])
+}
+
+// lookFurther finds out whether the first n ahead of us are still there.
+func (t *place) lookFurther(ctx context.Context, n int) error {
+	if t.recipe.Rule(t.ahead[:n]) < 0 {
+		return nil
+	}
+	nearest := t.ahead[t.watched(t.recipe.Rule(t.ahead))]
+	_, err := t.look(ctx, nearest)
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err // it is there: the caller waits for it
+	}
+	t.drop(nearest)
+	if t.recipe.Rule(t.ahead[:n-1]) < 0 {
+		return nil
+	}
+	return t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
+}
+
+// drop strikes e off if it is still among those ahead of us.
+func (t *place) drop(e node.Entry) {
+	if i := slices.Index(t.ahead, e); i >= 0 {
+		t.strike(i)
+	}
+}

@@ -1,0 +1,298 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+	"github.com/zklock-go/zklock/observe"
+)
+
+// Permits are those of one semaphore.
+type Permits struct {
+	Engine *Engine
+	Path   string // as the caller names it
+	Dir    string // in ZooKeeper
+	Total  int    // how many there are, as far as the caller knows
+	Data   []byte // of the nodes
+}
+
+// Below the path there are two directories, as Curator has them. Each permit that is held
+// is a node in one. Callers queue in the other, as for a mutex, and create their nodes in
+// the first when it is their turn. So only one waiter watches the holders, however many
+// there are of either.
+//
+// The queue keeps order and saves requests, but exclusion does not depend on it: a permit is
+// granted only to a node with fewer nodes before it than the limit.
+var (
+	PermitRecipe = &Recipe{Name: "semaphore", Infix: node.LeaseInfix, Rule: node.AfterAll, below: true, limited: true}
+	gateRecipe   = &Recipe{Name: "semaphore", Infix: node.LockInfix, Rule: node.AfterAll, below: true}
+)
+
+// Check says what is wrong with asking for k permits.
+func (s *Permits) Check(k int) error {
+	switch {
+	case s.Total < 1 || s.Total > node.MaxPermits:
+		return fmt.Errorf("%w: a semaphore of %d permits", outcome.ErrInvalid, s.Total)
+	case k < 1:
+		return fmt.Errorf("%w: %d permits", outcome.ErrInvalid, k)
+	case k > s.Total:
+		return fmt.Errorf("%w: %w: %d permits of %d", outcome.ErrInvalid, outcome.ErrLimit, k, s.Total)
+	}
+	if err := node.CheckPath(s.Path); err != nil {
+		return err
+	}
+	if size := s.Engine.batchSize(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k); size > node.MaxRequest {
+		return fmt.Errorf("%w: %w: %d permits at once need a request of %d bytes, the limit is %d", outcome.ErrInvalid, outcome.ErrLimit, k, size, node.MaxRequest)
+	}
+	return nil
+}
+
+// Obtain waits until k permits are granted.
+func (s *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
+	agreed := false // once is enough: the number may change while we wait
+	return s.Engine.inTurn(ctx, s.Path, func(sess *session.Session, asked *session.Revocation) (*place, error) {
+		if !agreed {
+			if _, err := session.Again(ctx, func() (int, error) { return s.agree(ctx, sess) }); err != nil {
+				return nil, err
+			}
+			agreed = true
+		}
+		return s.queue(ctx, sess, k, asked)
+	})
+}
+
+// TryObtain takes k permits if they are free besides one for each caller that is waiting.
+func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
+	sess, err := s.Engine.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.try(ctx, sess, k)
+	return t.granted(), err
+}
+
+// queue takes permits in its turn, once. The place that it returns with an error is to be
+// discarded.
+func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked *session.Revocation) (*place, error) {
+	gate := s.Engine.newPlace(gateRecipe, s.Dir+node.GateDir, s.Data)
+	gate.Asked, gate.unread = asked, 0 // nobody else writes to it
+	defer s.Engine.remove(gate.contender)
+	if err := gate.enter(ctx, sess); err != nil {
+		return nil, err
+	}
+	s.Engine.Observe(observe.Event{Kind: observe.Queued, Recipe: gateRecipe.Name, Path: s.Path, Node: gate.Name, Behind: len(gate.ahead)})
+	made, err := s.takeInTurn(ctx, sess, k, gate)
+	err = gate.unlessEvicted(ctx, err)
+	if err != nil && made != nil {
+		err = made.unlessEvicted(ctx, err)
+		for t := range made.each {
+			err = t.Because(err)
+		}
+	}
+	return made, err
+}
+
+// takeInTurn makes the nodes for permits when it is gate's turn. What others do is seen
+// apart from what becomes of gate: it must be there whenever their going lets us on.
+func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, gate *place) (*place, error) {
+	err := gate.wait(ctx)
+	if err == nil {
+		err = gate.isThere(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	gate.held = true // its note tells the next contender so when it leaves
+	return s.take(ctx, sess, k, gate)
+}
+
+// try takes permits that are free now.
+func (s *Permits) try(ctx context.Context, sess *session.Session, k int) (*place, error) {
+	free, err := s.looksFree(ctx, sess, k)
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, outcome.ErrLocked
+	}
+	made, err := s.take(ctx, sess, k, nil)
+	if err != nil {
+		s.Engine.discard(ctx, err, made)
+		return nil, err
+	}
+	return made, nil
+}
+
+// looksFree reports whether k permits are free besides one for each contender that is just asking.
+func (s *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (bool, error) {
+	if _, err := s.agree(ctx, sess); err != nil {
+		return false, err
+	}
+	used := 0
+	for _, sub := range []string{node.LeasesDir, node.GateDir} {
+		l, err := s.Engine.List(ctx, sess, s.Dir+sub)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		used += len(node.ParseEntries(l.Names))
+	}
+	return used+k <= s.Total, nil
+}
+
+// take makes k nodes for permits, in one transaction, and has them granted. If there are not
+// enough free permits, it waits in the place of gate, or returns ErrLocked if gate is nil. The
+// place that it returns with an error is to be discarded.
+func (s *Permits) take(ctx context.Context, sess *session.Session, k int, gate *place) (*place, error) {
+	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k)
+	if gate != nil {
+		made.group = node.GroupOf(gate.Name)
+		for t := range made.each {
+			t.Asked = gate.Asked // a request to let go that one of them is asked is for all
+		}
+	}
+	if err := made.enter(ctx, sess); err != nil {
+		return made, err
+	}
+	fit, err := s.fit(ctx, made)
+	switch {
+	case err != nil || fit:
+	case gate == nil:
+		err = outcome.ErrLocked
+	default:
+		err = s.await(ctx, made, gate)
+	}
+	if err == nil {
+		err = made.grant(ctx, gate)
+	}
+	return made, err
+}
+
+// fit reports whether there are permits for all of made beside those ahead of them.
+func (s *Permits) fit(ctx context.Context, made *place) (bool, error) {
+	k := len(made.with) + 1
+	enough := func(limit int) error {
+		if limit < k {
+			return fmt.Errorf("%w: %d permits of %d", outcome.ErrLimit, k, limit)
+		}
+		return nil
+	}
+	limit, err := session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
+	return len(made.ahead)+k <= limit, err
+}
+
+// await waits until made fit. It alone watches what the holders do: all others that ask for
+// permits wait behind its gate. The gate must stay there as well, because others see by it
+// that we wait, ask it to let go and remove it.
+func (s *Permits) await(ctx context.Context, made, gate *place) error {
+	gate.watchSelf(0)
+	for _, t := range made.whole() {
+		s.Engine.Keep(&t.OwnNode)
+		t.watchSelf(0)
+	}
+	inside, stop := s.Engine.untilGone(ctx, &gate.OwnNode)
+	defer stop()
+	err := s.awaitRoom(inside, made)
+	if err != nil && gate.IsGone() {
+		return outcome.ErrGone // and not what the end of inside has made of a request under way
+	}
+	return err
+}
+
+// awaitRoom watches the holders until made fit.
+func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
+	for {
+		// The limit is read after the watch is set: Resize stirs the directory afterwards.
+		w, err := session.Again(ctx, func() (*session.NodeWatch, error) { return s.Engine.WatchChildren(ctx, made.Sess, made.Dir) })
+		if err == nil {
+			err = made.findPlace(ctx, session.Listing{Names: w.Names, Stat: w.Stat}, nil)
+		}
+		if err != nil {
+			return outcome.GoneIfMissing(err)
+		}
+		if fit, err := s.fit(ctx, made); fit || err != nil {
+			return err
+		}
+		if slices.ContainsFunc(made.whole(), func(t *contender) bool { return t.IsGone() }) {
+			return outcome.ErrGone
+		}
+		if _, err := w.Await(ctx, made.Sess, made.Gone.Done()); err != nil {
+			return err
+		}
+	}
+}
+
+// agree stores the number of permits if none is stored, and fails if it is another.
+func (s *Permits) agree(ctx context.Context, sess *session.Session) (int, error) {
+	return s.limitThat(ctx, sess, func(limit int) error {
+		if limit != s.Total {
+			return fmt.Errorf("%w: it has %d permits, not %d", outcome.ErrLimit, limit, s.Total)
+		}
+		return nil
+	})
+}
+
+// limitThat returns the number of permits if it suits the caller. One that does not may be
+// that of a server that lags: it counts only if it is the quorum's.
+func (s *Permits) limitThat(ctx context.Context, sess *session.Session, suits func(limit int) error) (int, error) {
+	limit, err := s.limit(ctx, sess)
+	if err != nil || suits(limit) == nil {
+		return limit, err
+	}
+	if limit, err = session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) }); err == nil {
+		err = suits(limit)
+	}
+	return limit, err
+}
+
+// limit reads the number of permits, and stores ours where there is none: the directory
+// may be new, made by Curator, or made again after ZooKeeper has cleaned it away.
+func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error) {
+	for {
+		n, err := s.Engine.Get(ctx, sess, s.Dir+node.LeasesDir)
+		if err == nil && len(n.Data) > 0 {
+			return node.ParseLimit(n.Data)
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			err = s.Engine.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth())
+		case err == nil:
+			if err = s.Engine.notAQueue(ctx, sess, s.Dir); err == nil {
+				_, err = s.Engine.Set(ctx, sess, s.Dir+node.LeasesDir, node.LimitData(s.Total), n.Stat.Version)
+			}
+		}
+		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+			return 0, err
+		}
+	}
+}
+
+// Resize makes their number ours.
+func (s *Permits) Resize(ctx context.Context) error {
+	dir := s.Dir + node.LeasesDir
+	stir := dir + "/resized"
+	for {
+		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
+			answers, err := s.Engine.Multi(ctx, sess,
+				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: -1},
+				// Waiters watch the children, and not the number.
+				&zk.CreateRequest{Path: stir, Acl: s.Engine.Acl},
+				&zk.DeleteRequest{Path: stir, Version: -1})
+			if errors.Is(err, zk.ErrNoNode) {
+				if err := s.Engine.MakeDir(ctx, sess, dir, PermitRecipe.depth()); err != nil {
+					return nil, err
+				}
+			}
+			return answers, err
+		})
+		if !errors.Is(err, zk.ErrNoNode) { // else the directory is there now
+			return err
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// place is a contender with where it stands in its queue. Only the goroutine that acquires
+// has it; all others get the contender or its node.
+type place struct {
+	*contender
+	met        []node.Entry       // who was ahead at first, if the lock has a delay
+	ahead      []node.Entry       // who was ahead when we last looked, without those known to be gone
+	unsure     bool               // one of those may have left another node in its place: see mayStay
+	former     []node.Entry       // those of them whose place cannot be told by a number
+	listed     int64              // when the directory's data was last written before that, by its zxid
+	looked     time.Time          // when the listing came in which our node was there
+	standing   *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
+	standingOn string             // its name
+	token      int64              // of the grant; zero until it is known
+	waited     bool               // for somebody ahead
+}
+
+func (c *Engine) newPlace(r *Recipe, dir string, data []byte) *place {
+	return &place{contender: c.newContender(r, dir, data)}
+}
+
+// newBatch returns the place of n contenders that are created together. It is the place of the
+// last one, which leads them.
+func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int) *place {
+	lead := c.newPlace(r, dir, data)
+	for range n - 1 {
+		t := c.newContender(r, dir, data)
+		t.led = true
+		lead.with = append(lead.with, t)
+	}
+	return lead
+}
+
+// enter puts the contender at the end of the queue, under session s, and finds its place. It
+// sends the listing together with the create: the server keeps their order, and the client
+// library nearly always does.
+func (t *place) enter(ctx context.Context, s *session.Session) error {
+	var p session.Pace
+	for {
+		t.expectNobody()
+		t.send(s)
+		l, listErr := session.Listing{}, error(zk.ErrNoNode)
+		if t.counted == nil {
+			session.Yield()
+			l, listErr = t.c.List(ctx, s, t.Dir)
+		}
+		if err := t.settle(ctx); err != nil {
+			return err
+		}
+		switch {
+		case !t.c.Link.Carries(s):
+			// The create may have waited in the client library and been sent on a
+			// later session. A node that it made then is not to be held.
+			return outcome.ErrSessionOver
+		case t.Name != "":
+			t.replaces = nil
+			for x := range t.each {
+				x.entered = true
+			}
+			if t.isAlone() {
+				return nil
+			}
+			t.noticeOthers()
+			return t.findPlace(ctx, l, listErr)
+		case t.counted != nil && outcome.IsRefusal(t.createErr): // again, without counting
+			t.noticeOthers()
+		case t.replaces != nil && outcome.IsRefusal(t.createErr): // again, by itself: that node may have been deleted
+			t.c.remove(t.replaces)
+			t.replaces = nil
+		case errors.Is(t.createErr, zk.ErrNoNode):
+			if err := t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()); err != nil {
+				return err
+			}
+		case outcome.IsRefusal(t.createErr):
+			return t.createErr
+		default:
+			if err := p.Next(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// isAlone reports whether the create has shown that ours is the only node. If so, it sets the
+// place.
+func (t *place) isAlone() bool {
+	if t.counted == nil || t.counted.dir == nil || t.counted.dir.NumChildren != 1 {
+		return false
+	}
+	dir := t.counted.dir
+	t.ahead, t.unsure, t.listed, t.token, t.looked = nil, false, dir.Mzxid, dir.Mzxid, t.counted.looked
+	t.c.alone.put(t.Dir, solitude{dir.Version, t.counted.expected.data})
+	return true
+}
+
+// findPlace sets the place from a listing. It lists again if err is not nil, or if the listing
+// was made before the node was created.
+func (t *place) findPlace(ctx context.Context, l session.Listing, err error) error {
+	if err != nil || !t.complete(l.Names) {
+		l, err = t.c.ListAgain(ctx, t.Sess, t.Dir)
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(l.Names):
+		return outcome.ErrGone
+	case err != nil:
+		return err
+	}
+	if err := t.c.notASemaphore(ctx, t.Sess, t.Dir, l.Names); err != nil {
+		return err
+	}
+	if err := t.c.notDelayed(t.recipe, l.Names); err != nil {
+		return err
+	}
+	t.unsure, t.listed = false, l.Stat.Mzxid
+	t.noticeSolitude(l)
+	t.looked = l.At
+	entries := node.ParseEntries(l.Names)
+	own, _ := node.ParseEntry(t.Name)
+	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
+		return err
+	}
+	t.ahead = node.Ahead(entries, own)
+	if t.met == nil && t.delay() > 0 {
+		t.met = slices.Clone(t.ahead)
+	}
+	if t.token == 0 {
+		t.token = own.Czxid
+	}
+	if t.token == 0 && len(t.ahead) == len(entries)-1 {
+		// We are the last. So the last change of the directory before this listing is not
+		// older than our node, and not younger than the nodes that come after us. (With a
+		// counter that has ended this would stand still, but then we have our czxid.)
+		t.token = l.Stat.Pzxid
+	}
+	t.ahead = t.notOurs(t.ahead)
+	return nil
+}
+
+// czxidsAtOnce bounds how many nodes are looked at side by side.
+const czxidsAtOnce = 16
+
+// askCzxids adds the czxid to own, and to the entries whose numbers do not tell their order
+// with own. It drops entries whose nodes have gone. It looks at our own node last: that our
+// node existed before one of the others went would prove nothing.
+func (t *place) askCzxids(ctx context.Context, entries []node.Entry, own *node.Entry) ([]node.Entry, error) {
+	var tied []*node.Entry
+	for i := range entries {
+		if e := &entries[i]; e.Name != own.Name && node.NeedCzxid(*e, *own) {
+			tied = append(tied, e)
+		}
+	}
+	if len(tied) == 0 && node.IsPlain(own.Seq) {
+		return entries, nil
+	}
+	err := session.SideBySide(t.c.Calls, len(tied), czxidsAtOnce, func(i int) error { return outcome.IgnoreMissing(t.askCzxid(ctx, tied[i])) })
+	if err != nil {
+		return nil, err
+	}
+	if err = t.askCzxid(ctx, own); err != nil {
+		return nil, outcome.GoneIfMissing(err)
+	}
+	t.replaceFormer(tied)
+	return slices.DeleteFunc(entries, func(e node.Entry) bool {
+		missing := e.Name != own.Name && e.Czxid == 0 && node.NeedCzxid(e, *own)
+		if missing {
+			t.noticeFormer(e)
+		}
+		return missing
+	}), nil
+}
+
+// askCzxid adds to an entry which transaction has created its node, and for which session.
+func (t *contender) askCzxid(ctx context.Context, e *node.Entry) error {
+	stat, err := session.Again(ctx, func() (*zk.Stat, error) { return t.c.Stat(ctx, t.Sess, t.Dir+"/"+e.Name) })
+	if err == nil {
+		e.Czxid, e.Owner = stat.Czxid, stat.EphemeralOwner
+	}
+	return err
+}
+
+// noticeFormer notes that a contender ahead of us has left, which may have another node in its place.
+func (t *place) noticeFormer(e node.Entry) {
+	if !node.MayStay(e) {
+		return
+	}
+	t.unsure = true
+	if !node.IsPlain(e.Seq) {
+		t.former = append(t.former, e)
+	}
+}
+
+// replaceFormer gives the readers of other libraries the places of writers of their sessions that
+// have left, where numbers do not tell them. It takes any reader for that of a writer whose session
+// is not known: such a reader does not wait for us in any certain order.
+func (t *place) replaceFormer(tied []*node.Entry) {
+	for _, e := range tied {
+		for _, f := range t.former {
+			if e.Shared && e.Czxid != 0 && node.ClientOf(e.Name) != node.ClientZklock && (f.Owner == 0 || f.Owner == e.Owner) {
+				e.Czxid = min(e.Czxid, max(f.Czxid, 1))
+			}
+		}
+	}
+}
+
+// obstacle returns the index of the contender among ahead that stands in the way of a newcomer.
+// It is negative if there is none.
+func (c *Engine) obstacle(ctx context.Context, s *session.Session, r *Recipe, dir string, ahead []node.Entry) (int, error) {
+	for {
+		i := r.Rule(ahead)
+		if i < 0 || r.Passes == nil {
+			return i, nil
+		}
+		n, err := c.Get(ctx, s, dir+"/"+ahead[i].Name)
+		switch {
+		case err == nil && !r.Passes(n.Data):
+			return i, nil
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
+			return i, err
+		}
+		ahead = ahead[:i]
+	}
+}
+
+// grant returns nil if being first is a hold, and otherwise why it is not. Our node must exist,
+// and those that it was created with, under the session that we are on, and that session must
+// certainly be alive. Gate is our place in another queue that must exist as well, nil for none.
+// All of that must be so at one moment: to make sure of one can take as long as a reconnect, and
+// then the others are looked at again.
+func (t *place) grant(ctx context.Context, gate *place) error {
+	t.held = true
+	if !t.c.readable.Load() {
+		t.watchSelf(0)
+	}
+	for {
+		if t.isUnseen() {
+			if err := t.lookAgain(ctx); err != nil {
+				return t.Because(err)
+			}
+			t.looked = time.Now()
+		}
+		if gate != nil {
+			if err := gate.isThere(ctx); err != nil {
+				return err
+			}
+		}
+		for _, x := range slices.Backward(t.whole()) {
+			if err := t.makeCertain(ctx, x); err != nil {
+				return x.Because(err)
+			}
+		}
+		if t.standsWhole() && (gate == nil || gate.stands()) {
+			return nil
+		}
+	}
+}
+
+// isUnseen reports whether any of our nodes is not watched, and was not seen lately either.
+func (t *place) isUnseen() bool {
+	for x := range t.each {
+		if x.self == nil {
+			return time.Since(t.looked) > aloneGrace
+		}
+	}
+	return false
+}
+
+// standsWhole reports whether nothing has happened to any of our nodes, as far as is known now
+// without a request.
+func (t *place) standsWhole() bool {
+	for x := range t.each {
+		if !x.stands() {
+			return false
+		}
+	}
+	return !t.isUnseen() && t.Sess.Lease.Fresh() && t.c.Link.Carries(t.Sess)
+}
+
+// makeCertain makes certain that x, which is our contender or one that was created with it, may hold.
+// All of them have one token, because they were created at once.
+func (t *place) makeCertain(ctx context.Context, x *contender) error {
+	if x.self != nil {
+		czxid, err := x.self.await(ctx)
+		if err != nil {
+			return err
+		}
+		if t.token == 0 {
+			t.token = czxid
+		}
+	}
+	if t.token == 0 {
+		own := node.Entry{Name: t.Name}
+		if err := t.askCzxid(ctx, &own); err != nil {
+			return outcome.GoneIfMissing(err)
+		}
+		t.token = own.Czxid
+	}
+	t.c.Keep(&x.OwnNode)
+	if err := x.freshen(ctx); err != nil {
+		return err
+	}
+	if x.IsGone() {
+		return outcome.ErrGone
+	}
+	if !t.c.Link.Carries(t.Sess) {
+		return outcome.ErrSessionOver
+	}
+	return nil
+}
+
+// lookAgain makes sure that our node, and those that it was created with, still exist.
+func (t *contender) lookAgain(ctx context.Context) error {
+	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, t.nodes()) })
+	return err
+}
+
+// freshen waits until the lease makes certain that the session lives, and for as long as every hold
+// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
+// after our session has ended. Heartbeats ask the quorum, because our node is kept.
+func (t *contender) freshen(ctx context.Context) error {
+	asked := t.c.Asked()
+	for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {
+		t.watchSelf(0) // it will be long since our node was seen
+		select {
+		case <-asked:
+			asked = t.c.Asked()
+		case <-t.Gone.Done():
+			return outcome.ErrGone
+		case <-t.Sess.Over():
+			return outcome.ErrSessionOver
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

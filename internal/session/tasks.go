@@ -1,0 +1,101 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/zklock-go/zklock/internal/outcome"
+)
+
+// Tasks counts goroutines of one kind, so that Close can wait for them.
+type Tasks struct {
+	mu     sync.Mutex    // guards what follows
+	n      int           // running
+	closed bool          // no more may start
+	idle   chan struct{} // closed when closed and none is left
+}
+
+func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{})} }
+
+// Enter registers the caller as a task and returns true; the caller must call leave. After
+// close it returns false.
+func (t *Tasks) Enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.n++
+	return true
+}
+
+// Leave ends the task that enter has registered.
+func (t *Tasks) Leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n--
+	if t.closed && t.n == 0 {
+		close(t.idle)
+	}
+}
+
+// Run starts fn as a task and returns true. After close it returns false and does not start fn.
+func (t *Tasks) Run(fn func()) bool {
+	if !t.Enter() {
+		return false
+	}
+	// Owned by t; ends with fn; the caller of close waits.
+	go func() {
+		defer t.Leave()
+		fn()
+	}()
+	return true
+}
+
+// Close refuses new tasks, and returns a channel that is closed when the last task has ended.
+func (t *Tasks) Close() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		if t.n == 0 {
+			close(t.idle)
+		}
+	}
+	return t.idle
+}
+
+// SideBySide calls fn with 0 to n-1, several at a time. After an error it begins no other
+// call. It returns the first error when all calls have returned.
+func SideBySide(owner *Tasks, n, several int, fn func(i int) error) error {
+	var next atomic.Int64
+	errs := make(chan error, several)
+	worker := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				errs <- nil
+				return
+			}
+			if err := fn(i); err != nil {
+				next.Store(int64(n)) // nobody begins another
+				errs <- err
+				return
+			}
+		}
+	}
+	several = min(several, n)
+	for range several {
+		// Owned by the caller of sideBySide, which waits for it; ends with the last call of fn.
+		if !owner.Run(worker) {
+			errs <- outcome.ErrClosed
+		}
+	}
+	var first error
+	for range several {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
