@@ -51,12 +51,21 @@ func (b Block) IsTest() bool { return strings.Contains(b.Text, "\nfunc Test") }
 
 // packages are those that fragments may use without saying so, as documents do.
 var packages = map[string]string{
-	"context": "context", "errors": "errors", "fmt": "fmt", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
+	"context": "context", "errors": "errors", "fmt": "fmt", "fs": "io/fs", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
 	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/lockprofile", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
+	"zkgocron": "github.com/zklock-go/zklock/adapters/gocron", "gocron": "github.com/go-co-op/gocron/v2",
+	"zkgoose": "github.com/zklock-go/zklock/adapters/goose", "goose": "github.com/pressly/goose/v3",
+	"zkcertmagic": "github.com/zklock-go/zklock/adapters/certmagic", "certmagic": "github.com/caddyserver/certmagic",
+	"zkotel": "github.com/zklock-go/zklock/adapters/otel", "otel": "go.opentelemetry.io/otel",
+	"zkprometheus": "github.com/zklock-go/zklock/adapters/prometheus", "prometheus": "github.com/prometheus/client_golang/prometheus",
+	"promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
+	"sqlfence": "github.com/zklock-go/zklock/adapters/sqlfence", "readiness": "github.com/zklock-go/zklock/adapters/readiness",
+	"leaderelection": "github.com/zklock-go/zklock/adapters/leaderelection", "manager": "sigs.k8s.io/controller-runtime/pkg/manager",
+	"rest": "k8s.io/client-go/rest",
 }
 
 // given are the variables that fragments find around them.
-const given = `ctx context.Context, client *zklock.Client, hold *zklock.Hold, servers []string, roots *x509.CertPool`
+const given = `ctx context.Context, client *zklock.Client, hold *zklock.Hold, servers []string, roots *x509.CertPool, db *sql.DB, migrations fs.FS`
 
 // AsFile makes a whole file of a fragment, so that it can be compiled.
 func (b Block) AsFile() ([]byte, error) {

@@ -25,7 +25,7 @@ const root = "../.."
 // written returns the documents of this repository, by their names.
 func written(t *testing.T) map[string]string {
 	files := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
-	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "compare/*.md", "integration/*.md", "internal/*/README.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "compare/*.md", "integration/*.md", "internal/*/README.md", "adapters/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
@@ -59,24 +59,27 @@ func blocksIn(t *testing.T, language string) []Block {
 	return all
 }
 
-// asPackage puts a Go file into an empty directory of this module, in the eyes of the go
-// command only, and returns that package's path and the flag that shows the file.
-func asPackage(t *testing.T, name string, source []byte) (path, overlay string) {
+// asPackage puts a Go file into an empty directory of a module, in the eyes of the go command only, and
+// returns that package's path and the flag that shows the file.
+func asPackage(t *testing.T, module, name string, source []byte) (path, overlay string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(file, source, 0o644))
 	here, err := filepath.Abs(root)
 	require.NoError(t, err)
-	config, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, "internal", "docs", "testdata", "block", name): file}})
+	config, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, module, "internal", "docs", "testdata", "block", name): file}})
 	require.NoError(t, err)
 	overlay = filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlay, config, 0o644))
 	return "./internal/docs/testdata/block", "-overlay=" + overlay
 }
 
-func goCommand(t *testing.T, args ...string) (string, error) {
+func goCommand(t *testing.T, args ...string) (string, error) { return goCommandIn(t, ".", args...) }
+
+// goCommandIn runs the go command in a module, which is named from the root.
+func goCommandIn(t *testing.T, module string, args ...string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = root
+	cmd.Dir = filepath.Join(root, module)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -101,7 +104,7 @@ func TestProgramsInTheDocumentsRun(t *testing.T) {
 			continue
 		}
 		programs++
-		path, overlay := asPackage(t, "main.go", []byte(strings.ReplaceAll(b.Text, localServer, srv.Addr())))
+		path, overlay := asPackage(t, ".", "main.go", []byte(strings.ReplaceAll(b.Text, localServer, srv.Addr())))
 		out, err := goCommand(t, "run", overlay, path)
 		assert.NoError(t, err, "%v:\n%s", b, out)
 		assert.Equal(t, "shipped order 42\n", out, "%v", b)
@@ -118,7 +121,7 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 			continue
 		}
 		tests++
-		path, overlay := asPackage(t, "block_test.go", []byte(b.Text))
+		path, overlay := asPackage(t, ".", "block_test.go", []byte(b.Text))
 		out, err := goCommand(t, "test", "-v", overlay, path)
 		assert.NoError(t, err, "%v:\n%s", b, out)
 		assert.Contains(t, out, "--- PASS: Test", "%v", b)
@@ -129,16 +132,55 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
-		if b.IsFile() {
+		if b.IsFile() || adapterOf(b) != "." {
 			continue
 		}
 		source, err := b.AsFile()
 		if !assert.NoError(t, err) {
 			continue
 		}
-		path, overlay := asPackage(t, "fragment.go", source)
+		path, overlay := asPackage(t, ".", "fragment.go", source)
 		out, err := goCommand(t, "vet", overlay, path)
 		assert.NoError(t, err, "%v:\n%s\n%s", b, out, source)
+	}
+}
+
+// adapterOf returns the module of the adapter that a block shows, or that of the library.
+func adapterOf(b Block) string {
+	if strings.HasPrefix(b.File, "adapters/") {
+		return strings.TrimSuffix(b.File, "/README.md")
+	}
+	return "."
+}
+
+// TestFragmentsOfAdaptersCompile compiles what a user would paste, in the adapter's own module. It leaves out
+// those whose dependencies are not on this machine, because the tests of this module need no network.
+func TestFragmentsOfAdaptersCompile(t *testing.T) {
+	t.Parallel()
+	shown := map[string]bool{}
+	for _, b := range blocksIn(t, "go") {
+		module := adapterOf(b)
+		if module == "." {
+			continue
+		}
+		shown[module] = true
+		if out, err := exec.Command("go", "-C", filepath.Join(root, module), "list", "-mod=readonly", "-deps", "-test", "./...").CombinedOutput(); err != nil {
+			t.Logf("left out %v: %s", b, out)
+			continue
+		}
+		source, err := b.AsFile()
+		if !assert.NoError(t, err) {
+			continue
+		}
+		path, overlay := asPackage(t, module, "fragment.go", source)
+		out, err := goCommandIn(t, module, "build", overlay, path) // vet needs the directory to be there
+		assert.NoError(t, err, "%v:\n%s\n%s", b, out, source)
+	}
+	for _, module := range nestedModules(t) {
+		if strings.HasPrefix(module, "adapters/") {
+			assert.True(t, shown[module], "%s must show what to paste", module)
+			assert.Contains(t, read(t, module+"/README.md"), "-replace=github.com/zklock-go/zklock/"+module+"=../zklock/"+module)
+		}
 	}
 }
 
