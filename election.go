@@ -206,7 +206,7 @@ func (e *Election) look(ctx context.Context, s *session.Session) (Contender, err
 }
 
 func leaderOf(dir string, e node.Entry, n session.Node) Contender {
-	who := newContenderOf(dir, e, n)
+	who := contenderOf(dir, e, n)
 	who.Holds = true
 	return who
 }

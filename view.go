@@ -1,10 +1,6 @@
 package zklock
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
@@ -33,76 +29,7 @@ type Contender struct {
 	Label string
 }
 
-// The values of Contender.Kind; package operate has them, too.
-const (
-	kindLock   = "lock"
-	kindWrite  = "write"
-	kindRead   = "read"
-	kindLatch  = "latch"
-	kindPermit = "permit"
-)
-
-// maxShown is how much of a node's data Inspect keeps.
-const maxShown = 4 << 10
-
-// shortened returns who with its data cut to maxShown, and a copy, so that the rest can be
-// freed.
-func shortened(who Contender) Contender {
-	if len(who.Data) > maxShown {
-		who.Omitted = len(who.Data) - maxShown
-		who.Data = bytes.Clone(who.Data[:maxShown])
-	}
-	return who
-}
-
-// beginning returns as much of text as a label may be long.
-func beginning(text string) string {
-	if len(text) <= node.MaxLabel {
-		return text
-	}
-	return strings.Clone(strings.ToValidUTF8(text[:node.MaxLabel], "")) // the last character may be cut
-}
-
-// newContenderOf returns the Contender that a node is.
-func newContenderOf(dir string, e node.Entry, n session.Node) Contender {
-	who := Contender{
-		Node: dir + "/" + e.Name, Kind: kindOf(e.Name), Client: node.ClientOf(e.Name),
-		Token: n.Stat.Czxid, Session: n.Stat.EphemeralOwner, Since: time.UnixMilli(n.Stat.Ctime),
-		Revoked: node.IsRevocation(n.Data), Data: node.WithoutRevocation(n.Data),
-	}
-	o, ok := node.ReadOwner(who.Data)
-	who.Anonymous, who.Cohort = ok && o.PID == node.Nobody, ok && o.Cohort
-	if who.Client == node.ClientZklock && json.Unmarshal(n.Data, &o) == nil {
-		who.Host, who.PID, who.Label = beginning(o.Host), max(0, o.PID), beginning(o.Label)
-	}
-	if e.Shared {
-		who.Kind = kindRead
-	}
-	return who
-}
-
-func kindOf(name string) string {
-	switch {
-	case strings.Contains(name, node.ReaderInfix[1:]), strings.Contains(name, node.KazooReadInfix):
-		return kindRead
-	case strings.Contains(name, node.WriterInfix[1:]):
-		return kindWrite
-	case strings.Contains(name, node.LatchInfix):
-		return kindLatch
-	}
-	return kindLock
-}
-
-func (who Contender) name() string { return who.Node[strings.LastIndexByte(who.Node, '/')+1:] }
-
-// check returns ErrInvalid if the node is not a contender's: no other node may be written to
-// or removed.
-func (who Contender) check() error {
-	if err := node.CheckPath(who.Node); err != nil {
-		return err
-	}
-	if _, ok := node.ParseEntry(who.name()); !ok {
-		return fmt.Errorf("%w: %q is not the node of a contender", ErrInvalid, who.Node)
-	}
-	return nil
+// contenderOf returns the Contender that a node is.
+func contenderOf(dir string, e node.Entry, n session.Node) Contender {
+	return Contender(e.View(dir, n.Data, n.Stat))
 }

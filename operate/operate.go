@@ -7,56 +7,12 @@ import (
 	"iter"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/door"
 )
-
-// Queue is the state of a lock, as Inspect has found it.
-type Queue struct {
-	Path       string             // as it was given to the client
-	Contenders []zklock.Contender // in the order of their turns, holders first
-	Permits    int                // the number of permits of a Semaphore, otherwise zero
-	// Issued is the number of sequence numbers that the directory has given out. Its counter
-	// ends at 2147483647. Beyond that, locks of this library stay correct and become slower;
-	// those of other libraries admit several holders at once. A new path begins at zero.
-	Issued int64
-}
-
-// The values of Contender.Kind: what a contender asks for.
-const (
-	KindLock   = "lock"   // to be the only one: a mutex, kazoo's write lock, an election
-	KindWrite  = "write"  // to be the only one, where others read
-	KindRead   = "read"   // to share with other readers
-	KindLatch  = "latch"  // to lead, as Curator's LeaderLatch
-	KindPermit = "permit" // a permit of a semaphore, or a place in the queue for some
-)
-
-// The values of Contender.Client: libraries that Inspect recognises by the names of their
-// nodes.
-const (
-	ClientZklock  = "zklock"
-	ClientCurator = "Curator"
-	ClientKazoo   = "kazoo"
-	ClientGo      = "go-zookeeper"
-)
-
-// engine is what package zklock lends to this one.
-type engine interface {
-	Inspect(ctx context.Context, path string) (*snapshot, error)
-	Queues(ctx context.Context, path string) ([]*snapshot, error)
-	Watch(ctx context.Context, path string) iter.Seq2[*snapshot, error]
-	Evict(ctx context.Context, who ...zklock.Contender) error
-	Revoke(ctx context.Context, who zklock.Contender) error
-}
-
-type snapshot = door.Queue[zklock.Contender]
-
-func of(c *zklock.Client) engine { return door.Operator(c).(engine) }
 
 // Inspect returns the holders and waiters of the lock at path, whatever library they use. It
 // creates no node and changes nothing. For a path that nobody has used, the queue is empty.
 func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error) {
-	q, err := of(c).Inspect(ctx, path)
-	return (*Queue)(q), err
+	return of(c).inspect(ctx, path)
 }
 
 // Queues returns the queue of the lock at path and of every lock below it, as Inspect does,
@@ -66,12 +22,7 @@ func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error)
 // If path does not exist, the error wraps zk.ErrNoNode. If a node below it may not be read,
 // the error wraps zk.ErrNoAuth and names it, and Queues returns all others with it.
 func Queues(ctx context.Context, c *zklock.Client, path string) ([]*Queue, error) {
-	found, err := of(c).Queues(ctx, path)
-	var queues []*Queue
-	for _, q := range found {
-		queues = append(queues, (*Queue)(q))
-	}
-	return queues, err
+	return of(c).queues(ctx, path)
 }
 
 // Watch yields the queues that Queues returns, and then each queue whose contenders change.
@@ -87,13 +38,7 @@ func Queues(ctx context.Context, c *zklock.Client, path string) ([]*Queue, error
 // each directory, and a goroutine of the client for it, stay until that directory changes or
 // the session ends. For a look now and then, use Queues.
 func Watch(ctx context.Context, c *zklock.Client, path string) iter.Seq2[*Queue, error] {
-	return func(yield func(*Queue, error) bool) {
-		for q, err := range of(c).Watch(ctx, path) {
-			if !yield((*Queue)(q), err) {
-				return
-			}
-		}
-	}
+	return of(c).watch(ctx, path)
 }
 
 // Revoke asks a contender that Inspect has returned to let go of its lock. It closes the
@@ -106,7 +51,7 @@ func Watch(ctx context.Context, c *zklock.Client, path string) iter.Seq2[*Queue,
 // Latch, Revoke returns zklock.ErrInvalid and changes nothing: Curator's latches wait for the end
 // of the node before their own, and a change of its data would make them wait for ever.
 func Revoke(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
-	return of(c).Revoke(ctx, who)
+	return of(c).revoke(ctx, who)
 }
 
 // Evict removes contenders that Inspect has returned, whatever they are doing. It is for
@@ -128,5 +73,5 @@ func Revoke(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
 // zklock.ErrNotHeld. If several are given, the error names those that were not removed, and the
 // others are removed.
 func Evict(ctx context.Context, c *zklock.Client, who ...zklock.Contender) error {
-	return of(c).Evict(ctx, who...)
+	return of(c).evict(ctx, who...)
 }

@@ -3,22 +3,18 @@ package slots
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/door"
-)
-
-var (
-	// ErrDone is returned if the slot was marked as done before.
-	ErrDone = door.ErrDone
-	// ErrForgotten is returned for a slot that is older than all that are remembered of its
-	// period: nobody knows whether it was done, so it is not done again.
-	ErrForgotten = door.ErrForgotten
-	// ErrAhead is returned for a slot that begins more than one period after the servers' time:
-	// the clock of this host is wrong, or theirs. Otherwise one host whose clock is ahead could
-	// mark the slots of the others.
-	ErrAhead = door.ErrAhead
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Slot is a piece of work that is done once. A mark beside the lock at its path stores that it
@@ -27,18 +23,25 @@ var (
 // of clients or servers.
 //
 // The marks are bounded: the last 128 names, and the last 16 slots of each period (see At).
-type Slot struct{ in door.Slot[*zklock.Hold] }
-
-// engine is what package zklock lends to this one.
-type engine interface {
-	Slot(path, name string) door.Slot[*zklock.Hold]
-	SlotAt(path string, at time.Time, period time.Duration) door.Slot[*zklock.Hold]
+type Slot struct {
+	client *zklock.Client
+	c      door.Client
+	path   string
+	slotKey
+	err error // what is wrong with it
 }
 
-func of(c *zklock.Client) engine { return door.Operator(c).(engine) }
-
 // Named returns the slot with a name of at most 128 bytes, under the lock at path.
-func Named(c *zklock.Client, path, name string) *Slot { return &Slot{of(c).Slot(path, name)} }
+func Named(c *zklock.Client, path, name string) *Slot {
+	s := &Slot{client: c, c: door.ClientOf(c), path: path, slotKey: slotKey{name: name}}
+	switch {
+	case name == "" || len(name) > maxSlotName:
+		s.err = fmt.Errorf("%w: a slot's name has 1 to %d bytes, not %d", zklock.ErrInvalid, maxSlotName, len(name))
+	case !utf8.ValidString(name):
+		s.err = fmt.Errorf("%w: the slot's name %q is not UTF-8", zklock.ErrInvalid, name)
+	}
+	return s
+}
 
 // At returns the slot that the time at falls into. Slots of up to an hour are pieces of time, the
 // same everywhere. Longer ones follow the calendar in at.Location(): days begin at midnight
@@ -48,11 +51,17 @@ func Named(c *zklock.Client, path, name string) *Slot { return &Slot{of(c).Slot(
 // at is best the time for which the work was scheduled. With the present time, a run that is made
 // up for after midnight counts for the new day, whose own run is then not made.
 func At(c *zklock.Client, path string, at time.Time, period time.Duration) *Slot {
-	return &Slot{of(c).SlotAt(path, at, period)}
+	s := &Slot{client: c, c: door.ClientOf(c), path: path, slotKey: slotKey{cut: calendar{period, at.Location()}}}
+	if year := at.Year(); period <= 0 || year < 2 || year > 9998 {
+		s.err = fmt.Errorf("%w: a slot of %v in the year %d", zklock.ErrInvalid, period, year)
+		return s
+	}
+	s.name = s.cut.slotOf(at)
+	return s
 }
 
 // String returns the slot's name, or the time at which it begins.
-func (s *Slot) String() string { return s.in.String() }
+func (s *Slot) String() string { return s.name }
 
 // Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot
 // as done before it releases the lock, also if ctx has ended meanwhile. If the slot is not open,
@@ -62,13 +71,32 @@ func (s *Slot) String() string { return s.in.String() }
 // the next Do runs fn again. For work that must not begin twice, take the lock yourself and
 // call Mark before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return s.in.Do(ctx, fn)
+	if err := s.open(ctx); err != nil {
+		return s.failure("do", err)
+	}
+	return s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
+		if err := s.open(ctx); err != nil {
+			return s.failure("do", err)
+		}
+		if err := fn(ctx); err != nil {
+			return err
+		}
+		return s.finish(ctx)
+	})
 }
 
 // Done reports whether the slot was marked as done. While you hold the lock, only you can
 // change that; without the lock it may change at once. For a slot that cannot be done any more,
 // or not yet, Done returns ErrForgotten or ErrAhead.
-func (s *Slot) Done(ctx context.Context) (bool, error) { return s.in.Done(ctx) }
+func (s *Slot) Done(ctx context.Context) (bool, error) {
+	switch err := s.open(ctx); {
+	case errors.Is(err, ErrDone):
+		return true, nil
+	case err != nil:
+		return false, s.failure("look at", err)
+	}
+	return false, nil
+}
 
 // Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
 // lock at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing.
@@ -76,4 +104,245 @@ func (s *Slot) Done(ctx context.Context) (bool, error) { return s.in.Done(ctx) }
 //
 // If an answer is lost, Mark asks until it knows the outcome, even after the end of h. If ctx
 // ends first, the error wraps zklock.ErrUncertain.
-func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error { return s.in.Mark(ctx, h) }
+func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
+	if err := s.checkHold(h); err != nil {
+		return s.failure("mark", err)
+	}
+	inside, stop := session.Either(ctx, s.c.Life)
+	defer stop()
+	err := s.mark(inside, h)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, zklock.ErrUncertain) && !outcome.IsOfSlot(err) && !errors.Is(err, zklock.ErrLost):
+		err = s.c.Explain(inside, err)
+	}
+	return s.failure("mark", err)
+}
+
+// finish marks the slot after its work, also if ctx has ended meanwhile: the work is not to be
+// done again. It waits for as long as it can take until the end of the hold is certain.
+func (s *Slot) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.client.SessionTimeout())
+	defer cancel()
+	return s.Mark(ctx, zklock.HoldOf(ctx))
+}
+
+// open returns nil if the slot may be done: if it is not marked, and not in the future.
+func (s *Slot) open(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	inside, stop := session.Either(ctx, s.c.Life)
+	defer stop()
+	_, err := s.look(inside)
+	if err != nil && !outcome.IsOfSlot(err) {
+		err = s.c.Explain(inside, err)
+	}
+	return err
+}
+
+// look reads the slot's mark as the quorum knows it, under whatever session the client has. It
+// returns ErrDone with the token of the hold that has marked the slot, and nil for an open slot.
+func (s *Slot) look(ctx context.Context) (by int64, err error) {
+	return session.Persist(ctx, s.c.Requests, func(sess *session.Session) (int64, error) {
+		_, _, by, err := s.read(ctx, sess)
+		return by, err
+	})
+}
+
+// read returns the node with the marks, and what is known of the slot: see look.
+//
+// The node's time of writing is a time that the servers' clock has certainly reached. If the
+// slot is ahead of that, read writes the node anew, unchanged, and so learns the servers' time.
+func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, by int64, err error) {
+	for asked := false; ; asked = true {
+		n, err = s.fetch(ctx, sess)
+		if err == nil {
+			m, err = s.parse(n)
+		}
+		if err == nil {
+			by, err = m.find(s.slotKey, s.latest(n))
+		}
+		switch {
+		case err != nil || s.cut.period == 0 || s.name <= s.latest(n):
+			return n, m, by, err
+		case asked && n.Stat != nil:
+			return n, m, by, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.cut.slotOf(time.UnixMilli(n.Stat.Mtime)))
+		}
+		err = s.touch(ctx, sess, n)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth): // nor can this client mark any slot
+			return n, m, by, nil
+		case err != nil && !isOutdated(err):
+			return n, m, by, err
+		}
+	}
+}
+
+// latest returns the last slot that may be marked when the node has just been written: a period
+// is for clocks that differ.
+func (s *Slot) latest(n session.Node) string {
+	if n.Stat == nil || s.cut.period == 0 {
+		return ""
+	}
+	return s.cut.slotOf(time.UnixMilli(n.Stat.Mtime).Add(s.cut.period))
+}
+
+// touch writes the node's data again, or makes a node without marks.
+func (s *Slot) touch(ctx context.Context, sess *session.Session, n session.Node) error {
+	if n.Stat != nil {
+		_, err := s.c.Set(ctx, sess, s.node(), n.Data, n.Stat.Version)
+		return err
+	}
+	_, err := session.Ask(ctx, s.c.Requests, sess, func(conn session.Wire) (string, error) {
+		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.Acl)
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		err = s.c.MakeDir(ctx, sess, s.c.Root+s.path, 1) // with what is above it
+	}
+	return err
+}
+
+// isOutdated reports whether a write was refused because something was written or deleted since
+// we looked.
+func isOutdated(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode)
+}
+
+// fetch reads the node with the marks. It returns the zero node if there is none.
+func (s *Slot) fetch(ctx context.Context, sess *session.Session) (session.Node, error) {
+	n, err := session.UpToDate(ctx, s.c.Requests, sess, func() (session.Node, error) { return s.c.Get(ctx, sess, s.node()) })
+	if errors.Is(err, zk.ErrNoNode) {
+		return session.Node{}, nil
+	}
+	return n, err
+}
+
+func (s *Slot) parse(n session.Node) (marks, error) {
+	if n.Stat == nil {
+		return marks{}, nil
+	}
+	m, err := parseMarks(n.Data)
+	if err != nil {
+		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", zklock.ErrInvalid, node.Printable(s.node()), n.Data)
+	}
+	return m, nil
+}
+
+func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
+	unknown := false // an attempt has no outcome yet
+	var p session.Pace
+	for {
+		sent, err := s.tryMark(ctx, h)
+		unknown = unknown || sent
+		switch {
+		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrInvalid):
+			return err
+		case h.Context().Err() != nil:
+			return s.settle(ctx, h, unknown)
+		case ctx.Err() != nil && unknown:
+			return errors.Join(zklock.ErrUncertain, err)
+		case isOutdated(err):
+		case outcome.IsRefusal(err) || ctx.Err() != nil:
+			return err
+		}
+		if err := p.Next(ctx); err != nil && !unknown {
+			return err
+		}
+	}
+}
+
+// tryMark writes the mark unless it is there. unknown reports whether the mark may have been
+// written in spite of an error.
+func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err error) {
+	if err := h.Check(); err != nil {
+		return false, err
+	}
+	inside, stop := session.Either(ctx, h.Context())
+	defer stop()
+	held := door.HoldOf(h)
+	sess := held.Nodes[0].Sess
+	n, m, by, err := s.read(inside, sess)
+	switch {
+	case errors.Is(err, ErrDone) && by == h.Token():
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	guard := h.Guard()
+	answers, err := s.c.Multi(inside, sess, append(guard, s.write(m.with(s.slotKey, h.Token(), s.latest(n)), n))...)
+	for i := range min(len(guard), len(answers)) {
+		if errors.Is(answers[i].Error, zk.ErrNoNode) {
+			held.Lose(fmt.Errorf("%w: node %s was deleted", zklock.ErrLost, held.Nodes[i].Path()))
+			return false, context.Cause(h.Context())
+		}
+	}
+	return err != nil && !outcome.WasNotSent(err), err
+}
+
+// settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
+// it waits until the node of h is gone, because none can be carried out after that.
+func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
+	lost := context.Cause(h.Context())
+	if !unknown {
+		return lost
+	}
+	var p session.Pace
+	for {
+		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, h.Node()) })
+		if errors.Is(err, zk.ErrNoNode) {
+			by, err := s.look(ctx)
+			switch {
+			case errors.Is(err, ErrDone) && by == h.Token():
+				return nil
+			case err != nil && !outcome.IsOfSlot(err):
+				return errors.Join(zklock.ErrUncertain, lost, err)
+			}
+			return lost
+		}
+		if err == nil {
+			err = p.Next(ctx)
+		}
+		if err != nil {
+			return errors.Join(zklock.ErrUncertain, lost, err)
+		}
+	}
+}
+
+// write returns the operation that replaces n by m.
+func (s *Slot) write(m marks, n session.Node) any {
+	if n.Stat == nil {
+		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.Acl}
+	}
+	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.Stat.Version}
+}
+
+func (s *Slot) node() string { return s.c.Root + s.path + node.MarksSuffix }
+
+func (s *Slot) check() error {
+	if s.err != nil {
+		return s.err
+	}
+	return node.CheckPath(s.path)
+}
+
+func (s *Slot) checkHold(h *zklock.Hold) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if h == nil {
+		return zklock.ErrNotHeld
+	}
+	switch held := door.HoldOf(h); {
+	case held.Unfenced != nil:
+		return held.Unfenced
+	case held.Engine != s.c.Engine || h.TokenOf(s.path) == 0:
+		return fmt.Errorf("%w: a hold of %s does not guard this slot", zklock.ErrInvalid, h.Path())
+	}
+	return nil
+}
+
+func (s *Slot) failure(op string, err error) error {
+	return fmt.Errorf("zklock: %s slot %s of %s: %w", op, node.Printable(s.name), node.Printable(s.path), err)
+}

@@ -1,33 +1,30 @@
-// Package door lets packages operate and slots in: they work with a client's sessions, which package zklock does not show.
+// Package door lets packages operate and slots in: they ask servers as a client does, and need more of it than
+// package zklock shows.
 package door
 
 import (
-	"context"
-	"errors"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
-// The errors of package slots.
+// Client is what a *zklock.Client consists of.
+type Client struct {
+	*queue.Engine
+	Root string // which is put before every path
+}
+
+// Hold is what a *zklock.Hold consists of.
+type Hold struct {
+	Engine *queue.Engine
+	Nodes  []*session.OwnNode
+	// Unfenced is why the hold cannot guard a transaction, nil if it can.
+	Unfenced error
+	// Lose ends the hold for a reason that wraps zklock.ErrLost.
+	Lose func(why error)
+}
+
+// Package zklock sets these.
 var (
-	ErrDone      = errors.New("already done")
-	ErrForgotten = errors.New("too old to know whether it was done")
-	ErrAhead     = errors.New("in the future")
+	ClientOf func(client any) Client // takes a *zklock.Client
+	HoldOf   func(hold any) Hold     // takes a *zklock.Hold
 )
-
-// Slot is what a slots.Slot does.
-type Slot[H any] interface {
-	Do(ctx context.Context, fn func(ctx context.Context) error) error
-	Done(ctx context.Context) (bool, error)
-	Mark(ctx context.Context, h H) error
-	String() string
-}
-
-// Queue is operate.Queue.
-type Queue[C any] struct {
-	Path       string
-	Contenders []C
-	Permits    int
-	Issued     int64
-}
-
-// Operator returns what packages operate and slots need of a *zklock.Client. Package zklock sets it.
-var Operator func(client any) any

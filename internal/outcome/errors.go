@@ -22,6 +22,13 @@ var (
 	ErrEvicted      = errors.New("evicted from the queue")
 )
 
+// The errors of package slots, which says what they mean.
+var (
+	ErrDone      = errors.New("already done")
+	ErrForgotten = errors.New("too old to know whether it was done")
+	ErrAhead     = errors.New("in the future")
+)
+
 // What ends an attempt inside the library. No caller sees these.
 var (
 	// ErrGone says that our own node was deleted by somebody else while we waited.

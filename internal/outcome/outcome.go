@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zklock-go/zklock/internal/door"
 )
 
 // refusals are the errors after which it is certain that a server has not done what it was
@@ -51,7 +49,7 @@ func isFinal(err error) bool {
 
 // IsOfSlot reports whether err says what is known of the slot, which no further attempt changes.
 func IsOfSlot(err error) bool {
-	return errors.Is(err, door.ErrDone) || errors.Is(err, door.ErrForgotten) || errors.Is(err, door.ErrAhead)
+	return errors.Is(err, ErrDone) || errors.Is(err, ErrForgotten) || errors.Is(err, ErrAhead)
 }
 
 // GoneIfMissing returns errGone for the error of a node that does not exist, else err.

@@ -47,7 +47,7 @@ var subjects = []subject{
 	{"internal/queue/delay.go", "LockDelay|Record|Delay"},
 	{"internal/queue/memory.go", "Counts|Alone|MadeAnew|Expected|Note"},
 	{"internal/queue/permits.go", "Permits|Semaphore|Resize|Batch|Limit"},
-	{"slot.go", "Slot|Mark"},
+	{"slots/slots.go", "Slot|Mark"},
 	{"failstop.go", "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
 }
 

@@ -563,42 +563,42 @@ var Table = []Mutant{
 	},
 	{
 		Name: "of many slots the last in time are forgotten", After: "marks kept in the order of marking: the newest was marked first",
-		Edits: []Edit{{"marks.go", "slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })", "_ = strings.Compare"}},
+		Edits: []Edit{{"slots/marks.go", "slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })", "_ = strings.Compare"}},
 		Test:  Test{".", "TestASlotThatIsForgottenIsNotDone"},
 	},
 	{
 		Name: "a mark is settled before its hold's node is gone", After: "a transaction stays in a server that the client has left",
-		Edits: []Edit{{"slot.go", "if errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err", "if err == nil || errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err"}},
+		Edits: []Edit{{"slots/slots.go", "if errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err", "if err == nil || errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err"}},
 		Test:  Test{".", "TestAMarkWaitsUntilItsHoldsNodeIsGone"},
 	},
 	{
 		Name: "a host whose clock is ahead marks the slots of others", After: "our own first version: no run for fifty minutes",
-		Edits: []Edit{{"slot.go", "case err != nil || s.cut.period == 0 || s.name <= s.latest(n):", "case err != nil || s.cut.period >= 0:"}},
+		Edits: []Edit{{"slots/slots.go", "case err != nil || s.cut.period == 0 || s.name <= s.latest(n):", "case err != nil || s.cut.period >= 0:"}},
 		Test:  Test{".", "TestAClockThatIsAheadSilencesNobody"},
 	},
 	{
 		Name: "marks of the future count as the last sixteen", After: "the servers' clock was ahead, too",
-		Edits: []Edit{{"marks.go", "return d.Slot > latest })", "return d.Slot > latest && false })"}},
+		Edits: []Edit{{"slots/marks.go", "return d.Slot > latest })", "return d.Slot > latest && false })"}},
 		Test:  Test{".", "TestMarksOfServersWhoseClockWasAheadSilenceNobody"},
 	},
 	{
 		Name: "a slot that is forgotten counts as done", After: "our own first version: nobody was told that it was not done",
-		Edits: []Edit{{"marks.go", "return 0, door.ErrForgotten", "return 0, door.ErrDone"}},
+		Edits: []Edit{{"slots/marks.go", "return 0, ErrForgotten", "return 0, ErrDone"}},
 		Test:  Test{".", "TestASlotThatIsForgottenIsNotDone"},
 	},
 	{
 		Name: "finished work is not marked when its caller has gone", After: "our own first version: the next host did it again",
-		Edits: []Edit{{"slot.go", "context.WithTimeout(context.WithoutCancel(ctx), 2*", "context.WithTimeout(ctx, 2*"}},
+		Edits: []Edit{{"slots/slots.go", "context.WithTimeout(context.WithoutCancel(ctx), 2*", "context.WithTimeout(ctx, 2*"}},
 		Test:  Test{".", "TestFinishedWorkIsMarkedThoughItsContextHasEnded"},
 	},
 	{
 		Name: "a day has 24 hours", After: "our own first version: a run was skipped when the clocks changed",
-		Edits: []Edit{{"marks.go", "if c.period <= time.Hour {", "if c.period > 0 {"}},
+		Edits: []Edit{{"slots/marks.go", "if c.period <= time.Hour {", "if c.period > 0 {"}},
 		Test:  Test{".", "TestADayIsOneOfTheCalendar"},
 	},
 	{
 		Name: "holders are evicted before those that wait", After: "our own first version: each next one was granted for an instant",
-		Edits: []Edit{{"evict.go", "return append(waiting, holding...)", "return append(holding, waiting...)"}},
+		Edits: []Edit{{"operate/evict.go", "return append(waiting, holding...)", "return append(holding, waiting...)"}},
 		Test:  Test{".", "TestEvictingEverybodyGrantsNobodyAndLeavesNobody"},
 	},
 	{
@@ -618,7 +618,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one that holds without knowing it is evicted without a mark", After: "our own first version: it queued again and did its work",
-		Edits: []Edit{{"evict.go", `if guid == "" || !c.MayNote`, `if who.Holds || guid == "" || !c.MayNote`}},
+		Edits: []Edit{{"operate/evict.go", `if guid == "" || !c.MayNote`, `if who.Holds || guid == "" || !c.MayNote`}},
 		Test:  Test{".", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
 	},
 	{
@@ -628,19 +628,19 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a node with children cannot be evicted", After: "our own first version: who may create can block a lock for good",
-		Edits: []Edit{{"evict.go", `if errors.Is(err, zk.ErrNotEmpty) {
-			_, err = session.Persist`, `if errors.Is(err, zk.ErrNotEmpty) && c == nil {
+		Edits: []Edit{{"operate/evict.go", `if errors.Is(err, zk.ErrNotEmpty) {
+			_, err = session.Persist`, `if errors.Is(err, zk.ErrNotEmpty) && c.Engine == nil {
 			_, err = session.Persist`}},
 		Test: Test{".", "TestANodeWithChildrenCanBeEvicted"},
 	},
 	{
 		Name: "permits that left with an evicted one are not held", After: "our own first version, where the operator is slow",
-		Edits: []Edit{{"evict.go", "errors.Is(err, ErrNotHeld) && evicted[group]", "errors.Is(err, ErrNotHeld) && evicted[group] && c.Client == nil"}},
+		Edits: []Edit{{"operate/evict.go", "errors.Is(err, zklock.ErrNotHeld) && evicted[group]", "errors.Is(err, zklock.ErrNotHeld) && evicted[group] && c.Engine == nil"}},
 		Test:  Test{".", "TestASlowOperatorEvictsAllPermits"},
 	},
 	{
 		Name: "what no session ends is evicted for any session", After: "our own first version: session 0 was anybody's",
-		Edits: []Edit{{"evict.go", "err == nil && n.Stat.EphemeralOwner != who.Session {", "err == nil && (who.Session == 0 || n.Stat.EphemeralOwner != who.Session) {"}},
+		Edits: []Edit{{"operate/evict.go", "err == nil && n.Stat.EphemeralOwner != who.Session {", "err == nil && (who.Session == 0 || n.Stat.EphemeralOwner != who.Session) {"}},
 		Test:  Test{".", "TestWhatNoSessionEndsCanBeEvicted"},
 	},
 	{
@@ -718,17 +718,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "permits beyond the limit are not shown as held", After: "our own first version, after a Resize",
-		Edits: []Edit{{"inspect.go", "\t\t\tp.Holds = true\n", "\t\t\tp.Holds = within(i)\n"}},
+		Edits: []Edit{{"operate/inspect.go", "\t\t\tp.Holds = true\n", "\t\t\tp.Holds = within(i)\n"}},
 		Test:  Test{".", "TestInspectShowsAllHoldersAfterAResize"},
 	},
 	{
 		Name: "one that waits for permits is shown twice", After: "our own first version",
-		Edits: []Edit{{"inspect.go", "\t\t\tcontinue // its place in the queue is shown instead\n", "\t\t\tp.Holds = false // its place in the queue is shown instead\n"}},
+		Edits: []Edit{{"operate/inspect.go", "\t\t\tcontinue // its place in the queue is shown instead\n", "\t\t\tp.Holds = false // its place in the queue is shown instead\n"}},
 		Test:  Test{".", "TestInspectShowsOneThatWaitsForPermitsOnce"},
 	},
 	{
 		Name: "contenders are read one after the other", After: "our own first version: 10,002 round trips",
-		Edits: []Edit{{"inspect.go", "const readersAtOnce = 16", "const readersAtOnce = 1"}},
+		Edits: []Edit{{"operate/inspect.go", "const readersAtOnce = 16", "const readersAtOnce = 1"}},
 		Test:  Test{".", "TestInspectOfAThousandIsNotAThousandRoundTrips"},
 	},
 	{

@@ -1,4 +1,4 @@
-package zklock
+package operate
 
 import (
 	"context"
@@ -8,27 +8,28 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c operator) Inspect(ctx context.Context, path string) (*snapshot, error) {
+func (c client) inspect(ctx context.Context, path string) (*Queue, error) {
 	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	if err := node.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), err)
 	}
-	q, err := session.Persist(inside, c.Requests, func(s *session.Session) (*snapshot, error) { return c.look(inside, s, path) })
+	q, err := session.Persist(inside, c.Requests, func(s *session.Session) (*Queue, error) { return c.look(inside, s, path) })
 	if err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), c.Explain(inside, err))
 	}
 	return q, nil
 }
 
-func (c *Client) look(ctx context.Context, s *session.Session, path string) (*snapshot, error) {
-	dir := c.root + path
-	q := &snapshot{Path: path}
+func (c client) look(ctx context.Context, s *session.Session, path string) (*Queue, error) {
+	dir := c.Root + path
+	q := &Queue{Path: path}
 	l, err := c.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return q, nil
@@ -39,7 +40,7 @@ func (c *Client) look(ctx context.Context, s *session.Session, path string) (*sn
 	entries := node.ParseEntries(l.Names)
 	q.Issued = issued(l.Stat, entries)
 	q.Contenders, err = c.readAll(ctx, s, dir, entries)
-	if err == nil && len(q.Contenders) > 0 && node.IsDelayed(q.Contenders[0].name()) {
+	if err == nil && len(q.Contenders) > 0 && node.IsDelayed(nameOf(q.Contenders[0])) {
 		err = c.lookAtDelay(ctx, s, dir, q)
 	}
 	if err == nil && slices.Contains(l.Names, node.LeasesDir[1:]) {
@@ -49,12 +50,12 @@ func (c *Client) look(ctx context.Context, s *session.Session, path string) (*sn
 }
 
 // lookAtDelay shows nobody as a holder while all wait for the lock-delay.
-func (c *Client) lookAtDelay(ctx context.Context, s *session.Session, dir string, q *snapshot) error {
+func (c client) lookAtDelay(ctx context.Context, s *session.Session, dir string, q *Queue) error {
 	r, err := c.ReadRecord(ctx, s, dir)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrInvalid) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrInvalid) {
 		return nil
 	}
-	there := slices.ContainsFunc(q.Contenders, func(who Contender) bool { return who.name() == r.By })
+	there := slices.ContainsFunc(q.Contenders, func(who zklock.Contender) bool { return nameOf(who) == r.By })
 	if r.Fate == node.WasLost || r.Fate == node.IsHeld && !there {
 		for i := range q.Contenders {
 			q.Contenders[i].Holds = false
@@ -66,7 +67,7 @@ func (c *Client) lookAtDelay(ctx context.Context, s *session.Session, dir string
 // lookAtPermits adds the contenders of a semaphore: the permits that are held, in order, and
 // then the places in the queue of those that ask for some. The first of these may have
 // created its permits already; only its place in the queue is shown.
-func (c *Client) lookAtPermits(ctx context.Context, s *session.Session, dir string, q *snapshot) error {
+func (c client) lookAtPermits(ctx context.Context, s *session.Session, dir string, q *Queue) error {
 	n, err := c.Get(ctx, s, dir+node.LeasesDir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -90,7 +91,7 @@ func (c *Client) lookAtPermits(ctx context.Context, s *session.Session, dir stri
 }
 
 // lookAtPermitsIn reads one of a semaphore's directories.
-func (c *Client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir string, q *snapshot) ([]Contender, error) {
+func (c client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir string, q *Queue) ([]zklock.Contender, error) {
 	l, err := c.List(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
@@ -102,7 +103,7 @@ func (c *Client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir st
 	q.Issued = max(q.Issued, issued(l.Stat, entries))
 	found, err := c.readAll(ctx, s, dir, entries)
 	for i := range found {
-		found[i].Kind = kindPermit
+		found[i].Kind = KindPermit
 	}
 	return found, err
 }
@@ -112,20 +113,20 @@ func (c *Client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir st
 // acquire: it waits as long as its place in the queue exists and its permits are not all
 // within the limit. All other permits of this library are held, even if they are more than
 // the limit after a Resize. Permits of other libraries are held if they are within the limit.
-func showPermits(permits, asking []Contender, limit int) []Contender {
+func showPermits(permits, asking []zklock.Contender, limit int) []zklock.Contender {
 	asks, made, unfit := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, gate := range asking {
-		asks[node.GroupOf(gate.name())] = true
+		asks[node.GroupOf(nameOf(gate))] = true
 	}
 	within := func(i int) bool { return limit == 0 || i < limit }
 	for i, p := range permits {
-		group := node.GroupOf(p.name())
+		group := node.GroupOf(nameOf(p))
 		made[group] = true
 		unfit[group] = unfit[group] || !within(i)
 	}
-	var shown []Contender
+	var shown []zklock.Contender
 	for i, p := range permits {
-		group := node.GroupOf(p.name())
+		group := node.GroupOf(nameOf(p))
 		switch waits := asks[group] && unfit[group]; {
 		case group == "":
 			p.Holds = within(i)
@@ -137,7 +138,7 @@ func showPermits(permits, asking []Contender, limit int) []Contender {
 		shown = append(shown, p)
 	}
 	for _, gate := range asking {
-		group := node.GroupOf(gate.name())
+		group := node.GroupOf(nameOf(gate))
 		if group != "" && made[group] && !unfit[group] {
 			continue // it holds and is about to leave the queue
 		}
@@ -162,10 +163,10 @@ func issued(stat *zk.Stat, entries []node.Entry) int64 {
 const readersAtOnce = 16
 
 // readAll reads the nodes of entries and returns them in order, without those that are gone.
-func (c *Client) readAll(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]Contender, error) {
+func (c client) readAll(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]zklock.Contender, error) {
 	type found struct {
 		node.Entry
-		who Contender
+		who zklock.Contender
 	}
 	all := make([]*found, len(entries))
 	err := session.SideBySide(c.Calls, len(entries), readersAtOnce, func(i int) error {
@@ -175,7 +176,7 @@ func (c *Client) readAll(ctx context.Context, s *session.Session, dir string, en
 			return outcome.IgnoreMissing(err)
 		}
 		e.Czxid, e.Shared = n.Stat.Czxid, e.Shared || node.IsDowngraded(n.Data)
-		all[i] = &found{e, shortened(newContenderOf(dir, e, n))}
+		all[i] = &found{e, shortened(zklock.Contender(e.View(dir, n.Data, n.Stat)))}
 		return nil
 	})
 	if err != nil {
@@ -183,7 +184,7 @@ func (c *Client) readAll(ctx context.Context, s *session.Session, dir string, en
 	}
 	all = slices.DeleteFunc(all, func(f *found) bool { return f == nil })
 	slices.SortFunc(all, func(a, b *found) int { return node.Compare(a.Entry, b.Entry) })
-	contenders := make([]Contender, len(all))
+	contenders := make([]zklock.Contender, len(all))
 	exclusive := false // one of those ahead excludes others
 	for i, f := range all {
 		contenders[i] = f.who

@@ -1,4 +1,4 @@
-package zklock
+package operate
 
 import (
 	"cmp"
@@ -14,20 +14,21 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c operator) Queues(ctx context.Context, path string) ([]*snapshot, error) {
+func (c client) queues(ctx context.Context, path string) ([]*Queue, error) {
 	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	below, err := checkBelow(path)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), err)
 	}
-	queues, err := session.Persist(inside, c.Requests, func(s *session.Session) ([]*snapshot, error) {
-		if err := c.Sync(inside, s, node.DirOf(c.root+below)); err != nil {
+	queues, err := session.Persist(inside, c.Requests, func(s *session.Session) ([]*Queue, error) {
+		if err := c.Sync(inside, s, node.DirOf(c.Root+below)); err != nil {
 			return nil, err
 		}
 		return c.browse(inside, s, below)
@@ -48,15 +49,15 @@ func checkBelow(path string) (string, error) {
 
 // browse reads the queue of a directory and those below it. With zk.ErrNoAuth it returns all
 // queues that may be read.
-func (c *Client) browse(ctx context.Context, s *session.Session, path string) ([]*snapshot, error) {
-	l, err := c.List(ctx, s, node.DirOf(c.root+path))
+func (c client) browse(ctx context.Context, s *session.Session, path string) ([]*Queue, error) {
+	l, err := c.List(ctx, s, node.DirOf(c.Root+path))
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil, fmt.Errorf("%s: %w", node.Printable(path), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var queues []*snapshot
+	var queues []*Queue
 	var hidden error
 	if isQueue(l.Names) && path != "" {
 		q, err := c.look(ctx, s, path)
@@ -105,8 +106,8 @@ func beside(names []string, path string) []string {
 	return others
 }
 
-func (c operator) Watch(ctx context.Context, path string) iter.Seq2[*snapshot, error] {
-	return func(yield func(*snapshot, error) bool) {
+func (c client) watch(ctx context.Context, path string) iter.Seq2[*Queue, error] {
+	return func(yield func(*Queue, error) bool) {
 		failed := func(err error) { yield(nil, fmt.Errorf("zklock: watch %s: %w", node.Printable(path), err)) }
 		below, err := checkBelow(path)
 		if err != nil {
@@ -117,7 +118,7 @@ func (c operator) Watch(ctx context.Context, path string) iter.Seq2[*snapshot, e
 		defer stop()
 		following, cancel := context.WithCancelCause(inside)
 		defer cancel(nil)
-		b := &browser{c: c.Client, changed: make(chan *snapshot), fail: cancel, known: map[string]bool{}}
+		b := &browser{c: c, changed: make(chan *Queue), fail: cancel, known: map[string]bool{}}
 		b.follow(following, below, true)
 		if err := b.pass(following, yield); err != nil {
 			failed(c.Explain(following, err))
@@ -127,8 +128,8 @@ func (c operator) Watch(ctx context.Context, path string) iter.Seq2[*snapshot, e
 
 // browser is one Watch at work.
 type browser struct {
-	c       *Client
-	changed chan *snapshot
+	c       client
+	changed chan *Queue
 	fail    context.CancelCauseFunc
 
 	mu    sync.Mutex
@@ -136,7 +137,7 @@ type browser struct {
 }
 
 // pass yields the queues that change, until the loop ends, which is not an error.
-func (b *browser) pass(ctx context.Context, yield func(*snapshot, error) bool) error {
+func (b *browser) pass(ctx context.Context, yield func(*Queue, error) bool) error {
 	for {
 		select {
 		case q := <-b.changed:
@@ -163,7 +164,7 @@ func (b *browser) follow(ctx context.Context, path string, first bool) {
 	b.known[path] = true
 	// Owned by the client; ends with ctx or when the directory is gone; Close waits for it.
 	if !b.c.Calls.Run(func() { b.stay(ctx, path, first) }) {
-		b.fail(ErrClosed)
+		b.fail(zklock.ErrClosed)
 	}
 }
 
@@ -181,12 +182,12 @@ const browsePace = 200 * time.Millisecond
 
 // stay watches a directory until it is gone. It watches the first one until ctx ends.
 func (b *browser) stay(ctx context.Context, path string, first bool) {
-	last := &snapshot{Path: path}
+	last := &Queue{Path: path}
 	for ctx.Err() == nil {
 		err := b.step(ctx, path, &last)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			b.show(ctx, &snapshot{Path: path}, &last)
+			b.show(ctx, &Queue{Path: path}, &last)
 			if !first {
 				b.forget(path)
 				return
@@ -202,12 +203,12 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 }
 
 // step looks at a directory and waits until it changes.
-func (b *browser) step(ctx context.Context, path string, last **snapshot) error {
+func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 	s, err := b.c.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	w, err := b.c.WatchChildren(ctx, s, node.DirOf(b.c.root+path))
+	w, err := b.c.WatchChildren(ctx, s, node.DirOf(b.c.Root+path))
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (b *browser) awaitAny(ctx context.Context, s *session.Session, path string)
 		// Owned by this call, which waits; ends with ctx.
 		any.Go(func() {
 			defer cancel()
-			w, err := b.c.WatchChildren(ctx, s, b.c.root+path+sub)
+			w, err := b.c.WatchChildren(ctx, s, b.c.Root+path+sub)
 			if errors.Is(err, zk.ErrNoNode) {
 				<-ctx.Done()
 			}
@@ -252,7 +253,7 @@ func (b *browser) awaitAny(ctx context.Context, s *session.Session, path string)
 }
 
 // show passes a queue on if its contenders differ from those of the last one.
-func (b *browser) show(ctx context.Context, q *snapshot, last **snapshot) {
+func (b *browser) show(ctx context.Context, q *Queue, last **Queue) {
 	q.Issued = max(q.Issued, (*last).Issued)
 	if reflect.DeepEqual(q.Contenders, (*last).Contenders) || len(q.Contenders)+len((*last).Contenders) == 0 {
 		return

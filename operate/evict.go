@@ -1,4 +1,4 @@
-package zklock
+package operate
 
 import (
 	"context"
@@ -9,21 +9,22 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c operator) Evict(ctx context.Context, who ...Contender) error {
+func (c client) evict(ctx context.Context, who ...zklock.Contender) error {
 	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
 	var errs []error
 	evicted := map[string]bool{} // by group: one of several permits takes the others with it
 	for _, w := range evictionOrder(who) {
-		err := c.evict(inside, w)
-		group := node.GroupOf(w.name())
-		if errors.Is(err, ErrNotHeld) && evicted[group] {
+		err := c.evictOne(inside, w)
+		group := node.GroupOf(nameOf(w))
+		if errors.Is(err, zklock.ErrNotHeld) && evicted[group] {
 			continue
 		}
 		evicted[group] = group != "" && (err == nil || evicted[group])
@@ -38,8 +39,8 @@ func (c operator) Evict(ctx context.Context, who ...Contender) error {
 }
 
 // evictionOrder puts those that wait before those that hold, the last in the queue first.
-func evictionOrder(who []Contender) []Contender {
-	var waiting, holding []Contender
+func evictionOrder(who []zklock.Contender) []zklock.Contender {
+	var waiting, holding []zklock.Contender
 	for _, w := range slices.Backward(who) {
 		if w.Holds {
 			holding = append(holding, w)
@@ -50,14 +51,14 @@ func evictionOrder(who []Contender) []Contender {
 	return append(waiting, holding...)
 }
 
-func (c *Client) evict(ctx context.Context, who Contender) error {
-	if err := who.check(); err != nil {
+func (c client) evictOne(ctx context.Context, who zklock.Contender) error {
+	if err := check(who); err != nil {
 		return err
 	}
 	for {
 		n, err := c.seek(ctx, who)
 		if err == nil && n.Stat.EphemeralOwner != who.Session {
-			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", ErrNotHeld, n.Stat.EphemeralOwner)
+			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", zklock.ErrNotHeld, n.Stat.EphemeralOwner)
 		}
 		if err != nil {
 			return err
@@ -80,9 +81,9 @@ func (c *Client) evict(ctx context.Context, who Contender) error {
 
 // expel deletes a contender's node. The same transaction leaves a mark for its maker, which may
 // wait, or be first without knowing it yet.
-func (c *Client) expel(ctx context.Context, s *session.Session, who Contender, version int32) error {
-	dir := node.BoardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == kindPermit)
-	guid := node.GuidOf(who.name())
+func (c client) expel(ctx context.Context, s *session.Session, who zklock.Contender, version int32) error {
+	dir := node.BoardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
+	guid := node.GuidOf(nameOf(who))
 	if guid == "" || !c.MayNote(dir, nil) {
 		return c.DeleteVersion(ctx, s, who.Node, version)
 	}
@@ -105,7 +106,7 @@ func (c *Client) expel(ctx context.Context, s *session.Session, who Contender, v
 
 // clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender
 // from being removed.
-func (c *Client) clearOut(ctx context.Context, s *session.Session, path string) error {
+func (c client) clearOut(ctx context.Context, s *session.Session, path string) error {
 	l, err := c.List(ctx, s, path)
 	if err != nil {
 		return c.nameThoseWhoMay(ctx, s, path, zk.PermRead, "list", outcome.IgnoreMissing(err))
@@ -127,7 +128,7 @@ func (c *Client) clearOut(ctx context.Context, s *session.Session, path string) 
 
 // nameThoseWhoMay adds to the refusal of what was to be done with the children of a node who has
 // the permission for it, if that can be known.
-func (c *Client) nameThoseWhoMay(ctx context.Context, s *session.Session, path string, perm int32, what string, err error) error {
+func (c client) nameThoseWhoMay(ctx context.Context, s *session.Session, path string, perm int32, what string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}

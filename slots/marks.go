@@ -1,12 +1,10 @@
-package zklock
+package slots
 
 import (
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock-go/zklock/internal/door"
 )
 
 // The bounds of what the node of marks stores.
@@ -89,10 +87,10 @@ func (m marks) find(s slotKey, latest string) (by int64, err error) {
 	}
 	p := m.Periods[i]
 	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
-		return p.Done[i].By, door.ErrDone
+		return p.Done[i].By, ErrDone
 	}
 	if past, _ := p.split(latest); s.cut.period != 0 && len(past) >= maxTimed && s.name < past[0].Slot {
-		return 0, door.ErrForgotten
+		return 0, ErrForgotten
 	}
 	return 0, nil
 }

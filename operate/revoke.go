@@ -1,4 +1,4 @@
-package zklock
+package operate
 
 import (
 	"context"
@@ -8,25 +8,26 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c operator) Revoke(ctx context.Context, who Contender) error {
+func (c client) revoke(ctx context.Context, who zklock.Contender) error {
 	inside, stop := session.Either(ctx, c.Life)
 	defer stop()
-	if err := c.revoke(inside, who); err != nil {
+	if err := c.mark(inside, who); err != nil {
 		return fmt.Errorf("zklock: revoke %s: %w", node.Printable(who.Node), c.Explain(inside, err))
 	}
 	return nil
 }
 
-func (c *Client) revoke(ctx context.Context, who Contender) error {
-	if err := who.check(); err != nil {
+func (c client) mark(ctx context.Context, who zklock.Contender) error {
+	if err := check(who); err != nil {
 		return err
 	}
-	if strings.Contains(who.name(), node.LatchInfix) {
-		return fmt.Errorf("%w: a leader latch cannot be asked to let go", ErrInvalid)
+	if strings.Contains(nameOf(who), node.LatchInfix) {
+		return fmt.Errorf("%w: a leader latch cannot be asked to let go", zklock.ErrInvalid)
 	}
 	for {
 		n, err := c.seek(ctx, who)
@@ -34,7 +35,7 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 			return err
 		}
 		mark := node.CuratorRevocation
-		if node.ClientOf(who.name()) == node.ClientZklock {
+		if node.ClientOf(nameOf(who)) == node.ClientZklock {
 			mark = node.WithRevocation(n.Data)
 		}
 		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (*zk.Stat, error) {
@@ -47,22 +48,22 @@ func (c *Client) revoke(ctx context.Context, who Contender) error {
 }
 
 // seek reads a contender's node and checks that it is still that contender's.
-func (c *Client) seek(ctx context.Context, who Contender) (session.Node, error) {
+func (c client) seek(ctx context.Context, who zklock.Contender) (session.Node, error) {
 	n, err := session.Persist(ctx, c.Requests, func(s *session.Session) (session.Node, error) { return c.Get(ctx, s, who.Node) })
 	switch {
 	case err != nil:
 		return session.Node{}, notHeldIfMissing(err)
 	case who.Session != 0 && n.Stat.EphemeralOwner != who.Session:
-		return session.Node{}, fmt.Errorf("%w: the node is of session 0x%x, not 0x%x", ErrNotHeld, n.Stat.EphemeralOwner, who.Session)
+		return session.Node{}, fmt.Errorf("%w: the node is of session 0x%x, not 0x%x", zklock.ErrNotHeld, n.Stat.EphemeralOwner, who.Session)
 	case who.Token != 0 && n.Stat.Czxid != who.Token:
-		return session.Node{}, fmt.Errorf("%w: the node is another one of the same name", ErrNotHeld)
+		return session.Node{}, fmt.Errorf("%w: the node is another one of the same name", zklock.ErrNotHeld)
 	}
 	return n, nil
 }
 
 func notHeldIfMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%w: the node is gone", ErrNotHeld)
+		return fmt.Errorf("%w: the node is gone", zklock.ErrNotHeld)
 	}
 	return err
 }

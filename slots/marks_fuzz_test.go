@@ -1,4 +1,4 @@
-package zklock
+package slots
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/door"
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -23,18 +23,18 @@ func FuzzMarks(f *testing.F) {
 		f.Add([]byte(data), "x", int64(5*time.Minute), int64(7))
 		f.Add([]byte(data), "", int64(0), int64(-1))
 	}
-	c := &Client{}
+	c := new(zklock.Client)
 	f.Fuzz(func(t *testing.T, data []byte, name string, every, token int64) {
-		slot := newSlot(c, "/l", name)
+		slot := Named(c, "/l", name)
 		if name == "" {
-			slot = newSlotAt(c, "/l", time.Unix(token%1e10, 0), time.Duration(every))
+			slot = At(c, "/l", time.Unix(token%1e10, 0), time.Duration(every))
 		}
 		if slot.err != nil {
 			return
 		}
 		m, err := slot.parse(session.Node{Data: data, Stat: &zk.Stat{}})
 		if err != nil {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, zklock.ErrInvalid)
 			return
 		}
 		if _, err := m.find(slot.slotKey, slot.name); err != nil {
@@ -42,8 +42,8 @@ func FuzzMarks(f *testing.F) {
 		}
 		m = m.with(slot.slotKey, token, slot.name)
 		by, outcome := m.find(slot.slotKey, slot.name)
-		if !errors.Is(outcome, door.ErrForgotten) || slot.cut.period == 0 {
-			require.ErrorIs(t, outcome, door.ErrDone)
+		if !errors.Is(outcome, ErrForgotten) || slot.cut.period == 0 {
+			require.ErrorIs(t, outcome, ErrDone)
 			require.Equal(t, token, by)
 		}
 		require.LessOrEqual(t, len(m.Periods), maxPeriods)
