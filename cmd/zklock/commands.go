@@ -17,6 +17,7 @@ func subcommands() []subcommand {
 		{name: "elect", about: "run a command as the elected leader, or print the leader", define: electCommand},
 		{name: "ls", about: "list the holders and waiters of a lock, or of all locks below a path", define: lsCommand},
 		{name: "top", about: "show the busiest locks below a path, live", define: topCommand},
+		{name: "web", about: "show locks in a browser, live", define: webCommand},
 		{name: "revoke", about: "ask a holder to let go", define: revokeCommand},
 		{name: "evict", about: "take a contender out of its queue", define: evictCommand},
 		{name: "serve", about: "run the in-process server, for development", define: serveCommand},

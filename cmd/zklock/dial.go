@@ -24,6 +24,9 @@ type dialer struct {
 	failed  map[string]error // guarded by mu: the servers that no connection led to, nil after the first success
 	servers int              // how many there are
 	allFail func(error)      // is called when none of them can be reached; nil: nobody wants to know
+	open    int              // connections
+
+	connected func(bool) // is called when a first connection is open and when the last one is closed; may be nil
 }
 
 // dial is a zk.Dialer.
@@ -38,7 +41,34 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 		return nil, err
 	}
 	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
-	return conn, nil
+	return d.count(conn), nil
+}
+
+// count returns conn in a form that is counted until it is closed.
+func (d *dialer) count(conn net.Conn) net.Conn {
+	d.opened(1)
+	return &counted{Conn: conn, closed: sync.OnceFunc(func() { d.opened(-1) })}
+}
+
+// opened notes that there are so many more connections.
+func (d *dialer) opened(more int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open += more
+	if d.connected != nil {
+		d.connected(d.open > 0)
+	}
+}
+
+// counted is a connection that tells of its end.
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }
 
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {

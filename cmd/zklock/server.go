@@ -27,8 +27,10 @@ type serverFlags struct {
 	verbose                   bool
 	std                       streams
 
-	delay time.Duration // the lock-delay
-	hasty bool          // do not wait for servers: give up when none of them can be reached
+	delay     time.Duration // the lock-delay
+	connected func(bool)    // is called when there is a connection to a server, and when there is none any more; may be nil
+
+	hasty bool // do not wait for servers: give up when none of them can be reached
 }
 
 const localServer = "127.0.0.1:2181"
@@ -200,7 +202,7 @@ func (s *serverFlags) options() (*zklock.Options, error) {
 }
 
 func (s *serverFlags) dialer(log *slog.Logger) (*dialer, error) {
-	d := &dialer{log: log}
+	d := &dialer{log: log, connected: s.connected}
 	d.life, d.abort = context.WithCancel(context.Background())
 	if !s.tls && s.ca == "" && s.cert == "" && s.key == "" && s.serverName == "" {
 		return d, nil

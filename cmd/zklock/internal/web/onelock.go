@@ -1,0 +1,140 @@
+package web
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
+)
+
+// What the view of a lock draws at most. The rest is counted.
+const (
+	mostHolders = 24
+	mostWaiters = 60
+	mostDrawn   = 12 // waiters in the timeline
+)
+
+// oneLock returns the holders and waiters of a lock that match text, and what was seen of it.
+func (b *board) oneLock(path, text string, now time.Time) view {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, again := b.circles(now)
+	head := oneLock{common: b.common(found, passes(path)), Path: shownPath(path), Kind: "lock"}
+	sections := map[string][]row{"holders": nil, "queue": nil, "spans": nil}
+	h := b.past[path]
+	if h == nil {
+		return view{head, sections, again}
+	}
+	head.Entered, head.Kept = h.entered, millis(h.kept)
+	l := b.table.Lock(path)
+	if l == nil {
+		sections["spans"] = drawn(h, nil)
+		return view{head, sections, again}
+	}
+	q := l.Queue
+	head.Kind, head.Held, head.Waits, head.Permits, head.Delayed = kindOf(q), l.Holding(), l.Waiting(), q.Permits, l.IsDelayed()
+	head.Libraries = libraries(q.Contenders)
+	sections["holders"], sections["queue"] = b.line(l, text, sessionsIn(found), &head)
+	sections["spans"] = drawn(h, q.Contenders)
+	return view{head, sections, again}
+}
+
+// passes returns a function that reports whether a circle has a step at path.
+func passes(path string) func(locks.Circle) bool {
+	return func(c locks.Circle) bool {
+		return slices.ContainsFunc(c, func(s locks.Step) bool { return s.Path == path })
+	}
+}
+
+// sessionsIn returns the nodes with which sessions wait in circles, and those that they wait for.
+func sessionsIn(found []locks.Circle) map[string]bool {
+	nodes := map[string]bool{}
+	for _, c := range found {
+		for _, s := range c {
+			nodes[s.Waits.Node], nodes[s.Blocked.Node] = true, true
+		}
+	}
+	return nodes
+}
+
+// libraries counts contenders by the library that has made them.
+func libraries(queue []zklock.Contender) map[string]int {
+	n := map[string]int{}
+	for _, who := range queue {
+		n[who.Client]++
+	}
+	return n
+}
+
+// line returns the holders and the waiters of a lock that match text, as many as are drawn, and counts the others in head.
+// It must be called with mu held.
+func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head *oneLock) (holders, queue []row) {
+	place := 0
+	for _, who := range l.Queue.Contenders {
+		if !who.Holds {
+			place++
+		}
+		if text != "" && !matches(who, text) {
+			continue
+		}
+		head.Found++
+		into, most, more := &queue, mostWaiters, &head.MoreWait
+		if who.Holds {
+			into, most, more = &holders, mostHolders, &head.MoreHold
+		}
+		if len(*into) == most {
+			*more++
+			continue
+		}
+		c := b.contenderRow(l, who, circular[who.Node])
+		if text != "" && !who.Holds {
+			c.Place = place
+		}
+		*into = append(*into, row{who.Node, c})
+	}
+	return holders, queue
+}
+
+// contenderRow must be called with mu held.
+func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, circular bool) contender {
+	s := b.past[l.Queue.Path].live[who.Node]
+	c := contender{
+		owner: ownerOf(who), Name: nameOf(who), Kind: who.Kind, Session: sessionOf(who), Token: tokenOf(who),
+		From: millis(s.from), AtLeast: s.early, Asked: b.isAsked(l.Queue.Path, who), Circular: circular,
+	}
+	if b.changes {
+		c.Node = who.Node
+	}
+	if s.early { // by the servers' clock: better than nothing
+		c.From = millis(earliest(who.Since, s.from))
+	}
+	if g, ok := l.Held[who.Node]; ok {
+		c.Held, c.AtLeast = millis(g.At), g.AtLeast
+	}
+	return c
+}
+
+// drawn returns what the timeline shows: who has left, who holds, and the next ones.
+func drawn(h *history, queue []zklock.Contender) (rows []row) {
+	for _, s := range h.ended {
+		rows = append(rows, spanRow(s))
+	}
+	holders, waiters := 0, 0
+	for _, who := range queue {
+		n, most := &waiters, mostDrawn
+		if who.Holds {
+			n, most = &holders, mostHolders
+		}
+		if *n++; *n <= most {
+			rows = append(rows, spanRow(h.live[who.Node]))
+		}
+	}
+	return rows
+}
+
+func spanRow(s *span) row {
+	return row{s.who.Node + " " + tokenOf(s.who), stretch{
+		Session: sessionOf(s.who), Owner: ownerOf(s.who), Token: tokenOf(s.who), From: millis(s.from), Held: millis(s.held), Until: millis(s.until), Early: s.early,
+	}}
+}

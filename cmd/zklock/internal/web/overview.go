@@ -1,0 +1,98 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
+)
+
+// What the list draws at most. The rest is counted.
+const (
+	mostLocks   = 200
+	mostCircles = 5
+)
+
+// overview returns the busiest locks among those that match text.
+func (b *board) overview(text string, now time.Time) view {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, again := b.circles(now)
+	head := overview{common: b.common(found, nil), Locks: b.table.Len(), Waiting: b.table.Waiting()}
+	circular := pathsIn(found)
+	var rows []row
+	for _, l := range b.table.Busiest() {
+		head.Holding += l.Holding()
+		if !lockMatches(l, text) {
+			continue
+		}
+		if head.Found++; len(rows) < mostLocks {
+			rows = append(rows, row{l.Queue.Path, b.lockRow(l, circular[l.Queue.Path])})
+		}
+	}
+	return view{head, map[string][]row{"locks": rows}, again}
+}
+
+// common returns what every view has on top. Of the circles it names those that concern want, or all for nil.
+// It must be called with mu held.
+func (b *board) common(found []locks.Circle, want func(locks.Circle) bool) common {
+	c := common{Below: shownPath(b.path), Begun: millis(b.begun), Away: b.away, Changes: b.changes}
+	for _, f := range found {
+		if want != nil && !want(f) {
+			continue
+		}
+		if c.Circled++; len(c.Circles) < mostCircles {
+			c.Circles = append(c.Circles, newCircle(f))
+		}
+	}
+	return c
+}
+
+func newCircle(c locks.Circle) (steps circle) {
+	for _, s := range c {
+		steps = append(steps, step{
+			Owner: ownerOf(s.Waits), Session: sessionOf(s.Waits), Path: shownPath(s.Path), Link: linkOf(s.Path),
+			By: ownerOf(s.Blocked), Holds: s.Blocked.Holds, Parallel: s.Parallel,
+		})
+	}
+	return steps
+}
+
+// pathsIn returns the paths at which sessions wait in circles.
+func pathsIn(found []locks.Circle) map[string]bool {
+	paths := map[string]bool{}
+	for _, c := range found {
+		for _, s := range c {
+			paths[s.Path] = true
+		}
+	}
+	return paths
+}
+
+// lockMatches reports whether a lock's path, or what a contender says of itself, contains text.
+func lockMatches(l *locks.Lock, text string) bool {
+	return strings.Contains(strings.ToLower(l.Queue.Path), text) ||
+		slices.ContainsFunc(l.Queue.Contenders, func(who zklock.Contender) bool { return matches(who, text) })
+}
+
+// lockRow must be called with mu held.
+func (b *board) lockRow(l *locks.Lock, circular bool) lockRow {
+	g := l.Longest()
+	r := lockRow{
+		Path: shownPath(l.Queue.Path), Link: linkOf(l.Queue.Path), Kind: kindOf(l.Queue), Held: l.Holding(), Waits: l.Waiting(),
+		Permits: l.Queue.Permits, Since: millis(g.At), AtLeast: g.AtLeast, Delayed: l.IsDelayed(), Circular: circular,
+	}
+	if who, ok := l.Holder(); ok {
+		o := ownerOf(who)
+		r.Owner, r.Asked = &o, b.isAsked(l.Queue.Path, who)
+	}
+	return r
+}
+
+// isAsked reports whether a contender was asked to let go. It must be called with mu held.
+func (b *board) isAsked(path string, who zklock.Contender) bool {
+	s := b.past[path].live[who.Node]
+	return who.Revoked || s != nil && s.asked
+}
