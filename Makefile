@@ -105,7 +105,7 @@ shrink: ## cut a run that fails to a small one, within BUDGET (SEED, SCHEDULE; A
 	@$(call replaying,shrink) -budget $(BUDGET) $(ARGS)
 
 model: ## check the Promela models of the recipe and the lease with spin
-	docs/model/check
+	internal/model/check
 
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes compare/comparison.md
 	compare/setup
