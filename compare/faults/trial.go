@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ type Trial struct {
 	Refused  []string `json:"refused"`  // what the others' libraries answered instead of a grant, each text once
 	Stuck    int      `json:"stuck"`    // how many contenders were granted nothing after Released
 	Void     string   `json:"void"`     // why it could not be run, or was not applicable
+	// Early counts the attempts at this trial in which the holder was told something before the fault. It is nil in
+	// results of a time when nobody counted.
+	Early *int `json:"early,omitempty"`
 }
 
 // Sign is what a library told the holder.
@@ -95,11 +99,11 @@ func (t *trial) lock(ctx context.Context) error {
 	return nil
 }
 
-// calm reports whether the holder has been told nothing.
-func (t *trial) calm() bool {
+// told reports whether the holder has been told anything.
+func (t *trial) told() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.record.Signs) == 0
+	return len(t.record.Signs) > 0
 }
 
 // open starts a process with some sessions.
@@ -325,25 +329,48 @@ func Run(ctx context.Context, clients []Client, faults []Fault, rounds int, repo
 	return nil
 }
 
-// errDisturbed says that a holder was told something before the fault: a busy machine's doing, and no trial of the fault.
-var errDisturbed = errors.New("the holder was disturbed before the fault")
+// disturbed is the error of an attempt in which holders were told something before the fault: a busy machine's doing, and
+// no trial of the fault.
+type disturbed struct{ clients []string }
+
+func (d *disturbed) Error() string {
+	return "the holder was disturbed before the fault: " + strings.Join(d.clients, ", ")
+}
+
+// attempts is how often a trial is begun.
+const attempts = 4
 
 // together puts clients that share servers under one fault at once.
 func together(ctx context.Context, group []Client, f Fault, round int) []Trial {
-	trials, err := attempt(ctx, group, f, round)
-	for again := 0; errors.Is(err, errDisturbed) && again < 3; again++ {
-		trials, err = attempt(ctx, group, f, round)
-	}
+	trials, early, err := undisturbed(func() ([]Trial, error) { return attempt(ctx, group, f, round) })
 	if len(trials) < len(group) {
 		trials = make([]Trial, len(group))
 	}
 	for i, c := range group {
-		trials[i].Client, trials[i].Fault, trials[i].Round, trials[i].Lease = c.Name, f.Name, round, ways.Lease.Seconds()
+		n := early[c.Name]
+		trials[i].Client, trials[i].Fault, trials[i].Round, trials[i].Lease, trials[i].Early = c.Name, f.Name, round, ways.Lease.Seconds(), &n
 		if err != nil {
 			trials[i].Void = oneLine(err)
 		}
 	}
 	return trials
+}
+
+// undisturbed returns the outcome of the first attempt in which no holder was told anything before the fault, or of the last
+// one, and how often that has happened to each client.
+func undisturbed(attempt func() ([]Trial, error)) (trials []Trial, early map[string]int, err error) {
+	early = map[string]int{}
+	for range attempts {
+		trials, err = attempt()
+		var d *disturbed
+		if !errors.As(err, &d) {
+			break
+		}
+		for _, name := range d.clients {
+			early[name]++
+		}
+	}
+	return trials, early, err
 }
 
 func attempt(ctx context.Context, group []Client, f Fault, round int) ([]Trial, error) {
@@ -400,10 +427,8 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 		t.run(ctx, wg, release)
 	}
 	sleep(ctx, before+time.Duration(round)*phase)
-	for _, t := range trials {
-		if !t.calm() {
-			return nil, fmt.Errorf("%s: %w", t.client.Name, errDisturbed)
-		}
+	if err := early(trials); err != nil {
+		return nil, err
 	}
 	struck := time.Now()
 	if err := f.hurt(ctx, s.ensemble, s.victim); err != nil {
@@ -433,6 +458,20 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 	}
 	finishing.Wait()
 	return records, nil
+}
+
+// early returns an error that names the clients whose holders have been told something, nil for none.
+func early(trials []*trial) error {
+	var d disturbed
+	for _, t := range trials {
+		if t.told() {
+			d.clients = append(d.clients, t.client.Name)
+		}
+	}
+	if d.clients == nil {
+		return nil
+	}
+	return &d
 }
 
 func oneLine(err error) string {

@@ -95,7 +95,11 @@ func BriefTrial(t faults.Trial) string {
 	if t.Void != "" {
 		return "not run: " + t.Void
 	}
-	text := outcome([]faults.Trial{t}, faults.Careful) + " | " + outcome([]faults.Trial{t}, faults.Confident)
+	text := ""
+	if t.Early != nil && *t.Early > 0 {
+		text = fmt.Sprintf("told before the fault in %d attempts | ", *t.Early)
+	}
+	text += outcome([]faults.Trial{t}, faults.Careful) + " | " + outcome([]faults.Trial{t}, faults.Confident)
 	if n := t.Beside(); n > 0 {
 		text += fmt.Sprintf(" | %d grants beside another", n)
 	}
@@ -182,7 +186,7 @@ func (r *FaultRun) rounds(lease float64, client, fault string) (run []faults.Tri
 }
 
 func (r *FaultRun) blocks() map[string]string {
-	blocks := map[string]string{"about": r.about(), "versions": r.versions(), "careful": r.matrix(faults.Careful), "confident": r.matrix(faults.Confident),
+	blocks := map[string]string{"about": r.about(), "versions": r.versions(), "early": r.early(), "careful": r.matrix(faults.Careful), "confident": r.matrix(faults.Confident),
 		"return": r.back(), "longer": r.longer()}
 	for _, f := range faults.All {
 		blocks[slug(f.Name)] = r.details(f.Name)
@@ -202,6 +206,27 @@ func (r *FaultRun) about() string {
 	return fmt.Sprintf("%d rounds, session timeout or lease %g s; what was measured last began on %s. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
 		"Load average (one minute) after each trial: median %s, at most %s; others worked on the machine too.\n",
 		n, lease, r.When.Format("2006-01-02 15:04 MST"), m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
+}
+
+// early tells how often each client's holder was told something before the fault.
+func (r *FaultRun) early() string {
+	var parts []string
+	for _, c := range faults.Clients {
+		times, counted := 0, 0
+		for _, t := range r.Trials {
+			if t.Client == c.Name && t.Early != nil {
+				counted++
+				times += *t.Early
+			}
+		}
+		if counted > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d times in %d trials", c.Name, times, counted))
+		}
+	}
+	if parts == nil {
+		return "Nobody counted in this run how often that was so.\n"
+	}
+	return "Told too early: " + strings.Join(parts, ", ") + ".\n"
 }
 
 func (r *FaultRun) versions() string {

@@ -328,6 +328,23 @@ func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
 	}
 }
 
+func TestThePageTellsHowOftenHoldersWereToldTooEarly(t *testing.T) {
+	once, never := 1, 0
+	trials := []faults.Trial{{Client: "Curator", Early: &once}, {Client: "Curator", Early: &once, Void: "disturbed"}, {Client: "kazoo", Early: &never}, {Client: "zklock"}}
+	if got, want := (&FaultRun{Trials: trials}).early(), "Told too early: Curator 2 times in 2 trials, kazoo 0 times in 1 trials.\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got := (&FaultRun{Trials: trials[3:]}).early(); !strings.Contains(got, "Nobody counted") {
+		t.Errorf("%q", got)
+	}
+	if got := BriefTrial(trials[0]); !strings.HasPrefix(got, "told before the fault in 1 attempts") {
+		t.Errorf("%q", got)
+	}
+	if got := BriefTrial(trials[2]); strings.Contains(got, "before the fault") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestReportPageIsWhatItsTrialsSay draws the page anew from the stored trials.
 func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
 	page := filepath.Join("..", "report.md")
