@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // A leader loop: each member of a fleet runs it, one leads at a time.
@@ -95,52 +94,28 @@ func ExampleElection_Observe() {
 	// host-b:8080 leads
 }
 
-// runOnce runs a job that every machine of a fleet starts, on one of them. The first machine
-// that gets the lock does the job, and marks it as done in a transaction that needs the lock.
-// A machine whose clock is late finds the mark.
-func runOnce(ctx context.Context, client *zklock.Client, conn *zk.Conn, scheduled string, job func(context.Context) error) (ran bool, err error) {
-	err = client.Mutex("/cron/nightly").Do(ctx, func(ctx context.Context) error {
-		done, _, err := conn.Get("/cron-done/nightly")
-		if err != nil || string(done) >= scheduled {
-			return err
-		}
-		if err := job(ctx); err != nil {
-			return err // the next one tries
-		}
-		ran = true
-		_, err = zklock.HoldOf(ctx).Multi(&zk.SetDataRequest{Path: "/cron-done/nightly", Data: []byte(scheduled), Version: -1})
-		return err
-	})
-	return ran, err
-}
-
-// A cron job that must run once in a fleet, although every machine starts it.
+// A cron job that must run once in a fleet, although every machine starts it. The name of its slot is
+// the time for which the run was scheduled, so that a machine whose clock is late finds it done.
 func Example_cronJob() {
 	server := ensemble()
 	defer server.Close()
-	must(server.PutNode("/cron-done/nightly", nil))
-	conn, events, err := zk.Connect(server.Addrs(), 10*time.Second, zk.WithDialer(server.Dial), zk.WithLogInfo(false))
-	must(err)
-	defer func() {
-		conn.Close()
-		for range events {
-		}
-	}()
+	scheduled := time.Date(2026, 1, 31, 2, 0, 0, 0, time.UTC)
 
 	for machine := range 3 {
 		client := client(server, fmt.Sprint("machine ", machine))
-		ran, err := runOnce(context.Background(), client, conn, "2026-01-31T02:00", func(context.Context) error {
+		slot := slots.Named(client, "/cron/nightly", scheduled.Format("2006-01-02T15:04"))
+		err := slot.Do(context.Background(), func(context.Context) error {
 			fmt.Println("backup made")
-			return nil
+			return nil // after an error, the next one tries
 		})
-		fmt.Println(ran, err)
+		fmt.Println(machine, errors.Is(err, slots.ErrDone))
 		client.Close()
 	}
 	// Output:
 	// backup made
-	// true <nil>
-	// false <nil>
-	// false <nil>
+	// 0 false
+	// 1 true
+	// 2 true
 }
 
 // reign is the begin of a leadership.
