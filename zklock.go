@@ -318,7 +318,7 @@ func (c *Client) matchHooks(ctx context.Context) error {
 func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	r := &session.Requests{Link: l, Log: o.Logger, Calls: session.NewTasks()}
 	e := &queue.Engine{
-		Requests: r, Watches: session.NewWatches(r), Directories: &session.Directories{Requests: r, Acl: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
+		Requests: r, Watches: session.NewWatches(r), Directories: &session.Directories{Requests: r, ACL: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
 		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: o.Logger, To: o.Observer}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{

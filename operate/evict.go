@@ -83,7 +83,7 @@ func (c client) evictOne(ctx context.Context, who zklock.Contender) error {
 // wait, or be first without knowing it yet.
 func (c client) expel(ctx context.Context, s *session.Session, who zklock.Contender, version int32) error {
 	dir := node.BoardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
-	guid := node.GuidOf(nameOf(who))
+	guid := node.GUIDOf(nameOf(who))
 	if guid == "" || !c.MayNote(dir, nil) {
 		return c.DeleteVersion(ctx, s, who.Node, version)
 	}

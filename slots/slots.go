@@ -196,7 +196,7 @@ func (s *Slot) touch(ctx context.Context, sess *session.Session, n session.Node)
 		return err
 	}
 	_, err := session.Ask(ctx, s.c.Requests, sess, func(conn session.Wire) (string, error) {
-		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.Acl)
+		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.ACL)
 	})
 	if errors.Is(err, zk.ErrNoNode) {
 		err = s.c.MakeDir(ctx, sess, s.c.Root+s.path, 1) // with what is above it
@@ -313,7 +313,7 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 // write returns the operation that replaces n by m.
 func (s *Slot) write(m marks, n session.Node) any {
 	if n.Stat == nil {
-		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.Acl}
+		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.ACL}
 	}
 	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.Stat.Version}
 }

@@ -21,7 +21,7 @@ func FuzzData(f *testing.F) {
 	f.Add([]byte("__REVOKE__\n__REVOKE__\nvalue"))
 	f.Add(LimitData(3))
 	f.Add([]byte("zklock: permits +99999999999999999999"))
-	guid := NewGUID(GuidMark)
+	guid := NewGUID(GUIDMark)
 	f.Add(Board{Last: "_c_" + guid + "-lock-0000000001", Evicted: []string{guid}}.Encode())
 	f.Add([]byte(NotePrefix + EvictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
 	f.Add([]byte(`{"periods":[{"done":[{"slot":"a","by":1}]},{"every":"1h0m0s","done":[{"slot":"1970-01-01T00:00:00Z","by":7}]}]}`))
@@ -60,7 +60,7 @@ func fuzzBoards(t *testing.T, data []byte) {
 		return
 	}
 	require.LessOrEqual(t, len(b.Evicted), MaxEvicted)
-	guid := NewGUID(GuidMark)
+	guid := NewGUID(GUIDMark)
 	next := Board{Last: "last", Evicted: b.WithEvicted(guid).Evicted}
 	require.LessOrEqual(t, len(next.Encode()), 64+33*MaxEvicted, "what we write ourselves is bounded, whatever stood there")
 	back, ours := ParseBoard(next.Encode())

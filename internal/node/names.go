@@ -112,12 +112,12 @@ func ParseEntries(names []string) []Entry {
 // One of these begins each of our guids, whose names look like those of other libraries
 // otherwise. They have the same length.
 const (
-	GuidMark  = "7a6b6c" // zkl
+	GUIDMark  = "7a6b6c" // zkl
 	DelayMark = "7a6b64" // zkd: of a contender for a lock with a delay
 )
 
 func NewGUID(mark string) string {
-	var b [16 - len(GuidMark)/2]byte
+	var b [16 - len(GUIDMark)/2]byte
 	rand.Read(b[:]) // never fails
 	return mark + hex.EncodeToString(b[:])
 }
@@ -125,8 +125,8 @@ func NewGUID(mark string) string {
 // IsDelayed reports whether a name is that of a contender for a lock with a delay.
 func IsDelayed(name string) bool { return strings.HasPrefix(name, NamePrefix+DelayMark) }
 
-// GuidOf returns the guid in the name of a node of this library, or "" for another's.
-func GuidOf(name string) string {
+// GUIDOf returns the guid in the name of a node of this library, or "" for another's.
+func GUIDOf(name string) string {
 	if ClientOf(name) != ClientZklock {
 		return ""
 	}
@@ -135,7 +135,7 @@ func GuidOf(name string) string {
 
 // isGUID reports whether text has the form of this library's guids.
 func isGUID(text string) bool {
-	marked := strings.HasPrefix(text, GuidMark) || strings.HasPrefix(text, DelayMark)
+	marked := strings.HasPrefix(text, GUIDMark) || strings.HasPrefix(text, DelayMark)
 	return marked && len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
@@ -149,7 +149,7 @@ func GroupOf(name string) string {
 	if ClientOf(name) != ClientZklock {
 		return ""
 	}
-	from := len(NamePrefix) + len(GuidMark)
+	from := len(NamePrefix) + len(GUIDMark)
 	return name[from : from+GroupDigits]
 }
 
@@ -158,7 +158,7 @@ var clients = []struct {
 	name *regexp.Regexp
 	is   string
 }{
-	{regexp.MustCompile(`^` + NamePrefix + `(` + GuidMark + `|` + DelayMark + `)[0-9a-f]{26}-`), ClientZklock},
+	{regexp.MustCompile(`^` + NamePrefix + `(` + GUIDMark + `|` + DelayMark + `)[0-9a-f]{26}-`), ClientZklock},
 	{regexp.MustCompile(`^` + NamePrefix + `[0-9a-f]{32}-`), clientGo},
 	{regexp.MustCompile(`^` + NamePrefix + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`), clientCurator},
 	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), clientKazoo},

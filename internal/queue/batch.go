@@ -51,7 +51,7 @@ func (t *contender) createOne(data []byte, note *zk.SetDataRequest) (path string
 	if t.counted != nil || t.replaces != nil {
 		return t.createWith(data, note)
 	}
-	return t.c.Conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.Acl)
+	return t.c.Conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.ACL)
 }
 
 // checkMade returns an error for a path that no server makes of the one that it was asked for.
@@ -67,11 +67,11 @@ func (t *contender) checkMade(path string) error {
 // newGUIDs returns a new guid for each of the batch.
 func (t *contender) newGUIDs() []string {
 	guids := make([]string, len(t.with)+1)
-	attempt := node.NewGUID(node.GuidMark)[len(node.GuidMark):][:32-len(node.GuidMark)-node.GroupDigits-4]
+	attempt := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):][:32-len(node.GUIDMark)-node.GroupDigits-4]
 	for i := range guids {
 		guids[i] = node.NewGUID(t.mark())
 		if t.group != "" {
-			guids[i] = fmt.Sprintf("%s%s%s%04x", node.GuidMark, t.group, attempt, i)
+			guids[i] = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, t.group, attempt, i)
 		}
 	}
 	return guids
@@ -156,7 +156,7 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 // servers add when they pass it on, such as the numbers in names.
 func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
-	t.guid = node.NewGUID(node.GuidMark)
+	t.guid = node.NewGUID(node.GUIDMark)
 	one, _ := node.RequestSize([]any{t.creation(node.WithRevocation(data))})
 	return n * (one + 16)
 }

@@ -93,7 +93,7 @@ func (t *contender) mark() string {
 	if t.delay() > 0 {
 		return node.DelayMark
 	}
-	return node.GuidMark
+	return node.GUIDMark
 }
 
 // isToNote reports whether we held and it is our turn to leave a note: see note.
@@ -165,5 +165,5 @@ func (t *contender) nodes() []*session.OwnNode {
 func (t *contender) nameless() string { return t.Dir + "/" + t.prefix() + t.recipe.Infix }
 
 func (t *contender) creation(data []byte) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: t.nameless(), Data: data, Acl: t.c.Acl, Flags: zk.FlagEphemeralSequential}
+	return &zk.CreateRequest{Path: t.nameless(), Data: data, Acl: t.c.ACL, Flags: zk.FlagEphemeralSequential}
 }

@@ -282,7 +282,7 @@ func (s *Permits) Resize(ctx context.Context) error {
 			answers, err := s.Engine.Multi(ctx, sess,
 				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: -1},
 				// Waiters watch the children, and not the number.
-				&zk.CreateRequest{Path: stir, Acl: s.Engine.Acl},
+				&zk.CreateRequest{Path: stir, Acl: s.Engine.ACL},
 				&zk.DeleteRequest{Path: stir, Version: -1})
 			if errors.Is(err, zk.ErrNoNode) {
 				if err := s.Engine.MakeDir(ctx, sess, dir, PermitRecipe.depth()); err != nil {

@@ -14,7 +14,7 @@ import (
 // Directories makes the directories of queues.
 type Directories struct {
 	Requests *Requests
-	Acl      []zk.ACL // of the nodes that belong to one lock
+	ACL      []zk.ACL // of the nodes that belong to one lock
 	Parents  []zk.ACL // of the nodes above these
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type Directories struct {
 func (d *Directories) MakeDir(ctx context.Context, s *Session, dir string, own int) error {
 	acl := d.Parents
 	if own > 0 {
-		acl = d.Acl
+		acl = d.ACL
 	}
 	var p Pace
 	for {

@@ -472,7 +472,7 @@ var Table = []Mutant{
 		Name: "a new number of permits wakes nobody", After: "the directory's watch does not see its data",
 		Edits: []Edit{
 			{"internal/queue/permits.go", "stir := dir", "_ = dir"},
-			{"internal/queue/permits.go", `				&zk.CreateRequest{Path: stir, Acl: s.Engine.Acl},
+			{"internal/queue/permits.go", `				&zk.CreateRequest{Path: stir, Acl: s.Engine.ACL},
 				&zk.DeleteRequest{Path: stir, Version: -1})`, ")"},
 		},
 		Focus: "semaphore",
