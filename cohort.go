@@ -60,7 +60,7 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 		opts = new(CohortOptions)
 	}
 	err := node.CheckPath(path)
-	if err == nil && c.Delay > 0 {
+	if err == nil && c.engine.Delay > 0 {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
 	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
@@ -150,7 +150,7 @@ func (k *localLock) init(c *Client, key cohortKey, err error) {
 
 // take returns a hold, and tells the observer of it or of its failure.
 func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
-	start := k.c.Link.Now()
+	start := k.c.engine.Link.Now()
 	h, err := k.obtain(ctx, start, try)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
@@ -159,10 +159,10 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 		}
 		return nil, err
 	}
-	if k.c.To != nil {
+	if k.c.engine.To != nil {
 		ev := h.of.event(observe.Acquired, nil)
 		ev.Elapsed = time.Since(start.Mono)
-		k.c.Observe(ev)
+		k.c.engine.Observe(ev)
 	}
 	return h, nil
 }
@@ -186,7 +186,7 @@ func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*H
 	}
 	defer k.c.acquires.Leave()
 	if try {
-		return queue.AtOnce(ctx, k.c.Engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
+		return queue.AtOnce(ctx, k.c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
 	}
 	return k.wait(ctx, false)
 }
@@ -216,7 +216,7 @@ func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
 		}
 		h, err := q.await(w)
 		if err != nil && !errors.Is(err, ErrClosed) {
-			err = k.c.Explain(ctx, err)
+			err = k.c.engine.Explain(ctx, err)
 		}
 		return h, err
 	}

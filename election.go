@@ -101,7 +101,7 @@ func checkValue(value []byte) error {
 // that was shorter than the last pause, for 10 ms at first and then twice as long each time
 // up to a second, so that a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context)) error {
-	pausing, stop := session.Either(ctx, e.c.Life)
+	pausing, stop := session.Either(ctx, e.c.engine.Life)
 	defer stop()
 	var p session.Pace
 	for {
@@ -123,7 +123,7 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 	defer func() {
 		stop()
 		if err := hold.leave(ctx); err != nil { // else the next campaign would wait behind the old place
-			e.c.Log.Info("zklock: leadership ended", "path", e.path, "why", err)
+			e.c.engine.Log.Info("zklock: leadership ended", "path", e.path, "why", err)
 		}
 	}()
 	if hold.Check() == nil && inside.Err() == nil {
@@ -158,7 +158,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 // leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := HoldOf(ctx); h != nil; h = h.outer {
-		if h.of.c == e.c.Engine && h.of.path == e.path && h.of.recipe == e.recipe.Name {
+		if h.of.c == e.c.engine && h.of.path == e.path && h.of.recipe == e.recipe.Name {
 			return h
 		}
 	}
@@ -170,17 +170,17 @@ func (e *Election) leads(ctx context.Context) *Hold {
 // gone, which can be a moment before the new leader itself knows. With Options.LockDelay, a
 // member also shows while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
-	inside, stop := session.Either(ctx, e.c.Life)
+	inside, stop := session.Either(ctx, e.c.engine.Life)
 	defer stop()
 	if err := node.CheckPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), err)
 	}
-	leader, err := session.Persist(inside, e.c.Requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
+	leader, err := session.Persist(inside, e.c.engine.Requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
 	if err == nil && leader.Node == "" {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c.Explain(inside, err))
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c.engine.Explain(inside, err))
 	}
 	return leader, nil
 }
@@ -194,7 +194,7 @@ func (e *Election) look(ctx context.Context, s *session.Session) (Contender, err
 			return Contender{}, err
 		}
 		for _, first := range queue {
-			n, err := e.c.Get(ctx, s, dir+"/"+first.Name)
+			n, err := e.c.engine.Get(ctx, s, dir+"/"+first.Name)
 			switch {
 			case err == nil:
 				return leaderOf(dir, first, n), nil
@@ -215,7 +215,7 @@ func leaderOf(dir string, e node.Entry, n session.Node) Contender {
 // right from its front on.
 func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry, error) {
 	dir := e.c.root + e.path
-	l, err := e.c.FreshList(ctx, s, dir)
+	l, err := e.c.engine.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -232,7 +232,7 @@ func (c *Client) inOrder(ctx context.Context, s *session.Session, dir string, en
 	var there []node.Entry
 	for _, e := range entries {
 		if !node.IsPlain(e.Seq) {
-			stat, err := c.Stat(ctx, s, dir+"/"+e.Name)
+			stat, err := c.engine.Stat(ctx, s, dir+"/"+e.Name)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}

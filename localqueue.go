@@ -116,7 +116,7 @@ func (q *localQueue) join(ctx context.Context, try bool) (*localWaiter, error) {
 		return nil, ErrLocked
 	}
 	if p := q.place; p != nil {
-		p.checkOthers(q.asked, q.c.Link.Now()) // those have asked before
+		p.checkOthers(q.asked, q.c.engine.Link.Now()) // those have asked before
 	}
 	q.asked++
 	w := &localWaiter{ctx, q.asked, try, make(chan answer, 1)}
@@ -204,7 +204,7 @@ func (q *localQueue) run() {
 func (q *localQueue) look() (step, *sharedPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, now := q.place, q.c.Link.Now()
+	p, now := q.place, q.c.engine.Link.Now()
 	if p != nil {
 		p.update(q.asked, now)
 		q.letIn(p, now)
@@ -245,7 +245,7 @@ func (q *localQueue) letFirst(p *sharedPlace, now lease.Instant) {
 
 // situation returns what the next step depends on. It must be called with mu held.
 func (q *localQueue) situation(p *sharedPlace, now lease.Instant) situation {
-	s := situation{over: q.c.Life.Err() != nil, waiting: len(q.waiting)}
+	s := situation{over: q.c.engine.Life.Err() != nil, waiting: len(q.waiting)}
 	if p == nil {
 		return s
 	}
@@ -276,7 +276,7 @@ func (q *localQueue) sleep(p *sharedPlace, timeout <-chan time.Time) {
 	case <-fired:
 	case <-revoked:
 	case <-p.of.ctx.Done():
-	case <-q.c.Life.Done():
+	case <-q.c.engine.Life.Done():
 	}
 }
 
@@ -298,7 +298,7 @@ func (q *localQueue) obtain(old *queue.Grant) {
 	fresh := old == nil
 	granted, err := q.stand(ctx, first != nil && first.try, old)
 	if err != nil {
-		q.refuse(first, q.c.Explain(ctx, err))
+		q.refuse(first, q.c.engine.Explain(ctx, err))
 		return
 	}
 	if fresh || granted.Waited {
@@ -309,7 +309,7 @@ func (q *localQueue) obtain(old *queue.Grant) {
 
 // beginWait returns the first waiter, nil for none, and a context that ends when nobody waits.
 func (q *localQueue) beginWait() (context.Context, *localWaiter, func()) {
-	ctx, cancel := context.WithCancelCause(q.c.Life)
+	ctx, cancel := context.WithCancelCause(q.c.engine.Life)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var first *localWaiter
@@ -332,9 +332,9 @@ func (q *localQueue) stand(ctx context.Context, try bool, old *queue.Grant) (*qu
 	w := q.want()
 	w.Replaces, w.Before = old, q.cover
 	if try {
-		return q.c.Engine.TryObtain(ctx, w)
+		return q.c.engine.TryObtain(ctx, w)
 	}
-	return q.c.Engine.Obtain(ctx, w)
+	return q.c.engine.Obtain(ctx, w)
 }
 
 // want returns what a place in the queue of all processes is asked for.
@@ -372,7 +372,7 @@ func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
 	p := &sharedPlace{place: granted, moved: granted.Nodes()[0].Sess.Reattached(), since: time.Now()}
 	p.ended = func(h *localHold) { q.ended(p, h) }
 	p.of = &holding{
-		c: c.Engine, among: &c.holds, recipe: q.key.recipe.Name, path: q.key.path, nodes: granted.Nodes(), token: granted.Token,
+		c: c.engine, among: &c.holds, recipe: q.key.recipe.Name, path: q.key.path, nodes: granted.Nodes(), token: granted.Token,
 		quiet: true, unfenced: q.key.unfenced,
 	}
 	p.of.release = func(why error) func() error {
@@ -393,7 +393,7 @@ func (q *localQueue) settle(granted *queue.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.place, p.before, p.runs = p, q.covered, q.runs
-	now := q.c.Link.Now()
+	now := q.c.engine.Link.Now()
 	if granted.Waited && !p.isShared() {
 		p.want(p.before, now)
 		p.ready = q.key.unfenced
@@ -405,22 +405,22 @@ func (q *localQueue) settle(granted *queue.Grant) {
 
 // tryApart returns a reader's hold in a place of its own, if nobody stands in its way.
 func (q *localQueue) tryApart(ctx context.Context) (*Hold, error) {
-	granted, err := q.c.Engine.TryObtain(ctx, q.want())
+	granted, err := q.c.engine.TryObtain(ctx, q.want())
 	if err != nil {
-		return nil, q.c.Explain(ctx, err)
+		return nil, q.c.engine.Explain(ctx, err)
 	}
 	p := q.share(granted)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p.apart, p.closed = true, true
-	return p.begin(ctx, q.c.Link.Now()), nil
+	return p.begin(ctx, q.c.engine.Link.Now()), nil
 }
 
 // watchOthers begins to find out whether others want the place. It must be called with mu held.
 func (q *localQueue) watchOthers(p *sharedPlace, now lease.Instant) {
 	p.watching = now.Mono
 	// Owned by the place; ends with the requests or with the place; Close waits for it.
-	if !q.c.Calls.Run(func() { q.watched(p) }) {
+	if !q.c.engine.Calls.Run(func() { q.watched(p) }) {
 		p.closed = true
 	}
 }
@@ -432,7 +432,7 @@ func (q *localQueue) watched(p *sharedPlace) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p.see(w, wanted, q.c.Link.Now())
+	p.see(w, wanted, q.c.engine.Link.Now())
 	if q.place == p && (len(q.waiting) > 0 || len(p.holds) == 0) {
 		q.kick()
 	}
@@ -456,7 +456,7 @@ func (q *localQueue) isLast(p *sharedPlace, h *localHold) bool {
 	}
 	waiting := len(q.waiting) > 0
 	if waiting && p.ready {
-		if now := q.c.Link.Now(); p.admits(q.waiting[0].number, q.asked, now) {
+		if now := q.c.engine.Link.Now(); p.admits(q.waiting[0].number, q.asked, now) {
 			q.letFirst(p, now)
 			return false
 		}
@@ -492,10 +492,10 @@ func (q *localQueue) release(p *sharedPlace, pause bool) {
 	}
 	select {
 	case <-p.of.released.Done():
-	case <-q.c.Life.Done():
+	case <-q.c.engine.Life.Done():
 	}
 	if pause {
-		session.Sleep(q.c.Life, min(max(shortestPause, 4*time.Since(began)), longestPause))
+		session.Sleep(q.c.engine.Life, min(max(shortestPause, 4*time.Since(began)), longestPause))
 	}
 }
 

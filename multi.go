@@ -67,10 +67,10 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 		switch {
 		case err == nil:
 			return c.combine(ctx, path, locks), nil
-		case !errors.Is(err, errPartLost) || ctx.Err() != nil || c.Life.Err() != nil:
+		case !errors.Is(err, errPartLost) || ctx.Err() != nil || c.engine.Life.Err() != nil:
 			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, err)
 		}
-		c.Log.Info("zklock: locking all again", "path", path, "why", err)
+		c.engine.Log.Info("zklock: locking all again", "path", path, "why", err)
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			defer stop()
 			inside = both
 		}
-		if err == nil && h.of.c != c.Engine {
+		if err == nil && h.of.c != c.engine {
 			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
 		}
 		if err = partLost(locks, err); err != nil {
@@ -139,7 +139,7 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.Engine, among: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
 		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
 		g.token, g.unfenced = max(g.token, lock.of.token), g.unfenced || lock.of.unfenced

@@ -38,7 +38,7 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	h := c.hold(ctx, w.recipe, w.path, granted)
 	ev := h.of.event(observe.Acquired, nil)
 	ev.Elapsed = time.Since(start)
-	c.Observe(ev)
+	c.engine.Observe(ev)
 	return h, nil
 }
 
@@ -49,12 +49,12 @@ func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attemp
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
-	inside, stop := session.Either(ctx, c.Life)
+	inside, stop := session.Either(ctx, c.engine.Life)
 	defer stop()
 	granted, err := w.get(inside, dir)
 	if err != nil {
 		c.acquires.Leave()
-		return nil, true, c.Explain(inside, err)
+		return nil, true, c.engine.Explain(inside, err)
 	}
 	return granted, true, nil
 }
@@ -62,15 +62,15 @@ func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attemp
 // lock acquires by any recipe that stands in the queue at path.
 func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
 	return c.obtain(ctx, attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
-		return c.Engine.Obtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+		return c.engine.Obtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 	}})
 }
 
 // tryLock is lock without the waiting.
 func (c *Client) tryLock(ctx context.Context, r *queue.Recipe, path string, data []byte) (*Hold, error) {
 	return c.obtain(ctx, attempt{"try", r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
-		return queue.AtOnce(ctx, c.Engine, func(ctx context.Context) (*queue.Grant, error) {
-			return c.Engine.TryObtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+		return queue.AtOnce(ctx, c.engine, func(ctx context.Context) (*queue.Grant, error) {
+			return c.engine.TryObtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 		})
 	}})
 }
@@ -97,7 +97,7 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 // another recipe than the one named.
 func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
 	around(ctx, func(g *holding) bool {
-		held = g.c == c.Engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
+		held = g.c == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
 		return !held
 	})
 	return held
@@ -109,12 +109,12 @@ func (c *Client) observeFailure(ctx context.Context, w attempt, took time.Durati
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		kind = observe.GivenUp
 	}
-	c.Observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
+	c.engine.Observe(observe.Event{Kind: kind, Recipe: w.recipe, Path: w.path, Elapsed: took, Err: err})
 }
 
 // hold returns a hold of a place that was granted.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *queue.Grant) *Hold {
-	g := &holding{c: c.Engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.Nodes(), token: granted.Token}
+	g := &holding{c: c.engine, among: &c.holds, recipe: recipe, path: path, nodes: granted.Nodes(), token: granted.Token}
 	g.release = func(why error) func() error { return granted.Leave(g.wasLost(why)) }
 	h := newHold(ctx, g)
 	granted.WatchSelf(false)

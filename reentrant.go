@@ -70,7 +70,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 // enter returns another hold of the lock if ctx holds it already, and nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
-		if g.c != r.c.Engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
+		if g.c != r.c.engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
 			return true
 		}
 		h, err = g.enter(ctx)

@@ -42,7 +42,7 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 // a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) {
-		return queue.AtOnce(ctx, s.c.Engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
+		return queue.AtOnce(ctx, s.c.engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
 
@@ -64,7 +64,7 @@ func (p someOf) lockable() lockable {
 
 // of returns the permits in the queue's terms, of which there are so many.
 func (s *Semaphore) of(total int) *queue.Permits {
-	return &queue.Permits{Engine: s.c.Engine, Path: s.path, Dir: s.c.root + s.path, Total: total, Data: s.c.identity}
+	return &queue.Permits{Engine: s.c.engine, Path: s.path, Dir: s.c.root + s.path, Total: total, Data: s.c.identity}
 }
 
 // obtain makes a hold of the permits that get returns.
@@ -81,7 +81,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 // Current holders keep their permits, even if they now hold more than there are. Later calls
 // with the old number return ErrLimit.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside, stop := session.Either(ctx, s.c.Life)
+	inside, stop := session.Either(ctx, s.c.engine.Life)
 	defer stop()
 	p := s.of(permits)
 	err := p.Check(1)
@@ -89,7 +89,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		err = p.Resize(inside)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c.Explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c.engine.Explain(inside, err))
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ type Options struct {
 // is safe for use by several goroutines. Locks exclude goroutines of one client from each
 // other just as they exclude processes.
 type Client struct {
-	*queue.Engine
+	engine *queue.Engine
 
 	owned    <-chan zk.Event // closed when conn has ended; nil for a connection that is not ours
 	root     string
@@ -190,21 +190,21 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	}
 	o.Root = chroot + o.Root
 	c := newClient(ctx, conn.NewLink(), o)
-	c.Link.SetHandshake(max(o.SessionTimeout/3, time.Second))
+	c.engine.Link.SetHandshake(max(o.SessionTimeout/3, time.Second))
 	if login := loginOf(o.Auth); login != nil {
-		c.Link.SetLogin(*login, len(servers))
+		c.engine.Link.SetLogin(*login, len(servers))
 	}
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
-		zk.WithDialer(c.Link.Dialer(o.Dialer)),
-		zk.WithHostProvider(c.Link.Hosts(o.HostProvider)),
-		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.Log}), zk.WithLogInfo(false))
+		zk.WithDialer(c.engine.Link.Dialer(o.Dialer)),
+		zk.WithHostProvider(c.engine.Link.Hosts(o.HostProvider)),
+		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.engine.Log}), zk.WithLogInfo(false))
 	if err != nil {
-		c.Link.Close()
+		c.engine.Link.Close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	c.Conn, c.owned = conn, events
+	c.engine.Conn, c.owned = conn, events
 	if err := c.begin(ctx, o.Auth); err != nil {
-		err = c.Explain(ctx, err) // before Close makes trouble of its own
+		err = c.engine.Explain(ctx, err) // before Close makes trouble of its own
 		c.Close()
 		return nil, fmt.Errorf("zklock: connect to %s: %w", strings.Join(servers, ","), err)
 	}
@@ -269,17 +269,17 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
 	c := newClient(ctx, hooks.link, o)
-	c.Conn = conn
+	c.engine.Conn = conn
 	err = c.matchHooks(ctx)
 	if login := loginOf(o.Auth); login != nil && err == nil {
-		c.Link.SetLogin(*login, 1)
+		c.engine.Link.SetLogin(*login, 1)
 	}
 	if err == nil {
 		err = c.begin(ctx, o.Auth)
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("zklock: attach: %w", c.Explain(ctx, err))
+		return nil, fmt.Errorf("zklock: attach: %w", c.engine.Explain(ctx, err))
 	}
 	return c, nil
 }
@@ -290,8 +290,8 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for apart := 0; ; {
-		s, changed := c.Link.State()
-		id, has := c.Conn.SessionID(), c.Conn.State() == zk.StateHasSession
+		s, changed := c.engine.Link.State()
+		id, has := c.engine.Conn.SessionID(), c.engine.Conn.State() == zk.StateHasSession
 		switch {
 		case has && s != nil && s.ID == id:
 			return nil
@@ -322,7 +322,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: o.Logger, To: o.Observer}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{
-		Engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
+		engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
 		acquires: session.NewTasks(),
 	}
 	c.shared = node.OfCohort(c.identity)
@@ -335,7 +335,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 
 // begin waits for a session, presents the credentials, and starts the heartbeat.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
-	s, err := c.Link.Attached(ctx)
+	s, err := c.engine.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 		}
 	}
 	// Owned by the client; ends with life; Close waits for it.
-	c.Calls.Run(c.BeatForever)
+	c.engine.Calls.Run(c.engine.BeatForever)
 	return nil
 }
 
@@ -359,7 +359,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 // connection, before anything else.
 func (c *Client) authenticate(ctx context.Context, a Auth) error {
 	_, err := session.Again(ctx, func() (struct{}, error) {
-		return session.Ask(ctx, c.Requests, nil, func(conn session.Wire) (none struct{}, err error) {
+		return session.Ask(ctx, c.engine.Requests, nil, func(conn session.Wire) (none struct{}, err error) {
 			return none, conn.AddAuth(a.Scheme, a.Data)
 		})
 	})
@@ -368,7 +368,7 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 
 // SessionTimeout returns the session timeout that the server has granted, or zero before
 // the first session.
-func (c *Client) SessionTimeout() time.Duration { return c.Term() }
+func (c *Client) SessionTimeout() time.Duration { return c.engine.Term() }
 
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than
@@ -386,12 +386,12 @@ func (c *Client) close() {
 	for _, g := range c.holds.all() {
 		g.lose(ErrClosed)
 	}
-	cleared := c.Removals.Close()
+	cleared := c.engine.Removals.Close()
 	timer := time.NewTimer(c.patience)
 	select {
 	case <-cleared:
 	case <-timer.C:
-		c.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
+		c.engine.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
 	}
 	timer.Stop()
 	c.endAfter(ErrClosed)
@@ -399,17 +399,17 @@ func (c *Client) close() {
 		c.hangUp()
 	}
 	<-cleared
-	<-c.Calls.Close()
-	c.StopListening()
+	<-c.engine.Calls.Close()
+	c.engine.StopListening()
 }
 
 // hangUp ends the session, if a server listens, and the connection in any case.
 func (c *Client) hangUp() {
-	if s, _ := c.Link.State(); s == nil {
-		c.Link.Close() // first: the client library would wait for a connection
+	if s, _ := c.engine.Link.State(); s == nil {
+		c.engine.Link.Close() // first: the client library would wait for a connection
 	}
-	c.Conn.Close()
-	c.Link.Close()
+	c.engine.Conn.Close()
+	c.engine.Link.Close()
 	for range c.owned { // until the client library has ended
 	}
 }
@@ -481,7 +481,7 @@ func (l libraryLog) Printf(format string, args ...any) {
 
 // missedHeartbeat reports a heartbeat that no quorum has answered in time.
 func (c *Client) missedHeartbeat(why error) {
-	if c.Life.Err() == nil {
-		c.Observe(observe.Event{Kind: observe.HeartbeatMissed, Err: why})
+	if c.engine.Life.Err() == nil {
+		c.engine.Observe(observe.Event{Kind: observe.HeartbeatMissed, Err: why})
 	}
 }
