@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
 	"github.com/zklock-go/zklock/internal/family"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // shell is where the command is typed: its binary, and the servers that it is told of.
@@ -229,7 +229,7 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
-	cmd := shell{binary: buildCommand(t), servers: strings.Join(start(t, zoo.Config{Tick: time.Second}).Addrs(), ",")}
+	cmd := shell{binary: buildCommand(t), servers: strings.Join(start(t, zkcontainer.Options{TickTime: time.Second}).Addrs(), ",")}
 	for _, c := range []struct{ work, session string }{{"1", "2s"}, {"2.7", "10s"}} {
 		t.Run(c.session, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestExhaustedCounter meets the end of the sequence counter: from 2^31-1 on the server gives every contender the same
@@ -75,7 +75,7 @@ func TestExhaustedCounter(t *testing.T) {
 }
 
 // startFull starts a server on which many children have been made below some paths, nearly as many as the counter has numbers.
-func startFull(t *testing.T, paths ...string) *zoo.Server {
+func startFull(t *testing.T, paths ...string) *zkcontainer.Member {
 	needsOwn(t)
 	h, data := host(t), "/tmp/counter-"+lab.run
 	_, err := h.Run(soon(t), append([]string{"java", "Counter", data, "2147483640"}, paths...)...)
@@ -85,7 +85,7 @@ func startFull(t *testing.T, paths ...string) *zoo.Server {
 	snapshot := regexp.MustCompile(`snapshot\.[0-9a-f]+`).FindString(listed)
 	content, err := h.Read(soon(t), path.Join(data, "version-2", snapshot))
 	require.NoError(t, err)
-	return start(t, zoo.Config{Files: map[string][]byte{path.Join("/data/version-2", snapshot): content}}).Servers[0]
+	return start(t, zkcontainer.Options{Files: map[string][]byte{path.Join("/data/version-2", snapshot): content}}).Members[0]
 }
 
 // pastTheEdge makes and deletes children until the counter stands still.

@@ -11,15 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/integration/internal/txnlog"
 	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // fault hurts an ensemble and heals it again.
 type fault struct {
 	name    string
-	hurt    func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
-	heal    func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
+	hurt    func(ctx context.Context, z *zkcontainer.Ensemble, leader, follower *zkcontainer.Member) error
+	heal    func(ctx context.Context, z *zkcontainer.Ensemble, leader, follower *zkcontainer.Member) error
 	leader  bool // it hits the clients of the leader, else those of a follower
 	outage  bool // nobody can be granted anything meanwhile
 	network bool // it is done to links
@@ -29,40 +30,40 @@ type fault struct {
 var faults = []fault{
 	{
 		name: "follower killed",
-		hurt: toFollower((*zoo.Server).Kill), heal: toFollower((*zoo.Server).Restart),
+		hurt: toFollower((*zkcontainer.Member).Kill), heal: toFollower((*zkcontainer.Member).Restart),
 	},
 	{
 		name: "leader killed", leader: true,
-		hurt: toLeader((*zoo.Server).Kill), heal: toLeader((*zoo.Server).Restart),
+		hurt: toLeader((*zkcontainer.Member).Kill), heal: toLeader((*zkcontainer.Member).Restart),
 	},
 	{
 		name: "follower paused",
-		hurt: toFollower((*zoo.Server).Pause), heal: toFollower((*zoo.Server).Unpause),
+		hurt: toFollower((*zkcontainer.Member).Pause), heal: toFollower((*zkcontainer.Member).Unpause),
 	},
 	{
 		name: "leader paused", leader: true,
-		hurt: toLeader((*zoo.Server).Pause), heal: toLeader((*zoo.Server).Unpause),
+		hurt: toLeader((*zkcontainer.Member).Pause), heal: toLeader((*zkcontainer.Member).Unpause),
 	},
 	{
 		name: "all paused", outage: true,
-		hurt: toAll((*zoo.Server).Pause), heal: toAll((*zoo.Server).Unpause),
+		hurt: toAll((*zkcontainer.Member).Pause), heal: toAll((*zkcontainer.Member).Unpause),
 	},
 	{
 		name: "follower cut off from its peers", network: true, costs: true,
-		hurt: toFollower((*zoo.Server).CutFromPeers), heal: toFollower((*zoo.Server).Heal),
+		hurt: toFollower((*zkcontainer.Member).CutFromPeers), heal: toFollower((*zkcontainer.Member).Heal),
 	},
 	{
 		name: "leader cut off from its peers", leader: true, network: true, costs: true,
-		hurt: toLeader((*zoo.Server).CutFromPeers), heal: toLeader((*zoo.Server).Heal),
+		hurt: toLeader((*zkcontainer.Member).CutFromPeers), heal: toLeader((*zkcontainer.Member).Heal),
 	},
 	{
 		name: "slow links", network: true,
-		hurt: slowLinks, heal: toAll((*zoo.Server).Fast),
+		hurt: slowLinks, heal: toAll((*zkcontainer.Member).Fast),
 	},
 	{
 		name: "all restarted one by one",
-		hurt: func(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
-			for _, s := range z.Servers {
+		hurt: func(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.Member) error {
+			for _, s := range z.Members {
 				if err := s.Kill(ctx); err != nil {
 					return err
 				}
@@ -75,23 +76,27 @@ var faults = []fault{
 			}
 			return nil
 		},
-		heal: toAll(func(*zoo.Server, context.Context) error { return nil }),
+		heal: toAll(func(*zkcontainer.Member, context.Context) error { return nil }),
 	},
 }
 
-type action = func(ctx context.Context, z *zoo.Ensemble, leader, follower *zoo.Server) error
+type action = func(ctx context.Context, z *zkcontainer.Ensemble, leader, follower *zkcontainer.Member) error
 
-func toFollower(do func(*zoo.Server, context.Context) error) action {
-	return func(ctx context.Context, _ *zoo.Ensemble, _, follower *zoo.Server) error { return do(follower, ctx) }
+func toFollower(do func(*zkcontainer.Member, context.Context) error) action {
+	return func(ctx context.Context, _ *zkcontainer.Ensemble, _, follower *zkcontainer.Member) error {
+		return do(follower, ctx)
+	}
 }
 
-func toLeader(do func(*zoo.Server, context.Context) error) action {
-	return func(ctx context.Context, _ *zoo.Ensemble, leader, _ *zoo.Server) error { return do(leader, ctx) }
+func toLeader(do func(*zkcontainer.Member, context.Context) error) action {
+	return func(ctx context.Context, _ *zkcontainer.Ensemble, leader, _ *zkcontainer.Member) error {
+		return do(leader, ctx)
+	}
 }
 
-func toAll(do func(*zoo.Server, context.Context) error) action {
-	return func(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
-		for _, s := range z.Servers {
+func toAll(do func(*zkcontainer.Member, context.Context) error) action {
+	return func(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.Member) error {
+		for _, s := range z.Members {
 			if err := do(s, ctx); err != nil {
 				return err
 			}
@@ -100,8 +105,8 @@ func toAll(do func(*zoo.Server, context.Context) error) action {
 	}
 }
 
-func slowLinks(ctx context.Context, z *zoo.Ensemble, _, _ *zoo.Server) error {
-	for _, s := range z.Servers {
+func slowLinks(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.Member) error {
+	for _, s := range z.Members {
 		how, err := s.Slow(ctx)
 		if err != nil {
 			return err
@@ -144,13 +149,13 @@ const (
 	asleep = 20 * time.Second
 )
 
-func underFault(t *testing.T, z *zoo.Ensemble, f fault) {
+func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 	since := time.Now()
 	leader, err := z.Leader(t.Context())
 	require.NoError(t, err)
 	followers, err := z.Followers(t.Context())
 	require.NoError(t, err)
-	order := append([]*zoo.Server{leader}, followers...) // the last is hurt only where all are
+	order := append([]*zkcontainer.Member{leader}, followers...) // the last is hurt only where all are
 	var addrs []string
 	for _, s := range order {
 		addrs = append(addrs, s.Addr)
@@ -189,7 +194,7 @@ func underFault(t *testing.T, z *zoo.Ensemble, f fault) {
 	t.Logf("hurt at %v, for %v, healthy again %v later, everybody got on by %v", from.Round(time.Millisecond),
 		(ending - from).Round(time.Millisecond), (to - ending).Round(time.Millisecond), w.rec.Now().Round(time.Millisecond))
 
-	h := w.finish(t, func() ([]zoo.Txn, error) { return z.Transactions(t.Context(), since) })
+	h := w.finish(t, func() ([]txnlog.Txn, error) { return txnlog.Read(t.Context(), z, since) })
 	checkHistory(t, w, h)
 	lost := 0
 	for _, op := range h.Ops {
@@ -221,9 +226,9 @@ func TestCalm(t *testing.T) {
 	since := time.Now()
 	w := startWorkload(t, servers(t), processes, 10*time.Second)
 	w.progress(t, 50, everybody)
-	var log func() ([]zoo.Txn, error)
+	var log func() ([]txnlog.Txn, error)
 	if len(lab.external) == 0 {
-		log = func() ([]zoo.Txn, error) { return one(t).Transactions(t.Context(), since) }
+		log = func() ([]txnlog.Txn, error) { return txnlog.Read(t.Context(), one(t), since) }
 	}
 	h := w.finish(t, log)
 	checkHistory(t, w, h)

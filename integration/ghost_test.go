@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestLostCreateReplyAndDeposedLeader commits a contender's node without its client hearing of it, and then lets that client
@@ -23,9 +23,9 @@ import (
 func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	t.Parallel()
 	part(t)
-	ensemble := start(t, zoo.Config{
+	ensemble := start(t, zkcontainer.Options{
 		Servers: 3, SyncLimit: 120, // the old leader stays in its belief for a minute
-		Lines: []string{"maxSessionTimeout=60000"},
+		MaxSessionTimeout: time.Minute,
 	})
 	needsNetworks(t, ensemble)
 	ctx := soon(t)
@@ -72,7 +72,7 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 		granted <- err
 	}()
 	waitForChildren(t, followers[1].Addr, path, 1)
-	require.Equal(t, zoo.Leader, leader.Mode(ctx), "the old leader must still believe in its office")
+	require.Equal(t, zkcontainer.Leader, leader.Mode(ctx), "the old leader must still believe in its office")
 	way.steer(leader.Addr, false)
 	require.NoError(t, way.answered(ctx, 1), "the old leader takes the client back")
 	require.NoError(t, leader.Busy(ctx), "the client asks it for what it cannot give")

@@ -2,7 +2,10 @@ module github.com/zklock-go/zklock/integration
 
 go 1.25.0
 
-replace github.com/zklock-go/zklock => ../
+replace (
+	github.com/zklock-go/zklock => ../
+	github.com/zklock-go/zklock/zkcontainer => ../zkcontainer
+)
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
@@ -12,6 +15,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/testcontainers/testcontainers-go v0.44.0
 	github.com/zklock-go/zklock v0.0.0-00010101000000-000000000000
+	github.com/zklock-go/zklock/zkcontainer v0.0.0-00010101000000-000000000000
 )
 
 require (

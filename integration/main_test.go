@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/engine"
+	"github.com/zklock-go/zklock/integration/internal/images"
 	"github.com/zklock-go/zklock/integration/internal/peers"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // patience bounds waits for events that must come; nothing is concluded from how long they took.
@@ -27,26 +27,23 @@ const patience = 90 * time.Second
 
 // lab is what the tests of one run share.
 var lab struct {
-	engine   *engine.Engine // nil when only external servers are there
-	external []string       // ZKLOCK_TEST_SERVERS: servers that are not ours to hurt
-	image    string         // of the servers
-	run      string         // distinguishes the nodes of this run
+	engine   *zkcontainer.Engine // nil when only external servers are there
+	external []string            // ZKLOCK_TEST_SERVERS: servers that are not ours to hurt
+	image    string              // of the servers
+	run      string              // distinguishes the nodes of this run
 
 	mu     sync.Mutex
-	shared map[string]*zoo.Ensemble // guarded by mu: started on first use
-	peers  *peers.Host              // guarded by mu: the same
-	parts  []string                 // guarded by mu: how long each took
+	shared map[string]*zkcontainer.Ensemble // guarded by mu: started on first use
+	peers  *peers.Host                      // guarded by mu: the same
+	parts  []string                         // guarded by mu: how long each took
 }
 
-func TestMain(m *testing.M) {
-	engine.ReapIfAsked()
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	start := time.Now()
 	ctx := context.Background()
-	lab.shared = map[string]*zoo.Ensemble{}
+	lab.shared = map[string]*zkcontainer.Ensemble{}
 	lab.run = fmt.Sprintf("%x", start.UnixNano())
 	if list := os.Getenv("ZKLOCK_TEST_SERVERS"); list != "" {
 		lab.external = strings.Split(list, ",")
@@ -98,7 +95,7 @@ func note(text string) {
 }
 
 func openLab(ctx context.Context) (err error) {
-	if lab.engine, err = engine.Open(ctx); err != nil {
+	if lab.engine, err = zkcontainer.Find(); err != nil {
 		lab.engine = nil
 		return err
 	}
@@ -107,7 +104,7 @@ func openLab(ctx context.Context) (err error) {
 		return nil
 	}
 	start := time.Now()
-	image, why, err := lab.engine.ServerImage(ctx)
+	image, why, err := images.Servers(ctx, lab.engine)
 	if err != nil {
 		return errors.Join(err, lab.engine.Close(ctx))
 	}
@@ -142,57 +139,44 @@ func needsOwn(t *testing.T) {
 }
 
 // start starts an ensemble for one test.
-func start(t *testing.T, cfg zoo.Config) *zoo.Ensemble {
+func start(t *testing.T, opts zkcontainer.Options) *zkcontainer.Ensemble {
 	needsOwn(t)
-	if cfg.Image == "" {
-		cfg.Image = lab.image
-	}
-	z, err := zoo.Start(t.Context(), lab.engine, cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		tellLogs(t, z)
-		require.NoError(t, z.Stop(context.Background()))
-	})
-	return z
+	opts.Image = lab.image
+	return zkcontainer.RunEnsemble(t.Context(), t, max(1, opts.Servers), opts)
 }
 
 // share starts an ensemble that several tests use, one after the other.
-func share(t *testing.T, name string, cfg zoo.Config) *zoo.Ensemble {
+func share(t *testing.T, name string, opts zkcontainer.Options) *zkcontainer.Ensemble {
 	needsOwn(t)
 	lab.mu.Lock()
 	defer lab.mu.Unlock()
 	if lab.shared[name] == nil {
-		cfg.Image = lab.image
-		z, err := zoo.Start(context.Background(), lab.engine, cfg)
+		opts.Image = lab.image
+		z, err := lab.engine.Start(context.Background(), opts)
 		require.NoError(t, err)
-		t.Logf("%s: ZooKeeper %s", name, z.Servers[0].Version(t.Context()))
+		t.Logf("%s: ZooKeeper %s", name, z.Members[0].Version(t.Context()))
 		lab.shared[name] = z
 	}
 	z := lab.shared[name]
 	require.NoError(t, z.Healthy(t.Context()))
-	t.Cleanup(func() { tellLogs(t, z) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(z.Logs(context.Background()))
+		}
+	})
 	return z
 }
 
-func tellLogs(t *testing.T, z *zoo.Ensemble) {
-	if !t.Failed() {
-		return
-	}
-	for _, s := range z.Servers {
-		t.Logf("the last words of %s:\n%s", s.Name, s.Logs(context.Background()))
-	}
-}
-
 // one is a single healthy server that nobody hurts.
-func one(t *testing.T) *zoo.Ensemble { return share(t, "one server", zoo.Config{}) }
+func one(t *testing.T) *zkcontainer.Ensemble { return share(t, "one server", zkcontainer.Options{}) }
 
 // three is an ensemble of three. A follower without its leader serves its clients for eight seconds, longer than the
 // sessions in these tests: that is what makes a stale follower dangerous.
-func three(t *testing.T) *zoo.Ensemble { return threeOf(t, "three servers") }
+func three(t *testing.T) *zkcontainer.Ensemble { return threeOf(t, "three servers") }
 
 // threeOf is one of several such ensembles.
-func threeOf(t *testing.T, name string) *zoo.Ensemble {
-	return share(t, name, zoo.Config{Servers: 3, SyncLimit: 16})
+func threeOf(t *testing.T, name string) *zkcontainer.Ensemble {
+	return share(t, name, zkcontainer.Options{Servers: 3, SyncLimit: 16})
 }
 
 // servers are the addresses of any healthy server, the user's own included.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/integration/internal/zoo"
 	"github.com/zklock-go/zklock/internal/parity"
+	"github.com/zklock-go/zklock/zkcontainer"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -25,8 +25,8 @@ const reaping = time.Hour
 func TestParity(t *testing.T) {
 	t.Parallel()
 	part(t)
-	alone := zoo.Config{
-		Lines: []string{"extendedTypesEnabled=true"},
+	alone := zkcontainer.Options{
+		Config: []string{"extendedTypesEnabled=true"},
 		// Nobody else may write meanwhile, and the reaper of containers does.
 		JVMFlags: fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", reaping.Milliseconds()),
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/engine"
+	"github.com/zklock-go/zklock/integration/internal/images"
 	"github.com/zklock-go/zklock/integration/internal/peers"
 	"github.com/zklock-go/zklock/internal/peer"
 	"github.com/zklock-go/zklock/operate"
@@ -33,7 +33,7 @@ func host(t *testing.T) *peers.Host {
 	lab.mu.Lock()
 	defer lab.mu.Unlock()
 	if lab.peers == nil {
-		image, err := engine.PeersImage(t.Context())
+		image, err := images.Peers(t.Context())
 		require.NoError(t, err)
 		lab.peers, err = peers.NewHost(context.Background(), lab.engine, image, network, addrs)
 		require.NoError(t, err)

@@ -254,7 +254,7 @@ var scenarios = []scenario{
 // TestWatchesStayFew gives up many waits one after the other, which must not leave a watch behind each: the server counts.
 func TestWatchesStayFew(t *testing.T) {
 	part(t)
-	server := one(t).Servers[0]
+	server := one(t).Members[0]
 	path, ctx := root(t), soon(t)
 	hold, err := connect(t, nil, server.Addr).Mutex(path).Lock(ctx)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestRestoredEnsemble wipes a server's data while a client holds a lock on it. The new one counts its transactions from one:
@@ -16,8 +16,8 @@ import (
 func TestRestoredEnsemble(t *testing.T) {
 	t.Parallel()
 	part(t)
-	ensemble := start(t, zoo.Config{})
-	server, ctx := ensemble.Servers[0], soon(t)
+	ensemble := start(t, zkcontainer.Options{})
+	server, ctx := ensemble.Members[0], soon(t)
 	client := connect(t, &zklock.Options{SessionTimeout: 3 * time.Second}, server.Addr)
 	mutex := client.Mutex(root(t))
 	for range 50 { // so that the number is far above what the new server begins with

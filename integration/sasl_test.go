@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -13,26 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
-
-const jaas = `Server {
-  org.apache.zookeeper.server.auth.DigestLoginModule required
-  user_worker="se\"cret"
-  user_other="pässwörd κ";
-};
-`
 
 // TestSecuritySASL uses a real server that serves nobody without a login by SASL's DIGEST-MD5.
 func TestSecuritySASL(t *testing.T) {
 	t.Parallel()
 	part(t)
 	needsOwn(t)
-	z := start(t, zoo.Config{
-		Files: map[string][]byte{"/conf/jaas.conf": []byte(jaas)},
-		Lines: []string{fmt.Sprintf("maxSessionTimeout=%d", (2 * patience).Milliseconds())},
-		JVMFlags: "-Dfile.encoding=UTF-8 -Djava.security.auth.login.config=/conf/jaas.conf -Dzookeeper.sessionRequireClientSASLAuth=true " +
-			"-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+	z := start(t, zkcontainer.Options{
+		SASL: map[string]string{"worker": `se"cret`, "other": "pässwörd κ"}, RequireSASL: true, MaxSessionTimeout: 2 * patience,
 	})
 	acl := []zk.ACL{{Scheme: "sasl", ID: "worker", Perms: zk.PermAll}}
 	login := func(credential string, timeout time.Duration) *zklock.Options {
@@ -79,8 +68,8 @@ func TestSecuritySASL(t *testing.T) {
 		client := connect(t, login(`worker:se"cret`, 2*patience), z.Addrs()...)
 		hold, err := client.Mutex(root(t)).Lock(soon(t))
 		require.NoError(t, err)
-		require.NoError(t, z.Servers[0].Kill(t.Context()))
-		require.NoError(t, z.Servers[0].Restart(t.Context()))
+		require.NoError(t, z.Members[0].Kill(t.Context()))
+		require.NoError(t, z.Members[0].Restart(t.Context()))
 		require.NoError(t, hold.Confirm(soon(t)), "same session, logged in again")
 		require.NoError(t, hold.Unlock(soon(t)))
 	})
@@ -99,7 +88,7 @@ func TestSecuritySASL(t *testing.T) {
 	t.Run("the command", func(t *testing.T) {
 		command, path := buildCommand(t), root(t)
 		zklock := func(auth string) (string, int) {
-			cmd := exec.CommandContext(soon(t), command, "run", "--servers", z.Servers[0].Addr, "--acl", "sasl:worker:cdrwa", path, "--", "echo", "held")
+			cmd := exec.CommandContext(soon(t), command, "run", "--servers", z.Members[0].Addr, "--acl", "sasl:worker:cdrwa", path, "--", "echo", "held")
 			cmd.Env = append(os.Environ(), "ZKLOCK_AUTH="+auth)
 			out, _ := cmd.CombinedOutput()
 			return string(out), cmd.ProcessState.ExitCode()

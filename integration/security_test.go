@@ -2,17 +2,9 @@ package integration
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -27,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestSecurity uses a real secure client port that wants certificates from both sides, and digest ACLs.
@@ -36,21 +28,8 @@ func TestSecurity(t *testing.T) {
 	part(t)
 	needsOwn(t)
 	ours, theirs := newAuthority(t), newAuthority(t)
-	cert, key := ours.issue(t)
-	server := start(t, zoo.Config{
-		Secure: true,
-		Files: map[string][]byte{
-			"/conf/server.pem": append(key, cert...),
-			"/conf/ca.pem":     ours.pem,
-		},
-		Lines: []string{
-			fmt.Sprintf("maxSessionTimeout=%d", (2 * patience).Milliseconds()),
-			"secureClientPort=2281", "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-			"ssl.keyStore.location=/conf/server.pem", "ssl.keyStore.type=PEM",
-			"ssl.trustStore.location=/conf/ca.pem", "ssl.trustStore.type=PEM", "ssl.clientAuth=need",
-		},
-	}).Servers[0]
-	ourDialer := dialTLS(&tls.Config{RootCAs: ours.pool, Certificates: []tls.Certificate{ours.clientCert(t)}})
+	server := start(t, zkcontainer.Options{TLS: ours, MaxSessionTimeout: 2 * patience}).Members[0]
+	ourDialer := dialTLS(clientOf(t, ours))
 	acl := zk.DigestACL(zk.PermAll, "worker", "secret")
 	member := &zklock.Options{
 		SessionTimeout: 10 * time.Second, Dialer: ourDialer, ACL: acl,
@@ -59,9 +38,9 @@ func TestSecurity(t *testing.T) {
 
 	t.Run("TLS refuses", func(t *testing.T) {
 		for name, config := range map[string]*tls.Config{
-			"a client without a certificate":        {RootCAs: ours.pool},
-			"a client with a stranger's":            {RootCAs: ours.pool, Certificates: []tls.Certificate{theirs.clientCert(t)}},
-			"a server that the client doesn't know": {RootCAs: theirs.pool, Certificates: []tls.Certificate{ours.clientCert(t)}},
+			"a client without a certificate":        {RootCAs: ours.Pool},
+			"a client with a stranger's":            {RootCAs: ours.Pool, Certificates: clientOf(t, theirs).Certificates},
+			"a server that the client doesn't know": {RootCAs: theirs.Pool, Certificates: clientOf(t, ours).Certificates},
 		} {
 			t.Run(name, func(t *testing.T) {
 				assert.ErrorContains(t, greet(server.Secure, config), "tls: ")
@@ -132,8 +111,9 @@ func TestSecurity(t *testing.T) {
 			require.NoError(t, os.WriteFile(name, content, 0o600))
 			return name
 		}
-		cert, key := ours.issue(t)
-		secure := []string{"--tls-ca", file("ca.pem", ours.pem), "--tls-cert", file("cert.pem", cert), "--tls-key", file("key.pem", key)}
+		cert, key, err := ours.Issue()
+		require.NoError(t, err)
+		secure := []string{"--tls-ca", file("ca.pem", ours.PEM), "--tls-cert", file("cert.pem", cert), "--tls-key", file("key.pem", key)}
 		command := buildCommand(t)
 		zklock := func(flags []string, verb string, args ...string) (string, int) {
 			cmd := exec.CommandContext(soon(t), command, slices.Concat([]string{verb, "--servers", server.Secure}, flags, args)...)
@@ -173,50 +153,16 @@ func TestSecurity(t *testing.T) {
 	})
 }
 
-// authority is a certificate authority made for one test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newAuthority(t *testing.T) *zkcontainer.Authority {
+	a, err := zkcontainer.NewAuthority()
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	a := &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), x509.NewCertPool()}
-	a.pool.AddCert(cert)
 	return a
 }
 
-// issue returns a certificate for the loopback address, good for servers and clients, and its key.
-func (a *authority) issue(t *testing.T) (cert, key []byte) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func clientOf(t *testing.T, a *zkcontainer.Authority) *tls.Config {
+	config, err := a.Client()
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "party"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-}
-
-func (a *authority) clientCert(t *testing.T) tls.Certificate {
-	cert, err := tls.X509KeyPair(a.issue(t))
-	require.NoError(t, err)
-	return cert
+	return config
 }
 
 // greet connects and reads until the server, or the client itself, refuses.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 var sessionsFor = flag.Duration("sessions", 0, "how long TestHowShortASessionMayBe looks for needless losses; 0 leaves it out")
@@ -35,10 +35,10 @@ func TestHowShortASessionMayBe(t *testing.T) {
 	needsOwn(t)
 	var all sync.WaitGroup
 	told := map[*dwellers]int{}
-	var ensembles []*zoo.Ensemble
+	var ensembles []*zkcontainer.Ensemble
 	for _, count := range []int{1, 3} {
 		// In an hour, what the other tests have a server remember is more than its memory.
-		ensemble := start(t, zoo.Config{Servers: count, Tick: shortTick, Lines: []string{"commitLogCount=500", "snapCount=100000"}})
+		ensemble := start(t, zkcontainer.Options{Servers: count, TickTime: shortTick, Config: []string{"commitLogCount=500", "snapCount=100000"}})
 		ensembles = append(ensembles, ensemble)
 		for _, timeout := range shortSessions {
 			d := newDwellers(t, timeout, ensemble.Addrs())

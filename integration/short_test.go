@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestShortSessions uses servers that grant sessions below two ticks. One that is too short to prove anything in is refused. With
@@ -18,7 +18,7 @@ import (
 func TestShortSessions(t *testing.T) {
 	part(t)
 	const tick, pairs = 2 * time.Second, 6
-	ensemble := start(t, zoo.Config{Servers: 3, Tick: tick, Lines: []string{"minSessionTimeout=500"}})
+	ensemble := start(t, zkcontainer.Options{Servers: 3, TickTime: tick, MinSessionTimeout: 500 * time.Millisecond})
 	needsNetworks(t, ensemble)
 	leader, err := ensemble.Leader(t.Context())
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestShortSessions(t *testing.T) {
 	path, ctx := root(t), soon(t)
 	verdicts := make(chan error, pairs)
 	for i := range pairs {
-		mutexAt := func(s *zoo.Server) *zklock.Mutex {
+		mutexAt := func(s *zkcontainer.Member) *zklock.Mutex {
 			return connect(t, opts, s.Addr).Mutex(fmt.Sprintf("%s/%d", path, i))
 		}
 		old, err := mutexAt(followers[0]).Lock(ctx)

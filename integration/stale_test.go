@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // TestStaleFollower cuts a follower off from its peers while the holders' connection to it stays up. The follower goes on
@@ -93,7 +93,7 @@ type peerHolder struct {
 	told <-chan time.Time // when its connection first said that anything is wrong
 }
 
-func lockWithPeer(t *testing.T, server *zoo.Server, path string, session time.Duration) peerHolder {
+func lockWithPeer(t *testing.T, server *zkcontainer.Member, path string, session time.Duration) peerHolder {
 	conn, events := dial(t, session, server.Addr)
 	require.NoError(t, zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)).Lock())
 	told := make(chan time.Time, 1)
@@ -153,8 +153,8 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 }
 
 // needsNetworks skips a test that cuts or slows links where that cannot be done.
-func needsNetworks(t *testing.T, z *zoo.Ensemble) {
-	if err := z.CanHurtNetworks(t.Context()); err != nil {
+func needsNetworks(t *testing.T, z *zkcontainer.Ensemble) {
+	if err := z.HurtsNetworks(t.Context()); err != nil {
 		t.Skip(err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/integration/internal/zoo"
+	"github.com/zklock-go/zklock/integration/internal/txnlog"
 	"github.com/zklock-go/zklock/internal/history"
 )
 
@@ -335,10 +335,10 @@ func everybody(worker) bool { return true }
 func mobile(w worker) bool  { return !w.bound }
 
 // finish ends the workers and returns the whole history, with the servers' own log if it is given.
-func (w *workload) finish(t *testing.T, log func() ([]zoo.Txn, error)) *history.History {
+func (w *workload) finish(t *testing.T, log func() ([]txnlog.Txn, error)) *history.History {
 	close(w.stop)
 	w.done.Wait()
-	var txns []zoo.Txn
+	var txns []txnlog.Txn
 	if log != nil {
 		var err error
 		txns, err = log()
@@ -361,7 +361,7 @@ func (w *workload) finish(t *testing.T, log func() ([]zoo.Txn, error)) *history.
 }
 
 // addTransactions adds what the servers' log says about our locks and returns when each node went.
-func (w *workload) addTransactions(h *history.History, txns []zoo.Txn) map[string]time.Duration {
+func (w *workload) addTransactions(h *history.History, txns []txnlog.Txn) map[string]time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	removed, owned := map[string]time.Duration{}, map[int64][]string{}
@@ -369,7 +369,7 @@ func (w *workload) addTransactions(h *history.History, txns []zoo.Txn) map[strin
 		at := w.rec.At(t.Time)
 		for _, c := range t.Changes {
 			switch {
-			case c.Kind == zoo.SessionEnded && len(owned[t.Session]) > 0:
+			case c.Kind == txnlog.SessionEnded && len(owned[t.Session]) > 0:
 				var gone []string
 				for _, node := range owned[t.Session] {
 					gone = append(gone, w.gone(node))
@@ -377,14 +377,14 @@ func (w *workload) addTransactions(h *history.History, txns []zoo.Txn) map[strin
 				}
 				h.Txns = append(h.Txns, history.Txn{Zxid: t.Zxid, Time: at, Kind: history.Ended, Session: t.Session, Gone: gone})
 				delete(owned, t.Session)
-			case !strings.HasPrefix(c.Path, w.root+"/") || c.Kind == zoo.SessionEnded:
-			case c.Kind == zoo.Created && c.Ephemeral:
+			case !strings.HasPrefix(c.Path, w.root+"/") || c.Kind == txnlog.SessionEnded:
+			case c.Kind == txnlog.Created && c.Ephemeral:
 				owned[t.Session] = append(owned[t.Session], c.Path)
 				h.Txns = append(h.Txns, history.Txn{
 					Zxid: t.Zxid, Time: at, Kind: history.Create, Session: t.Session, Path: c.Path, Lock: w.lockOf(c.Path),
 					Shared: strings.Contains(c.Path, "__READ__"),
 				})
-			case c.Kind == zoo.Deleted:
+			case c.Kind == txnlog.Deleted:
 				gone := w.gone(c.Path)
 				removed[gone] = at
 				for session, nodes := range owned {

@@ -25,7 +25,7 @@ const root = "../.."
 // written returns the documents of this repository, by their names.
 func written(t *testing.T) map[string]string {
 	files := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
-	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "cmd/*/README.md", "compare/*.md", "integration/*.md", "internal/*/README.md", "adapters/*/README.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "cmd/*/README.md", "compare/*.md", "integration/*.md", "internal/*/README.md", "adapters/*/README.md", "zkcontainer/README.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
@@ -117,7 +117,7 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 	t.Parallel()
 	tests := 0
 	for _, b := range blocksIn(t, "go") {
-		if !b.IsTest() {
+		if !b.IsTest() || moduleOf(b) != "." { // a nested module runs its own
 			continue
 		}
 		tests++
@@ -132,7 +132,7 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
-		if b.IsFile() || adapterOf(b) != "." {
+		if b.IsFile() || moduleOf(b) != "." {
 			continue
 		}
 		source, err := b.AsFile()
@@ -145,9 +145,9 @@ func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 	}
 }
 
-// adapterOf returns the module of the adapter that a block shows, or that of the library.
-func adapterOf(b Block) string {
-	if strings.HasPrefix(b.File, "adapters/") {
+// moduleOf returns the nested module that a block shows, or that of the library.
+func moduleOf(b Block) string {
+	if strings.HasPrefix(b.File, "adapters/") || strings.HasPrefix(b.File, "zkcontainer/") {
 		return strings.TrimSuffix(b.File, "/README.md")
 	}
 	return "."
@@ -159,8 +159,8 @@ func TestFragmentsOfAdaptersCompile(t *testing.T) {
 	t.Parallel()
 	shown := map[string]bool{}
 	for _, b := range blocksIn(t, "go") {
-		module := adapterOf(b)
-		if module == "." {
+		module := moduleOf(b)
+		if module == "." || b.IsFile() {
 			continue
 		}
 		shown[module] = true

@@ -16,8 +16,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
 
-	"github.com/zklock-go/zklock/integration/internal/engine"
 	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // Curator and Kazoo are commands that start a program of the image: servers and session timeout follow.
@@ -28,21 +28,21 @@ var (
 
 // Host is a container that peers run in, on the network of their servers.
 type Host struct {
-	engine  *engine.Engine
+	engine  *zkcontainer.Engine
 	servers string
 	ctr     *testcontainers.DockerContainer
 }
 
 // NewHost starts a container for peers of some servers. network is one that leads to them: an ensemble's private one, or the
 // machine's own for servers that are not in containers here. It ends with the run.
-func NewHost(ctx context.Context, e *engine.Engine, image, network string, servers []string) (*Host, error) {
+func NewHost(ctx context.Context, e *zkcontainer.Engine, image, network string, servers []string) (*Host, error) {
 	join := tcnetwork.WithNetworkName(nil, network)
 	if network == Machine {
 		join = testcontainers.WithHostConfigModifier(func(h *container.HostConfig) { h.NetworkMode = Machine })
 	}
 	ctr, err := testcontainers.Run(ctx, image, join,
 		testcontainers.WithCmd("sleep", "infinity"),
-		testcontainers.WithLabels(map[string]string{engine.Label: e.Run}))
+		testcontainers.WithLabels(e.Labels()))
 	if err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
 	}

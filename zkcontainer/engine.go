@@ -1,6 +1,4 @@
-// Package engine finds the machine's container engine and keeps order on it: what a run of the tests makes there carries
-// the run's label, and is gone when the run is over, however it ended.
-package engine
+package zkcontainer
 
 import (
 	"context"
@@ -12,39 +10,46 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
-// Label marks every container and network of these tests; its value is the run they belong to.
-const Label = "zklock.integration.run"
+// label marks every container and network of this package; its value is the process that they belong to.
+const label = "zklock.zkcontainer.run"
 
-// reaperEnv tells a copy of the test binary that it is a run's reaper.
-const reaperEnv = "ZKLOCK_INTEGRATION_REAPER"
+// reaperEnv tells a copy of the test binary that it is the reaper of another.
+const reaperEnv = "ZKCONTAINER_REAPER"
 
-// ErrNone says that no container engine answers.
+// ErrNone is returned when no container engine answers.
 var ErrNone = errors.New("no container engine answers")
 
-// Engine is the container engine, as one run of the tests sees it.
+// Engine is the machine's container engine as this process uses it.
 type Engine struct {
 	API *client.Client
-	Run string // the value of Label for everything this run makes
 
+	run  string   // the value of label for everything that this process makes
 	life *os.File // locked while this process lives; the reaper and later runs wait for that lock
 }
 
-// Open finds the engine, removes what dead runs left behind and makes sure that nothing of this run outlives it. It also
-// settles what testcontainers would ask the user for. It must be called before the first use of testcontainers.
-func Open(ctx context.Context) (*Engine, error) {
+// Find returns the engine. The first call looks for it.
+var Find = sync.OnceValues(func() (*Engine, error) { return open(context.Background()) })
+
+// Labels are what further containers need to end with this process.
+func (e *Engine) Labels() map[string]string { return map[string]string{label: e.run} }
+
+// open finds the engine, removes what dead runs left behind and makes sure that nothing of this process outlives it. It
+// also settles what testcontainers would ask the user for, which reads its settings once.
+func open(ctx context.Context) (*Engine, error) {
 	api, err := connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	settle()
-	e := &Engine{API: api, Run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
-	if e.life, err = claim(e.Run); err != nil {
+	e := &Engine{API: api, run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
+	if e.life, err = claim(e.run); err != nil {
 		return nil, err
 	}
 	if err := e.startReaper(); err != nil {
@@ -98,14 +103,14 @@ func settle() {
 // ours is how the runs of this user begin.
 func ours() string { return fmt.Sprintf("u%d-", os.Getuid()) }
 
-// Close removes everything this run made.
-func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.Run) }
+// Close removes everything that this process made.
+func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.run) }
 
 // sweepDeadRuns removes what this user's runs that are no more left behind.
 func (e *Engine) sweepDeadRuns(ctx context.Context) error {
 	runs, err := e.runs(ctx)
 	for run := range runs {
-		if run == e.Run || !strings.HasPrefix(run, ours()) {
+		if run == e.run || !strings.HasPrefix(run, ours()) {
 			continue
 		}
 		life, claimed := claim(run)
@@ -122,11 +127,11 @@ func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
 	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled("")})
 	for _, c := range containers.Items {
-		found[c.Labels[Label]] = true
+		found[c.Labels[label]] = true
 	}
 	networks, err2 := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: labelled("")})
 	for _, n := range networks.Items {
-		found[n.Labels[Label]] = true
+		found[n.Labels[label]] = true
 	}
 	return found, errors.Join(err, err2)
 }
@@ -151,9 +156,9 @@ func (e *Engine) remove(ctx context.Context, run string) error {
 
 func labelled(run string) client.Filters {
 	if run == "" {
-		return make(client.Filters).Add("label", Label)
+		return make(client.Filters).Add("label", label)
 	}
-	return make(client.Filters).Add("label", Label+"="+run)
+	return make(client.Filters).Add("label", label+"="+run)
 }
 
 func unlessGone(err error) error {
@@ -171,7 +176,7 @@ func (e *Engine) startReaper() error {
 		return err
 	}
 	reaper := exec.Command(self)
-	reaper.Env = append(os.Environ(), reaperEnv+"="+e.Run)
+	reaper.Env = append(os.Environ(), reaperEnv+"="+e.run)
 	reaper.SysProcAttr = detached()
 	if err := reaper.Start(); err != nil {
 		return err
@@ -179,13 +184,16 @@ func (e *Engine) startReaper() error {
 	return reaper.Process.Release()
 }
 
-// ReapIfAsked turns this process into the reaper of another run if it was started as one; then it does not return. Call it
-// first thing in TestMain.
-func ReapIfAsked() {
-	run := os.Getenv(reaperEnv)
-	if run == "" {
-		return
+// A test binary that was started as the reaper of another does nothing else. It must be here, before main: users have no
+// reason to write a TestMain.
+func init() {
+	if run := os.Getenv(reaperEnv); run != "" {
+		reap(run)
 	}
+}
+
+// reap waits for the end of a process, removes what it has left and ends this one.
+func reap(run string) {
 	life, err := outlive(run)
 	if err == nil {
 		var api *client.Client

@@ -1,4 +1,5 @@
-package zoo
+// Package txnlog reads the transactions of an ensemble from the logs that its servers keep on disk.
+package txnlog
 
 import (
 	"bytes"
@@ -6,14 +7,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/testcontainers/testcontainers-go/exec"
+	"github.com/zklock-go/zklock/zkcontainer"
 )
 
 // Txn is one transaction of the ensemble, from a member's log on disk.
@@ -41,32 +41,32 @@ const (
 	SessionEnded
 )
 
-// Transactions returns every transaction of the ensemble since the given time, in order, from the log of a member that has
+// Read returns every transaction of the ensemble since the given time, in order, from the log of a member that has
 // them all. Call it when the ensemble is healthy. The union of all logs will not do: a member that missed much is sent a
 // snapshot, and keeps in its log what it had proposed as a leader and nobody else has ever seen.
-func (z *Ensemble) Transactions(ctx context.Context, since time.Time) ([]Txn, error) {
-	var leaders, others []*Server // the leader's first: what it has in its log is committed
-	for _, s := range z.Servers {
-		if s.Mode(ctx) == Leader {
-			leaders = append(leaders, s)
+func Read(ctx context.Context, z *zkcontainer.Ensemble, since time.Time) ([]Txn, error) {
+	var leaders, others []*zkcontainer.Member // the leader's first: what it has in its log is committed
+	for _, m := range z.Members {
+		if m.Mode(ctx) == zkcontainer.Leader {
+			leaders = append(leaders, m)
 		} else {
-			others = append(others, s)
+			others = append(others, m)
 		}
 	}
 	var errs []error
-	for _, s := range append(leaders, others...) {
-		txns, err := s.transactions(ctx, since)
+	for _, m := range append(leaders, others...) {
+		txns, err := transactions(ctx, m, since)
 		if err == nil {
 			return txns, nil
 		}
-		errs = append(errs, fmt.Errorf("transaction log of %s: %w", s.Name, err))
+		errs = append(errs, fmt.Errorf("transaction log of %s: %w", m.Name, err))
 	}
 	return nil, errors.Join(errs...)
 }
 
-func (s *Server) transactions(ctx context.Context, since time.Time) ([]Txn, error) {
+func transactions(ctx context.Context, m *zkcontainer.Member, since time.Time) ([]Txn, error) {
 	all := map[int64]Txn{}
-	if err := s.readLogs(ctx, all); err != nil {
+	if err := readLogs(ctx, m, all); err != nil {
 		return nil, err
 	}
 	zxids := slices.Sorted(maps.Keys(all))
@@ -89,21 +89,17 @@ func (s *Server) transactions(ctx context.Context, since time.Time) ([]Txn, erro
 	return txns, nil
 }
 
-func (s *Server) readLogs(ctx context.Context, into map[int64]Txn) error {
+func readLogs(ctx context.Context, m *zkcontainer.Member, into map[int64]Txn) error {
 	const dir = "/data/version-2"
-	_, out, err := s.ctr.Exec(ctx, []string{"ls", dir}, exec.Multiplexed())
+	names, err := m.Exec(ctx, "ls", dir)
 	if err != nil {
 		return err
 	}
-	names, err := io.ReadAll(out)
-	if err != nil {
-		return err
-	}
-	for _, name := range strings.Fields(string(names)) {
+	for _, name := range strings.Fields(names) {
 		if !strings.HasPrefix(name, "log.") {
 			continue
 		}
-		content, err := s.Read(ctx, path.Join(dir, name))
+		content, err := m.Read(ctx, path.Join(dir, name))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package zkcontainer
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // A run's life is a locked file: the kernel drops the lock when the process ends, in whatever way. Each user has their own,
 // and one that somebody else has put into its place is not followed anywhere.
 func lifeFile(run string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(os.TempDir(), "zklock-integration-"+filepath.Base(run)+".life"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	return os.OpenFile(filepath.Join(os.TempDir(), "zkcontainer-"+filepath.Base(run)+".life"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 }
 
 func lockLife(run string, how int) (*os.File, error) {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package engine
+package zkcontainer
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // A run's life is a locked file, see life_unix.go. Elsewhere nothing would clean up after a run that dies, so none begins.
-var errNoLife = errors.New("these tests need a Unix")
+var errNoLife = errors.New("containers for tests need a Unix")
 
 func claim(string) (*os.File, error)   { return nil, errNoLife }
 func outlive(string) (*os.File, error) { return nil, errNoLife }

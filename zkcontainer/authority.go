@@ -1,0 +1,111 @@
+package zkcontainer
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// tlsLines are what zoo.cfg needs for a port that wants certificates from both sides.
+var tlsLines = []string{
+	"secureClientPort=2281", "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+	"ssl.keyStore.location=" + keyStore, "ssl.keyStore.type=PEM",
+	"ssl.trustStore.location=" + trustStore, "ssl.trustStore.type=PEM", "ssl.clientAuth=need",
+}
+
+const keyStore, trustStore = "/conf/server.pem", "/conf/ca.pem"
+
+// Authority is a certificate authority made for a test. Its certificates are
+// good for a day and for the loopback address, for servers and clients.
+type Authority struct {
+	PEM  []byte // its own certificate
+	Pool *x509.CertPool
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes an authority.
+func NewAuthority() (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("zkcontainer: authority: %w", err)
+	}
+	template := lasting(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	})
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("zkcontainer: authority: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("zkcontainer: authority: %w", err)
+	}
+	a := &Authority{PEM: encode("CERTIFICATE", der), Pool: x509.NewCertPool(), cert: cert, key: key}
+	a.Pool.AddCert(cert)
+	return a, nil
+}
+
+// Issue returns a new certificate and its key, as PEM.
+func (a *Authority) Issue() (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("zkcontainer: certificate: %w", err)
+	}
+	template := lasting(&x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "party"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("zkcontainer: certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("zkcontainer: certificate: %w", err)
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER), nil
+}
+
+// Client returns what a client needs to connect to Member.Secure.
+func (a *Authority) Client() (*tls.Config, error) {
+	cert, key, err := a.Issue()
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("zkcontainer: certificate: %w", err)
+	}
+	return &tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{pair}}, nil
+}
+
+// addFiles adds what tlsLines name.
+func (a *Authority) addFiles(files map[string][]byte) error {
+	cert, key, err := a.Issue()
+	if err != nil {
+		return err
+	}
+	files[keyStore], files[trustStore] = append(key, cert...), a.PEM
+	return nil
+}
+
+// lasting sets the time for which a certificate is good.
+func lasting(c *x509.Certificate) *x509.Certificate {
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	return c
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

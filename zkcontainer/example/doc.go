@@ -1,0 +1,2 @@
+// Package orders is the test that the README shows.
+package orders

@@ -1,0 +1,96 @@
+package zkcontainer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// Official is the image that is used unless another is named.
+const Official = "zookeeper:3.9"
+
+// imageEnv names an image for all tests that name none.
+const imageEnv = "ZKCONTAINER_IMAGE"
+
+// own are the images that this repository builds of ZooKeeper 3.8.
+const own = "zklock-integration:bookworm-*"
+
+// registryPatience is how long a registry may take to show that it is there. The download itself may take longer.
+const registryPatience = 8 * time.Second
+
+var chosen struct {
+	mu    sync.Mutex
+	image string // guarded by mu: what the first search has found
+}
+
+// Image returns the image for servers where none is named: that of ZKCONTAINER_IMAGE, the official one, or one that was
+// built on this machine. It looks for it once.
+func (e *Engine) Image(ctx context.Context) (string, error) {
+	chosen.mu.Lock()
+	defer chosen.mu.Unlock()
+	if chosen.image != "" {
+		return chosen.image, nil
+	}
+	image, err := e.choose(ctx)
+	chosen.image = image
+	return image, err
+}
+
+func (e *Engine) choose(ctx context.Context) (string, error) {
+	if image := os.Getenv(imageEnv); image != "" {
+		return image, e.Fetch(ctx, image)
+	}
+	if e.has(ctx, Official) {
+		return Official, nil
+	}
+	if image := e.ownImage(ctx); image != "" {
+		return image, nil
+	}
+	if err := e.Fetch(ctx, Official); err != nil {
+		return "", fmt.Errorf("%w; %s can name another image, and integration/image/build makes one", err, imageEnv)
+	}
+	return Official, nil
+}
+
+func (e *Engine) has(ctx context.Context, image string) bool {
+	_, err := e.API.ImageInspect(ctx, image)
+	return err == nil
+}
+
+// ownImage returns the newest image that this repository has built on this machine, "" if there is none.
+func (e *Engine) ownImage(ctx context.Context) string {
+	list, err := e.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", own)})
+	if err != nil {
+		return ""
+	}
+	var newest int64
+	var name string
+	for _, image := range list.Items {
+		if len(image.RepoTags) > 0 && image.Created > newest {
+			newest, name = image.Created, image.RepoTags[0]
+		}
+	}
+	return name
+}
+
+// Fetch makes sure that the engine has an image.
+func (e *Engine) Fetch(ctx context.Context, image string) error {
+	if e.has(ctx, image) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	impatience := time.AfterFunc(registryPatience, cancel)
+	pull, err := e.API.ImagePull(ctx, image, client.ImagePullOptions{})
+	if err != nil {
+		return fmt.Errorf("image %s: %w", image, err)
+	}
+	if !impatience.Stop() {
+		return fmt.Errorf("image %s: the registry did not answer in %v", image, registryPatience)
+	}
+	return pull.Wait(ctx)
+}

@@ -1,0 +1,214 @@
+package zkcontainer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// links are the connections of named clients. They pass through this process,
+// where they can be cut and slowed down without any tool.
+type links struct {
+	mu      sync.Mutex
+	closed  bool
+	clients map[string]*clientLink
+	open    map[net.Conn]struct{} // contains both ends of every connection that still has goroutines
+	done    chan struct{}         // closed by closeAll; nil until there is a client
+	wg      sync.WaitGroup
+}
+
+// clientLink is what is done to one client's connections.
+type clientLink struct {
+	cut   chan struct{} // closed when it is healed; nil while it is whole
+	delay time.Duration
+}
+
+// DialFrom returns a dialer for a client with a name, by which it can be partitioned and slowed down. It has the shape that
+// go-zookeeper's WithDialer and zklock.Options.Dialer want.
+func (z *Ensemble) DialFrom(client string) func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		return z.links.dial(client, network, address, timeout)
+	}
+}
+
+// Partition loses everything between a client (by its DialFrom name) and the servers, both ways and silently: no connection
+// is closed, what is sent waits for HealClient, dials time out.
+func (z *Ensemble) Partition(client string) {
+	z.links.change(client, func(l *clientLink) {
+		if l.cut == nil {
+			l.cut = make(chan struct{})
+		}
+	})
+}
+
+// HealClient ends a partition. What was on the way arrives.
+func (z *Ensemble) HealClient(client string) {
+	z.links.change(client, func(l *clientLink) {
+		if l.cut != nil {
+			close(l.cut)
+			l.cut = nil
+		}
+	})
+}
+
+// SlowClient makes each piece that passes between a client and the servers late by d, either way; 0 ends it.
+func (z *Ensemble) SlowClient(client string, d time.Duration) {
+	z.links.change(client, func(l *clientLink) { l.delay = d })
+}
+
+func (s *links) change(client string, fn func(*clientLink)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn(s.of(client))
+}
+
+// of returns a client's link. The caller holds mu.
+func (s *links) of(client string) *clientLink {
+	if s.clients == nil {
+		s.clients, s.open, s.done = map[string]*clientLink{}, map[net.Conn]struct{}{}, make(chan struct{})
+	}
+	if s.clients[client] == nil {
+		s.clients[client] = &clientLink{}
+	}
+	return s.clients[client]
+}
+
+// state returns what is done to a client's connections now.
+func (s *links) state(client string) (cut <-chan struct{}, delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.of(client)
+	return l.cut, l.delay
+}
+
+// pass waits while a client is cut off, at most for timeout if that is positive. It reports whether the way is open.
+func (s *links) pass(client string, timeout time.Duration) bool {
+	var late <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		cut, _ := s.state(client)
+		if cut == nil {
+			return true
+		}
+		select {
+		case <-cut:
+		case <-late:
+			return false
+		case <-s.done:
+			return false
+		}
+	}
+}
+
+// dial connects a client to a server by way of a socket of this process, whose buffers take what waits.
+func (s *links) dial(client, network, address string, timeout time.Duration) (net.Conn, error) {
+	if !s.pass(client, timeout) {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: os.ErrDeadlineExceeded}
+	}
+	server, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	near, far, err := socketPair()
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	if !s.serve(client, far, server) {
+		return nil, errors.Join(net.ErrClosed, near.Close(), far.Close(), server.Close())
+	}
+	return near, nil
+}
+
+// serve carries bytes between two ends until either is closed.
+func (s *links) serve(client string, far, server net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.open[far], s.open[server] = struct{}{}, struct{}{}
+	// Owned by s: end when either end is closed, at the latest by closeAll, which waits for them.
+	s.wg.Go(func() { s.carry(client, far, server) })
+	s.wg.Go(func() { s.carry(client, server, far) })
+	return true
+}
+
+// carry copies what comes from one end to the other, as late as the client's link says, and closes both in the end.
+func (s *links) carry(client string, from, to net.Conn) {
+	defer s.close(from, to)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if !s.wait(client) || n == 0 && err != nil {
+			return
+		}
+		if _, wrote := to.Write(buf[:n]); wrote != nil || err != nil {
+			return
+		}
+	}
+}
+
+// wait waits for as long as a piece on a client's link takes. It reports false when all is over.
+func (s *links) wait(client string) bool {
+	_, delay := s.state(client)
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-s.done:
+			return false
+		}
+	}
+	return s.pass(client, 0)
+}
+
+func (s *links) close(conns ...net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		delete(s.open, c)
+	}
+}
+
+// closeAll ends all connections and returns when their goroutines have ended.
+func (s *links) closeAll() {
+	s.mu.Lock()
+	s.of("")
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// socketPair returns both ends of a connection over the loopback address.
+func socketPair() (near, far net.Conn, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, fmt.Errorf("a socket for a client: %w", err)
+	}
+	defer l.Close()
+	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		return nil, nil, err
+	}
+	for {
+		if far, err = l.Accept(); err != nil {
+			return nil, nil, errors.Join(err, near.Close())
+		}
+		if far.RemoteAddr().String() == near.LocalAddr().String() {
+			return near, far, nil
+		}
+		_ = far.Close() // a stranger's
+	}
+}

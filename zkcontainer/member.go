@@ -1,0 +1,262 @@
+package zkcontainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/exec"
+)
+
+// The ports inside the containers.
+const (
+	clientPort = "2181/tcp"
+	securePort = "2281/tcp"
+)
+
+// Member is one server of an ensemble.
+type Member struct {
+	Name   string // on the private network
+	Addr   string // of its client port, from here
+	Secure string // of its port for TLS, from here; "" without Options.TLS
+
+	id  int
+	all *Ensemble
+	ctr *testcontainers.DockerContainer
+
+	toolsMu sync.Mutex
+	tools   *testcontainers.DockerContainer // guarded by toolsMu: nil until it is needed
+}
+
+// What a server says it is.
+const (
+	Standalone = "standalone"
+	Leader     = "leader"
+	Follower   = "follower"
+)
+
+// ask sends one of the server's four letter words.
+func (m *Member) ask(ctx context.Context, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+// Mode is what the server is now: Leader, Follower, Standalone, or "" while it serves nobody.
+func (m *Member) Mode(ctx context.Context) string {
+	answer, err := m.ask(ctx, "srvr")
+	if err != nil {
+		return ""
+	}
+	_, mode, _ := strings.Cut(answer, "Mode: ")
+	mode, _, _ = strings.Cut(mode, "\n")
+	return mode
+}
+
+// Version is what the server says of itself.
+func (m *Member) Version(ctx context.Context) string {
+	answer, _ := m.ask(ctx, "srvr")
+	_, version, _ := strings.Cut(answer, "version: ")
+	version, _, _ = strings.Cut(version, ",")
+	version, _, _ = strings.Cut(version, "-")
+	return version
+}
+
+// Watches is how many watches the server's connections have set.
+func (m *Member) Watches(ctx context.Context) (int, error) {
+	answer, err := m.ask(ctx, "wchs")
+	if err != nil {
+		return 0, err
+	}
+	_, count, _ := strings.Cut(answer, "Total watches:")
+	return strconv.Atoi(strings.TrimSpace(count))
+}
+
+// Busy waits until the server has a request that it has not answered.
+func (m *Member) Busy(ctx context.Context) error {
+	return poll(ctx, m.Name+" to have a request to answer", func() bool {
+		answer, err := m.ask(ctx, "srvr")
+		_, count, _ := strings.Cut(answer, "Outstanding: ")
+		count, _, _ = strings.Cut(count, "\n")
+		return err == nil && count != "" && count != "0"
+	})
+}
+
+// Serves waits until the server serves clients.
+func (m *Member) Serves(ctx context.Context) error {
+	return poll(ctx, m.Name+" to serve", func() bool { return m.Mode(ctx) != "" })
+}
+
+// Kill ends the server's process at once, as a power cut does.
+func (m *Member) Kill(ctx context.Context) error {
+	_, err := m.all.engine.API.ContainerKill(ctx, m.ctr.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
+	return err
+}
+
+// Restart starts a killed server again and waits until it serves.
+func (m *Member) Restart(ctx context.Context) error {
+	if err := m.dropTools(ctx); err != nil {
+		return err // they have the network that ends with the server
+	}
+	if _, err := m.all.engine.API.ContainerStart(ctx, m.ctr.GetContainerID(), client.ContainerStartOptions{}); err != nil {
+		return err
+	}
+	return m.Serves(ctx)
+}
+
+// Wipe takes all of the server's data away and starts it anew, as after the loss of a disk or with an empty backup.
+func (m *Member) Wipe(ctx context.Context) error {
+	if _, err := m.Exec(ctx, "rm", "-rf", "/data/version-2"); err != nil {
+		return err
+	}
+	if err := m.Kill(ctx); err != nil {
+		return err
+	}
+	return m.Restart(ctx)
+}
+
+// Pause stops the server's process where it stands; its sockets stay open.
+func (m *Member) Pause(ctx context.Context) error {
+	_, err := m.all.engine.API.ContainerPause(ctx, m.ctr.GetContainerID(), client.ContainerPauseOptions{})
+	return err
+}
+
+// Unpause lets it go on.
+func (m *Member) Unpause(ctx context.Context) error {
+	_, err := m.all.engine.API.ContainerUnpause(ctx, m.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
+	return err
+}
+
+// CutFromPeers drops every packet between the server and the other members. Its clients still reach it.
+func (m *Member) CutFromPeers(ctx context.Context) error {
+	var rules []string
+	for _, peer := range m.all.Members {
+		if peer == m {
+			continue
+		}
+		ip, err := peer.ctr.ContainerIP(ctx)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, "iptables -w -A INPUT -s "+ip+" -j DROP", "iptables -w -A OUTPUT -d "+ip+" -j DROP")
+	}
+	_, err := m.tool(ctx, "sh", "-c", strings.Join(rules, " && ")) // all at once
+	return err
+}
+
+// Heal takes CutFromPeers back.
+func (m *Member) Heal(ctx context.Context) error {
+	_, err := m.tool(ctx, "iptables", "-w", "-F")
+	return err
+}
+
+// Slow makes everything that the server sends late, and says how: a delay of each packet by netem, or, on a kernel
+// without it, a link so narrow that packets queue up.
+func (m *Member) Slow(ctx context.Context) (how string, err error) {
+	netem := []string{"netem", "delay", "40ms", "15ms"}
+	narrow := []string{"tbf", "rate", "512kbit", "burst", "3kb", "latency", "3s"}
+	for _, qdisc := range [][]string{netem, narrow} {
+		_, trouble := m.tool(ctx, append([]string{"tc", "qdisc", "replace", "dev", "eth0", "root"}, qdisc...)...)
+		if trouble == nil {
+			return strings.Join(qdisc, " "), nil
+		}
+		err = errors.Join(err, trouble)
+	}
+	return "", err
+}
+
+// Fast takes Slow back.
+func (m *Member) Fast(ctx context.Context) error {
+	_, err := m.tool(ctx, "tc", "qdisc", "del", "dev", "eth0", "root")
+	return err
+}
+
+// Exec runs a command in the server's container and returns what it writes.
+func (m *Member) Exec(ctx context.Context, command ...string) (string, error) {
+	return run(ctx, m.ctr, m.Name, command)
+}
+
+// tool runs one of the tools that change the server's network: from its own image, or beside it.
+func (m *Member) tool(ctx context.Context, command ...string) (string, error) {
+	if m.all.Options.Tools == "" {
+		return m.Exec(ctx, command...)
+	}
+	beside, err := m.beside(ctx)
+	if err != nil {
+		return "", err
+	}
+	return run(ctx, beside, m.Name, command)
+}
+
+// beside returns a container that shares the server's network.
+func (m *Member) beside(ctx context.Context) (_ *testcontainers.DockerContainer, err error) {
+	m.toolsMu.Lock()
+	defer m.toolsMu.Unlock()
+	if m.tools != nil {
+		return m.tools, nil
+	}
+	m.tools, err = testcontainers.Run(ctx, m.all.Options.Tools,
+		testcontainers.WithLabels(m.all.engine.Labels()),
+		testcontainers.WithEntrypoint("sleep", "infinity"),
+		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) {
+			h.NetworkMode = container.NetworkMode("container:" + m.ctr.GetContainerID())
+			h.CapAdd = []string{"NET_ADMIN"}
+		}))
+	return m.tools, err
+}
+
+func run(ctx context.Context, ctr *testcontainers.DockerContainer, name string, command []string) (string, error) {
+	code, out, err := ctr.Exec(ctx, command, exec.Multiplexed())
+	if err != nil {
+		return "", fmt.Errorf("%s: %s: %w", name, strings.Join(command, " "), err)
+	}
+	text, err := io.ReadAll(out)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: %s: exit code %d: %s", name, strings.Join(command, " "), code, strings.TrimSpace(string(text)))
+	}
+	return string(text), err
+}
+
+// Logs are the last lines the server wrote, for a failure's report.
+func (m *Member) Logs(ctx context.Context) string {
+	logs, err := m.ctr.Logs(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	defer logs.Close()
+	all, _ := io.ReadAll(logs) // as much as there is
+	lines := strings.Split(string(all), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
+
+// Read returns a file of the container.
+func (m *Member) Read(ctx context.Context, path string) ([]byte, error) {
+	r, err := m.ctr.CopyFileFromContainer(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}

@@ -1,0 +1,16 @@
+package zkcontainer
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	example, err := os.ReadFile("example/orders_test.go")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```go\n"+string(example)+"```\n")
+}

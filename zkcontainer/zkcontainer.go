@@ -1,0 +1,72 @@
+package zkcontainer
+
+import (
+	"context"
+	"os"
+	"testing"
+)
+
+// requireEnv makes a test fail, instead of being skipped, where it cannot run. CI does the same.
+const requireEnv = "ZKCONTAINER_REQUIRE"
+
+// Run starts one server, which ends with the test.
+func Run(ctx context.Context, t testing.TB, opts ...Options) *Ensemble {
+	t.Helper()
+	return RunEnsemble(ctx, t, 1, opts...)
+}
+
+// RunEnsemble starts an ensemble of n servers, which ends with the test.
+func RunEnsemble(ctx context.Context, t testing.TB, n int, opts ...Options) *Ensemble {
+	t.Helper()
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	o.Servers = n
+	z, err := available(ctx, t, o).Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if t.Failed() {
+			t.Log(z.Logs(ctx))
+		}
+		if err := z.Stop(ctx); err != nil {
+			t.Errorf("zkcontainer: clean-up: %v", err)
+		}
+	})
+	return z
+}
+
+// available returns the engine, once it has the images. It skips the test where there is none.
+func available(ctx context.Context, t testing.TB, o Options) *Engine {
+	t.Helper()
+	e, err := Find()
+	if err == nil {
+		err = e.provide(ctx, o)
+	}
+	if err == nil {
+		return e
+	}
+	if os.Getenv(requireEnv) != "" || os.Getenv("CI") != "" {
+		t.Fatalf("zkcontainer: %v", err)
+	}
+	t.Skipf("zkcontainer: %v", err)
+	return nil
+}
+
+// provide makes sure that the images of options are there.
+func (e *Engine) provide(ctx context.Context, o Options) error {
+	if o.Tools != "" {
+		if err := e.Fetch(ctx, o.Tools); err != nil {
+			return err
+		}
+	}
+	if o.Image != "" {
+		return e.Fetch(ctx, o.Image)
+	}
+	_, err := e.Image(ctx)
+	return err
+}
