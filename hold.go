@@ -238,10 +238,10 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 	inside, stop := session.Either(ctx, h.ctx)
 	defer stop()
-	pen := h.of.turnToWrite()
+	turn := h.of.turnToWrite()
 	select {
-	case pen <- struct{}{}:
-		defer func() { <-pen }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-inside.Done():
 		return outcome.CauseOf(inside, inside.Err())
 	}

@@ -37,7 +37,7 @@ type holding struct {
 	asked  *session.Revocation // when any of the nodes is asked for
 
 	mu       sync.Mutex
-	writing  chan struct{} // guarded by mu: see pen; nil before the first write
+	writing  chan struct{} // guarded by mu: see turnToWrite; nil before the first write
 	levels   int           // guarded by mu: Holds that were not unlocked
 	forfeit  bool          // guarded by mu: its release counts as a loss
 	released session.Latch // the lock is released, or cannot be

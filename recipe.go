@@ -42,7 +42,7 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	return h, nil
 }
 
-// acquire returns the place that a wish was granted. If there is no error the caller must call acquires.leave.
+// acquire returns the place that an attempt was granted. If there is no error the caller must call acquires.leave.
 // attempted is false for a bad argument.
 func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attempted bool, _ error) {
 	dir, err := c.admit(ctx, w.path)

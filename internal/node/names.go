@@ -1,3 +1,5 @@
+// Package node says what stands in ZooKeeper: what nodes of locks are called, in which order they stand, and what their data means,
+// of this library and of others. It sends nothing.
 package node
 
 import (

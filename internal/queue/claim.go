@@ -116,14 +116,14 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) (any,
 	return t.posting(node.Record{Delay: at.Delay, Fate: node.WasReleased, By: t.Name}, at.version), nil
 }
 
-// recordReleased remembers the record that a transaction with parting has left, if it has written one.
+// recordReleased remembers the record that a transaction with releaseRecord has left, if it has written one.
 func (t *contender) recordReleased(s *session.Session, stat *zk.Stat) {
 	if at := t.claim.at; t.claim.sent && !t.lost && stat != nil {
 		t.c.records.put(t.Dir, recordAt{node.Record{Delay: at.Delay, Fate: node.WasReleased, By: t.Name}, s, stat.Version, stat.Mtime})
 	}
 }
 
-// wasRefused takes the refusal of what parting has returned. Only a record that has changed since
+// wasRefused takes the refusal of what releaseRecord has returned. Only a record that has changed since
 // is worth another attempt.
 func (c *claim) wasRefused(err error) {
 	c.at = nil

@@ -45,7 +45,7 @@ type claim struct {
 
 // contender is a node of ours in a queue, from before it is asked for until it is certainly
 // gone. It belongs to one goroutine at a time: the acquiring caller's, then the clean-up's.
-// Only its ownNode is shared, with the sentinel, the heartbeats and the hold.
+// Only its OwnNode is shared, with the watch on it, the heartbeats and the hold.
 type contender struct {
 	session.OwnNode
 	c      *Engine

@@ -67,7 +67,7 @@ func (t *contender) settle(ctx context.Context) error {
 }
 
 // find looks for our node by its guid, in a listing as the quorum knows it. If there is none,
-// the caller may go on, and the client looks again later: see ghost.
+// the caller may go on, and the client looks again later: see session.PendingCreate.
 func (t *contender) find(ctx context.Context) (string, error) {
 	s, err := t.c.Link.Attached(ctx)
 	if err != nil {

@@ -37,8 +37,8 @@ func (m *Unnoted) MayNote(dir string, answers []zk.MultiResponse) bool {
 		}
 		m.of[dir] = struct{}{}
 	}
-	_, mute := m.of[dir]
-	return !mute && !m.untrusted
+	_, refused := m.of[dir]
+	return !refused && !m.untrusted
 }
 
 // An acquire that expects nobody else makes its node and counts, in one transaction, how many

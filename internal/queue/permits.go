@@ -208,7 +208,7 @@ func (s *Permits) await(ctx context.Context, made, gate *place) error {
 // awaitRoom watches the holders until made fit.
 func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 	for {
-		// The limit is read after the watch is set: Resize stirs the directory afterwards.
+		// The limit is read after the watch is set: Resize makes and deletes a node there afterwards.
 		w, err := session.Again(ctx, func() (*session.NodeWatch, error) { return s.Engine.WatchChildren(ctx, made.Sess, made.Dir) })
 		if err == nil {
 			err = made.findPlace(ctx, session.Listing{Names: w.Names, Stat: w.Stat}, nil)
@@ -276,14 +276,14 @@ func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error)
 // Resize makes their number ours.
 func (s *Permits) Resize(ctx context.Context) error {
 	dir := s.Dir + node.LeasesDir
-	stir := dir + "/resized"
+	resized := dir + "/resized"
 	for {
 		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
 			answers, err := s.Engine.Multi(ctx, sess,
 				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: -1},
 				// Waiters watch the children, and not the number.
-				&zk.CreateRequest{Path: stir, Acl: s.Engine.ACL},
-				&zk.DeleteRequest{Path: stir, Version: -1})
+				&zk.CreateRequest{Path: resized, Acl: s.Engine.ACL},
+				&zk.DeleteRequest{Path: resized, Version: -1})
 			if errors.Is(err, zk.ErrNoNode) {
 				if err := s.Engine.MakeDir(ctx, sess, dir, PermitRecipe.depth()); err != nil {
 					return nil, err

@@ -34,7 +34,7 @@ type selfWatch struct {
 	changed chan struct{}      // closed when any of these changes; nil while nobody waits for that
 }
 
-// newSelfWatch returns a sentinel that begins to watch after a while, unless it is stopped.
+// newSelfWatch returns a selfWatch that begins after a while, unless it is stopped.
 func newSelfWatch(c *Engine, n *session.OwnNode, after time.Duration) *selfWatch {
 	g := &selfWatch{c: c, node: n}
 	if after <= 0 {
@@ -63,7 +63,7 @@ func (g *selfWatch) run() {
 	}
 }
 
-// stop ends the sentinel, whose node departs, or has it never begin.
+// stop ends the watch, because the node is to be deleted, or prevents it from beginning.
 func (g *selfWatch) stop() {
 	g.mu.Lock()
 	if g.begin != nil {
@@ -116,7 +116,7 @@ func (g *selfWatch) state() (w *session.NodeWatch, ended bool, changed <-chan st
 	return g.watch, g.ended, g.changed
 }
 
-// isLeft reports whether nobody needs the sentinel any more.
+// isLeft reports whether nobody needs the watch any more.
 func (g *selfWatch) isLeft() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +163,7 @@ func (g *selfWatch) await(ctx context.Context) (czxid int64, err error) {
 	}
 }
 
-// watchOver watches the node, until the watch stands or the sentinel ends.
+// watchOver watches the node, until the watch stands or nobody needs it.
 func (g *selfWatch) watchOver() {
 	var p session.Pace
 	for {
@@ -196,7 +196,7 @@ func (g *selfWatch) watchOver() {
 	}
 }
 
-// stand reports whether the watch on our own node stands, or the sentinel has ended. Then it goes
+// stand reports whether the watch on our own node stands, or nobody needs it. Then it goes
 // on when the watch fires.
 func (g *selfWatch) stand(w *session.NodeWatch) bool {
 	if !w.WhenFired(func() { g.fired(w) }) {

@@ -1,3 +1,5 @@
+// Package queue stands in line: a contender creates its node, finds its place, waits for those ahead of it, is granted, and leaves.
+// A caller says what it wants, and gets back a Grant.
 package queue
 
 import (

@@ -45,7 +45,7 @@ func (n *OwnNode) MarkGone(why error) {
 	}
 }
 
-// setGone is forsake without telling; it returns what tells, nil if there is nothing to tell.
+// setGone is MarkGone without telling; it returns what tells, nil if there is nothing to tell.
 func (n *OwnNode) setGone(why error) (tell func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -34,16 +34,16 @@ type PendingCreate struct {
 	over        time.Time
 }
 
-// PendingCreates remembers the ghosts of a client and looks for them.
+// PendingCreates remembers the pending creates of a client and looks for them.
 type PendingCreates struct {
 	Requests *Requests
 
 	mu      sync.Mutex
 	all     []*PendingCreate // guarded by mu
-	looking chan struct{}    // guarded by mu: has room for the news of another ghost; nil while none is looked for
+	looking chan struct{}    // guarded by mu: has room for the news of another one; nil while none is looked for
 }
 
-// Add remembers a ghost, and looks for it until the outcome is certain.
+// Add remembers a pending create, and looks for it until the outcome is certain.
 func (h *PendingCreates) Add(g *PendingCreate) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,12 +57,12 @@ func (h *PendingCreates) Add(g *PendingCreate) {
 	}
 	more := make(chan struct{}, 1)
 	h.looking = more
-	// Owned by the client; ends when no ghost is left, or with the client's life; Close
+	// Owned by the client; ends when none is left, or with the client's life; Close
 	// waits for it.
 	h.Requests.Calls.Run(func() { h.lookForAll(more) })
 }
 
-// lookForAll looks for ghosts as long as there are any. It looks at once when more receives.
+// lookForAll looks for them as long as there are any. It looks at once when more receives.
 func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 	for looks := 0; ; {
 		s, err := h.Requests.Link.Attached(h.Requests.Life)
@@ -92,7 +92,7 @@ func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 	}
 }
 
-// settleAll removes the nodes of ghosts that exist, and forgets the ghosts that cannot appear
+// settleAll removes the nodes that exist, and forgets the creates that cannot appear
 // any more. certain reports whether none is left.
 func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bool, err error) {
 	if err := h.Requests.askQuorum(ctx, s); err != nil {
@@ -164,7 +164,7 @@ func (h *PendingCreates) hasOrphans() bool {
 	return slices.ContainsFunc(h.all, func(g *PendingCreate) bool { return g.Last.IsOver() })
 }
 
-// forget drops ghosts. It reports whether none is left, which ends the hunt.
+// forget drops pending creates. It reports whether none is left, which ends the search.
 func (h *PendingCreates) forget(gone []*PendingCreate) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,3 +1,5 @@
+// Package session asks servers: requests with a context whose answers count only for one session, watches that waiters share,
+// and the heartbeats that prove that the session lives. It knows nothing of queues.
 package session
 
 import (

@@ -471,9 +471,9 @@ var Table = []Mutant{
 	{
 		Name: "a new number of permits wakes nobody", After: "the directory's watch does not see its data",
 		Edits: []Edit{
-			{"internal/queue/permits.go", "stir := dir", "_ = dir"},
-			{"internal/queue/permits.go", `				&zk.CreateRequest{Path: stir, Acl: s.Engine.ACL},
-				&zk.DeleteRequest{Path: stir, Version: -1})`, ")"},
+			{"internal/queue/permits.go", "resized := dir", "_ = dir"},
+			{"internal/queue/permits.go", `				&zk.CreateRequest{Path: resized, Acl: s.Engine.ACL},
+				&zk.DeleteRequest{Path: resized, Version: -1})`, ")"},
 		},
 		Focus: "semaphore",
 	},
@@ -703,7 +703,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "values are proclaimed side by side", After: "our own first version: the node had one, the client the other",
-		Edits: []Edit{{"hold.go", "\tcase pen <- struct{}{}:\n\t\tdefer func() { <-pen }()\n", "\tcase pen <- struct{}{}:\n\t\t<-pen\n"}},
+		Edits: []Edit{{"hold.go", "\tcase turn <- struct{}{}:\n\t\tdefer func() { <-turn }()\n", "\tcase turn <- struct{}{}:\n\t\t<-turn\n"}},
 		Test:  Test{".", "TestARefusedProclaimLeavesTheValueOfTheNext"},
 	},
 	{
@@ -773,7 +773,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a note that was refused is tried at every release", After: "our own first version: two round trips each",
-		Edits: []Edit{{"internal/queue/memory.go", "return !mute && !m.untrusted", "return (!mute || true) && !m.untrusted"}},
+		Edits: []Edit{{"internal/queue/memory.go", "return !refused && !m.untrusted", "return (!refused || true) && !m.untrusted"}},
 		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
 	},
 	{
