@@ -106,7 +106,7 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 	if err != nil {
 		return err
 	}
-	return hold.do(ctx, fn)
+	return hold.Do(ctx, fn)
 }
 
 // RDo locks for reading, runs fn, and unlocks, as Mutex.Do does.
@@ -115,7 +115,7 @@ func (k *Cohort) RDo(ctx context.Context, fn func(ctx context.Context) error) er
 	if err != nil {
 		return err
 	}
-	return hold.do(ctx, fn)
+	return hold.Do(ctx, fn)
 }
 
 // Reader returns the lock in the form in which LockAll takes it for reading. To take it for

@@ -61,18 +61,18 @@ func (c *Client) Election(path string, opts *ElectionOptions) *Election {
 // ErrInvalid.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fmt.Errorf("zklock: campaign %s: %w", node.Printable(e.path), err)
+		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c.lock(ctx, "campaign", e.recipe, e.path, bytes.Clone(value))
+	return e.c.lock(ctx, "campaign for", e.recipe, e.path, bytes.Clone(value))
 }
 
 // TryCampaign is Campaign without waiting: if another member leads or stands for election, it
 // returns ErrLocked, and leaves nothing behind.
 func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fmt.Errorf("zklock: campaign %s: %w", node.Printable(e.path), err)
+		return nil, fmt.Errorf("zklock: try to campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c.tryLock(ctx, e.recipe, e.path, bytes.Clone(value))
+	return e.c.tryLock(ctx, "try to campaign for", e.recipe, e.path, bytes.Clone(value))
 }
 
 func checkValue(value []byte) error {
@@ -86,21 +86,24 @@ func checkValue(value []byte) error {
 }
 
 // Run stands for election again and again. It calls fn whenever this member leads, resigns
-// when fn has returned, and stands again. The context of fn is that of the hold, which
-// HoldOf finds, and also ends when ctx does.
+// when fn has returned, and, if fn has returned nil, stands again. The context of fn ends with
+// ctx and with the hold, which HoldOf finds.
+//
+// If fn returns an error, Run resigns and returns that error. An error that fn returns after
+// the leadership was lost does not count: Run logs it and stands again.
 //
 // fn must return soon after its context has ended. While fn cleans up after the end of ctx,
 // no other member leads; but if the leadership was lost, another member may lead at once.
 //
-// Run goes on through failed connections and expired sessions. It returns when ctx ends, the
-// client is closed, the member is evicted while it waits (ErrEvicted), or a server refuses
-// to let it stand (zk.ErrNoAuth). The error is never nil. If fn panics, Run resigns before
-// the panic goes on.
+// Run goes on through failed connections and expired sessions. It returns when fn has failed,
+// ctx ends, the client is closed, the member is evicted while it waits (ErrEvicted), or a
+// server refuses to let it stand (zk.ErrNoAuth). The error is never nil. If fn panics, Run
+// resigns before the panic goes on.
 //
 // Run does not call fn for a leadership that is over before it could. It pauses after a term
 // that was shorter than the last pause, for 10 ms at first and then twice as long each time
 // up to a second, so that a fn that returns at once does not keep the servers busy.
-func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context)) error {
+func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
 	pausing, stop := session.Either(ctx, e.c.engine.Life)
 	defer stop()
 	var p session.Pace
@@ -110,7 +113,9 @@ func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Co
 			return err
 		}
 		start := time.Now()
-		e.lead(ctx, hold, fn)
+		if err := e.lead(ctx, hold, fn); err != nil {
+			return fmt.Errorf("zklock: run %s: %w", node.Printable(e.path), err)
+		}
 		if time.Since(start) > p.Wait {
 			p = session.Pace{}
 		}
@@ -118,17 +123,20 @@ func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Co
 	}
 }
 
-func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Context)) {
-	inside, stop := hold.within(ctx)
-	defer func() {
-		stop()
-		if err := hold.leave(ctx); err != nil { // else the next campaign would wait behind the old place
-			e.c.engine.Log.Info("zklock: leadership ended", "path", e.path, "why", err)
-		}
-	}()
-	if hold.Check() == nil && inside.Err() == nil {
-		fn(inside)
+// lead returns the error of fn, nil if the leadership was lost.
+func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Context) error) error {
+	t := hold.run(ctx, fn) // leaves the old place, else the next campaign would wait behind it
+	why, lost := t.left, errors.Is(t.ended, ErrLost)
+	if lost {
+		why = errors.Join(t.ended, t.failed)
 	}
+	if why != nil {
+		e.c.engine.Log.Info("zklock: leadership ended", "path", e.path, "why", why)
+	}
+	if t.failed == nil || lost {
+		return nil
+	}
+	return errors.Join(t.failed, t.ended)
 }
 
 // Proclaim replaces this member's value while it leads. ctx must be the context of its hold
@@ -157,7 +165,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 
 // leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
-	for h := HoldOf(ctx); h != nil; h = h.outer {
+	for h := range chainOf(ctx).each {
 		if h.of.c == e.c.engine && h.of.path == e.path && h.of.recipe == e.recipe.Name {
 			return h
 		}

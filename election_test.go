@@ -128,7 +128,7 @@ func TestBadValuesAreRefusedBeforeAnyRequest(t *testing.T) {
 			_, err := e.Campaign(t.Context(), []byte(value))
 			require.ErrorIs(t, err, zklock.ErrInvalid)
 			require.ErrorIs(t, e.Proclaim(hold.Context(), []byte(value)), zklock.ErrInvalid)
-			require.ErrorIs(t, e.Run(t.Context(), []byte(value), func(context.Context) {}), zklock.ErrInvalid)
+			require.ErrorIs(t, e.Run(t.Context(), []byte(value), func(context.Context) error { return nil }), zklock.ErrInvalid)
 		}
 		bad := connect(t, srv, "b", term).Election("/a/../b", nil)
 		resetCounts(srv)
@@ -155,7 +155,7 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 			e := connect(t, srv, fmt.Sprint(i), term).Election(path, nil)
 			wg.Go(func() {
 				last := int64(0)
-				err := e.Run(ctx, []byte{byte(i)}, func(ctx context.Context) {
+				err := e.Run(ctx, []byte{byte(i)}, func(ctx context.Context) error {
 					assert.EqualValues(t, 1, inside.Add(1))
 					defer inside.Add(-1)
 					turns[i]++
@@ -163,6 +163,7 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 					assert.Greater(t, token, last)
 					last = token
 					time.Sleep(time.Second)
+					return nil
 				})
 				assert.ErrorIs(t, err, context.Canceled)
 			})
@@ -185,13 +186,14 @@ func TestThePlaceIsGivenUpOnlyAfterTheWorkHasReturned(t *testing.T) {
 		var returned, ended time.Time
 		done := make(chan error, 1)
 		go func() {
-			done <- first.Run(ctx, nil, func(inside context.Context) {
+			done <- first.Run(ctx, nil, func(inside context.Context) error {
 				<-inside.Done()
 				assert.ErrorIs(t, context.Cause(inside), context.Canceled)
 				assert.NoError(t, zklock.HoldOf(inside).Check(), "given up before the work has returned")
 				ended = time.Now()
 				time.Sleep(time.Minute)
 				returned = time.Now()
+				return nil
 			})
 		}()
 		synctest.Wait()
@@ -224,13 +226,14 @@ func TestALeaderWhoseSessionDiesWhileItWorks(t *testing.T) {
 				holds := make(chan *zklock.Hold, 10)
 				done := make(chan error, 1)
 				go func() {
-					done <- victim.Run(ctx, []byte("victim"), func(inside context.Context) {
+					done <- victim.Run(ctx, []byte("victim"), func(inside context.Context) error {
 						assert.EqualValues(t, 1, working.Add(1), "it leads twice")
 						defer working.Add(-1)
 						holds <- zklock.HoldOf(inside)
 						<-inside.Done()
 						told <- time.Now()
 						time.Sleep(2 * term) // the work is slow to end
+						return inside.Err()
 					})
 				}()
 				hold := <-holds
@@ -283,11 +286,12 @@ func TestNoFailedConnectionEndsRun(t *testing.T) {
 				done := make(chan error, 1)
 				var leads, turns atomic.Int32
 				go func() {
-					done <- client.Election(path, nil).Run(ctx, nil, func(ctx context.Context) {
+					done <- client.Election(path, nil).Run(ctx, nil, func(ctx context.Context) error {
 						turns.Add(1)
 						leads.Add(1)
 						defer leads.Add(-1)
 						<-ctx.Done()
+						return ctx.Err()
 					})
 				}()
 				for range 3 {
@@ -310,7 +314,7 @@ func TestRunEndsWithTheClientAndAtARefusal(t *testing.T) {
 		client := connect(t, srv, "a", term)
 		done := make(chan error, 1)
 		go func() {
-			done <- client.Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) { <-ctx.Done() })
+			done <- client.Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		}()
 		time.Sleep(time.Second)
 		client.Close()
@@ -320,14 +324,14 @@ func TestRunEndsWithTheClientAndAtARefusal(t *testing.T) {
 		_, err := raw.Create("/closed", nil, 0, zk.WorldACL(zk.PermRead))
 		require.NoError(t, err)
 		e := connect(t, srv, "b", term).Election("/closed", nil)
-		require.ErrorIs(t, e.Run(t.Context(), nil, func(context.Context) {}), zk.ErrNoAuth)
+		require.ErrorIs(t, e.Run(t.Context(), nil, func(context.Context) error { return nil }), zk.ErrNoAuth)
 	})
 }
 
 func TestAPanickingLeaderGivesItsPlaceUp(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := connect(t, srv, "a", term).Election(path, nil)
-		require.PanicsWithValue(t, "boom", func() { e.Run(t.Context(), nil, func(context.Context) { panic("boom") }) })
+		require.PanicsWithValue(t, "boom", func() { e.Run(t.Context(), nil, func(context.Context) error { panic("boom") }) })
 		require.Empty(t, queue(srv, path))
 	})
 }
@@ -811,10 +815,11 @@ func TestARollingRestartCostsOneRoundTripForEachLeader(t *testing.T) {
 			e := connect(t, srv, fmt.Sprint("m", i), term).Election(path, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			ends = append(ends, cancel)
-			go e.Run(ctx, nil, func(ctx context.Context) {
+			go e.Run(ctx, nil, func(ctx context.Context) error {
 				from := time.Now()
 				<-ctx.Done()
 				turns <- turn{from, time.Now()}
+				return nil
 			})
 			time.Sleep(time.Second)
 		}

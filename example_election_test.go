@@ -20,7 +20,7 @@ func ExampleElection_Run() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	terms := 0
-	err := client.Election("/leader", nil).Run(ctx, []byte("host-a:8080"), func(ctx context.Context) {
+	err := client.Election("/leader", nil).Run(ctx, []byte("host-a:8080"), func(ctx context.Context) error {
 		terms++
 		leader, err := client.Election("/leader", nil).Leader(ctx)
 		must(err)
@@ -28,7 +28,7 @@ func ExampleElection_Run() {
 		if terms == 2 {
 			stop()
 		}
-		// Returning ends the term; a real leader works here until ctx ends.
+		return nil // ends the term; a real leader works here until ctx ends
 	})
 	fmt.Println(errors.Is(err, context.Canceled))
 	// Output:
@@ -132,10 +132,11 @@ func candidate(c *zklock.Client, host string, terms chan<- reign) (stop func() t
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := c.Election("/leader", nil).Run(ctx, []byte(host), func(ctx context.Context) {
+		err := c.Election("/leader", nil).Run(ctx, []byte(host), func(ctx context.Context) error {
 			terms <- reign{host, time.Now()}
 			<-ctx.Done()
 			ended <- time.Now()
+			return nil
 		})
 		if !errors.Is(err, context.Canceled) {
 			panic(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -52,22 +53,21 @@ const failStopShare = 8
 // errExpiring ends a guarded function's context before the hold's, if Options.FailStop is set.
 var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
 
-// within returns the context of a function that works under the hold: it ends with the hold
-// or with ctx. The function that it returns is to be called when that one has returned.
+// within returns the context of a function that works under the hold: that of ctx, which also
+// ends with the hold. The function that it returns is to be called when that one has returned.
 func (h *Hold) within(ctx context.Context) (context.Context, func()) {
-	inside, stop := session.Either(h.ctx, ctx)
-	failStop := h.of.c.FailStop
-	if failStop == nil {
-		return inside, stop
-	}
-	inside, cut := context.WithCancelCause(inside)
+	inside, cut := context.WithCancelCause(h.enclose(ctx))
+	// Runs once, when the hold ends before the function has returned.
+	stop := context.AfterFunc(h.ctx, func() { cut(context.Cause(h.ctx)) })
 	returned := make(chan struct{})
-	// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
-	h.of.c.Calls.Run(func() { h.oversee(cut, returned) })
+	if h.of.c.FailStop != nil {
+		// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
+		h.of.c.Calls.Run(func() { h.oversee(cut, returned) })
+	}
 	return inside, func() {
 		close(returned)
-		cut(nil)
 		stop()
+		cut(nil)
 	}
 }
 
@@ -99,11 +99,62 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	}
 }
 
-func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+// Do runs fn, and unlocks when fn returns or panics. It is for every kind of hold, and makes
+// Options.FailStop apply to it:
+//
+//	hold, err := lock.TryLock(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	return hold.Do(ctx, work)
+//
+// The context of fn is derived from ctx, and so has its deadline. It also ends with the hold;
+// context.Cause then wraps ErrLost, ErrReleased or ErrClosed. If the hold or ctx has ended
+// already, Do does not call fn.
+//
+// Do returns the errors of fn and Unlock. If the lock was lost while fn ran, or fn has failed
+// after FailStop made it stop, the error wraps ErrLost. Do waits for the release even if ctx
+// has ended, but no longer than the session timeout.
+func (h *Hold) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	t := h.run(ctx, fn)
+	if t.failed != nil && t.ended == errExpiring {
+		return errors.Join(t.failed, t.ended, t.left)
+	}
+	return errors.Join(t.failed, t.left)
+}
+
+// A term is how a function has worked under a hold.
+type term struct {
+	failed error // the function's error
+	ended  error // why its context ended before it returned; nil if it did not
+	left   error // the error of the hold or of its release
+}
+
+// run is Do.
+func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
+	if err := h.Check(); err != nil {
+		return term{ended: err, left: err}
+	}
 	inside, stop := h.within(ctx)
 	defer func() {
 		stop()
-		err = errors.Join(err, h.leave(ctx))
+		t.left = h.leave(ctx)
 	}()
-	return fn(inside)
+	if ctx.Err() != nil {
+		err := outcome.CauseOf(ctx, ctx.Err())
+		return term{failed: h.of.failure("do", err), ended: err}
+	}
+	err := fn(inside)
+	return term{failed: err, ended: h.endOf(inside)}
+}
+
+// endOf returns why the context of a function under the hold has ended, nil if it has not.
+func (h *Hold) endOf(inside context.Context) error {
+	switch {
+	case inside.Err() != nil:
+		return outcome.CauseOf(inside, inside.Err())
+	case h.ctx.Err() != nil: // inside is about to end
+		return context.Cause(h.ctx)
+	}
+	return nil
 }

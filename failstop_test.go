@@ -60,17 +60,63 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// A worker runs a function under a lock at path, as do.
+type worker func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error
+
+// taking is the worker that locks and runs the function under its hold.
+func taking(lock func(c *zklock.Client) func(context.Context) (*zklock.Hold, error)) worker {
+	return func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
+		hold, err := lock(c)(ctx)
+		if err != nil {
+			return err
+		}
+		return hold.Do(ctx, fn)
+	}
+}
+
+// takeBoth takes what each of the guarded excludes.
+func takeBoth(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+	return func(ctx context.Context) (*zklock.Hold, error) {
+		return c.LockAll(ctx, c.Mutex(path), c.Semaphore(path+"s", 3).Permits(3))
+	}
+}
+
 // guarded are the ways to run a function under a lock.
-var guarded = map[string]func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error{
-	"mutex": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
-		return c.Mutex(path).Do(ctx, func(ctx context.Context) error { fn(ctx); return nil })
+var guarded = map[string]worker{
+	"mutex": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
+		return c.Mutex(path).Do(ctx, fn)
 	},
-	"reentrant": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
-		return c.Reentrant(path).Do(ctx, func(ctx context.Context) error { fn(ctx); return nil })
+	"reentrant": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
+		return c.Reentrant(path).Do(ctx, fn)
 	},
-	"election": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context)) error {
+	"election": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
 		return c.Election(path, nil).Run(ctx, nil, fn)
 	},
+	"cohort": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
+		return c.Cohort(path, nil).Do(ctx, fn)
+	},
+	"reader of a cohort": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
+		return c.Cohort(path, nil).RDo(ctx, fn)
+	},
+	"unfenced cohort": taking(asUnfenced),
+	"writer":          taking(asWriter),
+	"reader":          taking(asReader),
+	"try": taking(func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return c.Mutex(path).TryLock
+	}),
+	"campaign": taking(func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) { return c.Election(path, nil).Campaign(ctx, nil) }
+	}),
+	"several": taking(func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) {
+			return c.LockAll(ctx, c.Mutex(path), c.Semaphore(path+"s", 3).Permits(2))
+		}
+	}),
+	"permits": taking(func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return func(ctx context.Context) (*zklock.Hold, error) {
+			return c.LockAll(ctx, c.Semaphore(path+"s", 3).Permits(2))
+		}
+	}),
 }
 
 // A function that stops in time keeps its process; one that blocks does not go on beside the next holder.
@@ -85,23 +131,24 @@ func TestAFunctionThatDoesNotStopEndsItsProcess(t *testing.T) {
 					working, release := make(chan context.Context, 1), make(chan struct{})
 					done := make(chan error, 1)
 					go func() {
-						done <- run(c, ctx, func(ctx context.Context) {
+						done <- run(c, ctx, func(ctx context.Context) error {
 							select {
 							case working <- ctx:
 							default:
-								return // another term
+								return nil // another term
 							}
 							<-ctx.Done()
 							if !stops {
 								<-release
 							}
+							return nil
 						})
 					}()
 					inside := <-working
 					time.Sleep(time.Minute)
 					require.NoError(t, inside.Err())
 					srv.Partition("a")
-					next := lockLater(t.Context(), connect(t, srv, "b", term).Mutex(path).Lock)
+					next := lockLater(t.Context(), takeBoth(connect(t, srv, "b", term)))
 					<-inside.Done()
 					told := time.Now()
 					require.ErrorIs(t, context.Cause(inside), zklock.ErrLost)

@@ -24,7 +24,6 @@ import (
 // process while it is stopped.
 type Hold struct {
 	of    *holding
-	outer *Hold // the hold under whose context this one was taken, nil for none
 	ctx   context.Context
 	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
 	local releaser                // of a hold in a shared place, which other holds of the process may follow; else nil
@@ -37,20 +36,49 @@ type releaser interface {
 	giveUp() error
 }
 
-type holdKey struct{}
+// A chain is the holds that a context was derived from, innermost first. Nil is none.
+type chain struct {
+	hold  *Hold
+	outer *chain
+}
+
+type chainKey struct{}
+
+func chainOf(ctx context.Context) *chain {
+	c, _ := ctx.Value(chainKey{}).(*chain)
+	return c
+}
+
+// each yields the holds.
+func (c *chain) each(yield func(h *Hold) bool) {
+	for ; c != nil && yield(c.hold); c = c.outer {
+	}
+}
 
 // HoldOf returns the hold whose Context ctx is or was derived from: the innermost if there
 // are several, nil if there is none. It gives access to the token and the guard inside Do
 // and Election.Run.
 func HoldOf(ctx context.Context) *Hold {
-	h, _ := ctx.Value(holdKey{}).(*Hold)
-	return h
+	for h := range chainOf(ctx).each {
+		return h
+	}
+	return nil
+}
+
+// enclose returns ctx as a context that was derived from the hold.
+func (h *Hold) enclose(ctx context.Context) context.Context {
+	for other := range chainOf(ctx).each {
+		if other == h {
+			return ctx
+		}
+	}
+	return context.WithValue(ctx, chainKey{}, &chain{h, chainOf(ctx)})
 }
 
 // around calls each for every holding that ctx was derived from, innermost first, until each
 // returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
-	for h := HoldOf(ctx); h != nil; h = h.outer {
+	for h := range chainOf(ctx).each {
 		if h.local != nil && h.ctx.Err() != nil {
 			continue // the holding lasts, for others
 		}
@@ -70,8 +98,8 @@ func around(ctx context.Context, each func(g *holding) bool) {
 
 // newHold begins a holding and returns its first Hold.
 func newHold(ctx context.Context, g *holding) *Hold {
-	h := &Hold{of: g, outer: HoldOf(ctx)}
-	g.begin(ctx, func(ctx context.Context) context.Context { return context.WithValue(ctx, holdKey{}, h) })
+	h := &Hold{of: g}
+	g.begin(ctx, h.enclose)
 	h.ctx = g.ctx
 	return h
 }

@@ -34,21 +34,18 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 // waiting for the holder, and leaves no node behind. Without a connection it returns
 // ErrNotConnected. It only creates a node if it sees no other contender.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c.tryLock(ctx, mutexRecipe, m.path, m.c.identity)
+	return m.c.tryLock(ctx, "try", mutexRecipe, m.path, m.c.identity)
 }
 
-// Do locks, runs fn, and unlocks when fn returns or panics. The context of fn is that of
-// the hold, and also ends when ctx does. Do returns the errors of Lock, fn and Unlock: if
-// the lock was lost while fn ran, the error wraps ErrLost as well as fn's error.
-//
-// Do waits for the release even if ctx has ended, but no longer than the session timeout:
-// by then, the lock is free without a server's help.
+// Do locks, runs fn, and unlocks when fn returns or panics. The context of fn ends with ctx
+// and with the hold. Do returns the errors of Lock, fn and Unlock: if the lock was lost while
+// fn ran, the error wraps ErrLost as well as fn's error. See Hold.Do, which it calls.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	return hold.do(ctx, fn)
+	return hold.Do(ctx, fn)
 }
 
 // Path returns the lock's path, as it was given to the client.

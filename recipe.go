@@ -67,8 +67,8 @@ func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path st
 }
 
 // tryLock is lock without the waiting.
-func (c *Client) tryLock(ctx context.Context, r *queue.Recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, attempt{"try", r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+func (c *Client) tryLock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
+	return c.obtain(ctx, attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
 		return queue.AtOnce(ctx, c.engine, func(ctx context.Context) (*queue.Grant, error) {
 			return c.engine.TryObtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 		})

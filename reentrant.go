@@ -43,7 +43,7 @@ func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
 // TryLock enters again as Lock does, and otherwise behaves as Mutex.TryLock.
 func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.c.tryLock(ctx, reentrantRecipe, r.path, r.c.identity)
+		return r.c.tryLock(ctx, "try", reentrantRecipe, r.path, r.c.identity)
 	})
 }
 
@@ -53,7 +53,7 @@ func (r *Reentrant) Do(ctx context.Context, fn func(ctx context.Context) error) 
 	if err != nil {
 		return err
 	}
-	return hold.do(ctx, fn)
+	return hold.Do(ctx, fn)
 }
 
 func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) (*Hold, error)) (*Hold, error) {
@@ -101,9 +101,9 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 // level returns a Hold whose context ends with its own Unlock or with the holding. The
 // caller has counted its level.
 func (g *holding) level(ctx context.Context) *Hold {
-	h := &Hold{of: g, outer: HoldOf(ctx)}
+	h := &Hold{of: g}
 	life, end := context.WithCancelCause(g.ctx)
-	h.ctx = levelContext{life, context.WithValue(context.WithoutCancel(ctx), holdKey{}, h)}
+	h.ctx = levelContext{life, h.enclose(context.WithoutCancel(ctx))}
 	h.end = end
 	return h
 }

@@ -36,7 +36,7 @@ func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 
 // TryLock takes the lock alone if it is free, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c.tryLock(ctx, writerRecipe, m.path, m.c.identity)
+	return m.c.tryLock(ctx, "try", writerRecipe, m.path, m.c.identity)
 }
 
 // RLock waits until it holds the lock, alone or with other readers, and otherwise behaves as
@@ -49,7 +49,7 @@ func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 // TryRLock takes the lock for reading if no writer holds it or waits. Otherwise it returns
 // ErrLocked, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.c.tryLock(ctx, readerRecipe, m.path, m.c.identity)
+	return m.c.tryLock(ctx, "try", readerRecipe, m.path, m.c.identity)
 }
 
 // Reader returns the lock in the form in which LockAll takes it for reading. To take it for

@@ -67,7 +67,7 @@ const pauseOfReaders = 20 * time.Millisecond
 
 // begin lets a goroutine hold that has called with ctx.
 func (p *sharedPlace) begin(ctx context.Context, now lease.Instant) *Hold {
-	h := &localHold{hold: Hold{of: p.of, outer: HoldOf(ctx)}, in: p, stay: p.of.ctx, values: ctx, at: len(p.holds), since: now.Mono}
+	h := &localHold{hold: Hold{of: p.of}, in: p, stay: p.of.ctx, values: ctx, at: len(p.holds), since: now.Mono}
 	h.hold.ctx, h.hold.local = h, h
 	p.holds, p.idleSince = append(p.holds, h), time.Time{}
 	p.quota.left--
@@ -294,8 +294,8 @@ func (h *localHold) Err() error {
 }
 
 func (h *localHold) Value(key any) any {
-	if key == (holdKey{}) {
-		return &h.hold
+	if key == (chainKey{}) {
+		return &chain{&h.hold, chainOf(h.values)}
 	}
 	if v := h.context().Value(key); v != nil { // package context looks for the cause there
 		return v

@@ -35,11 +35,12 @@ func TestRunPassesOverALeadershipThatIsOver(t *testing.T) {
 		}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		terms := 0
-		err := c.Election(path, nil).Run(ctx, nil, func(ctx context.Context) {
+		err := c.Election(path, nil).Run(ctx, nil, func(ctx context.Context) error {
 			terms++
 			require.NoError(t, ctx.Err())
 			require.NoError(t, zklock.HoldOf(ctx).Check())
 			cancel()
+			return nil
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 1, terms)
@@ -54,7 +55,7 @@ func TestRunPausesAfterTermsThatEndAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var starts []time.Time
-		c.Election(path, nil).Run(ctx, nil, func(context.Context) { starts = append(starts, time.Now()) })
+		c.Election(path, nil).Run(ctx, nil, func(context.Context) error { starts = append(starts, time.Now()); return nil })
 		require.Less(t, len(starts), 20)
 		require.Greater(t, len(starts), 10)
 		require.Equal(t, 10*time.Millisecond, starts[1].Sub(starts[0]), "the first pause is short")
@@ -69,7 +70,7 @@ func TestATermThatLastedEndsTheLongPauses(t *testing.T) {
 		defer cancel()
 		var ended time.Time
 		n := 0
-		c.Election(path, nil).Run(ctx, nil, func(context.Context) {
+		c.Election(path, nil).Run(ctx, nil, func(context.Context) error {
 			switch n++; n {
 			case 10:
 				time.Sleep(5 * time.Second)
@@ -78,6 +79,7 @@ func TestATermThatLastedEndsTheLongPauses(t *testing.T) {
 				require.Equal(t, 10*time.Millisecond, time.Since(ended))
 				cancel()
 			}
+			return nil
 		})
 		require.Equal(t, 11, n)
 	})
@@ -87,7 +89,9 @@ func TestAPauseEndsWithTheClient(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		done := make(chan error, 1)
-		go func() { done <- c.Election(path, nil).Run(t.Context(), nil, func(context.Context) {}) }()
+		go func() {
+			done <- c.Election(path, nil).Run(t.Context(), nil, func(context.Context) error { return nil })
+		}()
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		closed := time.Now()
 		c.Close()

@@ -194,7 +194,7 @@ func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	return e
 }
 
-func (e *Elector) lead(ctx context.Context) {
+func (e *Elector) lead(ctx context.Context) error {
 	leader := zklock.HoldOf(ctx)
 	e.set(leader, nil)
 	select {
@@ -202,6 +202,7 @@ func (e *Elector) lead(ctx context.Context) {
 	case <-leader.Revoked():
 	}
 	e.set(nil, nil)
+	return nil
 }
 
 func (e *Elector) set(leader *zklock.Hold, err error) {

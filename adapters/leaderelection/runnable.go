@@ -28,21 +28,15 @@ type Runnable struct {
 // leads: it returns Work's error then, and the place is given up. If ctx ends first, it
 // returns nil when Work has returned.
 func (r *Runnable) Start(ctx context.Context) error {
-	standing, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	err := r.Election.Run(standing, r.Value, func(leading context.Context) {
-		err := r.Work(leading)
-		if ctx.Err() == nil && (leading.Err() != nil || zklock.HoldOf(leading).Check() != nil) {
-			return // the member stands again; with Options.FailStop the work ends before the hold does
-		}
-		stop(done{err})
+	err := r.Election.Run(ctx, r.Value, func(leading context.Context) error {
+		return done{r.Work(leading)} // unless the leadership was lost, this is what Run returns
 	})
 	var d done
 	switch {
-	case errors.As(context.Cause(standing), &d) && ctx.Err() == nil:
-		return d.outcome
 	case ctx.Err() != nil:
 		return nil
+	case errors.As(err, &d):
+		return d.outcome
 	}
 	return err
 }

@@ -35,11 +35,12 @@ func ExampleHandler() {
 
 	fmt.Println("before:", get())
 	ctx, stop := context.WithCancel(context.Background())
-	client.Election("/leader", nil).Run(ctx, []byte("10.0.0.7:8080"), func(ctx context.Context) {
+	client.Election("/leader", nil).Run(ctx, []byte("10.0.0.7:8080"), func(ctx context.Context) error {
 		ready.Set(zklock.HoldOf(ctx))
 		defer ready.Set(nil)
 		fmt.Println("leading:", get())
 		stop() // in production: serve until ctx is done
+		return nil
 	})
 	fmt.Println("after:", get())
 	// Output:

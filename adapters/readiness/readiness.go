@@ -47,7 +47,7 @@ type Status struct {
 // Set has the handler answer for this hold, from Lock or Campaign, until the next call. It
 // need not be told of the hold's end. Nil is no hold.
 //
-//	election.Run(ctx, value, func(ctx context.Context) {
+//	election.Run(ctx, value, func(ctx context.Context) error {
 //		ready.Set(zklock.HoldOf(ctx))
 //		defer ready.Set(nil) // from here on the answer is 503, also while the work is wound up
 //		...

@@ -69,9 +69,10 @@ func TestNeverTwoAreReady(t *testing.T) {
 			// Owned by the test; ends with ctx; the cleanup waits for it.
 			go func() {
 				defer close(ended)
-				client.Election("/leader", nil).Run(ctx, nil, func(ctx context.Context) {
+				client.Election("/leader", nil).Run(ctx, nil, func(ctx context.Context) error {
 					handlers[i].Set(zklock.HoldOf(ctx))
 					<-ctx.Done()
+					return nil
 				})
 			}()
 			t.Cleanup(func() { cancel(); <-ended })

@@ -207,7 +207,7 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	defer cancel()
 	for ctx.Err() == nil {
 		op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
-		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) {
+		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
 			hold := zklock.HoldOf(ctx)
 			op.Granted(hold.Node(), hold.Token())
 			defer p.watch(hold, op)()
@@ -219,6 +219,7 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 			}
 			op.Ended()
 			cancel()
+			return nil
 		})
 		op.Left(err)
 		p.done(op)

@@ -405,7 +405,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a leader resigns while its function is at work", After: "client-go's ReleaseOnCancel",
-		Edits: []Edit{{"election.go", "\t\tfn(inside)\n", "\t\tcontext.AfterFunc(inside, func() { hold.Unlock(context.Background()) })\n\t\tfn(inside)\n"}},
+		Edits: []Edit{{"failstop.go", "\terr := fn(inside)\n", "\tcontext.AfterFunc(inside, func() { h.Unlock(context.Background()) })\n\terr := fn(inside)\n"}},
 		Focus: "election",
 	},
 	{
@@ -708,7 +708,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a leader works though its leadership is over", After: "our own first version",
-		Edits: []Edit{{"election.go", "if hold.Check() == nil && inside.Err() == nil {", "if hold != nil {"}},
+		Edits: []Edit{{"failstop.go", "\tif err := h.Check(); err != nil {\n\t\treturn term{", "\tif err := ctx.Err(); err != nil {\n\t\treturn term{"}},
 		Test:  Test{".", "TestRunPassesOverALeadershipThatIsOver"},
 	},
 	{

@@ -1,0 +1,224 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A function's context has its caller's deadline, and so has what is derived from it.
+func TestAFunctionsContextEndsAtItsCallersDeadline(t *testing.T) {
+	for name, run := range guarded {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errSlow)
+				defer cancel()
+				calls := 0
+				err := run(c, ctx, func(inside context.Context) error {
+					calls++
+					due, ok := inside.Deadline()
+					expected, _ := ctx.Deadline()
+					require.True(t, ok)
+					require.Equal(t, expected, due)
+					derived, cancel := context.WithCancel(inside)
+					defer cancel()
+					<-derived.Done()
+					require.Equal(t, context.DeadlineExceeded, inside.Err())
+					require.Equal(t, context.DeadlineExceeded, derived.Err())
+					require.Equal(t, errSlow, context.Cause(derived))
+					require.NoError(t, zklock.HoldOf(inside).Check(), "given up before the function has returned")
+					return inside.Err()
+				})
+				require.Equal(t, 1, calls)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, zklock.ErrLost)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+var errSlow = errors.New("slow")
+
+// A function's context has its caller's values, and is the hold's.
+func TestAFunctionsContextIsItsCallersAndItsHolds(t *testing.T) {
+	type key struct{}
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		other, err := c.Mutex("/other").Lock(t.Context())
+		require.NoError(t, err)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Do(context.WithValue(other.Context(), key{}, "value"), func(ctx context.Context) error {
+			require.Equal(t, "value", ctx.Value(key{}))
+			require.Equal(t, hold, zklock.HoldOf(ctx))
+			for _, held := range []string{path, "/other"} {
+				_, err := c.Mutex(held).Lock(ctx)
+				require.ErrorIs(t, err, zklock.ErrDeadlock, held)
+			}
+			inner, err := c.Mutex("/inner").Lock(ctx)
+			require.NoError(t, err)
+			require.NoError(t, inner.Do(ctx, func(ctx context.Context) error {
+				require.Equal(t, inner, zklock.HoldOf(ctx))
+				return nil
+			}))
+			return nil
+		}))
+		unlock(t, other)
+	})
+}
+
+// Where the function's work was cut short, its caller is told that this was for the lock's sake.
+func TestAFunctionThatWasStoppedEarlySaysThatTheLockWasLost(t *testing.T) {
+	for name, run := range guarded {
+		if name == "election" {
+			continue // stands again: see TestRunPassesOverTheErrorOfALostTerm
+		}
+		for how, strike := range map[string]func(c *zklock.Client, srv *zktest.Server, inside context.Context){
+			"by FailStop": func(_ *zklock.Client, srv *zktest.Server, inside context.Context) {
+				srv.Partition("a")
+				<-inside.Done()
+				srv.HealClient("a")
+				time.Sleep(time.Second)
+				require.NoError(t, zklock.HoldOf(inside).Check(), "it is still held")
+			},
+			"by a loss": func(_ *zklock.Client, srv *zktest.Server, inside context.Context) {
+				require.NoError(t, srv.DeleteNode(zklock.HoldOf(inside).Node()))
+				<-inside.Done()
+			},
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					c, failed := stopping(t, srv, "a")
+					err := run(c, t.Context(), func(inside context.Context) error {
+						time.Sleep(time.Minute)
+						strike(c, srv, inside)
+						require.Equal(t, context.Canceled, inside.Err())
+						require.ErrorIs(t, context.Cause(inside), zklock.ErrLost)
+						return inside.Err()
+					})
+					require.ErrorIs(t, err, context.Canceled)
+					require.ErrorIs(t, err, zklock.ErrLost)
+					require.Empty(t, failed)
+					noGhost(t, srv, path)
+				})
+			})
+		}
+	}
+}
+
+func TestNoFunctionBeginsUnderAHoldOrAContextThatIsOver(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		m := connect(t, srv, "a", term).Mutex(path)
+		never := func(context.Context) error { t.Error("it was called"); return nil }
+
+		hold, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, hold.Do(ended, never), context.Canceled)
+		require.Empty(t, queue(srv, path), "it is unlocked all the same")
+		require.ErrorIs(t, hold.Do(t.Context(), never), zklock.ErrReleased)
+
+		hold, err = m.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		<-hold.Context().Done()
+		require.ErrorIs(t, hold.Do(t.Context(), never), zklock.ErrLost)
+	})
+}
+
+var errWork = errors.New("work failed")
+
+func TestRunEndsWithTheErrorOfItsFunction(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		terms := 0
+		err := connect(t, srv, "a", term).Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error {
+			if terms++; terms == 3 {
+				return errWork
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, errWork)
+		require.ErrorContains(t, err, path)
+		require.Equal(t, 3, terms)
+		require.Empty(t, queue(srv, path), "it has resigned")
+	})
+}
+
+// What a function says that has lost its leadership is no reason to leave the election.
+func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
+	for name, partition := range map[string]bool{"about to be lost": true, "lost": false} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c, _ := stopping(t, srv, "a")
+				terms := 0
+				err := c.Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error {
+					if terms++; terms == 2 {
+						return errWork
+					}
+					time.Sleep(time.Minute)
+					if partition {
+						srv.Partition("a")
+						<-ctx.Done()
+						srv.HealClient("a")
+						return ctx.Err()
+					}
+					require.NoError(t, srv.DeleteNode(zklock.HoldOf(ctx).Node()))
+					for zklock.HoldOf(ctx).Check() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					return errSlow // perhaps before ctx has ended
+				})
+				require.ErrorIs(t, err, errWork)
+				require.NotErrorIs(t, err, errSlow)
+				require.Equal(t, 2, terms)
+			})
+		})
+	}
+}
+
+// A caller that ends Run gets both: that it did, and what the function says of its end.
+func TestRunThatWasEndedReturnsTheErrorOfItsFunctionAsWell(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := connect(t, srv, "a", term)
+		err := c.Election(path, nil).Run(ctx, nil, func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return errWork
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errWork)
+
+		err = c.Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error {
+			go c.Close()
+			<-ctx.Done()
+			return errWork
+		})
+		require.ErrorIs(t, err, zklock.ErrClosed)
+		require.ErrorIs(t, err, errWork)
+	})
+}
+
+func TestEveryVerbOfAnElectionIsNamedInItsErrors(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := connect(t, srv, "a", term).Election(path, nil)
+		hold, err := e.TryCampaign(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = e.TryCampaign(t.Context(), nil)
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.ErrorContains(t, err, "try to campaign for "+path)
+		_, err = e.Campaign(hold.Context(), nil)
+		require.ErrorIs(t, err, zklock.ErrDeadlock)
+		require.ErrorContains(t, err, "campaign for "+path)
+		unlock(t, hold)
+	})
+}
