@@ -40,6 +40,45 @@ func TestContributingNamesOnlyWhatExists(t *testing.T) {
 	}
 }
 
+// TestFilesThatAreNamedExist looks for every Go file that a document names, with its directory or without.
+func TestFilesThatAreNamedExist(t *testing.T) {
+	exist := map[string]bool{}
+	err := filepath.WalkDir(root, func(file string, entry os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(file, ".go") {
+			exist[entry.Name()] = true
+		}
+		return err
+	})
+	require.NoError(t, err)
+	named := 0
+	for doc, text := range written(t) {
+		if strings.HasPrefix(doc, "internal/upstream/") { // about files of the client library
+			continue
+		}
+		for _, m := range regexp.MustCompile("`((?:[\\w.-]+/)*[a-z]\\w*\\.go)`").FindAllStringSubmatch(text, -1) {
+			named++
+			known := exist[m[1]]
+			for _, from := range []string{".", path.Dir(doc)} {
+				_, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(from, m[1]))))
+				known = known || err == nil
+			}
+			assert.True(t, known, "%s names %s", doc, m[1])
+		}
+	}
+	assert.Greater(t, named, 20)
+}
+
+// TestTheDocumentsAreShort bounds what there is to read. What only those who change the code need stands beside the code.
+func TestTheDocumentsAreShort(t *testing.T) {
+	words := 0
+	for name, text := range written(t) {
+		if name == "README.md" || strings.HasPrefix(name, "docs/") {
+			words += len(strings.Fields(text))
+		}
+	}
+	assert.Less(t, words, 26_000, "README and docs: leave something out, or put it beside the code")
+}
+
 // nestedModules returns the modules that the Makefile lists.
 func nestedModules(t *testing.T) []string {
 	nested := regexp.MustCompile(`(?m)^NESTED := (.*)$`).FindStringSubmatch(read(t, "Makefile"))
