@@ -1,5 +1,5 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection compare zkcontainer integration
+NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection cmd/zklock/browser compare zkcontainer integration
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
@@ -22,7 +22,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions soak mutants survivors replay explore shrink model compare report picture bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions soak mutants survivors replay explore shrink model compare report picture screenshots bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -117,6 +117,10 @@ report: ## what holders are told under nine faults (ARGS="--rounds 1", "--client
 
 picture: ## draw the README's picture of the demo anew
 	go run ./internal/docs/picture docs/demo.svg
+
+screenshots: ## draw the documents' pictures of `zklock web` anew; needs a Chromium
+	cmd/zklock/browser/setup
+	cd cmd/zklock/browser && go test -count 1 -run '^TestPictures$$' -args -pictures $(CURDIR)/docs
 
 bench: ## benchmarks of this module
 	go test -run '^$$' -bench . -benchmem ./...

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,9 @@ Sells items to workers: first with nothing between them, then with a lock in Zoo
 while one worker crashes as it holds the lock and another is cut off from all servers. At
 the end come a table and a timeline of it, as one HTML file.
 
+With --web it shows something else: a shop whose workers use all kinds of locks, in a
+browser, until you press Ctrl-C.
+
 Without --servers and ZKLOCK_SERVERS a ZooKeeper in this very process is used, and
 nothing has to be installed.`
 
@@ -29,6 +33,7 @@ type demo struct {
 	items, workers int
 	html           string
 	path           string
+	page           pageFlags
 }
 
 func demoCommand(std streams) *command {
@@ -40,6 +45,7 @@ func demoCommand(std streams) *command {
 	f.IntVar(&d.workers, "workers", 8, "how many `workers` order them")
 	f.StringVar(&d.html, "html", "zklock-demo.html", "`file` for the timeline; empty for none")
 	f.StringVar(&d.path, "path", "/zklock-demo/sale", "`path` of the lock")
+	withPage := d.page.beside(f, "show a shop with all kinds of locks in a browser instead, until Ctrl-C")
 	return &command{f, func(args []string) error {
 		if _, err := f.parse(args, 0, 0); err != nil {
 			return err
@@ -50,7 +56,11 @@ func demoCommand(std streams) *command {
 		if d.items > 1000 || d.workers > 200 {
 			return misuse("demo: at most 1000 items and 200 workers")
 		}
-		return d.begin(f.given("servers") || os.Getenv(envServers) != "")
+		theirs := f.given("servers") || os.Getenv(envServers) != ""
+		if *withPage {
+			return (&fleetDemo{std, d.server, &d.page, path.Dir(d.path)}).open(theirs)
+		}
+		return d.begin(theirs)
 	}}
 }
 

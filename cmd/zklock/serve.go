@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -20,6 +22,8 @@ func serveCommand(std streams) *command {
 	members := f.Int("members", 1, "size of the ensemble, all of it in this process")
 	tick := f.Duration("tick", 2*time.Second, "the servers' tickTime; session timeouts are 2 to 20 ticks")
 	verbose := f.Bool("verbose", false, "log what happens to standard error")
+	var page pageFlags
+	withPage := page.beside(f, "show the locks in a browser, as zklock web does")
 	return &command{f, func(args []string) error {
 		if _, err := f.parse(args, 0, 0); err != nil {
 			return err
@@ -31,11 +35,15 @@ func serveCommand(std streams) *command {
 		if *verbose {
 			opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 		}
-		return serve(std, *listen, opts)
+		if !*withPage {
+			return serve(std, *listen, opts, nil)
+		}
+		return serve(std, *listen, opts, &page)
 	}}
 }
 
-func serve(std streams, address string, opts zktest.Options) error {
+// serve runs a server until it is interrupted, with a page on its locks unless that is nil.
+func serve(std streams, address string, opts zktest.Options, page *pageFlags) error {
 	ctx, stop := untilInterrupted()
 	defer stop()
 	server, err := zktest.New(opts)
@@ -54,8 +62,26 @@ func serve(std streams, address string, opts zktest.Options) error {
 	if err != nil {
 		return err
 	}
+	if page != nil {
+		return showOwn(ctx, std, server, page)
+	}
 	<-ctx.Done()
 	return nil
+}
+
+// showOwn shows the locks of a server in this process until ctx ends.
+func showOwn(ctx context.Context, std streams, server *zktest.Server, flags *pageFlags) error {
+	page, err := flags.open(std, "/")
+	if err != nil {
+		return err
+	}
+	defer page.Close()
+	client, err := zklock.Connect(ctx, server.Addrs(), &zklock.Options{SessionTimeout: webSession})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return show(ctx, std, page, client)
 }
 
 // firstZxid returns the transaction number that a server begins with, after waiting until

@@ -42,6 +42,12 @@ func (p *pageFlags) flags(f *flags) {
 	f.BoolVar(&p.changes, "allow-changes", false, "let those who have the printed link ask holders to let go, and evict contenders")
 }
 
+// beside adds the flags of commands that do something else and show the page beside it.
+func (p *pageFlags) beside(f *flags, text string) (wanted *bool) {
+	f.StringVar(&p.listen, "web-listen", localPage, "`address` of the page that --web shows")
+	return f.Bool("web", false, text)
+}
+
 // open begins to listen.
 func (p *pageFlags) open(std streams, path string) (*web.Server, error) {
 	opts := web.Options{Path: path, Listen: p.listen, AllowChanges: p.changes, Log: func(line string) { fmt.Fprintln(std.err, "zklock: "+line) }}
@@ -76,12 +82,17 @@ func webCommand(std streams) *command {
 		defer page.Close()
 		server.connected, server.session = page.SetConnected, webSession
 		return server.use(func(ctx context.Context, client *zklock.Client) error {
-			if err := announce(std, page); err != nil {
-				return err
-			}
-			return serverError(page.Serve(ctx, client))
+			return show(ctx, std, page, client)
 		})
 	}}
+}
+
+// show serves a page until ctx ends.
+func show(ctx context.Context, std streams, page *web.Server, client *zklock.Client) error {
+	if err := announce(std, page); err != nil {
+		return err
+	}
+	return serverError(page.Serve(ctx, client))
 }
 
 // announce prints where the page is.

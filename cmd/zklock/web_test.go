@@ -110,3 +110,25 @@ func TestWebRefusesWhatItCannotServe(t *testing.T) {
 		assert.Contains(t, errs, want)
 	}
 }
+
+func TestTheDemoShowsAShop(t *testing.T) {
+	t.Parallel()
+	needsSignals(t)
+	i := zklockCommand(t, "", "demo", "--web", "--web-listen", "127.0.0.1:0")
+	link := linkOf(t, i)
+	for _, path := range []string{"/zklock-demo/orders/checkout", "/zklock-demo/stock", "/zklock-demo/printers", "/zklock-demo/leader"} {
+		eventually(t, path, func() bool { return strings.Contains(firstFrame(t, link), path) })
+	}
+	i.Process.Signal(os.Interrupt)
+	assert.Zero(t, i.code(), i.err.String())
+	assert.Empty(t, i.err.String())
+}
+
+func TestServeShowsItsLocks(t *testing.T) {
+	t.Parallel()
+	needsSignals(t)
+	i := zklockCommand(t, "", "serve", "--listen", "127.0.0.1:0", "--web", "--web-listen", "127.0.0.1:0")
+	assert.Contains(t, firstFrame(t, linkOf(t, i)), `"below":"/"`)
+	i.Process.Signal(os.Interrupt)
+	assert.Zero(t, i.code(), i.err.String())
+}

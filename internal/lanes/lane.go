@@ -27,6 +27,9 @@ func goTest(dir string, packages ...string) step {
 // servers is the module whose tests need real servers.
 const servers = "integration"
 
+// browser is the module whose tests need one.
+const browser = "cmd/zklock/browser"
+
 // lanes returns all lanes. What runs real processes has a lane that is not nice.
 func lanes(library, nested []string) []lane {
 	all := []lane{
@@ -38,6 +41,9 @@ func lanes(library, nested []string) []lane {
 		if dir == servers {
 			all = append(all, lane{name: "servers", steps: []step{{dir, []string{"./run"}}}})
 			continue
+		}
+		if dir == browser {
+			modules.steps = append(modules.steps, step{dir, []string{"./setup"}})
 		}
 		modules.steps = append(modules.steps, goTest(dir, "./..."))
 	}

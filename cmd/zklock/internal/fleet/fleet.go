@@ -64,6 +64,10 @@ func (w worker) run(ctx context.Context, connect Connect) error {
 // workers returns the shop's staff.
 func workers(root string) (all []worker) {
 	add := func(n int, name string, turn turn) {
+		if n == 1 {
+			all = append(all, worker{name, turn})
+			return
+		}
 		for i := range n {
 			all = append(all, worker{fmt.Sprintf("%s %d", name, i+1), turn})
 		}

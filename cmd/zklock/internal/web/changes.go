@@ -48,9 +48,17 @@ var actions = map[string]action{
 	}, "evicted"},
 }
 
-// change asks a contender to let go, or evicts it.
-func (s *Server) change(w http.ResponseWriter, r *http.Request) {
-	if code, why := s.mayNot(r); code != 0 {
+// changes asks contenders to let go, and evicts them.
+type changes struct {
+	board  *board
+	client *zklock.Client
+	key    string // without it nothing is changed; empty: nothing at all
+	scheme string // of our pages
+	log    func(string)
+}
+
+func (c *changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if code, why := c.mayNot(r); code != 0 {
 		http.Error(w, why, code)
 		return
 	}
@@ -61,7 +69,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not understood", http.StatusBadRequest)
 		return
 	}
-	if code, why := s.apply(r.Context(), want); code != 0 {
+	if code, why := c.apply(r.Context(), want); code != 0 {
 		http.Error(w, why, code)
 		return
 	}
@@ -70,14 +78,14 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 
 // mayNot returns a status and the reason if a request must not change anything, otherwise zero. The origin keeps out pages of others, and the key everybody who
 // was not given the link.
-func (s *Server) mayNot(r *http.Request) (code int, why string) {
+func (c *changes) mayNot(r *http.Request) (code int, why string) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case s.key == "":
+	case c.key == "":
 		return http.StatusForbidden, "nothing can be changed here: see zklock web --allow-changes"
-	case !s.isOwnOrigin(r):
+	case !c.isOwnOrigin(r):
 		return http.StatusForbidden, "another page asks for this"
-	case subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(s.key)) != 1:
+	case subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(c.key)) != 1:
 		return http.StatusForbidden, "changes take the link that zklock web has printed"
 	case kind != "application/json":
 		return http.StatusUnsupportedMediaType, "not understood"
@@ -86,15 +94,15 @@ func (s *Server) mayNot(r *http.Request) (code int, why string) {
 }
 
 // isOwnOrigin reports whether a request comes from our own page.
-func (s *Server) isOwnOrigin(r *http.Request) bool {
+func (c *changes) isOwnOrigin(r *http.Request) bool {
 	origin, err := url.Parse(r.Header.Get("Origin"))
-	return err == nil && origin.Scheme == s.scheme() && origin.Host == r.Host
+	return err == nil && origin.Scheme == c.scheme && origin.Host == r.Host
 }
 
 // apply does what a page asks for. On failure, it returns a status and the reason, otherwise zero.
-func (s *Server) apply(ctx context.Context, want changeRequest) (code int, why string) {
+func (c *changes) apply(ctx context.Context, want changeRequest) (code int, why string) {
 	token, _ := strconv.ParseInt(want.Token, 10, 64)
-	who, there := s.board.contender(want.Lock, want.Node, token)
+	who, there := c.board.contender(want.Lock, want.Node, token)
 	a, known := actions[want.Do]
 	switch {
 	case !known:
@@ -104,7 +112,7 @@ func (s *Server) apply(ctx context.Context, want changeRequest) (code int, why s
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	err := a.do(ctx, s.client, who)
+	err := a.do(ctx, c.client, who)
 	switch {
 	case errors.Is(err, zklock.ErrNotHeld):
 		return http.StatusNotFound, "it has left the queue"
@@ -112,8 +120,8 @@ func (s *Server) apply(ctx context.Context, want changeRequest) (code int, why s
 		return http.StatusBadGateway, plain.Text(err.Error())
 	}
 	if want.Do == "revoke" {
-		s.board.hasAsked(want.Lock, want.Node)
+		c.board.hasAsked(want.Lock, want.Node)
 	}
-	s.log(fmt.Sprintf("%s: %s", a.done, plain.Short(who.Node, 512)))
+	c.log(fmt.Sprintf("%s: %s", a.done, plain.Short(who.Node, 512)))
 	return 0, ""
 }

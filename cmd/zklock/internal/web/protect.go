@@ -11,8 +11,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// protect sets what browsers are to enforce, and refuses requests under names that are not ours.
-func (s *Server) protect(next http.Handler) http.Handler {
+// protect sets what browsers are to enforce. On loopback, it refuses requests under names that are not this machine's.
+func protect(onLoopback bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -20,7 +20,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		} {
 			w.Header().Set(name, value)
 		}
-		if s.local && !isLocal(r.Host) {
+		if onLoopback && !isLocal(r.Host) {
 			http.Error(w, "this page is for this machine: use http://localhost", http.StatusMisdirectedRequest)
 			return
 		}

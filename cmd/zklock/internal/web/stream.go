@@ -17,15 +17,22 @@ const (
 	longestQuery = 4 << 10
 )
 
-// stream sends a page what it shows, as server-sent events: the view that its address asks for, and then what changes in it.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+// streams send pages what they show, as server-sent events: the view that an address asks for, and then what changes in it.
+type streams struct {
+	board *board
+	open  chan struct{} // has an element for each
+}
+
+func newStreams(b *board) *streams { return &streams{b, make(chan struct{}, mostStreams)} }
+
+func (s *streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > longestQuery {
 		http.Error(w, "the search is too long", http.StatusRequestURITooLong)
 		return
 	}
 	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
+	case s.open <- struct{}{}:
+		defer func() { <-s.open }()
 	default:
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
 		return
@@ -36,7 +43,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // lookFor returns what makes the view that a request asks for.
-func (s *Server) lookFor(r *http.Request) func(now time.Time) view {
+func (s *streams) lookFor(r *http.Request) func(now time.Time) view {
 	q := r.URL.Query()
 	text := strings.ToLower(strings.TrimSpace(q.Get("q")))
 	if q.Has("lock") {

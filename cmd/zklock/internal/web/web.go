@@ -39,8 +39,6 @@ type Server struct {
 	key      string      // what changes take; empty: there are none
 	log      func(string)
 	board    *board
-	client   *zklock.Client
-	streams  chan struct{} // as many as there are streams
 }
 
 // Listen begins to listen; Serve serves.
@@ -49,7 +47,7 @@ func Listen(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: listener, log: opts.Log, board: newBoard(opts.Path, opts.AllowChanges), streams: make(chan struct{}, mostStreams)}
+	s := &Server{listener: listener, log: opts.Log, board: newBoard(opts.Path, opts.AllowChanges)}
 	s.local = listener.Addr().(*net.TCPAddr).IP.IsLoopback()
 	if s.log == nil {
 		s.log = func(string) {}
@@ -95,12 +93,11 @@ func (s *Server) Close() error { return s.listener.Close() }
 
 // Serve shows client's locks until ctx ends, which is not an error, or the watch or the listener fails.
 func (s *Server) Serve(ctx context.Context, client *zklock.Client) error {
-	s.client = client
 	s.board.begin(time.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, TLSConfig: s.config,
+		Handler: s.handler(client), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, TLSConfig: s.config,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	var both sync.WaitGroup
@@ -145,15 +142,15 @@ func shutDown(server *http.Server) {
 	}
 }
 
-func (s *Server) handler() http.Handler {
+func (s *Server) handler(client *zklock.Client) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", file("page.html", "text/html; charset=utf-8"))
 	mux.HandleFunc("GET /page.css", file("page.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /page.js", file("page.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET /icon.svg", file("icon.svg", "image/svg+xml"))
-	mux.HandleFunc("GET /events", s.stream)
-	mux.HandleFunc("POST /change", s.change)
-	return s.protect(mux)
+	mux.Handle("GET /events", newStreams(s.board))
+	mux.Handle("POST /change", &changes{s.board, client, s.key, s.scheme(), s.log})
+	return protect(s.local, mux)
 }
 
 // file returns a handler that answers with one of the page's files.

@@ -165,6 +165,8 @@ function renderOverview() {
   setText($('n-holding'), count.format(head.holding || 0));
   setText($('n-waiting'), count.format(head.waiting || 0));
   setText($('n-circles'), count.format(head.circled || 0));
+  setText($('l-locks'), head.locks === 1 ? 'lock in use' : 'locks in use');
+  setText($('l-circles'), head.circled === 1 ? 'circle' : 'circles');
   $('tile-circles').className = head.circled ? 'alarm' : '';
   setText($('below'), head.below || '');
   const { rows } = section('locks');
