@@ -37,7 +37,7 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	defer c.acquires.Leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
 	ev := h.of.event(observe.Acquired, nil)
-	ev.Elapsed = time.Since(start)
+	ev.Elapsed, ev.Proving = time.Since(start), granted.Proving
 	c.engine.Observe(ev)
 	return h, nil
 }

@@ -52,5 +52,9 @@ type Event struct {
 	Token   int64
 	Behind  int           // of Queued: how many contenders were ahead
 	Elapsed time.Duration // how long the attempt or the hold took
+	// Proving is the part of an Acquired's Elapsed in which the attempt was first in line and the
+	// client waited until it was proven that its session lives: after a lost connection, or while a
+	// quorum does not answer. Otherwise it is next to nothing.
+	Proving time.Duration
 	Err     error         // why it ended
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
@@ -14,6 +15,8 @@ type Grant struct {
 	t      *contender // leads those that were created with it
 	Token  int64
 	Waited bool // for somebody ahead
+	// Proving is how long it was first and waited until the lease was proven.
+	Proving time.Duration
 }
 
 // granted returns the grant of a place, nil for none.
@@ -21,7 +24,7 @@ func (t *place) granted() *Grant {
 	if t == nil {
 		return nil
 	}
-	return &Grant{t.contender, t.token, t.waited}
+	return &Grant{t.contender, t.token, t.waited, t.proving}
 }
 
 // Nodes returns our nodes. The first is the first in the queue.

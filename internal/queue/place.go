@@ -27,6 +27,7 @@ type place struct {
 	standingOn string             // its name
 	token      int64              // of the grant; zero until it is known
 	waited     bool               // for somebody ahead
+	proving    time.Duration      // how long it was first and waited until the lease was proven
 }
 
 func (c *Engine) newPlace(r *Recipe, dir string, data []byte) *place {
@@ -309,7 +310,10 @@ func (t *place) makeCertain(ctx context.Context, x *contender) error {
 		t.token = own.Czxid
 	}
 	t.c.Keep(&x.OwnNode)
-	if err := x.freshen(ctx); err != nil {
+	began := time.Now()
+	err := x.freshen(ctx)
+	t.proving += time.Since(began)
+	if err != nil {
 		return err
 	}
 	if x.IsGone() {
