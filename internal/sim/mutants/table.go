@@ -737,8 +737,13 @@ var Table = []Mutant{
 		Test:  Test{".", "TestAnAttemptGivenUpOrRefusedIsObserved"},
 	},
 	{
+		Name: "a grant does not tell of its wait for the proof", After: "the lease's two questions",
+		Edits: []Edit{{"internal/queue/place.go", "\tt.proving += time.Since(began)\n", "\t_ = began\n"}},
+		Test:  Test{".", "TestAGrantTellsHowLongItWaitedForTheProof"},
+	},
+	{
 		Name: "a try says that it took no time", After: "our own first version",
-		Edits: []Edit{{"recipe.go", "\tev.Elapsed = time.Since(start)\n", ""}},
+		Edits: []Edit{{"recipe.go", "ev.Elapsed, ev.Proving = time.Since(start), granted.Proving", "ev.Proving = granted.Proving"}},
 		Test:  Test{".", "TestAnAttemptThatSucceedsTellsHowLongItTook"},
 	},
 	{
