@@ -118,10 +118,15 @@ func footprint(b *testing.B, take func(path string) error) {
 
 // inUse returns how much memory is in use.
 func inUse() int64 {
+	heap, stacks := inHeapAndStacks()
+	return heap + stacks
+}
+
+func inHeapAndStacks() (heap, stacks int64) {
 	var m runtime.MemStats
 	for range 3 { // stacks shrink by half at a time
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
+	return int64(m.HeapAlloc), int64(m.StackInuse)
 }

@@ -98,10 +98,8 @@ func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error
 // libraries, do not stand in the record: one that was ahead of us may have held after the hold
 // that the record names, and is not known to have released.
 func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
-	for i := len(t.met) - 1; i >= 0 && t.met[i].Name != r.By; i-- {
-		if e := t.met[i]; !e.Shared && !node.IsDelayed(e.Name) {
-			return e.Name, nil
-		}
+	if name := t.unrecordedBehind(r.By); name != "" {
+		return name, nil
 	}
 	switch {
 	case r.Fate == node.WasLost:

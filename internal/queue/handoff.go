@@ -30,10 +30,10 @@ func (t *place) wait(ctx context.Context) error {
 	var p session.Pace
 	for {
 		var err error
-		switch i := t.recipe.Rule(t.ahead); {
-		case i >= 0:
-			err = t.awaitLeave(ctx, i)
-		case t.unsure:
+		switch {
+		case len(t.ahead) > 0:
+			err = t.awaitLeave(ctx)
+		case t.unsure || t.beyond > 0:
 			err = t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
 		default:
 			return nil
@@ -48,36 +48,36 @@ func (t *place) wait(ctx context.Context) error {
 	}
 }
 
-// awaitLeave waits until the i-th contender ahead of us leaves, or looks ahead and waits for the
-// one before it. It strikes off all that cannot exist any more.
-func (t *place) awaitLeave(ctx context.Context, i int) error {
+// awaitLeave waits until the nearest in our way leaves, or looks ahead and waits for the one before
+// it. It strikes off all that cannot exist any more.
+func (t *place) awaitLeave(ctx context.Context) error {
 	t.waited = true
-	t.ahead = t.ahead[:i+1]
-	first := t.recipe.Rule(t.ahead[:i]) < 0
-	if first { // next in line: what the grant needs is made ready now
-		t.watchSelf(0)
+	others := t.beyond + len(t.ahead) - 1 // in the way of the nearest
+	if others == 0 {
+		t.watchSelf(0) // next in line: what the grant needs is made ready now
 	}
-	if first || i == 1 || !t.recipe.exclusive() {
+	if others <= 1 || !t.recipe.exclusive() {
 		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
 	}
-	i = t.watched(i)
+	i := t.watched()
 	saw, err := t.watchAhead(ctx, t.ahead[i])
 	if err != nil || saw == session.NodeChanged {
 		return err
 	}
-	if first {
+	if others == 0 {
 		t.strike(i)
 		return nil
 	}
 	return t.catchUp(ctx, i)
 }
 
-// watched returns the index of the contender to watch while we wait for the i-th ahead of us.
-func (t *place) watched(i int) int {
-	if i > 0 && t.recipe.exclusive() {
-		return i - 1
+// watched returns the index of the contender to watch while we wait for the nearest.
+func (t *place) watched() int {
+	nearest := len(t.ahead) - 1
+	if nearest > 0 && t.recipe.exclusive() {
+		return nearest - 1
 	}
-	return i
+	return nearest
 }
 
 // strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
@@ -140,7 +140,7 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 		return err
 	}
 	var lone <-chan error
-	if len(before) == 1 && next != nil {
+	if t.beyond == 0 && len(before) == 1 && next != nil {
 		lone = t.beginStat(ctx, before[0])
 	}
 	if err := t.readNote(ctx, i); err != nil {
@@ -202,18 +202,19 @@ func (t *place) beginNext(behind []node.Entry) (*session.NodeWatch, error) {
 	return t.watchOf(behind[0])
 }
 
-// lookFurther finds out whether the first n ahead of us are still there.
+// lookFurther finds out whether the first n ahead of us are still there, and those beyond. If none
+// is left that it knows by name, wait goes on.
 func (t *place) lookFurther(ctx context.Context, n int) error {
-	if t.recipe.Rule(t.ahead[:n]) < 0 {
-		return nil
+	if n > 0 {
+		nearest := t.ahead[t.watched()]
+		_, err := t.look(ctx, nearest)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err // it is there: the caller waits for it
+		}
+		t.drop(nearest)
+		n--
 	}
-	nearest := t.ahead[t.watched(t.recipe.Rule(t.ahead))]
-	_, err := t.look(ctx, nearest)
-	if !errors.Is(err, zk.ErrNoNode) {
-		return err // it is there: the caller waits for it
-	}
-	t.drop(nearest)
-	if t.recipe.Rule(t.ahead[:n-1]) < 0 {
+	if len(t.ahead) == 0 || t.beyond+n == 0 {
 		return nil
 	}
 	return t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)

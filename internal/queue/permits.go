@@ -184,7 +184,7 @@ func (s *Permits) fit(ctx context.Context, made *place) (bool, error) {
 		return nil
 	}
 	limit, err := session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
-	return len(made.ahead)+k <= limit, err
+	return made.seen+k <= limit, err
 }
 
 // await waits until made fit. It alone watches what the holders do: all others that ask for

@@ -17,8 +17,11 @@ import (
 // has it; all others get the contender or its node.
 type place struct {
 	*contender
-	met        []node.Entry       // who was ahead at first, if the lock has a delay
-	ahead      []node.Entry       // who was ahead when we last looked, without those known to be gone
+	met        []node.Entry       // of those ahead at first, if the lock has a delay: see meet
+	ahead      []node.Entry       // the nearest of those in our way, the nearest last: see keepNearest
+	beyond     int                // how many more may be in our way before these
+	window     int                // how many of the nearest are kept
+	seen       int                // how many were ahead when we last looked, in our way or not
 	unsure     bool               // one of those may have left another node in its place: see mayStay
 	former     []node.Entry       // those of them whose place cannot be told by a number
 	listed     int64              // when the directory's data was last written before that, by its zxid
@@ -31,7 +34,7 @@ type place struct {
 }
 
 func (c *Engine) newPlace(r *Recipe, dir string, data []byte) *place {
-	return &place{contender: c.newContender(r, dir, data)}
+	return &place{contender: c.newContender(r, dir, data), window: nearestKept}
 }
 
 // newBatch returns the place of n contenders that are created together. It is the place of the
@@ -103,7 +106,8 @@ func (t *place) isAlone() bool {
 		return false
 	}
 	dir := t.counted.dir
-	t.ahead, t.unsure, t.listed, t.token, t.looked = nil, false, dir.Mzxid, dir.Mzxid, t.counted.looked
+	t.keepNearest(nil)
+	t.unsure, t.listed, t.token, t.looked = false, dir.Mzxid, dir.Mzxid, t.counted.looked
 	t.c.alone.put(t.Dir, solitude{dir.Version, t.counted.expected.data})
 	return true
 }
@@ -126,6 +130,7 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 	if err := t.c.notDelayed(t.recipe, l.Names); err != nil {
 		return err
 	}
+	t.widen()
 	t.unsure, t.listed = false, l.Stat.Mzxid
 	t.noticeSolitude(l)
 	t.looked = l.At
@@ -134,20 +139,20 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
 		return err
 	}
-	t.ahead = node.Ahead(entries, own)
+	ahead := node.Ahead(entries, own)
 	if t.met == nil && t.delay() > 0 {
-		t.met = slices.Clone(t.ahead)
+		t.meet(ahead)
 	}
 	if t.token == 0 {
 		t.token = own.Czxid
 	}
-	if t.token == 0 && len(t.ahead) == len(entries)-1 {
+	if t.token == 0 && len(ahead) == len(entries)-1 {
 		// We are the last. So the last change of the directory before this listing is not
 		// older than our node, and not younger than the nodes that come after us. (With a
 		// counter that has ended this would stand still, but then we have our czxid.)
 		t.token = l.Stat.Pzxid
 	}
-	t.ahead = t.notOurs(t.ahead)
+	t.keepNearest(t.notOurs(ahead))
 	return nil
 }
 

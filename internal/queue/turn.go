@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -106,7 +107,7 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 		err = t.enter(ctx, s)
 	}
 	if err == nil {
-		c.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Behind: len(t.ahead)})
+		c.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Behind: t.seen})
 		err = t.wait(ctx)
 	}
 	if err == nil {
@@ -142,6 +143,7 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 
 // try has the place granted if nobody stands in its way.
 func (t *place) try(ctx context.Context, s *session.Session) error {
+	t.window = math.MaxInt // it is not kept for long
 	if err := t.enter(ctx, s); err != nil {
 		return err
 	}
@@ -156,7 +158,7 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 	case i >= 0:
 		return outcome.ErrLocked
 	}
-	if t.recipe.Rule(t.ahead) >= 0 {
+	if len(t.ahead) > 0 {
 		t.watchSelf(0) // what lets us pass was seen later than our own node
 	}
 	if err := t.becomeHolder(ctx, false); err != nil {

@@ -103,7 +103,32 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a note is believed to name all ahead", After: "the note's reader",
-		Edits: []Edit{{"internal/queue/note.go", "t.ahead = slices.Delete(t.ahead, 0, named+1)", "t.ahead = t.ahead[:0]"}},
+		Edits: []Edit{{"internal/queue/note.go", "t.ahead, t.beyond = slices.Delete(t.ahead, 0, named+1), 0", "t.ahead, t.beyond = t.ahead[:0], 0"}},
+	},
+	{
+		Name: "those beyond the nearest are forgotten", After: "a waiter that keeps the nearest only",
+		Edits: []Edit{{"internal/queue/nearest.go", "t.beyond = i + 1", "t.beyond = 0"}},
+		Test:  Test{".", "TestThoseBeyondTheNearestAreWaitedFor"},
+	},
+	{
+		Name: "one that knows nobody any more is the first", After: "a waiter that keeps the nearest only",
+		Edits: []Edit{{"internal/queue/handoff.go", "case t.unsure || t.beyond > 0:", "case t.unsure:"}},
+		Test:  Test{".", "TestThoseBeyondTheNearestAreWaitedFor"},
+	},
+	{
+		Name: "a note that names one beyond the nearest tells of all beyond", After: "the note's reader, who does not know how many are between",
+		Edits: []Edit{{"internal/queue/note.go", "\tif named >= 0 && t.isTimely(dir.Stat) {\n", "\tif ours {\n\t\tt.beyond = 0\n\t}\n\tif named >= 0 && t.isTimely(dir.Stat) {\n"}},
+		Test:  Test{".", "TestThoseBeyondTheNearestAreWaitedFor"},
+	},
+	{
+		Name: "a listing leaves as many names as the last, which were of no use", After: "a loop of listings where many readers' writers let pass",
+		Edits: []Edit{{"internal/queue/nearest.go", "t.window = min(2*t.window, math.MaxInt32)", "t.window = min(t.window, math.MaxInt32)"}},
+		Test:  Test{"internal/queue", "TestAPlaceThatIsUsedUpKeepsMore"},
+	},
+	{
+		Name: "the nearest that was met tells of the one that does not stand in the record", After: "a waiter that keeps what the lock-delay needs",
+		Edits: []Edit{{"internal/queue/nearest.go", "\t\tif isUnrecorded(e) {\n\t\t\ti = j\n", "\t\tif isUnrecorded(e) {\n\t\t\ti = max(i, j)\n"}},
+		Test:  Test{"internal/queue", "TestThoseMetTellTheUnrecorded"},
 	},
 	{
 		Name: "an event that is withheld is waited for", After: "every client: a watch is used up also where its event may not be told",
@@ -224,7 +249,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first of all is next in line", After: "a reader behind readers did not watch its own node",
-		Edits: []Edit{{"internal/queue/handoff.go", "first := t.recipe.Rule(t.ahead[:i]) < 0", "first := i == 0"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelf(0)", "if others == 0 && t.seen == 1 {\n\t\tt.watchSelf(0)"}},
 		Test:  Test{".", "TestAReaderThatLostItsNodeIsGrantedNothing"},
 	},
 	{
@@ -370,7 +395,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
-		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(t.ahead) == len(entries)-1 {", "if t.token == 0 {"}},
+		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(ahead) == len(entries)-1 {", "if t.token == 0 {"}},
 	},
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
@@ -437,7 +462,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one permit too many", After: "off by one in the limit",
-		Edits: []Edit{{"internal/queue/permits.go", "return len(made.ahead)+k <= limit, err", "return len(made.ahead)+k <= limit+1, err"}},
+		Edits: []Edit{{"internal/queue/permits.go", "return made.seen+k <= limit, err", "return made.seen+k <= limit+1, err"}},
 		Focus: "semaphore",
 	},
 	{
@@ -1028,7 +1053,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "other libraries' contenders release", After: "they do not stand in the record, and what that says is older",
-		Edits: []Edit{{"internal/queue/delay.go", "!e.Shared && !node.IsDelayed(e.Name) {", "!e.Shared && !node.IsDelayed(e.Name) && t.c == nil {"}},
+		Edits: []Edit{{"internal/queue/nearest.go", "{ return !e.Shared && !node.IsDelayed(e.Name) }", "{ return !e.Shared && !node.IsDelayed(e.Name) && e.Name == \"\" }"}},
 		Test:  Test{".", "TestAForeignPredecessorIsFollowedAfterTheLockDelay"},
 	},
 	{

@@ -1,0 +1,112 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// What a long queue costs those in it, and that what they do not keep of it lets nobody in.
+
+// leavings is how many of a line hold one after the other, and in which order those behind the holder give up.
+var leavings = []struct {
+	name   string
+	passed int
+	order  []int
+}{
+	{"the nearest last", 3, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
+	{"the nearest first", 3, []int{8, 7, 6, 5, 4, 3, 2, 1, 0}},
+	{"from the middle on", 3, []int{4, 5, 6, 7, 8, 0, 1, 2, 3}},
+	{"those that are looked at first", 0, []int{2, 1, 0, 3}}, // one is beyond those that are known
+}
+
+// A waiter knows only the nearest of a long queue by name. Of those before, the first of whom holds, it hears nothing
+// while all that it knows give up: it must not be let in.
+func TestThoseBeyondTheNearestAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, last := range []struct {
+		name    string
+		lock    way
+		waiting way
+	}{
+		{"a mutex", asMutex, asMutex},
+		{"a writer", asWriter, asWriter},
+		{"a writer behind readers", asWriter, asReader},
+		{"a reader behind writers", asReader, asWriter},
+	} {
+		for _, leave := range leavings {
+			for _, lost := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, listing lost %v", last.name, leave.name, lost), func(t *testing.T) {
+					virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+						holder, holding := giveUpBetween(t, srv, leave.passed, leave.order, last.waiting, last.lock, lost)
+						require.False(t, holding.returned(), "%v", holding.err)
+						unlock(t, holder)
+						time.Sleep(10 * time.Second)
+						require.True(t, holding.returned())
+						require.NoError(t, holding.err)
+						require.NoError(t, holding.hold.Check())
+						unlock(t, holding.hold)
+					})
+				})
+			}
+		}
+	}
+}
+
+// giveUpBetween has a line of writers, then others that wait, then last. So many of the first hold one after the other, and
+// all that wait between the holder and last give up in that order. It returns the holder's hold and last's attempt. If
+// lost is true, the first listing that is asked for after those have begun to give up has no answer.
+func giveUpBetween(t *testing.T, srv *zktest.Server, passed int, order []int, waiting, last way, lost bool) (*zklock.Hold, *attempt) {
+	var line []*attempt
+	for i := range passed + 1 {
+		line = append(line, lockLater(t.Context(), asWriter(connect(t, srv, fmt.Sprint("h", i), term))))
+		time.Sleep(100 * time.Millisecond)
+	}
+	var between []*attempt
+	var cancels []context.CancelFunc
+	for i := range order {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cancels = append(cancels, cancel)
+		between = append(between, lockLater(ctx, waiting(connect(t, srv, fmt.Sprint("b", i), term))))
+		time.Sleep(100 * time.Millisecond)
+	}
+	end := lockLater(t.Context(), last(connect(t, srv, "last", term)))
+	time.Sleep(time.Second)
+	for _, a := range line[:passed] {
+		require.True(t, a.returned())
+		unlock(t, a.hold)
+		time.Sleep(100 * time.Millisecond)
+	}
+	holder := line[passed]
+	require.True(t, holder.returned())
+	if lost {
+		loseFirst(t, srv, zktest.OpGetChildren2)
+	}
+	for _, i := range order {
+		cancels[i]()
+		<-between[i].done
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(10 * time.Second)
+	return holder.hold, end
+}
+
+// loseFirst loses the connection at the next request of a kind.
+func loseFirst(t *testing.T, srv *zktest.Server, op zktest.Op) {
+	lost := false
+	stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if lost || r.Op != op {
+			return zktest.Pass
+		}
+		lost = true
+		return zktest.LoseReply
+	})
+	t.Cleanup(stop)
+}
