@@ -49,13 +49,16 @@
 //	four-letter words                        ruok srvr stat mntr wchs wchc wchp cons conf
 //	                                         envi dump dirs isro srst crst; latencies are 0
 //	ensembles                                replicas, quorum, stale and lagging followers,
-//	                                         elections with epochs; observers
+//	                                         elections with epochs; Options.Observers
 //
 // # What is not
 //
-//	read-only mode                           not served
+//	read-only mode                           not served, as by default: without a quorum there is
+//	                                         no session, also for a client that would be content
+//	quotas                                   a create below /zookeeper/quota is refused with
+//	                                         CodeUnimplemented
 //	TLS                                      by the listener: Member.Listen with tls.Listen
-//	quotas, request throttling, audit        not served
+//	request throttling, audit                not served
 //	local sessions, reconfig                 not served
 //	disk                                     nothing is stored; a "restart" keeps memory;
 //	                                         Dump and Restore carry the data elsewhere
@@ -79,8 +82,10 @@
 //	looking       Tree, Node, Children, Sessions, Ephemerals, Watches, Requests, OnTxn
 //	time          FastForward outside a bubble, time.Sleep in one
 //	network       Listen, Member.Listen, Dial, DialFrom; Options.Latency, LatencyOf
+//	one request   Next fails, delays or loses the next n of a type; Intercept decides
+//	              about each
 //	faults        Partition, DropConnections, ExpireSession, Restart, Restore, Wipe,
-//	              ElectLeader, Intercept; Member's CutOff, Freeze, Lag, Stop, Refuse,
+//	              ElectLeader; Member's CutOff, Freeze, Lag, Stop, Refuse,
 //	              DelayStreams, CutStreams, HoldForwards
 //
 // # The ensemble

@@ -151,6 +151,17 @@ func (s *Server) WaitWatches(ctx context.Context, path string, n int) error {
 // only during the call.
 func (s *Server) Intercept(fn func(*Request) Verdict) (remove func()) { return s.interceptors.add(fn) }
 
+// Next carries out a verdict on the next n requests of the given types, of any
+// type but pings if none is given. A multi counts if one of its steps does. left
+// returns how many are still to come; with 0 the server is as before.
+//
+//	srv.Next(1, zktest.LoseReply, zktest.OpCreate)                  // done, and never answered
+//	srv.Next(3, zktest.Answer(zktest.CodeNoAuth), zktest.OpSetData) // refused
+//	srv.Next(2, zktest.Delay(time.Second))                          // late, whatever it is
+func (s *Server) Next(n int, v Verdict, ops ...Op) (left func() int) {
+	return s.interceptors.next(n, v, ops)
+}
+
 // OnTxn calls fn for each transaction at the moment the leader applies it, in
 // the order of their zxids. fn runs under the server's lock: it must be quick
 // and must not call the server.

@@ -39,6 +39,37 @@ func (in *interceptors) current() []*interceptor {
 	return nil
 }
 
+// next carries out a verdict on the next n requests of some types, and returns how many are left.
+func (in *interceptors) next(n int, v Verdict, ops []Op) (left func() int) {
+	var taken atomic.Int64
+	var remove func()
+	added := make(chan struct{})
+	remove = in.add(func(r *Request) Verdict {
+		if !r.isOneOf(ops) {
+			return Pass
+		}
+		switch count := taken.Add(1); {
+		case count > int64(n):
+			return Pass
+		case count == int64(n):
+			<-added
+			remove()
+		}
+		return v
+	})
+	close(added)
+	return func() int { return max(0, n-int(taken.Load())) }
+}
+
+// isOneOf reports whether a request, or a step of it, has one of the given types,
+// or any but a ping's if none is given.
+func (r *Request) isOneOf(ops []Op) bool {
+	if len(ops) == 0 {
+		return r.Op != OpPing
+	}
+	return slices.Contains(ops, r.Op) || slices.ContainsFunc(r.Ops, func(op Op) bool { return slices.Contains(ops, op) })
+}
+
 // judge asks all of them about a request, which is shown only if there are any.
 // The first verdict that is not Pass counts.
 func (in *interceptors) judge(show func() *Request) Verdict {

@@ -91,6 +91,9 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if _, exists := v.get(path); exists {
 		return change{}, CodeNodeExists
 	}
+	if strings.HasPrefix(path, quotaPath+"/") {
+		return change{}, CodeUnimplemented // a quota that is kept by nobody would be worse
+	}
 	if parent.kind == ephemeral {
 		return change{}, CodeNoChildrenForEphemerals
 	}
@@ -152,7 +155,7 @@ func modeOf(r *call) (createMode, bool) {
 
 // protected reports whether no client may delete the path.
 func protected(path string) bool {
-	return path == "/" || path == systemPath || path == systemPath+"/config" || path == systemPath+"/quota"
+	return path == "/" || path == systemPath || path == systemPath+"/config" || path == quotaPath
 }
 
 func (v *view) prepareDelete(r *call, ids []identity) (change, int32) {

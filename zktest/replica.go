@@ -218,16 +218,12 @@ func (r *replica) applied(t *txn) {
 // log takes a commit of the leader's that has arrived. It is applied now, or
 // after the time by which the replica lags.
 func (r *replica) log(t *txn, now time.Duration) {
-	due := now + r.lag
-	if n := len(r.backlog); n > 0 {
-		due = max(due, r.backlog[n-1].due)
-	}
 	r.logged = max(r.logged, t.zxid)
-	r.backlog = append(r.backlog, delivery{t, due})
+	r.backlog = append(r.backlog, delivery{t, now + r.lag})
 	r.deliver(now)
 }
 
-// deliver applies what is due.
+// deliver applies what is due, in order.
 func (r *replica) deliver(now time.Duration) {
 	for len(r.backlog) > 0 && !r.frozen {
 		d := r.backlog[0]

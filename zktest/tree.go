@@ -96,7 +96,10 @@ type tree struct {
 	wrap       bool                          // pre-3.6: the counter wraps around instead of sticking
 }
 
-const systemPath = "/zookeeper"
+const (
+	systemPath = "/zookeeper"
+	quotaPath  = systemPath + "/quota"
+)
 
 func newTree(wrap bool) *tree {
 	t := &tree{
@@ -106,7 +109,7 @@ func newTree(wrap bool) *tree {
 		wrap:       wrap,
 	}
 	t.nodes["/"] = &znode{data: []byte{}, acl: openACL}
-	for _, path := range []string{systemPath, systemPath + "/config", systemPath + "/quota"} {
+	for _, path := range []string{systemPath, systemPath + "/config", quotaPath} {
 		t.nodes[path] = &znode{data: []byte{}, acl: openACL}
 		parent, name := splitPath(path)
 		t.nodes[parent].children.add(name)
