@@ -5,7 +5,7 @@ import "github.com/zklock-go/zklock/internal/door"
 func init() {
 	door.ClientOf = func(client any) door.Client {
 		c := client.(*Client)
-		return door.Client{Engine: c.engine, Root: c.root}
+		return door.Client{Engine: c.engine, Root: c.root, Identity: c.identity}
 	}
 	door.HoldOf = func(hold any) door.Hold {
 		g := hold.(*Hold).of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -173,6 +174,33 @@ func TestMarksOfServersWhoseClockWasAheadSilenceNobody(t *testing.T) {
 }
 
 // TestASlotThatIsForgottenIsNotDone marks sixteen slots, the newest first, and one more: the oldest is forgotten, and says so.
+// A slot that is done says when and by whom, where nobody wants to be anonymous; and marks of earlier versions say neither.
+func TestADoneSlotSaysWhenAndByWhom(t *testing.T) {
+	t.Parallel()
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a := connectWith(t, srv, &zklock.Options{Label: "night job"})
+		b := connectWith(t, srv, &zklock.Options{Label: "a host", Anonymous: true})
+		host, _ := os.Hostname()
+		require.NoError(t, slots.Named(a, path, "x").Open(t.Context()))
+		require.NoError(t, slots.Named(a, path, "x").Do(t.Context(), nothing))
+		at := time.Now().Format("2006-01-02 15:04:05 -0700")
+		require.NoError(t, slots.Named(b, path, "y").Do(t.Context(), nothing))
+		time.Sleep(time.Hour)
+		err := slots.Named(b, path, "x").Open(t.Context())
+		require.ErrorIs(t, err, slots.ErrDone)
+		require.ErrorContains(t, err, fmt.Sprintf("already done at %s by night job %s:%d", at, host, os.Getpid()))
+		require.ErrorContains(t, slots.Named(a, path, "x").Do(t.Context(), nothing), "by night job")
+		err = slots.Named(b, path, "y").Open(t.Context())
+		require.ErrorContains(t, err, "by a host")
+		require.NotContains(t, err.Error(), host+":")
+
+		require.NoError(t, srv.PutNode("/old.zklock-slots", []byte(`{"periods":[{"done":[{"slot":"x","by":1}]}]}`)))
+		err = slots.Named(a, "/old", "x").Open(t.Context())
+		require.ErrorIs(t, err, slots.ErrDone)
+		require.Regexp(t, `already done$`, err.Error())
+	})
+}
+
 func TestASlotThatIsForgottenIsNotDone(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)

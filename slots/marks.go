@@ -2,9 +2,12 @@ package slots
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zklock-go/zklock/internal/node"
 )
 
 // The bounds of what the node of marks stores.
@@ -65,7 +68,34 @@ type period struct {
 
 type mark struct {
 	Slot string `json:"slot"`
-	By   int64  `json:"by"` // the token of the hold that has marked it
+	By   int64  `json:"by"`            // the token of the hold that has marked it
+	At   int64  `json:"at,omitempty"`  // when, in milliseconds, by the clock of its client
+	Who  string `json:"who,omitempty"` // which client
+}
+
+// maxWho is how much of what a client says of itself a mark stores, in bytes.
+const maxWho = 64
+
+// markOf returns the mark of a hold with a token, whose client has that identity.
+func markOf(s slotKey, token int64, identity []byte, now time.Time) mark {
+	o, _ := node.ReadOwner(identity)
+	who := o.Label
+	if o.Host != "" {
+		who = strings.TrimSpace(fmt.Sprintf("%s %s:%d", who, o.Host, o.PID))
+	}
+	return mark{s.name, token, now.UnixMilli(), strings.ToValidUTF8(who[:min(len(who), maxWho)], "")}
+}
+
+// String says when and by whom a slot was marked, as far as the mark tells that.
+func (m mark) String() string {
+	var b strings.Builder
+	if m.At != 0 {
+		b.WriteString(" at " + time.UnixMilli(m.At).Format("2006-01-02 15:04:05 -0700"))
+	}
+	if m.Who != "" {
+		b.WriteString(" by " + node.Printable(m.Who))
+	}
+	return b.String()
 }
 
 func parseMarks(data []byte) (m marks, err error) {
@@ -78,21 +108,21 @@ func (m marks) encode() []byte {
 	return data
 }
 
-// find returns ErrDone with the token of the hold that has marked s, ErrForgotten if that is not
-// known any more, and nil if nobody has. latest is the last slot that may have been marked.
-func (m marks) find(s slotKey, latest string) (by int64, err error) {
+// find returns ErrDone with the mark of s, ErrForgotten if it is not known any more whether there was one, and nil if there
+// is none. latest is the last slot that may have been marked.
+func (m marks) find(s slotKey, latest string) (found mark, err error) {
 	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.cut.String() })
 	if i < 0 {
-		return 0, nil
+		return mark{}, nil
 	}
 	p := m.Periods[i]
 	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
-		return p.Done[i].By, ErrDone
+		return p.Done[i], ErrDone
 	}
 	if past, _ := p.split(latest); s.cut.period != 0 && len(past) >= maxTimed && s.name < past[0].Slot {
-		return 0, ErrForgotten
+		return mark{}, ErrForgotten
 	}
-	return 0, nil
+	return mark{}, nil
 }
 
 // split returns the marks up to the latest slot that may have been marked, and those beyond:
@@ -105,8 +135,8 @@ func (p period) split(latest string) (past, beyond []mark) {
 	return p.Done[:i], p.Done[i:]
 }
 
-// with returns the marks with that of s added, and the oldest removed that exceed the bounds.
-func (m marks) with(s slotKey, by int64, latest string) marks {
+// with returns the marks with own, that of s, added, and the oldest removed that exceed the bounds.
+func (m marks) with(s slotKey, own mark, latest string) marks {
 	p := period{Every: s.cut.String()}
 	var others []period
 	for _, o := range m.Periods {
@@ -116,7 +146,7 @@ func (m marks) with(s slotKey, by int64, latest string) marks {
 		}
 		others = append(others, o)
 	}
-	p.Done = append(slices.Clone(p.Done), mark{s.name, by})
+	p.Done = append(slices.Clone(p.Done), own)
 	if s.cut.period == 0 {
 		p.Done = last(p.Done, maxNamed)
 	} else {

@@ -40,11 +40,12 @@ func FuzzMarks(f *testing.F) {
 		if _, err := m.find(slot.slotKey, slot.name); err != nil {
 			return
 		}
-		m = m.with(slot.slotKey, token, slot.name)
-		by, outcome := m.find(slot.slotKey, slot.name)
+		own := mark{Slot: slot.name, By: token}
+		m = m.with(slot.slotKey, own, slot.name)
+		found, outcome := m.find(slot.slotKey, slot.name)
 		if !errors.Is(outcome, ErrForgotten) || slot.cut.period == 0 {
 			require.ErrorIs(t, outcome, ErrDone)
-			require.Equal(t, token, by)
+			require.Equal(t, own, found)
 		}
 		require.LessOrEqual(t, len(m.Periods), maxPeriods)
 		last := m.Periods[len(m.Periods)-1]
@@ -52,6 +53,6 @@ func FuzzMarks(f *testing.F) {
 		again, err := slot.parse(session.Node{Data: m.encode(), Stat: &zk.Stat{}})
 		require.NoError(t, err)
 		same, err := again.find(slot.slotKey, slot.name)
-		require.True(t, errors.Is(err, outcome) && same == by, "it is another when it is read again")
+		require.True(t, errors.Is(err, outcome) && same == found, "it is another when it is read again")
 	})
 }

@@ -85,6 +85,15 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	})
 }
 
+// Open returns nil if the slot may be done. Otherwise it returns ErrDone, with when and by whom the slot was marked,
+// ErrForgotten or ErrAhead. While you hold the lock, only you can change that; without the lock it may change at once.
+func (s *Slot) Open(ctx context.Context) error {
+	if err := s.open(ctx); err != nil {
+		return s.failure("look at", err)
+	}
+	return nil
+}
+
 // Done reports whether the slot was marked as done. While you hold the lock, only you can
 // change that; without the lock it may change at once. For a slot that cannot be done any more,
 // or not yet, Done returns ErrForgotten or ErrAhead.
@@ -135,19 +144,22 @@ func (s *Slot) open(ctx context.Context) error {
 	}
 	inside, stop := session.Either(ctx, s.c.Life)
 	defer stop()
-	_, err := s.look(inside)
-	if err != nil && !outcome.IsOfSlot(err) {
+	found, err := s.look(inside)
+	switch {
+	case errors.Is(err, ErrDone):
+		err = fmt.Errorf("%w%v", err, found)
+	case err != nil && !outcome.IsOfSlot(err):
 		err = s.c.Explain(inside, err)
 	}
 	return err
 }
 
 // look reads the slot's mark as the quorum knows it, under whatever session the client has. It
-// returns ErrDone with the token of the hold that has marked the slot, and nil for an open slot.
-func (s *Slot) look(ctx context.Context) (by int64, err error) {
-	return session.Persist(ctx, s.c.Requests, func(sess *session.Session) (int64, error) {
-		_, _, by, err := s.read(ctx, sess)
-		return by, err
+// returns ErrDone with the mark, and nil for an open slot.
+func (s *Slot) look(ctx context.Context) (found mark, err error) {
+	return session.Persist(ctx, s.c.Requests, func(sess *session.Session) (mark, error) {
+		_, _, found, err := s.read(ctx, sess)
+		return found, err
 	})
 }
 
@@ -155,27 +167,27 @@ func (s *Slot) look(ctx context.Context) (by int64, err error) {
 //
 // The node's time of writing is a time that the servers' clock has certainly reached. If the
 // slot is ahead of that, read writes the node anew, unchanged, and so learns the servers' time.
-func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, by int64, err error) {
+func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, found mark, err error) {
 	for asked := false; ; asked = true {
 		n, err = s.fetch(ctx, sess)
 		if err == nil {
 			m, err = s.parse(n)
 		}
 		if err == nil {
-			by, err = m.find(s.slotKey, s.latest(n))
+			found, err = m.find(s.slotKey, s.latest(n))
 		}
 		switch {
 		case err != nil || s.cut.period == 0 || s.name <= s.latest(n):
-			return n, m, by, err
+			return n, m, found, err
 		case asked && n.Stat != nil:
-			return n, m, by, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.cut.slotOf(time.UnixMilli(n.Stat.Mtime)))
+			return n, m, found, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.cut.slotOf(time.UnixMilli(n.Stat.Mtime)))
 		}
 		err = s.touch(ctx, sess, n)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth): // nor can this client mark any slot
-			return n, m, by, nil
+			return n, m, found, nil
 		case err != nil && !isOutdated(err):
-			return n, m, by, err
+			return n, m, found, err
 		}
 	}
 }
@@ -263,15 +275,16 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 	defer stop()
 	held := door.HoldOf(h)
 	sess := held.Nodes[0].Sess
-	n, m, by, err := s.read(inside, sess)
+	n, m, found, err := s.read(inside, sess)
 	switch {
-	case errors.Is(err, ErrDone) && by == h.Token():
+	case errors.Is(err, ErrDone) && found.By == h.Token():
 		return false, nil
 	case err != nil:
 		return false, err
 	}
+	own := markOf(s.slotKey, h.Token(), s.c.Identity, time.Now())
 	guard := h.Guard()
-	answers, err := s.c.Multi(inside, sess, append(guard, s.write(m.with(s.slotKey, h.Token(), s.latest(n)), n))...)
+	answers, err := s.c.Multi(inside, sess, append(guard, s.write(m.with(s.slotKey, own, s.latest(n)), n))...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
 			held.Lose(fmt.Errorf("%w: node %s was deleted", zklock.ErrLost, held.Nodes[i].Path()))
@@ -292,9 +305,9 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	for {
 		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, h.Node()) })
 		if errors.Is(err, zk.ErrNoNode) {
-			by, err := s.look(ctx)
+			found, err := s.look(ctx)
 			switch {
-			case errors.Is(err, ErrDone) && by == h.Token():
+			case errors.Is(err, ErrDone) && found.By == h.Token():
 				return nil
 			case err != nil && !outcome.IsOfSlot(err):
 				return errors.Join(zklock.ErrUncertain, lost, err)

@@ -60,20 +60,20 @@ func (o *once) take(ctx context.Context, client *zklock.Client, path string, loc
 	case o.quiet:
 		return nil, exit{}
 	}
-	return nil, exit{0, fmt.Errorf("nothing to do: slot %s of %s is done", o.choice.slot(client, path), path)}
+	return nil, exit{0, fmt.Errorf("nothing to do: slot %s of %s: %w", o.choice.slot(client, path), path, errors.Unwrap(err))} // with when and by whom
 }
 
 // takeOpen returns a hold if the slot is open, else slots.ErrDone.
 func (o *once) takeOpen(ctx context.Context, client *zklock.Client, path string, lock func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
 	slot := o.choice.slot(client, path)
-	if err := open(ctx, slot); err != nil { // without waiting behind the one that does it
+	if err := slot.Open(ctx); err != nil { // without waiting behind the one that does it
 		return nil, err
 	}
 	hold, err := lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err = open(ctx, slot); err == nil && o.atMostOnce {
+	if err = slot.Open(ctx); err == nil && o.atMostOnce {
 		err = slot.Mark(ctx, hold)
 	}
 	if err != nil {
@@ -82,15 +82,6 @@ func (o *once) takeOpen(ctx context.Context, client *zklock.Client, path string,
 		return nil, err
 	}
 	return hold, nil
-}
-
-// open returns slots.ErrDone for a slot that was marked.
-func open(ctx context.Context, slot *slots.Slot) error {
-	done, err := slot.Done(ctx)
-	if err == nil && done {
-		err = slots.ErrDone
-	}
-	return err
 }
 
 // finish marks the slot of a command that has succeeded, and keeps the lock for as long as

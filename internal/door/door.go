@@ -10,7 +10,8 @@ import (
 // Client is what a *zklock.Client consists of.
 type Client struct {
 	*queue.Engine
-	Root string // which is put before every path
+	Root     string // which is put before every path
+	Identity []byte // what its nodes say about it
 }
 
 // Hold is what a *zklock.Hold consists of.
