@@ -134,8 +134,11 @@ func TestErrorsNameTheVerb(t *testing.T) {
 			"lock " + path:             c.Mutex(path).Lock,
 			"try " + path:              c.Mutex(path).TryLock,
 			"lock for reading " + path: c.RWMutex(path).RLock,
-			"campaign " + path: func(ctx context.Context) (*zklock.Hold, error) {
+			"campaign for " + path: func(ctx context.Context) (*zklock.Hold, error) {
 				return c.Election(path, nil).Campaign(ctx, nil)
+			},
+			"try to campaign for " + path: func(ctx context.Context) (*zklock.Hold, error) {
+				return c.Election(path, nil).TryCampaign(ctx, nil)
 			},
 			"acquire 1 of " + pathC: func(ctx context.Context) (*zklock.Hold, error) {
 				return c.Semaphore(pathC, 1).Acquire(ctx, 1)

@@ -60,7 +60,7 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 		opts = new(CohortOptions)
 	}
 	err := node.CheckPath(path)
-	if err == nil && c.engine.Delay > 0 {
+	if err == nil && (owner{c}).c().engine.Delay > 0 {
 		err = fmt.Errorf("%w: a Cohort has no lock-delay, and this client has one", ErrInvalid)
 	}
 	k, keep := new(Cohort), cmp.Or(opts.Keep, defaultKeep)
@@ -130,39 +130,47 @@ func (r cohortReader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(
 func (k *Cohort) Path() string { return k.alone.path }
 
 func (k *Cohort) lockable() lockable {
-	return lockable{c: k.alone.c, path: k.alone.path, err: k.alone.err}
+	return lockable{c: k.alone.c(), path: k.alone.path, err: k.alone.err()}
 }
 
 // localLock is how the goroutines of a client that share places take a lock.
 type localLock struct {
-	c    *Client
+	owner
 	path string
 	key  any   // the cohortKey, as the client's queues are found by it
-	err  error // of a bad argument
+	bad  error // a bad argument
 
 	known atomic.Pointer[localQueue] // the one that was found last
 }
 
 // init must be called before anything else.
 func (k *localLock) init(c *Client, key cohortKey, err error) {
-	k.c, k.path, k.key, k.err = c, key.path, key, err
+	k.owner, k.path, k.key, k.bad = owner{c}, key.path, key, err
+}
+
+// err returns what is wrong with the lock, nil if nothing is.
+func (k *localLock) err() error {
+	if k.c() == none {
+		return errNotMade
+	}
+	return k.bad
 }
 
 // take returns a hold, and tells the observer of it or of its failure.
 func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
-	start := k.c.engine.Link.Now()
+	start := k.c().engine.Link.Now()
 	h, err := k.obtain(ctx, start, try)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
-		if k.err == nil {
-			k.c.observeFailure(ctx, attempt{verb: verb, recipe: k.key.(cohortKey).recipe.Name, path: k.path}, time.Since(start.Mono), err)
+		if k.err() == nil {
+			k.c().observeFailure(ctx, attempt{verb: verb, recipe: k.key.(cohortKey).recipe.Name, path: k.path}, time.Since(start.Mono), err)
 		}
 		return nil, err
 	}
-	if k.c.engine.To != nil {
-		ev := h.of.event(observe.Acquired, nil)
+	if k.c().engine.To != nil {
+		ev := h.of().event(observe.Acquired, nil)
 		ev.Elapsed = time.Since(start.Mono)
-		k.c.engine.Observe(ev)
+		k.c().engine.Observe(ev)
 	}
 	return h, nil
 }
@@ -171,22 +179,22 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 // the process.
 func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*Hold, error) {
 	switch {
-	case k.err != nil:
-		return nil, k.err
+	case k.err() != nil:
+		return nil, k.err()
 	case ctx.Err() != nil:
 		return nil, outcome.CauseOf(ctx, ctx.Err())
-	case k.c.holdsUnder(ctx, k.path, ""):
+	case k.c().holdsUnder(ctx, k.path, ""):
 		return nil, ErrDeadlock
 	}
 	if h := k.queue().enter(ctx, now); h != nil {
 		return h, nil
 	}
-	if !k.c.acquires.Enter() {
+	if !k.c().acquires.Enter() {
 		return nil, ErrClosed
 	}
-	defer k.c.acquires.Leave()
+	defer k.c().acquires.Leave()
 	if try {
-		return queue.AtOnce(ctx, k.c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
+		return queue.AtOnce(ctx, k.c().engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
 	}
 	return k.wait(ctx, false)
 }
@@ -195,7 +203,7 @@ func (k *localLock) obtain(ctx context.Context, now lease.Instant, try bool) (*H
 func (k *localLock) queue() *localQueue {
 	q := k.known.Load()
 	if q == nil || q.over.Load() {
-		q = k.c.localQueue(k.key)
+		q = k.c().localQueue(k.key)
 		k.known.Store(q)
 	}
 	return q
@@ -216,7 +224,7 @@ func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
 		}
 		h, err := q.await(w)
 		if err != nil && !errors.Is(err, ErrClosed) {
-			err = k.c.engine.Explain(ctx, err)
+			err = k.c().engine.Explain(ctx, err)
 		}
 		return h, err
 	}

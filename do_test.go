@@ -207,18 +207,3 @@ func TestRunThatWasEndedReturnsTheErrorOfItsFunctionAsWell(t *testing.T) {
 		require.ErrorIs(t, err, errWork)
 	})
 }
-
-func TestEveryVerbOfAnElectionIsNamedInItsErrors(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		e := connect(t, srv, "a", term).Election(path, nil)
-		hold, err := e.TryCampaign(t.Context(), nil)
-		require.NoError(t, err)
-		_, err = e.TryCampaign(t.Context(), nil)
-		require.ErrorIs(t, err, zklock.ErrLocked)
-		require.ErrorContains(t, err, "try to campaign for "+path)
-		_, err = e.Campaign(hold.Context(), nil)
-		require.ErrorIs(t, err, zklock.ErrDeadlock)
-		require.ErrorContains(t, err, "campaign for "+path)
-		unlock(t, hold)
-	})
-}

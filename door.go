@@ -8,7 +8,7 @@ func init() {
 		return door.Client{Engine: c.engine, Root: c.root, Identity: c.identity}
 	}
 	door.HoldOf = func(hold any) door.Hold {
-		g := hold.(*Hold).of
+		g := hold.(*Hold).of()
 		d := door.Hold{Engine: g.c, Nodes: g.nodes, Lose: g.lose}
 		if g.unfenced {
 			d.Unfenced = errUnfenced

@@ -33,9 +33,9 @@ type ElectionOptions struct {
 // value is the data of the member's node, where Curator's LeaderSelector and LeaderLatch
 // keep their participants' ids.
 type Election struct {
-	c      *Client
-	path   string
-	recipe *queue.Recipe
+	owner
+	path  string
+	latch bool // see ElectionOptions
 }
 
 var (
@@ -48,11 +48,14 @@ const maxValue = 512 << 10
 
 // Election returns the election at path, below which every member has a node.
 func (c *Client) Election(path string, opts *ElectionOptions) *Election {
-	r := electionRecipe
-	if opts != nil && opts.Latch {
-		r = latchRecipe
+	return &Election{owner{c}, path, opts != nil && opts.Latch}
+}
+
+func (e *Election) recipe() *queue.Recipe {
+	if e.latch {
+		return latchRecipe
 	}
-	return &Election{c, path, r}
+	return electionRecipe
 }
 
 // Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx
@@ -63,7 +66,7 @@ func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c.lock(ctx, "campaign for", e.recipe, e.path, bytes.Clone(value))
+	return e.c().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
 
 // TryCampaign is Campaign without waiting: if another member leads or stands for election, it
@@ -72,7 +75,7 @@ func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error)
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: try to campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c.tryLock(ctx, "try to campaign for", e.recipe, e.path, bytes.Clone(value))
+	return e.c().tryLock(ctx, "try to campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
 
 func checkValue(value []byte) error {
@@ -104,7 +107,7 @@ func checkValue(value []byte) error {
 // that was shorter than the last pause, for 10 ms at first and then twice as long each time
 // up to a second, so that a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
-	pausing, stop := session.Either(ctx, e.c.engine.Life)
+	pausing, stop := session.Either(ctx, e.c().engine.Life)
 	defer stop()
 	var p session.Pace
 	for {
@@ -131,7 +134,7 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 		why = errors.Join(t.ended, t.failed)
 	}
 	if why != nil {
-		e.c.engine.Log.Info("zklock: leadership ended", "path", e.path, "why", why)
+		e.c().engine.Log.Info("zklock: leadership ended", "path", e.path, "why", why)
 	}
 	if t.failed == nil || lost {
 		return nil
@@ -150,7 +153,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	err := checkValue(value)
 	switch {
 	case err != nil:
-	case e.recipe.Fixed:
+	case e.recipe().Fixed:
 		err = fmt.Errorf("%w: the value of a latch cannot change", ErrInvalid)
 	case h == nil:
 		err = ErrNotHeld
@@ -166,7 +169,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 // leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
-		if h.of.c == e.c.engine && h.of.path == e.path && h.of.recipe == e.recipe.Name {
+		if h.of().c == e.c().engine && h.of().path == e.path && h.of().recipe == e.recipe().Name {
 			return h
 		}
 	}
@@ -178,31 +181,31 @@ func (e *Election) leads(ctx context.Context) *Hold {
 // gone, which can be a moment before the new leader itself knows. With Options.LockDelay, a
 // member also shows while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
-	inside, stop := session.Either(ctx, e.c.engine.Life)
+	inside, stop := session.Either(ctx, e.c().engine.Life)
 	defer stop()
 	if err := node.CheckPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), err)
 	}
-	leader, err := session.Persist(inside, e.c.engine.Requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
+	leader, err := session.Persist(inside, e.c().engine.Requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
 	if err == nil && leader.Node == "" {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c.engine.Explain(inside, err))
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c().engine.Explain(inside, err))
 	}
 	return leader, nil
 }
 
 // look reads the first member's node. It returns the zero Contender if there is none.
 func (e *Election) look(ctx context.Context, s *session.Session) (Contender, error) {
-	dir := e.c.root + e.path
+	dir := e.c().root + e.path
 	for {
 		queue, err := e.queue(ctx, s)
 		if err != nil || len(queue) == 0 {
 			return Contender{}, err
 		}
 		for _, first := range queue {
-			n, err := e.c.engine.Get(ctx, s, dir+"/"+first.Name)
+			n, err := e.c().engine.Get(ctx, s, dir+"/"+first.Name)
 			switch {
 			case err == nil:
 				return leaderOf(dir, first, n), nil
@@ -222,8 +225,8 @@ func leaderOf(dir string, e node.Entry, n session.Node) Contender {
 // queue lists the members in order. New members only come at the end, so the list stays
 // right from its front on.
 func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry, error) {
-	dir := e.c.root + e.path
-	l, err := e.c.engine.FreshList(ctx, s, dir)
+	dir := e.c().root + e.path
+	l, err := e.c().engine.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -231,7 +234,7 @@ func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry,
 		return nil, err
 	}
 	entries := node.ParseEntries(l.Names)
-	return e.c.inOrder(ctx, s, dir, entries)
+	return e.c().inOrder(ctx, s, dir, entries)
 }
 
 // inOrder sorts entries. Where their numbers do not show the order, it reads the transactions

@@ -20,7 +20,7 @@ import (
 func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
 	soon := make(chan struct{})
 	// Owned by the hold; ends with it, at the latest by Close, which waits.
-	if !h.of.c.Calls.Run(func() {
+	if !h.of().c.Calls.Run(func() {
 		defer close(soon)
 		h.untilExpiring(margin)
 	}) {
@@ -35,7 +35,7 @@ func (h *Hold) untilExpiring(margin time.Duration) {
 	for {
 		select {
 		case <-timer.C:
-		case <-h.ctx.Done():
+		case <-h.Context().Done():
 			return
 		}
 		left := h.Remaining() - margin
@@ -58,11 +58,11 @@ var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
 func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 	inside, cut := context.WithCancelCause(h.enclose(ctx))
 	// Runs once, when the hold ends before the function has returned.
-	stop := context.AfterFunc(h.ctx, func() { cut(context.Cause(h.ctx)) })
+	stop := context.AfterFunc(h.Context(), func() { cut(context.Cause(h.Context())) })
 	returned := make(chan struct{})
-	if h.of.c.FailStop != nil {
+	if h.of().c.FailStop != nil {
 		// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
-		h.of.c.Calls.Run(func() { h.oversee(cut, returned) })
+		h.of().c.Calls.Run(func() { h.oversee(cut, returned) })
 	}
 	return inside, func() {
 		close(returned)
@@ -75,16 +75,16 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 // calls FailStop if the hold is lost and the function has not returned in the time that it has for
 // that: before the loss if that is foreseen, otherwise after it.
 func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
-	grace := h.of.nodes[0].Sess.Lease.Term() / failStopShare
+	grace := h.of().nodes[0].Sess.Lease.Term() / failStopShare
 	h.untilExpiring(grace)
 	cut(errExpiring)
 	told := time.Now()
 	select {
 	case <-returned:
 		return
-	case <-h.ctx.Done():
+	case <-h.Context().Done():
 	}
-	why := context.Cause(h.ctx)
+	why := context.Cause(h.Context())
 	if !errors.Is(why, ErrLost) {
 		return
 	}
@@ -94,7 +94,7 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	case <-returned:
 	case <-timer.C:
 		if !session.IsClosed(returned) {
-			h.of.c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of.path), why))
+			h.of().c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of().path), why))
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t t
 	}()
 	if ctx.Err() != nil {
 		err := outcome.CauseOf(ctx, ctx.Err())
-		return term{failed: h.of.failure("do", err), ended: err}
+		return term{failed: h.of().failure("do", err), ended: err}
 	}
 	err := fn(inside)
 	return term{failed: err, ended: h.endOf(inside)}
@@ -153,8 +153,8 @@ func (h *Hold) endOf(inside context.Context) error {
 	switch {
 	case inside.Err() != nil:
 		return outcome.CauseOf(inside, inside.Err())
-	case h.ctx.Err() != nil: // inside is about to end
-		return context.Cause(h.ctx)
+	case h.Context().Err() != nil: // inside is about to end
+		return context.Cause(h.Context())
 	}
 	return nil
 }

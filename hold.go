@@ -23,8 +23,8 @@ import (
 // stopped would do harm when it wakes up, use Token or Guard as well: nothing can notify a
 // process while it is stopped.
 type Hold struct {
-	of    *holding
-	ctx   context.Context
+	from  *holding
+	life  context.Context
 	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
 	local releaser                // of a hold in a shared place, which other holds of the process may follow; else nil
 	done  atomic.Bool             // this level was unlocked
@@ -57,13 +57,35 @@ func (c *chain) each(yield func(h *Hold) bool) {
 
 // HoldOf returns the hold whose Context ctx is or was derived from: the innermost if there
 // are several, nil if there is none. It gives access to the token and the guard inside Do
-// and Election.Run.
+// and Election.Run. The methods of a nil Hold return ErrNotHeld or nothing.
 func HoldOf(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
 		return h
 	}
 	return nil
 }
+
+// noHold is what a nil or zero Hold stands for: it has ended, and nobody had it.
+var noHold = newNoHold()
+
+func newNoHold() *Hold {
+	g := &holding{c: none.engine, among: &none.holds, asked: new(session.Revocation), unfenced: true}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.cancel(ErrNotHeld)
+	h := &Hold{from: g, life: g.ctx}
+	h.done.Store(true)
+	return h
+}
+
+// known returns h, or noHold for a Hold that no acquire has returned.
+func (h *Hold) known() *Hold {
+	if h == nil || h.from == nil {
+		return noHold
+	}
+	return h
+}
+
+func (h *Hold) of() *holding { return h.known().from }
 
 // enclose returns ctx as a context that was derived from the hold.
 func (h *Hold) enclose(ctx context.Context) context.Context {
@@ -79,14 +101,14 @@ func (h *Hold) enclose(ctx context.Context) context.Context {
 // returns false.
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := range chainOf(ctx).each {
-		if h.local != nil && h.ctx.Err() != nil {
+		if h.local != nil && h.Context().Err() != nil {
 			continue // the holding lasts, for others
 		}
-		if !each(h.of) {
+		if !each(h.of()) {
 			return
 		}
-		for _, lock := range h.of.locks {
-			if lock.quiet && h.ctx.Err() != nil {
+		for _, lock := range h.of().locks {
+			if lock.quiet && h.Context().Err() != nil {
 				continue // as above
 			}
 			if !each(lock) {
@@ -98,9 +120,9 @@ func around(ctx context.Context, each func(g *holding) bool) {
 
 // newHold begins a holding and returns its first Hold.
 func newHold(ctx context.Context, g *holding) *Hold {
-	h := &Hold{of: g}
+	h := &Hold{from: g}
 	g.begin(ctx, h.enclose)
-	h.ctx = g.ctx
+	h.life = g.ctx
 	return h
 }
 
@@ -109,33 +131,38 @@ func newHold(ctx context.Context, g *holding) *Hold {
 // provided that the clocks of client and servers run at rates within 5 % of each other and
 // that this process is running. It has the values of the context that the lock was acquired
 // with, but not its deadline or cancellation.
-func (h *Hold) Context() context.Context { return h.ctx }
+func (h *Hold) Context() context.Context { return h.known().life }
 
 // Token returns a number that grows with every grant of the path, for as long as the
 // ensemble lives. Pass it along with your writes, and let the store refuse a token that is
 // smaller than one it has seen. The token is a ZooKeeper transaction id and not the node's
 // sequence number, which starts again in a new directory.
-func (h *Hold) Token() int64 { return h.of.token }
+func (h *Hold) Token() int64 { return h.of().token }
 
 // Path returns the lock's path, as it was given to the client.
-func (h *Hold) Path() string { return h.of.path }
+func (h *Hold) Path() string { return h.of().path }
 
 // Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
 // several.
-func (h *Hold) Node() string { return h.of.nodes[0].Path() }
+func (h *Hold) Node() string {
+	for _, t := range h.of().nodes {
+		return t.Path()
+	}
+	return ""
+}
 
 // Revoked returns a channel that is closed when the holder is asked to let go, by
 // operate.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
 // for. The holder decides whether and when to unlock.
-func (h *Hold) Revoked() <-chan struct{} { return h.of.asked.Heard.Done() }
+func (h *Hold) Revoked() <-chan struct{} { return h.of().asked.Heard.Done() }
 
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
 // ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
 // clock, and so notices at once that the machine was asleep, which a timer may notice late.
 func (h *Hold) Check() error {
-	h.of.checkLease()
-	if h.ctx.Err() != nil {
-		return h.of.failure("check", context.Cause(h.ctx))
+	h.of().checkLease()
+	if h.Context().Err() != nil {
+		return h.of().failure("check", context.Cause(h.Context()))
 	}
 	return nil
 }
@@ -147,11 +174,11 @@ func (h *Hold) Check() error {
 // If stopping your work takes time (a child process, a device), begin to stop when no more
 // than that time remains, instead of waiting for Context to end.
 func (h *Hold) Remaining() time.Duration {
-	if h.ctx.Err() != nil {
+	if h.Context().Err() != nil {
 		return 0
 	}
 	left := time.Duration(math.MaxInt64)
-	for _, t := range h.of.nodes {
+	for _, t := range h.of().nodes {
 		left = min(left, t.Sess.Lease.Remaining())
 	}
 	return max(0, left)
@@ -165,19 +192,19 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	ctx, stop := session.Either(ctx, h.ctx)
+	ctx, stop := session.Either(ctx, h.Context())
 	defer stop()
-	err := h.of.c.ConfirmAll(ctx, h.of.nodes[0].Sess, h.of.nodes)
+	err := h.of().c.ConfirmAll(ctx, h.of().nodes[0].Sess, h.of().nodes)
 	if err != nil {
-		switch sess := h.of.nodes[0].Sess; {
+		switch sess := h.of().nodes[0].Sess; {
 		case errors.Is(err, outcome.ErrGone):
-			h.of.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
-			err = context.Cause(h.ctx)
+			h.of().lose(fmt.Errorf("%w: a node was deleted", ErrLost))
+			err = context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
-			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
-			err = context.Cause(h.ctx)
+			h.of().lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			err = context.Cause(h.Context())
 		}
-		return h.of.failure("confirm", outcome.CauseOf(ctx, err))
+		return h.of().failure("confirm", outcome.CauseOf(ctx, err))
 	}
 	return h.Check()
 }
@@ -189,11 +216,11 @@ func (h *Hold) Confirm(ctx context.Context) error {
 // A hold of an unfenced Cohort has no guard, because its node is also that of later holds:
 // what Guard returns makes a transaction fail before it is sent.
 func (h *Hold) Guard() []any {
-	if h.of.unfenced {
+	if h.of().unfenced {
 		return []any{noGuard{}}
 	}
-	ops := make([]any, len(h.of.nodes))
-	for i, t := range h.of.nodes {
+	ops := make([]any, len(h.of().nodes))
+	for i, t := range h.of().nodes {
 		ops[i] = t.Exists()
 	}
 	return ops
@@ -217,29 +244,29 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
-	if h.of.unfenced {
-		return nil, h.of.failure("multi", errUnfenced)
+	if h.of().unfenced {
+		return nil, h.of().failure("multi", errUnfenced)
 	}
 	guard := h.Guard()
 	if err := node.CheckSize(append(guard, ops...)); err != nil {
-		return nil, h.of.failure("multi", err)
+		return nil, h.of().failure("multi", err)
 	}
-	answers, err := h.of.c.Multi(h.ctx, h.of.nodes[0].Sess, append(guard, ops...)...)
+	answers, err := h.of().c.Multi(h.Context(), h.of().nodes[0].Sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of.nodes[i].Path()))
-			return nil, h.of.failure("multi", context.Cause(h.ctx))
+			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of().nodes[i].Path()))
+			return nil, h.of().failure("multi", context.Cause(h.Context()))
 		}
 	}
 	switch {
 	case err == nil:
 		return answers[len(guard):], nil
 	case outcome.IsRefusal(err):
-		return answers[min(len(guard), len(answers)):], h.of.failure("multi", err)
+		return answers[min(len(guard), len(answers)):], h.of().failure("multi", err)
 	case outcome.WasNotSent(err):
-		return nil, h.of.failure("multi", err)
+		return nil, h.of().failure("multi", err)
 	}
-	return nil, h.of.failure("multi", uncertain(err))
+	return nil, h.of().failure("multi", uncertain(err))
 }
 
 // uncertain returns the error of a transaction that may have been done although its answer
@@ -264,16 +291,16 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	inside, stop := session.Either(ctx, h.ctx)
+	inside, stop := session.Either(ctx, h.Context())
 	defer stop()
-	turn := h.of.turnToWrite()
+	turn := h.of().turnToWrite()
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-inside.Done():
 		return outcome.CauseOf(inside, inside.Err())
 	}
-	t := h.of.nodes[0]
+	t := h.of().nodes[0]
 	before := t.SetOwnData(value)
 	var p session.Pace
 	for {
@@ -282,11 +309,11 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		case err == nil:
 			return h.Check()
 		case errors.Is(err, zk.ErrNoNode):
-			h.of.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
-			return context.Cause(h.ctx)
+			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
+			return context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
-			h.of.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
-			return context.Cause(h.ctx)
+			h.of().lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
+			return context.Cause(h.Context())
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
 		case outcome.IsRefusal(err):
@@ -304,22 +331,22 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // overwrite is one attempt of rewrite. If we were asked to let go, the new data shows that as
 // well.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
-	t := h.of.nodes[0]
-	n, err := h.of.c.Get(ctx, t.Sess, t.Path())
+	t := h.of().nodes[0]
+	n, err := h.of().c.Get(ctx, t.Sess, t.Path())
 	if err != nil {
 		return err
 	}
 	t.Hear(n)
-	_, err = h.of.c.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
+	_, err = h.of().c.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
 	return err
 }
 
 // Depth returns how many Holds that are not unlocked share this one's place in the queue. It
 // is more than one only if a Reentrant was entered again.
 func (h *Hold) Depth() int {
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
-	return h.of.levels
+	h.of().mu.Lock()
+	defer h.of().mu.Unlock()
+	return h.of().levels
 }
 
 // Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
@@ -330,19 +357,19 @@ func (h *Hold) Depth() int {
 func (h *Hold) Unlock(ctx context.Context) error {
 	last, err := h.release()
 	if err != nil {
-		return h.of.failure("unlock", err)
+		return h.of().failure("unlock", err)
 	}
 	if !last {
 		return nil
 	}
 	select {
-	case <-h.of.released.Done():
-		if h.of.err != nil {
-			return h.of.failure("unlock", h.of.err)
+	case <-h.of().released.Done():
+		if h.of().err != nil {
+			return h.of().failure("unlock", h.of().err)
 		}
 		return nil
 	case <-ctx.Done():
-		return h.of.failure("unlock", fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err())))
+		return h.of().failure("unlock", fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err())))
 	}
 }
 
@@ -350,7 +377,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // longer than the session timeout: after that time without a server the session is gone,
 // and the node with it.
 func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].Sess.Lease.Term())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of().nodes[0].Sess.Lease.Term())
 	defer cancel()
 	return h.Unlock(ctx)
 }
@@ -358,18 +385,18 @@ func (h *Hold) leave(ctx context.Context) error {
 // release begins to give the lock up and reports true if this was the last level of it; released
 // tells when that is done.
 func (h *Hold) release() (last bool, err error) {
-	if h.done.Swap(true) {
+	if h.known().done.Swap(true) {
 		return false, ErrNotHeld
 	}
 	if h.local != nil {
 		return false, h.local.giveUp()
 	}
-	last, err = h.of.drop()
+	last, err = h.of().drop()
 	if h.end != nil {
 		h.end(ErrReleased) // no cause replaces an earlier one
 	}
 	if last {
-		h.of.startRelease()
+		h.of().startRelease()
 	}
 	return last, err
 }

@@ -80,6 +80,9 @@ func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err e
 		return nil, "", fmt.Errorf("%w: no locks given", ErrInvalid)
 	}
 	for _, l := range lockers {
+		if l == nil {
+			return nil, "", fmt.Errorf("%w: a nil lock", ErrInvalid)
+		}
 		switch is := c.describe(l); {
 		case is.err != nil:
 			return nil, "", is.err
@@ -114,7 +117,7 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			defer stop()
 			inside = both
 		}
-		if err == nil && h.of.c != c.engine {
+		if err == nil && h.of().c != c.engine {
 			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
 		}
 		if err = partLost(locks, err); err != nil {
@@ -141,8 +144,8 @@ func partLost(locks []*Hold, err error) error {
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
 	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
-		g.nodes, g.locks = append(g.nodes, lock.of.nodes...), append(g.locks, lock.of)
-		g.token, g.unfenced = max(g.token, lock.of.token), g.unfenced || lock.of.unfenced
+		g.nodes, g.locks = append(g.nodes, lock.of().nodes...), append(g.locks, lock.of())
+		g.token, g.unfenced = max(g.token, lock.of().token), g.unfenced || lock.of().unfenced
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }
 	h := newHold(ctx, g)
@@ -160,10 +163,10 @@ func releaseAll(locks []*Hold, why error) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
 		if errors.Is(why, ErrLost) {
-			h.of.giveUp() // the caller, who has lost one of them, may still work under all
+			h.of().giveUp() // the caller, who has lost one of them, may still work under all
 		}
 		if errors.Is(why, ErrClosed) {
-			h.of.lose(why)
+			h.of().lose(why)
 			leaving = append(leaving, h)
 		} else if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
 			leaving = append(leaving, h)
@@ -172,8 +175,8 @@ func releaseAll(locks []*Hold, why error) func() error {
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.of.released.Done()
-			err = errors.Join(err, h.of.err)
+			<-h.of().released.Done()
+			err = errors.Join(err, h.of().err)
 		}
 		return err
 	}
@@ -182,10 +185,10 @@ func releaseAll(locks []*Hold, why error) func() error {
 // TokenOf returns the token of the lock at path if the hold is of that lock, alone or among
 // others that LockAll has taken. Otherwise it returns zero.
 func (h *Hold) TokenOf(path string) int64 {
-	if h.of.path == path {
-		return h.of.token
+	if h.of().path == path {
+		return h.of().token
 	}
-	for _, lock := range h.of.locks {
+	for _, lock := range h.of().locks {
 		if lock.path == path {
 			return lock.token
 		}

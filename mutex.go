@@ -10,7 +10,7 @@ import (
 // Mutex is a lock with one holder at a time, granted in the order of asking. A Mutex has no
 // state of its own: all values for one path are the same lock.
 type Mutex struct {
-	c    *Client
+	owner
 	path string
 }
 
@@ -18,7 +18,7 @@ var mutexRecipe = &queue.Recipe{Name: "mutex", Delays: true, Infix: node.LockInf
 
 // Mutex returns the lock at path, below which every contender has a node. The path's own
 // node is created when it is needed; ZooKeeper removes it when it has been empty for a while.
-func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
+func (c *Client) Mutex(path string) *Mutex { return &Mutex{owner{c}, path} }
 
 // Lock waits until it holds the lock, and returns the hold. If ctx ends first, it gives up
 // its place in the queue and returns an error that wraps ctx.Err(). If the session expires
@@ -27,14 +27,14 @@ func (c *Client) Mutex(path string) *Mutex { return &Mutex{c, path} }
 // Once Lock has returned, the end of ctx has no effect on the hold. If ctx is the context
 // of a hold of this same lock, Lock returns ErrDeadlock.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c.lock(ctx, "lock", mutexRecipe, m.path, m.c.identity)
+	return m.c().lock(ctx, "lock", mutexRecipe, m.path, m.c().identity)
 }
 
 // TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without
 // waiting for the holder, and leaves no node behind. Without a connection it returns
 // ErrNotConnected. It only creates a node if it sees no other contender.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c.tryLock(ctx, "try", mutexRecipe, m.path, m.c.identity)
+	return m.c().tryLock(ctx, "try", mutexRecipe, m.path, m.c().identity)
 }
 
 // Do locks, runs fn, and unlocks when fn returns or panics. The context of fn ends with ctx
@@ -52,5 +52,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 func (m *Mutex) Path() string { return m.path }
 
 func (m *Mutex) lockable() lockable {
-	return lockable{c: m.c, path: m.path, err: node.CheckPath(m.path)}
+	return lockable{c: m.c(), path: m.path, err: node.CheckPath(m.path)}
 }

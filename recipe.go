@@ -36,7 +36,7 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	}
 	defer c.acquires.Leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
-	ev := h.of.event(observe.Acquired, nil)
+	ev := h.of().event(observe.Acquired, nil)
 	ev.Elapsed, ev.Proving = time.Since(start), granted.Proving
 	c.engine.Observe(ev)
 	return h, nil
@@ -88,7 +88,7 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 		return "", ErrDeadlock
 	}
 	if !c.acquires.Enter() {
-		return "", ErrClosed
+		return "", context.Cause(c.engine.Life)
 	}
 	return c.root + path, nil
 }

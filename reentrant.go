@@ -19,14 +19,14 @@ import (
 // A Reentrant stands in the same queue as every Mutex of its path. Each returns ErrDeadlock
 // under the context of a hold of the other.
 type Reentrant struct {
-	c    *Client
+	owner
 	path string
 }
 
 var reentrantRecipe = &queue.Recipe{Name: "reentrant", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // Reentrant returns the lock at path, below which every contender has a node.
-func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} }
+func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{owner{c}, path} }
 
 // Lock waits as Mutex.Lock does. If ctx is the context of a hold of this lock, it enters
 // again instead: without a request, and with the same token. Each hold has an Unlock of its
@@ -36,14 +36,14 @@ func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{c, path} 
 // again, because the caller's work may depend on the lost hold.
 func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.c.lock(ctx, "lock", reentrantRecipe, r.path, r.c.identity)
+		return r.c().lock(ctx, "lock", reentrantRecipe, r.path, r.c().identity)
 	})
 }
 
 // TryLock enters again as Lock does, and otherwise behaves as Mutex.TryLock.
 func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.c.tryLock(ctx, "try", reentrantRecipe, r.path, r.c.identity)
+		return r.c().tryLock(ctx, "try", reentrantRecipe, r.path, r.c().identity)
 	})
 }
 
@@ -64,13 +64,13 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	return h.of.level(ctx), nil
+	return h.of().level(ctx), nil
 }
 
 // enter returns another hold of the lock if ctx holds it already, and nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
-		if g.c != r.c.engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
+		if g.c != r.c().engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
 			return true
 		}
 		h, err = g.enter(ctx)
@@ -101,9 +101,9 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 // level returns a Hold whose context ends with its own Unlock or with the holding. The
 // caller has counted its level.
 func (g *holding) level(ctx context.Context) *Hold {
-	h := &Hold{of: g}
+	h := &Hold{from: g}
 	life, end := context.WithCancelCause(g.ctx)
-	h.ctx = levelContext{life, h.enclose(context.WithoutCancel(ctx))}
+	h.life = levelContext{life, h.enclose(context.WithoutCancel(ctx))}
 	h.end = end
 	return h
 }
@@ -125,5 +125,5 @@ func (l levelContext) Value(key any) any {
 func (r *Reentrant) Path() string { return r.path }
 
 func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.c, path: r.path, err: node.CheckPath(r.path), enters: reentrantRecipe.Name}
+	return lockable{c: r.c(), path: r.path, err: node.CheckPath(r.path), enters: reentrantRecipe.Name}
 }

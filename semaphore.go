@@ -17,13 +17,15 @@ import (
 // The number of permits is stored with the semaphore as long as it is used. A caller with
 // another number gets ErrLimit. Resize changes the stored number.
 type Semaphore struct {
-	c       *Client
+	owner
 	path    string
 	permits int
 }
 
 // Semaphore returns the semaphore at path with a number of permits.
-func (c *Client) Semaphore(path string, permits int) *Semaphore { return &Semaphore{c, path, permits} }
+func (c *Client) Semaphore(path string, permits int) *Semaphore {
+	return &Semaphore{owner{c}, path, permits}
+}
 
 // Acquire waits until it holds k permits, and returns one hold of them. If ctx ends first, it
 // gives up its place in the queue and returns an error that wraps ctx.Err(). If the session
@@ -42,7 +44,7 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 // a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) {
-		return queue.AtOnce(ctx, s.c.engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
+		return queue.AtOnce(ctx, s.c().engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
 
@@ -59,12 +61,12 @@ func (p someOf) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ct
 func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
-	return lockable{c: p.s.c, path: p.s.path, err: p.s.of(p.s.permits).Check(p.k)}
+	return lockable{c: p.s.c(), path: p.s.path, err: p.s.of(p.s.permits).Check(p.k)}
 }
 
 // of returns the permits in the queue's terms, of which there are so many.
 func (s *Semaphore) of(total int) *queue.Permits {
-	return &queue.Permits{Engine: s.c.engine, Path: s.path, Dir: s.c.root + s.path, Total: total, Data: s.c.identity}
+	return &queue.Permits{Engine: s.c().engine, Path: s.path, Dir: s.c().root + s.path, Total: total, Data: s.c().identity}
 }
 
 // obtain makes a hold of the permits that get returns.
@@ -74,14 +76,14 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	if err := p.Check(k); err != nil {
 		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
 	}
-	return s.c.obtain(ctx, attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
+	return s.c().obtain(ctx, attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
 // Current holders keep their permits, even if they now hold more than there are. Later calls
 // with the old number return ErrLimit.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside, stop := session.Either(ctx, s.c.engine.Life)
+	inside, stop := session.Either(ctx, s.c().engine.Life)
 	defer stop()
 	p := s.of(permits)
 	err := p.Check(1)
@@ -89,7 +91,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		err = p.Resize(inside)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c.engine.Explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c().engine.Explain(inside, err))
 	}
 	return nil
 }

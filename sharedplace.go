@@ -67,8 +67,8 @@ const pauseOfReaders = 20 * time.Millisecond
 
 // begin lets a goroutine hold that has called with ctx.
 func (p *sharedPlace) begin(ctx context.Context, now lease.Instant) *Hold {
-	h := &localHold{hold: Hold{of: p.of}, in: p, stay: p.of.ctx, values: ctx, at: len(p.holds), since: now.Mono}
-	h.hold.ctx, h.hold.local = h, h
+	h := &localHold{hold: Hold{from: p.of}, in: p, stay: p.of.ctx, values: ctx, at: len(p.holds), since: now.Mono}
+	h.hold.life, h.hold.local = h, h
 	p.holds, p.idleSince = append(p.holds, h), time.Time{}
 	p.quota.left--
 	return &h.hold

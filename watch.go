@@ -36,15 +36,15 @@ func (e *Election) Follow(ctx context.Context) iter.Seq2[Contender, error] {
 
 func (e *Election) observe(ctx context.Context, vacancies bool) iter.Seq2[Contender, error] {
 	return func(yield func(Contender, error) bool) {
-		inside, stop := session.Either(ctx, e.c.engine.Life)
+		inside, stop := session.Either(ctx, e.c().engine.Life)
 		defer stop()
 		err := node.CheckPath(e.path)
 		if err == nil {
-			o := observation{e: e, dir: e.c.root + e.path, vacancies: vacancies}
+			o := observation{e: e, dir: e.c().root + e.path, vacancies: vacancies}
 			err = o.run(inside, func(who Contender) bool { return yield(who, nil) })
 		}
 		if err != nil {
-			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", node.Printable(e.path), e.c.engine.Explain(inside, err)))
+			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", node.Printable(e.path), e.c().engine.Explain(inside, err)))
 		}
 	}
 }
@@ -66,7 +66,7 @@ type observation struct {
 // run yields until yield returns false, which is not an error.
 func (o *observation) run(ctx context.Context, yield func(Contender) bool) error {
 	for {
-		s, err := o.e.c.engine.Link.Attached(ctx)
+		s, err := o.e.c().engine.Link.Attached(ctx)
 		if err != nil {
 			return err
 		}
@@ -125,12 +125,12 @@ func (o *observation) step(ctx context.Context, s *session.Session, yield func(C
 // lookAt watches a node. On a new connection it first makes sure that the server knows
 // everything that was seen on the last one.
 func (o *observation) lookAt(ctx context.Context, s *session.Session, path string) (*session.NodeWatch, error) {
-	w, err := o.e.c.engine.WatchNow(ctx, s, path)
+	w, err := o.e.c().engine.WatchNow(ctx, s, path)
 	if err != nil || !session.IsClosed(o.moved) {
 		return w, err
 	}
 	o.moved = s.Reattached()
-	_, err = session.UpToDate(ctx, o.e.c.engine.Requests, s, func() (*zk.Stat, error) { return o.e.c.engine.Stat(ctx, s, path) })
+	_, err = session.UpToDate(ctx, o.e.c().engine.Requests, s, func() (*zk.Stat, error) { return o.e.c().engine.Stat(ctx, s, path) })
 	return w, err
 }
 
@@ -147,7 +147,7 @@ func (o *observation) show(who Contender, yield func(Contender) bool) bool {
 
 // awaitFirst waits until there may be a member.
 func (o *observation) awaitFirst(ctx context.Context, s *session.Session) error {
-	w, err := o.e.c.engine.WatchChildren(ctx, s, o.dir)
+	w, err := o.e.c().engine.WatchChildren(ctx, s, o.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return o.awaitDir(ctx, s)
 	}
@@ -166,7 +166,7 @@ func (o *observation) awaitDir(ctx context.Context, s *session.Session) error {
 		if err := p.Next(ctx); err != nil {
 			return err
 		}
-		if _, err := o.e.c.engine.Stat(ctx, s, o.dir); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := o.e.c().engine.Stat(ctx, s, o.dir); !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}

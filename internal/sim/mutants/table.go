@@ -403,7 +403,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of.cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of().cancel(context.Cause(ctx)) })\n\tev :="}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -457,7 +457,7 @@ var Table = []Mutant{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
 		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
 	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
-	return h.of.c.Delete(ctx, h.of.nodes[0].Sess, h.of.nodes[0].Path())`}},
+	return h.of().c.Delete(ctx, h.of().nodes[0].Sess, h.of().nodes[0].Path())`}},
 		Focus: "rw",
 	},
 	{
@@ -633,7 +633,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "Close of a client counts as a loss for FailStop", After: "the two ends of a hold are not told apart",
-		Edits: []Edit{{"failstop.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of.c.FailStop == nil {"}},
+		Edits: []Edit{{"failstop.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of().c.FailStop == nil {"}},
 		Test:  Test{".", "TestASuddenLossLeavesAFunctionTimeToReturn"},
 	},
 	{
@@ -670,7 +670,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a function that has returned waits for a server", After: "our own first version",
-		Edits: []Edit{{"hold.go", "context.WithTimeout(context.WithoutCancel(ctx), h.of.nodes[0].Sess.Lease.Term())", "context.WithCancel(context.WithoutCancel(ctx))"}},
+		Edits: []Edit{{"hold.go", "context.WithTimeout(context.WithoutCancel(ctx), h.of().nodes[0].Sess.Lease.Term())", "context.WithCancel(context.WithoutCancel(ctx))"}},
 		Test:  Test{".", "TestDoReturnsThoughThereIsNoServer"},
 	},
 	{
@@ -970,17 +970,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an unfenced hold guards a transaction", After: "the check of its node commits during the next hold as well",
-		Edits: []Edit{{"hold.go", "\tif h.of.unfenced {\n\t\treturn nil, h.of.failure(\"multi\", errUnfenced)\n\t}\n", ""}, {"hold.go", "\tif h.of.unfenced {\n\t\treturn []any{noGuard{}}\n\t}\n", ""}},
+		Edits: []Edit{{"hold.go", "\tif h.of().unfenced {\n\t\treturn nil, h.of().failure(\"multi\", errUnfenced)\n\t}\n", ""}, {"hold.go", "\tif h.of().unfenced {\n\t\treturn []any{noGuard{}}\n\t}\n", ""}},
 		Test:  Test{".", "TestAnUnfencedHoldHasNoGuard"},
 	},
 	{
 		Name: "a goroutine that holds in a cohort waits for itself", After: "the hold is not the context's",
-		Edits: []Edit{{"cohort.go", "case k.c.holdsUnder(ctx, k.path, \"\"):", "case k.c.holdsUnder(ctx, k.path, cohortRecipe.Name):"}},
+		Edits: []Edit{{"cohort.go", "case k.c().holdsUnder(ctx, k.path, \"\"):", "case k.c().holdsUnder(ctx, k.path, cohortRecipe.Name):"}},
 		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
 	},
 	{
 		Name: "a hold that has ended is one's own for as long as its place is kept", After: "the place outlives it",
-		Edits: []Edit{{"hold.go", "if h.local != nil && h.ctx.Err() != nil {", "if h.local != nil && h.ctx == nil {"}},
+		Edits: []Edit{{"hold.go", "if h.local != nil && h.Context().Err() != nil {", "if h.local != nil && h.Context() == nil {"}},
 		Test:  Test{".", "TestACohortUnderItsOwnHoldIsADeadlock"},
 	},
 	{
@@ -1025,7 +1025,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "several locks of which one was lost were released", After: "the others are there still, and are given up in peace",
-		Edits: []Edit{{"multi.go", "h.of.giveUp() // the caller", "_ = h // the caller"}},
+		Edits: []Edit{{"multi.go", "h.of().giveUp() // the caller", "_ = h // the caller"}},
 		Test:  Test{".", "TestALossOfOneOfSeveralLocksDelaysAll"},
 	},
 	{
