@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -291,17 +292,35 @@ func testsByDirectory(t *testing.T) map[string][]string {
 	return found
 }
 
+// anchors returns what links to the headings of a page end in.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(kept, " ", "-")] = true
+	}
+	return found
+}
+
 func TestLinksLeadSomewhere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)|(?m)^\[[^\]]+\]: (\S+)$`)
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)|(?m)^\[[^\]]+\]: (\S+)$`)
 	use := regexp.MustCompile(`\]\[([a-z0-9-]+)\]`)
-	for file, text := range written(t) {
+	pages := written(t)
+	for file, text := range pages {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			target := m[1] + m[3]
+			target, anchor := m[1]+m[3], m[2]
 			if strings.HasPrefix(target, "https://") {
 				continue
 			}
-			_, err := os.Stat(filepath.Join(root, filepath.Dir(file), target))
+			to := file // of a link inside the page
+			if target != "" {
+				to = path.Join(path.Dir(file), target)
+			}
+			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(to)))
 			assert.NoError(t, err, "%s links to %s", file, target)
+			if page, ok := pages[to]; ok && anchor != "" {
+				assert.True(t, anchors(page)[anchor], "%s links to %s#%s", file, target, anchor)
+			}
 		}
 		for _, m := range use.FindAllStringSubmatch(text, -1) {
 			assert.Contains(t, text, fmt.Sprintf("\n[%s]: ", m[1]), "%s has no such reference", file)
