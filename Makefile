@@ -53,13 +53,13 @@ vulncheck:
 	@set -e; for m in $(coded); do (cd $$m && $(CURDIR)/tools/vulncheck $$m $(tool) govulncheck ./...); done
 
 test: ## all tests, side by side: this module, the nested ones, real servers
-	@go run ./internal/lanes $(tested)
+	@go run ./internal/evidence/lanes $(tested)
 
 test-unit: ## the tests that need no server and no container
-	@go run ./internal/lanes -only 'command|library|modules' $(tested)
+	@go run ./internal/evidence/lanes -only 'command|library|modules' $(tested)
 
 test-integration: ## the tests on real servers only
-	@go run ./internal/lanes -only servers $(tested)
+	@go run ./internal/evidence/lanes -only servers $(tested)
 
 race: ## this module's tests under the race detector
 	go test -race -timeout 20m ./...
@@ -72,7 +72,7 @@ fuzz: ## every fuzz target of this module for FUZZTIME (60s) each
 	done
 
 suites: ## other projects' own tests on zktest: go-zookeeper's, and kazoo's where Debian's packages of it and pytest are
-	go test ./internal/suites -v -timeout 40m -count 1 -args -suites
+	go test ./internal/evidence/suites -v -timeout 40m -count 1 -args -suites
 
 parity: ## SEEDS (300) random sequences to ZooKeeper 3.8 and 3.9 and to zktest, and all rules; needs containers
 	integration/setup
@@ -85,13 +85,13 @@ sessions: ## how short a session may be here: holds for SESSIONS (1h) with timeo
 	cd integration && go test -timeout 0 -count 1 -v -run '^TestHowShortASessionMayBe$$' -args -sessions $(SESSIONS)
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
-	go test ./internal/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
+	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
 
 mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
-	go test ./internal/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
+	go test ./internal/evidence/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
-survivors: ## change one thing after the other, and list in internal/survivors what the tests do not notice (ARGS="-only note")
-	go run ./internal/survivors $(ARGS)
+survivors: ## change one thing after the other, and list in internal/evidence/survivors what the tests do not notice (ARGS="-only note")
+	go run ./internal/evidence/survivors $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
 
@@ -105,7 +105,7 @@ shrink: ## cut a run that fails to a small one, within BUDGET (SEED, SCHEDULE; A
 	@$(call replaying,shrink) -budget $(BUDGET) $(ARGS)
 
 model: ## check the Promela models of the recipe and the lease with spin
-	internal/model/check
+	internal/evidence/model/check
 
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes compare/comparison.md
 	compare/setup
@@ -116,7 +116,7 @@ report: ## what holders are told under nine faults (ARGS="--rounds 1", "--client
 	cd compare && nice go run . faults $(ARGS)
 
 picture: ## draw the README's picture of the demo anew
-	go run ./internal/docs/picture docs/demo.svg
+	go run ./internal/evidence/docs/picture docs/demo.svg
 
 screenshots: ## draw the documents' pictures of `zklock web` anew; needs a Chromium
 	cmd/zklock/browser/setup

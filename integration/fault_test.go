@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/integration/internal/txnlog"
-	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 

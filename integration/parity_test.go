@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/parity"
+	"github.com/zklock-go/zklock/internal/evidence/parity"
 	"github.com/zklock-go/zklock/zkcontainer"
 	"github.com/zklock-go/zklock/zktest"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/images"
 	"github.com/zklock-go/zklock/integration/internal/peers"
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 	"github.com/zklock-go/zklock/operate"
 )
 

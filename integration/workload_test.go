@@ -20,7 +20,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/txnlog"
-	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
 // workload is many workers contending for a few locks, and the record of what they and the servers saw.

@@ -20,7 +20,7 @@ import (
 )
 
 // The rules of ZooKeeper that every backend shares are a table in
-// internal/parity. Here is what a real server cannot be asked in a test.
+// internal/evidence/parity. Here is what a real server cannot be asked in a test.
 
 func TestAnExhaustedCounterSticks(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkgocron "github.com/zklock-go/zklock/adapters/gocron"
-	"github.com/zklock-go/zklock/internal/everystep"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"

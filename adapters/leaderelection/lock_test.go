@@ -17,7 +17,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkleader "github.com/zklock-go/zklock/adapters/leaderelection"
-	"github.com/zklock-go/zklock/internal/everystep"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )

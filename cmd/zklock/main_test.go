@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/family"
+	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/zktest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
 // foreignWay is a library of another language: one peer process for all sessions.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
 // Peer is a process that locks on our behalf and can be paused and killed as a whole.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
 // TestMain lets this test's own program be the peer process.

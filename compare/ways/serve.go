@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
 // PeerCommand is the first argument that makes the comparison's own program a peer.

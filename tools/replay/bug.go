@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"os"
 
-	"github.com/zklock-go/zklock/internal/sim"
+	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
 // bug is a file below testdata/bugs: a plan that has shown a broken promise, small enough to be read. shrink writes all of

@@ -17,7 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
-	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
 // Job is one run: a plan, given or drawn, and a schedule.

@@ -21,7 +21,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/zklock-go/zklock/internal/history"
+	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
 func main() {

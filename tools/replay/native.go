@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/zklock-go/zklock/internal/sim/mutants"
+	"github.com/zklock-go/zklock/internal/evidence/sim/mutants"
 )
 
 // runner does jobs.
@@ -67,7 +67,7 @@ func compile(ctx context.Context, root string, defects []string, dir, binary str
 		return err
 	}
 	args := []string{"test", "-c", "-o", binary, "-overlay", overlay}
-	build := exec.CommandContext(ctx, "go", append(args, "./internal/sim/exact")...)
+	build := exec.CommandContext(ctx, "go", append(args, "./internal/evidence/sim/exact")...)
 	build.Dir = root
 	build.Env = append(os.Environ(), env...)
 	if out, err := build.CombinedOutput(); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/sim"
+	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
 const root = "../.."
@@ -28,7 +28,7 @@ const schedules = 64
 
 // Each bug that was found shows itself with the defect put back, and with this library it does not.
 func TestEachBugIsStillCaughtAndStaysMended(t *testing.T) {
-	names, err := filepath.Glob(root + "/internal/sim/testdata/bugs/*.json")
+	names, err := filepath.Glob(root + "/internal/evidence/sim/testdata/bugs/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	mended, err := Build(t.Context(), root)
@@ -110,7 +110,7 @@ func carryOut(t *testing.T, m *Machine, b bug) *Result {
 
 // A run is a function of its plan and a schedule.
 func TestTwoRunsOfAPlanWithOneScheduleAgreeInEveryByte(t *testing.T) {
-	b := readBug(t, root+"/internal/sim/testdata/bugs/sync-at-a-replaced-leader.json")
+	b := readBug(t, root+"/internal/evidence/sim/testdata/bugs/sync-at-a-replaced-leader.json")
 	m, err := Build(t.Context(), root)
 	require.NoError(t, err)
 	defer m.Close(context.WithoutCancel(t.Context()))

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/zklock-go/zklock/internal/sim"
+	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
 // robust runs a plan under many schedules and prints in how many of them it breaks a promise. A plan that is carried out

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zklock-go/zklock/internal/history"
-	"github.com/zklock-go/zklock/internal/sim"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
 // shrink cuts a plan that fails to a small one, and tells its story.

@@ -1,4 +1,4 @@
-// Package peers runs the programs of the root module's internal/peer, lock clients of other languages, in a container.
+// Package peers runs the programs of the root module's internal/evidence/peer, lock clients of other languages, in a container.
 package peers
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
 
-	"github.com/zklock-go/zklock/internal/peer"
+	"github.com/zklock-go/zklock/internal/evidence/peer"
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 

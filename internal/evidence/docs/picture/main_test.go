@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const page = `<style>
+  svg { width: 100%; min-width: 760px; height: auto; font: 11px sans-serif; } .holds { fill: green; }
+</style>
+<svg viewBox="0 0 100 40" role="img">
+<rect class="holds"/></svg>
+<svg viewBox="0 0 100 40" role="img">
+<rect class="second"/></svg>`
+
+func TestThePictureIsTheFirstTimeline(t *testing.T) {
+	picture, err := draw(page)
+	require.NoError(t, err)
+	assert.Contains(t, picture, `width="100" height="70" viewBox="0 0 100 70"`)
+	assert.Contains(t, picture, `<rect class="holds"/>`)
+	assert.NotContains(t, picture, "second")
+	assert.Contains(t, picture, "svg { font: 11px sans-serif; }")
+	wellFormed(t, picture)
+}
+
+func TestAPageWithoutATimelineIsRefused(t *testing.T) {
+	_, err := draw("<html></html>")
+	assert.Error(t, err)
+}
+
+// TestTheCommittedPictureShowsTheStory finds in docs/demo.svg what the README says of it.
+func TestTheCommittedPictureShowsTheStory(t *testing.T) {
+	data, err := os.ReadFile("../../../../docs/demo.svg")
+	require.NoError(t, err)
+	picture := string(data)
+	wellFormed(t, picture)
+	for _, text := range []string{">worker 8<", ">crashes<", ">cut off<"} {
+		assert.Contains(t, picture, text)
+	}
+	assert.Regexp(t, `>told \d+\.\d\d s before the next one held<`, picture)
+	for _, m := range regexp.MustCompile(`class="([a-z]+)"`).FindAllStringSubmatch(picture, -1) {
+		assert.Contains(t, picture, "."+m[1]+" ", "the class has a style")
+	}
+}
+
+func wellFormed(t *testing.T, picture string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// playing returns what is printed of a lane whose commands print text and end with code.
+func playing(t *testing.T, text, code string) (*progress, string) {
+	var out strings.Builder
+	p := newProgress(&out, map[string]float64{"played": 7})
+	name := filepath.Join(t.TempDir(), "events")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	p.run(t.Context(), lane{name: "played", steps: []step{{".", []string{"sh", "-c", "cat '" + name + "'; exit " + code}}}})
+	p.table()
+	return p, out.String()
+}
+
+func TestALaneShowsPackagesAndWhatFailed(t *testing.T) {
+	p, out := playing(t, `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: broken\n"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
+plain text
+`, "1")
+	require.False(t, p.well())
+	require.NotContains(t, out, "quiet")
+	for _, want := range []string{"b_test.go:7: broken", "FAIL\tp\t0.1s", "plain text", "FAILED in .", "played"} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "NOT TESTED")
+}
+
+func TestWhatWasNotTestedComesLastWithItsReason(t *testing.T) {
+	p, out := playing(t, `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: no bash here\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: only with -soak\n"}
+{"Action":"skip","Package":"p","Test":"TestB"}
+`, "0")
+	require.True(t, p.well())
+	_, last, _ := strings.Cut(out, "NOT TESTED")
+	require.Contains(t, last, "p TestA: a_test.go:7: no bash here")
+	require.NotContains(t, out, "TestB")
+}
+
+func TestALaneThatFailsFailsTheRun(t *testing.T) {
+	p, out := playing(t, "", "0")
+	require.True(t, p.well())
+	require.Contains(t, out, "ok")
+	p, _ = playing(t, "", "3")
+	require.False(t, p.well())
+}
+
+func TestEveryPackageIsInOneLane(t *testing.T) {
+	t.Chdir("../../..")
+	library, err := packages(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, library, "github.com/zklock-go/zklock")
+	require.NotContains(t, library, "github.com/zklock-go/zklock/cmd/zklock")
+	var dirs []string
+	for _, l := range lanes(library, []string{"tools/replay", "integration"}) {
+		for _, s := range l.steps {
+			dirs = append(dirs, s.dir)
+		}
+	}
+	require.ElementsMatch(t, []string{"integration", ".", ".", "tools/replay"}, dirs)
+}

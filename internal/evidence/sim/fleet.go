@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// fleet is a run under way.
+type fleet struct {
+	plan *Plan
+	srv  *zktest.Server
+	rec  *history.Recorder
+	// exhausted are the directories, by czxid, whose counter was set. Only the operator's stream uses it.
+	exhausted map[int64]bool
+	gauge     *gauge // of a healthy run
+
+	stop chan struct{} // closed when no new operation may begin
+	end  context.Context
+	wg   sync.WaitGroup // workers and those who revive clients
+
+	mu       sync.Mutex
+	views    int                 // guarded by mu
+	procs    []*process          // guarded by mu; the present ones, in the plan's order
+	sessions map[int64]string    // guarded by mu: session -> client
+	forced   map[int64]bool      // guarded by mu: sessions that an operator ended
+	known    map[string]bool     // guarded by mu: contender nodes
+	fenced   map[string]int64    // guarded by mu: the token written last, by lock
+	said     map[string]int      // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
+	writes   int                 // guarded by mu: guarded writes that were begun
+	written  map[string]bool     // guarded by mu: the data of those that were committed
+	refused  map[string]bool     // guarded by mu: the data of those that were said to have come too late
+	evicted  map[string]bool     // guarded by mu: locks from which an operator has removed somebody
+	limits   map[string][]limit  // guarded by mu: by semaphore, the number of permits that was stored
+	faults   map[string]int      // guarded by mu
+	broken   []history.Violation // guarded by mu: what the workers saw themselves
+}
+
+// process is one client with its workers: when it crashes, another takes its place.
+type process struct {
+	f      *fleet
+	spec   Client
+	name   string
+	client *zklock.Client
+	alive  context.Context // of its workers
+	die    context.CancelFunc
+	skew   atomic.Int64          // of its wall clock
+	cohort *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
+
+	mu     sync.Mutex
+	open   map[*history.Handle]struct{} // guarded by mu: operations under way
+	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
+	guests map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
+	firsts map[string]int64             // guarded by mu: by node, the first operation that held there
+	blind  bool                         // guarded by mu: it may not read everything
+	seeing time.Duration                // guarded by mu: since when it may again
+}
+
+func (f *fleet) report(rule, path, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = append(f.broken, history.Violation{Rule: rule, Path: path, At: f.rec.Now(), Text: text})
+}
+
+func (f *fleet) closeAll() {
+	for _, p := range f.present() {
+		p.die()
+		p.client.Close()
+	}
+}
+
+func (f *fleet) present() []*process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]*process(nil), f.procs...)
+}
+
+// crash ends a process as a power cut does: nothing of it reaches the servers any more.
+func (f *fleet) crash(p *process) {
+	f.srv.Partition(p.name)
+	p.mu.Lock()
+	for op := range p.open {
+		op.Vanished()
+	}
+	p.mu.Unlock()
+	p.die()
+	p.client.Close()
+}
+
+// rest sleeps, unless the run or the process ends.
+func (p *process) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.f.stop:
+	case <-p.alive.Done():
+	}
+	return false
+}
+
+// nextView names one observer's view.
+func (f *fleet) nextView() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.views++
+	return fmt.Sprintf("view%d", f.views)
+}
+
+// hasEvicted reports whether somebody was removed from the lock.
+func (f *fleet) hasEvicted(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.evicted[path]
+}
+
+// cutOff takes the network from the process, for a while.
+func (p *process) cutOff(d time.Duration) {
+	back := make(chan struct{})
+	p.mu.Lock()
+	p.away = back
+	p.mu.Unlock()
+	p.f.srv.Partition(p.name)
+	time.Sleep(d)
+	p.f.srv.HealClient(p.name)
+	p.mu.Lock()
+	p.away = nil
+	p.mu.Unlock()
+	close(back)
+}
+
+// reachable is closed while the process has a network, or from when it has one again.
+func (p *process) reachable() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away != nil {
+		return p.away
+	}
+	now := make(chan struct{})
+	close(now)
+	return now
+}
+
+// gauge is what a run has measured.
+type gauge struct {
+	mu       sync.Mutex
+	least    map[float64]float64 // guarded by mu: what remained of a warm hold, at least, by the timeout in ticks; both in timeouts
+	lost     int                 // guarded by mu: holds that were said to be lost
+	holds    int                 // guarded by mu
+	requests int                 // guarded by mu: of recipes
+	beats    int                 // guarded by mu: of heartbeats, by what they are
+}
+
+// limit is how many permits there are from an instant on, as the servers' log has it.
+type limit struct {
+	from    time.Duration
+	permits int
+}
+
+func (f *fleet) anyone(r *rand.Rand) *process {
+	procs := f.present()
+	return procs[r.IntN(len(procs))]
+}

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/operate"
+)
+
+// evict removes everybody, or some, from a queue as an operator does, by a command of its own.
+func evict(f *fleet, r *rand.Rand) {
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	all, oneIn := r.IntN(2) == 0, 1+r.IntN(3)
+	ctx, cancel := context.WithTimeout(f.end, f.plan.Timeout)
+	defer cancel()
+	operator, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
+		SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: "operator", Dialer: f.srv.DialFrom("operator"), Auth: f.plan.credentials(),
+	})
+	if err != nil {
+		return
+	}
+	defer operator.Close()
+	f.mu.Lock()
+	f.evicted[l.Path] = true
+	f.mu.Unlock()
+	// A waiter of a semaphore stands in another queue than the holders: Inspect shows both.
+	if q, err := operate.Inspect(ctx, operator, l.Path); err == nil {
+		who := slices.DeleteFunc(q.Contenders, func(zklock.Contender) bool { return !all && r.IntN(oneIn) > 0 })
+		_ = operate.Evict(ctx, operator, who...) // who was faster does not matter
+	}
+}
+
+// curator takes a read-write lock, or a mutex, as Curator's writer does, and half of the time goes on as its reader: with
+// another node of the same number, and then without the first.
+func curator(f *fleet, r *rand.Rand) {
+	locks := slices.DeleteFunc(slices.Clone(f.plan.Locks), func(l Lock) bool {
+		return l.Recipe != history.RW && l.Recipe != history.Mutex
+	})
+	if len(locks) == 0 {
+		return
+	}
+	conn, _, err := zk.Connect(f.srv.Addrs(), f.plan.Timeout, zk.WithDialer(f.srv.DialFrom("curator")), zk.WithLogInfo(false),
+		zk.WithLogger(silent{}))
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	g := &guest{f: f, conn: conn, lock: locks[r.IntN(len(locks))]}
+	if g.enter() && g.awaitTurn(time.Now().Add(20*f.plan.Hold+f.plan.Timeout)) {
+		g.use(r)
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// guest is a writer of Curator's.
+type guest struct {
+	f    *fleet
+	conn *zk.Conn
+	lock Lock
+	node string
+}
+
+// enter makes the writer's node, in a directory that others have made.
+func (g *guest) enter() bool {
+	const name = "/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"
+	node, err := g.conn.Create(g.lock.Path+name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	g.node = node
+	_, plain := history.PlainNumber(node)
+	return err == nil && plain
+}
+
+// awaitTurn waits until nobody is ahead.
+func (g *guest) awaitTurn(until time.Time) bool {
+	for time.Now().Before(until) {
+		names, _, err := g.conn.Children(g.lock.Path)
+		if err == zk.ErrNoNode || err == nil && !slices.Contains(names, path.Base(g.node)) {
+			return false
+		}
+		if err == nil && !slices.ContainsFunc(names, g.isBehind) {
+			return true
+		}
+		time.Sleep(g.f.plan.Tick)
+	}
+	return false
+}
+
+// isBehind reports whether our node stands behind that one.
+func (g *guest) isBehind(name string) bool {
+	number, plain := history.PlainNumber(name)
+	own, _ := history.PlainNumber(g.node)
+	return contends(g.lock.Path+"/"+name) && plain && number < own
+}
+
+// use holds the lock for a while. In the history it relies on it for an instant only: Curator does not know how long it may.
+func (g *guest) use(r *rand.Rand) {
+	stat, err := g.conn.Set(g.node, nil, -1) // by the quorum's leave
+	if err != nil {
+		return
+	}
+	writer := g.note(history.Op{}, stat.Czxid)
+	time.Sleep(around(r, g.f.plan.Hold/2))
+	if r.IntN(4) > 0 {
+		writing := g.node
+		g.node = strings.Replace(writing, "__WRIT__", "__READ__", 1)
+		// Where somebody has deleted the writer's node Curator would not look, and read beside the next one.
+		_, err := g.conn.Multi(&zk.CheckVersionRequest{Path: writing, Version: -1},
+			&zk.CreateRequest{Path: g.node, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral})
+		if err != nil {
+			return
+		}
+		g.note(history.Op{Shared: true, Outer: writer.ID()}, stat.Czxid)
+		_ = g.conn.Delete(writing, -1)
+		time.Sleep(around(r, g.f.plan.Hold))
+	}
+	_ = g.conn.Delete(g.node, -1)
+}
+
+func (g *guest) note(op history.Op, token int64) *history.Handle {
+	op.Recipe, op.Path, op.Client = g.lock.Recipe, g.lock.Path, guestName
+	h := g.f.rec.Begin(op)
+	h.Granted(g.node, token)
+	h.Ended()
+	return h
+}

@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/history"
+)
+
+// Where nothing goes wrong nothing is lost, and four tenths of the timeout remain of each hold at every moment.
+func TestNothingIsLostInAHealthyWorld(t *testing.T) {
+	least := map[float64]float64{}
+	holds, grants, requests, beats := 0, 0, 0, 0
+	var mu sync.Mutex
+	seeds := *healthy
+	if testing.Short() || raceDetector {
+		seeds = min(seeds, 2)
+	}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range uint64(seeds) {
+			t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+				t.Parallel()
+				p := NewHealthyPlan(seed + 1)
+				res := simulate(t, p)
+				complain(t, Choice{Seed: p.Seed}, res)
+				g := res.Gauge
+				require.Zero(t, g.lost)
+				for ticks, left := range g.least {
+					want := 0.4
+					if ticks <= 3 { // the heartbeat that proves more can itself be slow
+						want -= 1./64 + 4*slowdown*p.Latency.Seconds()/(ticks*p.Tick.Seconds())
+					}
+					require.GreaterOrEqual(t, left, want, "%v ticks", ticks)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for ticks, left := range g.least {
+					if known, ok := least[ticks]; !ok || left < known {
+						least[ticks] = left
+					}
+				}
+				holds += g.holds
+				requests += g.requests
+				beats += g.beats
+				for _, op := range res.History.Ops {
+					if op.Kind == history.Acquire && op.Outcome == history.Granted && op.Outer == 0 {
+						grants++
+					}
+				}
+			})
+		}
+	})
+	require.Positive(t, holds)
+	for _, ticks := range slices.Sorted(maps.Keys(least)) {
+		t.Logf("sessions of %v ticks: %.3f of the timeout remained at least", ticks, least[ticks])
+	}
+	t.Logf("%d holds, %d grants, for each %.1f requests, and %.1f of heartbeats",
+		holds, grants, float64(requests)/float64(grants), float64(beats)/float64(grants))
+}

@@ -1,0 +1,181 @@
+package mutants
+
+import (
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	run  = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
+	only = flag.String("only", "", "those whose name matches this pattern only")
+	part = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
+)
+
+const root = "../../../.."
+
+func TestEveryMutantStillFitsTheLibrary(t *testing.T) {
+	require.GreaterOrEqual(t, len(Table), 25)
+	names := map[string]bool{}
+	for _, m := range Table {
+		require.False(t, names[m.Name], m.Name)
+		names[m.Name] = true
+		files, err := m.Apply(root)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for name, text := range files {
+			_, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+			require.NoError(t, err, m.Name)
+		}
+	}
+}
+
+func TestEveryMutantIsFound(t *testing.T) {
+	if !*run {
+		t.Skip("only with -all: make mutants")
+	}
+	pattern := regexp.MustCompile(*only)
+	var which, of int
+	_, err := fmt.Sscanf(*part, "%d/%d", &which, &of)
+	require.NoError(t, err)
+	require.True(t, 1 <= which && which <= of, "-part %s", *part)
+	for i, m := range Table {
+		if i%of == which-1 && pattern.MatchString(m.Name) {
+			start := time.Now()
+			found := find(t, m)
+			fmt.Printf("| %s | %s | %s | %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second))
+			if found == survived || strings.HasPrefix(found, "does not") || strings.HasPrefix(found, "failed") {
+				t.Errorf("%s: %s (%d seeds)", m.Name, found, m.Bound())
+			}
+		}
+	}
+}
+
+const survived = "SURVIVED"
+
+// find compiles the tests of a package with a mutant and returns by what it was found.
+func find(t *testing.T, m Mutant) string {
+	at := m.Test.Dir
+	if m.Test.Name == "" {
+		at = "internal/evidence/sim"
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "mutant.test")
+	overlay, err := m.Overlay(root, dir)
+	require.NoError(t, err)
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./"+at)
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	switch {
+	case err != nil:
+		return "does not compile: " + string(out)
+	case m.Test.Name != "":
+		return try(m.Test, binary)
+	default:
+		return hunt(m, binary)
+	}
+}
+
+// try runs the mutant's own test, which must fail.
+func try(test Test, binary string) string {
+	cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
+	cmd.Dir = filepath.Join(root, test.Dir)
+	out, err := cmd.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "no tests to run"):
+		return "does not have the test " + test.Name
+	case err == nil:
+		return survived
+	}
+	return "`" + test.Name + "`"
+}
+
+// hunt has the simulator look for the mutant.
+func hunt(m Mutant, binary string) string {
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()), "-shorten", "4",
+		"-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
+	sim.Dir = filepath.Join(root, "internal", "sim")
+	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
+	text, ended, err := watch(sim)
+	switch {
+	case !ended:
+		return "never ends"
+	case err == nil:
+		return survived
+	}
+	return verdict(text)
+}
+
+// standstill is how long a seed takes at most, on a busy machine.
+const standstill = 3 * time.Minute
+
+// watch runs the simulator until it ends, or until it prints nothing any more, and returns what it has printed.
+func watch(sim *exec.Cmd) (text string, ended bool, err error) {
+	var out progress
+	sim.Stdout, sim.Stderr = &out, &out
+	if err := sim.Start(); err != nil {
+		return "", true, err
+	}
+	done := make(chan error, 1)
+	// Owned by this call, which waits for it; ends with the process.
+	go func() { done <- sim.Wait() }()
+	for seen := -1; ; {
+		select {
+		case err := <-done:
+			return out.String(), true, err
+		case <-time.After(standstill):
+			if n := len(out.String()); n > seen {
+				seen = n
+				continue
+			}
+			_ = sim.Process.Kill() // it may have ended this very moment
+			<-done
+			return out.String(), false, nil
+		}
+	}
+}
+
+// progress is what a process prints, while it runs.
+type progress struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *progress) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+var caught = regexp.MustCompile(`caught by (\S+) in seed (\d+)`)
+
+// verdict reads what ended the simulator.
+func verdict(out string) string {
+	found := caught.FindStringSubmatch(out)
+	switch {
+	case found != nil:
+		return fmt.Sprintf("%s, seed %s", found[1], found[2])
+	case strings.Contains(out, "panic: deadlock") || strings.Contains(out, "blocked goroutines remain"):
+		return "goroutines left asleep"
+	case strings.Contains(out, "panic:"):
+		return "panic"
+	}
+	return "failed: " + out
+}

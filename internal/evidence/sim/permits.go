@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// resize changes the number of permits, as an operator does, and tells all clients the new one.
+func (p *process) resize(l Lock, permits int) {
+	p.f.mu.Lock()
+	p.f.said[l.Path] = permits
+	p.f.mu.Unlock()
+	err := p.client.Semaphore(l.Path, permits).Resize(p.alive, permits)
+	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: resize failed: %v", p.name, err))
+	}
+}
+
+// permits is the number that everybody says.
+func (f *fleet) permits(l Lock) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.said[l.Path]; n > 0 {
+		return n
+	}
+	return l.Permits
+}
+
+// noteLimit takes a change of a node's data, which may be that of a semaphore's limit. It must be called with mu held.
+func (f *fleet) noteLimit(t zktest.Txn) {
+	number, ok := strings.CutPrefix(string(t.Data), "zklock: permits ")
+	permits, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return
+	}
+	path := strings.TrimSuffix(t.Path, "/leases")
+	f.limits[path] = append(f.limits[path], limit{f.rec.Now(), permits})
+	f.rec.Begin(history.Op{Kind: history.Resize, Recipe: history.Semaphore, Path: path, Weight: permits}).Finished(history.Granted, nil)
+}
+
+// disagreed reports whether the semaphore had another number of permits, for a time since then, than l says.
+func (f *fleet) disagreed(l Lock, since time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.limits[l.Path]
+	for i, n := range all {
+		over := i+1 < len(all) && all[i+1].from < since
+		if !over && n.permits != l.Permits {
+			return true
+		}
+	}
+	return false
+}

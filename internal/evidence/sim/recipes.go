@@ -1,0 +1,353 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+)
+
+// takers use a lock of a recipe once, in one of the ways there are.
+var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
+	history.Mutex:     takeMutex,
+	history.Reentrant: takeReentrant,
+	history.Election:  takeElection,
+	history.RW:        takeRW,
+	history.Semaphore: takePermits,
+}
+
+func takeMutex(p *process, l Lock, r *rand.Rand) {
+	m := p.client.Mutex(l.Path)
+	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: m.Lock}
+	switch r.IntN(12) {
+	case 0, 1:
+		t.lock = m.TryLock
+	case 2:
+		t.inside = func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
+			p.lockAllInside(hold, l)
+			return nil
+		}
+	case 3:
+		p.doWith(m, l, r)
+		return
+	}
+	p.take(r, t)
+}
+
+// lockAllInside asks for the lock that is held, among all that there are, which must be refused at once.
+func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
+	var all []zklock.Locker
+	for _, l := range p.f.plan.together() {
+		all = append(all, p.locker(l, false))
+	}
+	since := time.Now()
+	_, err := p.client.LockAll(hold.Context(), all...)
+	if (!errors.Is(err, zklock.ErrDeadlock) || time.Since(since) > 0) && hold.Check() == nil && p.alive.Err() == nil {
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: lock all under a hold of the same lock said after %v: %v", p.name, time.Since(since), err))
+	}
+}
+
+// doWith holds with a function. Do comes back within a session timeout of its end, whatever the servers do.
+func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
+	defer p.done(op)
+	since := p.f.rec.Now()
+	var ended time.Time
+	err := m.Do(ctx, func(ctx context.Context) error {
+		hold := zklock.HoldOf(ctx)
+		op.Granted(hold.Node(), hold.Token())
+		defer p.watch(hold, op)()
+		p.use(r, history.Op{Path: l.Path}, hold)
+		op.Ended()
+		ended = time.Now()
+		return nil
+	})
+	op.Left(err)
+	switch {
+	case ended.IsZero():
+		p.judgeError(ctx, err, since, l)
+	case time.Since(ended) > p.spec.Session:
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, time.Since(ended)))
+	}
+}
+
+// locker is a lock as LockAll takes it, here and there for reading only.
+func (p *process) locker(l Lock, shared bool) zklock.Locker {
+	switch {
+	case l.Recipe == history.Reentrant:
+		return p.client.Reentrant(l.Path)
+	case l.Recipe == history.RW && shared:
+		return p.client.RWMutex(l.Path).Reader()
+	case l.Recipe == history.RW:
+		return p.client.RWMutex(l.Path)
+	case l.Recipe == history.Semaphore:
+		return p.client.Semaphore(l.Path, l.Permits).Permits(1)
+	}
+	return p.client.Mutex(l.Path)
+}
+
+// takeAll takes several locks at once.
+func takeAll(p *process, locks []Lock, r *rand.Rand) {
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	var lockers []zklock.Locker
+	var ops []*history.Handle
+	since := p.f.rec.Now()
+	for i := range locks {
+		locks[i].Permits = p.f.permits(locks[i])
+		l := locks[i]
+		op := history.Op{Recipe: l.Recipe, Path: l.Path, Shared: l.Recipe == history.RW && r.IntN(2) == 0, Group: -1}
+		if i > 0 {
+			op.Group = ops[0].ID()
+		}
+		lockers = append(lockers, p.locker(l, op.Shared))
+		ops = append(ops, p.begin(op))
+		defer p.done(ops[i])
+	}
+	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
+	hold, err := p.client.LockAll(ctx, lockers...)
+	if err != nil {
+		for _, op := range ops {
+			op.Finished(history.Failed, err)
+		}
+		p.judgeError(ctx, err, since, locks...)
+		return
+	}
+	for i, op := range ops {
+		op.Granted(nodeBelow(hold, locks[i].Path), hold.TokenOf(locks[i].Path))
+		defer p.watch(hold, op)()
+	}
+	p.use(r, history.Op{Path: locks[0].Path}, hold)
+	for _, op := range ops {
+		op.Ended()
+	}
+	err = hold.Unlock(p.alive)
+	for _, op := range ops {
+		op.Freed(err)
+	}
+}
+
+func takeReentrant(p *process, l Lock, r *rand.Rand) {
+	re := p.client.Reentrant(l.Path)
+	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: re.Lock}
+	if r.IntN(6) == 0 {
+		t.lock = re.TryLock
+	}
+	t.inside = func(hold *zklock.Hold, outer *history.Handle) *history.Handle {
+		switch r.IntN(4) {
+		case 0:
+			p.enterAgain(re, l, r, hold, outer)
+		case 1: // after a while, in which the hold may have been lost
+			p.rest(around(r, p.f.plan.Hold))
+			p.enterAgain(re, l, r, hold, outer)
+		}
+		return nil
+	}
+	p.take(r, t)
+}
+
+// enterAgain takes the lock once more from inside.
+func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *zklock.Hold, outer *history.Handle) {
+	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Outer: outer.ID()})
+	defer p.done(op)
+	ctx := hold.Context()
+	if r.IntN(2) == 0 {
+		ctx = context.WithoutCancel(ctx) // the hold's end must be noticed without its context as well
+	}
+	inner, err := re.Lock(ctx)
+	if err != nil {
+		op.Finished(history.Failed, err)
+		if !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) {
+			p.f.report("P8", l.Path, fmt.Sprintf("%s: entering again failed: %v", p.name, err))
+		}
+		return
+	}
+	op.Granted(inner.Node(), inner.Token())
+	defer p.watch(inner, op)()
+	p.rest(around(r, p.f.plan.Hold/4))
+	op.Ended()
+	op.Freed(inner.Unlock(p.alive))
+}
+
+func takeElection(p *process, l Lock, r *rand.Rand) {
+	e := p.client.Election(l.Path, nil)
+	value := []byte(p.name)
+	switch r.IntN(8) {
+	case 0:
+		p.askLeader(e, l)
+	case 1:
+		p.observe(e, l, r)
+	case 2:
+		p.run(e, l, r)
+	default:
+		p.take(r, taking{
+			op:   history.Op{Recipe: l.Recipe, Path: l.Path},
+			lock: func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, value) },
+			inside: func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
+				if r.IntN(3) == 0 {
+					_ = e.Proclaim(hold.Context(), append(value, '!'))
+				}
+				return nil
+			},
+		})
+	}
+}
+
+// run leads with a function, for a while or until it is told to stop, which takes it a moment: the lead must last until then.
+func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
+	defer cancel()
+	for ctx.Err() == nil {
+		op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
+		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
+			hold := zklock.HoldOf(ctx)
+			op.Granted(hold.Node(), hold.Token())
+			defer p.watch(hold, op)()
+			p.use(r, history.Op{Path: l.Path}, hold)
+			<-ctx.Done()
+			p.rest(around(r, p.f.plan.Hold/8))
+			if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
+				p.f.report("election", l.Path, p.name+": the lead was given up while its function was at work")
+			}
+			op.Ended()
+			cancel()
+			return nil
+		})
+		op.Left(err)
+		p.done(op)
+		if errors.Is(err, zk.ErrNoAuth) {
+			p.rest(p.f.plan.Tick) // else it is refused again and again
+		}
+	}
+}
+
+func (p *process) askLeader(e *zklock.Election, l Lock) {
+	op := p.begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path})
+	defer p.done(op)
+	leader, err := e.Leader(p.alive)
+	if err != nil {
+		op.Finished(history.Failed, err)
+		return
+	}
+	op.Seen(leader.Node, leader.Token)
+}
+
+// observe looks on for a while. Each time is a view of its own: only within one is nothing older shown after something newer.
+func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
+	defer cancel()
+	view := p.f.nextView()
+	for leader, err := range e.Observe(ctx) {
+		op := p.f.rec.Begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: view})
+		if err != nil {
+			op.Finished(history.Failed, err)
+			return
+		}
+		op.Seen(leader.Node, leader.Token)
+	}
+}
+
+func takeRW(p *process, l Lock, r *rand.Rand) {
+	rw := p.client.RWMutex(l.Path)
+	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path, Shared: r.IntN(3) > 0}}
+	switch try := r.IntN(6) == 0; {
+	case t.op.Shared && try:
+		t.lock = rw.TryRLock
+	case t.op.Shared:
+		t.lock = rw.RLock
+	case try:
+		t.lock = rw.TryLock
+	default:
+		t.lock = rw.Lock
+	}
+	if !t.op.Shared && r.IntN(2) == 0 {
+		t.inside = func(hold *zklock.Hold, writer *history.Handle) *history.Handle {
+			p.rest(around(r, p.f.plan.Hold/2))
+			return p.downgrade(l, hold, writer)
+		}
+	}
+	p.take(r, t)
+}
+
+// downgrade goes on as a reader: from the call on, whatever comes of it.
+func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *history.Handle {
+	if hold.Check() != nil {
+		return nil
+	}
+	writer.Ended()
+	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Shared: true, Outer: writer.ID()})
+	op.Granted(hold.Node(), hold.Token())
+	p.watch(hold, op)
+	err := hold.Downgrade(p.alive)
+	if err != nil && !errors.Is(err, zklock.ErrLost) && p.alive.Err() == nil {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: downgrade failed: %v", p.name, err))
+	}
+	return op
+}
+
+// takePermits takes some permits at once. Each is a node, and an operation in the history: those taken together are a group.
+func takePermits(p *process, l Lock, r *rand.Rand) {
+	if r.IntN(25) == 0 {
+		p.resize(l, 1+r.IntN(p.f.plan.mostPermits()))
+		takePermits(p.f.anyone(r), l, r) // who says the new number at once, wherever it is connected, must not be refused
+		return
+	}
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	since := p.f.rec.Now()
+	l.Permits = p.f.permits(l)
+	s := p.client.Semaphore(l.Path, l.Permits)
+	k := 1 + r.IntN(l.Permits)
+	var ops []*history.Handle
+	for i := range k {
+		op := history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1}
+		if i > 0 {
+			op.Group, op.Outer = ops[0].ID(), ops[0].ID()
+		}
+		ops = append(ops, p.begin(op))
+		defer p.done(ops[i])
+	}
+	acquire := s.Acquire
+	if r.IntN(6) == 0 {
+		acquire = s.TryAcquire
+	}
+	hold, err := acquire(ctx, k)
+	if err != nil {
+		outcome := history.Failed
+		if errors.Is(err, zklock.ErrLocked) {
+			outcome = history.Refused
+		} else {
+			defer p.judgeError(ctx, err, since, l)
+		}
+		for _, op := range ops {
+			op.Finished(outcome, err)
+		}
+		return
+	}
+	guard := hold.Guard()
+	for i, op := range ops { // the token is the last node's: that is the first operation's, which the others belong to
+		op.Granted(guard[k-1-i].(*zk.CheckVersionRequest).Path, hold.Token())
+		defer p.watch(hold, op)()
+	}
+	p.use(r, history.Op{Path: l.Path}, hold)
+	if k == l.Permits && r.IntN(40) == 0 { // nobody lets go, and who waits must see all the same that there are more
+		p.resize(l, 2*l.Permits)
+		p.rest(2 * p.f.plan.Wake())
+		p.resize(l, l.Permits)
+	}
+	for _, op := range ops {
+		op.Ended()
+	}
+	err = hold.Unlock(p.alive)
+	for _, op := range ops {
+		op.Freed(err)
+	}
+}

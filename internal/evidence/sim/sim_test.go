@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+var (
+	oneSeed = flag.Int64("seed", -1, "replay the fault schedule of this seed only")
+	seeds   = flag.Int("seeds", 0, "how many seeds TestNoSeedBreaksAPromise runs, as they are drawn; 0 means the chosen runs")
+	first   = flag.Int64("first", 1, "the first of them")
+	healthy = flag.Int("healthy", 10, "how many seeds TestNothingIsLostInAHealthyWorld runs")
+	save    = flag.String("save", "", "directory for the histories of runs that failed (default: a temporary one)")
+)
+
+// simulate runs one seed in a bubble of its own.
+func simulate(t *testing.T, plan *Plan) *Result {
+	var res *Result
+	synctest.Test(t, func(t *testing.T) { res = Run(t, plan) })
+	return res
+}
+
+// chosen are the runs of a commit, short ones. Each was the first to find one of the mutants, or several, and together they
+// have found all that the simulator finds (docs/testing.md).
+var chosen = []Choice{
+	{Seed: 1}, {Seed: 2}, {Seed: 4}, {Seed: 5}, {Seed: 7}, {Seed: 8}, {Seed: 11}, {Seed: 12}, {Seed: 17}, {Seed: 27},
+	{Seed: 1, Focus: "rw"}, {Seed: 1, Focus: "reentrant"}, {Seed: 1, Focus: "election"},
+	{Seed: 1, Focus: "semaphore"}, {Seed: 3, Focus: "semaphore"}, {Seed: 1, Focus: "mutex"}, {Seed: 5, Focus: "mutex"},
+	{Seed: 2, Focus: "cohort"}, {Seed: 1, Hostile: "logins"}, {Seed: 1, Hostile: "delays"},
+	{Seed: 1, Focus: "rw", Hostile: "delays"}, {Seed: 19, Hostile: "short", Faults: "nothing"},
+}
+
+// theRuns are the chosen ones, or those that the flags ask for.
+func theRuns() []Choice {
+	from, n := *first, *seeds
+	if *oneSeed >= 0 {
+		from, n = *oneSeed, 1
+	}
+	if n == 0 {
+		runs := slices.Clone(chosen)
+		for i := range runs {
+			runs[i].Shorten = 4
+		}
+		return runs
+	}
+	var runs []Choice
+	for i := range n {
+		runs = append(runs, Choice{uint64(from) + uint64(i), *hostile, *faults, *focus, *shorten})
+	}
+	return runs
+}
+
+func TestNoSeedBreaksAPromise(t *testing.T) {
+	runs := theRuns()
+	if testing.Short() {
+		runs = runs[:min(len(runs), 4)]
+	}
+	var total tally
+	t.Run("seeds", func(t *testing.T) {
+		for _, c := range runs {
+			t.Run(strings.TrimSpace(fmt.Sprintln(c.Seed, c.Focus, c.Hostile)), func(t *testing.T) {
+				t.Parallel()
+				plan, err := c.Draw()
+				require.NoError(t, err)
+				res := simulate(t, plan)
+				total.add(res)
+				if c.Faults != "" {
+					res.Violations = res.Broken() // it is chosen for how little happens
+				}
+				complain(t, c, res)
+			})
+		}
+	})
+	t.Log(total.String())
+}
+
+// The chosen runs have everything that plans draw from.
+func TestTheChosenRunsHaveEveryKindOfEverything(t *testing.T) {
+	recipes, kinds, flavors := map[history.Recipe]bool{}, Hostile{}, map[zktest.Flavor]bool{}
+	servers, cohorts := map[int]bool{}, false
+	for _, c := range chosen {
+		p, err := c.Draw()
+		require.NoError(t, err)
+		for _, l := range p.Locks {
+			recipes[l.Recipe] = true
+		}
+		from, to := reflect.ValueOf(p.Hostile), reflect.ValueOf(&kinds).Elem()
+		for i := range to.NumField() {
+			to.Field(i).SetBool(to.Field(i).Bool() || from.Field(i).Bool())
+		}
+		flavors[p.Flavor], servers[p.Servers] = true, true
+		cohorts = cohorts || p.Cohorts
+	}
+	for _, r := range Recipes {
+		require.True(t, recipes[r], r)
+	}
+	all := Hostile{}
+	require.NoError(t, all.Parse("all"))
+	require.Equal(t, all, kinds)
+	require.Len(t, flavors, 3)
+	require.Len(t, servers, 3)
+	require.True(t, cohorts)
+}
+
+// complain fails the test for a run's violations, keeps its history, and says how to repeat it.
+func complain(t *testing.T, c Choice, res *Result) {
+	if len(res.Violations) == 0 {
+		return
+	}
+	dir := *save
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	name := filepath.Join(dir, fmt.Sprintf("zklock-seed-%d.jsonl", res.Plan.Seed))
+	require.NoError(t, res.History.SaveFile(name))
+	for i, v := range res.Violations {
+		if i == 10 {
+			t.Errorf("and %d more", len(res.Violations)-i)
+			break
+		}
+		t.Error(v)
+	}
+	t.Errorf("history: %s; again: go test ./internal/evidence/sim -run Seed -seed=%d -shorten=%d -focus='%s' -hostile='%s' -faults='%s'",
+		name, c.Seed, max(1, c.Shorten), c.Focus, c.Hostile, c.Faults)
+}
+
+func TestLongerRunsAreLonger(t *testing.T) {
+	total := time.Duration(0)
+	for seed := range uint64(200) {
+		total += NewPlan(seed + 1).Virtual()
+	}
+	require.GreaterOrEqual(t, total, 1000*time.Hour)
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	debug.SetGCPercent(400) // the runs make much garbage and keep little
+	if *soakFor == 0 {
+		runtime.GOMAXPROCS(1) // of a bubble's goroutines one runs at a time; to hand each to another thread costs half as much again
+	}
+	os.Exit(m.Run())
+}

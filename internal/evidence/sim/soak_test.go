@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/history"
+)
+
+var (
+	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
+	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
+	saved   = flag.String("history", "", "judge this saved history again")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind or all")
+	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
+	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
+	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
+)
+
+// TestSoak runs seeds that nobody has run before, for a given time.
+func TestSoak(t *testing.T) {
+	if *soakFor == 0 {
+		t.Skip("only with -soak")
+	}
+	seed := uint64(time.Now().Unix()) << 16
+	fmt.Println("the first seed:", seed)
+	until := time.Now().Add(*soakFor)
+	var total tally
+	for time.Now().Before(until) {
+		t.Run("", func(t *testing.T) {
+			for range 4 * runtime.GOMAXPROCS(0) {
+				plan := draw(t, seed)
+				seed++
+				t.Run(fmt.Sprint(plan.Seed), func(t *testing.T) {
+					t.Parallel()
+					res := simulate(t, plan)
+					total.add(res)
+					complain(t, Choice{Seed: plan.Seed, Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten}, res)
+				})
+			}
+		})
+		fmt.Printf("%v left: %s\n", max(0, time.Until(until).Round(time.Second)), total.String())
+	}
+}
+
+// draw is the plan that the flags choose for a seed.
+func draw(t *testing.T, seed uint64) *Plan {
+	plan, err := Choice{seed, *hostile, *faults, *focus, *shorten}.Draw()
+	require.NoError(t, err)
+	return plan
+}
+
+// TestHunt runs seeds until one shows a broken promise, and says which. It is how the mutants are judged: there a
+// success is that nothing was found. Each seed is announced, so that one that never ends can be told from many that take their time.
+func TestHunt(t *testing.T) {
+	for i := range *hunt {
+		fmt.Printf("seed %d\n", i+1)
+		res := simulate(t, draw(t, uint64(i)+1))
+		for _, v := range res.Broken() {
+			t.Fatalf("caught by %s in seed %d: %s", v.Rule, i+1, v.Text)
+		}
+	}
+}
+
+func TestJudgeAgain(t *testing.T) {
+	if *saved == "" {
+		t.Skip("only with -history=FILE")
+	}
+	h, err := history.LoadFile(*saved)
+	require.NoError(t, err)
+	plan, err := PlanOf(h)
+	require.NoError(t, err)
+	for _, v := range history.Check(h, plan.Limits()) {
+		t.Error(v)
+	}
+}
+
+func TestASavedHistoryIsJudgedAsTheRunWas(t *testing.T) {
+	plan := NewPlan(2)
+	plan.Shorten(8)
+	var res *Result
+	synctest.Test(t, func(t *testing.T) { res = Run(t, plan) })
+	spoil(t, res.History)
+	want := history.Check(res.History, plan.Limits())
+	require.NotEmpty(t, want)
+
+	name := filepath.Join(t.TempDir(), "run.jsonl")
+	require.NoError(t, res.History.SaveFile(name))
+	h, err := history.LoadFile(name)
+	require.NoError(t, err)
+	again, err := PlanOf(h)
+	require.NoError(t, err)
+	require.Equal(t, plan, again)
+	require.Equal(t, want, history.Check(h, again.Limits()))
+
+	var saved bytes.Buffer
+	require.NoError(t, h.Save(&saved))
+	require.Equal(t, len(h.Ops), strings.Count(saved.String(), `{"op":`))
+}
+
+// spoil makes two holders of one.
+func spoil(t *testing.T, h *history.History) {
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Outcome == history.Granted && op.Clean && op.Kind == history.Acquire {
+			op.End += time.Hour
+			return
+		}
+	}
+	t.Fatal("no hold in the history")
+}

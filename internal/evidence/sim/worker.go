@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+)
+
+// begin notes an operation of the process.
+func (p *process) begin(op history.Op) *history.Handle {
+	op.Client = p.name
+	h := p.f.rec.Begin(op)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open[h] = struct{}{}
+	return h
+}
+
+func (p *process) done(h *history.Handle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, h)
+}
+
+// taking is one acquire: what is noted of it, and how it is done.
+type taking struct {
+	op   history.Op
+	lock func(context.Context) (*zklock.Hold, error)
+	// inside, if set, runs while the hold is used. What it returns, if anything, is the operation that the hold is from then on.
+	inside func(h *zklock.Hold, op *history.Handle) *history.Handle
+}
+
+// take acquires, holds for a while, and releases; each in one of the ways that callers have.
+func (p *process) take(r *rand.Rand, t taking) {
+	ctx, cancel := p.patience(r)
+	defer cancel()
+	op, since := p.begin(t.op), p.f.rec.Now()
+	defer p.done(op)
+	hold, err := t.lock(ctx)
+	switch {
+	case errors.Is(err, zklock.ErrLocked):
+		op.Finished(history.Refused, err)
+		return
+	case err != nil:
+		op.Finished(history.Failed, err)
+		p.judgeError(ctx, err, since, Lock{Recipe: t.op.Recipe, Path: t.op.Path})
+		return
+	}
+	op.Granted(hold.Node(), hold.Token())
+	p.hold(r, t, hold, op)
+}
+
+// patience is a caller's context: one in four does not wait for ever.
+func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
+	if r.IntN(4) == 0 {
+		return context.WithTimeout(p.alive, around(r, 2*p.f.plan.Hold))
+	}
+	return context.WithCancel(p.alive)
+}
+
+// judgeError is P8: an acquire that waits, called then, fails only when its caller or its client gave up, or when it says
+// another number of permits than was stored.
+func (p *process) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
+	if errors.Is(err, zklock.ErrLimit) {
+		for _, l := range locks {
+			if l.Recipe == history.Semaphore && p.f.disagreed(l, since) {
+				p.resize(l, p.f.permits(l))
+				return
+			}
+		}
+	}
+	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path) }) {
+		return
+	}
+	if errors.Is(err, zk.ErrNoAuth) && p.wasBlind(since) {
+		return
+	}
+	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)
+	if !expected {
+		p.f.report("P8", locks[0].Path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
+	}
+}
+
+// hold uses a hold for a while and ends it.
+func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Handle) {
+	defer p.watch(hold, op)()
+	if t.inside != nil {
+		if then := t.inside(hold, op); then != nil {
+			defer p.done(then)
+			op = then
+		}
+	}
+	p.use(r, t.op, hold)
+	ctx, cancel := context.WithCancel(p.alive)
+	defer cancel()
+	if r.IntN(5) == 0 {
+		cancel() // the release must go on
+	}
+	op.Ended()
+	if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
+		p.f.report("P2", t.op.Path, p.name+": a hold was released that nobody has unlocked")
+	}
+	op.Freed(hold.Unlock(ctx))
+}
+
+// watch notes the end of a hold when its context tells, until the returned function is called.
+func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func() bool) {
+	if p.f.gauge != nil {
+		p.f.gauge.sample(p, hold)
+	}
+	return context.AfterFunc(hold.Context(), func() {
+		if errors.Is(context.Cause(hold.Context()), zklock.ErrLost) {
+			p.f.gauge.countLoss()
+			op.Lost()
+		} else {
+			op.Ended()
+		}
+	})
+}
+
+// use spends the time of a hold: waiting for its end, or looking away and asking Check afterwards, or writing.
+func (p *process) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
+	d := around(r, p.f.plan.Hold)
+	switch r.IntN(4) {
+	case 0: // a holder that does not look, and asks before it goes on
+		if !p.rest(d) {
+			return
+		}
+		err := hold.Check()
+		if lost := hold.Context().Err() != nil; (err == nil) == lost {
+			p.f.report("P2", op.Path, fmt.Sprintf("%s: check says %v, the context %v", p.name, err, hold.Context().Err()))
+		}
+		return
+	case 1:
+		for range 4 {
+			p.fence(op, hold)
+			d -= d / 4
+			if hold.Context().Err() != nil || !p.rest(d/3) {
+				return
+			}
+		}
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-hold.Context().Done():
+	case <-p.alive.Done():
+	}
+	select { // without a network the work gets on no better than we do
+	case <-p.reachable():
+	case <-hold.Context().Done():
+	case <-p.alive.Done():
+	}
+}

@@ -1,0 +1,285 @@
+// Command survivors changes one thing after the other in the files that the promises rest on, and
+// lists the changes that their tests do not notice.
+//
+// A survivor is a gap in the tests or a change that makes no difference. survivors.md lists them all,
+// with a word on each that was judged; the program keeps these words.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	root = flag.String("root", ".", "the module's directory")
+	only = flag.String("only", "", "the files whose names match this pattern only")
+	long = flag.Duration("timeout", time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
+)
+
+// A subject is a file of the root package with the tests that its mutations are shown to.
+type subject struct{ file, tests string }
+
+// everywhere are tests that most files have a part in.
+const everywhere = "|TestThoseWhoGiveUpAroundAWaiter|TestATryIsRefusedWhere"
+
+var subjects = []subject{
+	{"internal/node/order.go", "Order|Entr|Counter|Number|Curator|Token|Fuzz"},
+	{"internal/node/names.go", "Order|Entr|Counter|Number|Curator|Fuzz|Name"},
+	{"internal/node/rules.go", "Reader|Writer|RWMutex|Downgrade"},
+	{"internal/queue/alone.go", "Counts|Alone|MadeAnew|Expected|Forgotten|Uncontended"},
+	{"internal/queue/batch.go", "Batch|Permits|Semaphore"},
+	{"internal/queue/note.go", "Note|HandOff|AReleaseWakes|GivesUp|GiveUp"},
+	{"internal/queue/handoff.go", "Note|HandOff|AReleaseWakes|GivesUp|GiveUp|Curator|Withheld|TryLock"},
+	{"internal/session/pending.go", "LostCreate|RunsLate|Ghost|Imitated|Epoch"},
+	{"internal/node/record.go", "LockDelay|Record|Delay"},
+	{"internal/queue/delay.go", "LockDelay|Record|Delay"},
+	{"internal/queue/memory.go", "Counts|Alone|MadeAnew|Expected|Note"},
+	{"internal/queue/permits.go", "Permits|Semaphore|Resize|Batch|Limit"},
+	{"slots/slots.go", "Slot|Mark"},
+	{"failstop.go", "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
+}
+
+func main() {
+	flag.Parse()
+	pattern := regexp.MustCompile(*only)
+	w, err := newWorkshop(*root, pattern)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(w.dir)
+	list, err := readList(filepath.Join(*root, listName))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range subjects {
+		if pattern.MatchString(s.file) {
+			found, err := w.survivors(s)
+			if err != nil {
+				log.Fatal(err)
+			}
+			list.replace(s.file, len(w.mutations[s.file]), found)
+			if err := list.write(filepath.Join(*root, listName)); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+}
+
+// A workshop has a test binary in which every mutation can be switched on.
+type workshop struct {
+	dir       string
+	binary    string
+	mutations map[string][]mutation // by file
+}
+
+// switches is what the mutated package gets besides.
+const switches = `package zklock
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+)
+
+var present, _ = strconv.Atoi(os.Getenv("MUTATION"))
+
+var reached atomic.Bool
+
+func mutated(n int) bool {
+	if n == present && !reached.Swap(true) {
+		_ = os.WriteFile(os.Getenv("REACHED"), nil, 0o600)
+	}
+	return n == present
+}
+
+func mutatedTo[T any](n int, is, was T) T {
+	if mutated(n) {
+		return is
+	}
+	return was
+}
+`
+
+func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
+	dir, err := os.MkdirTemp("", "survivors")
+	if err != nil {
+		return nil, err
+	}
+	root, err = filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{dir: dir, binary: filepath.Join(dir, "root.test"), mutations: map[string][]mutation{}}
+	texts := map[string]string{"mutated.go": switches}
+	next := 1
+	for _, s := range subjects {
+		text, err := os.ReadFile(filepath.Join(root, s.file))
+		if err != nil {
+			return nil, err
+		}
+		if !pattern.MatchString(s.file) {
+			continue
+		}
+		if texts[s.file], w.mutations[s.file], err = mutate(s.file, string(text), next); err != nil {
+			return nil, err
+		}
+		next += len(w.mutations[s.file])
+	}
+	return w, w.build(root, texts)
+}
+
+// build makes the test binary of the root package with these files in place of its own.
+func (w *workshop) build(root string, texts map[string]string) error {
+	replace := map[string]string{}
+	for name, text := range texts {
+		replace[filepath.Join(root, name)] = filepath.Join(w.dir, name)
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(w.dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		return err
+	}
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", w.binary, ".")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// survivors returns the mutations of a file that its tests do not notice, each with what is known of it.
+func (w *workshop) survivors(s subject) (found []survivor, err error) {
+	start := time.Now()
+	if outcome, out := w.run(s.tests, 0); outcome != unnoticed {
+		return nil, fmt.Errorf("the tests of %s fail without a mutation: %s", s.file, out)
+	}
+	for _, m := range w.mutations[s.file] {
+		outcome, _ := w.run(s.tests, m.Number)
+		if outcome == noticed {
+			continue
+		}
+		fmt.Printf("%s:%d: %s (%s)\n", m.File, m.Line, m, outcome)
+		found = append(found, survivor{what: m.String(), how: outcome})
+	}
+	fmt.Printf("%s: %d of %d survive, %v\n", s.file, len(found), len(w.mutations[s.file]), time.Since(start).Round(time.Second))
+	return found, nil
+}
+
+const (
+	noticed   = "noticed"
+	unnoticed = "not noticed"
+	unreached = "not reached"
+)
+
+// run runs the tests with a mutation, zero for none.
+func (w *workshop) run(tests string, number int) (outcome string, out []byte) {
+	mark := filepath.Join(w.dir, "reached")
+	_ = os.Remove(mark) // there may be none
+	ctx, cancel := context.WithTimeout(context.Background(), *long)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.binary, "-test.run", tests+everywhere, "-test.short", "-test.failfast")
+	cmd.Dir = *root
+	cmd.Env = append(os.Environ(), fmt.Sprint("MUTATION=", number), "REACHED="+mark)
+	out, err := cmd.CombinedOutput()
+	if err != nil && number != 0 {
+		return noticed, out
+	}
+	if _, err := os.Stat(mark); err != nil && number != 0 {
+		return unreached, out
+	}
+	if err != nil {
+		return noticed, out
+	}
+	return unnoticed, out
+}
+
+// listName is where the list stands.
+const listName = "internal/evidence/survivors/survivors.md"
+
+// A survivor is a line of the list.
+type survivor struct{ what, how, why string }
+
+// survivorList has the survivors by file, as survivors.md has them.
+type survivorList struct {
+	files map[string][]survivor
+	tried map[string]int
+}
+
+var (
+	headLine = regexp.MustCompile(`^## ([a-z]+\.go): \d+ of (\d+)$`)
+	bodyLine = regexp.MustCompile(`^- (.*) \((not noticed|not reached)\)(?:: (.*))?$`)
+)
+
+func readList(name string) (*survivorList, error) {
+	l := &survivorList{files: map[string][]survivor{}, tried: map[string]int{}}
+	text, err := os.ReadFile(name)
+	if os.IsNotExist(err) {
+		return l, nil
+	}
+	file := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := headLine.FindStringSubmatch(line); m != nil {
+			file = m[1]
+			l.tried[file], _ = strconv.Atoi(m[2]) // digits, as the pattern has it
+		} else if m := bodyLine.FindStringSubmatch(line); m != nil {
+			l.files[file] = append(l.files[file], survivor{m[1], m[2], m[3]})
+		}
+	}
+	return l, err
+}
+
+// replace puts what was found of a file in the place of what was known, and keeps the words on it.
+func (l *survivorList) replace(file string, tried int, found []survivor) {
+	why := map[string]string{}
+	for _, s := range l.files[file] {
+		why[s.what] = s.why
+	}
+	for i := range found {
+		found[i].why = why[found[i].what]
+	}
+	l.files[file], l.tried[file] = found, tried
+}
+
+const preface = "# What the tests do not notice\n\n`make survivors` writes this list: mutations of the files that the promises rest on, after which the tests of the file still pass.\n" +
+	"What stands behind a colon says why a mutation makes no difference. The others want a test.\n"
+
+func (l *survivorList) write(name string) error {
+	var b bytes.Buffer
+	b.WriteString(preface)
+	files := make([]string, 0, len(l.tried))
+	for file := range l.tried {
+		files = append(files, file)
+	}
+	slices.Sort(files)
+	for _, file := range files {
+		fmt.Fprintf(&b, "\n## %s: %d of %d\n\n", file, len(l.files[file]), l.tried[file])
+		for _, s := range l.files[file] {
+			fmt.Fprintf(&b, "- %s (%s)", s.what, s.how)
+			if s.why != "" {
+				fmt.Fprintf(&b, ": %s", s.why)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return os.WriteFile(name, b.Bytes(), 0o600)
+}
