@@ -448,19 +448,19 @@ func TestThoseWhoDisagreeAboutTheLockDelayAreTold(t *testing.T) {
 			"none, an office":          campaign(none.Election(path, nil)),
 		} {
 			_, err := get(t.Context())
-			require.ErrorIs(t, err, zklock.ErrInvalid, name)
+			require.ErrorIs(t, err, zklock.ErrMismatch, name)
 			require.ErrorContains(t, err, "lock-delay", name)
 		}
-		for _, c := range []*zklock.Client{ours, none} {
+		for c, why := range map[*zklock.Client]error{ours: zklock.ErrInvalid, none: zklock.ErrMismatch} {
 			_, err := c.Cohort(path, nil).Lock(t.Context())
-			require.ErrorIs(t, err, zklock.ErrInvalid, "a cohort")
+			require.ErrorIs(t, err, why, "a cohort")
 			require.ErrorContains(t, err, "lock-delay", "a cohort")
 		}
 		time.Sleep(time.Second)
 		require.Len(t, queue(srv, path), 1)
 		unlock(t, hold)
 		_, err = other.Mutex(path).Lock(t.Context())
-		require.ErrorIs(t, err, zklock.ErrInvalid, "the delay stays when nobody holds")
+		require.ErrorIs(t, err, zklock.ErrMismatch, "the delay stays when nobody holds")
 
 		// An operator changes it by removing the record while nobody holds.
 		waits := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) {
@@ -475,7 +475,7 @@ func TestThoseWhoDisagreeAboutTheLockDelayAreTold(t *testing.T) {
 		require.NoError(t, srv.DeleteNode(path+".zklock-delay"))
 		unlockSoonAs(t, other, asMutex)
 		_, err = delayed(t, srv, "late").Mutex(path).Lock(t.Context())
-		require.ErrorIs(t, err, zklock.ErrInvalid)
+		require.ErrorIs(t, err, zklock.ErrMismatch)
 		unlock(t, waits.hold)
 	})
 }
@@ -503,7 +503,7 @@ func TestARecordThatCannotBeReadIsRefused(t *testing.T) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			require.NoError(t, srv.PutNode(path+".zklock-delay", []byte(data)))
 			_, err := delayed(t, srv, "a").Mutex(path).Lock(t.Context())
-			require.ErrorIs(t, err, zklock.ErrInvalid, data)
+			require.ErrorIs(t, err, zklock.ErrMismatch, data)
 			require.Empty(t, queue(srv, path))
 		})
 	}

@@ -32,12 +32,15 @@ var (
 	// ErrUncertain is returned by Multi, and by a slot's Mark and Do, if a transaction was sent
 	// and its answer did not come: either all of it was done or nothing.
 	ErrUncertain = outcome.ErrUncertain
-	// ErrInvalid is returned for an argument or option that cannot be right, before anything
-	// is sent, and for a path whose nodes show that it is another kind of lock.
+	// ErrInvalid is returned for an argument or option that cannot be right, mostly before
+	// anything is sent.
 	ErrInvalid = outcome.ErrInvalid
-	// ErrLimit is returned by a semaphore's methods if its number of permits is not the
-	// stored one, and if an acquire asks for more permits than there are or than fit into
-	// one request.
+	// ErrMismatch is returned by an acquire if the nodes at the path show that others use it
+	// differently: as another kind of lock, with another lock-delay, or with another number of
+	// permits. All users of a path must agree on these.
+	ErrMismatch = outcome.ErrMismatch
+	// ErrLimit is returned by an acquire that asks a semaphore for more permits than there are
+	// or than fit into one request.
 	ErrLimit = outcome.ErrLimit
 	// ErrEvicted is returned by an acquire if operate.Evict has removed it from the queue.
 	// A holder that is evicted gets ErrLost.

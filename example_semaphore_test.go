@@ -23,7 +23,7 @@ func ExampleSemaphore() {
 	fmt.Println("two more:", errors.Is(err, zklock.ErrLocked))
 	must(uplinks.Resize(ctx, 5))
 	_, err = uplinks.TryAcquire(ctx, 2)
-	fmt.Println("a caller with the old number:", errors.Is(err, zklock.ErrLimit))
+	fmt.Println("a caller with the old number:", errors.Is(err, zklock.ErrMismatch))
 	more, err := client.Semaphore("/uplinks", 5).Acquire(ctx, 3)
 	must(err)
 	fmt.Println("three more of five:", more.Check())

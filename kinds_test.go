@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -24,14 +25,14 @@ func TestALockAndASemaphoreAtOnePathAreRefused(t *testing.T) {
 				permit, err := a.Semaphore(path, 2).Acquire(t.Context(), 1)
 				require.NoError(t, err)
 				_, err = lock(b)(t.Context())
-				require.ErrorIs(t, err, zklock.ErrInvalid)
+				require.ErrorIs(t, err, zklock.ErrMismatch)
 				require.ErrorContains(t, err, "semaphore")
 				unlock(t, permit)
 				noGhost(t, srv, path)
 				hold, err := lock(b)(t.Context())
 				require.NoError(t, err, "nobody uses the semaphore any more")
 				_, err = a.Semaphore(path, 2).Acquire(t.Context(), 1)
-				require.ErrorIs(t, err, zklock.ErrInvalid)
+				require.ErrorIs(t, err, zklock.ErrMismatch)
 				unlock(t, hold)
 			})
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -39,9 +40,9 @@ func TestALockAndASemaphoreAtOnePathAreRefused(t *testing.T) {
 				hold, err := lock(b)(t.Context())
 				require.NoError(t, err)
 				_, err = a.Semaphore(path, 2).Acquire(t.Context(), 1)
-				require.ErrorIs(t, err, zklock.ErrInvalid)
+				require.ErrorIs(t, err, zklock.ErrMismatch)
 				_, err = a.Semaphore(path, 2).TryAcquire(t.Context(), 1)
-				require.ErrorIs(t, err, zklock.ErrInvalid)
+				require.ErrorIs(t, err, zklock.ErrMismatch)
 				require.NoError(t, hold.Check())
 				unlock(t, hold)
 			})
@@ -60,4 +61,39 @@ func TestLocksBelowALockMayHaveASemaphoresNames(t *testing.T) {
 		}
 		unlockSoon(t, c)
 	})
+}
+
+// An attempt that ends because others use the path differently has an event, whatever the difference is.
+func TestEveryDisagreementHasAnEvent(t *testing.T) {
+	delay := func(c *zklock.Client) lockFunc { return c.Mutex("/delayed").Lock }
+	permits := func(c *zklock.Client) lockFunc { return c.Semaphore("/permits", 3).Permits(1).Lock }
+	for name, ask := range map[string]func(c *zklock.Client) lockFunc{
+		"another kind of lock":           func(c *zklock.Client) lockFunc { return c.Mutex("/permits").Lock },
+		"another kind of lock, at once":  func(c *zklock.Client) lockFunc { return c.Mutex("/permits").TryLock },
+		"a cohort":                       func(c *zklock.Client) lockFunc { return c.Cohort("/permits", nil).Lock },
+		"a cohort's reader, at once":     func(c *zklock.Client) lockFunc { return c.Cohort("/permits", nil).TryRLock },
+		"another lock-delay":             delay,
+		"another lock-delay, a campaign": func(c *zklock.Client) lockFunc { return campaign(c.Election("/delayed", nil)) },
+		"another number of permits":      func(c *zklock.Client) lockFunc { return c.Semaphore("/permits", 4).Permits(1).Lock },
+		"permits of a lock":              func(c *zklock.Client) lockFunc { return c.Semaphore("/delayed", 4).Permits(1).Lock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				others := delayed(t, srv, "others")
+				for _, lock := range []lockFunc{delay(others), permits(others)} {
+					hold, err := lock(t.Context())
+					require.NoError(t, err)
+					defer unlock(t, hold)
+				}
+				var refused []observe.Event
+				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Refused, func(e observe.Event) { refused = append(refused, e) }}})
+				_, err := ask(c)(t.Context())
+				require.ErrorIs(t, err, zklock.ErrMismatch)
+				require.NotErrorIs(t, err, zklock.ErrInvalid)
+				require.NotErrorIs(t, err, zklock.ErrLimit)
+				require.Len(t, refused, 1)
+				require.Equal(t, err, refused[0].Err)
+			})
+		})
+	}
 }

@@ -15,7 +15,7 @@ import (
 // the stored number.
 //
 // The number of permits is stored with the semaphore as long as it is used. A caller with
-// another number gets ErrLimit. Resize changes the stored number.
+// another number gets ErrMismatch. Resize changes the stored number.
 type Semaphore struct {
 	owner
 	path    string
@@ -31,9 +31,9 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore {
 // gives up its place in the queue and returns an error that wraps ctx.Err(). If the session
 // expires while it waits, it queues again at the end.
 //
-// Acquire returns ErrLimit if k is more than there are permits, if the semaphore's number is
-// not the stored one, and, before any request, if k permits do not fit into one request to a
-// server; some thousands do. If ctx is the context of a hold of this semaphore, it returns
+// Acquire returns ErrMismatch if the semaphore's number is not the stored one, and ErrLimit if
+// k is more than there are permits or, before any request, if k permits do not fit into one
+// request to a server; some thousands do. If ctx is the context of a hold of this semaphore, it returns
 // ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
@@ -81,7 +81,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
 // Current holders keep their permits, even if they now hold more than there are. Later calls
-// with the old number return ErrLimit.
+// with the old number return ErrMismatch.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	inside, stop := session.Either(ctx, s.c().engine.Life)
 	defer stop()

@@ -90,7 +90,7 @@ func TestThoseWhoDisagreeAboutTheLimitAreTold(t *testing.T) {
 		before := queue(srv, path)
 		for _, lock := range []func(context.Context, int) (*zklock.Hold, error){b.Semaphore(path, 4).Acquire, b.Semaphore(path, 2).TryAcquire} {
 			_, err = lock(t.Context(), 1)
-			require.ErrorIs(t, err, zklock.ErrLimit)
+			require.ErrorIs(t, err, zklock.ErrMismatch)
 		}
 		require.ElementsMatch(t, before, queue(srv, path), "nothing was made")
 		unlock(t, hold)
@@ -130,7 +130,7 @@ func TestALimitThatCannotBeReadIsAnError(t *testing.T) {
 		require.NoError(t, srv.PutNode(path+"/leases", []byte("somebody's")))
 		s := connect(t, srv, "a", term).Semaphore(path, 3)
 		_, err := s.Acquire(t.Context(), 1)
-		require.ErrorIs(t, err, zklock.ErrLimit)
+		require.ErrorIs(t, err, zklock.ErrMismatch)
 		require.NoError(t, s.Resize(t.Context(), 3), "unless it is said anew")
 		hold, err := s.Acquire(t.Context(), 1)
 		require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestWaitersSeeThatTheLimitHasChanged(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, "xxx.", granted(all), "two, one and two are five")
 		_, err := a.Semaphore(path, 2).TryAcquire(t.Context(), 1)
-		require.ErrorIs(t, err, zklock.ErrLimit)
+		require.ErrorIs(t, err, zklock.ErrMismatch)
 
 		require.NoError(t, a.Semaphore(path, 5).Resize(t.Context(), 1))
 		time.Sleep(time.Second)
@@ -375,7 +375,7 @@ func TestASemaphoreWhoseDirectoryVanishesIsMadeAgain(t *testing.T) {
 		<-all[1].done
 		require.NoError(t, all[1].err)
 		_, err := c.Semaphore(path, 3).TryAcquire(t.Context(), 1)
-		require.ErrorIs(t, err, zklock.ErrLimit, "it was stored again")
+		require.ErrorIs(t, err, zklock.ErrMismatch, "it was stored again")
 		unlock(t, all[1].hold)
 		noGhost(t, srv, path)
 	})
@@ -478,7 +478,7 @@ func TestAWaiterWhoseSessionExpiresAfterAResizeQueuesAgain(t *testing.T) {
 			require.NoError(t, next.err)
 			unlock(t, next.hold)
 			_, err = waiter.Semaphore(path, 3).Acquire(t.Context(), 1)
-			require.ErrorIs(t, err, zklock.ErrLimit, "who comes later says the number that is stored")
+			require.ErrorIs(t, err, zklock.ErrMismatch, "who comes later says the number that is stored")
 			noGhost(t, srv, path)
 		})
 	}

@@ -470,7 +470,7 @@ func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(marksNode, []byte("mine")))
 		var n slotTally
-		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "a", term), path, "x"), 0), zklock.ErrInvalid)
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "a", term), path, "x"), 0), zklock.ErrMismatch)
 		node, _ := srv.Node(marksNode)
 		require.Equal(t, "mine", string(node.Data))
 		require.Zero(t, n.ran.Load())

@@ -137,7 +137,7 @@ type Options struct {
 	//
 	// It applies to Mutex, Reentrant, RWMutex (for its writers' crashes), Election and slots, and
 	// not to Semaphore; Cohort cannot be used with it. All clients of a lock must have the same
-	// delay; otherwise an acquire returns ErrInvalid. Default none.
+	// delay; otherwise an acquire returns ErrMismatch. Default none.
 	LockDelay time.Duration
 	// FailStop makes sure that no function works on without its lock. The context of a function
 	// that was given to Do or Election.Run then ends while an eighth of the session timeout is

@@ -31,7 +31,7 @@ const (
 	// closed. Err is the reason.
 	GivenUp
 	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked of an attempt that
-	// does not wait, ErrDeadlock, ErrEvicted, or a server's refusal.
+	// does not wait, ErrDeadlock, ErrEvicted, ErrMismatch, or a server's refusal.
 	Refused
 )
 
@@ -56,5 +56,5 @@ type Event struct {
 	// client waited until it was proven that its session lives: after a lost connection, or while a
 	// quorum does not answer. Otherwise it is next to nothing.
 	Proving time.Duration
-	Err     error         // why it ended
+	Err     error // why it ended
 }

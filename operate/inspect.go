@@ -52,7 +52,7 @@ func (c client) look(ctx context.Context, s *session.Session, path string) (*Que
 // lookAtDelay shows nobody as a holder while all wait for the lock-delay.
 func (c client) lookAtDelay(ctx context.Context, s *session.Session, dir string, q *Queue) error {
 	r, err := c.ReadRecord(ctx, s, dir)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrInvalid) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrMismatch) {
 		return nil
 	}
 	there := slices.ContainsFunc(q.Contenders, func(who zklock.Contender) bool { return nameOf(who) == r.By })

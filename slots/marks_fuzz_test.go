@@ -34,7 +34,7 @@ func FuzzMarks(f *testing.F) {
 		}
 		m, err := slot.parse(session.Node{Data: data, Stat: &zk.Stat{}})
 		if err != nil {
-			require.ErrorIs(t, err, zklock.ErrInvalid)
+			require.ErrorIs(t, err, zklock.ErrMismatch)
 			return
 		}
 		if _, err := m.find(slot.slotKey, slot.name); err != nil {

@@ -237,7 +237,7 @@ func (s *Slot) parse(n session.Node) (marks, error) {
 	}
 	m, err := parseMarks(n.Data)
 	if err != nil {
-		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", zklock.ErrInvalid, node.Printable(s.node()), n.Data)
+		return m, fmt.Errorf("%w: %s does not contain slots: %.40q", zklock.ErrMismatch, node.Printable(s.node()), n.Data)
 	}
 	return m, nil
 }
@@ -249,7 +249,7 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
 		switch {
-		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrInvalid):
+		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrMismatch):
 			return err
 		case h.Context().Err() != nil:
 			return s.settle(ctx, h, unknown)

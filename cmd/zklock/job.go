@@ -162,7 +162,7 @@ func notAcquired(err error) error {
 		return exit{codeLost, err}
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
 		return exit{codeNoPerm, err}
-	case errors.Is(err, zklock.ErrInvalid), errors.Is(err, zklock.ErrLimit):
+	case errors.Is(err, zklock.ErrInvalid), errors.Is(err, zklock.ErrLimit), errors.Is(err, zklock.ErrMismatch):
 		return exit{codeUsage, err}
 	case errors.Is(err, zklock.ErrNotConnected):
 		return exit{codeUnavailable, err}

@@ -76,7 +76,7 @@ func ParseLimit(data []byte) (int, error) {
 	number, ok := strings.CutPrefix(string(data), LimitPrefix)
 	limit, err := strconv.Atoi(number)
 	if !ok || err != nil || limit < 1 || limit > MaxPermits {
-		return 0, fmt.Errorf("%w: its number of permits cannot be read from %.40q", outcome.ErrLimit, data)
+		return 0, fmt.Errorf("%w: its number of permits cannot be read from %.40q", outcome.ErrMismatch, data)
 	}
 	return limit, nil
 }

@@ -42,7 +42,7 @@ func (r Record) Encode() []byte {
 }
 
 func ParseRecord(data []byte) (Record, error) {
-	wrong := fmt.Errorf("%w: its lock-delay cannot be read from %.40q", outcome.ErrInvalid, data)
+	wrong := fmt.Errorf("%w: its lock-delay cannot be read from %.40q", outcome.ErrMismatch, data)
 	text, ok := strings.CutPrefix(string(data), delayPrefix)
 	text, last, more := strings.Cut(text, "\n")
 	delay, err := time.ParseDuration(text)

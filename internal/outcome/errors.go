@@ -18,7 +18,8 @@ var (
 	ErrNotConnected = errors.New("no connection to a server")
 	ErrUncertain    = errors.New("answer was lost, it may have been done")
 	ErrInvalid      = errors.New("invalid argument")
-	ErrLimit        = errors.New("not within the semaphore's permits")
+	ErrMismatch     = errors.New("others use the path differently")
+	ErrLimit        = errors.New("more permits than there are")
 	ErrEvicted      = errors.New("evicted from the queue")
 )
 

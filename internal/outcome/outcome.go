@@ -39,7 +39,7 @@ func isFinal(err error) bool {
 	if IsOfSlot(err) {
 		return true
 	}
-	for _, f := range []error{ErrSessionOver, ErrGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
+	for _, f := range []error{ErrSessionOver, ErrGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrMismatch, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {
 			return true
 		}

@@ -21,7 +21,7 @@ func (c *Engine) agree(ctx context.Context, s *session.Session, dir string) (rec
 	}
 	r, err = session.UpToDate(ctx, c.Requests, s, func() (recordAt, error) { return c.record(ctx, s, dir) })
 	if err == nil && r.Delay != c.Delay {
-		err = fmt.Errorf("%w: its lock-delay is %v, not %v", outcome.ErrInvalid, r.Delay, c.Delay)
+		err = fmt.Errorf("%w: its lock-delay is %v, not %v", outcome.ErrMismatch, r.Delay, c.Delay)
 	}
 	return r, err
 }
@@ -101,7 +101,7 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) (any,
 	if t.claim.at == nil {
 		r, err := t.c.ReadRecord(ctx, s, t.Dir)
 		switch {
-		case errors.Is(err, outcome.ErrInvalid), outcome.IsRefusal(err): // gone, or not ours any more
+		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // gone, or not ours any more
 			t.claim.sent = false
 			return nil, nil
 		case err != nil:

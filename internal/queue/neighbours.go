@@ -21,7 +21,7 @@ func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir s
 	if !slices.Contains(names, node.LeasesDir[1:]) {
 		return nil
 	}
-	used := fmt.Errorf("%w: a semaphore is at that path", outcome.ErrInvalid)
+	used := fmt.Errorf("%w: a semaphore is at that path", outcome.ErrMismatch)
 	n, err := session.Again(ctx, func() (session.Node, error) { return c.Get(ctx, sess, dir+node.LeasesDir) })
 	switch {
 	case err == nil && !strings.HasPrefix(string(n.Data), node.LimitPrefix):
@@ -48,7 +48,7 @@ func (c *Engine) notDelayed(r *Recipe, names []string) error {
 	if !r.Delays || c.Delay > 0 || !slices.ContainsFunc(names, node.IsDelayed) {
 		return nil
 	}
-	return fmt.Errorf("%w: the lock has a lock-delay, and this client has none", outcome.ErrInvalid)
+	return fmt.Errorf("%w: the lock has a lock-delay, and this client has none", outcome.ErrMismatch)
 }
 
 // notAQueue refuses a directory in which contenders for a lock stand, for a semaphore that is new there.
@@ -58,7 +58,7 @@ func (c *Engine) notAQueue(ctx context.Context, sess *session.Session, dir strin
 		return err
 	}
 	if len(node.ParseEntries(l.Names)) > 0 {
-		return fmt.Errorf("%w: a lock of another kind is at that path", outcome.ErrInvalid)
+		return fmt.Errorf("%w: a lock of another kind is at that path", outcome.ErrMismatch)
 	}
 	return nil
 }

@@ -232,7 +232,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 func (s *Permits) agree(ctx context.Context, sess *session.Session) (int, error) {
 	return s.limitThat(ctx, sess, func(limit int) error {
 		if limit != s.Total {
-			return fmt.Errorf("%w: it has %d permits, not %d", outcome.ErrLimit, limit, s.Total)
+			return fmt.Errorf("%w: it has %d permits, not %d", outcome.ErrMismatch, limit, s.Total)
 		}
 		return nil
 	})

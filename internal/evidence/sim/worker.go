@@ -69,7 +69,7 @@ func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 // judgeError is P8: an acquire that waits, called then, fails only when its caller or its client gave up, or when it says
 // another number of permits than was stored.
 func (p *process) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
-	if errors.Is(err, zklock.ErrLimit) {
+	if errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrLimit) {
 		for _, l := range locks {
 			if l.Recipe == history.Semaphore && p.f.disagreed(l, since) {
 				p.resize(l, p.f.permits(l))
