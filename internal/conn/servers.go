@@ -55,11 +55,15 @@ func parseServer(address string) (string, error) {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' || r == '?' || r == '#' }) {
 		return bad("is not host:port")
 	}
-	if ip := net.ParseIP(strings.Trim(address, "[]")); ip != nil || !strings.Contains(address, ":") {
-		if ip != nil && ip.To4() == nil && address[0] != '[' {
+	name, bracketed := address, address[0] == '[' && address[len(address)-1] == ']'
+	if bracketed {
+		name = address[1 : len(address)-1]
+	}
+	if ip := net.ParseIP(name); ip != nil || !strings.Contains(address, ":") {
+		if ip != nil && ip.To4() == nil && !bracketed {
 			return bad("is an IPv6 address: write [address]:port")
 		}
-		return net.JoinHostPort(strings.Trim(address, "[]"), defaultPort), nil
+		return net.JoinHostPort(name, defaultPort), nil
 	}
 	host, port, err := net.SplitHostPort(address)
 	switch n, notNumber := strconv.Atoi(port); {

@@ -117,6 +117,139 @@ func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 	})
 }
 
+func TestARequestOnABrokenConnectionDoesNotFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, w := attached(t)
+		w.server.Close()
+		n, err := w.Write(words(1, frames.OpGetData))
+		require.NoError(t, err, "it shows in Read")
+		require.Equal(t, 12, n)
+		_, err = w.Read(make([]byte, 1))
+		require.Error(t, err)
+	})
+}
+
+func TestWhatNobodyAskedForEndsTheConnection(t *testing.T) {
+	for name, frame := range map[string][]byte{
+		"an answer to no request":  replyOf(5, 0, 1),
+		"an answer to no ping":     replyOf(frames.XidPing, 0, 1),
+		"half a head":              framed([]byte{0, 0, 0}),
+		"an event without a path":  replyOf(frames.XidEvent, 0, -1),
+		"a frame of no length":     {0xff, 0xff, 0xff, 0xff},
+		"a body that is cut short": replyOf(1, 0, 1, 0, 0),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := attached(t)
+			w.asks(1, frames.OpGetData)
+			require.ErrorIs(t, w.says(frame), frames.ErrMalformed, name)
+			require.Nil(t, l.Carried(), name)
+			require.True(t, l.Carries(l.Latest()), "%s: the session may live", name)
+		})
+	}
+}
+
+func TestAnswersAreGivenToTheirRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		w.asks(1, frames.OpDelete)
+		w.asks(frames.XidPing, frames.OpPing)
+		w.asks(frames.XidPing, frames.OpPing)
+		require.NoError(t, w.says(replyOf(frames.XidPing, 0, 1)))
+		require.NoError(t, w.says(replyOf(1, frames.CodeNoNode, 7<<32|1)))
+		require.Equal(t, int32(7), s.Epoch(), "a write was answered")
+		require.NoError(t, w.says(replyOf(frames.XidPing, 0, 9<<32)))
+		require.Equal(t, int32(7), s.Epoch(), "a ping says nothing of writes")
+		_, ok := l.Unanswered(s)
+		require.False(t, ok)
+	})
+}
+
+func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, w := attached(t)
+		w.asks(1, frames.OpGetData)
+		time.Sleep(term * 2 / 3)
+		w.asks(frames.XidPing, frames.OpPing)
+		require.NoError(t, w.says(replyOf(frames.XidPing, 0, 1)), "it may still come")
+		time.Sleep(time.Nanosecond)
+		w.asks(frames.XidPing, frames.OpPing)
+		require.ErrorContains(t, w.says(replyOf(frames.XidPing, 0, 1)), "pings")
+	})
+}
+
+func TestRepliesWaitForTheListOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		next := wire(t, l)
+		next.greet(t, 7, 7)
+		next.asks(1, frames.OpExists)
+		read := make(chan time.Duration, 1)
+		begin := time.Now()
+		go func() { // ends with the reply
+			_ = next.says(replyOf(1, frames.CodeNoNode, 1))
+			read <- time.Since(begin)
+		}()
+		time.Sleep(rearmTime / 2)
+		require.Empty(t, read)
+		next.asks(-8, frames.OpSetWatches)
+		require.Equal(t, rearmTime/2, <-read)
+	})
+}
+
+func TestTheAnswerToACredentialDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		next := wire(t, l)
+		next.greet(t, 7, 7)
+		next.asks(-4, frames.OpAuth)
+		begin := time.Now()
+		require.NoError(t, next.says(replyOf(-4, 0, 1)))
+		require.Zero(t, time.Since(begin), "the list of watches comes after it")
+	})
+}
+
+func TestAServerThatHungUpTwiceOnTheListIsAskedForTheRootInstead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		for range 2 {
+			next := wire(t, l)
+			next.greet(t, 7, 7)
+			next.sent(t)
+			next.asks(-8, frames.OpSetWatches)
+			require.Equal(t, words(-8, frames.OpSetWatches)[4:], next.sent(t))
+			next.server.Close()
+			_, err := next.Read(make([]byte, 1))
+			require.Error(t, err)
+		}
+		require.True(t, l.isDeaf())
+		next := wire(t, l)
+		next.greet(t, 7, 7)
+		next.sent(t)
+		next.asks(-8, frames.OpSetWatches)
+		require.Equal(t, frames.ExistsRoot(-8)[4:], next.sent(t))
+		require.NoError(t, next.says(replyOf(-8, 0, 1)), "the client library takes the answer for that to its list")
+		require.True(t, l.isDeaf(), "it stays so")
+	})
+}
+
+func TestOneListThatIsTakenForgivesTheOneThatWasNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.asks(-8, frames.OpSetWatches)
+		w.Close()
+		require.Equal(t, 1, l.unarmed)
+		next := wire(t, l)
+		next.greet(t, 7, 7)
+		next.asks(-8, frames.OpSetWatches)
+		require.NoError(t, next.says(replyOf(-8, 0, 1)))
+		require.Zero(t, l.unarmed)
+	})
+}
+
 // A server that reads no more must not keep the client from the others.
 func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

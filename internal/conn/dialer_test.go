@@ -1,0 +1,99 @@
+package conn
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// failing is a dialer that reaches nobody.
+func failing(string, string, time.Duration) (net.Conn, error) { return nil, errors.New("nobody there") }
+
+func TestDialsThatLeadNowhereAreSpacedOut(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		dial := l.Dialer(failing)
+		for i, most := range []time.Duration{0, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+			most *= time.Millisecond
+			begin := time.Now()
+			_, err := dial("tcp", "server", 0)
+			require.ErrorContains(t, err, "nobody there")
+			took := time.Since(begin)
+			assert.LessOrEqual(t, took, most, "dial %d", i)
+			assert.GreaterOrEqual(t, took, most/2, "dial %d", i)
+		}
+		assert.ErrorContains(t, l.LastTrouble(), "nobody there")
+	})
+}
+
+func TestAConnectionThatLastedNeedsNoPauseAfterIt(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		_, _ = l.Dialer(failing)("tcp", "server", 0)
+		time.Sleep(steady)
+		w.Close()
+		assert.Zero(t, l.dialled())
+
+		second := wire(t, l)
+		second.greet(t, 7, 7)
+		second.Close()
+		assert.Positive(t, l.dialled(), "this one did not last")
+	})
+}
+
+func TestAPauseEndsWhenTheLinkIsClosed(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		dial := l.Dialer(failing)
+		for range 10 {
+			_, _ = dial("tcp", "server", 0)
+		}
+		done := make(chan error, 1)
+		begin := time.Now()
+		go func() { // ends with the link
+			_, err := dial("tcp", "server", 0)
+			done <- err
+		}()
+		time.Sleep(time.Millisecond)
+		l.Close()
+		require.ErrorIs(t, <-done, errClosed)
+		assert.Equal(t, time.Millisecond, time.Since(begin))
+	})
+}
+
+func TestANewConnectionClosesTheOneBefore(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		wire(t, l)
+		_, ok := <-w.frames
+		assert.False(t, ok, "the server sees its end")
+		assert.NotNil(t, l.Carried(), "until the new one is answered or the old one is read, nothing is known")
+	})
+}
+
+func TestAServerHasSoLongToAnswerAConnectionRequest(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		l.SetHandshake(2 * time.Second)
+		w := wire(t, l)
+		_, _ = w.Write(connectRequest(0))
+		begin := time.Now()
+		require.NoError(t, w.SetReadDeadline(time.Time{}), "the client library's own deadlines do not count yet")
+		_, err := w.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		assert.Equal(t, 2*time.Second, time.Since(begin))
+
+		second := wire(t, l)
+		second.greet(t, 0, 7)
+		require.NoError(t, second.SetReadDeadline(time.Now().Add(5*time.Second)))
+		begin = time.Now()
+		_, err = second.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		assert.GreaterOrEqual(t, time.Since(begin), 5*time.Second, "from then on they do")
+	})
+}

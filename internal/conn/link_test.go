@@ -1,0 +1,328 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/digestmd5"
+	"github.com/zklock-go/zklock/internal/frames"
+)
+
+func closed(ch <-chan struct{}) bool { return isClosed(ch) }
+
+func TestALinkLearnsItsSessionFromTheWire(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		s, changed := l.State()
+		require.Nil(t, s)
+		w := wire(t, l)
+		w.greet(t, 0, 7)
+		assert.True(t, closed(changed))
+		s, _ = l.State()
+		require.NotNil(t, s)
+		assert.Equal(t, int64(7), s.ID)
+		assert.Equal(t, term, s.Lease.Term(), "the timeout that was negotiated")
+		assert.Same(t, s, l.Carried())
+		assert.Same(t, s, l.Latest())
+		assert.True(t, l.Carries(s))
+	})
+}
+
+func TestASessionOutlivesItsConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s, changed := l.State()
+		again := s.Reattached()
+		w.server.Close()
+		_, err := w.Read(make([]byte, 1))
+		require.Error(t, err)
+		assert.True(t, closed(changed))
+		assert.Nil(t, l.Carried())
+		assert.True(t, l.Carries(s), "it is still the client's")
+		assert.False(t, closed(again))
+		assert.ErrorIs(t, l.LastTrouble(), io.EOF)
+
+		second := wire(t, l)
+		second.greet(t, 7, 7)
+		assert.Same(t, s, l.Carried())
+		assert.True(t, closed(again))
+		assert.False(t, closed(s.Reattached()), "the next time has not come")
+	})
+}
+
+func TestAnotherIDIsTheEndOfTheSession(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		w.Close()
+		second := wire(t, l)
+		second.greet(t, 7, 8)
+		assert.True(t, closed(s.Over()))
+		assert.False(t, s.HasExpired(), "its nodes may be there still")
+		assert.False(t, l.Carries(s))
+		assert.Equal(t, int64(8), l.Carried().ID)
+	})
+}
+
+func TestARefusedSessionHasExpired(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		w.Close()
+		second := wire(t, l)
+		_, _ = second.Write(connectRequest(7))
+		require.NoError(t, second.says(greetingOf(0, 0)))
+		assert.True(t, s.HasExpired())
+		assert.Nil(t, l.Carried())
+		assert.Same(t, s, l.Latest())
+	})
+}
+
+func TestAnAnswerThatSaysExpiredEndsSessionAndConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		w.asks(1, frames.OpGetData)
+		require.ErrorIs(t, w.says(replyOf(1, frames.CodeExpired, 1)), ErrSessionOver)
+		assert.True(t, s.HasExpired())
+		assert.Nil(t, l.Carried())
+		assert.False(t, l.Carries(s))
+	})
+}
+
+func TestAGreetingThatComesLateCountsForNothing(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		w := wire(t, l)
+		_, _ = w.Write(connectRequest(0))
+		_, _, err := l.welcome(&line{}, 7, term, l.Now()) // on a connection that was replaced
+		require.ErrorIs(t, err, net.ErrClosed)
+		assert.Nil(t, l.Carried())
+	})
+}
+
+func TestASessionThatWasGivenUpIsNotTakenBack(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		l.expire(s)
+		w.Close()
+		second := wire(t, l)
+		_, _ = second.Write(connectRequest(7))
+		id, zxid := second.sessionAsked(t)
+		assert.Zero(t, id, "a new one is asked for")
+		assert.Zero(t, zxid)
+		require.ErrorIs(t, second.says(greetingOf(7, term)), ErrSessionOver, "a server that has it all the same")
+		assert.Nil(t, l.Carried())
+	})
+}
+
+// A server that was restored from a backup hangs up on every client that has seen more than it has.
+func TestAfterManyRefusalsALapsedSessionIsGivenUp(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		time.Sleep(2 * term) // the lease has run out
+		var asked []int64
+		for range manyRefusals + 3 {
+			next := wire(t, l)
+			_, _ = next.Write(connectRequest(7))
+			id, _ := next.sessionAsked(t)
+			asked = append(asked, id)
+			next.server.Close()
+			_, err := next.Read(make([]byte, 1))
+			require.Error(t, err)
+		}
+		assert.Equal(t, []int64{7, 7, 7, 7, 7, 7, 7, 0, 7}, asked, "now and then a new one")
+		wire(t, l).greet(t, 7, 7)
+		assert.Zero(t, l.refusals, "a server has answered")
+	})
+}
+
+func TestASessionThatMayLiveIsAskedForHoweverOftenServersHangUp(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		l.refusals = manyRefusals + 1
+		l.session.Lease = fresh(t, l)
+		next := wire(t, l)
+		_, _ = next.Write(connectRequest(7))
+		id, _ := next.sessionAsked(t)
+		assert.Equal(t, int64(7), id)
+	})
+}
+
+func TestListenersHearOfEventsUntilTheyStop(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		var first, second []string
+		stop := l.Listen(func(s *Session, path string) { first = append(first, path) })
+		l.Listen(func(s *Session, path string) {
+			assert.Same(t, l.Carried(), s)
+			second = append(second, path)
+		})
+		require.NoError(t, w.says(eventOf("/a")))
+		stop()
+		stop()
+		require.NoError(t, w.says(eventOf("/b")))
+		assert.Equal(t, []string{"/a"}, first)
+		assert.Equal(t, []string{"/a", "/b"}, second)
+	})
+}
+
+// eventOf is a server's word that a node was deleted.
+func eventOf(path string) []byte {
+	body := append(words(2, 3, int32(len(path)))[4:], path...)
+	return replyOf(frames.XidEvent, 0, -1, body...)
+}
+
+func TestAttachedWaitsForASessionOrItsContext(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		why := errors.New("no time left")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel()
+		_, err := l.Attached(ctx)
+		require.ErrorIs(t, err, why)
+		got := make(chan *Session, 1)
+		go func() { // ends with the session
+			s, _ := l.Attached(t.Context())
+			got <- s
+		}()
+		w := wire(t, l)
+		w.greet(t, 0, 7)
+		assert.Same(t, l.Carried(), <-got)
+	})
+}
+
+func TestALossIsSeenThoughTheSessionIsBackByThen(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s, changed := l.State()
+		again := s.Reattached()
+		lost := make(chan bool, 1)
+		go func() { lost <- l.AwaitLoss(t.Context(), s, changed, again) }() // ends with the loss
+		synctest.Wait()
+		require.Empty(t, lost)
+		w.Close()
+		wire(t, l).greet(t, 7, 7)
+		assert.True(t, <-lost)
+
+		_, changed = l.State()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.False(t, l.AwaitLoss(ctx, s, changed, s.Reattached()), "nothing was lost")
+	})
+}
+
+func TestUnansweredTellsSinceWhenAServerIsSilent(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		_, ok := l.Unanswered(s)
+		assert.False(t, ok, "nothing was asked")
+		time.Sleep(time.Second)
+		asked := time.Now()
+		w.asks(1, frames.OpGetData)
+		time.Sleep(time.Second)
+		w.asks(2, frames.OpGetData)
+		since, ok := l.Unanswered(s)
+		require.True(t, ok)
+		assert.Equal(t, asked, since)
+		require.NoError(t, w.says(eventOf("/a")))
+		since, _ = l.Unanswered(s)
+		assert.Equal(t, time.Now(), since, "it says something, at least")
+		_, ok = l.Unanswered(&Session{})
+		assert.False(t, ok, "a session that is not carried")
+	})
+}
+
+func TestAbandonEndsTheConnectionOfThatSessionOnly(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		l.Abandon(&Session{})
+		require.NoError(t, w.says(eventOf("/a")))
+		l.Abandon(s)
+		_, err := w.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, io.ErrClosedPipe)
+	})
+}
+
+func TestAClosedLinkEndsItsSessionAndTakesNoConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		l.Close()
+		l.Close()
+		assert.True(t, s.IsOver())
+		assert.False(t, s.HasExpired(), "the servers have not said so")
+		_, err := w.Read(make([]byte, 1))
+		require.Error(t, err)
+		ours, theirs := net.Pipe()
+		_, err = l.adopt(ours)
+		require.ErrorIs(t, err, errClosed)
+		_, err = theirs.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "its connection was closed")
+	})
+}
+
+func TestALoginThatIsSetEndsTheConnectionWithoutOne(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		_, changed := l.State()
+		l.SetLogin(digestmd5.Credential{User: "joe", Password: "secret"}, 1)
+		assert.True(t, closed(changed))
+		assert.Nil(t, l.Carried())
+		_, err := w.Read(make([]byte, 1))
+		assert.Error(t, err)
+	})
+}
+
+func TestAnAnswerOpensTheGateAgain(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		l.deny(errRefused)
+		require.True(t, l.IsDenied())
+		w.asks(1, frames.OpGetData)
+		require.NoError(t, w.says(replyOf(1, frames.CodeNoNode, 1)))
+		assert.False(t, l.IsDenied())
+	})
+}
+
+func TestTroubleIsShownEscaped(t *testing.T) {
+	l := NewLink()
+	assert.NoError(t, l.LastTrouble())
+	why := errors.New("bell \a")
+	l.Note(why)
+	assert.ErrorIs(t, l.LastTrouble(), why)
+	assert.NotContains(t, l.LastTrouble().Error(), "\a")
+}
+
+func TestTheTickIsTheSessionsTooIfItIsSetLate(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, _ := attached(t)
+		l.SetUp(l.Now, 3*time.Second)
+		assert.Equal(t, 3*time.Second, l.Carried().Lease.Tick())
+	})
+}
+
+func TestASession(t *testing.T) {
+	var none *Session
+	assert.Nil(t, none.Over())
+	s := newSession(7, nil)
+	s.wrote(5<<32 | 3)
+	s.wrote(4<<32 | 9)
+	assert.Equal(t, int32(5), s.Epoch(), "an answer that comes late changes nothing")
+	assert.False(t, s.HasExpired())
+	s.end(true)
+	assert.True(t, s.HasExpired())
+}
