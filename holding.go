@@ -154,6 +154,10 @@ func (g *holding) event(kind observe.Kind, err error) observe.Event {
 	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].Name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
 }
 
+func (g *holding) String() string {
+	return fmt.Sprintf("%s holds for %v: token=%d %v", g.nodes[0].Path(), time.Since(g.since).Round(time.Millisecond), g.token, g.nodes[0].Sess.Lease)
+}
+
 // wasLost reports whether the holding, which has ended for that reason, ended without its
 // caller's or its client's doing. The caller may still be at work then.
 func (g *holding) wasLost(why error) bool {

@@ -370,6 +370,21 @@ func (c *Client) authenticate(ctx context.Context, a Auth) error {
 // the first session.
 func (c *Client) SessionTimeout() time.Duration { return c.engine.Term() }
 
+// String tells what the client does: its session, and a line for each hold and each wait. It is for
+// people, who ask a program that hangs what it waits for, and may change.
+func (c *Client) String() string {
+	lines := []string{"no session"}
+	if s, _ := c.engine.Link.State(); s != nil {
+		lines[0] = fmt.Sprintf("session 0x%x %v", s.ID, s.Lease)
+	}
+	var holds []string
+	for _, g := range c.holds.all() {
+		holds = append(holds, g.String())
+	}
+	slices.Sort(holds)
+	return strings.Join(slices.Concat(lines, holds, c.engine.Waiting()), "\n")
+}
+
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than
 // the session timeout or 5 s, whichever is less, and returns when every goroutine of the

@@ -20,8 +20,12 @@ type Engine struct {
 	crowded  recent[struct{}] // directories in which we expected to be alone and were not
 	leaving  leavers          // our nodes on their way out
 	records  recent[recordAt] // of locks that we have released
-	Removals *session.Tasks   // of nodes: Close waits for them, for a while
-	readable atomic.Bool      // we have read a node of our own once, so we may: all have one ACL
-	FailStop func(error)      // see Options; nil for none
-	Delay    time.Duration    // see Options.LockDelay; zero for none
+	waits    waits
+	Removals *session.Tasks // of nodes: Close waits for them, for a while
+	readable atomic.Bool    // we have read a node of our own once, so we may: all have one ACL
+	FailStop func(error)    // see Options; nil for none
+	Delay    time.Duration  // see Options.LockDelay; zero for none
 }
+
+// Waiting returns a line for each place that waits, in the order of their paths.
+func (c *Engine) Waiting() []string { return c.waits.all() }

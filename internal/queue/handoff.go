@@ -27,6 +27,8 @@ import (
 // wait waits until no contender ahead stands in our way. It needs no further request if there
 // was one contender ahead when we looked.
 func (t *place) wait(ctx context.Context) error {
+	t.shown = t.c.waits.begin(t.Path(), t.Sess)
+	defer t.c.waits.end(t.shown)
 	var p session.Pace
 	for {
 		var err error
@@ -60,6 +62,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
 	}
 	i := t.watched()
+	t.shown.show(others+1, t.ahead[i].Name)
 	saw, err := t.watchAhead(ctx, t.ahead[i])
 	if err != nil || saw == session.NodeChanged {
 		return err

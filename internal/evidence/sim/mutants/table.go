@@ -593,7 +593,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a mark is settled before its hold's node is gone", After: "a transaction stays in a server that the client has left",
-		Edits: []Edit{{"slots/slots.go", "if errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err", "if err == nil || errors.Is(err, zk.ErrNoNode) {\n\t\t\tby, err"}},
+		Edits: []Edit{{"slots/slots.go", "if errors.Is(err, zk.ErrNoNode) {\n\t\t\tfound, err", "if err == nil || errors.Is(err, zk.ErrNoNode) {\n\t\t\tfound, err"}},
 		Test:  Test{".", "TestAMarkWaitsUntilItsHoldsNodeIsGone"},
 	},
 	{
@@ -608,7 +608,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a slot that is forgotten counts as done", After: "our own first version: nobody was told that it was not done",
-		Edits: []Edit{{"slots/marks.go", "return 0, ErrForgotten", "return 0, ErrDone"}},
+		Edits: []Edit{{"slots/marks.go", "return mark{}, ErrForgotten", "return mark{}, ErrDone"}},
 		Test:  Test{".", "TestASlotThatIsForgottenIsNotDone"},
 	},
 	{
