@@ -24,8 +24,8 @@ func goTest(dir string, packages ...string) step {
 	return step{dir, append([]string{"go", "test", "-json", "-timeout", "20m"}, packages...)}
 }
 
-// servers is the module whose tests need real servers.
-const servers = "integration"
+// The modules whose tests need real servers. The first builds the image that the second uses where no registry has one.
+const servers, containers = "integration", "zkcontainer"
 
 // browser is the module whose tests need one.
 const browser = "cmd/zklock/browser"
@@ -36,18 +36,20 @@ func lanes(library, nested []string) []lane {
 		{name: "command", steps: []step{goTest(".", "./cmd/...")}},
 		{name: "library", nice: true, steps: []step{goTest(".", library...)}},
 	}
-	modules := lane{name: "modules", nice: true}
+	real, modules := lane{name: "servers"}, lane{name: "modules", nice: true}
 	for _, dir := range nested {
-		if dir == servers {
-			all = append(all, lane{name: "servers", steps: []step{{dir, []string{"./run"}}}})
-			continue
+		switch dir {
+		case servers:
+			real.steps = append(real.steps, step{dir, []string{"./run"}})
+		case containers:
+			real.steps = append(real.steps, goTest(dir, "./..."))
+		case browser:
+			modules.steps = append(modules.steps, step{dir, []string{"./setup"}}, goTest(dir, "./..."))
+		default:
+			modules.steps = append(modules.steps, goTest(dir, "./..."))
 		}
-		if dir == browser {
-			modules.steps = append(modules.steps, step{dir, []string{"./setup"}})
-		}
-		modules.steps = append(modules.steps, goTest(dir, "./..."))
 	}
-	return append(all, modules)
+	return append(all, real, modules)
 }
 
 // packages lists this module's packages but the command's, which has a lane of its own.

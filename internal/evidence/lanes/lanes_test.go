@@ -66,10 +66,10 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 	require.Contains(t, library, "github.com/zklock-go/zklock")
 	require.NotContains(t, library, "github.com/zklock-go/zklock/cmd/zklock")
 	var dirs []string
-	for _, l := range lanes(library, []string{"tools/replay", "integration"}) {
+	for _, l := range lanes(library, []string{"tools/replay", "integration", "zkcontainer"}) {
 		for _, s := range l.steps {
 			dirs = append(dirs, s.dir)
 		}
 	}
-	require.ElementsMatch(t, []string{"integration", ".", ".", "tools/replay"}, dirs)
+	require.ElementsMatch(t, []string{"integration", "zkcontainer", ".", ".", "tools/replay"}, dirs)
 }
