@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,7 +24,12 @@ evict take it as --node.
 --cycles shows sessions that wait for each other in a circle: A holds one lock and waits
 for another, B holds that and waits for the first. Nodes show sessions, not goroutines:
 it is a deadlock where the goroutine that holds is the one that waits. A session that
-waits at several locks surely has several, and is marked so.`
+waits at several locks surely has several, and is marked so.
+
+-r and --cycles may take a minute, or what --connect-timeout says.`
+
+// longListing is how long a listing of many locks may take, unless --connect-timeout says something else.
+const longListing = time.Minute
 
 func lsCommand(std streams) *command {
 	f := newFlags(std, "ls", "[flags] PATH", lsAbout)
@@ -47,17 +53,21 @@ func lsCommand(std streams) *command {
 		if *asJSON {
 			v.json, v.pretty = true, !*watch && !*recursive || *cycles
 		}
+		patience, list := server.patience, listOne
+		switch {
+		case *cycles:
+			list = listCircles
+		case *recursive:
+			list = listAll
+		}
+		if (*cycles || *recursive) && !f.given("connect-timeout") {
+			patience = longListing
+		}
 		return server.use(func(ctx context.Context, client *zklock.Client) error {
-			switch path := positional[0]; {
-			case *cycles:
-				return serverError(listCircles(ctx, client, path, v))
-			case *watch:
-				return serverError(watchList(ctx, client, path, *recursive, v))
-			case *recursive:
-				return serverError(listAll(ctx, client, path, v))
-			default:
-				return serverError(server.ask(ctx, func(ctx context.Context) error { return listOne(ctx, client, path, v) }))
+			if *watch {
+				return serverError(watchList(ctx, client, positional[0], *recursive, v))
 			}
+			return serverError(server.askFor(ctx, patience, func(ctx context.Context) error { return list(ctx, client, positional[0], v) }))
 		})
 	}}
 }

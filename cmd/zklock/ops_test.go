@@ -375,7 +375,7 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 		}
 		return zktest.Pass
 	})
-	for _, args := range [][]string{{"ls"}, {"evict", "--all"}, {"revoke"}, {"elect"}} {
+	for _, args := range [][]string{{"ls"}, {"ls", "-r"}, {"ls", "--cycles"}, {"evict", "--all"}, {"revoke"}, {"elect"}} {
 		code, _, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
 		assert.Equal(t, codeUnavailable, code, "%v: %s", args, err)
 		assert.Contains(t, err, "no answer in 300ms (--connect-timeout)", args)

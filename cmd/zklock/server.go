@@ -112,11 +112,16 @@ func (s *serverFlags) use(do func(ctx context.Context, client *zklock.Client) er
 
 // ask runs a question that takes a few requests. Servers that do not answer it in the time for connecting count as not reached.
 func (s *serverFlags) ask(ctx context.Context, question func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.patience)
+	return s.askFor(ctx, s.patience, question)
+}
+
+// askFor is ask for a question that may take longer.
+func (s *serverFlags) askFor(ctx context.Context, patience time.Duration, question func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := question(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return exit{codeUnavailable, fmt.Errorf("no answer in %v (--connect-timeout): %w", s.patience, err)}
+		return exit{codeUnavailable, fmt.Errorf("no answer in %v (--connect-timeout): %w", patience, err)}
 	}
 	return err
 }
