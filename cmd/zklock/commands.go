@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -60,11 +61,22 @@ func help(args []string, std streams) error {
 	if len(args) == 0 {
 		return usage(std.out)
 	}
+	if args[0] == connectionTopic {
+		return connectionHelp(std)
+	}
 	c, err := find(args[0])
 	if err != nil {
 		return err
 	}
 	return c.define(std).help(std.out)
+}
+
+// connectionHelp tells about the flags of all commands that talk to servers.
+func connectionHelp(std streams) error {
+	var b strings.Builder
+	connectionFlags(std).describe(&b, "Flags of all commands that talk to servers", aboutConnection)
+	_, err := io.WriteString(std.out, strings.TrimPrefix(b.String(), "\n"))
+	return err
 }
 
 func find(name string) (subcommand, error) {
@@ -87,7 +99,7 @@ func usage(w io.Writer) error {
 		fmt.Fprintf(table, "  %s\t%s\n", c.name, c.about)
 	}
 	table.Flush()
-	fmt.Fprint(&b, "\n`zklock help COMMAND` tells more about one of them.\n")
+	fmt.Fprint(&b, "\n`zklock help COMMAND` tells more about one of them, `zklock help connection` how to reach servers.\n")
 	_, err := w.Write(b.Bytes())
 	return err
 }

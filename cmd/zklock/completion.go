@@ -70,7 +70,7 @@ _zklock() {
     done
     case ${COMP_WORDS[1]} in
 `, strings.Join(namesOf(all), " "))
-	fmt.Fprintf(&b, "    help) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(namesOf(all), " "))
+	fmt.Fprintf(&b, "    help) COMPREPLY=($(compgen -W '%s %s' -- \"$cur\")) ;;\n", strings.Join(namesOf(all), " "), connectionTopic)
 	for _, c := range all {
 		words := flagsOf(c)
 		if c.name == "completion" {

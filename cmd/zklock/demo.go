@@ -39,8 +39,8 @@ type demo struct {
 func demoCommand(std streams) *command {
 	f := newFlags(std, "demo", "[flags]", demoAbout)
 	d := demo{std: std, server: f.server().nodes(f)}
-	f.Lookup("servers").Usage = "`host:port,...` of ZooKeeper servers; also ZKLOCK_SERVERS (default: one in this process)"
-	f.Lookup("session-timeout").Usage = "session timeout to ask for: about the time until the next one holds after a crash (default 2s of the servers in this process, 10s of others)"
+	f.retell("servers", "`host:port,...` of ZooKeeper servers; also ZKLOCK_SERVERS (default: one in this process)")
+	f.retell("session-timeout", "session timeout to ask for: about the time until the next one holds after a crash (default 2s of the servers in this process, 10s of others)")
 	f.IntVar(&d.items, "items", 10, "how many `items` there are")
 	f.IntVar(&d.workers, "workers", 8, "how many `workers` order them")
 	f.StringVar(&d.html, "html", "zklock-demo.html", "`file` for the timeline; empty for none")

@@ -31,6 +31,24 @@ func TestHelpNamesEveryCommandAndEachTellsItsFlags(t *testing.T) {
 	assert.NotContains(t, out, "  man ")
 }
 
+func TestFlagsAreToldByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
+	_, help, _ := run(t, "", "run", "--help")
+	flags, rest, found := strings.Cut(help, "\nWaiting:\n")
+	require.True(t, found)
+	waiting, connection, found := strings.Cut(rest, "\nConnection, see zklock help connection:\n")
+	require.True(t, found)
+	assert.Contains(t, flags, "\n  --grace duration\n")
+	assert.Contains(t, waiting, "  -E, --conflict-exit-code code\n")
+	assert.Equal(t, "  --auth, --connect-timeout, --root, --servers, --tls, --tls-ca, --tls-cert,\n  --tls-key, --tls-server-name, --verbose\n", connection)
+	_, about, _ := run(t, "", "help", "connection")
+	_, manual, _ := run(t, "", "man")
+	for _, text := range []string{about, manual} {
+		assert.Equal(t, 1, strings.Count(text, "which no process list shows"))
+	}
+	_, help, _ = run(t, "", "serve", "--help")
+	assert.NotContains(t, help, "onnection")
+}
+
 func TestWhatIsMistypedIsSuggested(t *testing.T) {
 	for _, c := range []struct {
 		args []string

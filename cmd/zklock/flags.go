@@ -16,13 +16,40 @@ type flags struct {
 	synopsis, about string
 	std             streams
 	short           map[string]string // other names, of one letter, by the long one
+	topics          map[string]topic  // of the flags that have one
+}
+
+// topic is what flags that belong together are about. Those about the connection are the same for many commands, and are told once.
+type topic string
+
+const (
+	aboutWaiting    topic = "Waiting"
+	aboutConnection topic = "Connection"
+)
+
+// in puts the flags that define makes under a topic.
+func (f *flags) in(t topic, define func()) {
+	before := map[string]bool{}
+	f.VisitAll(func(fl *flag.Flag) { before[fl.Name] = true })
+	define()
+	f.VisitAll(func(fl *flag.Flag) {
+		if !before[fl.Name] {
+			f.topics[fl.Name] = t
+		}
+	})
 }
 
 func newFlags(std streams, name, synopsis, about string) *flags {
-	f := &flags{flag.NewFlagSet(name, flag.ContinueOnError), synopsis, strings.TrimSpace(about), std, map[string]string{}}
+	f := &flags{flag.NewFlagSet(name, flag.ContinueOnError), synopsis, strings.TrimSpace(about), std, map[string]string{}, map[string]topic{}}
 	f.SetOutput(io.Discard) // errors come back as errors
 	f.Usage = func() {}
 	return f
+}
+
+// retell gives a flag another text, for one command alone.
+func (f *flags) retell(name, text string) {
+	f.Lookup(name).Usage = text
+	delete(f.topics, name)
 }
 
 // alias gives a flag that exists another name, of one letter.
@@ -107,20 +134,45 @@ func (f *flags) help(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, strings.TrimSpace(fmt.Sprintf("Usage: zklock %s %s", f.Name(), f.synopsis)))
 	fmt.Fprintf(&b, "\n%s\n", f.about)
-	title := "\nFlags:\n"
+	f.describe(&b, "Flags", "")
+	f.describe(&b, string(aboutWaiting), aboutWaiting)
+	if names := f.namesIn(aboutConnection); len(names) > 0 {
+		fmt.Fprintf(&b, "\n%s, see zklock help %s:\n%s\n", aboutConnection, connectionTopic, wrap(strings.Join(names, ", "), "  ", 80))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// describe writes what the flags of a topic mean.
+func (f *flags) describe(b *strings.Builder, title string, t topic) {
+	title = "\n" + title + ":\n"
 	f.each(func(fl *flag.Flag, short, kind, text string) {
+		if f.topics[fl.Name] != t {
+			return
+		}
 		if short != "" {
 			short = "-" + short + ", "
 		}
 		if kind != "" {
 			kind = " " + kind
 		}
-		fmt.Fprintf(&b, "%s  %s--%s%s\n%s\n", title, short, fl.Name, kind, wrap(text+defaultOf(fl), "        ", 80))
+		fmt.Fprintf(b, "%s  %s--%s%s\n%s\n", title, short, fl.Name, kind, wrap(text+defaultOf(fl), "        ", 80))
 		title = ""
 	})
-	_, err := io.WriteString(w, b.String())
-	return err
 }
+
+// namesIn returns the flags of a topic.
+func (f *flags) namesIn(t topic) (names []string) {
+	f.each(func(fl *flag.Flag, _, _, _ string) {
+		if f.topics[fl.Name] == t {
+			names = append(names, "--"+fl.Name)
+		}
+	})
+	return names
+}
+
+// connectionTopic is what the flags about the connection are told under.
+const connectionTopic = "connection"
 
 // defaultOf says what a flag is when it is not given, where the text does not.
 func defaultOf(fl *flag.Flag) string {

@@ -32,15 +32,10 @@ zklock \- take locks in ZooKeeper from a shell
 	for _, c := range all {
 		f := c.define(streams{})
 		fmt.Fprintf(&b, ".SS %s %s\n.nf\n%s\n.fi\n", roff(c.name), roff(f.synopsis), roff(f.about))
-		f.each(func(fl *flag.Flag, short, kind, text string) {
-			name := "--" + fl.Name
-			if short != "" {
-				name = "-" + short + ", " + name
-			}
-			fmt.Fprintf(&b, ".TP\n.B %s\n", roff(strings.TrimSpace(name+" "+kind)))
-			fmt.Fprintf(&b, "%s\n", roff(text+defaultOf(fl)))
-		})
+		writeFlags(&b, f.flags, func(t topic) bool { return t != aboutConnection })
 	}
+	b.WriteString(".SH CONNECTION\nThe flags of all commands that talk to servers.\n")
+	writeFlags(&b, connectionFlags(streams{}), func(topic) bool { return true })
 	b.WriteString(`.SH ENVIRONMENT
 .TP
 .B ZKLOCK_SERVERS, ZKLOCK_ROOT, ZKLOCK_AUTH
@@ -54,6 +49,21 @@ If set, the demo and top use no colours.
 `)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeFlags writes what the flags of some topics mean.
+func writeFlags(b *strings.Builder, f *flags, of func(topic) bool) {
+	f.each(func(fl *flag.Flag, short, kind, text string) {
+		if !of(f.topics[fl.Name]) {
+			return
+		}
+		name := "--" + fl.Name
+		if short != "" {
+			name = "-" + short + ", " + name
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n", roff(strings.TrimSpace(name+" "+kind)))
+		fmt.Fprintf(b, "%s\n", roff(text+defaultOf(fl)))
+	})
 }
 
 // roff returns text that man shows as it is.

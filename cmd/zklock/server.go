@@ -45,22 +45,33 @@ const (
 // server adds the flags of every command that talks to servers.
 func (f *flags) server() *serverFlags {
 	s := &serverFlags{std: f.std}
-	f.StringVar(&s.servers, "servers", "", "`host:port,...` of the ZooKeeper servers, with a chroot behind them if there is one; also ZKLOCK_SERVERS (default "+localServer+")")
-	f.StringVar(&s.root, "root", "", "`path` put before every path, behind the servers' chroot; also ZKLOCK_ROOT")
-	f.DurationVar(&s.patience, "connect-timeout", 10*time.Second, "how long to try to reach a server")
-	f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password, or sasl:user:password for a login by DIGEST-MD5; can be repeated; also ZKLOCK_AUTH, which no process list shows")
-	f.BoolVar(&s.verbose, "verbose", false, "log what the connection and the lock do to standard error")
+	f.in(aboutConnection, func() {
+		f.StringVar(&s.servers, "servers", "", "`host:port,...` of the ZooKeeper servers, with a chroot behind them if there is one; also ZKLOCK_SERVERS (default "+localServer+")")
+		f.StringVar(&s.root, "root", "", "`path` put before every path, behind the servers' chroot; also ZKLOCK_ROOT")
+		f.DurationVar(&s.patience, "connect-timeout", 10*time.Second, "how long to try to reach a server")
+		f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password, or sasl:user:password for a login by DIGEST-MD5; can be repeated; also ZKLOCK_AUTH, which no process list shows")
+		f.BoolVar(&s.verbose, "verbose", false, "log what the connection and the lock do to standard error")
+	})
 	return s
 }
 
 // security adds the flags about TLS.
 func (s *serverFlags) security(f *flags) *serverFlags {
-	f.BoolVar(&s.tls, "tls", false, "talk TLS; implied by the other --tls flags")
-	f.StringVar(&s.ca, "tls-ca", "", "`file` with the certificates that servers are checked against, instead of the system's")
-	f.StringVar(&s.cert, "tls-cert", "", "`file` with our own certificate")
-	f.StringVar(&s.key, "tls-key", "", "`file` with its key")
-	f.StringVar(&s.serverName, "tls-server-name", "", "`name` that servers' certificates must have, instead of the host's")
+	f.in(aboutConnection, func() {
+		f.BoolVar(&s.tls, "tls", false, "talk TLS; implied by the other --tls flags")
+		f.StringVar(&s.ca, "tls-ca", "", "`file` with the certificates that servers are checked against, instead of the system's")
+		f.StringVar(&s.cert, "tls-cert", "", "`file` with our own certificate")
+		f.StringVar(&s.key, "tls-key", "", "`file` with its key")
+		f.StringVar(&s.serverName, "tls-server-name", "", "`name` that servers' certificates must have, instead of the host's")
+	})
 	return s
+}
+
+// connectionFlags are the flags of every command that talks to servers, to be told of.
+func connectionFlags(std streams) *flags {
+	f := newFlags(std, connectionTopic, "", "")
+	f.server().security(f)
+	return f
 }
 
 // nodes adds the flags of commands that make nodes.

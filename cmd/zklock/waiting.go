@@ -17,10 +17,12 @@ type waiting struct {
 const shortConnectTimeout = 2 * time.Second
 
 func (w *waiting) flags(f *flags) {
-	f.DurationVar(&w.wait, "wait", unset, "give up after this time, in which connecting is counted; 0 does not wait (default: wait for as long as it takes)")
-	f.BoolVar(&w.noWait, "no-wait", false, "give up at once if another holds; the same as --wait 0")
-	f.IntVar(&w.busyCode, "conflict-exit-code", codeNotAcquired, "exit with this `code` when given up so")
-	f.alias("E", "conflict-exit-code")
+	f.in(aboutWaiting, func() {
+		f.DurationVar(&w.wait, "wait", unset, "give up after this time, in which connecting is counted; 0 does not wait (default: wait for as long as it takes)")
+		f.BoolVar(&w.noWait, "no-wait", false, "give up at once if another holds; the same as --wait 0")
+		f.IntVar(&w.busyCode, "conflict-exit-code", codeNotAcquired, "exit with this `code` when given up so")
+		f.alias("E", "conflict-exit-code")
+	})
 }
 
 // check returns what is wrong with the flags, and has server wait no longer than they say.
