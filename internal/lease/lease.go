@@ -74,7 +74,6 @@ func (l *Lease) Created(sent Instant) *Run {
 	defer l.mu.Unlock()
 	l.prove(sent)
 	l.run = &Run{l: l, heard: sent, since: got}
-	l.run.upstream.add(sent, got.Mono, 1)
 	return l.run
 }
 
@@ -238,13 +237,10 @@ func (r *Run) hear(sent, got Instant) {
 	r.heard = touch
 }
 
-// conclude takes a quorum transaction that was sent at that moment.
+// conclude takes a quorum transaction that was sent at that moment. What it proves was heard, at the latest with its own answer.
 func (r *Run) conclude(sent Instant) {
 	touch, ok := r.upstream.newest(sent.Mono)
-	if !ok || touch.Mono.After(r.heard.Mono) {
-		return
-	}
-	if r.joins() || !r.settled().After(sent.Mono) {
+	if ok && (r.joins() || !r.settled().After(sent.Mono)) {
 		r.l.prove(touch)
 	}
 }

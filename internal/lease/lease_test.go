@@ -23,13 +23,20 @@ type session struct {
 	run *Run
 }
 
-// leaseAt runs a test of a lease of a session that was made just now.
+// apart is by how much the wall clock of these tests differs from the monotonic one, so that the one that is taken for the
+// other is noticed.
+var apart = []time.Duration{-1000 * time.Hour, 1000 * time.Hour}
+
+// leaseAt runs a test of a lease of a session that was made just now, with a wall clock that is far behind and with one that is
+// far ahead.
 func leaseAt(t *testing.T, tick time.Duration, fn func(l *session)) {
-	synctest.Test(t, func(*testing.T) {
-		l := &session{Lease: New(Clock(nil), leaseTerm, tick)}
-		l.run = l.Created(l.now())
-		fn(l)
-	})
+	for _, by := range apart {
+		synctest.Test(t, func(*testing.T) {
+			l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(by) }), leaseTerm, tick)}
+			l.run = l.Created(l.now())
+			fn(l)
+		})
+	}
 }
 
 // op is an operation that takes a while.
@@ -274,6 +281,33 @@ func TestATouchThatIsHeardTooLateEndsTheRun(t *testing.T) {
 	})
 }
 
+// What was heard last may run out while the next answer is on its way: the leader may have handled the request after that.
+func TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun(t *testing.T) {
+	for _, late := range []time.Duration{0, takes - 1} {
+		leaseAt(t, 0, func(l *session) {
+			time.Sleep(3 * time.Second)
+			l.touches()
+			time.Sleep(l.lag())
+			l.bringUp()
+			time.Sleep(l.Remaining() + late - takes)
+			l.op(OfLeader)
+			require.Equal(t, -late, l.Remaining())
+			l.op(OfQuorum)
+			require.Negative(t, l.Remaining(), "the run begins when the last proof has run out")
+		})
+	}
+	leaseAt(t, 0, func(l *session) {
+		time.Sleep(3 * time.Second)
+		l.touches()
+		time.Sleep(l.lag())
+		l.bringUp()
+		time.Sleep(l.Remaining() - 1 - takes)
+		l.op(OfLeader)
+		l.op(OfQuorum)
+		require.Positive(t, l.Remaining(), "it was in time")
+	})
+}
+
 func TestBeingTakenBackCountsFromWhenTheLeaderHasAnsweredOnThatConnection(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		begun := l.now()
@@ -325,6 +359,38 @@ func TestTheSmallestTimeoutEverNegotiatedCounts(t *testing.T) {
 		require.Equal(t, leaseValid-takes, l.Remaining(), "the leader may count by the one that the session was made with")
 		l.run = l.TakenBack(l.now(), leaseTerm/2)
 		require.Equal(t, leaseValid/2-takes, l.Remaining())
+	})
+}
+
+func TestATickThatIsNotKnownIsTakenForHalfTheTimeout(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		require.Equal(t, leaseTerm/4*105/100+40*time.Millisecond, l.lag())
+		require.Equal(t, leaseTerm/4, l.settling())
+	})
+}
+
+func TestALeaseGoesByTheTickThatWasSet(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		require.Zero(t, l.Tick())
+		l.SetTick(6 * time.Second)
+		require.Equal(t, 6*time.Second, l.Tick())
+		require.Equal(t, 3*time.Second, l.halfTick())
+		require.Equal(t, 3*time.Second, l.settling())
+		l.SetTick(time.Second)
+		require.Equal(t, time.Second, l.settling())
+		require.Equal(t, leaseTerm, l.Term())
+	})
+}
+
+func TestALeaseIsFreshUntilAnEighthIsLeft(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		until := l.FreshUntil()
+		require.Equal(t, leaseValid-leaseTerm/8, until.Since(l.now()))
+		time.Sleep(leaseValid - leaseTerm/8 - 1)
+		require.True(t, l.Fresh())
+		time.Sleep(1)
+		require.False(t, l.Fresh())
+		require.Equal(t, l.now(), until)
 	})
 }
 
@@ -451,6 +517,202 @@ func TestAHeartbeatFollowsFromWhatTheLastOneBringsUp(t *testing.T) {
 		l.touches()
 		next := l.NextBeat(last, last)
 		require.LessOrEqual(t, next.Sub(last), leaseTerm*3/10)
+	})
+}
+
+// dueAt returns when a heartbeat is due after one that began now, all in milliseconds from now: heard and upstream are when
+// touches were sent, of pairs when they were sent and answered.
+func dueAt(heard int, upstream []int, pairs ...[2]int) (at int, ok bool) {
+	now := time.Unix(1000, 0)
+	from := func(ms int) Instant {
+		return Instant{now.Add(time.Duration(ms) * time.Millisecond), time.Unix(1, 0)}
+	}
+	l := New(func() Instant { return from(0) }, leaseTerm, 2*time.Second)
+	l.run = &Run{l: l, heard: from(heard)}
+	for _, ms := range upstream {
+		l.run.upstream = append(l.run.upstream, claim{sent: from(ms)})
+	}
+	for _, p := range pairs {
+		l.run.pairs = append(l.run.pairs, claim{from(p[0]), from(p[1]).Mono})
+	}
+	due, ok := l.due(now)
+	return int(due.Sub(now).Milliseconds()), ok
+}
+
+// With a tick of two seconds touches are ripe after 1,090 ms, and one that is proven may be 5,380 ms old.
+func TestAHeartbeatIsDueWhenFurtherTouchesAreRipe(t *testing.T) {
+	const ripe, old, grain = 1090, 5380, 10_000 / 64
+	for _, c := range []struct {
+		name     string
+		heard    int
+		upstream []int
+		pairs    [][2]int
+		at       int
+		none     bool
+	}{
+		{name: "nothing is on its way", heard: -3000, none: true},
+		{name: "all that is on its way was ripe", heard: -3000, pairs: [][2]int{{-1200, -1100}, {-1191, -ripe}}, none: true},
+		{name: "it is not old yet", heard: -3000, pairs: [][2]int{{-100, -50}}, at: old - 3000},
+		{name: "it is old when it is ripe", heard: -6000, pairs: [][2]int{{-100, -50}}, at: ripe - 50 + 1},
+		{name: "it ripens a moment later", heard: -6000, pairs: [][2]int{{-1190, -ripe + 1}}, at: 2},
+		{name: "the ripe one is what comes up", heard: -6000, pairs: [][2]int{{-2000, -1500}, {-100, -50}}, at: old - 2000},
+		{name: "what is upstream is known", heard: -6000, upstream: []int{-5000, -2500}, pairs: [][2]int{{-100, -50}}, at: old - 2500},
+		{name: "it is hardly newer", heard: -3000, pairs: [][2]int{{-3000 + grain, -50}}, none: true},
+		{name: "it is a little newer", heard: -3000, pairs: [][2]int{{-3000 + grain + 1, -50}}, at: old - 3000},
+		{name: "the first that is newer counts", heard: -6000, pairs: [][2]int{{-6000, -500}, {-400, -300}, {-100, -50}}, at: ripe - 300 + 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at, ok := dueAt(c.heard, c.upstream, c.pairs...)
+			require.Equal(t, !c.none, ok)
+			if ok {
+				require.Equal(t, c.at, at)
+			}
+		})
+	}
+	at, ok := New(Clock(nil), leaseTerm, 0).due(time.Now())
+	require.False(t, ok, "%v without a connection", at)
+}
+
+func TestATouchThatIsJustNewerByAGrainCounts(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := New(Clock(nil), 6400*time.Millisecond, 0)
+	l.run = &Run{l: l, heard: Instant{Mono: now.Add(-time.Second)}}
+	l.run.pairs = claims{{Instant{Mono: now.Add(-900 * time.Millisecond)}, now}}
+	_, ok := l.due(now)
+	require.True(t, ok)
+}
+
+// The rhythm is as slow as it can be: one heartbeat brings up what the one before has touched, or one of two or three.
+func TestHeartbeatsFollowFromHowLongProofsTake(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ rtt, reach, want time.Duration }{
+		{0, ms, 2500 * ms},                         // a quarter of the timeout at the most
+		{0, 2499 * ms, 2500 * ms},                  // the same
+		{100 * ms, 2490 * ms, 2490 * ms},           // half of 4,980 ms, which is how old a touch may be
+		{200 * ms, 2290 * ms, 2290 * ms},           // the same
+		{200 * ms, 2200 * ms, 2290 * ms},           // and no sooner
+		{200 * ms, 2400 * ms, 2400 * ms},           // a touch must be ripe
+		{200 * ms, 2500 * ms, 2500 * ms},           // it may just be so old
+		{0, 2690 * ms, 2690 * ms},                  // each brings up the one before
+		{0, 2690*ms + 1, (2690*ms + 39062501) / 2}, // the second to the one before
+		{0, 3547604166, (3547604166 + 39062500) / 2},
+		{0, 3547604168, (3547604168 + 39062500) / 3}, // the third
+	} {
+		l := New(Clock(nil), leaseTerm, 0)
+		l.rtt = c.rtt
+		require.Equal(t, c.want, l.period(c.reach), "%+v", c)
+	}
+}
+
+// A heartbeat whose touches took longer than usual is followed by one that comes when they are ripe, unless it took so long
+// that this says nothing of the next.
+func TestAHeartbeatWaitsForTouchesThatTookLonger(t *testing.T) {
+	const usual, most = 2667 * time.Millisecond, leaseTerm / 32
+	last := time.Unix(1000, 0)
+	l := New(Clock(nil), leaseTerm, 0)
+	l.rtt = time.Millisecond
+	next := func(touched time.Duration) time.Duration {
+		return l.NextBeat(last, last.Add(touched)).Sub(last)
+	}
+	require.Equal(t, usual, next(0))
+	require.Equal(t, usual, next(time.Millisecond))
+	require.Equal(t, (usual+200*time.Millisecond-time.Millisecond+leaseTerm/256)/2, next(200*time.Millisecond))
+	require.Equal(t, (usual+most-1+leaseTerm/256)/2, next(most+time.Millisecond-1))
+	require.Equal(t, usual, next(most+time.Millisecond))
+	require.Equal(t, usual, next(3*time.Second))
+}
+
+// A waiter that is granted waits for more if more can be had at once.
+func TestWhatIsAmple(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		time.Sleep(leaseValid - leaseTerm*41/100 - 1)
+		require.True(t, l.IsAmple())
+		l.touches()
+		time.Sleep(l.lag())
+		l.op(OfLeader)
+		require.Less(t, l.Remaining(), leaseTerm*41/100)
+		require.True(t, l.IsAmple(), "nothing further is upstream")
+		time.Sleep(l.pause())
+		l.op(OfLeader)
+		require.True(t, l.Fresh())
+		require.False(t, l.IsAmple(), "the quorum need only be asked")
+		l.op(OfQuorum)
+		require.True(t, l.IsAmple())
+		time.Sleep(leaseValid)
+		require.False(t, l.IsAmple(), "it has run out")
+	})
+}
+
+// A touch from while the wall clock was an hour behind looks an hour old: to prove it would end the lease.
+func TestWhatTheWallClockMakesTooOldIsNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set time.Duration
+		l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(set) }), leaseTerm, 0)}
+		l.run = l.Created(l.now())
+		set = -time.Hour
+		time.Sleep(time.Second)
+		l.touches()
+		time.Sleep(l.lag())
+		l.bringUp()
+		_, ok := l.NextQuorum()
+		require.True(t, ok)
+		set = 0
+		require.Positive(t, l.Remaining())
+		_, ok = l.NextQuorum()
+		require.False(t, ok)
+	})
+}
+
+// Where answers take long, another server is no faster.
+func TestPatienceIsAThirdOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		require.Equal(t, leaseTerm/3, l.Patience())
+		sent := l.now()
+		time.Sleep(4 * time.Second)
+		l.run.Note(sent, OfServer)
+		require.Equal(t, 8*time.Second, l.Patience())
+		l.op(OfServer)
+		require.Equal(t, 7*time.Second, l.Patience(), "it is forgotten slowly")
+		for range 10 {
+			l.op(OfServer)
+		}
+		require.Equal(t, leaseTerm/3, l.Patience())
+	})
+}
+
+func TestARunFadesWhenTheNextHeartbeatWouldCloseItTooLate(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		require.False(t, l.IsFading())
+		period := l.period(l.lag() + time.Millisecond)
+		time.Sleep(leaseValid - period - leaseTerm/16 - 1)
+		require.False(t, l.IsFading())
+		time.Sleep(1)
+		require.True(t, l.IsFading())
+	})
+	require.False(t, New(Clock(nil), leaseTerm, 0).IsFading(), "there is no run yet")
+}
+
+func TestWithoutAConnectionThereIsNothingToAsk(t *testing.T) {
+	l := New(Clock(nil), leaseTerm, 0)
+	_, ok := l.NextQuorum()
+	require.False(t, ok)
+	require.Zero(t, l.Remaining())
+	require.Equal(t, "lease=0s of 10s", l.String())
+}
+
+// Answers can be told in another order than they came in.
+func TestAnAnswerThatIsToldLateTakesNothingBack(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		l.heartbeats(leaseTerm)
+		early := l.now()
+		time.Sleep(takes)
+		l.op(OfQuorum)
+		before, known := l.Remaining(), l.run.heard
+		l.run.Note(early, OfLeader)
+		l.run.Note(early, OfServer)
+		l.run.Note(early, OfQuorum)
+		require.Equal(t, before, l.Remaining())
+		require.Equal(t, known, l.run.heard)
 	})
 }
 

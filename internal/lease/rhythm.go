@@ -100,8 +100,8 @@ func (l *Lease) IsAmple() bool {
 	if l.Remaining() > l.Term()*41/100 {
 		return true
 	}
-	wait, ok := l.NextQuorum()
-	return !ok || wait > 0
+	_, more := l.NextQuorum()
+	return !more
 }
 
 // IsFading reports whether the run would have a gap if the next sync came with the next heartbeat.

@@ -51,6 +51,9 @@ type Limits struct {
 	// Wake bounds, in time without a fault, how long a turn is left unused, a waiter has no place, and a node outlives
 	// its operation. Zero leaves P5's sweep and P7 out.
 	Wake time.Duration
+	// Prompt bounds the same where nothing was broken for as long as Wake before either, so that nothing is left of
+	// what was. Zero means Wake.
+	Prompt time.Duration
 	// Foreign bounds how long a holder may not know that a third party deleted its node: no client can know it at once.
 	Foreign time.Duration
 	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
@@ -218,6 +221,28 @@ func (b *book) calm(from, to time.Duration) time.Duration {
 		from = max(from, b.faults[i].To)
 	}
 	return max(longest, to-from)
+}
+
+// quiet is the longest time between from and to in which nothing was broken, nor had been for as long as Wake before.
+func (b *book) quiet(from, to time.Duration) time.Duration {
+	longest := time.Duration(0)
+	for _, w := range b.faults {
+		if w.From >= to {
+			break
+		}
+		longest = max(longest, w.From-from)
+		from = max(from, w.To+b.lim.Wake)
+	}
+	return max(longest, to-from)
+}
+
+// overdue returns for how long nobody did between from and to what was to be done, and reports whether that is too long.
+func (b *book) overdue(from, to time.Duration) (time.Duration, bool) {
+	if long := b.calm(from, to); long > b.lim.Wake {
+		return long, true
+	}
+	long := b.quiet(from, to)
+	return long, b.lim.Prompt > 0 && long > b.lim.Prompt
 }
 
 // group is the name of the operations that were taken together with op, zero if it was taken alone.

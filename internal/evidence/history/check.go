@@ -20,6 +20,7 @@ func Check(h *History, lim Limits) []Violation {
 		b.checkTurns(l)
 		b.checkReleases(l)
 		b.checkReentrant(l)
+		b.checkDowngrades(l)
 		b.checkObservers(l)
 		if lim.Delay > 0 {
 			b.checkDelay(l)
@@ -266,7 +267,7 @@ func (b *book) checkTurns(l *lock) {
 		if op != nil {
 			taken = min(taken, op.Return)
 		}
-		if idle := b.calm(since, taken); idle > b.lim.Wake && !b.awaitsOthers(l, life) {
+		if idle, late := b.overdue(since, taken); late && !b.awaitsOthers(l, life) {
 			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
 		}
 	}
@@ -340,6 +341,20 @@ func (b *book) checkReentrant(l *lock) {
 	}
 }
 
+// checkDowngrades: when a writer was told that it is a reader, its node lets readers in.
+func (b *book) checkDowngrades(l *lock) {
+	for _, op := range l.ops {
+		life := b.claim[op]
+		if op.Shares == 0 || life == nil || life.removed <= op.Shares {
+			continue
+		}
+		made := life.shared && life.downgraded == never // as a reader's
+		if !made && life.downgraded > op.Shares {
+			b.report("rw", l.path, op.Shares, []*Op{op}, "said to be a reader, but %s still keeps readers out", life.path)
+		}
+	}
+}
+
 // checkObservers: a leader that was seen was the first by then, and no observer's view goes back.
 func (b *book) checkObservers(l *lock) {
 	newest := map[string]*Op{}
@@ -404,12 +419,12 @@ func (b *book) checkPlaces(l *lock) {
 		var spare, due counter
 		for _, c := range changes {
 			spare.add(c.at, c.spare, func(from, to time.Duration) {
-				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+				if long, late := b.overdue(from, min(to, b.h.End)); late {
 					b.report("P5", l.path, from, nil, "a node of %s has no operation for %v", client, long)
 				}
 			})
 			due.add(c.at, c.due, func(from, to time.Duration) {
-				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+				if long, late := b.overdue(from, min(to, b.h.End)); late {
 					b.report("P7", l.path, from, nil, "%s waits without a place in the queue for %v", client, long)
 				}
 			})
@@ -456,7 +471,7 @@ func (b *book) checkCohorts(l *lock) {
 		var asleep counter
 		for _, c := range changes {
 			asleep.add(c.at, c.by, func(from, to time.Duration) {
-				if long := b.calm(from, min(to, b.h.End)); long > b.lim.Wake {
+				if long, late := b.overdue(from, min(to, b.h.End)); late {
 					b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
 				}
 			})

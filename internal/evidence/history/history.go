@@ -13,7 +13,7 @@
 //	P5  no node stays behind whose operation is over
 //	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
-// and the rules of the recipes (readers share, permits are counted, an inner level is the outer hold, a leader seen was a leader).
+// and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted, an inner level is the outer hold, a leader seen was a leader).
 // Every check costs O(n log n). A rule that needs the transaction log is skipped when there is none.
 package history
 
@@ -76,6 +76,7 @@ type Op struct {
 	Call   time.Duration `json:"call"`
 	Return time.Duration `json:"return,omitempty"` // of the acquire
 	End    time.Duration `json:"end,omitempty"`    // from here on the holder no longer relied on the hold: its context had ended, or it began to release
+	Shares time.Duration `json:"shares,omitempty"` // a downgrade returned and said that readers are let in
 	Freed  time.Duration `json:"freed,omitempty"`  // the release returned
 	Clean  bool          `json:"clean,omitempty"`  // the release said that the node is gone
 	Lost   bool          `json:"lost,omitempty"`   // the hold ended because it was said to be lost
@@ -247,6 +248,9 @@ func (h *Handle) Lost() {
 		}
 	})
 }
+
+// Downgraded notes that the call returned which makes a writer a reader, and said that it has.
+func (h *Handle) Downgraded() { h.set(func(op *Op) { op.Shares = h.r.Now() }) }
 
 // Freed notes that the release returned.
 func (h *Handle) Freed(err error) {

@@ -128,6 +128,7 @@ func downgradeInPlace() *History {
 	})
 	h.Ops[0].Clean, h.Ops[1].Outer = false, 1
 	h.Txns[1].Shared, h.Ops[1].Shared, h.Ops[2].Shared = true, true, true
+	h.Ops[1].Shares = 21 * ms
 	return h
 }
 
@@ -259,6 +260,10 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 		}, "P1 P2"},
 		{"a writer beside one that became a reader in place", downgradeInPlace, func(h *History) { h.Ops[3].Return = 38 * ms }, "P1 P2 P4"},
 		{"a reader before the writer became one", downgradeInPlace, func(h *History) { h.Ops[2].Return = 18 * ms }, "P1 P2 P4"},
+		{"one that is said to be a reader, and is not", downgradeInPlace, func(h *History) { h.Ops[1].Shares = 19 * ms }, "rw"},
+		{"one that is said to be a reader, and never is", downgradeInPlace, func(h *History) {
+			h.Txns[3].Path, h.Ops[2] = "/l/x", Op{ID: 3, Recipe: RW, Path: "/l", Client: "c", Shared: true, Outcome: Failed, Call: 11 * ms, Return: 36 * ms}
+		}, "rw"},
 		{"more permits than there are", permits, func(h *History) { h.Ops[2].Return = 20 * ms }, "P1 P2 P4"},
 		{"permits given past one who waits for more", permits, func(h *History) {
 			// d wants one permit, which is free, but c stands before it.
@@ -314,6 +319,31 @@ func TestNobodyHasToProgressUnderFaults(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 	h.Faults[1].To = 190 * ms
 	require.Equal(t, "P7", rules(Check(h, bounds)), "110 ms of calm are left")
+}
+
+// Where nothing has been broken for long, what took only a moment too long is too late.
+func TestWhatIsLongHealthyIsPrompt(t *testing.T) {
+	prompt := bounds
+	prompt.Prompt = 15 * ms
+	late := func(by time.Duration) *History { // b has its turn at 30 ms
+		h := handOff()
+		h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed = 30*ms+by, 80*ms, 81*ms
+		h.Txns[5].Time = 80 * ms
+		return h
+	}
+	require.Empty(t, Check(late(15*ms), prompt))
+	require.Equal(t, "P7", rules(Check(late(16*ms), prompt)))
+	require.Empty(t, Check(late(16*ms), bounds))
+
+	h := late(40 * ms)
+	h.Faults = []Window{{From: 0, To: 1 * ms}}
+	require.Empty(t, Check(h, prompt), "it was broken not long ago")
+	h.Faults = []Window{{From: 50 * ms, To: 51 * ms}}
+	require.Equal(t, "P7", rules(Check(h, prompt)), "it was late before anything was broken")
+	h.Faults = []Window{{From: 40 * ms, To: 41 * ms}}
+	require.Empty(t, Check(h, prompt))
+	prompt.Wake = 5 * ms
+	require.Equal(t, "P7", rules(Check(h, prompt)), "long enough after that")
 }
 
 func TestThirdPartyMayDeleteANodeWithinTheGrace(t *testing.T) {
@@ -393,6 +423,7 @@ func TestRecorderKeepsWhatItWasTold(t *testing.T) {
 	r.Meta("seed", "3")
 	hold := r.Begin(Op{Recipe: Mutex, Path: "/l", Client: "a"})
 	hold.Granted("/l/n", 5)
+	hold.Downgraded()
 	hold.Lost()
 	hold.Ended()
 	hold.Freed(errors.New("slow"))

@@ -171,6 +171,12 @@ func (p *Plan) Wake() time.Duration {
 	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + p.Delay + 10*time.Second
 }
 
+// Prompt is the same where nothing has been broken for that long: a heartbeat, the time until it proves something, and some
+// ways there and back, each of which may take five times the usual.
+func (p *Plan) Prompt() time.Duration {
+	return p.Delay + p.Timeout/3 + p.Tick + 24*p.Latency + time.Second
+}
+
 // Limits are the bounds for the checker.
 func (p *Plan) Limits() history.Limits {
 	shortest := p.Timeout
@@ -178,7 +184,7 @@ func (p *Plan) Limits() history.Limits {
 		shortest = min(shortest, c.Session)
 	}
 	return history.Limits{
-		Wake: p.Wake(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
+		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
 		// A client that was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
 		// the create and the first heartbeat, there and back, each of which may take five times the usual.
 		// With less than a tick there is hardly time for the next proof.

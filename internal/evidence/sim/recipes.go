@@ -287,6 +287,9 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 	op.Granted(hold.Node(), hold.Token())
 	p.watch(hold, op)
 	err := hold.Downgrade(p.alive)
+	if err == nil {
+		op.Downgraded()
+	}
 	if err != nil && !errors.Is(err, zklock.ErrLost) && p.alive.Err() == nil {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: downgrade failed: %v", p.name, err))
 	}

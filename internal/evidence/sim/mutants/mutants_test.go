@@ -105,7 +105,7 @@ func try(test Test, binary string) string {
 func hunt(m Mutant, binary string) string {
 	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()), "-shorten", "4",
 		"-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
-	sim.Dir = filepath.Join(root, "internal", "sim")
+	sim.Dir = filepath.Join(root, "internal", "evidence", "sim")
 	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
 	text, ended, err := watch(sim)
 	switch {

@@ -260,7 +260,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "what was answered has reached the leader with the next write", After: "our own first argument",
-		Edits: []Edit{{"internal/lease/lease.go", "\tif !ok || touch.Mono.After(r.heard.Mono) {\n\t\treturn\n\t}\n\tif r.joins()", "\tif t, answered := r.pairs.peek(sent.Mono.Add(-r.l.halfTick())); answered {\n\t\ttouch, ok = t, true\n\t}\n\tif !ok {\n\t\treturn\n\t}\n\tif r.joins()"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tif ok && (r.joins()", "\tif t, answered := r.pairs.peek(sent.Mono.Add(-r.l.halfTick())); answered {\n\t\ttouch, ok = t, true\n\t}\n\tif ok && (r.joins()"}},
 		Test:  Test{".", "TestALatePingLeavesOneHolder"},
 	},
 	{
@@ -280,7 +280,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lease that ran out revives at once", After: "the expirer takes a whole bucket",
-		Edits: []Edit{{"internal/lease/lease.go", "if r.joins() || !r.settled().After(sent.Mono) {", "if r.joins() || !r.since.Mono.After(sent.Mono) {"}},
+		Edits: []Edit{{"internal/lease/lease.go", "r.joins() || !r.settled().After(sent.Mono)", "r.joins() || !r.since.Mono.After(sent.Mono)"}},
 		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
 	},
 	{
@@ -459,6 +459,24 @@ var Table = []Mutant{
 	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
 	return h.of().c.Delete(ctx, h.of().nodes[0].Sess, h.of().nodes[0].Path())`}},
 		Focus: "rw",
+	},
+	{
+		Name: "a downgrade says done when it is asked for", After: "what needs no answer is not waited for",
+		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
+	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
+	go func() { _ = h.rewrite(ctx, o.Encode()) }()
+	return nil`}},
+		Focus: "rw",
+	},
+	{
+		Name: "a touch is judged by when its request was sent", After: "the clock stands while an answer is on its way",
+		Edits: []Edit{{"internal/lease/lease.go", "if r.l.leftOf(r.heard, got) <= 0 {", "if r.l.leftOf(r.heard, sent) <= 0 {"}},
+		Test:  Test{"internal/lease", "TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun"},
+	},
+	{
+		Name: "a tick that is not known is none", After: "half of zero",
+		Edits: []Edit{{"internal/lease/lease.go", "if l.tick > 0 {", "if l.tick >= 0 {"}},
+		Test:  Test{"internal/lease", "TestATickThatIsNotKnownIsTakenForHalfTheTimeout"},
 	},
 	{
 		Name: "one permit too many", After: "off by one in the limit",
