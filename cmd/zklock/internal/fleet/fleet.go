@@ -78,7 +78,9 @@ func workers(root string) (all []worker) {
 	add(2, "stock writer", write(root+"/stock"))
 	add(4, "stock reader", read(root+"/stock"))
 	add(6, "label printer", permit(root+"/printers", 3))
-	add(3, "node", lead(root+"/leader"))
+	for i := range 3 {
+		add(1, "node", lead(root+"/leader", fmt.Sprintf("10.0.0.%d:8080", 11+i)))
+	}
 	add(2, "cache", cohort(root+"/cache/rebuild"))
 	add(1, "transfer a to b", both(root+"/accounts/a", root+"/accounts/b"))
 	add(1, "transfer b to a", both(root+"/accounts/b", root+"/accounts/a"))
@@ -137,10 +139,9 @@ func permit(path string, permits int) turn {
 	})
 }
 
-func lead(path string) turn {
-	value := fmt.Appendf(nil, "10.0.%d.%d:8080", rand.N(9), rand.N(200)+10)
+func lead(path, value string) turn {
 	return under(6*time.Second, 15*time.Second, func(ctx context.Context, c *zklock.Client) (*zklock.Hold, error) {
-		return c.Election(path, nil).Campaign(ctx, value)
+		return c.Election(path, nil).Campaign(ctx, []byte(value))
 	})
 }
 

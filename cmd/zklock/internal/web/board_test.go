@@ -106,6 +106,32 @@ func TestALockShowsItsLineAndItsPast(t *testing.T) {
 	assert.Empty(t, b.oneLock("/never", "", b.later(0)).sections["spans"])
 }
 
+// A semaphore's waiter has another node than its permits.
+func TestAPlaceInTheQueueForPermitsAndItsPermitAreOne(t *testing.T) {
+	b := newBoard("/", false)
+	permits := func(holders int, names ...string) *operate.Queue {
+		q := queue("/s", holders, names...)
+		for i := range q.Contenders {
+			q.Contenders[i].Kind, q.Contenders[i].Session = operate.KindPermit, int64(names[i][0])
+		}
+		return q
+	}
+	b.note(permits(1, "a-permit", "b-place", "c-place"), b.later(0))
+	b.note(permits(1, "b-permit", "c-place"), b.later(time.Second))
+	v := b.oneLock("/s", "", b.later(time.Second))
+	assert.Equal(t, 3, headOf[oneLock](t, v).Entered)
+	holder := v.sections["holders"][0]
+	assert.Contains(t, holder.key, "b-place", "its card stays the same")
+	assert.Equal(t, millis(b.later(0)), holder.value.(contender).From)
+	require.Len(t, v.sections["spans"], 3, "nobody left without holding")
+	held := v.sections["spans"][1].value.(stretch)
+	assert.Equal(t, []int64{millis(b.later(0)), millis(b.later(time.Second)), 0}, []int64{held.From, held.Held, held.Until})
+
+	b.note(permits(1, "b-permit"), b.later(2*time.Second))
+	left := b.oneLock("/s", "", b.later(2*time.Second)).sections["spans"]
+	assert.Zero(t, left[1].value.(stretch).Held, "it left without a permit")
+}
+
 func TestACircleIsShownWhenItHasStoodForAWhile(t *testing.T) {
 	b := newBoard("/", false)
 	b.note(queue("/x", 1, "a", "bb"), b.later(0))

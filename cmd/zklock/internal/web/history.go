@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 
 // span is the time of one contender in a queue, as it was seen.
 type span struct {
-	who   zklock.Contender // without its data
+	key   string           // the first node of what is one to a person
+	who   zklock.Contender // with the beginning of its data
 	from  time.Time        // when it came
 	held  time.Time        // when it was seen to have become a holder; zero: it waits, or has left without
 	until time.Time        // when it has left; zero: it is there
@@ -25,6 +27,9 @@ type history struct {
 	entered int              // how many have come since we look
 	kept    time.Time        // when the last one ended that is kept no longer; zero: all are
 }
+
+// maxValue is how much of a contender's data is kept, in bytes.
+const maxValue = 64
 
 // keptOfLock is how many contenders that have left are kept of one lock.
 const keptOfLock = 200
@@ -47,6 +52,7 @@ func (h *history) note(q *operate.Queue, now time.Time, early bool) {
 		}
 	}
 	slices.SortFunc(gone, func(x, y *span) int { return x.from.Compare(y.from) })
+	gone = slices.DeleteFunc(gone, func(s *span) bool { return h.goesOn(s, now) })
 	h.ended = append(h.ended, gone...)
 	h.keep(keptOfLock)
 }
@@ -59,17 +65,33 @@ func (h *history) keep(n int) {
 	}
 }
 
+// goesOn reports whether a place in the queue for permits has left because its permits were made. One of these is the same
+// to a person, and takes its time over.
+func (h *history) goesOn(place *span, now time.Time) bool {
+	if place.who.Kind != operate.KindPermit || !place.held.IsZero() {
+		return false
+	}
+	for _, s := range h.live {
+		if s.who.Kind == operate.KindPermit && s.who.Session == place.who.Session && s.from.Equal(now) && s.held.Equal(now) && s.key == s.who.Node {
+			s.key, s.from, s.early = place.key, place.from, place.early
+			h.entered--
+			return true
+		}
+	}
+	return false
+}
+
 func (h *history) see(who zklock.Contender, now time.Time, early bool) {
 	s := h.live[who.Node]
 	if s == nil {
-		s = &span{from: now, early: early}
+		s = &span{key: who.Node, from: now, early: early}
 		h.live[who.Node] = s
 		if !early {
 			h.entered++
 		}
 	}
 	s.who = who
-	s.who.Data = nil // may be long
+	s.who.Data = bytes.Clone(who.Data[:min(len(who.Data), maxValue)])
 	if who.Holds && s.held.IsZero() {
 		s.held = now
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -91,7 +92,7 @@ func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head 
 		if text != "" && !who.Holds {
 			c.Place = place
 		}
-		*into = append(*into, row{who.Node, c})
+		*into = append(*into, row{b.past[l.Queue.Path].live[who.Node].key, c})
 	}
 	return holders, queue
 }
@@ -134,7 +135,7 @@ func drawn(h *history, queue []zklock.Contender) (rows []row) {
 }
 
 func spanRow(s *span) row {
-	return row{s.who.Node + " " + tokenOf(s.who), stretch{
+	return row{fmt.Sprintf("%s %d", s.key, s.from.UnixNano()), stretch{
 		Session: sessionOf(s.who), Owner: ownerOf(s.who), Token: tokenOf(s.who), From: millis(s.from), Held: millis(s.held), Until: millis(s.until), Early: s.early,
 	}}
 }
