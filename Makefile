@@ -12,6 +12,7 @@ tool = go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 60s
 SOAK     ?= 10m
 SESSIONS ?= 1h
+ROUNDS   ?= 3
 SEED     ?= 1
 SEEDS    ?= 300
 SCHEDULE ?= 1
@@ -22,7 +23,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions soak mutants survivors replay explore shrink model compare report picture screenshots bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability soak mutants survivors replay explore shrink model compare report picture screenshots bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +84,12 @@ parity: ## SEEDS (300) random sequences to ZooKeeper 3.8 and 3.9 and to zktest, 
 sessions: ## how short a session may be here: holds for SESSIONS (1h) with timeouts of 0.6 to 4 s on real servers; needs containers
 	integration/setup
 	cd integration && go test -timeout 0 -count 1 -v -run '^TestHowShortASessionMayBe$$' -args -sessions $(SESSIONS)
+
+availability: ## holds lost when a client's server fails and the others go on, for ROUNDS (3) on 3.8 and 3.9; needs containers
+	integration/setup
+	@set -e; for v in 3.8 3.9; do \
+	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestAFollowerThatFailsCostsNoHold$$' -args -availability $(ROUNDS)); \
+	done
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
