@@ -47,21 +47,22 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 	var p session.Pace
 	for {
 		r, lost, err := t.consult(ctx)
-		switch {
-		case err != nil:
-		case lost == "" && (t.recipe.Shared || r.Fate == node.IsHeld): // then by us: an answer was lost
-			return nil
-		case lost == "" || lost == outwaited:
-			if err = t.post(ctx, r, t.holderRecord(r)); err == nil {
-				t.looked = time.Now()
+		if err == nil {
+			switch nextFor(r.Record, lost, outwaited, t.recipe.Shared) {
+			case beHolder:
 				return nil
+			case awaitDelay:
+				if err = t.awaitDelay(ctx, r, waits); err == nil {
+					outwaited = lost
+				}
+			case claimRecord:
+				if err = t.post(ctx, r, t.holderRecord(r)); err == nil {
+					t.looked = time.Now()
+					return nil
+				}
+			case recordLoss:
+				err = t.post(ctx, r, node.Record{Delay: r.Delay, Fate: node.WasLost, By: lost})
 			}
-		case r.Fate == node.WasLost && r.By == lost:
-			if err = t.awaitDelay(ctx, r, waits); err == nil {
-				outwaited = lost
-			}
-		default:
-			err = t.post(ctx, r, node.Record{Delay: r.Delay, Fate: node.WasLost, By: lost})
 		}
 		if outcome.IsTransient(err) && !errors.Is(err, errRecordMoved) && ctx.Err() == nil {
 			t.c.Link.Note(err)
@@ -71,6 +72,30 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 			return t.Because(err)
 		}
 	}
+}
+
+// A step is what a place that is first does next about its lock's record.
+type step int
+
+const (
+	beHolder    step = iota // nothing: it is the holder
+	claimRecord             // write that it holds
+	recordLoss              // write that the hold before was lost, from when on the delay counts
+	awaitDelay              // wait until the delay has passed
+)
+
+// nextFor returns the step for a record. lost is the hold before ours that is not known to have been
+// released, and outwaited the one after whose loss we have waited; both are "" for none.
+func nextFor(r node.Record, lost, outwaited string, shared bool) step {
+	switch {
+	case lost == "" && (shared || r.Fate == node.IsHeld): // then by us: an answer was lost
+		return beHolder
+	case lost == "" || lost == outwaited:
+		return claimRecord
+	case r.Fate == node.WasLost && r.By == lost:
+		return awaitDelay
+	}
+	return recordLoss
 }
 
 // holderRecord returns what the record is to say when we succeed. Readers do not stand in it.

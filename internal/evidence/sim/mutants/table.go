@@ -1048,7 +1048,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a holder does not write that it holds", After: "a grant would cost one request less",
-		Edits:   []Edit{{"internal/queue/delay.go", `case lost == "" && (t.recipe.Shared || r.Fate == node.IsHeld):`, "case lost == \"\":"}},
+		Edits:   []Edit{{"internal/queue/delay.go", `case lost == "" && (shared || r.Fate == node.IsHeld):`, "case lost == \"\":"}},
 		Trouble: "delays",
 	},
 	{
