@@ -37,7 +37,7 @@ type Conn struct {
 }
 
 // New wraps an open connection.
-func New(nc net.Conn) *Conn { return &Conn{nc: nc, Wait: 10 * time.Second} }
+func New(nc net.Conn) *Conn { return &Conn{nc: nc, Wait: 30 * time.Second} }
 
 // Close closes the connection.
 func (c *Conn) Close() error { return c.nc.Close() }
