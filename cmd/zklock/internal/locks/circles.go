@@ -167,10 +167,24 @@ func (g *graph) next(s Step) *wait {
 	return g.stuckOf(s.Blocked.Session)
 }
 
+// linked returns the queues in which a session stands that has another node, there or elsewhere. Circles lead through such
+// queues only: in the others nobody waits for what a session waits for.
+func linked(queues []*operate.Queue) []*operate.Queue {
+	nodes := map[int64]int{}
+	for _, q := range queues {
+		for _, who := range q.Contenders {
+			nodes[who.Session]++
+		}
+	}
+	delete(nodes, 0) // of no session
+	several := func(who zklock.Contender) bool { return nodes[who.Session] > 1 }
+	return slices.DeleteFunc(slices.Clone(queues), func(q *operate.Queue) bool { return !slices.ContainsFunc(q.Contenders, several) })
+}
+
 // Circles returns the circles in queues, in the order of their smallest sessions, with which
 // they begin.
 func Circles(queues []*operate.Queue) []Circle {
-	g := newGraph(queues)
+	g := newGraph(linked(queues))
 	var found []Circle
 	seen := map[*wait]bool{}
 	for _, session := range slices.Sorted(maps.Keys(g.of)) {

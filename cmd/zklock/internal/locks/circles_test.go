@@ -150,6 +150,7 @@ func TestNearestWaitersStandForAllAhead(t *testing.T) {
 		}
 		want := naive(queues)
 		require.Equal(t, want, stuck(newGraph(queues)))
+		require.Equal(t, want, stuck(newGraph(linked(queues))))
 		if len(Circles(queues)) > 0 {
 			found++
 		}

@@ -17,6 +17,7 @@ type Lock struct {
 	Queue *operate.Queue
 	Seen  time.Time
 	Held  map[string]Grant // by node
+	first Grant            // of those that hold
 }
 
 // Grant is when a contender was seen to have become a holder.
@@ -52,6 +53,9 @@ func (t *Table) Note(q *operate.Queue, now time.Time) *Lock {
 			}
 		}
 		next.Held[who.Node] = g
+		if next.first.At.IsZero() || g.At.Before(next.first.At) {
+			next.first = g
+		}
 	}
 	if t.locks[q.Path] = next; len(q.Contenders) == 0 {
 		delete(t.locks, q.Path)
@@ -81,7 +85,7 @@ func (t *Table) Busiest() []*Lock {
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(x, y *Lock) int {
-		return cmp.Or(y.Waiting()-x.Waiting(), x.Longest().At.Compare(y.Longest().At), strings.Compare(x.Queue.Path, y.Queue.Path))
+		return cmp.Or(y.Waiting()-x.Waiting(), x.first.At.Compare(y.first.At), strings.Compare(x.Queue.Path, y.Queue.Path))
 	})
 	return all
 }
@@ -93,15 +97,7 @@ func (l *Lock) Holding() int { return len(l.Held) }
 func (l *Lock) Waiting() int { return len(l.Queue.Contenders) - len(l.Held) }
 
 // Longest returns the first grant of those that hold now.
-func (l *Lock) Longest() Grant {
-	var first Grant
-	for _, g := range l.Held {
-		if first.At.IsZero() || g.At.Before(first.At) {
-			first = g
-		}
-	}
-	return first
-}
+func (l *Lock) Longest() Grant { return l.first }
 
 // Holder returns the first of those that hold.
 func (l *Lock) Holder() (zklock.Contender, bool) {

@@ -11,6 +11,7 @@ import (
 
 // span is the time of one contender in a queue, as it was seen.
 type span struct {
+	round int              // the last one in which it was seen
 	key   string           // the first node of what is one to a person
 	who   zklock.Contender // with the beginning of its data
 	from  time.Time        // when it came
@@ -22,6 +23,7 @@ type span struct {
 
 // history is what was seen of one lock.
 type history struct {
+	round   int
 	live    map[string]*span // by node
 	ended   []*span          // the last ones, in the order of their ends
 	entered int              // how many have come since we look
@@ -38,14 +40,13 @@ func newHistory() *history { return &history{live: map[string]*span{}} }
 
 // note takes a state of the queue in.
 func (h *history) note(q *operate.Queue, now time.Time, early bool) {
-	there := make(map[string]bool, len(q.Contenders))
+	h.round++
 	for _, who := range q.Contenders {
-		there[who.Node] = true
 		h.see(who, now, early)
 	}
 	var gone []*span
 	for node, s := range h.live {
-		if !there[node] {
+		if s.round != h.round {
 			s.until = now
 			gone = append(gone, s)
 			delete(h.live, node)
@@ -90,8 +91,11 @@ func (h *history) see(who zklock.Contender, now time.Time, early bool) {
 			h.entered++
 		}
 	}
-	s.who = who
-	s.who.Data = bytes.Clone(who.Data[:min(len(who.Data), maxValue)])
+	s.round = h.round
+	if data := who.Data[:min(len(who.Data), maxValue)]; s.who.Node == "" || !bytes.Equal(data, s.who.Data) {
+		s.who = who
+		s.who.Data = bytes.Clone(data)
+	}
 	if who.Holds && s.held.IsZero() {
 		s.held = now
 	}

@@ -73,7 +73,7 @@ func pathsIn(found []locks.Circle) map[string]bool {
 
 // lockMatches reports whether a lock's path, or what a contender says of itself, contains text.
 func lockMatches(l *locks.Lock, text string) bool {
-	return strings.Contains(strings.ToLower(l.Queue.Path), text) ||
+	return text == "" || strings.Contains(strings.ToLower(l.Queue.Path), text) ||
 		slices.ContainsFunc(l.Queue.Contenders, func(who zklock.Contender) bool { return matches(who, text) })
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"path"
@@ -195,10 +196,10 @@ func tokenOf(who zklock.Contender) string { return strconv.FormatInt(who.Token, 
 
 // matches reports whether something that a contender says of itself contains text, which is in lower case.
 func matches(who zklock.Contender, text string) bool {
-	for _, s := range []string{who.Label, who.Host, sessionOf(who), who.Client, path.Base(who.Node)} {
+	for _, s := range []string{who.Label, who.Host, who.Client, path.Base(who.Node)} {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true
 		}
 	}
-	return strings.Contains(strings.ToLower(string(who.Data)), text)
+	return strings.HasPrefix(text, "0x") && strings.HasPrefix(sessionOf(who), text) || bytes.Contains(bytes.ToLower(who.Data), []byte(text))
 }
