@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -195,6 +197,59 @@ func TestWatchOfABusyQueueIsCheap(t *testing.T) {
 		<-w.done
 		require.Less(t, w.shown, 100)
 		require.Positive(t, w.shown)
+	})
+}
+
+// A semaphore has directories of its own, which are watched, too: while nothing changes, nobody lists them.
+func TestWatchOfASemaphoreAsksNothingWhileNothingChanges(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, looks := connect(t, srv, "worker", term), connect(t, srv, "operator", term)
+		seen := make(chan *operate.Queue, 16)
+		ctx, stop := context.WithCancel(t.Context())
+		watched := make(chan error, 1)
+		// Owned by the test, which waits; ends with ctx.
+		go func() {
+			for q, err := range operate.Watch(ctx, looks, "/sem") {
+				if err != nil {
+					watched <- err
+					return
+				}
+				seen <- q
+			}
+		}()
+		shows := func(holders, waiters int) {
+			t.Helper()
+			for {
+				q := <-seen
+				held := len(slices.DeleteFunc(slices.Clone(q.Contenders), func(who zklock.Contender) bool { return !who.Holds }))
+				if held == holders && len(q.Contenders)-held == waiters {
+					return
+				}
+			}
+		}
+		first, err := c.Semaphore("/sem", 1).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		shows(1, 0)
+		second := make(chan *zklock.Hold, 1)
+		// Owned by the test, which waits; ends with the grant.
+		go func() {
+			hold, err := c.Semaphore("/sem", 1).Acquire(t.Context(), 1)
+			assert.NoError(t, err)
+			second <- hold
+		}()
+		shows(1, 1)
+		time.Sleep(time.Minute)
+		before := srv.Requests()
+		time.Sleep(time.Hour)
+		for _, op := range []zktest.Op{zktest.OpGetChildren, zktest.OpGetChildren2, zktest.OpGetData} {
+			assert.Equal(t, before[op], srv.Requests()[op], "%v", op)
+		}
+		unlock(t, first)
+		shows(1, 0)
+		unlock(t, <-second)
+		shows(0, 0)
+		stop()
+		require.ErrorIs(t, <-watched, context.Canceled)
 	})
 }
 

@@ -202,13 +202,17 @@ func (b *browser) stay(ctx context.Context, path string, first bool) {
 	}
 }
 
-// step looks at a directory and waits until it changes.
+// step looks at a directory and waits until it changes, or one of those that a semaphore has in it.
 func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 	s, err := b.c.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
 	w, err := b.c.WatchChildren(ctx, s, node.DirOf(b.c.Root+path))
+	if err != nil {
+		return err
+	}
+	inner, err := b.watchInner(ctx, s, path, w.Names)
 	if err != nil {
 		return err
 	}
@@ -222,33 +226,44 @@ func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 		}
 		b.show(ctx, q, last)
 	}
-	if slices.Contains(w.Names, node.LeasesDir[1:]) {
-		return b.awaitAny(ctx, s, path)
-	}
-	_, err = w.Await(ctx, s, nil)
-	return err
+	return awaitAny(ctx, s, append(inner, w))
 }
 
-// awaitAny waits until one of a semaphore's directories changes, but no longer than a second,
-// because the directory above them is not watched meanwhile.
-func (b *browser) awaitAny(ctx context.Context, s *session.Session, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	var any sync.WaitGroup
+// watchInner sets the watches on a semaphore's directories, as far as they exist: one that is made later changes the
+// directory above it.
+func (b *browser) watchInner(ctx context.Context, s *session.Session, path string, names []string) (inner []*session.NodeWatch, err error) {
+	if !slices.Contains(names, node.LeasesDir[1:]) {
+		return nil, nil
+	}
 	for _, sub := range []string{node.LeasesDir, node.GateDir} {
-		// Owned by this call, which waits; ends with ctx.
-		any.Go(func() {
+		w, err := b.c.WatchChildren(ctx, s, b.c.Root+path+sub)
+		switch {
+		case err == nil:
+			inner = append(inner, w)
+		case !errors.Is(err, zk.ErrNoNode):
+			return nil, err
+		}
+	}
+	return inner, nil
+}
+
+// awaitAny waits until one of the watches fires.
+func awaitAny(ctx context.Context, s *session.Session, watches []*session.NodeWatch) error {
+	if len(watches) == 1 {
+		_, err := watches[0].Await(ctx, s, nil)
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, w := range watches {
+		// Owned by this call, which waits; ends with ctx, or when the watch fires.
+		all.Go(func() {
 			defer cancel()
-			w, err := b.c.WatchChildren(ctx, s, b.c.Root+path+sub)
-			if errors.Is(err, zk.ErrNoNode) {
-				<-ctx.Done()
-			}
-			if err == nil {
-				w.Await(ctx, s, nil)
-			}
+			w.Await(ctx, s, nil)
 		})
 	}
-	any.Wait()
+	all.Wait()
 	return nil
 }
 
