@@ -571,7 +571,9 @@ func TestNoFaultOfAWaiterShortensTheLockDelay(t *testing.T) {
 				hold, err := c.Mutex(path).Lock(ctx)
 				if err == nil {
 					granted.Store(hold, time.Since(came))
-					err = hold.Unlock(t.Context())
+					if err = hold.Unlock(t.Context()); errors.Is(err, zklock.ErrUncertain) {
+						err = nil // the release goes on
+					}
 				}
 				return hold, err
 			}

@@ -29,8 +29,8 @@ var (
 	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
 	// if the client has no connection, or loses it before the answer has come.
 	ErrNotConnected = outcome.ErrNotConnected
-	// ErrUncertain is returned by Multi, and by a slot's Mark and Do, if a transaction was sent
-	// and its answer did not come: either all of it was done or nothing.
+	// ErrUncertain is returned by Multi, by Unlock and Do, and by a slot's Mark and Do, if
+	// something was sent and its answer did not come: either all of it was done or nothing.
 	ErrUncertain = outcome.ErrUncertain
 	// ErrInvalid is returned for an argument or option that cannot be right, mostly before
 	// anything is sent.

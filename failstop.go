@@ -132,14 +132,12 @@ type term struct {
 
 // run is Do.
 func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
+	inside, stop := h.within(ctx)
+	defer stop()
 	if err := h.Check(); err != nil {
 		return term{ended: err, left: err}
 	}
-	inside, stop := h.within(ctx)
-	defer func() {
-		stop()
-		t.left = h.leave(ctx)
-	}()
+	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
 	if ctx.Err() != nil {
 		err := outcome.CauseOf(ctx, ctx.Err())
 		return term{failed: h.of().failure("do", err), ended: err}

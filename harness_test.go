@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -219,6 +220,14 @@ func noGhost(t *testing.T, srv *zktest.Server, path string) {
 func unlock(t *testing.T, h *zklock.Hold) {
 	t.Helper()
 	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// unlockThroughFault unlocks after a fault, which may have cost the lock or the answer.
+func unlockThroughFault(t *testing.T, h *zklock.Hold) {
+	t.Helper()
+	if err := h.Unlock(t.Context()); !errors.Is(err, zklock.ErrUncertain) && !errors.Is(err, zklock.ErrLost) {
+		require.NoError(t, err)
+	}
 }
 
 // rawClient is the client library as it comes, for what a third party does.

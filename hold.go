@@ -353,33 +353,20 @@ func (h *Hold) Depth() int {
 // success, the node is gone. If ctx ends first, Unlock returns an error that wraps
 // ctx.Err(), and the release goes on for as long as the client lives.
 //
+// Unlock needs no deadline. If the servers do not answer, it returns an error that wraps
+// ErrUncertain as soon as a session timeout has passed since they last did for certain: they
+// free the lock by themselves then, and the release goes on as well.
+//
 // After a loss Unlock returns ErrLost, and on a second call ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	last, err := h.release()
+	if err == nil && last {
+		err = h.of().awaitRelease(ctx)
+	}
 	if err != nil {
 		return h.of().failure("unlock", err)
 	}
-	if !last {
-		return nil
-	}
-	select {
-	case <-h.of().released.Done():
-		if h.of().err != nil {
-			return h.of().failure("unlock", h.of().err)
-		}
-		return nil
-	case <-ctx.Done():
-		return h.of().failure("unlock", fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err())))
-	}
-}
-
-// leave unlocks for Do and Run, whose ctx may have ended while they worked. It waits no
-// longer than the session timeout: after that time without a server the session is gone,
-// and the node with it.
-func (h *Hold) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.of().nodes[0].Sess.Lease.Term())
-	defer cancel()
-	return h.Unlock(ctx)
+	return nil
 }
 
 // release begins to give the lock up and reports true if this was the last level of it; released

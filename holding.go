@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
@@ -141,6 +142,39 @@ func (g *holding) startRelease() {
 		released = func() error { return ErrClosed }
 		finish()
 	}
+}
+
+// errUnanswered is why it is not known whether a lock was released.
+var errUnanswered = fmt.Errorf("%w: no quorum has answered for a session timeout, and the release goes on", ErrUncertain)
+
+// awaitRelease waits until the lock is released or cannot be, but for no servers longer than their
+// session timeout.
+func (g *holding) awaitRelease(ctx context.Context) error {
+	timer := time.NewTimer(g.untilFree())
+	defer timer.Stop()
+	for {
+		select {
+		case <-g.released.Done():
+			return g.err
+		case <-ctx.Done():
+			return fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err()))
+		case <-timer.C:
+		}
+		left := g.untilFree()
+		if left <= 0 {
+			return errUnanswered
+		}
+		timer.Reset(left)
+	}
+}
+
+// untilFree returns when a session timeout will have passed since the last proof of each session.
+func (g *holding) untilFree() (left time.Duration) {
+	for _, t := range g.nodes {
+		l := t.Sess.Lease
+		left = max(left, l.Remaining()+l.Term()/20) // the lease is 95 % of it
+	}
+	return left
 }
 
 // tell tells the observer how the holding has ended.

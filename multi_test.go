@@ -380,9 +380,7 @@ func lockAllThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 		require.ErrorIs(t, a.err, context.Canceled)
 	} else {
 		time.Sleep(time.Second) // time for the watches on the own nodes
-		if err := a.hold.Unlock(t.Context()); err != nil {
-			require.ErrorIs(t, err, zklock.ErrLost)
-		}
+		unlockThroughFault(t, a.hold)
 	}
 	for _, p := range []string{pathA, pathB, pathC} {
 		noGhost(t, srv, p)

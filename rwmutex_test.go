@@ -245,9 +245,7 @@ func TestADowngradeThroughAnyFault(t *testing.T) {
 		if err == nil {
 			require.Equal(t, "x.", granted(rest))
 		}
-		if err := hold.Unlock(t.Context()); err != nil {
-			require.ErrorIs(t, err, zklock.ErrLost)
-		}
+		unlockThroughFault(t, hold)
 		for _, a := range rest {
 			<-a.done
 			require.NoError(t, a.err)

@@ -53,9 +53,7 @@ func (x exclusion) strikeAt(t *testing.T, srv *zktest.Server, n int, verdict fau
 		require.Nil(t, a.hold)
 	} else {
 		time.Sleep(time.Second) // time for the watch on the own node
-		if err := a.hold.Unlock(t.Context()); err != nil {
-			require.ErrorIs(t, err, zklock.ErrLost)
-		}
+		unlockThroughFault(t, a.hold)
 	}
 	noGhost(t, srv, path)
 	unlockSoon(t, other)
@@ -83,8 +81,8 @@ func TestAttemptsBreakAtNoSingleRequest(t *testing.T) {
 				hold, err := try(victim)(ctx)
 				if err != nil {
 					require.True(t, errors.Is(err, zklock.ErrNotConnected) || errors.Is(err, context.Canceled), "%v", err)
-				} else if err := hold.Unlock(t.Context()); err != nil {
-					require.ErrorIs(t, err, zklock.ErrLost)
+				} else {
+					unlockThroughFault(t, hold)
 				}
 				noGhost(t, srv, path)
 				require.Zero(t, srv.WatchCount(), "watches left: %v", srv.Watches())

@@ -35,8 +35,9 @@ const (
 	Refused
 )
 
+// String returns the kind as a metric's label has it: "acquired", "given_up" …
 func (k Kind) String() string {
-	names := [...]string{"", "queued", "acquired", "released", "lost", "heartbeat missed", "ended", "given up", "refused"}
+	names := [...]string{"", "queued", "acquired", "released", "lost", "heartbeat_missed", "ended", "given_up", "refused"}
 	if k < 1 || int(k) >= len(names) {
 		return "unknown"
 	}

@@ -100,8 +100,6 @@ func (s *Storage) Unlock(ctx context.Context, key string) error {
 		return fmt.Errorf("zkcertmagic: unlock %s: %w", key, zklock.ErrNotHeld)
 	}
 	defer func() { <-n.turn; s.leave(key, n) }()
-	ctx, cancel := context.WithTimeout(ctx, s.client.SessionTimeout())
-	defer cancel()
 	if err := hold.Unlock(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 )
 
 func storage(t *testing.T, srv *zktest.Server, name string) *zkcertmagic.Storage {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name)})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name), FailStop: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return zkcertmagic.NewStorage(&certmagic.FileStorage{Path: t.TempDir()}, client, "/certs")

@@ -106,7 +106,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 		return nil, err
 	}
 	if err := run.Mark(ctx, hold); err != nil {
-		l.release(ctx, hold)
+		hold.Unlock(context.WithoutCancel(ctx)) // if this fails, the lock is lost, or its release goes on
 		return nil, err
 	}
 	l.mu.Lock()
@@ -119,13 +119,6 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 // timer that was set for a whole second ends before it where the clock was set back
 // meanwhile. Runs are due at whole seconds, so half of one divides them best.
 func (l *Locker) early() time.Duration { return min(l.every, time.Second) / 2 }
-
-// release gives a lock up, whether ctx has ended or not. If that fails, the client goes on with it.
-func (l *Locker) release(ctx context.Context, hold *zklock.Hold) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.client.SessionTimeout())
-	defer cancel()
-	return hold.Unlock(ctx)
-}
 
 // marksSuffix is what the library puts after a lock's path for what it remembers of runs.
 const marksSuffix = ".zklock-slots"
@@ -155,14 +148,14 @@ type lock struct {
 	hold *zklock.Hold
 }
 
-// Unlock releases the lock. It is called when the run has ended.
+// Unlock releases the lock, whether ctx has ended or not. It is called when the run has ended.
 func (k *lock) Unlock(ctx context.Context) error {
 	k.l.mu.Lock()
 	if k.l.holds[k.key] == k.hold {
 		delete(k.l.holds, k.key)
 	}
 	k.l.mu.Unlock()
-	return k.l.release(ctx, k.hold)
+	return k.hold.Unlock(context.WithoutCancel(ctx))
 }
 
 // Elector has one scheduler of the fleet run all jobs: pass it to gocron.WithDistributedElector.

@@ -22,9 +22,8 @@ import (
 // Context, which ends when the lock is lost. Without it the migrations go on, and only the
 // provider's error says afterwards that the lock was lost.
 type Locker struct {
-	client *zklock.Client
-	mutex  *zklock.Mutex
-	turn   chan struct{} // has room for one, from Lock to Unlock
+	mutex *zklock.Mutex
+	turn  chan struct{} // has room for one, from Lock to Unlock
 
 	mu   sync.Mutex
 	hold *zklock.Hold // guarded by mu: nil outside of Lock to Unlock
@@ -37,7 +36,7 @@ var (
 
 // NewLocker returns a locker on the mutex at path, which is to be one for each database.
 func NewLocker(client *zklock.Client, path string) *Locker {
-	return &Locker{client: client, mutex: client.Mutex(path), turn: make(chan struct{}, 1)}
+	return &Locker{mutex: client.Mutex(path), turn: make(chan struct{}, 1)}
 }
 
 type endKey struct{}
@@ -85,9 +84,6 @@ func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 		return fmt.Errorf("zkgoose: unlock: %w", zklock.ErrNotHeld)
 	}
 	defer func() { <-l.turn }()
-	// After that long without a server the session is over, and the lock with it.
-	ctx, cancel := context.WithTimeout(ctx, l.client.SessionTimeout())
-	defer cancel()
 	return hold.Unlock(ctx)
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 func connect(t *testing.T, srv *zktest.Server) *zklock.Client {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial, FailStop: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client

@@ -43,7 +43,6 @@ import (
 // Renewing writes nothing: the session does that. A candidate asks every RetryPeriod, and
 // is in the queue only while there is no leader, so the order of asking is not kept.
 type Lock struct {
-	client   *zklock.Client
 	election *zklock.Election
 	path     string
 	identity string
@@ -62,7 +61,7 @@ var _ resourcelock.Interface = (*Lock)(nil)
 
 // NewLock returns a lock at path. Identity must differ from the other candidates'.
 func NewLock(client *zklock.Client, path, identity string) *Lock {
-	l := &Lock{client: client, election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1)}
+	l := &Lock{election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1)}
 	l.term, l.ended = context.WithCancelCause(context.Background())
 	return l
 }
@@ -212,9 +211,7 @@ func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionReco
 		return err
 	}
 	if err := l.begin(hold, record); err != nil {
-		leaving, stop := context.WithTimeout(context.WithoutCancel(ctx), l.client.SessionTimeout())
-		defer stop()
-		return errors.Join(err, hold.Unlock(leaving))
+		return errors.Join(err, hold.Unlock(context.WithoutCancel(ctx)))
 	}
 	context.AfterFunc(hold.Context(), func() { l.finish(context.Cause(hold.Context())) })
 	return nil

@@ -44,14 +44,15 @@ type Options struct {
 // Observer measures a client's locks. It is for zklock.Options.Observer.
 //
 //	zklock.acquire.duration  s  histogram, from asking until the attempt has ended, with
-//	                            zklock.outcome "acquired", "given up" or "refused"
+//	                            zklock.outcome "acquired", "given_up" or "refused"
 //	zklock.acquire.behind       histogram, how many were ahead when a contender queued
 //	zklock.hold.duration     s  histogram, with zklock.outcome "released", "lost" or "ended"
 //	zklock.lost                 counter
 //	zklock.heartbeat.missed     counter
 //
 // Each has zklock.recipe, and zklock.lock if Options.Lock is set, but for the heartbeats:
-// one is for all that a client holds. An attempt that failed has error.type as well.
+// one is for all that a client holds. An attempt that failed has error.type as well: see
+// observe.Reason.
 type Observer struct {
 	lock          func(path string) string
 	acquire, hold metric.Float64Histogram
@@ -114,24 +115,10 @@ const (
 	pathKey    = attribute.Key("zklock.path")
 )
 
-// errorType names why an attempt came to nothing, in few words.
+// errorType names why an attempt came to nothing, in one word.
 func errorType(err error) attribute.KeyValue {
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{zklock.ErrLocked, "locked"},
-		{zklock.ErrDeadlock, "deadlock"},
-		{zklock.ErrEvicted, "evicted"},
-		{zklock.ErrInvalid, "invalid"},
-		{zklock.ErrNotConnected, "not connected"},
-		{zklock.ErrClosed, "closed"},
-		{context.DeadlineExceeded, "timeout"},
-		{context.Canceled, "canceled"},
-	} {
-		if errors.Is(err, known.err) {
-			return semconv.ErrorTypeKey.String(known.name)
-		}
+	if reason := observe.Reason(err); reason != "other" {
+		return semconv.ErrorTypeKey.String(reason)
 	}
 	return semconv.ErrorTypeOther
 }

@@ -33,7 +33,7 @@ func inVirtualTime(t *testing.T, opts *zkotel.Options, fn func(t *testing.T, b b
 		observer, err := zkotel.NewObserver(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), opts)
 		require.NoError(t, err)
 		srv := zktest.Start(t)
-		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: observer})
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: observer, FailStop: func(err error) { t.Error(err) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
 		fn(t, bench{srv, client, reader})
@@ -135,7 +135,7 @@ func TestAttemptsThatFailAreMeasured(t *testing.T) {
 		m := b.collect(t)
 		byOutcome := points(t, m["zklock.acquire.duration"], "zklock.outcome")
 		assert.EqualValues(t, 1, byOutcome["acquired"].Count)
-		assert.InDelta(t, 1, byOutcome["given up"].Sum, 0.01)
+		assert.InDelta(t, 1, byOutcome["given_up"].Sum, 0.01)
 		byType := points(t, m["zklock.acquire.duration"], "error.type")
 		for _, name := range []string{"timeout", "deadlock", "locked"} {
 			assert.EqualValues(t, 1, byType[name].Count, name)

@@ -22,7 +22,10 @@ func ExampleNewCollector() {
 	}
 	defer server.Close()
 	ctx := context.Background()
-	collector := zkprometheus.NewCollector(nil)
+	collector, err := zkprometheus.NewCollector(nil)
+	if err != nil {
+		panic(err)
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector)
 	client, err := zklock.Connect(ctx, server.Addrs(), &zklock.Options{Dialer: server.Dial, Observer: collector})

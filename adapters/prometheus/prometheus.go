@@ -3,7 +3,8 @@
 package zkprometheus
 
 import (
-	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,6 +19,7 @@ type Options struct {
 	Lock func(path string) string
 
 	// Labels are constant and on every series. Two collectors in one registry need different ones.
+	// None of them is called recipe, lock, outcome, reason or le.
 	Labels prometheus.Labels
 }
 
@@ -29,7 +31,7 @@ type Options struct {
 //	zklock_hold_duration_seconds     histogram by outcome: released, lost, ended
 //	zklock_holds                     gauge, held at this moment
 //	zklock_lost_total                counter
-//	zklock_refused_total             counter by reason: locked, deadlock, evicted, other
+//	zklock_refused_total             counter by reason: locked, deadlock …, see observe.Reason
 //	zklock_heartbeats_missed_total   counter
 //
 // Each has the label recipe, and lock if Options.Lock is set, but for the heartbeats,
@@ -52,11 +54,25 @@ var (
 // Hand-offs take a fraction of a millisecond, recovery from a crash ten seconds, a queue minutes.
 var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 
-// NewCollector returns a collector that has measured nothing yet.
-func NewCollector(opts *Options) *Collector {
+// NewCollector returns a collector that has measured nothing yet, or an error for labels that
+// Prometheus does not take.
+func NewCollector(opts *Options) (*Collector, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
+	for _, own := range []string{"recipe", "lock", "outcome", "reason", "le"} {
+		if _, there := opts.Labels[own]; there {
+			return nil, fmt.Errorf("zkprometheus: %w: the label %q is the collector's own", zklock.ErrInvalid, own)
+		}
+	}
+	c := newCollector(opts)
+	if err := prometheus.NewRegistry().Register(c); err != nil { // it knows the rules for labels
+		return nil, fmt.Errorf("zkprometheus: %w: %w", zklock.ErrInvalid, err)
+	}
+	return c, nil
+}
+
+func newCollector(opts *Options) *Collector {
 	which := []string{"recipe"}
 	if opts.Lock != nil {
 		which = append(which, "lock")
@@ -106,45 +122,32 @@ func (c *Collector) Observe(e observe.Event) {
 	}
 	which := []string{e.Recipe}
 	if c.lock != nil {
-		which = append(which, c.lock(e.Path))
+		which = append(which, strings.ToValidUTF8(c.lock(e.Path), "\uFFFD")) // else Prometheus panics
 	}
 	took := e.Elapsed.Seconds()
 	switch e.Kind {
 	case observe.Queued:
 		c.behind.WithLabelValues(which...).Observe(float64(e.Behind))
 	case observe.Acquired:
-		c.acquire.WithLabelValues(append(which, "acquired")...).Observe(took)
+		c.acquire.WithLabelValues(append(which, e.Kind.String())...).Observe(took)
 		c.holds.WithLabelValues(which...).Inc()
 		c.lost.WithLabelValues(which...).Add(0) // so that the first loss is seen as an increase
 	case observe.GivenUp:
-		c.acquire.WithLabelValues(append(which, "given_up")...).Observe(took)
+		c.acquire.WithLabelValues(append(which, e.Kind.String())...).Observe(took)
 	case observe.Refused:
-		c.acquire.WithLabelValues(append(which, "refused")...).Observe(took)
-		c.refused.WithLabelValues(append(which, reason(e.Err))...).Inc()
+		c.acquire.WithLabelValues(append(which, e.Kind.String())...).Observe(took)
+		c.refused.WithLabelValues(append(which, observe.Reason(e.Err))...).Inc()
 	case observe.Released:
-		c.ended(which, "released", took)
+		c.ended(which, e.Kind.String(), took)
 	case observe.Lost:
-		c.ended(which, "lost", took)
+		c.ended(which, e.Kind.String(), took)
 		c.lost.WithLabelValues(which...).Inc()
 	case observe.Ended:
-		c.ended(which, "ended", took)
+		c.ended(which, e.Kind.String(), took)
 	}
 }
 
 func (c *Collector) ended(which []string, outcome string, took float64) {
 	c.holds.WithLabelValues(which...).Dec()
 	c.hold.WithLabelValues(append(which, outcome)...).Observe(took)
-}
-
-// reason names why an attempt was refused, in few words.
-func reason(err error) string {
-	switch {
-	case errors.Is(err, zklock.ErrLocked):
-		return "locked"
-	case errors.Is(err, zklock.ErrDeadlock):
-		return "deadlock"
-	case errors.Is(err, zklock.ErrEvicted):
-		return "evicted"
-	}
-	return "other"
 }

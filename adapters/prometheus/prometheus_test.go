@@ -20,6 +20,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkprometheus "github.com/zklock-go/zklock/adapters/prometheus"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -32,9 +33,10 @@ type bench struct {
 
 func inVirtualTime(t *testing.T, opts *zkprometheus.Options, fn func(t *testing.T, b bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		collector := zkprometheus.NewCollector(opts)
+		collector, err := zkprometheus.NewCollector(opts)
+		require.NoError(t, err)
 		srv := zktest.Start(t)
-		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: collector})
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("client"), Observer: collector, FailStop: func(err error) { t.Error(err) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
 		fn(t, bench{srv, client, collector})
@@ -154,9 +156,11 @@ func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 }
 
 // described returns the names of the collector's metrics.
-func described() map[string]bool {
+func described(t *testing.T) map[string]bool {
 	ch := make(chan *prometheus.Desc, 100)
-	zkprometheus.NewCollector(nil).Describe(ch)
+	collector, err := zkprometheus.NewCollector(nil)
+	require.NoError(t, err)
+	collector.Describe(ch)
 	close(ch)
 	names := map[string]bool{}
 	for d := range ch {
@@ -166,7 +170,7 @@ func described() map[string]bool {
 }
 
 func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
-	names := described()
+	names := described(t)
 	require.Len(t, names, 7)
 	for file, decode := range map[string]func([]byte, any) error{"dashboard.json": json.Unmarshal, "alerts.yaml": yaml.Unmarshal} {
 		text, err := os.ReadFile(file)
@@ -177,5 +181,27 @@ func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
 			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(found, "_bucket"), "_count"), "_sum")
 			assert.True(t, names[name], "%s: %s", file, found)
 		}
+	}
+}
+
+// A client calls its observer in the middle of its work: no label that a program makes up may end that.
+func TestNoLabelPanics(t *testing.T) {
+	name := ""
+	collector, err := zkprometheus.NewCollector(&zkprometheus.Options{Lock: func(string) string { return name }})
+	require.NoError(t, err)
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(collector))
+	for _, name = range []string{"", "\xff", "a\xffb", "\x00", "{lock=\"x\"}", strings.Repeat("x", 1<<16)} {
+		for kind := observe.Kind(-1); kind <= observe.Refused+1; kind++ {
+			collector.Observe(observe.Event{Kind: kind, Recipe: "mutex", Path: "/l"})
+		}
+		_, err := registry.Gather()
+		require.NoError(t, err, "%q", name)
+	}
+	for _, labels := range []prometheus.Labels{
+		{"recipe": "x"}, {"lock": "x"}, {"outcome": "x"}, {"reason": "x"}, {"le": "1"}, {"": "x"}, {"__x": "y"}, {"a": "\xff"}, {"\xff": "a"},
+	} {
+		_, err := zkprometheus.NewCollector(&zkprometheus.Options{Labels: labels})
+		require.ErrorIs(t, err, zklock.ErrInvalid, "%q", labels)
 	}
 }

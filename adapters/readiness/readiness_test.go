@@ -19,7 +19,7 @@ import (
 )
 
 func connect(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name)})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name), FailStop: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client

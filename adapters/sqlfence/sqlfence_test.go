@@ -50,7 +50,7 @@ func newSetup(t *testing.T, db *sql.DB, dialect sqlfence.Dialect) *setup {
 		require.NoError(t, err)
 	}
 	srv := zktest.Start(t)
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial, FailStop: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return &setup{db, fence, srv, client}

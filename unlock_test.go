@@ -1,0 +1,69 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// endings are the ways to end a hold, with a context that never ends.
+var endings = map[string]func(h *zklock.Hold) error{
+	"unlock": func(h *zklock.Hold) error { return h.Unlock(context.Background()) },
+	"do": func(h *zklock.Hold) error {
+		return h.Do(context.Background(), func(context.Context) error { return nil })
+	},
+}
+
+// A release that no server answers is over for its caller when the servers have freed the lock by themselves.
+func TestUnlockReturnsThoughThereIsNoServer(t *testing.T) {
+	for name, way := range map[string]way{"mutex": asMutex, "reader": asReader, "several, and permits": takeBoth} {
+		for how, end := range endings {
+			t.Run(name+" "+how, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					hold, err := way(connect(t, srv, "a", term))(t.Context())
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					srv.Partition("a")
+					next := lockLater(t.Context(), takeBoth(connect(t, srv, "b", term)))
+					began, left := time.Now(), hold.Remaining()
+					err = end(hold)
+					require.ErrorIs(t, err, zklock.ErrUncertain)
+					require.NotErrorIs(t, err, zklock.ErrLost, "nobody else has held meanwhile")
+					require.ErrorContains(t, err, "unlock")
+					require.LessOrEqual(t, time.Since(began), term)
+					require.GreaterOrEqual(t, time.Since(began), left)
+					require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrNotHeld)
+					<-next.done
+					require.NoError(t, next.err)
+					require.Greater(t, next.at.Sub(began), left, "it was free before")
+					unlock(t, next.hold)
+					srv.HealClient("a")
+					noGhost(t, srv, path)
+				})
+			})
+		}
+	}
+}
+
+// As long as the servers can still answer, Unlock waits for what they say.
+func TestUnlockWaitsForServersThatComeBackInTime(t *testing.T) {
+	for how, end := range endings {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				srv.Partition("a")
+				heal := time.AfterFunc(term/4, func() { srv.HealClient("a") })
+				defer heal.Stop()
+				require.NoError(t, end(hold))
+				require.Empty(t, queue(srv, path))
+			})
+		})
+	}
+}
