@@ -11,6 +11,20 @@ import (
 
 // Server is a whole ensemble of one or more members over one replicated state.
 // Its methods may be called from any goroutine, but not from inside OnTxn.
+//
+// Around the ensemble there are the clock, the network with its gates and
+// latencies, the interceptors and the counts of the traffic; each has a lock of
+// its own. The ensemble itself is guarded by one lock. It has
+//
+//   - a membership: who leads, who reaches whom, who would be elected
+//   - a replica for each member: its tree, watches, connections and link
+//   - the sessions with the leader's expirer
+//   - a courier, which carries what members send to each other
+//   - a proposer, which orders and commits what is asked for
+//   - a router, which takes requests and touches to where they are decided
+//
+// A connection has a pipe, which moves bytes and knows no requests, credentials
+// and a reader of its member's replica.
 type Server struct {
 	opts         Options
 	log          *slog.Logger
