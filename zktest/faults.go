@@ -11,6 +11,23 @@ func (s *Server) ExpireSession(id int64) {
 	s.alter(func(now time.Duration) { s.ens.sessions.doom(id, now) })
 }
 
+// StopExpirer stops the leader's expirer, until resume is called, between taking
+// the sessions whose time is up and closing them. What it has taken is served and
+// given back to clients that come again, and is closed all the same. A new leader
+// has taken none.
+func (s *Server) StopExpirer() (resume func()) {
+	s.alter(func(time.Duration) { s.ens.sessions.stops++ })
+	resumed := false
+	return func() {
+		s.alter(func(time.Duration) {
+			if !resumed {
+				resumed = true
+				s.ens.sessions.stops--
+			}
+		})
+	}
+}
+
 // DropConnections closes every connection of every member. Sessions live on.
 func (s *Server) DropConnections() {
 	s.alter(func(time.Duration) { s.ens.peers.dropClients() })

@@ -14,6 +14,9 @@ type link struct {
 	// lostTouch has the sessions whose last touch was lost (Options.LoseTouches).
 	lostTouch map[*session]bool
 
+	// asked has the last request to take back each session that is not answered.
+	asked map[int64]*entry
+
 	// requests are its clients' writes and syncs that are not on the stream
 	// yet, because holds keeps them back.
 	requests []*entry
@@ -65,6 +68,29 @@ func (l *link) touch(sess *session, timeout time.Duration, losing func() bool) {
 		l.touched = make(map[*session]time.Duration)
 	}
 	l.touched[sess] = timeout
+}
+
+// ask notes a request to take a session back.
+func (l *link) ask(e *entry) {
+	if l.asked == nil {
+		l.asked = make(map[int64]*entry)
+	}
+	l.asked[e.connect.session] = e
+}
+
+// ends returns the request that an answer ends, nil for none. A follower knows of
+// an answer to taking a session back only which session it is about: the last
+// request gets it, though it may be the answer to an earlier one.
+func (l *link) ends(answer *entry, opts *Options) *entry {
+	if answer.connect == nil {
+		return answer
+	}
+	last := l.asked[answer.connect.session]
+	delete(l.asked, answer.connect.session)
+	if last != nil && last != answer {
+		last.sess, last.timeout = answer.sess, opts.negotiate(last.connect.timeout)
+	}
+	return last
 }
 
 // answerPing sends the touch table up, if there is anything in it.

@@ -209,6 +209,12 @@ func (o *Options) latency() func(r *rand.Rand, client string, member int) time.D
 	}
 }
 
+// negotiate clamps the timeout that a client asks for, in milliseconds.
+func (o *Options) negotiate(ms int32) time.Duration {
+	asked := time.Duration(ms) * time.Millisecond
+	return min(max(asked, o.MinSessionTimeout), o.MaxSessionTimeout)
+}
+
 // voters is how many of the members have a vote.
 func (o *Options) voters() int { return o.Servers - o.Observers }
 

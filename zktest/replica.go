@@ -284,8 +284,10 @@ func (r *replica) receive(f downFrame, now time.Duration) {
 	case f.txn != nil:
 		r.log(f.txn, now)
 	case f.answer != nil:
-		f.answer.decided = true
-		r.awaitCommits(f.answer.c)
+		if e := r.link.ends(f.answer, r.opts); e != nil {
+			e.decided = true
+			r.awaitCommits(e.c)
+		}
 	default:
 		r.link.answerPing(now)
 	}

@@ -56,6 +56,9 @@ func (rt *router) submitToFormer(r *replica, e *entry) {
 
 // forward sends a request of a follower's client up to the leader.
 func (rt *router) forward(r *replica, e *entry, now time.Duration) {
+	if rt.proposer.takesBack(e) {
+		r.link.ask(e)
+	}
 	if !r.link.keep(e, rt.proposer.takesBack(e)) {
 		rt.courier.sendUp(r, e, now)
 	}

@@ -18,6 +18,7 @@ type sessions struct {
 	created  int64         // how many there have been
 	queue    expiryQueue   // contains every session at its wakeAt
 	bucket   []*session    // taken from queue: to be closed, one after the other
+	stops    int           // while there is one, none of the bucket is closed
 	closeAt  time.Duration // when the next of the bucket is
 	closings []*session    // closed, as soon as there is a quorum
 }
@@ -43,12 +44,6 @@ func (s *sessions) all() []*session {
 	return slices.SortedFunc(maps.Values(s.byID), func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 }
 
-// negotiate clamps the timeout that a client asks for, in milliseconds.
-func (s *sessions) negotiate(ms int32) time.Duration {
-	asked := time.Duration(ms) * time.Millisecond
-	return min(max(asked, s.opts.MinSessionTimeout), s.opts.MaxSessionTimeout)
-}
-
 // expiryOf is ZooKeeper's bucket: up to one tick after the timeout, never early.
 func (s *sessions) expiryOf(sess *session) time.Duration {
 	tick := s.opts.TickTime
@@ -61,7 +56,7 @@ func (s *sessions) create(req *connectCall, client string, member int, rng *rand
 	sess := &session{
 		id:      int64(member+1)<<56 | (s.clock.base.UnixMilli()<<24>>8+s.created)&(1<<56-1),
 		passwd:  make([]byte, 16),
-		created: s.negotiate(req.timeout),
+		created: s.opts.negotiate(req.timeout),
 		client:  client,
 		owner:   member,
 	}
@@ -110,7 +105,7 @@ func (s *sessions) reattach(req *connectCall, member int, now time.Duration) (*s
 	if sess == nil || sess.over() || !sess.validFor(req) {
 		return nil, 0
 	}
-	timeout := s.negotiate(req.timeout)
+	timeout := s.opts.negotiate(req.timeout)
 	sess.owner = member
 	s.renew(sess, timeout, now)
 	return sess, timeout
@@ -146,6 +141,9 @@ func (s *sessions) expire(now time.Duration) {
 		s.examine(item, now)
 	}
 	s.closeAt = max(s.closeAt, now)
+	if s.stops > 0 {
+		return
+	}
 	for len(s.bucket) > 0 && s.closeAt <= now {
 		s.bucket[0].closing = true
 		s.closings = append(s.closings, s.bucket[0])

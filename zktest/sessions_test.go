@@ -41,7 +41,7 @@ func expired(s *sessions, now time.Duration) []*session {
 func TestTimeoutsAreClamped(t *testing.T) {
 	s := someSessions(t, Options{})
 	for ms, want := range map[int32]time.Duration{0: 2 * tick, -1: 2 * tick, 1999: 2 * tick, 4000: 4 * time.Second, 1 << 30: 20 * tick} {
-		assert.Equal(t, want, s.negotiate(ms))
+		assert.Equal(t, want, s.opts.negotiate(ms))
 	}
 }
 
@@ -80,6 +80,20 @@ func TestOneAfterTheOtherIsClosed(t *testing.T) {
 	assert.Len(t, expired(s, due+100*time.Millisecond), 1)
 	assert.Empty(t, expired(s, due+199*time.Millisecond))
 	assert.Len(t, expired(s, due+200*time.Millisecond), 1)
+}
+
+func TestWhatAStoppedExpirerHasTakenIsClosedWhenItGoesOn(t *testing.T) {
+	s := someSessions(t, Options{})
+	sess := begin(s, 0)
+	s.stops = 2
+	assert.Empty(t, expired(s, 5*time.Second))
+	sess.touch(sess.timeout, 5*time.Second)
+	require.NotNil(t, s.get(sess.id))
+	assert.False(t, sess.over())
+	s.stops = 1
+	assert.Empty(t, expired(s, 6*time.Second))
+	s.stops = 0
+	assert.Len(t, expired(s, 6*time.Second), 1)
 }
 
 func TestADoomedSessionExpiresAtOnce(t *testing.T) {

@@ -237,6 +237,67 @@ func TestTheExpirerClosesWhatItHasTakenThoughItIsHeardOf(t *testing.T) {
 	}, zktest.Options{ExpiryGap: 50 * time.Millisecond})
 }
 
+// A follower knows of a session only that its leader has it. The answer to a request whose connection has ended is taken for
+// that to the next, though the leader has not heard of this one.
+func TestTheAnswerToAnEarlierRequestGivesASessionBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		_, sess := raw(t, srv, srv.Member(2), wire.Hello{Timeout: 20000})
+		again := wire.Hello{Timeout: 20000, Session: sess.ID, Passwd: sess.Passwd}
+		ask := func() (answer chan wire.Session, end func() error) {
+			nc, err := srv.Dial("tcp", srv.Member(1).Addr(), time.Second)
+			require.NoError(t, err)
+			c := wire.New(nc)
+			c.Wait = time.Minute
+			answer = make(chan wire.Session, 1)
+			// Ends with the connection; the bubble waits for it.
+			go func() {
+				if sess, err := c.Connect(again); err == nil {
+					answer <- sess
+				}
+			}()
+			synctest.Wait()
+			return answer, c.Close
+		}
+		srv.Member(1).DelayStreams(3*time.Second, 0)
+		_, end := ask()
+		time.Sleep(time.Second)
+		require.NoError(t, end())
+		known := expires(t, srv, sess.ID)
+		srv.Member(1).CutStreams(false, true)
+		answer, end := ask()
+		time.Sleep(2*time.Second - 1)
+		require.Empty(t, answer)
+		time.Sleep(1)
+		synctest.Wait()
+		require.Len(t, answer, 1)
+		require.Equal(t, sess.ID, (<-answer).ID)
+		require.Equal(t, known, expires(t, srv, sess.ID), "the leader has not heard of the second request")
+		require.NoError(t, end())
+		srv.Member(1).CutStreams(false, false)
+	})
+}
+
+func TestAStoppedExpirerServesWhatItHasTaken(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		resume := srv.StopExpirer()
+		_, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
+		time.Sleep(time.Until(expires(t, srv, sess.ID)))
+		synctest.Wait()
+		c, again := raw(t, srv, srv.Member(2), wire.Hello{Timeout: 4000, Session: sess.ID, Passwd: sess.Passwd})
+		require.Equal(t, sess.ID, again.ID, "it is taken back")
+		require.NoError(t, c.Send(1, 1, create("/x", 1)))
+		frame, err := c.Read()
+		require.NoError(t, err)
+		require.Zero(t, frame.Err, "and served")
+		require.Contains(t, srv.Tree(), "/x")
+		resume()
+		resume() // does nothing
+		synctest.Wait()
+		require.Empty(t, srv.Sessions())
+		require.NotContains(t, srv.Tree(), "/x")
+	})
+}
+
 func TestSessionsCanBeShorterThanTwoTicks(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 100})
