@@ -418,6 +418,14 @@ func TestATickTimeSetsWhenALeadersPingIsDue(t *testing.T) {
 func TestASessionThatIsTooShortForTheTickCannotBeProven(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) { require.True(t, l.CanProve()) })
 	leaseAt(t, 20*time.Second, func(l *session) { require.False(t, l.CanProve()) })
+	const longest = (leaseTerm*3/4 - 140*time.Millisecond) * 200 / 105 // half of it may be 1/20 longer, and there are 140 ms besides
+	leaseAt(t, longest, func(l *session) { require.True(t, l.CanProve()) })
+	leaseAt(t, longest+2*time.Microsecond, func(l *session) { require.False(t, l.CanProve()) })
+	leaseAt(t, 0, func(l *session) {
+		require.True(t, l.CanProve())
+		l.SetTick(2 * time.Second)
+		require.True(t, l.CanProve())
+	})
 }
 
 // The quorum is asked when an answer would prove more, and not before.
@@ -597,6 +605,7 @@ func TestHeartbeatsFollowFromHowLongProofsTake(t *testing.T) {
 		{0, 2690*ms + 1, (2690*ms + 39062501) / 2}, // the second to the one before
 		{0, 3547604166, (3547604166 + 39062500) / 2},
 		{0, 3547604168, (3547604168 + 39062500) / 3}, // the third
+		{0, 3586666666 - 39062500, 3586666666 / 2},
 	} {
 		l := New(Clock(nil), leaseTerm, 0)
 		l.rtt = c.rtt
@@ -690,6 +699,59 @@ func TestARunFadesWhenTheNextHeartbeatWouldCloseItTooLate(t *testing.T) {
 		require.True(t, l.IsFading())
 	})
 	require.False(t, New(Clock(nil), leaseTerm, 0).IsFading(), "there is no run yet")
+}
+
+// Before the first answer on a new connection, an answer of the quorum begins the run, if the last proof still stands.
+func TestTheQuorumIsAskedOnANewConnectionWhileTheLastProofStands(t *testing.T) {
+	for left, ask := range map[time.Duration]bool{1: true, 0: false} {
+		leaseAt(t, 0, func(l *session) {
+			time.Sleep(leaseValid - left - takes)
+			l.takenBack()
+			require.Equal(t, left, l.Remaining())
+			wait, ok := l.NextQuorum()
+			require.Equal(t, ask, ok)
+			require.Zero(t, wait)
+		})
+	}
+}
+
+// What gains less than a part in 64 is not asked for.
+func TestTheQuorumIsAskedForAPartOfTheTimeout(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		l.run.upstream.add(l.now().Add(leaseTerm/64-1), l.now().Mono, 1)
+		_, ok := l.NextQuorum()
+		require.False(t, ok)
+		l.run.upstream.add(l.now().Add(leaseTerm/64), l.now().Mono, 1)
+		_, ok = l.NextQuorum()
+		require.True(t, ok)
+	})
+}
+
+func TestAnInstantIsBeforeAnotherByBothClocks(t *testing.T) {
+	at := func(mono, wall int64) Instant { return Instant{time.Unix(mono, 0), time.Unix(wall, 0)} }
+	require.True(t, at(1, 100).Before(at(2, 101)))
+	require.False(t, at(2, 100).Before(at(2, 101)))
+	require.False(t, at(1, 101).Before(at(2, 101)))
+}
+
+func TestClaimsKeepTheNewest(t *testing.T) {
+	at := func(n int) Instant { return Instant{Mono: time.Unix(0, int64(n))} }
+	var c claims
+	c.add(at(0), at(0).Mono, 10)
+	c.add(at(9), at(9).Mono, 10)
+	c.add(at(10), at(10).Mono, 10)
+	require.Len(t, c, 2, "what is a grain apart counts, what is closer does not")
+	for n := 2; n < 2*maxClaims; n++ {
+		c.add(at(10*n), at(10*n).Mono, 10)
+	}
+	require.Len(t, c, maxClaims)
+	newest, ok := c.peek(at(20 * maxClaims).Mono)
+	require.True(t, ok)
+	require.Equal(t, at(10*(2*maxClaims-1)), newest)
+	_, ok = c.peek(at(5).Mono)
+	require.False(t, ok, "that one is forgotten")
+	_, ok = c.newest(at(5).Mono)
+	require.False(t, ok)
 }
 
 func TestWithoutAConnectionThereIsNothingToAsk(t *testing.T) {
