@@ -605,7 +605,7 @@ func TestHeartbeatsFollowFromHowLongProofsTake(t *testing.T) {
 		{0, 2690*ms + 1, (2690*ms + 39062501) / 2}, // the second to the one before
 		{0, 3547604166, (3547604166 + 39062500) / 2},
 		{0, 3547604168, (3547604168 + 39062500) / 3}, // the third
-		{0, 3586666666 - 39062500, 3586666666 / 2},
+		{0, 3547604167, (3547604167 + 39062500) / 2}, // just the second
 	} {
 		l := New(Clock(nil), leaseTerm, 0)
 		l.rtt = c.rtt

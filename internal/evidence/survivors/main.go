@@ -28,27 +28,42 @@ var (
 	long = flag.Duration("timeout", time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
 )
 
-// A subject is a file of the root package with the tests that its mutations are shown to.
-type subject struct{ file, tests string }
+// A subject is a file with the tests that its mutations are shown to: those of the root package, or of its own.
+type subject struct {
+	file, tests string
+	own         bool
+}
 
-// everywhere are tests that most files have a part in.
+// in returns the directory of the tests.
+func (s subject) in() string {
+	if s.own {
+		return filepath.Dir(s.file)
+	}
+	return "."
+}
+
+// everywhere are tests of the root package that most files have a part in.
 const everywhere = "|TestThoseWhoGiveUpAroundAWaiter|TestATryIsRefusedWhere"
 
 var subjects = []subject{
-	{"internal/node/order.go", "Order|Entr|Counter|Number|Curator|Token|Fuzz"},
-	{"internal/node/names.go", "Order|Entr|Counter|Number|Curator|Fuzz|Name"},
-	{"internal/node/rules.go", "Reader|Writer|RWMutex|Downgrade"},
-	{"internal/queue/alone.go", "Counts|Alone|MadeAnew|Expected|Forgotten|Uncontended"},
-	{"internal/queue/batch.go", "Batch|Permits|Semaphore"},
-	{"internal/queue/note.go", "Note|HandOff|AReleaseWakes|GivesUp|GiveUp"},
-	{"internal/queue/handoff.go", "Note|HandOff|AReleaseWakes|GivesUp|GiveUp|Curator|Withheld|TryLock"},
-	{"internal/session/pending.go", "LostCreate|RunsLate|Ghost|Imitated|Epoch"},
-	{"internal/node/record.go", "LockDelay|Record|Delay"},
-	{"internal/queue/delay.go", "LockDelay|Record|Delay"},
-	{"internal/queue/memory.go", "Counts|Alone|MadeAnew|Expected|Note"},
-	{"internal/queue/permits.go", "Permits|Semaphore|Resize|Batch|Limit"},
-	{"slots/slots.go", "Slot|Mark"},
-	{"failstop.go", "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
+	{file: "internal/node/order.go", tests: "Order|Entr|Counter|Number|Curator|Token|Fuzz"},
+	{file: "internal/node/names.go", tests: "Order|Entr|Counter|Number|Curator|Fuzz|Name"},
+	{file: "internal/node/rules.go", tests: "Reader|Writer|RWMutex|Downgrade"},
+	{file: "internal/queue/alone.go", tests: "Counts|Alone|MadeAnew|Expected|Forgotten|Uncontended"},
+	{file: "internal/queue/batch.go", tests: "Batch|Permits|Semaphore"},
+	{file: "internal/queue/note.go", tests: "Note|HandOff|AReleaseWakes|GivesUp|GiveUp"},
+	{file: "internal/queue/handoff.go", tests: "Note|HandOff|AReleaseWakes|GivesUp|GiveUp|Curator|Withheld|TryLock"},
+	{file: "internal/session/pending.go", tests: "LostCreate|RunsLate|Ghost|Imitated|Epoch"},
+	{file: "internal/node/record.go", tests: "LockDelay|Record|Delay"},
+	{file: "internal/queue/delay.go", tests: "LockDelay|Record|Delay"},
+	{file: "internal/queue/memory.go", tests: "Counts|Alone|MadeAnew|Expected|Note"},
+	{file: "internal/queue/permits.go", tests: "Permits|Semaphore|Resize|Batch|Limit"},
+	{file: "slots/slots.go", tests: "Slot|Mark"},
+	{file: "failstop.go", tests: "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
+	{file: "internal/lease/lease.go", tests: "Test", own: true},
+	{file: "internal/lease/rhythm.go", tests: "Test", own: true},
+	{file: "internal/lease/claims.go", tests: "Test", own: true},
+	{file: "internal/lease/clock.go", tests: "Test", own: true},
 }
 
 func main() {
@@ -77,15 +92,15 @@ func main() {
 	}
 }
 
-// A workshop has a test binary in which every mutation can be switched on.
+// A workshop has test binaries in which every mutation can be switched on.
 type workshop struct {
 	dir       string
-	binary    string
+	binaries  map[string]string     // by the directory of the tests
 	mutations map[string][]mutation // by file
 }
 
-// switches is what the mutated package gets besides.
-const switches = `package zklock
+// switches is what a mutated package gets besides.
+const switches = `package %s
 
 import (
 	"os"
@@ -121,8 +136,8 @@ func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{dir: dir, binary: filepath.Join(dir, "root.test"), mutations: map[string][]mutation{}}
-	texts := map[string]string{"mutated.go": switches}
+	w := &workshop{dir: dir, binaries: map[string]string{}, mutations: map[string][]mutation{}}
+	texts := map[string]string{}
 	next := 1
 	for _, s := range subjects {
 		text, err := os.ReadFile(filepath.Join(root, s.file))
@@ -136,16 +151,21 @@ func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
 			return nil, err
 		}
 		next += len(w.mutations[s.file])
+		texts[filepath.Join(filepath.Dir(s.file), "mutated.go")] = fmt.Sprintf(switches, packageOf.FindSubmatch(text)[1])
+		w.binaries[s.in()] = filepath.Join(dir, fmt.Sprint(len(w.binaries), ".test"))
 	}
 	return w, w.build(root, texts)
 }
 
-// build makes the test binary of the root package with these files in place of its own.
+var packageOf = regexp.MustCompile(`(?m)^package (\w+)$`)
+
+// build makes the test binaries, with these files in place of the module's own.
 func (w *workshop) build(root string, texts map[string]string) error {
 	replace := map[string]string{}
 	for name, text := range texts {
-		replace[filepath.Join(root, name)] = filepath.Join(w.dir, name)
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+		to := filepath.Join(w.dir, strings.ReplaceAll(name, "/", "-"))
+		replace[filepath.Join(root, name)] = to
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -157,11 +177,12 @@ func (w *workshop) build(root string, texts map[string]string) error {
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return err
 	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", w.binary, ".")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+	for in, binary := range w.binaries {
+		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, "./"+in)
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
 	}
 	return nil
 }
@@ -169,11 +190,11 @@ func (w *workshop) build(root string, texts map[string]string) error {
 // survivors returns the mutations of a file that its tests do not notice, each with what is known of it.
 func (w *workshop) survivors(s subject) (found []survivor, err error) {
 	start := time.Now()
-	if outcome, out := w.run(s.tests, 0); outcome != unnoticed {
+	if outcome, out := w.run(s, 0); outcome != unnoticed {
 		return nil, fmt.Errorf("the tests of %s fail without a mutation: %s", s.file, out)
 	}
 	for _, m := range w.mutations[s.file] {
-		outcome, _ := w.run(s.tests, m.Number)
+		outcome, _ := w.run(s, m.Number)
 		if outcome == noticed {
 			continue
 		}
@@ -191,13 +212,17 @@ const (
 )
 
 // run runs the tests with a mutation, zero for none.
-func (w *workshop) run(tests string, number int) (outcome string, out []byte) {
+func (w *workshop) run(s subject, number int) (outcome string, out []byte) {
+	tests := s.tests
+	if !s.own {
+		tests += everywhere
+	}
 	mark := filepath.Join(w.dir, "reached")
 	_ = os.Remove(mark) // there may be none
 	ctx, cancel := context.WithTimeout(context.Background(), *long)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.binary, "-test.run", tests+everywhere, "-test.short", "-test.failfast")
-	cmd.Dir = *root
+	cmd := exec.CommandContext(ctx, w.binaries[s.in()], "-test.run", tests, "-test.short", "-test.failfast")
+	cmd.Dir = filepath.Join(*root, s.in())
 	cmd.Env = append(os.Environ(), fmt.Sprint("MUTATION=", number), "REACHED="+mark)
 	out, err := cmd.CombinedOutput()
 	if err != nil && number != 0 {
@@ -225,7 +250,7 @@ type survivorList struct {
 }
 
 var (
-	headLine = regexp.MustCompile(`^## ([a-z]+\.go): \d+ of (\d+)$`)
+	headLine = regexp.MustCompile(`^## ([a-z/]+\.go): \d+ of (\d+)$`)
 	bodyLine = regexp.MustCompile(`^- (.*) \((not noticed|not reached)\)(?:: (.*))?$`)
 )
 
