@@ -130,7 +130,7 @@ func stuck(g *graph) map[string]bool {
 func TestNearestWaitersStandForAllAhead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
-	for range 20_000 {
+	for range 5_000 {
 		var queues []*operate.Queue
 		for p := range 2 + random.IntN(3) {
 			kind := []string{"", "r", "p"}[random.IntN(3)]
@@ -155,7 +155,7 @@ func TestNearestWaitersStandForAllAhead(t *testing.T) {
 			found++
 		}
 	}
-	assert.Greater(t, found, 1000)
+	assert.Greater(t, found, 250)
 }
 
 // A queue of 10,000 is looked at once, not once for each pair.
