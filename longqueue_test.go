@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,4 +110,97 @@ func loseFirst(t *testing.T, srv *zktest.Server, op zktest.Op) {
 		return zktest.LoseReply
 	})
 	t.Cleanup(stop)
+}
+
+// All that a client has begun to wait while its directory was being listed take one answer.
+func TestWaitersOfOneClientShareListings(t *testing.T) {
+	const waiters = 300
+	virtual(t, zktest.Options{Latency: fixed(5 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		holder, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		client := connect(t, srv, "a", term)
+		before := srv.Requests()[zktest.OpGetChildren2]
+		var line []*attempt
+		for range waiters {
+			line = append(line, lockLater(t.Context(), client.Mutex(path).Lock))
+		}
+		time.Sleep(time.Second)
+		require.Len(t, queue(srv, path), 1+waiters)
+		require.LessOrEqual(t, srv.Requests()[zktest.OpGetChildren2]-before, 4)
+		hold := holder
+		for range waiters {
+			unlock(t, hold)
+			time.Sleep(100 * time.Millisecond)
+			hold = oneGranted(t, &line)
+		}
+		unlock(t, hold)
+	})
+}
+
+// oneGranted takes the attempt that has returned out of line, and returns its hold. There must be one.
+func oneGranted(t *testing.T, line *[]*attempt) *zklock.Hold {
+	t.Helper()
+	var hold *zklock.Hold
+	*line = slices.DeleteFunc(*line, func(a *attempt) bool {
+		select {
+		case <-a.done:
+		default:
+			return false
+		}
+		require.NoError(t, a.err)
+		require.Nil(t, hold, "two hold")
+		hold = a.hold
+		return true
+	})
+	require.NotNil(t, hold, "nobody holds")
+	return hold
+}
+
+// slowLists makes each listing take the time that its answer takes on a wire of so many bytes a second.
+func slowLists(t *testing.T, srv *zktest.Server, perSecond int) {
+	const nameSize = 4 + 53
+	t.Cleanup(srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if r.Op != zktest.OpGetChildren2 {
+			return zktest.Pass
+		}
+		return zktest.Delay(time.Duration(len(srv.Children(r.Path))) * nameSize * time.Second / time.Duration(perSecond))
+	}))
+}
+
+// Thousands come to wait at once, through a few clients and over thin wires: what the clients ask for must leave room for
+// their heartbeats, and nobody loses what it holds.
+func TestManyWhoComeAtOnceCostNobodyItsLock(t *testing.T) {
+	t.Parallel()
+	const clients = 8
+	waiters, wire := 4000, 4<<20
+	if testing.Short() {
+		waiters, wire = 1000, 1<<18
+	}
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		slowLists(t, srv, wire)
+		ctx, cancel := context.WithCancel(t.Context())
+		holder := connect(t, srv, "c0", term)
+		hold, err := holder.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		var line []*attempt
+		for i := range clients {
+			c := holder
+			if i > 0 {
+				c = connect(t, srv, fmt.Sprint("c", i), term)
+			}
+			for range waiters / clients {
+				line = append(line, lockLater(ctx, c.Mutex(path).Lock))
+			}
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Check())
+		require.Len(t, queue(srv, path), 1+waiters, "nobody has had to queue again")
+		require.Equal(t, clients, len(srv.Sessions()), "no session has ended")
+		cancel()
+		for _, a := range line {
+			<-a.done
+		}
+		unlock(t, hold)
+	})
 }

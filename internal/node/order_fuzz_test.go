@@ -62,9 +62,12 @@ func before(made []string, entries []Entry, a, b int) bool {
 }
 
 // look is what one contender makes of a listing: as the recipe does, it asks only for the czxids that it needs.
-func look(made []string, entries []Entry, own Entry) []Entry {
+func look(made []string, line *Line, own Entry) []Entry {
+	if ahead, known := line.Before(own); known {
+		return ahead
+	}
 	czxid := func(e Entry) int64 { return int64(slices.Index(made, e.Name)) + 1 }
-	known := slices.Clone(entries)
+	known := slices.Clone(line.Entries)
 	for i, e := range known {
 		if e.Name != own.Name && NeedCzxid(e, own) {
 			known[i].Czxid = czxid(e)
@@ -93,11 +96,16 @@ func FuzzOrder(f *testing.F) {
 		listed := slices.Clone(made)
 		slices.SortFunc(listed, func(a, b string) int { return cmp.Compare(mix(a, ^shuffle), mix(b, ^shuffle)) })
 
+		line := NewLine(listed)
 		entries := ParseEntries(listed)
+		require.ElementsMatch(t, entries, line.Entries)
+		for _, name := range append(listed, "_c_another-lock-0000000001") {
+			require.Equal(t, slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == name }), line.Has(name), name)
+		}
 		place := func(name string) int { return slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name }) }
 		var owners, readers []string
 		for i, own := range entries {
-			seen := look(made, entries, own)
+			seen := look(made, line, own)
 			var want []string
 			for j := range entries {
 				if j != i && before(made, entries, j, i) {

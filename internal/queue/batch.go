@@ -108,19 +108,17 @@ func (t *contender) notOurs(ahead []node.Entry) []node.Entry {
 	for _, x := range t.with {
 		ours[x.Name] = true
 	}
-	return slices.DeleteFunc(ahead, func(e node.Entry) bool { return ours[e.Name] })
+	return slices.DeleteFunc(slices.Clone(ahead), func(e node.Entry) bool { return ours[e.Name] })
 }
 
 // complete reports whether a listing shows the whole batch.
-func (t *contender) complete(names []string) bool {
-	if len(t.with) == 0 {
-		return slices.Contains(names, t.Name)
+func (t *contender) complete(line *node.Line) bool {
+	for x := range t.each {
+		if !line.Has(x.Name) {
+			return false
+		}
 	}
-	there := map[string]bool{}
-	for _, name := range names {
-		there[name] = true
-	}
-	return !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.Name] })
+	return true
 }
 
 // deleteAll deletes the nodes of the batch, in one transaction as long as all of them exist.

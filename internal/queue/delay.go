@@ -123,7 +123,7 @@ func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error
 // libraries, do not stand in the record: one that was ahead of us may have held after the hold
 // that the record names, and is not known to have released.
 func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
-	if name := t.unrecordedBehind(r.By); name != "" {
+	if name := t.met.unrecordedBehind(r.By); name != "" {
 		return name, nil
 	}
 	switch {

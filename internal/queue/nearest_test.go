@@ -39,8 +39,8 @@ func TestAPlaceKnowsTheNearestAndWhetherThereAreMore(t *testing.T) {
 	for range 2000 {
 		ahead := someQueue(rnd, rnd.IntN(12))
 		for name, rule := range map[string]node.Rule{"mutex": node.AfterAll, "reader": node.AfterExclusive} {
-			p := &place{contender: &contender{recipe: &Recipe{Rule: rule}}, window: 1 + rnd.IntN(6)}
-			p.keepNearest(ahead)
+			p := &nearest{window: 1 + rnd.IntN(6)}
+			p.keep(rule, ahead)
 			want := inTheWay(rule, ahead)
 			require.Equal(t, len(ahead), p.seen)
 			require.Len(t, p.ahead, min(p.window, len(want)), name)
@@ -56,10 +56,10 @@ func TestAPlaceKnowsTheNearestAndWhetherThereAreMore(t *testing.T) {
 
 // Where all that are known let us pass and there are more, each listing shows twice as many, so that there is an end.
 func TestAPlaceThatIsUsedUpKeepsMore(t *testing.T) {
-	p := &place{contender: &contender{recipe: &Recipe{Rule: node.AfterAll}}, window: 2}
+	p := &nearest{window: 2}
 	queue := someQueue(rand.New(rand.NewPCG(1, 2)), 100)
 	listings := 0
-	for p.keepNearest(queue); p.beyond > 0; p.keepNearest(queue) {
+	for p.keep(node.AfterAll, queue); p.beyond > 0; p.keep(node.AfterAll, queue) {
 		p.widen()
 		require.Equal(t, 2<<listings, p.window, "some are left")
 		p.ahead = nil
@@ -77,17 +77,14 @@ func TestThoseMetTellTheUnrecorded(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		ahead := someQueue(rnd, rnd.IntN(8))
-		all, kept := &place{met: ahead}, new(place)
-		kept.meet(ahead)
-		require.Equal(t, len(ahead) > 0, len(kept.met) > 0)
-		require.NotNil(t, kept.met)
+		kept := newMet(ahead)
+		require.Equal(t, len(ahead) > 0, len(kept) > 0)
+		require.NotNil(t, kept)
 		for _, e := range append(ahead, node.Entry{Name: "another"}) {
-			require.Equal(t, all.unrecordedBehind(e.Name), kept.unrecordedBehind(e.Name))
+			require.Equal(t, met(ahead).unrecordedBehind(e.Name), kept.unrecordedBehind(e.Name))
 		}
 	}
-	kept := new(place)
-	kept.meet(recorded(50))
-	require.Len(t, kept.met, 1, "all stand in the record")
+	require.Len(t, newMet(recorded(50)), 1, "all stand in the record")
 }
 
 // recorded returns n contenders that stand in the lock's record when they hold.

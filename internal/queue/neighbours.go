@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -14,11 +13,11 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// notASemaphore refuses a directory, whose children are given, where permits are held: their
+// notASemaphore refuses a directory where permits are held: their
 // holders and those of a lock at the same path would know nothing of each other. A semaphore
 // that nobody uses any more is removed, so that its next user looks for others first.
-func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, names []string) error {
-	if !slices.Contains(names, node.LeasesDir[1:]) {
+func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, line *node.Line) error {
+	if !line.Permits {
 		return nil
 	}
 	used := fmt.Errorf("%w: a semaphore is at that path", outcome.ErrMismatch)
@@ -42,10 +41,10 @@ func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir s
 	return err
 }
 
-// notDelayed refuses a directory, whose children are given, in which contenders stand that have
+// notDelayed refuses a directory in which contenders stand that have
 // a lock-delay, if we have none: we would not wait for it.
-func (c *Engine) notDelayed(r *Recipe, names []string) error {
-	if !r.Delays || c.Delay > 0 || !slices.ContainsFunc(names, node.IsDelayed) {
+func (c *Engine) notDelayed(r *Recipe, line *node.Line) error {
+	if !r.Delays || c.Delay > 0 || !line.Delayed {
 		return nil
 	}
 	return fmt.Errorf("%w: the lock has a lock-delay, and this client has none", outcome.ErrMismatch)
@@ -57,7 +56,7 @@ func (c *Engine) notAQueue(ctx context.Context, sess *session.Session, dir strin
 	if err != nil {
 		return err
 	}
-	if len(node.ParseEntries(l.Names)) > 0 {
+	if len(l.Line().Entries) > 0 {
 		return fmt.Errorf("%w: a lock of another kind is at that path", outcome.ErrMismatch)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -141,7 +142,7 @@ func (s *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
-		used += len(node.ParseEntries(l.Names))
+		used += len(l.Line().Entries)
 	}
 	return used+k <= s.Total, nil
 }
@@ -211,7 +212,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 		// The limit is read after the watch is set: Resize makes and deletes a node there afterwards.
 		w, err := session.Again(ctx, func() (*session.NodeWatch, error) { return s.Engine.WatchChildren(ctx, made.Sess, made.Dir) })
 		if err == nil {
-			err = made.findPlace(ctx, session.Listing{Names: w.Names, Stat: w.Stat}, nil)
+			err = made.findPlace(ctx, session.NewListing(w.Names, w.Stat, time.Time{}), nil)
 		}
 		if err != nil {
 			return outcome.GoneIfMissing(err)

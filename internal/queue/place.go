@@ -17,11 +17,8 @@ import (
 // has it; all others get the contender or its node.
 type place struct {
 	*contender
-	met        []node.Entry       // of those ahead at first, if the lock has a delay: see meet
-	ahead      []node.Entry       // the nearest of those in our way, the nearest last: see keepNearest
-	beyond     int                // how many more may be in our way before these
-	window     int                // how many of the nearest are kept
-	seen       int                // how many were ahead when we last looked, in our way or not
+	nearest
+	met        met                // of those ahead at first, if the lock has a delay; nil before the first listing
 	unsure     bool               // one of those may have left another node in its place: see mayStay
 	former     []node.Entry       // those of them whose place cannot be told by a number
 	listed     int64              // when the directory's data was last written before that, by its zxid
@@ -35,7 +32,7 @@ type place struct {
 }
 
 func (c *Engine) newPlace(r *Recipe, dir string, data []byte) *place {
-	return &place{contender: c.newContender(r, dir, data), window: nearestKept}
+	return &place{contender: c.newContender(r, dir, data), nearest: nearest{window: nearestKept}}
 }
 
 // newBatch returns the place of n contenders that are created together. It is the place of the
@@ -107,7 +104,7 @@ func (t *place) isAlone() bool {
 		return false
 	}
 	dir := t.counted.dir
-	t.keepNearest(nil)
+	t.keep(t.recipe.Rule, nil)
 	t.unsure, t.listed, t.token, t.looked = false, dir.Mzxid, dir.Mzxid, t.counted.looked
 	t.c.alone.put(t.Dir, solitude{dir.Version, t.counted.expected.data})
 	return true
@@ -116,49 +113,59 @@ func (t *place) isAlone() bool {
 // findPlace sets the place from a listing. It lists again if err is not nil, or if the listing
 // was made before the node was created.
 func (t *place) findPlace(ctx context.Context, l session.Listing, err error) error {
-	if err != nil || !t.complete(l.Names) {
+	if err != nil || !t.complete(l.Line()) {
 		l, err = t.c.ListAgain(ctx, t.Sess, t.Dir)
 	}
 	switch {
-	case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(l.Names):
+	case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(l.Line()):
 		return outcome.ErrGone
 	case err != nil:
 		return err
 	}
-	if err := t.c.notASemaphore(ctx, t.Sess, t.Dir, l.Names); err != nil {
+	line := l.Line()
+	if err := t.c.notASemaphore(ctx, t.Sess, t.Dir, line); err != nil {
 		return err
 	}
-	if err := t.c.notDelayed(t.recipe, l.Names); err != nil {
+	if err := t.c.notDelayed(t.recipe, line); err != nil {
 		return err
 	}
 	t.widen()
 	t.unsure, t.listed = false, l.Stat.Mzxid
 	t.noticeSolitude(l)
 	t.looked = l.At
-	entries := node.ParseEntries(l.Names)
 	own, _ := node.ParseEntry(t.Name)
-	if entries, err = t.askCzxids(ctx, entries, &own); err != nil {
+	ahead, all, err := t.order(ctx, line, &own)
+	if err != nil {
 		return err
 	}
-	ahead := node.Ahead(entries, own)
 	if t.met == nil && t.delay() > 0 {
-		t.meet(ahead)
+		t.met = newMet(ahead)
 	}
 	if t.token == 0 {
 		t.token = own.Czxid
 	}
-	if t.token == 0 && len(ahead) == len(entries)-1 {
+	if t.token == 0 && len(ahead) == all-1 {
 		// We are the last. So the last change of the directory before this listing is not
 		// older than our node, and not younger than the nodes that come after us. (With a
 		// counter that has ended this would stand still, but then we have our czxid.)
 		t.token = l.Stat.Pzxid
 	}
-	t.keepNearest(t.notOurs(ahead))
+	t.keep(t.recipe.Rule, t.notOurs(ahead))
 	return nil
 }
 
 // czxidsAtOnce bounds how many nodes are looked at side by side.
 const czxidsAtOnce = 16
+
+// order returns those of line that are ahead of own, and how many there are in line. Where numbers
+// do not tell the order, it asks, and leaves out who has left meanwhile. Nobody may change what it returns.
+func (t *place) order(ctx context.Context, line *node.Line, own *node.Entry) (ahead []node.Entry, all int, err error) {
+	if ahead, known := line.Before(*own); known {
+		return ahead, len(line.Entries), nil
+	}
+	entries, err := t.askCzxids(ctx, slices.Clone(line.Entries), own)
+	return node.Ahead(entries, *own), len(entries), err
+}
 
 // askCzxids adds the czxid to own, and to the entries whose numbers do not tell their order
 // with own. It drops entries whose nodes have gone. It looks at our own node last: that our
@@ -169,9 +176,6 @@ func (t *place) askCzxids(ctx context.Context, entries []node.Entry, own *node.E
 		if e := &entries[i]; e.Name != own.Name && node.NeedCzxid(*e, *own) {
 			tied = append(tied, e)
 		}
-	}
-	if len(tied) == 0 && node.IsPlain(own.Seq) {
-		return entries, nil
 	}
 	err := session.SideBySide(t.c.Calls, len(tied), czxidsAtOnce, func(i int) error { return outcome.IgnoreMissing(t.askCzxid(ctx, tied[i])) })
 	if err != nil {

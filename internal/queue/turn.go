@@ -246,13 +246,13 @@ func (c *Engine) looksFree(ctx context.Context, s *session.Session, r *Recipe, d
 	if err != nil {
 		return false, err
 	}
-	if err := c.notASemaphore(ctx, s, dir, l.Names); err != nil {
+	if err := c.notASemaphore(ctx, s, dir, l.Line()); err != nil {
 		return false, err
 	}
-	if err := c.notDelayed(r, l.Names); err != nil {
+	if err := c.notDelayed(r, l.Line()); err != nil {
 		return false, err
 	}
-	i, err := c.obstacle(ctx, s, r, dir, node.ParseEntries(l.Names))
+	i, err := c.obstacle(ctx, s, r, dir, l.Line().Entries)
 	return i < 0, err
 }
 

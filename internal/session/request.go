@@ -47,6 +47,7 @@ type Requests struct {
 	Link      *conn.Link
 	Log       *slog.Logger
 	Calls     *Tasks          // requests and watches: they end when the connection has
+	listings  listings        // that are under way
 	Life      context.Context // ends, with ErrClosed, when Close begins
 	Afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
 }
@@ -92,18 +93,31 @@ func Ask[T any](ctx context.Context, r *Requests, s *Session, fn func(Wire) (T, 
 	}
 }
 
-// Listing is what a server has answered about a directory: its children and its own state.
-type Listing struct {
-	Names []string
-	Stat  *zk.Stat
-	At    time.Time // when the answer came in
+// List lists a directory. The request for it is sent after the call, but others may share its answer.
+func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listing, _ error) {
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	if !r.Link.Carries(s) {
+		return none, outcome.ErrSessionOver
+	}
+	l := r.listings.share(r.Calls, listed{s, dir}, r.children)
+	select {
+	case <-l.done.Done():
+		if !r.Link.Carries(s) {
+			return none, outcome.ErrSessionOver
+		}
+		return l.Listing, l.err
+	case <-s.Over():
+		return none, outcome.ErrSessionOver
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
 }
 
-func (r *Requests) List(ctx context.Context, s *Session, dir string) (Listing, error) {
-	return Ask(ctx, r, s, func(conn Wire) (Listing, error) {
-		names, stat, err := conn.Children(dir)
-		return Listing{names, stat, time.Now()}, err
-	})
+func (r *Requests) children(dir string) (Listing, error) {
+	names, stat, err := r.Conn.Children(dir)
+	return NewListing(names, stat, time.Now()), err
 }
 
 // Node is what a server has answered about a node: its data and its state.

@@ -107,7 +107,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "those beyond the nearest are forgotten", After: "a waiter that keeps the nearest only",
-		Edits: []Edit{{"internal/queue/nearest.go", "t.beyond = i + 1", "t.beyond = 0"}},
+		Edits: []Edit{{"internal/queue/nearest.go", "n.beyond = i + 1", "n.beyond = 0"}},
 		Test:  Test{".", "TestThoseBeyondTheNearestAreWaitedFor"},
 	},
 	{
@@ -122,13 +122,33 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a listing leaves as many names as the last, which were of no use", After: "a loop of listings where many readers' writers let pass",
-		Edits: []Edit{{"internal/queue/nearest.go", "t.window = min(2*t.window, math.MaxInt32)", "t.window = min(t.window, math.MaxInt32)"}},
+		Edits: []Edit{{"internal/queue/nearest.go", "n.window = min(2*n.window, math.MaxInt32)", "n.window = min(n.window, math.MaxInt32)"}},
 		Test:  Test{"internal/queue", "TestAPlaceThatIsUsedUpKeepsMore"},
 	},
 	{
 		Name: "the nearest that was met tells of the one that does not stand in the record", After: "a waiter that keeps what the lock-delay needs",
 		Edits: []Edit{{"internal/queue/nearest.go", "\t\tif isUnrecorded(e) {\n\t\t\ti = j\n", "\t\tif isUnrecorded(e) {\n\t\t\ti = max(i, j)\n"}},
 		Test:  Test{"internal/queue", "TestThoseMetTellTheUnrecorded"},
+	},
+	{
+		Name: "a listing that is under way is taken by one that asks for it later", After: "single flight as caches do it",
+		Edits: []Edit{{"internal/session/listing.go", "\t\treturn running.next\n", "\t\treturn running\n"}},
+		Test:  Test{"internal/session", "TestAListingIsAskedForAfterTheCall"},
+	},
+	{
+		Name: "everybody lists for itself", After: "our own first version: the time of a long queue's arrival was its length squared",
+		Edits: []Edit{{"internal/session/listing.go", "running := f.running[key]; running != nil {", "running := f.running[key]; running != nil && running.next != nil {"}},
+		Test:  Test{"internal/session", "TestAListingIsAskedForAfterTheCall"},
+	},
+	{
+		Name: "long listings fill the wire", After: "heartbeats behind them come too late",
+		Edits: []Edit{{"internal/session/listing.go", "\t\troom <- struct{}{}\n\t\tdefer func() { <-room }()\n", "\t\t_ = room\n"}},
+		Test:  Test{"internal/session", "TestFewLongListingsAreUnderWay"},
+	},
+	{
+		Name: "numbers tell the order of all", After: "a counter that has ended, and two nodes of one number",
+		Edits: []Edit{{"internal/node/line.go", "return l.Entries[:from:from], known\n", "return l.Entries[:from:from], known || len(l.Entries) > 0\n"}},
+		Test:  Test{"internal/node", "FuzzOrder"},
 	},
 	{
 		Name: "an event that is withheld is waited for", After: "every client: a watch is used up also where its event may not be told",
@@ -184,7 +204,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the leader of a batch stands for all", After: "one node of several is looked for",
-		Edits: []Edit{{"internal/queue/batch.go", `	return !slices.ContainsFunc(t.whole(), func(x *contender) bool { return !there[x.Name] })`, `	return there[t.Name]`}},
+		Edits: []Edit{{"internal/queue/batch.go", "\t\tif !line.Has(x.Name) {\n", "\t\tif x == t && !line.Has(x.Name) {\n"}},
 		Test:  Test{".", "TestABatchOfWhichAListingShowsAPartIsNotGranted"},
 	},
 	{
@@ -395,7 +415,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
-		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(ahead) == len(entries)-1 {", "if t.token == 0 {"}},
+		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(ahead) == all-1 {", "if t.token == 0 && all > 0 {"}},
 	},
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
@@ -816,7 +836,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
-		Edits: []Edit{{"internal/queue/neighbours.go", "if !slices.Contains(names, node.LeasesDir[1:]) {", `if !slices.Contains(names, node.LeasesDir[1:]) || dir != "" {`}},
+		Edits: []Edit{{"internal/queue/neighbours.go", "if !line.Permits {", `if !line.Permits || dir != "" {`}},
 		Test:  Test{".", "TestALockAndASemaphoreAtOnePathAreRefused"},
 	},
 	{
