@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,12 +19,14 @@ import (
 
 // What holds cost a process: P9.
 
-// ownGoroutines counts the goroutines of this package's clients.
+var ownFrame = regexp.MustCompile(`github\.com/zklock-go/zklock(/internal/(queue|session))?\.\(`)
+
+// ownGoroutines counts the goroutines of the library's clients.
 func ownGoroutines() (n int) {
 	synctest.Wait()
 	buf := make([]byte, 1<<24)
 	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(g, "github.com/zklock-go/zklock.(") {
+		if ownFrame.MatchString(g) {
 			n++
 		}
 	}
