@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,27 @@ func TestUnlockWaitsForServersThatComeBackInTime(t *testing.T) {
 				require.NoError(t, end(hold))
 				require.Empty(t, queue(srv, path))
 			})
+		})
+	}
+}
+
+// A server that falls silent while a release waits for it is left for another one, as for a hold.
+func TestUnlockGoesOnThroughAnotherServer(t *testing.T) {
+	for phase := range 8 {
+		virtual(t, zktest.Options{Servers: 3, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			leader := leaderIs(srv, 3)
+			follower, other := (leader+1)%3, (leader+2)%3
+			var uses atomic.Int32
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				uses.Store(int32(r.Member))
+				return zktest.Pass
+			})
+			hold, err := connect(t, srv, "a", term, follower, other).Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(term + time.Duration(phase)*term/16)
+			srv.Member(int(uses.Load())).Freeze()
+			require.NoError(t, hold.Unlock(t.Context()))
+			require.Empty(t, queue(srv, path))
 		})
 	}
 }

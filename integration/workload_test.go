@@ -253,7 +253,7 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 			ClientId: int(op.ID()), Input: result.use, Call: int64(called), Output: result, Return: int64(w.rec.Now()),
 		})
 	}
-	if err != nil && !errors.Is(err, zklock.ErrLost) {
+	if err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrUncertain) {
 		return assert.NoError(t, err, "%s releases %s", one.name, one.path)
 	}
 	return true

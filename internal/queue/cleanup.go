@@ -40,8 +40,9 @@ func (c *Engine) beginRemoval(t *contender) func() error {
 	if t.self != nil {
 		t.self.stop()
 	}
-	c.Unkeep(&t.OwnNode)
+	c.Leave(&t.OwnNode)
 	return func() error {
+		defer c.Unkeep(&t.OwnNode)
 		if t.led {
 			return nil
 		}

@@ -52,7 +52,10 @@ func (g *Grant) Leave(lost bool) func() error {
 }
 
 // Retire takes leave of our node, which the creation of another one is to delete.
-func (g *Grant) Retire() { g.t.c.beginRemoval(g.t) }
+func (g *Grant) Retire() {
+	g.t.c.beginRemoval(g.t)
+	g.t.c.Unkeep(&g.t.OwnNode)
+}
 
 // Stands reports whether our node, which is watched, is certainly there: its watch has not fired, and
 // stands on the connection that we have.

@@ -23,12 +23,12 @@ type Heart struct {
 	kick     chan struct{}
 
 	mu   sync.Mutex
-	kept map[*OwnNode]struct{} // guarded by mu: see keep
-	told chan struct{}         // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
+	kept map[*OwnNode]bool // guarded by mu: see Keep; false for those that are being deleted
+	told chan struct{}     // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
 }
 
 func NewHeart(r *Requests, missed func(error)) *Heart {
-	return &Heart{requests: r, missed: missed, kick: make(chan struct{}, 1), kept: map[*OwnNode]struct{}{}}
+	return &Heart{requests: r, missed: missed, kick: make(chan struct{}, 1), kept: map[*OwnNode]bool{}}
 }
 
 // maxChecks bounds how many nodes one heartbeat checks. If there are more, each heartbeat
@@ -40,14 +40,22 @@ const maxChecks = 1000
 func (h *Heart) Keep(t *OwnNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.kept[t]; ok {
+	if h.kept[t] {
 		return
 	}
-	h.kept[t] = struct{}{}
+	h.kept[t] = true
 	h.nudge()
 }
 
-// Unkeep ends what keep has begun.
+// Leave makes heartbeats go on asking the quorum while the node is being deleted, which others wait
+// for, and check it no more. Unkeep ends that, too.
+func (h *Heart) Leave(t *OwnNode) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept[t] = false
+}
+
+// Unkeep ends what Keep has begun.
 func (h *Heart) Unkeep(t *OwnNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -355,7 +363,7 @@ func (h *Heart) pause(s *Session) error {
 	}
 }
 
-// keepsUnder reports whether any node is to be checked under s.
+// keepsUnder reports whether any node is to be checked under s, or being deleted.
 func (h *Heart) keepsUnder(s *Session) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -374,7 +382,7 @@ func (h *Heart) keptUnder(s *Session) []*OwnNode {
 	var kept []*OwnNode
 	var size int
 	for t := range h.kept { // in random order, so that each has its turn if there are too many
-		if t.Sess != s {
+		if t.Sess != s || !h.kept[t] {
 			continue
 		}
 		if size += t.checkSize(); len(kept) == maxChecks || size > node.MaxRequest && len(kept) > 0 {

@@ -800,6 +800,11 @@ var Table = []Mutant{
 		Test:  Test{".", "TestAnAttemptGivenUpOrRefusedIsObserved"},
 	},
 	{
+		Name: "a silent server is waited for by a release", After: "the connection was only given up for holds and those next in line",
+		Edits: []Edit{{"internal/queue/cleanup.go", "\tc.Leave(&t.OwnNode)\n", "\tc.Unkeep(&t.OwnNode)\n"}},
+		Test:  Test{".", "TestUnlockGoesOnThroughAnotherServer"},
+	},
+	{
 		Name: "a grant does not tell of its wait for the proof", After: "the lease's two questions",
 		Edits: []Edit{{"internal/queue/place.go", "\tt.proving += time.Since(began)\n", "\t_ = began\n"}},
 		Test:  Test{".", "TestAGrantTellsHowLongItWaitedForTheProof"},
