@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -486,12 +487,9 @@ func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 		const count = 120
 		var mu sync.Mutex
 		marked := map[string]int{}
-		k := 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			mu.Lock()
-			defer mu.Unlock()
-			if k++; slices.Contains(r.Paths, marksNode) {
-				switch k % 5 {
+			if slices.Contains(r.Paths, marksNode) {
+				switch rand.IntN(5) { // in no step with what a client does again and again
 				case 0:
 					return zktest.LoseReply
 				case 1:
@@ -542,7 +540,8 @@ func TestNoSlotIsDoneTwiceUnderFaults(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		require.Greater(t, len(marked), count/3, "after %v", time.Since(begin))
+		t.Logf("%d slots in %v", len(marked), time.Since(begin))
+		require.Greater(t, len(marked), count/8, "three of five requests of a mark meet a fault")
 		for slot, n := range marked {
 			require.Equal(t, 1, n, "slot %s", slot)
 		}
