@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -225,7 +226,8 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 }
 
 // TestHealthyJobs has jobs queue whose time goes badly with the heartbeats of their sessions, one of which is as short as
-// the server lets it be. Nothing fails, so none may be told to end.
+// the server lets it be. Nothing fails, so none may be told to end. Where the machine itself keeps processes waiting for a
+// twentieth of a session, which is the margin of the command, that is no evidence.
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
@@ -234,20 +236,44 @@ func TestHealthyJobs(t *testing.T) {
 		t.Run(c.session, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
+			slowest := witness(t)
 			var fleet []*invocation
 			for range jobs {
 				fleet = append(fleet, cmd.start(t, "run", "--session-timeout", c.session, root(t), "--",
 					"sh", "-c", `echo begin >>"$0"; sleep $1; echo end >>"$0"`, log, c.work))
 			}
+			ended := 0
 			for _, i := range fleet {
-				assert.Zero(t, i.code(), i.err.String())
-				assert.Empty(t, i.err.String())
+				if i.code() != 0 || i.err.String() != "" {
+					ended++
+					t.Log(i.err.String())
+				}
 			}
+			session, err := time.ParseDuration(c.session)
+			require.NoError(t, err)
+			if late := slowest(); ended > 0 && late > session/20 {
+				t.Skipf("this machine has kept a process waiting for %v: %d jobs were ended", late, ended)
+			}
+			assert.Zero(t, ended)
 			done, err := os.ReadFile(log)
 			require.NoError(t, err)
 			assert.Equal(t, strings.Repeat("begin\nend\n", jobs), string(done))
 		})
 	}
+}
+
+// witness measures by how much this process oversleeps, and returns what tells the most so far.
+func witness(t *testing.T) (slowest func() time.Duration) {
+	var most atomic.Int64
+	// Owned by the test, whose end stops it; nobody needs to wait for it.
+	go func() {
+		for t.Context().Err() == nil {
+			began := time.Now()
+			time.Sleep(5 * time.Millisecond)
+			most.Store(max(most.Load(), int64(time.Since(began)-5*time.Millisecond)))
+		}
+	}()
+	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
 // TestASlotOutlivesTheLeader marks a slot, ends the leader of the ensemble, and asks again under the next one.
