@@ -27,8 +27,7 @@ import (
 // wait waits until no contender ahead stands in our way. It needs no further request if there
 // was one contender ahead when we looked.
 func (t *place) wait(ctx context.Context) error {
-	t.shown = t.c.waits.begin(t.Path(), t.Sess)
-	defer t.c.waits.end(t.shown)
+	defer t.hide()
 	var p session.Pace
 	for {
 		var err error
@@ -62,7 +61,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
 	}
 	i := t.watched()
-	t.shown.show(others+1, t.ahead[i].Name)
+	t.show(others+1, t.ahead[i].Name)
 	saw, err := t.watchAhead(ctx, t.ahead[i])
 	if err != nil || saw == session.NodeChanged {
 		return err
@@ -72,6 +71,22 @@ func (t *place) awaitLeave(ctx context.Context) error {
 		return nil
 	}
 	return t.catchUp(ctx, i)
+}
+
+// show notes for those who ask what we wait for.
+func (t *place) show(ahead int, watching string) {
+	if t.shown == nil {
+		t.shown = t.c.waits.begin(t.Path(), t.Sess)
+	}
+	t.shown.show(ahead, watching)
+}
+
+// hide ends what show has begun.
+func (t *place) hide() {
+	if t.shown != nil {
+		t.c.waits.end(t.shown)
+		t.shown = nil
+	}
 }
 
 // watched returns the index of the contender to watch while we wait for the nearest.

@@ -27,7 +27,7 @@ type place struct {
 	standingOn string             // its name
 	token      int64              // of the grant; zero until it is known
 	waited     bool               // for somebody ahead
-	shown      *waiting           // while it waits
+	shown      *waiting           // while it waits, else nil
 	proving    time.Duration      // how long it was first and waited until the lease was proven
 }
 
