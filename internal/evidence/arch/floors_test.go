@@ -83,8 +83,14 @@ func (p listed) circles(t *testing.T) []circle {
 // uses says which files a file needs, and gives one name for each that it needs it for.
 type uses map[string]map[string]string
 
-// needs resolves every name in the package to the file that declares it.
-func (p listed) needs(t *testing.T) uses {
+// A reach is the use of a declaration in one file by another.
+type reach struct {
+	from, to string // the files
+	object   types.Object
+}
+
+// reaches resolves every name in the package to the file that declares it, if that is another of the module.
+func (p listed) reaches(t *testing.T) (found []reach) {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range p.GoFiles {
@@ -92,26 +98,42 @@ func (p listed) needs(t *testing.T) uses {
 		require.NoError(t, err)
 		files = append(files, file)
 	}
-	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	pkg, err := (&types.Config{Importer: imports}).Check(p.ImportPath, fset, files, info)
+	_, err := (&types.Config{Importer: p.importer(fset)}).Check(p.ImportPath, fset, files, info)
 	require.NoError(t, err)
-
-	found := uses{}
-	fileOf := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
+	place := func(pkg string, pos token.Pos) string {
+		return filepath.ToSlash(filepath.Join("."+strings.TrimPrefix(pkg, module), filepath.Base(fset.Position(pos).Filename)))
+	}
 	for name, object := range info.Uses {
-		if object.Pkg() != pkg || !object.Pos().IsValid() {
+		if object.Pkg() == nil || !object.Pos().IsValid() || !strings.HasPrefix(object.Pkg().Path(), module) {
 			continue
 		}
-		from, to := fileOf(name.Pos()), fileOf(object.Pos())
-		if from == to {
+		from, to := place(p.ImportPath, name.Pos()), place(object.Pkg().Path(), object.Pos())
+		if from != to {
+			found = append(found, reach{from, to, object})
+		}
+	}
+	return found
+}
+
+// importer reads what the package imports.
+func (p listed) importer(fset *token.FileSet) types.Importer {
+	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
+}
+
+// needs says which files of the package need which others of it.
+func (p listed) needs(t *testing.T) uses {
+	found := uses{}
+	for _, r := range p.reaches(t) {
+		if r.object.Pkg().Path() != p.ImportPath {
 			continue
 		}
+		from, to := filepath.Base(r.from), filepath.Base(r.to)
 		if found[from] == nil {
 			found[from] = map[string]string{}
 		}
-		if known := found[from][to]; known == "" || name.Name < known {
-			found[from][to] = name.Name
+		if known := found[from][to]; known == "" || r.object.Name() < known {
+			found[from][to] = r.object.Name()
 		}
 	}
 	return found

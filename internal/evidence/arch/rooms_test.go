@@ -1,12 +1,8 @@
 package arch
 
 import (
-	"go/ast"
-	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,40 +54,6 @@ func readHouse(t *testing.T) house {
 		h.name = append(h.name, strings.TrimSpace(cells[1]))
 	}
 	return h
-}
-
-// A reach is the use of a declaration in one file by another.
-type reach struct {
-	from, to string // the files
-	object   types.Object
-}
-
-// reaches returns what the files of a package use of others of the module.
-func (p listed) reaches(t *testing.T) (found []reach) {
-	fset := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range p.GoFiles {
-		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		files = append(files, file)
-	}
-	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	_, err := (&types.Config{Importer: imports}).Check(p.ImportPath, fset, files, info)
-	require.NoError(t, err)
-	place := func(pkg string, pos token.Pos) string {
-		return filepath.ToSlash(filepath.Join("."+strings.TrimPrefix(pkg, module), filepath.Base(fset.Position(pos).Filename)))
-	}
-	for name, object := range info.Uses {
-		if object.Pkg() == nil || !object.Pos().IsValid() || !strings.HasPrefix(object.Pkg().Path(), module) {
-			continue
-		}
-		from, to := place(p.ImportPath, name.Pos()), place(object.Pkg().Path(), object.Pos())
-		if from != to {
-			found = append(found, reach{from, to, object})
-		}
-	}
-	return found
 }
 
 // TestEachFileUsesOnlyTheFloorsBelow holds the table of rooms against the code: every file of the library stands on one
@@ -157,8 +119,7 @@ func TestNothingOfARoomIsPromotedToUsers(t *testing.T) {
 		if strings.Contains(p.ImportPath, "/internal") || strings.Contains(p.ImportPath, "/cmd/") {
 			continue
 		}
-		imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
-		pkg, err := imports.Import(p.ImportPath)
+		pkg, err := p.importer(token.NewFileSet()).Import(p.ImportPath)
 		require.NoError(t, err)
 		for _, name := range pkg.Scope().Names() {
 			object, ok := pkg.Scope().Lookup(name).(*types.TypeName)
