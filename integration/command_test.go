@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -265,14 +266,16 @@ func TestHealthyJobs(t *testing.T) {
 // witness measures by how much this process oversleeps, and returns what tells the most so far.
 func witness(t *testing.T) (slowest func() time.Duration) {
 	var most atomic.Int64
-	// Owned by the test, whose end stops it; nobody needs to wait for it.
-	go func() {
+	var sampling sync.WaitGroup
+	// Owned by the test, whose end stops it and waits for it.
+	sampling.Go(func() {
 		for t.Context().Err() == nil {
 			began := time.Now()
 			time.Sleep(5 * time.Millisecond)
 			most.Store(max(most.Load(), int64(time.Since(began)-5*time.Millisecond)))
 		}
-	}()
+	})
+	t.Cleanup(sampling.Wait)
 	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
