@@ -1,7 +1,7 @@
 // Package zktest is a ZooKeeper server in process. It speaks the real wire
-// protocol to any client, over loopback or over net.Pipe inside a
-// testing/synctest bubble, where an hour of timeouts takes milliseconds, and it
-// has faults on command. It needs nothing but the standard library.
+// protocol to any client, over loopback or in memory inside a
+// testing/synctest bubble, where an hour of timeouts takes milliseconds. It has faults on
+// command. It needs nothing but the standard library.
 //
 //	func TestMine(t *testing.T) {
 //		srv := zktest.Run(t) // listens on loopback, ends with the test

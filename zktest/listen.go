@@ -145,7 +145,7 @@ func (m *Member) syncListener() {
 	}
 }
 
-// Dial connects to a member without any socket, over net.Pipe. It has the shape
+// Dial connects to a member without any socket. It has the shape
 // that go-zookeeper's WithDialer wants. Besides the members' addresses it knows
 // zk1:2181, zk2:2181 and so on; any other address leads to member 0.
 func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -165,7 +165,7 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 		return nil, err
 	}
 	member, remote := s.network.route(client, address)
-	near, far := net.Pipe()
+	near, far := newMemoryConns()
 	if err := s.members[member].admit(far, client, remote); err != nil {
 		return nil, err
 	}

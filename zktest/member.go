@@ -53,12 +53,12 @@ func (m *Member) Refuse(refuse bool) {
 	m.syncListener()
 }
 
-// DelayStreams makes the member's connection to its leader slow: what the
-// leader sends (commits, PINGs, the answers to syncs) arrives after down, what
-// the member sends (its clients' writes and syncs, and the answers to PINGs, by
-// which alone the leader hears that their sessions live) after up. Neither way
-// changes the order. What is logged is not delayed, nor what a quorum agrees on.
-// A leader has no such connection: for as long as the member leads, nothing is slow.
+// DelayStreams makes the member's connection to its leader slow: what the leader sends
+// (commits, PINGs, the answers to syncs) arrives after down; what the member sends (its
+// clients' writes and syncs, and the answers to PINGs) after up. By those answers alone the
+// leader hears that their sessions live. Neither way changes the order. What is logged is not
+// delayed, nor what a quorum agrees on. A leader has no such connection: for as long as the
+// member leads, nothing is slow.
 func (m *Member) DelayStreams(down, up time.Duration) {
 	m.s.alter(func(now time.Duration) { m.r.link.slow(down, up, now) })
 }
@@ -72,10 +72,9 @@ func (m *Member) CutStreams(down, up bool) {
 }
 
 // HoldForwards keeps the requests of a follower's clients from the leader, until
-// release is called: writes, syncs and new sessions wait in the follower's queue,
-// while the answers to the leader's PINGs overtake them, and so do the sessions
-// that the follower takes back for their clients. What waits outlives the
-// connection that it came on.
+// release is called: writes, syncs and new sessions wait in the follower's queue. The answers
+// to the leader's PINGs overtake them, and so do the sessions that the follower takes back for
+// their clients. What waits outlives the connection that it came on.
 func (m *Member) HoldForwards() (release func()) {
 	m.s.alter(func(time.Duration) { m.r.link.hold() })
 	released := false

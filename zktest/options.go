@@ -126,17 +126,17 @@ type Flavor uint8
 const (
 	// ZooKeeper38 is ZooKeeper 3.8.
 	ZooKeeper38 Flavor = iota
-	// ZooKeeper39 is ZooKeeper 3.9, which differs on the wire: an event carries
-	// the zxid of what caused it, a create2 in a multi is answered with the node's
-	// stat, a create that cannot be decoded takes no zxid, and exists needs READ.
+	// ZooKeeper39 is ZooKeeper 3.9, which differs on the wire: an event carries the zxid of
+	// what caused it, and a create2 in a multi is answered with the node's stat. A create that
+	// cannot be decoded takes no zxid, and exists needs READ.
 	ZooKeeper39
 	// Keeper is a server of another make, with the habits of ClickHouse Keeper: a
 	// client that comes back gets another session without being told that its old
-	// one goes on (and ends by its timeout), request types from later versions of
-	// ZooKeeper close the connection, pings and syncs are committed by the quorum
-	// as writes are, and what keeps a session alive is what is committed for it:
-	// each replica notes that by itself, and reads on the leader alone. A new
-	// leader goes by its own notes and gives nobody a new timeout.
+	// one goes on (and ends by its timeout). Request types from later versions of ZooKeeper
+	// close the connection. Pings and syncs are committed by the quorum as writes are, and what
+	// keeps a session alive is what is committed for it: each replica notes that by itself, and
+	// reads on the leader alone. A new leader goes by its own notes and gives nobody a new
+	// timeout.
 	Keeper
 )
 

@@ -48,6 +48,9 @@ type pipe struct {
 	waiting atomic.Int32  // how many requests are not answered yet
 	room    chan struct{} // has a token when something was sent or answered
 
+	turns   pauser // of the goroutine that handles packets
+	sending pauser // of the goroutine that writes
+
 	dead     chan struct{} // closed when the server is done with the connection
 	readDone chan struct{} // closed when the client's side has ended
 }
@@ -256,22 +259,33 @@ func (p *pipe) due() time.Duration {
 }
 
 // until waits for a moment; false means the connection ended before it.
-func (p *pipe) until(due time.Duration) bool { return p.wait(due, p.dead) }
+func (p *pipe) until(due time.Duration) bool { return p.wait(&p.turns, due, p.dead) }
 
 // wait waits for a moment, 0 for none, or for an end, which is false.
-func (p *pipe) wait(due time.Duration, end <-chan struct{}) bool {
+func (p *pipe) wait(t *pauser, due time.Duration, end <-chan struct{}) bool {
 	left := due - p.clock.now()
 	if due == 0 || left <= 0 {
 		return true
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
+	t.set(left)
+	defer t.Stop()
 	select {
-	case <-timer.C:
+	case <-t.C:
 		return true
 	case <-end:
 		return false
 	}
+}
+
+// pauser is a timer that one goroutine waits with again and again.
+type pauser struct{ *time.Timer }
+
+func (t *pauser) set(d time.Duration) {
+	if t.Timer == nil {
+		t.Timer = time.NewTimer(d)
+		return
+	}
+	t.Reset(d)
 }
 
 // passGate waits while the member is frozen or the client partitioned.
@@ -320,7 +334,7 @@ func (p *pipe) write(broken func()) {
 // server has closed the connection.
 func (p *pipe) flush() bool {
 	for _, ch := range p.out.takeAll() {
-		p.wait(ch.due, p.done)
+		p.wait(&p.sending, ch.due, p.done)
 		if !p.passGate(p.readDone) {
 			return false
 		}

@@ -54,8 +54,8 @@ func (n *znode) shown() Stat {
 	return s
 }
 
-// childSet is a set of names that can be listed in an order which is anybody's
-// guess but the same for the same history and seed (a Go map's is not).
+// childSet is a set of names. They are listed in an order that is anybody's guess, but the same
+// for the same history and seed (a Go map's is not).
 type childSet struct {
 	names []string
 	at    map[string]int

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// connect opens a client of go-zookeeper over net.Pipe, named for partitions.
+// connect opens a client of go-zookeeper without a socket, named for partitions.
 func connect(t *testing.T, srv *zktest.Server, name string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
 	conn, events, err := zk.Connect(srv.Addrs(), timeout, zk.WithDialer(srv.DialFrom(name)), zk.WithLogger(quiet{}))

@@ -1,0 +1,219 @@
+package zktest
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// memoryLimit is how many bytes one way of a connection without a socket takes in before they are read, as a kernel does.
+const memoryLimit = 64 << 10
+
+// memoryConn is one end of a connection without a socket. Unlike the ends of net.Pipe it has a buffer, and its
+// deadlines cost nothing until somebody waits: a client library sets four for each request.
+type memoryConn struct {
+	in, out *oneWay
+	name    memoryAddr
+}
+
+// memoryAddr names one end.
+type memoryAddr string
+
+func (memoryAddr) Network() string { return "memory" }
+
+func (a memoryAddr) String() string { return string(a) }
+
+// newMemoryConns returns the two ends of a connection.
+func newMemoryConns() (near, far net.Conn) {
+	there, back := newOneWay(), newOneWay()
+	return &memoryConn{in: back, out: there, name: "near"}, &memoryConn{in: there, out: back, name: "far"}
+}
+
+// Read implements net.Conn.
+func (c *memoryConn) Read(b []byte) (int, error) { return c.in.read(b) }
+
+// Write implements net.Conn.
+func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
+
+// Close ends both ways. The other end reads what was written before.
+func (c *memoryConn) Close() error {
+	c.in.abandon()
+	c.out.finish()
+	return nil
+}
+
+// SetDeadline implements net.Conn.
+func (c *memoryConn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *memoryConn) SetReadDeadline(t time.Time) error { return c.in.setDeadline(&c.in.readBy, t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *memoryConn) SetWriteDeadline(t time.Time) error { return c.out.setDeadline(&c.out.writeBy, t) }
+
+// LocalAddr implements net.Conn.
+func (c *memoryConn) LocalAddr() net.Addr { return c.name }
+
+// RemoteAddr implements net.Conn.
+func (c *memoryConn) RemoteAddr() net.Addr {
+	if c.name == "near" {
+		return memoryAddr("far")
+	}
+	return memoryAddr("near")
+}
+
+// oneWay carries bytes from one end to the other.
+type oneWay struct {
+	mu        sync.Mutex // guards what follows
+	changed   sync.Cond  // tells of each change that a waiting read or write looks for
+	data      []byte     // not read yet
+	finished  bool       // the writing end is closed
+	abandoned bool       // the reading end is closed
+	readBy    deadline
+	writeBy   deadline
+}
+
+func newOneWay() *oneWay {
+	w := &oneWay{}
+	w.changed.L = &w.mu
+	return w
+}
+
+func (w *oneWay) read(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		switch {
+		case w.abandoned:
+			return 0, io.ErrClosedPipe
+		case w.readBy.isOver():
+			return 0, os.ErrDeadlineExceeded
+		case len(w.data) > 0:
+			return w.take(b), nil
+		case w.finished:
+			return 0, io.EOF
+		case len(b) == 0:
+			return 0, nil
+		}
+		w.await(&w.readBy)
+	}
+}
+
+// take moves what was written to b. It must be called with mu held.
+func (w *oneWay) take(b []byte) int {
+	full := len(w.data) >= memoryLimit
+	n := copy(b, w.data)
+	w.data = w.data[:copy(w.data, w.data[n:])]
+	if full {
+		w.changed.Broadcast()
+	}
+	return n
+}
+
+func (w *oneWay) write(b []byte) (n int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		switch {
+		case w.finished || w.abandoned:
+			return n, io.ErrClosedPipe
+		case w.writeBy.isOver():
+			return n, os.ErrDeadlineExceeded
+		}
+		some := b[n:min(len(b), n+memoryLimit-len(w.data))]
+		if len(some) > 0 && len(w.data) == 0 {
+			w.changed.Broadcast()
+		}
+		w.data = append(w.data, some...)
+		if n += len(some); n == len(b) {
+			return n, nil
+		}
+		w.await(&w.writeBy)
+	}
+}
+
+// await waits for a change, or for the deadline. It must be called with mu held.
+func (w *oneWay) await(d *deadline) {
+	d.arm(w.wake)
+	w.changed.Wait()
+}
+
+func (w *oneWay) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changed.Broadcast()
+}
+
+// finish ends the way at its beginning.
+func (w *oneWay) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
+	w.writeBy.disarm()
+	w.changed.Broadcast()
+}
+
+// abandon ends the way where it is read.
+func (w *oneWay) abandon() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.abandoned, w.data = true, nil
+	w.readBy.disarm()
+	w.changed.Broadcast()
+}
+
+// setDeadline sets a deadline of this way, which counts for what waits now as well.
+func (w *oneWay) setDeadline(d *deadline, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.finished && w.abandoned {
+		return io.ErrClosedPipe
+	}
+	if d.set(at) {
+		w.changed.Broadcast()
+	}
+	return nil
+}
+
+// deadline is when a read or a write must be done. Its timer is armed only while one waits, and rings early if the deadline
+// was put off meanwhile: then it is armed again.
+type deadline struct {
+	at    time.Time // zero: never
+	rings time.Time // when the timer does; zero: not armed
+	timer *time.Timer
+}
+
+// set changes the deadline, and reports whether it comes sooner than what waits expects.
+func (d *deadline) set(at time.Time) (sooner bool) {
+	d.at = at
+	return !at.IsZero() && (d.rings.IsZero() || at.Before(d.rings))
+}
+
+func (d *deadline) isOver() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+// arm makes sure that wake is called no later than at the deadline.
+func (d *deadline) arm(wake func()) {
+	now := time.Now()
+	if d.at.IsZero() || !d.rings.IsZero() && d.rings.After(now) && !d.rings.After(d.at) {
+		return
+	}
+	d.rings = d.at
+	if d.timer == nil {
+		d.timer = time.AfterFunc(d.at.Sub(now), wake)
+		return
+	}
+	d.timer.Reset(d.at.Sub(now))
+}
+
+func (d *deadline) disarm() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
