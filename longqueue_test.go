@@ -3,10 +3,14 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -203,4 +207,54 @@ func TestManyWhoComeAtOnceCostNobodyItsLock(t *testing.T) {
 		}
 		unlock(t, hold)
 	})
+}
+
+// TestTenThousandDrainInOrder has as many wait in one queue, and then hold one after the other. Nobody overtakes, and a
+// hand-off costs no more requests than in a queue of ten.
+func TestTenThousandDrainInOrder(t *testing.T) {
+	short, long := drained(t, 10), drained(t, 10_000)
+	t.Logf("requests for each hand-off: %v, in a queue of ten %v", long, short)
+	for op, n := range long {
+		require.LessOrEqual(t, n, short[op], "of %v for each hand-off; %v in a queue of ten", op, short)
+	}
+	require.GreaterOrEqual(t, long[zktest.OpDelete]+long[zktest.OpMulti], 1.0)
+}
+
+// drained has n wait in one queue, and returns how many requests of each kind each hand-off takes from then on. What heartbeats
+// ask is not among them.
+func drained(t *testing.T, n int) map[zktest.Op]float64 {
+	costs := map[zktest.Op]float64{}
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		var clients []*zklock.Client
+		for i := range 8 {
+			clients = append(clients, connect(t, srv, fmt.Sprint("client ", i), term))
+		}
+		var all sync.WaitGroup
+		var order []string // only a holder writes to it
+		for i := range n {
+			all.Go(func() {
+				hold, err := clients[i%len(clients)].Mutex(path).Lock(t.Context())
+				if !assert.NoError(t, err) {
+					return
+				}
+				order = append(order, hold.Node()[strings.LastIndex(hold.Node(), "-"):])
+				assert.NoError(t, hold.Unlock(t.Context()))
+			})
+		}
+		time.Sleep(10 * time.Second)
+		require.Len(t, queue(srv, path), 1+n)
+		srv.ResetCounts()
+		unlock(t, hold)
+		all.Wait()
+		require.Len(t, order, n)
+		require.True(t, slices.IsSorted(order))
+		for op, count := range srv.Requests() {
+			if !slices.Contains([]zktest.Op{zktest.OpExists, zktest.OpSync, zktest.OpPing}, op) {
+				costs[op] = math.Round(float64(count)/float64(n)*10) / 10
+			}
+		}
+	})
+	return costs
 }

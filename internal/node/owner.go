@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 )
 
@@ -14,6 +15,17 @@ type Owner struct {
 	Shared bool   `json:"shared,omitempty"` // a writer that has become a reader
 	Revoke bool   `json:"revoke,omitempty"` // the holder was asked to let go
 	Cohort bool   `json:"cohort,omitempty"` // a place of all goroutines of a process
+}
+
+// String names the contender for people: by its label, or by its process.
+func (o Owner) String() string {
+	switch {
+	case o.Label != "":
+		return o.Label
+	case o.PID == Nobody:
+		return "somebody"
+	}
+	return fmt.Sprintf("process %d on %s", o.PID, o.Host)
 }
 
 // maxLabel is how long a label may be.

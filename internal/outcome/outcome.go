@@ -3,6 +3,7 @@ package outcome
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -78,8 +79,24 @@ func CauseOf(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(cause, ErrLost) || errors.Is(cause, ErrReleased) || errors.Is(cause, ErrClosed):
 		return cause
-	case errors.Is(cause, ctx.Err()):
-		return cause
+	case !errors.Is(cause, ctx.Err()):
+		cause = errors.Join(ctx.Err(), cause)
 	}
-	return errors.Join(ctx.Err(), cause)
+	var b *behind
+	if errors.As(err, &b) {
+		return Behind(cause, b.whom)
+	}
+	return cause
 }
+
+// Behind returns err, with which a caller has ended its wait, as one that says whom the wait was for.
+func Behind(err error, whom string) error { return &behind{err, whom} }
+
+type behind struct {
+	error
+	whom string
+}
+
+func (b *behind) Error() string { return fmt.Sprintf("%v (waited for %s)", b.error, b.whom) }
+
+func (b *behind) Unwrap() error { return b.error }

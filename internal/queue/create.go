@@ -66,6 +66,40 @@ func (t *contender) settle(ctx context.Context) error {
 	}
 }
 
+// A fate is what has become of an attempt to create a node.
+type fate int
+
+const (
+	wasCreated    fate = iota // it exists
+	mayBeLate                 // it may: the create may have waited in the client library, and been sent under a later session
+	metOthers                 // the create counted the nodes and was refused: again, without counting
+	lacksReplaced             // so was one that replaces a node, which may have been deleted: again, by itself
+	lacksDir                  // again, when the directory was made
+	wasRefused                // no other attempt helps
+	wasNotMade                // no server has made it: again, after a while
+)
+
+// fate returns what has become of the attempt, which is settled. carried means that the connection still
+// carries the session that it was made under.
+func (t *contender) fate(carried bool) fate {
+	isRefused := outcome.IsRefusal(t.createErr)
+	switch {
+	case !carried:
+		return mayBeLate
+	case t.Name != "":
+		return wasCreated
+	case t.counted != nil && isRefused:
+		return metOthers
+	case t.replaces != nil && isRefused:
+		return lacksReplaced
+	case errors.Is(t.createErr, zk.ErrNoNode):
+		return lacksDir
+	case isRefused:
+		return wasRefused
+	}
+	return wasNotMade
+}
+
 // find looks for our node by its guid, in a listing as the quorum knows it. If there is none,
 // the caller may go on, and the client looks again later: see session.PendingCreate.
 func (t *contender) find(ctx context.Context) (string, error) {

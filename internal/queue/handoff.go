@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -120,7 +121,23 @@ func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, e
 	}
 	saw, err := w.Await(ctx, t.Sess, t.Gone.Done())
 	t.standing = nil
+	if err != nil && ctx.Err() != nil {
+		err = outcome.Behind(err, t.whom(e, w.Data))
+	}
 	return saw, err
+}
+
+// whom says whom a wait was for that watched e's node, whose data was that: by its owner, or a contender of
+// another library by its node.
+func (t *place) whom(e node.Entry, data []byte) string {
+	whom := e.Name
+	if o, ok := node.ReadOwner(data); ok {
+		whom = o.String()
+	}
+	if others := t.beyond + len(t.ahead) - 1; others > 0 {
+		whom += fmt.Sprintf(" and %d more", others)
+	}
+	return node.Printable(whom)
 }
 
 // watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired

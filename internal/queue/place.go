@@ -60,41 +60,44 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 			session.Yield()
 			l, listErr = t.c.List(ctx, s, t.Dir)
 		}
-		if err := t.settle(ctx); err != nil {
+		err := t.settle(ctx)
+		if err != nil {
 			return err
 		}
-		switch {
-		case !t.c.Link.Carries(s):
-			// The create may have waited in the client library and been sent on a
-			// later session. A node that it made then is not to be held.
+		switch t.fate(t.c.Link.Carries(s)) {
+		case wasCreated:
+			return t.stand(ctx, l, listErr)
+		case mayBeLate:
 			return outcome.ErrSessionOver
-		case t.Name != "":
-			t.replaces = nil
-			for x := range t.each {
-				x.entered = true
-			}
-			if t.isAlone() {
-				return nil
-			}
+		case metOthers:
 			t.noticeOthers()
-			return t.findPlace(ctx, l, listErr)
-		case t.counted != nil && outcome.IsRefusal(t.createErr): // again, without counting
-			t.noticeOthers()
-		case t.replaces != nil && outcome.IsRefusal(t.createErr): // again, by itself: that node may have been deleted
+		case lacksReplaced:
 			t.c.remove(t.replaces)
 			t.replaces = nil
-		case errors.Is(t.createErr, zk.ErrNoNode):
-			if err := t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()); err != nil {
-				return err
-			}
-		case outcome.IsRefusal(t.createErr):
+		case lacksDir:
+			err = t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth())
+		case wasRefused:
 			return t.createErr
-		default:
-			if err := p.Next(ctx); err != nil {
-				return err
-			}
+		case wasNotMade:
+			err = p.Next(ctx)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// stand finds the place of a contender whose node was created, from a listing that was sent after the create.
+func (t *place) stand(ctx context.Context, l session.Listing, listErr error) error {
+	t.replaces = nil
+	for x := range t.each {
+		x.entered = true
+	}
+	if t.isAlone() {
+		return nil
+	}
+	t.noticeOthers()
+	return t.findPlace(ctx, l, listErr)
 }
 
 // isAlone reports whether the create has shown that ours is the only node. If so, it sets the

@@ -10,8 +10,15 @@ import (
 type Latch struct {
 	mu       sync.Mutex
 	happened atomic.Bool   // set with mu held
-	waited   chan struct{} // guarded by mu: closed when it has happened; nil before somebody waits
+	waited   chan struct{} // guarded by mu: closed when it happens; nil while nobody has waited, and afterwards
 }
+
+// happened is the channel of every latch that has been set.
+var happened = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Set has it happen, and reports whether it had not before.
 func (l *Latch) Set() bool {
@@ -22,6 +29,7 @@ func (l *Latch) Set() bool {
 	}
 	if l.waited != nil {
 		close(l.waited)
+		l.waited = nil
 	}
 	return true
 }
@@ -33,11 +41,11 @@ func (l *Latch) IsSet() bool { return l.happened.Load() }
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.happened.Load() {
+		return happened
+	}
 	if l.waited == nil {
 		l.waited = make(chan struct{})
-		if l.happened.Load() {
-			close(l.waited)
-		}
 	}
 	return l.waited
 }

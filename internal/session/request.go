@@ -176,26 +176,6 @@ func (r *Requests) Sync(ctx context.Context, s *Session, path string) error {
 	return err
 }
 
-// getW sets a watch. It blocks until the server answers or the connection ends.
-func (r *Requests) getW(path string) (seen, error) {
-	data, stat, events, err := r.Conn.GetW(path)
-	return seen{Stat: stat, Data: data, events: events}, err
-}
-
-// childrenW sets a watch on a directory's children, as getW does on data.
-func (r *Requests) childrenW(dir string) (seen, error) {
-	names, stat, events, err := r.Conn.ChildrenW(dir)
-	return seen{Stat: stat, Names: names, events: events}, err
-}
-
-// seen is what a server answered when it set a watch.
-type seen struct {
-	Stat   *zk.Stat
-	Data   []byte   // of a data watch
-	Names  []string // of a watch on children
-	events <-chan zk.Event
-}
-
 // Set writes a node's data if it has that version.
 func (r *Requests) Set(ctx context.Context, s *Session, path string, data []byte, version int32) (*zk.Stat, error) {
 	return Ask(ctx, r, s, func(conn Wire) (*zk.Stat, error) { return conn.Set(path, data, version) })

@@ -1,0 +1,33 @@
+package zklock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// TestAReconnectComesWithItsCredentialsFirst has nodes that only a client with its credential may read: whatever is asked on a
+// new connection before the credential was sent there again is refused, and a hold whose node cannot be read is lost.
+func TestAReconnectComesWithItsCredentialsFirst(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		opts := &zklock.Options{
+			SessionTimeout: term, Root: "/app", Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}, ACL: zk.AuthACL(zk.PermAll),
+		}
+		client := connectWith(t, srv, opts)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second) // its node is watched
+		for range 20 {
+			srv.DropConnections()
+			time.Sleep(3 * time.Second)
+			require.NoError(t, hold.Check())
+			require.NoError(t, hold.Confirm(t.Context()))
+		}
+		unlock(t, hold)
+	})
+}
