@@ -26,11 +26,24 @@ func blind(f *fleet, r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		nodes = append(nodes, dirs...)
 	}
-	p.setBlind(true)
-	f.permit(nodes, allBut(f.srv.HostOf(p.name)))
-	time.Sleep(around(r, pick(r, 100*time.Millisecond, f.plan.Tick, p.spec.Session)))
-	f.permit(nodes, nil)
-	p.setBlind(false)
+	p.deny(nodes, zktest.PermRead, around(r, pick(r, 100*time.Millisecond, f.plan.Tick, p.spec.Session)))
+}
+
+// withhold takes CREATE, DELETE or both from one client for a while, in a lock's directories. It gets nothing, or what it
+// releases stays, until it may again; what is promised to others stands.
+func withhold(f *fleet, r *rand.Rand) {
+	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	perms := pick(r, zktest.PermCreate, zktest.PermDelete, zktest.PermDelete, zktest.PermCreate|zktest.PermDelete)
+	p.deny(slices.Compact([]string{l.queue(), l.waiting()}), perms, around(r, pick(r, f.plan.Tick, p.spec.Session)))
+}
+
+// deny takes rights on nodes from the process, for a while.
+func (p *process) deny(nodes []string, perms int32, d time.Duration) {
+	p.addDenied(1)
+	p.f.permit(nodes, allBut(p.f.srv.HostOf(p.name), perms))
+	time.Sleep(d)
+	p.f.permit(nodes, nil)
+	p.addDenied(-1)
 }
 
 // waiting is the directory of the nodes of those that wait.
@@ -53,11 +66,11 @@ func (f *fleet) permit(nodes []string, acl []zktest.ACL) {
 	}
 }
 
-// allBut is an access list that lets everybody do everything, but that host not read: what the prefixes name that
+// allBut is an access list that lets everybody do everything, but denies that host these: what the prefixes name that
 // differ from its address in one bit is everybody else.
-func allBut(host string) []zktest.ACL {
+func allBut(host string, denied int32) []zktest.ACL {
 	addr := netip.MustParseAddr(host)
-	acl := []zktest.ACL{{Perms: zktest.PermAll &^ zktest.PermRead, Scheme: "ip", ID: host}}
+	acl := []zktest.ACL{{Perms: zktest.PermAll &^ denied, Scheme: "ip", ID: host}}
 	for bit := range 32 {
 		other := addr.As4()
 		other[bit/8] ^= 0x80 >> (bit % 8)
@@ -72,17 +85,4 @@ func (f *fleet) isOf(p *process, session int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sessions[session] == p.name
-}
-
-func (p *process) setBlind(blind bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.blind, p.seeing = blind, p.f.rec.Now()
-}
-
-// wasBlind reports whether there were nodes since then that the process may not read.
-func (p *process) wasBlind(since time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.blind || p.seeing >= since
 }

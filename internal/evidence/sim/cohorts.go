@@ -64,7 +64,9 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	defer p.watch(hold, op)()
 	p.useAsGuest(l, hold, reads, r)
 	op.Ended()
-	if err := hold.Unlock(p.alive); err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) {
+	since = p.f.rec.Now()
+	err = hold.Unlock(p.alive)
+	if err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) && !p.wasRefused(err, since) {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
 	}
 }

@@ -29,6 +29,7 @@ func (f *fleet) launch(spec Client, n int) {
 	ctx := wall.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
 	opts := &zklock.Options{
 		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
+		ACL:       f.plan.acl(),
 		LockDelay: f.plan.Delay, Untrusted: f.plan.Hostile.Forged,
 	}
 	client, err := zklock.Connect(ctx, servers, opts)

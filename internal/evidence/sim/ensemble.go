@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -24,10 +26,21 @@ func (p *Plan) options() zktest.Options {
 
 // credentials are what clients need for these servers.
 func (p *Plan) credentials() []zklock.Auth {
-	if !p.Logins {
-		return nil
+	switch {
+	case p.Logins:
+		return []zklock.Auth{{Scheme: "sasl", Data: []byte("fleet:secret")}}
+	case p.Restricted:
+		return []zklock.Auth{{Scheme: "digest", Data: []byte("fleet:secret")}}
 	}
-	return []zklock.Auth{{Scheme: "sasl", Data: []byte("fleet:secret")}}
+	return nil
+}
+
+// acl is what clients give their nodes; nil is open to all.
+func (p *Plan) acl() []zk.ACL {
+	if p.Restricted {
+		return zk.AuthACL(zk.PermAll)
+	}
+	return nil
 }
 
 // slowdown is how many times longer than usual a chunk of bytes sometimes takes.

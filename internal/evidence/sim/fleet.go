@@ -2,11 +2,15 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
@@ -30,6 +34,7 @@ type fleet struct {
 	views    int                 // guarded by mu
 	procs    []*process          // guarded by mu; the present ones, in the plan's order
 	sessions map[int64]string    // guarded by mu: session -> client
+	hears    *hearing            // guarded by mu
 	forced   map[int64]bool      // guarded by mu: sessions that an operator ended
 	known    map[string]bool     // guarded by mu: contender nodes
 	fenced   map[string]int64    // guarded by mu: the token written last, by lock
@@ -59,8 +64,8 @@ type process struct {
 	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
 	guests map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
 	firsts map[string]int64             // guarded by mu: by node, the first operation that held there
-	blind  bool                         // guarded by mu: it may not read everything
-	seeing time.Duration                // guarded by mu: since when it may again
+	denied int                          // guarded by mu: faults that take rights from it
+	freed  time.Duration                // guarded by mu: when the last of them ended
 }
 
 func (f *fleet) report(rule, path, text string) {
@@ -147,6 +152,60 @@ func (p *process) reachable() <-chan struct{} {
 	now := make(chan struct{})
 	close(now)
 	return now
+}
+
+// addDenied notes that a fault takes rights from the process, or with -1 that it has ended.
+func (p *process) addDenied(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.denied, p.freed = p.denied+n, p.f.rec.Now()
+}
+
+// wasRefused reports whether err is a refusal, and rights were taken from the process since then.
+func (p *process) wasRefused(err error, since time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Is(err, zk.ErrNoAuth) && (p.denied > 0 || p.freed >= since)
+}
+
+// hearing is when servers have heard of each client.
+type hearing struct {
+	least time.Duration // what a silence is at least
+	last  map[string]time.Duration
+	gaps  map[string][]gap // the silences of a client, in order
+}
+
+type gap struct{ from, to time.Duration }
+
+func newHearing(least time.Duration) *hearing {
+	return &hearing{least, map[string]time.Duration{}, map[string][]gap{}}
+}
+
+// note takes a moment at which a server hears of the client.
+func (h *hearing) note(client string, now time.Duration) {
+	if last := h.last[client]; now-last > h.least {
+		h.gaps[client] = append(h.gaps[client], gap{last, now})
+	}
+	h.last[client] = now
+}
+
+// longest is the longest silence of the client between a moment and now; one that is too short to be noted does not count.
+func (h *hearing) longest(client string, since, now time.Duration) time.Duration {
+	most := now - max(since, h.last[client])
+	for _, g := range slices.Backward(h.gaps[client]) {
+		if g.to <= since {
+			break
+		}
+		most = max(most, g.to-max(since, g.from))
+	}
+	return most
+}
+
+// unheard is the longest time since then in which no server has heard of the process.
+func (p *process) unheard(since time.Duration) time.Duration {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	return p.f.hears.longest(p.name, since, p.f.rec.Now())
 }
 
 // gauge is what a run has measured.

@@ -23,6 +23,7 @@ func evict(f *fleet, r *rand.Rand) {
 	defer cancel()
 	operator, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
 		SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: "operator", Dialer: f.srv.DialFrom("operator"), Auth: f.plan.credentials(),
+		ACL: f.plan.acl(),
 	})
 	if err != nil {
 		return

@@ -38,10 +38,13 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Blind {
 		all["permissions"] = []fault{{"blind", blind}}
 	}
+	if p.Hostile.Withheld {
+		all["rights"] = []fault{{"withheld", withhold}}
+	}
 	if p.Logins {
 		all["logins"] = []fault{{"refused logins", refuseLogins}}
 	}
-	if p.Hostile.Curator && !p.Logins { // that client has none
+	if p.Hostile.Curator && p.credentials() == nil { // that client has none
 		all["guests"] = []fault{{"curator", curator}}
 	}
 	if p.Only != "" {

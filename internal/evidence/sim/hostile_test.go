@@ -14,13 +14,13 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
 	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
 	require.NoError(t, h.Parse("all"))
-	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true}, h)
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true}, h)
 }
 
 func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
 	for seed := range uint64(50) {
 		usual := NewHostilePlan(seed, Hostile{})
-		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}} {
+		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}} {
 			plan := NewHostilePlan(seed, kind)
 			plan.Hostile = Hostile{}
 			require.Equal(t, usual, plan)
@@ -36,7 +36,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 	for seed := range uint64(400) {
 		h := NewPlan(seed).Hostile
 		require.True(t, h.Buckets && h.Wipes && h.Later && h.Evicts && h.Curator)
-		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind} {
+		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind, "withheld": h.Withheld, "secret": h.Secret} {
 			if has {
 				kinds[name]++
 			}
@@ -45,7 +45,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 			plain++
 		}
 	}
-	for _, name := range []string{"streams", "short", "closing", "keeper", "blind"} {
+	for _, name := range []string{"streams", "short", "closing", "keeper", "blind", "withheld", "secret"} {
 		require.GreaterOrEqual(t, kinds[name], 60, name)
 	}
 	require.GreaterOrEqual(t, plain, 150)
@@ -67,6 +67,7 @@ func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
 		tell("late pings", p.LatePing > 0)
 		tell("flavors", p.Flavor != 0)
 		tell("logins", p.Logins)
+		tell("restricted", p.Restricted)
 		tell("unknown requests", len(p.UnknownOps) > 0)
 		tell("slow streams", len(p.troubles()["ensemble"]) > len(troubles["ensemble"]))
 		for _, c := range p.Clients {
@@ -77,7 +78,7 @@ func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
 		}
 		require.LessOrEqual(t, p.Virtual().Hours(), 24.0)
 	}
-	for _, name := range []string{"expiry gap", "lost touches", "late pings", "flavors", "logins", "unknown requests", "slow streams", "short sessions"} {
+	for _, name := range []string{"expiry gap", "lost touches", "late pings", "flavors", "logins", "restricted", "unknown requests", "slow streams", "short sessions"} {
 		require.GreaterOrEqual(t, count[name], 40, name)
 	}
 }

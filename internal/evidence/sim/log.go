@@ -20,8 +20,9 @@ import (
 func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 	if req.Session != 0 {
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.sessions[req.Session] = req.Client
-		f.mu.Unlock()
+		f.hears.note(req.Client, f.rec.Now())
 	}
 	return zktest.Pass
 }

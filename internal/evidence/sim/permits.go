@@ -17,8 +17,9 @@ func (p *process) resize(l Lock, permits int) {
 	p.f.mu.Lock()
 	p.f.said[l.Path] = permits
 	p.f.mu.Unlock()
+	since := p.f.rec.Now()
 	err := p.client.Semaphore(l.Path, permits).Resize(p.alive, permits)
-	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) {
+	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) && !p.wasRefused(err, since) {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: resize failed: %v", p.name, err))
 	}
 }

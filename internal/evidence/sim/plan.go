@@ -8,6 +8,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -38,6 +39,7 @@ type Plan struct {
 	Flavor         zktest.Flavor
 	UnknownOps     []zktest.Op
 	Logins         bool // servers require a login by SASL
+	Restricted     bool // only clients with a credential may use what they create
 	MinSession     time.Duration
 	Cohorts        bool          // mutexes are taken by goroutines whose process has one place for all
 	Delay          time.Duration // the lock-delay of all clients, or zero
@@ -97,7 +99,7 @@ func stream(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, h))
 }
 
-// NewPlan draws a run. Its length is about five virtual hours on average.
+// NewPlan draws a run. Its length is about four virtual hours on average.
 func NewPlan(seed uint64) *Plan { return NewHostilePlan(seed, usual(seed)) }
 
 // NewHostilePlan draws a run with the given kinds of trouble.
@@ -149,11 +151,20 @@ func (p *Plan) pace(r *rand.Rand) {
 	}
 	// What costs is heartbeats and pings, so many a tick: short ticks get short runs.
 	total := 15*time.Minute + time.Duration(p.Tick.Seconds()*(1.05+r.Float64()*0.48)*float64(time.Hour))
+	if p.isDense() {
+		total /= 4
+	}
 	p.Hold = max(total/800/busy(p.Seed), p.Tick/2)
 	p.Think = p.Hold * time.Duration(workers) / time.Duration(pick(r, 1, 2, 4)*len(p.Locks))
 	p.Before, p.After = total/6, total/4
 	p.During = total - p.Before - p.After
 	p.Pause = max(p.During/time.Duration(40+r.IntN(80)), 2*p.Timeout)
+}
+
+// isDense reports whether a session is so short that heartbeats follow one another at once: up to ten times as many requests a
+// tick as usual. Holds and pauses between faults follow the length of the run, so that little of either is lost in a short one.
+func (p *Plan) isDense() bool {
+	return slices.ContainsFunc(p.Clients, func(c Client) bool { return c.Session < 2*p.Tick })
 }
 
 // busy draws how many times more than at least the locks of a run are taken: with long holds most faults meet holders and
@@ -177,12 +188,14 @@ func (p *Plan) Prompt() time.Duration {
 	return p.Delay + p.Timeout/3 + p.Tick + 24*p.Latency + time.Second
 }
 
+// shortest is the shortest session timeout.
+func (p *Plan) shortest() time.Duration {
+	return slices.MinFunc(p.Clients, func(a, b Client) int { return cmp.Compare(a.Session, b.Session) }).Session
+}
+
 // Limits are the bounds for the checker.
 func (p *Plan) Limits() history.Limits {
-	shortest := p.Timeout
-	for _, c := range p.Clients {
-		shortest = min(shortest, c.Session)
-	}
+	shortest := p.shortest()
 	return history.Limits{
 		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
 		// A client that was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
@@ -234,20 +247,22 @@ var Recipes = []history.Recipe{history.Mutex, history.Mutex, history.Reentrant, 
 // Hostile are kinds of servers and trouble beyond the usual ones. Each is drawn from the seed by itself, so that
 // switching one on leaves the rest of a plan as it is.
 type Hostile struct {
-	Streams bool // between a follower and its leader: slow, with late PINGs; broken one way; requests held back
-	Buckets bool // many sessions expire one after the other, touches get lost, PINGs after a standstill come late
-	Wipes   bool // third parties delete several nodes of a queue, at once or back to front
-	Later   bool // servers of ZooKeeper 3.9
-	Short   bool // sessions shorter than two ticks
-	Closing bool // servers that close the connection on container creates, and on watches that are set again
-	Keeper  bool // servers of another make
-	Evicts  bool // an operator removes contenders
-	Curator bool // another client's writers, some of which become readers
-	Backups bool // the ensemble is restored to an earlier state, without its sessions
-	Logins  bool // servers require a login by SASL, and refuse it now and then
-	Delays  bool // all clients have a lock-delay
-	Forged  bool // clients trust nobody, and notes are forged
-	Blind   bool // one client may not read a lock's nodes for a while, and is told of nothing that happens to them
+	Streams  bool // between a follower and its leader: slow, with late PINGs; broken one way; requests held back
+	Buckets  bool // many sessions expire one after the other, touches get lost, PINGs after a standstill come late
+	Wipes    bool // third parties delete several nodes of a queue, at once or back to front
+	Later    bool // servers of ZooKeeper 3.9
+	Short    bool // sessions shorter than two ticks
+	Closing  bool // servers that close the connection on container creates, and on watches that are set again
+	Keeper   bool // servers of another make
+	Evicts   bool // an operator removes contenders
+	Curator  bool // another client's writers, some of which become readers
+	Backups  bool // the ensemble is restored to an earlier state, without its sessions
+	Logins   bool // servers require a login by SASL, and refuse it now and then
+	Delays   bool // all clients have a lock-delay
+	Forged   bool // clients trust nobody, and notes are forged
+	Blind    bool // one client may not read a lock's nodes for a while, and is told of nothing that happens to them
+	Withheld bool // one client may not create in a lock's directories, or not delete there, for a while
+	Secret   bool // only clients with a credential may use what they create
 }
 
 // usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
@@ -256,10 +271,12 @@ func usual(seed uint64) Hostile {
 	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
 	logins, delays, blind := r.IntN(8) == 0, r.IntN(4) == 0, r.IntN(3) == 0
 	forged := r.IntN(6) == 0
+	withheld := r.IntN(3) == 0
+	secret := r.IntN(4) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays, Blind: blind, Forged: forged,
+		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret,
 	}
 }
 
@@ -301,6 +318,11 @@ func (p *Plan) makeHostile() {
 		p.Flavor = zktest.Keeper
 	}
 	p.Logins = h.Logins && p.Flavor != zktest.Keeper // which has no SASL
+	p.Restricted = h.Secret && p.Flavor != zktest.Keeper
+	if p.Restricted && p.Logins { // a client has one of both
+		p.Restricted = stream(p.Seed, "secret").IntN(2) == 0
+		p.Logins = !p.Restricted
+	}
 	if h.Closing && closing {
 		p.UnknownOps = []zktest.Op{zktest.OpCreateContainer}
 		if watches {

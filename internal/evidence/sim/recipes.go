@@ -53,29 +53,30 @@ func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
 	}
 }
 
-// doWith holds with a function. Do comes back within a session timeout of its end, whatever the servers do.
+// doWith holds with a function. Do comes back within a session timeout of its end, or
+// of the last that servers have heard of the process: without their answers it cannot know more.
 func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
 	defer p.done(op)
 	since := p.f.rec.Now()
-	var ended time.Time
+	var ended time.Duration
 	err := m.Do(ctx, func(ctx context.Context) error {
 		hold := zklock.HoldOf(ctx)
 		op.Granted(hold.Node(), hold.Token())
 		defer p.watch(hold, op)()
 		p.use(r, history.Op{Path: l.Path}, hold)
 		op.Ended()
-		ended = time.Now()
+		ended = p.f.rec.Now()
 		return nil
 	})
 	op.Left(err)
 	switch {
-	case ended.IsZero():
+	case ended == 0:
 		p.judgeError(ctx, err, since, l)
-	case time.Since(ended) > p.spec.Session:
-		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, time.Since(ended)))
+	case p.unheard(ended) > p.spec.Session:
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, p.f.rec.Now()-ended))
 	}
 }
 

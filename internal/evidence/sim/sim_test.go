@@ -28,6 +28,9 @@ var (
 	save    = flag.String("save", "", "directory for the histories of runs that failed (default: a temporary one)")
 )
 
+// processorTime is what this process has used of the processor; 0 where that is not known.
+var processorTime = func() time.Duration { return 0 }
+
 // simulate runs one seed in a bubble of its own.
 func simulate(t *testing.T, plan *Plan) *Result {
 	var res *Result
@@ -35,8 +38,8 @@ func simulate(t *testing.T, plan *Plan) *Result {
 	return res
 }
 
-// chosen are the runs of a commit, short ones. Each was the first to find one of the mutants, or several, and together they
-// have found all that the simulator finds (docs/testing.md).
+// chosen are the runs of a commit, short ones. Each was the first to find one of the mutants, or several, when it was chosen
+// (docs/testing.md).
 var chosen = []Choice{
 	{Seed: 1}, {Seed: 2}, {Seed: 4}, {Seed: 5}, {Seed: 7}, {Seed: 8}, {Seed: 11}, {Seed: 12}, {Seed: 17}, {Seed: 27},
 	{Seed: 1, Focus: "rw"}, {Seed: 1, Focus: "reentrant"}, {Seed: 1, Focus: "election"},
@@ -86,7 +89,7 @@ func TestNoSeedBreaksAPromise(t *testing.T) {
 			})
 		}
 	})
-	t.Log(total.String())
+	t.Log(total.String() + total.pace(processorTime()))
 }
 
 // The chosen runs have everything that plans draw from.
@@ -144,12 +147,12 @@ func TestLongerRunsAreLonger(t *testing.T) {
 	for seed := range uint64(200) {
 		total += NewPlan(seed + 1).Virtual()
 	}
-	require.GreaterOrEqual(t, total, 1000*time.Hour)
+	require.GreaterOrEqual(t, total, 800*time.Hour)
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(400) // the runs make much garbage and keep little
+	debug.SetGCPercent(1600) // the runs make much garbage and keep little
 	if *soakFor == 0 {
 		runtime.GOMAXPROCS(1) // of a bubble's goroutines one runs at a time; to hand each to another thread costs half as much again
 	}

@@ -20,7 +20,7 @@ var (
 	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	saved   = flag.String("history", "", "judge this saved history again")
-	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind or all")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
 	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 				})
 			}
 		})
-		fmt.Printf("%v left: %s\n", max(0, time.Until(until).Round(time.Second)), total.String())
+		fmt.Printf("%v left: %s\n", max(0, time.Until(until).Round(time.Second)), total.String()+total.pace(processorTime()))
 	}
 }
 

@@ -40,6 +40,17 @@ func (t *tally) add(r *Result) {
 	}
 }
 
+// pace is how much was done in each minute that the processor spent; "" where that is not known.
+func (t *tally) pace(spent time.Duration) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if spent <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; a minute of the processor made %.0f virtual hours and %.0f operations",
+		t.virtual.Hours()/spent.Minutes(), float64(t.ops)/spent.Minutes())
+}
+
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

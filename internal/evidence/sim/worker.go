@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
@@ -80,7 +78,7 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path) }) {
 		return
 	}
-	if errors.Is(err, zk.ErrNoAuth) && p.wasBlind(since) {
+	if p.wasRefused(err, since) {
 		return
 	}
 	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)

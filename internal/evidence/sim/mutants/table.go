@@ -9,6 +9,7 @@ var Table = []Mutant{
 		Edits: []Edit{
 			{"internal/conn/link.go", "return l.session == s && !s.IsOver()", "return s != nil"},
 		},
+		Focus: "mutex", Faults: "expire|partition",
 	},
 	{
 		Name: "another session id goes unnoticed", After: "go-zookeeper Conn on servers that do not restore sessions",
@@ -374,7 +375,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"internal/queue/place.go", "if err := t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()); err != nil {", "if err := t.createErr; err != nil && s != nil && t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth()) != t.createErr {"}},
+		Edits: []Edit{{"internal/queue/place.go", "err = t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = t.createErr"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
@@ -387,7 +388,7 @@ var Table = []Mutant{
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"internal/session/watch.go", `	case <-s.Over():
+			{"internal/session/nodewatch.go", `	case <-s.Over():
 		return 0, outcome.ErrSessionOver
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
@@ -398,12 +399,12 @@ var Table = []Mutant{
 		return NodeChanged
 `, ""},
 			{"internal/session/watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"internal/session/watch.go", " && !s.IsOver()\n", "\n"},
-			{"internal/session/watch.go", `		if s.IsOver() {
+			{"internal/session/nodewatch.go", " && !w.key.sess.IsOver() && ", " && "},
+			{"internal/session/nodewatch.go", `		if s.IsOver() {
 			return 0, outcome.ErrSessionOver
 		}
 		return w.Saw`, `		return w.Saw`},
-			{"internal/session/watch.go", `	case <-s.Over():
+			{"internal/session/nodewatch.go", `	case <-s.Over():
 		return outcome.ErrSessionOver
 `, ""},
 		},
@@ -427,15 +428,15 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"internal/session/request.go", `names, stat, events, err := r.Conn.ChildrenW(dir)
-	`, `_, _, _, err := r.Conn.(*zk.Conn).ExistsW(dir + "/_c_missing")
-	names, stat, events, err := r.Conn.ChildrenW(dir)
-	`}},
+		Edits: []Edit{{"internal/session/watch.go", `names, stat, events, err := t.requests.Conn.ChildrenW(key.path)
+		`, `_, _, _, err := t.requests.Conn.(*zk.Conn).ExistsW(key.path + "/_c_missing")
+		names, stat, events, err := t.requests.Conn.ChildrenW(key.path)
+		`}},
 		Focus: "election",
 	},
 	{
 		Name: "the outermost hold ends with an inner level", After: "etcd: one Unlock frees two mutexes",
-		Edits: []Edit{{"holding.go", "if g.levels > 0 {", "if g.levels > 100 {"}},
+		Edits: []Edit{{"holding.go", "if g.levels > 0 && !all {", "if g.levels > 100 && !all {"}},
 		Focus: "reentrant",
 	},
 	{
@@ -738,8 +739,8 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a refused release ends there", After: "our own first version",
-		Edits: []Edit{{"internal/queue/cleanup.go", "c.Calls.Run(func() { t.keepDeleting(c.Life) })", "c.Calls.Run(func() { _ = t.keepDeleting })"}},
-		Test:  Test{".", "TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed"},
+		Edits:   []Edit{{"internal/queue/cleanup.go", "c.Calls.Run(func() { t.keepDeleting(c.Life) })", "c.Calls.Run(func() { _ = t.keepDeleting })"}},
+		Trouble: "withheld", Faults: "^withheld$",
 	},
 	{
 		Name: "a node that its owner cannot read is held", After: "our own first version: Confirm knew nothing and said so with nil",
@@ -816,7 +817,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a hold that Close ends gives no event", After: "our own first version",
-		Edits: []Edit{{"holding.go", "\t} else {\n\t\tg.tell(observe.Ended, why)\n\t}", "\t}"}},
+		Edits: []Edit{{"holding.go", "case !errors.Is(why, ErrReleased):\n\t\tg.tell(observe.Ended, why)\n", "case true:\n"}},
 		Test:  Test{".", "TestEveryHoldEndsWithOneEvent"},
 	},
 	{
@@ -1028,17 +1029,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"internal/session/watch.go", "woken := w.rests\n", "woken := w.rests && t == nil\n"}},
+		Edits: []Edit{{"internal/session/nodewatch.go", "return w.step(resting, attended)", "return w.step(resting, attended) && w.key.path == \"\""}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
 		Name: "an event that comes together with the answer to its watch is not seen", After: "a watch rests before anybody has looked",
-		Edits: []Edit{{"internal/session/watch.go", "w.rests = kept && !w.disturbed && ", "w.rests = kept && "}},
+		Edits: []Edit{{"internal/session/nodewatch.go", "return !w.disturbed && ", "return "}},
 		Test:  Test{".", "TestAnEventRightBehindTheAnswerEndsTheHold"},
 	},
 	{
 		Name: "a watch rests though its connection has changed", After: "it was set anew for nobody",
-		Edits: []Edit{{"internal/session/watch.go", "for _, w := range t.wakeAll(s) {\n\t\t\t\tt.resume(w)", "for _, w := range t.wakeAll(nil) {\n\t\t\t\tt.resume(w)"}},
+		Edits: []Edit{{"internal/session/watch.go", "for _, w := range t.of(s) {\n\t\t\t\tt.wake(w, false)", "for _, w := range t.of(nil) {\n\t\t\t\tt.wake(w, false)"}},
 		Test:  Test{".", "TestAWaiterWakesThoughItsWatchWasLostInAReconnect"},
 	},
 	{
