@@ -15,21 +15,21 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
-// Cohort is a mutex whose goroutines in one process share a place in the queue, so that the lock
-// goes from one to the next with one request or with none. It stands in the same queue as every
-// Mutex of its path. A Cohort has no state of its own: all values of one client for one path,
-// with the same options, share a place.
+// Cohort is a mutex whose goroutines in one process share a place in the queue. So the lock goes
+// from one to the next with one request or with none. It stands in the same queue as every Mutex
+// of its path. A Cohort has no state of its own: all values of one client for one path, with the
+// same options, share a place.
 //
 // Goroutines that read share a place, too, and hold there at a time. Beside other processes that
 // read, they go on sharing it. Then the Cohort is the same lock as every RWMutex of its path.
 //
 // Inside the process, goroutines hold in the order in which they asked; readers and those that
 // hold alone stand in the queue as two processes do. A place that had to wait admits only goroutines
-// that asked before its node was created. Where nobody else was there, other processes wait for at
-// most 100 goroutines that asked before the client saw them, none of which begins more than a tenth
-// of a second after that, and for the goroutine that holds then. Once a second, or after Keep if
-// that is longer, a process that uses the lock all the time lets go of it for a moment, for others
-// that do not wait, such as Mutex.TryLock. Readers that hold for longer than 20 ms then go on.
+// that asked before its node was created. Where nobody else was there, other processes wait for the
+// goroutine that holds, and for at most 100 that asked before the client saw them. None of these
+// begins more than a tenth of a second after that. Once a second, or after Keep if that is longer,
+// a process that uses the lock all the time lets go of it for a moment. That is for others that
+// do not wait, such as Mutex.TryLock. Readers that hold for longer than 20 ms then go on.
 //
 // A reader never waits for other readers. If it cannot share its process's place, because
 // somebody waits to hold alone or the connection was lost meanwhile, it gets another place.
@@ -88,8 +88,9 @@ func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
 // RLock waits until it holds the lock, alone or with other readers, and returns the hold. Readers
 // of this process that hold at a time or follow one another take no request, as long as nobody
 // waits to hold alone. Their holds are as with Unfenced: they have the token of their place, and
-// no guard. That token is larger than those of all earlier holds that were alone, but a reader of
-// another process that has come and gone meanwhile may have had a larger one. Otherwise RLock behaves as Lock does, and as RWMutex.RLock.
+// no guard. That token is larger than those of all earlier holds that were alone. But a reader of
+// another process that has come and gone meanwhile may have had a larger one. Otherwise RLock
+// behaves as Lock does, and as RWMutex.RLock.
 func (k *Cohort) RLock(ctx context.Context) (*Hold, error) {
 	return k.readers.take(ctx, "lock for reading", false)
 }
@@ -103,15 +104,6 @@ func (k *Cohort) TryRLock(ctx context.Context) (*Hold, error) {
 // Do locks, runs fn, and unlocks, as Mutex.Do does.
 func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	hold, err := k.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return hold.Do(ctx, fn)
-}
-
-// RDo locks for reading, runs fn, and unlocks, as Mutex.Do does.
-func (k *Cohort) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	hold, err := k.RLock(ctx)
 	if err != nil {
 		return err
 	}

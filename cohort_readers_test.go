@@ -483,10 +483,12 @@ func TestATryOfAReaderOfACohortAnswersAtOnceAndLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestRDoOfACohortReadsBesideOthers(t *testing.T) {
+func TestDoOfACohortsReaderReadsBesideOthers(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		cohort := connect(t, srv, "a", term).Cohort(path, nil)
-		require.NoError(t, cohort.RDo(t.Context(), func(ctx context.Context) error {
+		hold, err := cohort.RLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Do(t.Context(), func(ctx context.Context) error {
 			require.Equal(t, path, zklock.HoldOf(ctx).Path())
 			beside := grantedSoon(t, connect(t, srv, "b", term).RWMutex(path).RLock)
 			unlock(t, beside)

@@ -815,7 +815,7 @@ func TestACohortUnderItsOwnHoldIsADeadlock(t *testing.T) {
 			}
 		})
 		require.Equal(t, cost{}, c)
-		require.Equal(t, 1, first.Depth())
+		require.Equal(t, 1, zklock.Depth(first))
 		require.Same(t, first, zklock.HoldOf(first.Context()))
 		unlock(t, first)
 		require.ErrorIs(t, first.Unlock(t.Context()), zklock.ErrNotHeld)

@@ -104,8 +104,8 @@ func checkValue(value []byte) error {
 // resigns before the panic goes on.
 //
 // Run does not call fn for a leadership that is over before it could. It pauses after a term
-// that was shorter than the last pause, for 10 ms at first and then twice as long each time
-// up to a second, so that a fn that returns at once does not keep the servers busy.
+// that was shorter than the last pause, for 10 ms at first and then twice as long each time up
+// to a second. So a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
 	pausing, stop := session.Either(ctx, e.c().engine.Life)
 	defer stop()

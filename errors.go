@@ -14,9 +14,9 @@ var (
 	// ErrReleased is the cause of a hold's end by Unlock. The hold's methods return it
 	// afterwards.
 	ErrReleased = outcome.ErrReleased
-	// ErrNotHeld is returned by a second Unlock of a hold, by Proclaim if its context is not
-	// that of a leader, by a slot's Mark without a hold, and by Revoke and Evict if the contender
-	// is gone.
+	// ErrNotHeld is returned by a second Unlock of a hold and by Proclaim if its context is not
+	// that of a leader. A slot's Mark returns it without a hold, and Revoke and Evict if the
+	// contender is gone.
 	ErrNotHeld = outcome.ErrNotHeld
 	// ErrLocked is returned by TryLock, TryRLock and TryAcquire if they would have to wait.
 	ErrLocked = outcome.ErrLocked

@@ -70,7 +70,7 @@ func TestASlotSaysWhatWasDone(t *testing.T) {
 		var first, second slotTally
 		err := first.do(ctx, slots.Named(victim, path, "nightly"), time.Second)
 		time.Sleep(3 * term)
-		done, lookErr := slots.Named(other, path, "nightly").Done(t.Context())
+		done, lookErr := isDone(t, slots.Named(other, path, "nightly"))
 		require.NoError(t, lookErr)
 		switch {
 		case err == nil:

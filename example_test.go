@@ -77,7 +77,7 @@ func ExampleMutex_Lock_deadline() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	// Output:
-	// zklock: lock /locks/orders/42: context deadline exceeded
+	// zklock: lock /locks/orders/42: context deadline exceeded (waited for example)
 	// true
 }
 

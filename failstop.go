@@ -12,7 +12,7 @@ import (
 )
 
 // Expiring returns a channel that is closed as soon as no more than margin of the hold is
-// certain, which is the warning before a loss, or when the hold is over. It is closed once
+// certain, or when the hold is over. The former is the warning before a loss. It is closed once
 // and for all, although heartbeats that are answered later may prolong the hold.
 //
 // A margin of a quarter of the session timeout or less gives no warning while the servers

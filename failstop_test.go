@@ -95,12 +95,10 @@ var guarded = map[string]worker{
 	"cohort": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
 		return c.Cohort(path, nil).Do(ctx, fn)
 	},
-	"reader of a cohort": func(c *zklock.Client, ctx context.Context, fn func(ctx context.Context) error) error {
-		return c.Cohort(path, nil).RDo(ctx, fn)
-	},
-	"unfenced cohort": taking(asUnfenced),
-	"writer":          taking(asWriter),
-	"reader":          taking(asReader),
+	"reader of a cohort": taking(asCohortReader),
+	"unfenced cohort":    taking(asUnfenced),
+	"writer":             taking(asWriter),
+	"reader":             taking(asReader),
 	"try": taking(func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
 		return c.Mutex(path).TryLock
 	}),

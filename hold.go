@@ -127,10 +127,10 @@ func newHold(ctx context.Context, g *holding) *Hold {
 }
 
 // Context returns a context that ends with the hold; context.Cause then wraps ErrLost,
-// ErrReleased or ErrClosed. It ends before the server can grant the lock to anybody else,
-// provided that the clocks of client and servers run at rates within 5 % of each other and
-// that this process is running. It has the values of the context that the lock was acquired
-// with, but not its deadline or cancellation.
+// ErrReleased or ErrClosed. It ends before the server can grant the lock to anybody else. This
+// assumes that the clocks of client and servers run at rates within 5 % of each other, and that
+// this process is running. It has the values of the context that the lock was acquired with,
+// but not its deadline or cancellation.
 func (h *Hold) Context() context.Context { return h.known().life }
 
 // Token returns a number that grows with every grant of the path, for as long as the
@@ -237,9 +237,9 @@ var errUnfenced = fmt.Errorf("%w: a hold of an unfenced cohort has no guard", Er
 //
 // If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the
 // answer was lost or the hold ended before it came: either all operations were done or none.
-// If it wraps ErrInvalid, nothing was sent, because the operations and the guard, which adds
-// one for each of the hold's nodes, do not fit into one request (1 MB), or because the hold
-// has no guard (see Guard).
+// If it wraps ErrInvalid, nothing was sent: the hold has no guard (see Guard), or the
+// operations and the guard do not fit into one request (1 MB). The guard adds one for each of
+// the hold's nodes.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
@@ -341,14 +341,6 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	return err
 }
 
-// Depth returns how many Holds that are not unlocked share this one's place in the queue. It
-// is more than one only if a Reentrant was entered again.
-func (h *Hold) Depth() int {
-	h.of().mu.Lock()
-	defer h.of().mu.Unlock()
-	return h.of().levels
-}
-
 // Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
 // success, the node is gone. If ctx ends first, Unlock returns an error that wraps
 // ctx.Err(), and the release goes on for as long as the client lives.
@@ -383,7 +375,7 @@ func (h *Hold) release() (last bool, err error) {
 		h.end(ErrReleased) // no cause replaces an earlier one
 	}
 	if last {
-		h.of().startRelease()
+		h.of().settle()
 	}
 	return last, err
 }

@@ -72,7 +72,7 @@ func (g *holding) watchOver(n *session.OwnNode) {
 	}
 	n.WhenGone(func() {
 		if g.end(n.Loss()) {
-			g.tellLater()
+			g.settleLater()
 		}
 	})
 }
@@ -86,45 +86,62 @@ func lapse() error {
 // has its nodes removed.
 func (g *holding) lose(why error) {
 	if g.end(why) {
-		g.afterLoss()
+		g.settle()
 	}
 }
 
-// end ends the holding for a reason that wraps ErrLost or ErrClosed. If it reports true, the
-// caller has to call afterLoss.
+// end ends the holding, whatever levels it has. If it reports true, the caller has to call settle.
 func (g *holding) end(why error) bool {
+	last, _ := g.finish(why, true)
+	return last
+}
+
+// drop takes one level off, and ends the holding with the last one. If it reports true, the caller has
+// to call settle.
+func (g *holding) drop() (last bool, err error) { return g.finish(ErrReleased, false) }
+
+// finish takes one level off and with the last one ends the holding for that cause, or ends it whatever
+// levels it has. This is the only place where a holding ends. If it has ended before, finish returns why.
+func (g *holding) finish(cause error, all bool) (last bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ctx.Err() != nil {
-		return false
+		return false, context.Cause(g.ctx)
 	}
-	g.cancel(why)
-	return true
+	if !all {
+		g.levels--
+	}
+	if g.levels > 0 && !all {
+		return false, nil
+	}
+	g.cancel(cause)
+	return true, nil
 }
 
-// afterLoss tells the observer how the holding has ended, and has its nodes removed.
-func (g *holding) afterLoss() {
+// settle does what follows the end of the holding, and is called once: it tells the observer of an end
+// that is no release, and releases the lock in the background.
+func (g *holding) settle() {
 	why := context.Cause(g.ctx)
-	if errors.Is(why, ErrLost) {
+	switch {
+	case errors.Is(why, ErrLost):
 		g.tell(observe.Lost, why)
-	} else {
+	case !errors.Is(why, ErrReleased):
 		g.tell(observe.Ended, why)
 	}
-	g.startRelease()
+	g.startRelease(why)
 }
 
-// tellLater is afterLoss for a caller that must not wait for an observer.
-func (g *holding) tellLater() {
+// settleLater is settle for a caller that must not wait for an observer.
+func (g *holding) settleLater() {
 	// Owned by the client; ends when the observer has returned; Close waits for it.
-	if !g.c.Calls.Run(g.afterLoss) {
-		g.afterLoss()
+	if !g.c.Calls.Run(g.settle) {
+		g.settle()
 	}
 }
 
-// startRelease releases the lock in the background. It is called once, when the context has ended.
-func (g *holding) startRelease() {
+// startRelease releases the lock in the background, after the holding has ended for that reason.
+func (g *holding) startRelease(why error) {
 	g.among.remove(g)
-	why := context.Cause(g.ctx)
 	released := g.release(why)
 	finish := func() {
 		g.err = released()
@@ -218,21 +235,6 @@ func (g *holding) checkLease() {
 
 func (g *holding) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s %s: %w", op, node.Printable(g.path), err)
-}
-
-// drop takes one level off, and ends the context with the last one.
-func (g *holding) drop() (last bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ctx.Err() != nil {
-		return false, context.Cause(g.ctx)
-	}
-	g.levels--
-	if g.levels > 0 {
-		return false, nil
-	}
-	g.cancel(ErrReleased)
-	return true, nil
 }
 
 // joinRevocations sets asked to what is heard when any of the nodes is asked for.
@@ -342,7 +344,7 @@ func (s *holdings) loseAll(sess *session.Session, why error) {
 		}
 	}
 	for g := range lost {
-		g.tellLater()
+		g.settleLater()
 	}
 }
 

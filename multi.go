@@ -12,8 +12,8 @@ import (
 )
 
 // Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex or a Cohort (to write),
-// the Reader of one of these, a Semaphore's Permits, or a type of yours whose Lock calls that of one
-// of them and returns its hold.
+// the Reader of one of these, or a Semaphore's Permits. A type of yours is one, too, if its Lock
+// calls that of one of them and returns its hold.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
 	// Path returns the lock's path, as it was given to the client.
@@ -49,9 +49,9 @@ func (c *Client) describe(l Locker) lockable {
 // their tokens, which grows with every grant of this same set of locks. If what one of the
 // locks protects is also used by holders of that lock alone, fence it with TokenOf.
 //
-// LockAll returns ErrInvalid for two locks of one path or a lock of another client, and
-// ErrDeadlock if ctx is the context of a hold of one of the locks, both before any request, as
-// far as the locks are types of this package.
+// LockAll returns ErrInvalid for two locks of one path or a lock of another client. It returns
+// ErrDeadlock if ctx is the context of a hold of one of the locks. Both come before any
+// request, as far as the locks are types of this package.
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestAHoldThatNobodyHasIsNotHeld(t *testing.T) {
 			require.Zero(t, hold.Remaining())
 			require.Zero(t, hold.Token())
 			require.Zero(t, hold.TokenOf(path))
-			require.Zero(t, hold.Depth())
+			require.Zero(t, zklock.Depth(hold))
 			require.Empty(t, hold.Path())
 			require.Empty(t, hold.Node())
 			require.NotEmpty(t, hold.Guard(), "a transaction without a guard would be done")
@@ -65,7 +65,7 @@ func TestALockThatNoClientHasMadeIsInvalid(t *testing.T) {
 				func(ctx context.Context) (*zklock.Hold, error) { return s.TryAcquire(ctx, 1) },
 				func(ctx context.Context) (*zklock.Hold, error) { return none(s.Resize(ctx, 3)) },
 			},
-			"cohort": {k.Lock, k.TryLock, k.RLock, k.TryRLock, k.Reader().Lock, func(ctx context.Context) (*zklock.Hold, error) { return none(k.RDo(ctx, work)) }},
+			"cohort": {k.Lock, k.TryLock, k.RLock, k.TryRLock, k.Reader().Lock, func(ctx context.Context) (*zklock.Hold, error) { return none(k.Do(ctx, work)) }},
 			"election": {
 				func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, nil) },
 				func(ctx context.Context) (*zklock.Hold, error) { return e.TryCampaign(ctx, nil) },

@@ -245,7 +245,7 @@ func TestErrorsNameWhatOthersHaveMadePrintably(t *testing.T) {
 		_, err = operate.Queues(t.Context(), connect(t, srv, "a", term), "/")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err, `/a/gnp\u202e\u2028`)
-		_, slot := slots.Named(connect(t, srv, "b", term), "/x\x1b[2J", "y\x1b[2J").Done(t.Context())
+		slot := slots.Named(connect(t, srv, "b", term), "/x\x1b[2J", "y\x1b[2J").Open(t.Context())
 		require.ErrorIs(t, slot, zklock.ErrInvalid)
 		require.NotContains(t, slot.Error(), "\x1b")
 	})

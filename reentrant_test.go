@@ -23,7 +23,7 @@ func TestTheOwnerEntersAgainWithoutARequest(t *testing.T) {
 		client := connect(t, srv, "a", term)
 		outer, err := client.Reentrant(path).Lock(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 1, outer.Depth())
+		require.Equal(t, 1, zklock.Depth(outer))
 		time.Sleep(time.Second)
 		resetCounts(srv)
 		inner, err := client.Reentrant(path).Lock(outer.Context()) // another value, the same lock
@@ -31,8 +31,8 @@ func TestTheOwnerEntersAgainWithoutARequest(t *testing.T) {
 		tried, err := client.Reentrant(path).TryLock(inner.Context())
 		require.NoError(t, err)
 		require.Zero(t, srv.RequestCount())
-		require.Equal(t, 3, outer.Depth())
-		require.Equal(t, 3, tried.Depth())
+		require.Equal(t, 3, zklock.Depth(outer))
+		require.Equal(t, 3, zklock.Depth(tried))
 		require.Equal(t, outer.Token(), inner.Token())
 		require.Equal(t, outer.Node(), tried.Node())
 		require.Len(t, queue(srv, path), 1)
@@ -65,7 +65,7 @@ func TestTheLockIsGivenUpWithTheLastUnlockInAnyOrder(t *testing.T) {
 					unlock(t, holds[i])
 					require.ErrorIs(t, context.Cause(holds[i].Context()), zklock.ErrReleased)
 					require.ErrorIs(t, holds[i].Check(), zklock.ErrReleased)
-					require.Equal(t, 2-n, holds[i].Depth())
+					require.Equal(t, 2-n, zklock.Depth(holds[i]))
 					for _, later := range order[n+1:] {
 						require.NoError(t, holds[later].Context().Err(), "level %d ended with level %d", later, i)
 						require.NoError(t, holds[later].Confirm(t.Context()))
@@ -226,7 +226,7 @@ func TestDoNests(t *testing.T) {
 		var descend func(ctx context.Context) error
 		descend = func(ctx context.Context) error {
 			depth++
-			require.Equal(t, depth, zklock.HoldOf(ctx).Depth())
+			require.Equal(t, depth, zklock.Depth(zklock.HoldOf(ctx)))
 			if depth == 5 {
 				return boom
 			}
@@ -270,7 +270,7 @@ func TestEnteringRacesWithTheLastUnlock(t *testing.T) {
 			}
 			wg.Go(func() { assert.NoError(t, hold.Unlock(t.Context())) })
 			wg.Wait()
-			require.Zero(t, hold.Depth())
+			require.Zero(t, zklock.Depth(hold))
 			_, there := srv.Node(node)
 			require.False(t, there)
 		}

@@ -32,9 +32,9 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore {
 // expires while it waits, it queues again at the end.
 //
 // Acquire returns ErrMismatch if the semaphore's number is not the stored one, and ErrLimit if
-// k is more than there are permits or, before any request, if k permits do not fit into one
-// request to a server; some thousands do. If ctx is the context of a hold of this semaphore, it returns
-// ErrDeadlock: take all permits at once.
+// k is more than there are permits. It also returns ErrLimit, before any request, if k permits
+// do not fit into one; some thousands do. If ctx is the context of a hold of this semaphore, it
+// returns ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
 }

@@ -238,7 +238,7 @@ func (p *sharedPlace) giveUp() bool {
 	if _, err := p.of.drop(); err != nil {
 		return false
 	}
-	p.of.startRelease()
+	p.of.settle()
 	return true
 }
 

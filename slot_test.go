@@ -44,6 +44,15 @@ func (n *slotTally) do(ctx context.Context, s *slots.Slot, work time.Duration) e
 
 func nothing(context.Context) error { return nil }
 
+// isDone reports whether a slot was marked as done.
+func isDone(t *testing.T, s *slots.Slot) (bool, error) {
+	err := s.Open(t.Context())
+	if errors.Is(err, slots.ErrDone) {
+		return true, nil
+	}
+	return false, err
+}
+
 func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
 	t.Parallel()
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
@@ -73,7 +82,7 @@ func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
 			strike()
 			time.Sleep(time.Minute)
 			require.ErrorIs(t, n.do(t.Context(), slots.Named(clients[0], path, "nightly"), 0), slots.ErrDone)
-			done, err := slots.Named(clients[1], path, "nightly").Done(t.Context())
+			done, err := isDone(t, slots.Named(clients[1], path, "nightly"))
 			require.NoError(t, err)
 			require.True(t, done)
 		}
@@ -138,7 +147,7 @@ func TestAClockThatIsAheadSilencesNobody(t *testing.T) {
 					now := time.Now()
 					for _, early := range []time.Duration{time.Hour, 2*time.Minute + time.Second} {
 						require.ErrorIs(t, wrong.do(t.Context(), slots.At(ahead, path, now.Add(early), time.Minute), 0), slots.ErrAhead)
-						_, err := slots.At(ahead, path, now.Add(early), time.Minute).Done(t.Context())
+						err := slots.At(ahead, path, now.Add(early), time.Minute).Open(t.Context())
 						require.ErrorIs(t, err, slots.ErrAhead)
 					}
 					require.NoError(t, n.do(t.Context(), slots.At(right, path, now, time.Minute), 0))
@@ -223,7 +232,7 @@ func TestASlotThatIsForgottenIsNotDone(t *testing.T) {
 		}
 		for _, i := range []int{-15, -16, -40} {
 			require.ErrorIs(t, n.do(t.Context(), minute(i), 0), slots.ErrForgotten)
-			done, err := minute(i).Done(t.Context())
+			done, err := isDone(t, minute(i))
 			require.ErrorIs(t, err, slots.ErrForgotten)
 			require.False(t, done)
 		}
@@ -329,7 +338,7 @@ func TestAMarkIsSettledBeyondTheEndOfItsHold(t *testing.T) {
 				} else {
 					require.ErrorIs(t, err, zklock.ErrLost)
 				}
-				done, err := slots.Named(client, path, "x").Done(t.Context())
+				done, err := isDone(t, slots.Named(client, path, "x"))
 				require.NoError(t, err)
 				require.Equal(t, c.marked, done)
 			})
@@ -374,7 +383,7 @@ func TestOnlyTheHolderMarks(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, slot.Mark(t.Context(), elsewhere), zklock.ErrInvalid)
 		unlock(t, elsewhere)
-		done, err := slot.Done(t.Context())
+		done, err := isDone(t, slot)
 		require.NoError(t, err)
 		require.False(t, done)
 
@@ -443,7 +452,7 @@ func TestOldMarksDoNotAccumulate(t *testing.T) {
 		for i, want := range map[int]error{299: slots.ErrDone, 290: slots.ErrDone, 100: slots.ErrForgotten, 0: slots.ErrForgotten, 300: nil} {
 			require.ErrorIs(t, slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Do(t.Context(), nothing), want, "minute %d", i)
 		}
-		done, err := slots.Named(c, path, "job 299").Done(t.Context())
+		done, err := isDone(t, slots.Named(c, path, "job 299"))
 		require.NoError(t, err)
 		require.True(t, done)
 	})
@@ -458,7 +467,7 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 			slots.Named(c, path, ""), slots.Named(c, path, strings.Repeat("x", 129)), slots.Named(c, path, "\xff"), slots.Named(c, "nowhere", "x"),
 			slots.At(c, path, time.Now(), 0), slots.At(c, path, time.Now(), -time.Second), slots.At(c, path, time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour),
 		} {
-			_, err := s.Done(t.Context())
+			err := s.Open(t.Context())
 			require.ErrorIs(t, err, zklock.ErrInvalid)
 			require.ErrorIs(t, s.Do(t.Context(), nil), zklock.ErrInvalid)
 			require.ErrorIs(t, s.Mark(t.Context(), nil), zklock.ErrInvalid)
@@ -602,7 +611,7 @@ func TestAMarkWaitsUntilItsHoldsNodeIsGone(t *testing.T) {
 		stays.Store(false)
 		require.NoError(t, <-marked)
 		require.NoError(t, <-unlocked)
-		done, err := slot.Done(t.Context())
+		done, err := isDone(t, slot)
 		require.NoError(t, err)
 		require.True(t, done)
 	})

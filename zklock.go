@@ -31,9 +31,9 @@
 //
 // Package slots builds on them: work that a fleet does once, such as one run of a cron job.
 //
-// Each is named by a path. Every acquire creates an ephemeral sequential node below that
-// path and waits for the node before its own, so that grants follow the order of asking
-// and a release wakes one waiter.
+// Each is named by a path. Every acquire creates an ephemeral sequential node below that path
+// and waits for the node before its own. So grants follow the order of asking, and a release
+// wakes one waiter.
 //
 // # Holding
 //
@@ -47,7 +47,7 @@
 //     that wraps [ErrLost], and before the servers can grant the lock to anybody else.
 //   - The token is a number that grows with every grant of a path: [Hold.Token]. A store
 //     that refuses a smaller token than it has seen is safe even from a process that was
-//     stopped while it held the lock and has not noticed its loss yet.
+//     stopped and has not noticed its loss yet.
 //   - The guard is a check inside a ZooKeeper transaction, [Hold.Guard]: the transaction
 //     commits only while the lock is held. [Hold.Multi] adds it by itself.
 //   - A release is the end that was asked for, by [Hold.Unlock].
@@ -140,13 +140,12 @@ type Options struct {
 	// delay; otherwise an acquire returns ErrMismatch. Default none.
 	LockDelay time.Duration
 	// FailStop makes sure that no function works on without its lock. The context of a function
-	// that was given to Do or Election.Run then ends while an eighth of the session timeout is
-	// still certain, and the lock is not given up before the function has returned. If it has
-	// not returned when the hold is lost, FailStop is called with the reason; it should end the
-	// process, or the part of it that works. A loss that nothing announces (an eviction, a machine
-	// that was asleep) ends the context at once, and FailStop is called that eighth later: meanwhile
-	// another may hold. The end of a hold by Close calls nothing. Default none: such a function
-	// works on.
+	// that was given to Do or Election.Run then ends while an eighth of the session timeout is still
+	// certain. The lock is not given up before the function has returned. If it has not returned
+	// when the hold is lost, FailStop is called with the reason; it should end the process, or the
+	// part of it that works. A loss that nothing announces (an eviction, a machine that was asleep)
+	// ends the context at once, and FailStop is called that eighth later: meanwhile another may
+	// hold. The end of a hold by Close calls nothing. Default none: such a function works on.
 	FailStop func(err error)
 }
 
@@ -386,10 +385,10 @@ func (c *Client) String() string {
 }
 
 // Close releases everything that is still held and ends the session. Waiting calls return
-// ErrClosed. Close waits until the client has no node left in any queue, but no longer than
-// the session timeout or 5 s, whichever is less, and returns when every goroutine of the
-// client has ended. If no server can be reached, the session, and with it what was held,
-// ends by itself after the session timeout. The error is always nil.
+// ErrClosed. Close waits until the client has no node left in any queue, but no longer than the
+// session timeout or 5 s, whichever is less. It returns when every goroutine of the client has
+// ended. If no server can be reached, the session, and with it what was held, ends by itself
+// after the session timeout. The error is always nil.
 func (c *Client) Close() error {
 	c.closing.Do(c.close)
 	return nil

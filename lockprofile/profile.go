@@ -1,5 +1,6 @@
-// Package lockprofile measures how long a program waits for its locks, and how long it holds
-// them, by path and by the place in the program that asked, as a profile for go tool pprof.
+// Package lockprofile measures how long a program waits for its locks and how long it holds
+// them, as a profile for go tool pprof. It tells them apart by path and by the place in the
+// program that asked.
 //
 //	profile := &lockprofile.Profile{}
 //	client, err := zklock.Connect(ctx, servers, &zklock.Options{Observer: profile})

@@ -94,19 +94,6 @@ func (s *Slot) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done reports whether the slot was marked as done. While you hold the lock, only you can
-// change that; without the lock it may change at once. For a slot that cannot be done any more,
-// or not yet, Done returns ErrForgotten or ErrAhead.
-func (s *Slot) Done(ctx context.Context) (bool, error) {
-	switch err := s.open(ctx); {
-	case errors.Is(err, ErrDone):
-		return true, nil
-	case err != nil:
-		return false, s.failure("look at", err)
-	}
-	return false, nil
-}
-
 // Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
 // lock at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing.
 // If another hold has marked the slot before, it returns ErrDone; see also ErrForgotten and ErrAhead.

@@ -179,3 +179,52 @@ func TestVulncheckFailsUnlessItsDatabaseIsOutOfReach(t *testing.T) {
 		})
 	}
 }
+
+// released are the modules that users import beside the library's own.
+func released(t *testing.T) (all []string) {
+	for _, module := range nestedModules(t) {
+		if strings.HasPrefix(module, "adapters/") || module == "zkcontainer" {
+			all = append(all, module)
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// TestAReleaseSetsTheVersionsOfAllModules runs the script on copies of the modules' files.
+func TestAReleaseSetsTheVersionsOfAllModules(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string, mode os.FileMode) {
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		require.NoError(t, os.WriteFile(to, []byte(read(t, name)), mode))
+	}
+	put("tools/versions", 0o755)
+	for _, module := range released(t) {
+		put(module+"/go.mod", 0o644)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "tools", "versions"), "v1.2.3")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	tags := strings.Fields(string(out))
+	assert.Contains(t, tags, "v1.2.3")
+	for _, module := range released(t) {
+		assert.Contains(t, tags, module+"/v1.2.3")
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(module), "go.mod"))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "github.com/zklock-go/zklock v1.2.3\n")
+	}
+	assert.Len(t, tags, 1+len(released(t)))
+	assert.Error(t, exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "tools", "versions"), "1.2").Run())
+}
+
+// TestAllModulesRequireOneVersionOfTheLibrary finds a module that a release has left behind.
+func TestAllModulesRequireOneVersionOfTheLibrary(t *testing.T) {
+	seen := map[string]bool{}
+	for _, module := range released(t) {
+		m := regexp.MustCompile(`(?m)github\.com/zklock-go/zklock (v\S+)$`).FindStringSubmatch(read(t, module+"/go.mod"))
+		require.NotNil(t, m, module)
+		seen[m[1]] = true
+	}
+	assert.Len(t, seen, 1, "run tools/versions")
+}

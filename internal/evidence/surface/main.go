@@ -1,6 +1,6 @@
 // Surface prints what the module's packages export, one line for each name: what a program can depend on.
 //
-//	go run -C tools ./surface ..
+//	go run ./internal/evidence/surface . operate
 package main
 
 import (
