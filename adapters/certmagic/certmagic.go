@@ -92,15 +92,16 @@ func (s *Storage) obtain(key string, n *name, take func(*zklock.Mutex) (*zklock.
 	return nil
 }
 
-// Unlock gives the lock up. A lock that was lost is one that is given up. An error says
-// that it is not known to be free yet: without a server it is after a session timeout.
+// Unlock gives the lock up, also if ctx has ended; it waits no longer than the session timeout.
+// A lock that was lost is one that is given up. An error says that it is not known to be free
+// yet: without a server it is after a session timeout.
 func (s *Storage) Unlock(ctx context.Context, key string) error {
 	n, hold := s.take(key)
 	if hold == nil {
 		return fmt.Errorf("zkcertmagic: unlock %s: %w", key, zklock.ErrNotHeld)
 	}
 	defer func() { <-n.turn; s.leave(key, n) }()
-	if err := hold.Unlock(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
+	if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, zklock.ErrLost) {
 		return err
 	}
 	return nil

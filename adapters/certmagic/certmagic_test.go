@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkcertmagic "github.com/zklock-go/zklock/adapters/certmagic"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -177,4 +179,58 @@ func TestAFleetObtainsACertificateOnce(t *testing.T) {
 	}
 	all.Wait()
 	assert.EqualValues(t, 1, ca.calls.Load())
+}
+
+// TestALockIsReleasedUnderAnEndedContext has the case of certmagic's own test of a lock that asks least of the context.
+func TestALockIsReleasedUnderAnEndedContext(t *testing.T) {
+	srv := zktest.Start(t)
+	s := storage(t, srv, "a")
+	ended, cancel := context.WithCancel(t.Context())
+	require.NoError(t, s.Lock(ended, name))
+	cancel()
+	assert.Error(t, s.Lock(ended, name), "it is held")
+	require.NoError(t, s.Unlock(ended, name))
+	assert.Empty(t, srv.Ephemerals(srv.Sessions()[0].ID))
+}
+
+// TestOneHoldsWhateverHappens breaks each request of a storage's lock, from its wait to its release.
+func TestOneHoldsWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		struck, other := storage(t, srv, everystep.Client), storage(t, srv, "other")
+		var inside atomic.Int32
+		var all sync.WaitGroup
+		for _, s := range []*zkcertmagic.Storage{struck, other} {
+			// Ends when it has had its turn; the test waits for it below.
+			all.Go(func() {
+				if !assert.NoError(t, s.Lock(t.Context(), name)) {
+					return
+				}
+				time.Sleep(time.Microsecond) // a session that a server ends before its time tells both in one moment
+				if s.RenewLockLease(t.Context(), name, time.Minute) == nil {
+					assert.EqualValues(t, 1, inside.Add(1))
+					select {
+					case <-s.Hold(name).Context().Done():
+					case <-time.After(time.Second):
+					}
+					inside.Add(-1)
+				}
+				if err := s.Unlock(t.Context(), name); err != nil {
+					assert.True(t, errors.Is(err, zklock.ErrUncertain), err)
+				}
+				assert.Nil(t, s.Hold(name))
+			})
+		}
+		all.Wait()
+		over()
+		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		for _, session := range srv.Sessions() {
+			assert.Empty(t, srv.Ephemerals(session.ID))
+		}
+		for _, s := range []*zkcertmagic.Storage{struck, other} {
+			ok, err := s.TryLock(t.Context(), name)
+			assert.NoError(t, err)
+			assert.True(t, ok, "it can be used again")
+			assert.NoError(t, s.Unlock(t.Context(), name))
+		}
+	})
 }

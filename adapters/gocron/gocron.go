@@ -95,11 +95,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	run := slots.At(l.client, path, time.Now().In(l.place).Add(l.early()), l.every)
 	ctx, cancel := context.WithTimeout(ctx, l.every)
 	defer cancel()
-	switch done, err := run.Done(ctx); {
-	case err != nil:
+	if err := run.Open(ctx); err != nil {
 		return nil, err
-	case done:
-		return nil, fmt.Errorf("zkgocron: run %s of %s: %w", run, path, slots.ErrDone)
 	}
 	hold, err := l.client.Mutex(path).TryLock(ctx)
 	if err != nil {

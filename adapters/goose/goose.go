@@ -76,15 +76,16 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	return nil
 }
 
-// Unlock gives the lock up. It returns zklock.ErrLost if the lock was lost meanwhile: then
-// another instance may have migrated at the same time.
+// Unlock gives the lock up, also if ctx has ended; it waits no longer than the session timeout.
+// It returns zklock.ErrLost if the lock was lost meanwhile: then another instance may have
+// migrated at the same time.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 	hold := l.take()
 	if hold == nil {
 		return fmt.Errorf("zkgoose: unlock: %w", zklock.ErrNotHeld)
 	}
 	defer func() { <-l.turn }()
-	return hold.Unlock(ctx)
+	return hold.Unlock(context.WithoutCancel(ctx))
 }
 
 // SessionLock is Lock: the lock is not the database's, so it is not the connection's either.

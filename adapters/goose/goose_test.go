@@ -3,24 +3,32 @@ package zkgoose_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	"github.com/pressly/goose/v3/lock/locktesting"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
 	"github.com/zklock-go/zklock"
 	zkgoose "github.com/zklock-go/zklock/adapters/goose"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/zktest"
 )
 
-func connect(t *testing.T, srv *zktest.Server) *zklock.Client {
-	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial, FailStop: func(err error) { t.Error(err) }})
+func connect(t *testing.T, srv *zktest.Server) *zklock.Client { return connectAs(t, srv, "client") }
+
+func connectAs(t *testing.T, srv *zktest.Server, name string) *zklock.Client {
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(name), FailStop: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -147,4 +155,72 @@ func TestAWaitForTheLockEndsWithItsContext(t *testing.T) {
 		assert.ErrorIs(t, other.Lock(ctx, nil), context.Canceled)
 	}
 	require.NoError(t, locker.Unlock(t.Context(), nil))
+}
+
+// TestGoosesOwnTestsOfLockers runs the tests that goose has for lockers of others, in virtual time where they take some.
+func TestGoosesOwnTestsOfLockers(t *testing.T) {
+	t.Run("one of several lockers has the lock", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			locktesting.TestConcurrentLocking(t, nil, func(t *testing.T) lock.Locker {
+				return zkgoose.NewLocker(connect(t, srv), "/migrations/orders")
+			}, 2*time.Second)
+		})
+	})
+	t.Run("one of several providers migrates", func(t *testing.T) {
+		srv := zktest.Start(t)
+		dsn := database(t)
+		migrations := fstest.MapFS{
+			"001_orders.sql": {Data: []byte("-- +goose Up\nCREATE TABLE orders (id INTEGER);\n")},
+			"002_items.sql":  {Data: []byte("-- +goose Up\nCREATE TABLE items (id INTEGER);\n")},
+		}
+		locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+			db, err := sql.Open("sqlite", dsn)
+			require.NoError(t, err)
+			t.Cleanup(func() { db.Close() })
+			p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations, goose.WithLocker(zkgoose.NewLocker(connect(t, srv), "/migrations/orders")))
+			require.NoError(t, err)
+			return p
+		})
+	})
+}
+
+// TestOneMigratesWhateverHappens breaks each request of a locker, from its wait to its release.
+func TestOneMigratesWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		struck, other := zkgoose.NewLocker(connectAs(t, srv, everystep.Client), "/migrations/orders"), zkgoose.NewLocker(connectAs(t, srv, "other"), "/migrations/orders")
+		var migrates atomic.Int32
+		var all sync.WaitGroup
+		for _, l := range []*zkgoose.Locker{struck, other} {
+			// Ends when it has migrated; the test waits for it below.
+			all.Go(func() {
+				ctx, end := zkgoose.Context(t.Context())
+				defer end()
+				if !assert.NoError(t, l.Lock(ctx, nil)) {
+					return
+				}
+				time.Sleep(time.Microsecond) // a session that a server ends before its time tells both in one moment
+				if ctx.Err() == nil {
+					assert.EqualValues(t, 1, migrates.Add(1))
+					select {
+					case <-ctx.Done(): // the migration ends with the lock
+					case <-time.After(time.Second):
+					}
+					migrates.Add(-1)
+				}
+				if err := l.Unlock(t.Context(), nil); err != nil {
+					assert.True(t, errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrUncertain), err)
+				}
+				assert.Nil(t, l.Hold())
+			})
+		}
+		all.Wait()
+		over()
+		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		assert.Empty(t, srv.Children("/migrations/orders"))
+		for _, l := range []*zkgoose.Locker{struck, other} {
+			assert.NoError(t, l.Lock(t.Context(), nil), "it can be used again")
+			assert.NoError(t, l.Unlock(t.Context(), nil))
+		}
+	})
 }

@@ -37,8 +37,8 @@ import (
 
 // Lock is a resourcelock.Interface whose leader is that of a zklock.Election. It serves one
 // term of office: when the leadership was lost or given up, every call fails with
-// zklock.ErrLost or zklock.ErrReleased, so that the elector cannot be elected anew while the
-// work of its first term still runs. Use another Lock, with another elector, to stand again.
+// zklock.ErrLost or zklock.ErrReleased. So the elector cannot be elected anew while the work of
+// its first term still runs. Use another Lock, with another elector, to stand again.
 //
 // Renewing writes nothing: the session does that. A candidate asks every RetryPeriod, and
 // is in the queue only while there is no leader, so the order of asking is not kept.

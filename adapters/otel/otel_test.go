@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkotel "github.com/zklock-go/zklock/adapters/otel"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -189,5 +190,33 @@ func TestALockIsASpanAndItsLossAnEventOfTheCallers(t *testing.T) {
 		assert.Equal(t, time.Second, failed.EndTime().Sub(failed.StartTime()))
 		require.Len(t, work.Events(), 1)
 		assert.Equal(t, "zklock lost", work.Events()[0].Name)
+	})
+}
+
+// TestWhatIsHeldAddsUpWhateverHappens breaks each request of a lock, from its wait to its release.
+func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		reader := sdkmetric.NewManualReader()
+		observer, err := zkotel.NewObserver(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), nil)
+		require.NoError(t, err)
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(everystep.Client), Observer: observer})
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		taken := uint64(0)
+		for range 2 {
+			hold, err := client.Mutex("/l").Lock(t.Context())
+			require.NoError(t, err)
+			taken++
+			_ = hold.Unlock(t.Context())
+		}
+		over()
+		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		m := bench{srv, client, reader}.collect(t)
+		assert.Equal(t, taken, points(t, m["zklock.acquire.duration"], "zklock.outcome")["acquired"].Count)
+		ended := uint64(0)
+		for _, p := range points(t, m["zklock.hold.duration"], "zklock.outcome") {
+			ended += p.Count
+		}
+		assert.Equal(t, taken, ended)
 	})
 }

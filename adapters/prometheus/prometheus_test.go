@@ -20,6 +20,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkprometheus "github.com/zklock-go/zklock/adapters/prometheus"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -204,4 +205,32 @@ func TestNoLabelPanics(t *testing.T) {
 		_, err := zkprometheus.NewCollector(&zkprometheus.Options{Labels: labels})
 		require.ErrorIs(t, err, zklock.ErrInvalid, "%q", labels)
 	}
+}
+
+// TestWhatIsHeldAddsUpWhateverHappens breaks each request of a lock, from its wait to its release.
+func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		collector, err := zkprometheus.NewCollector(nil)
+		require.NoError(t, err)
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom(everystep.Client), Observer: collector})
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		b := bench{srv, client, collector}
+		taken := uint64(0)
+		for range 2 {
+			hold, err := client.Mutex("/l").Lock(t.Context())
+			require.NoError(t, err)
+			taken++
+			_ = hold.Unlock(t.Context())
+		}
+		over()
+		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		assert.Equal(t, taken, b.histogram(t, "zklock_acquire_duration_seconds", "acquired").GetSampleCount())
+		ended := uint64(0)
+		for _, outcome := range []string{"released", "lost", "ended"} {
+			ended += b.histogram(t, "zklock_hold_duration_seconds", outcome).GetSampleCount()
+		}
+		assert.Equal(t, taken, ended)
+		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 0\n", "zklock_holds")
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/adapters/readiness"
+	"github.com/zklock-go/zklock/internal/evidence/everystep"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -158,4 +159,46 @@ func TestMethodsOfAProbe(t *testing.T) {
 			assert.Empty(t, w.Body.String())
 		}
 	}
+}
+
+// TestNeverTwoAreReadyWhateverHappens breaks each request of an election whose leader is ready.
+func TestNeverTwoAreReadyWhateverHappens(t *testing.T) {
+	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		handlers, ended := []*readiness.Handler{{}, {}}, make(chan error, 2)
+		for i, name := range []string{everystep.Client, "other"} {
+			election := connect(t, srv, name).Election("/leaders/billing", nil)
+			// Owned by the test, which waits for it; ends with ctx.
+			go func() {
+				ended <- election.Run(ctx, nil, func(ctx context.Context) error {
+					handlers[i].Set(zklock.HoldOf(ctx))
+					defer handlers[i].Set(nil)
+					<-ctx.Done()
+					return nil
+				})
+			}()
+		}
+		ready := 0
+		for i := range 400 {
+			if i == 3 {
+				over()
+			}
+			ready = 0
+			for _, h := range handlers {
+				if code, _ := probe(t, h); code == http.StatusOK {
+					ready++
+				}
+			}
+			assert.LessOrEqual(t, ready, 1)
+			time.Sleep(300 * time.Millisecond)
+		}
+		assert.Equal(t, 1, ready)
+		cancel()
+		for range handlers {
+			assert.ErrorIs(t, <-ended, context.Canceled)
+		}
+		for _, h := range handlers {
+			assert.False(t, h.Status().Holds)
+		}
+	})
 }
