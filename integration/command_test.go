@@ -232,12 +232,15 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
-	cmd := shell{binary: buildCommand(t), servers: strings.Join(start(t, zkcontainer.Options{TickTime: time.Second}).Addrs(), ",")}
+	addrs := start(t, zkcontainer.Options{TickTime: time.Second}).Addrs()
+	cmd := shell{binary: buildCommand(t), servers: strings.Join(addrs, ",")}
+	conn, _ := dial(t, time.Minute, addrs...)
 	for _, c := range []struct{ work, session string }{{"1", "2s"}, {"2.7", "10s"}} {
 		t.Run(c.session, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
-			slowest := witness(t)
+			slowest := witness(t, func() {}) // by how much this process oversleeps
+			stood := witness(t, func() { _, _, _ = conn.Exists("/") })
 			var fleet []*invocation
 			for range jobs {
 				fleet = append(fleet, cmd.start(t, "run", "--session-timeout", c.session, root(t), "--",
@@ -255,6 +258,9 @@ func TestHealthyJobs(t *testing.T) {
 			if late := slowest(); ended > 0 && late > session/20 {
 				t.Skipf("this machine has kept a process waiting for %v: %d jobs were ended", late, ended)
 			}
+			if late := stood(); ended > 0 && late > session/4 {
+				t.Skipf("the server has kept another client waiting for %v: %d jobs were ended", late, ended)
+			}
 			assert.Zero(t, ended)
 			done, err := os.ReadFile(log)
 			require.NoError(t, err)
@@ -263,14 +269,15 @@ func TestHealthyJobs(t *testing.T) {
 	}
 }
 
-// witness measures by how much this process oversleeps, and returns what tells the most so far.
-func witness(t *testing.T) (slowest func() time.Duration) {
+// witness does something again and again, and returns what tells how much longer than its pauses that took at most.
+func witness(t *testing.T, do func()) (slowest func() time.Duration) {
 	var most atomic.Int64
 	var sampling sync.WaitGroup
 	// Owned by the test, whose end stops it and waits for it.
 	sampling.Go(func() {
 		for t.Context().Err() == nil {
 			began := time.Now()
+			do()
 			time.Sleep(5 * time.Millisecond)
 			most.Store(max(most.Load(), int64(time.Since(began)-5*time.Millisecond)))
 		}

@@ -14,7 +14,7 @@ require (
 	github.com/moby/moby/client v0.5.0
 	github.com/stretchr/testify v1.12.1
 	github.com/testcontainers/testcontainers-go v0.44.0
-	github.com/zklock-go/zklock v0.0.0-00010101000000-000000000000
+	github.com/zklock-go/zklock v0.0.0
 	github.com/zklock-go/zklock/zkcontainer v0.0.0-00010101000000-000000000000
 )
 

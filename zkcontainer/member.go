@@ -104,8 +104,8 @@ func (m *Member) Busy(ctx context.Context) error {
 	})
 }
 
-// Serves waits until the server serves clients.
-func (m *Member) Serves(ctx context.Context) error {
+// serves waits until the server serves clients.
+func (m *Member) serves(ctx context.Context) error {
 	return poll(ctx, m.Name+" to serve", func() bool { return m.Mode(ctx) != "" })
 }
 
@@ -123,7 +123,7 @@ func (m *Member) Restart(ctx context.Context) error {
 	if _, err := m.all.engine.API.ContainerStart(ctx, m.ctr.GetContainerID(), client.ContainerStartOptions{}); err != nil {
 		return err
 	}
-	return m.Serves(ctx)
+	return m.serves(ctx)
 }
 
 // Wipe takes all of the server's data away and starts it anew, as after the loss of a disk or with an empty backup.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -95,13 +94,18 @@ func listOne(ctx context.Context, client *zklock.Client, path string, v view) er
 	below, err := operate.Queues(ctx, client, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return v.say("%s does not exist: nobody has used it lately\n", path)
+		return v.sayUnused(path)
 	case err != nil:
 		return err
 	case len(below) > 0:
 		return v.say("%s: nobody holds or waits here, but at %d locks below it (see ls -r)\n", path, len(below))
 	}
 	return v.show(q)
+}
+
+// sayUnused tells that there is no such path, which is no failure: ZooKeeper removes directories that are empty.
+func (v view) sayUnused(path string) error {
+	return v.say("%s does not exist: nobody has used it lately\n", path)
 }
 
 // orElse returns err if it is one, else what next returns.
@@ -115,8 +119,10 @@ func orElse(err error, next func() error) error {
 func listAll(ctx context.Context, client *zklock.Client, path string, v view) error {
 	queues, err := operate.Queues(ctx, client, path)
 	switch {
+	case errors.Is(err, zk.ErrNoNode) && v.json:
+		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%s does not exist", path)
+		return v.sayUnused(path)
 	case len(queues) == 0 && !v.json && err == nil:
 		return v.say("nobody holds or waits at %s or below it\n", path)
 	}
