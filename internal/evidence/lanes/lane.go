@@ -40,7 +40,7 @@ func lanes(library, nested []string) []lane {
 	for _, dir := range nested {
 		switch dir {
 		case servers:
-			real.steps = append(real.steps, step{dir, []string{"./run"}})
+			real.steps = append(real.steps, step{dir, []string{"env", "ZKLOCK_TEST_JSON=1", "./run"}})
 		case containers:
 			real.steps = append(real.steps, goTest(dir, "./..."))
 		case browser:

@@ -35,6 +35,7 @@ plain text
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "NOT TESTED")
+	require.True(t, strings.HasSuffix(out, "\nFAILED: p TestB\nFAILED: b_test.go:7: broken\n"), out)
 }
 
 func TestWhatWasNotTestedComesLastWithItsReason(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command lanes runs the parts of `make test` side by side: tests on real servers wait most of the time, and leave the
 // processors to those that need them. While they run it shows what runs, and for how long it ran the last time. At the end
-// it prints a table of the lanes, and then what was not tested and why.
+// it prints a table of the lanes, then what was not tested and why, and last what failed.
 //
 //	lanes [-only PATTERN] MODULE...    MODULE are the nested modules
 package main

@@ -25,6 +25,7 @@ type progress struct {
 	running map[string]func() string // guarded by mu: each returns the test that its lane is at
 	ended   []result                 // guarded by mu
 	skipped map[string]bool          // guarded by mu: what was not tested, and why
+	failed  []string                 // guarded by mu: which tests failed, and what they said
 }
 
 // result is how a lane ended.
@@ -51,6 +52,25 @@ func (p *progress) skip(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.skipped[what] = true
+}
+
+// told is how many lines of a failed test are told again at the end.
+const told = 12
+
+// fail notes a test that failed, and what it said. One that only contains another says nothing itself.
+func (p *progress) fail(test, text string) {
+	lines := []string{strings.TrimSpace(test)}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 1 && !strings.HasSuffix(test, " ") {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = append(p.failed, lines[:min(len(lines), told)]...)
 }
 
 // takeNotes adds what the tests on real servers have left out.
@@ -97,7 +117,7 @@ func (p *progress) line() string {
 	return strings.Join(parts, "; ")
 }
 
-// table prints how long each lane took, and last what was not tested.
+// table prints how long each lane took, then what was not tested, and last what failed: a reader may see only the end.
 func (p *progress) table() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,6 +133,9 @@ func (p *progress) table() {
 	if len(p.skipped) > 0 {
 		fmt.Fprintf(p.out, "\n**********  NOT TESTED  **********\n%s\n**********************************\n",
 			strings.Join(slices.Sorted(maps.Keys(p.skipped)), "\n"))
+	}
+	for _, line := range p.failed {
+		fmt.Fprintln(p.out, "FAILED:", line)
 	}
 }
 

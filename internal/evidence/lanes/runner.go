@@ -111,7 +111,9 @@ func (r *runner) take(e event) {
 	case "output", "build-output":
 		r.keep(key, e)
 	case "fail":
-		r.p.say(r.lane.name, r.drop(key))
+		text := r.drop(key)
+		r.p.say(r.lane.name, text)
+		r.p.fail(e.Package+" "+e.Test, text)
 	case "skip":
 		r.skipped(e, r.drop(key))
 	case "pass":
