@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"strings"
 
+	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
@@ -28,8 +30,11 @@ func (b *bug) save(name string) error {
 	return os.WriteFile(name, append(text, '\n'), 0o644)
 }
 
-// load reads a bug file, or a plan alone, into a job. A bug file has a schedule too.
+// load reads a bug file, a plan alone, or that of a history into a job. A bug file has a schedule too.
 func (j *Job) load(name string) error {
+	if strings.HasSuffix(name, ".jsonl") {
+		return j.loadHistory(name)
+	}
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -46,4 +51,18 @@ func (j *Job) load(name string) error {
 		j.Plan, j.Schedule = b.Plan, b.Schedule
 	}
 	return nil
+}
+
+func (j *Job) loadHistory(name string) error {
+	h, err := history.LoadFile(name)
+	if err != nil {
+		return err
+	}
+	plan, err := sim.PlanOf(h)
+	if err != nil {
+		return err
+	}
+	j.Name = name
+	j.Plan, err = json.Marshal(plan)
+	return err
 }

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
 // longest is how long one run may take on a busy machine: what takes longer never ends.
@@ -19,7 +23,7 @@ func explore(ctx context.Context, s *settings) error {
 		return err
 	}
 	defer m.Close(ctx)
-	w := &walk{s: s, until: time.Now().Add(s.budget)}
+	w := &walk{s: s, made: s.made(), until: time.Now().Add(s.budget)}
 	var workers sync.WaitGroup
 	for range s.parallel {
 		// Owned by this call, which waits for it; ends with the budget.
@@ -44,6 +48,7 @@ func explore(ctx context.Context, s *settings) error {
 // walk is where explore is.
 type walk struct {
 	s     *settings
+	made  []string
 	until time.Time
 
 	mu       sync.Mutex
@@ -52,17 +57,36 @@ type walk struct {
 	failures int // guarded by mu
 }
 
-// next returns the next job: all seeds with one schedule, then all with the next.
+// made are the plans that explore runs before it draws any, unless the flags choose what is drawn.
+func (s *settings) made() []string {
+	if s.job.Made != "" {
+		return []string{s.job.Made}
+	}
+	if s.job.Hostile+s.job.Faults+s.job.Focus != "" {
+		return nil
+	}
+	return sim.MadePlans()
+}
+
+// next returns the next job: the made plans and all seeds with one schedule, then with the next. Made plans have another seed
+// with each schedule.
 func (w *walk) next() (Job, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	job := w.s.job
-	switch n := uint64(w.given); {
-	case w.s.seeds > 0:
-		job.Seed += n % uint64(w.s.seeds)
-		job.Schedule += n / uint64(w.s.seeds)
-	default:
-		job.Seed += n
+	job, n := w.s.job, uint64(w.given)
+	made, seeds := uint64(len(w.made)), uint64(w.s.seeds)
+	switch {
+	case job.Made != "":
+		seeds = 0
+	case seeds == 0:
+		seeds = math.MaxUint64 - made
+	}
+	round, n := n/(made+seeds), n%(made+seeds)
+	job.Schedule += round
+	if n < made {
+		job.Made, job.Seed = w.made[n], job.Seed+round
+	} else {
+		job.Made, job.Seed = "", job.Seed+n-made
 	}
 	w.given++
 	return job, time.Now().Before(w.until)
@@ -77,6 +101,15 @@ func (w *walk) report(job Job, found string) {
 		w.failures++
 		fmt.Printf("%s\n\tagain: %s\n", found, job.Command())
 	}
+}
+
+// title names the job in a file's name.
+func (j Job) title() string {
+	title := fmt.Sprintf("seed-%d-schedule-%d", j.Seed, j.Schedule)
+	if j.Made != "" {
+		title = strings.NewReplacer(" ", "-", "/", "-").Replace(j.Made) + "-" + title
+	}
+	return title
 }
 
 // examine does one job and returns what it found, or nothing.
@@ -95,7 +128,7 @@ func examine(ctx context.Context, m runner, job Job, dir string) string {
 		return ""
 	}
 	if dir != "" {
-		name := filepath.Join(dir, fmt.Sprintf("seed-%d-schedule-%d.jsonl", job.Seed, job.Schedule))
+		name := filepath.Join(dir, job.title()+".jsonl")
 		if err := os.WriteFile(name, res.Text, 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, "replay:", err)
 		}

@@ -25,6 +25,7 @@ type Job struct {
 	Plan     []byte // JSON; if nil it is drawn from what follows
 	Name     string // of the file with the plan
 	Seed     uint64
+	Made     string // the name of a made plan; "" draws one
 	Shorten  int
 	Hostile  string
 	Faults   string
@@ -38,7 +39,7 @@ func (j Job) args() []string {
 	if j.Plan != nil {
 		return append(args, "-plan=-")
 	}
-	return append(args, "-plan=drawn", "-seed="+strconv.FormatUint(j.Seed, 10), "-shorten="+strconv.Itoa(j.Shorten),
+	return append(args, "-plan=drawn", "-seed="+strconv.FormatUint(j.Seed, 10), "-made="+j.Made, "-shorten="+strconv.Itoa(j.Shorten),
 		"-hostile="+j.Hostile, "-faults="+j.Faults, "-focus="+j.Focus)
 }
 
@@ -49,6 +50,9 @@ func (j Job) Command() string {
 		return line + " PLAN=" + j.Name
 	}
 	line += fmt.Sprintf(" SEED=%d", j.Seed)
+	if j.Made != "" {
+		return line + fmt.Sprintf(" ARGS=%q", fmt.Sprintf("-made '%s'", j.Made))
+	}
 	var rest []string
 	for _, f := range []struct{ name, value, usual string }{
 		{"shorten", strconv.Itoa(j.Shorten), "8"}, {"hostile", j.Hostile, ""}, {"faults", j.Faults, ""}, {"focus", j.Focus, ""},

@@ -9,7 +9,7 @@
 //	replay explore -budget 10m                walks seeds and schedules, and prints how to repeat what it finds
 //	replay shrink -seed 7 -schedule 3         cuts a plan that fails to a small one that still does
 //	replay robust -plan FILE -mutant NAME     counts in how many schedules a plan shows a defect
-//	replay spread -plan FILE -mutant NAME     counts with how many seeds it does
+//	replay spread -plan FILE -mutant NAME     counts with how many seeds it does; -made NAME does so for a made plan
 package main
 
 import (
@@ -57,11 +57,12 @@ func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("replay "+args[0], flag.ContinueOnError)
 	flags.Uint64Var(&s.job.Seed, "seed", 1, "the seed from which the plan is drawn; the first one, for explore")
 	flags.Uint64Var(&s.job.Schedule, "schedule", 1, "the seed of the goroutines' order; the first one, for explore")
+	flags.StringVar(&s.job.Made, "made", "", "the name of a made plan, as in 'lost answers/mutex', in place of one that is drawn")
 	flags.IntVar(&s.job.Shorten, "shorten", 8, "make a drawn plan so many times shorter")
 	flags.StringVar(&s.job.Hostile, "hostile", "", "kinds of trouble besides the usual ones")
 	flags.StringVar(&s.job.Faults, "faults", "", "only the faults whose names match this pattern")
 	flags.StringVar(&s.job.Focus, "focus", "", "the recipe of all locks")
-	plan := flags.String("plan", "", "a file with the plan, or a bug file with its schedule too, in place of a plan that is drawn")
+	plan := flags.String("plan", "", "a file with the plan, a bug file with its schedule too, or a history, in place of a plan that is drawn")
 	flags.StringVar(&s.root, "root", "../..", "the directory of the library's module")
 	flags.StringVar(&s.mutant, "mutant", "", "the name of a deliberate defect to put into the library")
 	flags.BoolVar(&s.story, "story", false, "tell what happened instead of printing the history")

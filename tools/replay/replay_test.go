@@ -130,6 +130,7 @@ func TestAFailureIsRepeatedByOneLine(t *testing.T) {
 	require.Equal(t, "make replay SCHEDULE=3 SEED=7", job.Command())
 	job.Hostile, job.Faults = "short,streams", "cut off|delays"
 	require.Equal(t, `make replay SCHEDULE=3 SEED=7 ARGS="-hostile 'short,streams' -faults 'cut off|delays'"`, job.Command())
+	require.Equal(t, `make replay SCHEDULE=3 SEED=7 ARGS="-made 'lost answers/rw'"`, Job{Seed: 7, Schedule: 3, Made: "lost answers/rw"}.Command())
 	require.Equal(t, "make replay SCHEDULE=3 PLAN=bug.json", Job{Plan: []byte("{}"), Name: "bug.json", Schedule: 3}.Command())
 }
 
@@ -141,6 +142,33 @@ func TestAWalkTakesAllSeedsWithOneScheduleThenWithTheNext(t *testing.T) {
 		got = append(got, [2]uint64{job.Seed, job.Schedule})
 	}
 	require.Equal(t, [][2]uint64{{5, 1}, {6, 1}, {5, 2}, {6, 2}}, got)
+}
+
+func TestMadePlansComeBeforeSeedsWithEachSchedule(t *testing.T) {
+	w := &walk{s: &settings{seeds: 1, job: Job{Seed: 5, Schedule: 1}}, made: []string{"logins/mutex"}}
+	var got []string
+	for range 4 {
+		job, _ := w.next()
+		got = append(got, job.title())
+	}
+	require.Equal(t, []string{"logins-mutex-seed-5-schedule-1", "seed-5-schedule-1", "logins-mutex-seed-6-schedule-2", "seed-5-schedule-2"}, got)
+	w = &walk{s: &settings{job: Job{Seed: 5, Schedule: 1}}, made: []string{"logins/mutex"}}
+	got = nil
+	for range 3 {
+		job, _ := w.next()
+		got = append(got, job.title())
+	}
+	require.Equal(t, []string{"logins-mutex-seed-5-schedule-1", "seed-5-schedule-1", "seed-6-schedule-1"}, got)
+
+	w = &walk{s: &settings{seeds: 1, job: Job{Seed: 5, Schedule: 1, Made: "logins/mutex"}}, made: []string{"logins/mutex"}}
+	for _, want := range []string{"logins-mutex-seed-5-schedule-1", "logins-mutex-seed-6-schedule-2"} {
+		job, _ := w.next()
+		require.Equal(t, want, job.title(), "no others than the one that was asked for")
+	}
+
+	require.Equal(t, sim.MadePlans(), (&settings{}).made())
+	require.Empty(t, (&settings{job: Job{Focus: "rw"}}).made(), "what is drawn was chosen")
+	require.Equal(t, []string{"logins/mutex"}, (&settings{job: Job{Made: "logins/mutex"}}).made())
 }
 
 func TestWhatHasNoVerdictIsNoResult(t *testing.T) {

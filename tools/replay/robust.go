@@ -17,10 +17,14 @@ func robust(ctx context.Context, s *settings) error {
 	})
 }
 
-// spread runs a plan with many seeds, of which everything is drawn that the plan does not say, and prints with how many of them
-// it breaks a promise.
+// spread runs a plan, made or given, with many seeds, of which everything is drawn that the plan does not say, and prints with how
+// many of them it breaks a promise.
 func spread(ctx context.Context, s *settings) error {
 	return s.count(ctx, "seeds", func(job *Job, n uint64) error {
+		if job.Plan == nil {
+			job.Seed += n
+			return nil
+		}
 		var p sim.Plan
 		if err := json.Unmarshal(job.Plan, &p); err != nil {
 			return fmt.Errorf("the plan: %w", err)

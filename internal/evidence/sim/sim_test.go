@@ -63,7 +63,7 @@ func theRuns() []Choice {
 	}
 	var runs []Choice
 	for i := range n {
-		runs = append(runs, Choice{uint64(from) + uint64(i), *hostile, *faults, *focus, *shorten})
+		runs = append(runs, Choice{Seed: uint64(from) + uint64(i), Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten})
 	}
 	return runs
 }
@@ -129,7 +129,8 @@ func complain(t *testing.T, c Choice, res *Result) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	name := filepath.Join(dir, fmt.Sprintf("zklock-seed-%d.jsonl", res.Plan.Seed))
+	words := strings.FieldsFunc(fmt.Sprintf("zklock %s seed %d", c.Made, res.Plan.Seed), func(r rune) bool { return r == ' ' || r == '/' })
+	name := filepath.Join(dir, strings.Join(words, "-")+".jsonl")
 	require.NoError(t, res.History.SaveFile(name))
 	for i, v := range res.Violations {
 		if i == 10 {
@@ -138,8 +139,15 @@ func complain(t *testing.T, c Choice, res *Result) {
 		}
 		t.Error(v)
 	}
-	t.Errorf("history: %s; again: go test ./internal/evidence/sim -run Seed -seed=%d -shorten=%d -focus='%s' -hostile='%s' -faults='%s'",
-		name, c.Seed, max(1, c.Shorten), c.Focus, c.Hostile, c.Faults)
+	t.Errorf("history: %s; again: go test ./internal/evidence/sim %s", name, c.again())
+}
+
+// again is how a run is repeated.
+func (c Choice) again() string {
+	if c.Made != "" {
+		return fmt.Sprintf("-run MadePlan -seed=%d -made='%s'", c.Seed, c.Made)
+	}
+	return fmt.Sprintf("-run Seed -seed=%d -shorten=%d -focus='%s' -hostile='%s' -faults='%s'", c.Seed, max(1, c.Shorten), c.Focus, c.Hostile, c.Faults)
 }
 
 func TestLongerRunsAreLonger(t *testing.T) {

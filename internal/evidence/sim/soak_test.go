@@ -19,6 +19,7 @@ import (
 var (
 	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
+	rounds  = flag.Int("rounds", 0, "how often TestHunt runs all made plans before that, each time with another seed")
 	saved   = flag.String("history", "", "judge this saved history again")
 	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
@@ -26,7 +27,7 @@ var (
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
 )
 
-// TestSoak runs seeds that nobody has run before, for a given time.
+// TestSoak runs seeds that nobody has run before, for a given time: the made plans of one, then what others draw.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("only with -soak")
@@ -36,6 +37,9 @@ func TestSoak(t *testing.T) {
 	until := time.Now().Add(*soakFor)
 	var total tally
 	for time.Now().Before(until) {
+		if *hostile+*faults+*focus == "" { // else it is chosen what is drawn
+			runMade(t, seed, &total)
+		}
 		t.Run("", func(t *testing.T) {
 			for range 4 * runtime.GOMAXPROCS(0) {
 				plan := draw(t, seed)
@@ -54,20 +58,32 @@ func TestSoak(t *testing.T) {
 
 // draw is the plan that the flags choose for a seed.
 func draw(t *testing.T, seed uint64) *Plan {
-	plan, err := Choice{seed, *hostile, *faults, *focus, *shorten}.Draw()
+	plan, err := Choice{Seed: seed, Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten}.Draw()
 	require.NoError(t, err)
 	return plan
 }
 
-// TestHunt runs seeds until one shows a broken promise, and says which. It is how the mutants are judged: there a
-// success is that nothing was found. Each seed is announced, so that one that never ends can be told from many that take their time.
+// TestHunt runs the made plans, then seeds, until one shows a broken promise, and says which. It is how the mutants are judged: there a
+// success is that nothing was found. Each run is announced, so that one that never ends can be told from many that take their time.
 func TestHunt(t *testing.T) {
-	for i := range *hunt {
-		fmt.Printf("seed %d\n", i+1)
-		res := simulate(t, draw(t, uint64(i)+1))
-		for _, v := range res.Broken() {
-			t.Fatalf("caught by %s in seed %d: %s", v.Rule, i+1, v.Text)
+	for round := range *rounds {
+		for _, name := range MadePlans() {
+			pursue(t, Choice{Seed: uint64(round) + 1, Made: name}, fmt.Sprintf("seed %d of %q", round+1, name))
 		}
+	}
+	for i := range *hunt {
+		c := Choice{Seed: uint64(i) + 1, Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten}
+		pursue(t, c, fmt.Sprint("seed ", i+1))
+	}
+}
+
+// pursue is one run of a hunt.
+func pursue(t *testing.T, c Choice, title string) {
+	fmt.Println(title)
+	plan, err := c.Draw()
+	require.NoError(t, err)
+	for _, v := range simulate(t, plan).Broken() {
+		t.Fatalf("caught by %s in %s: %s", v.Rule, title, v.Text)
 	}
 }
 

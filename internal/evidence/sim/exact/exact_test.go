@@ -22,6 +22,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Uint64Var(&choice.Seed, "seed", 1, "the seed from which the plan is drawn")
+	flag.StringVar(&choice.Made, "made", "", "the name of a made plan, in place of one that is drawn")
 	flag.StringVar(&choice.Hostile, "hostile", "", "kinds of trouble besides what every plan has")
 	flag.StringVar(&choice.Faults, "faults", "", "only the faults whose names match this pattern")
 	flag.IntVar(&choice.Shorten, "shorten", 1, "make the run so many times shorter")

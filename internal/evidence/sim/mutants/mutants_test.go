@@ -20,6 +20,7 @@ import (
 var (
 	run  = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
 	only = flag.String("only", "", "those whose name matches this pattern only")
+	made = flag.Int("made", 2, "how often a hunt runs all made plans before it draws seeds, each time with another seed")
 	part = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
 )
 
@@ -53,8 +54,8 @@ func TestEveryMutantIsFound(t *testing.T) {
 	for i, m := range Table {
 		if i%of == which-1 && pattern.MatchString(m.Name) {
 			start := time.Now()
-			found := find(t, m)
-			fmt.Printf("| %s | %s | %s | %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second))
+			found, hunted := find(t, m)
+			fmt.Printf("| %s | %s | %s | %v, processor %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second), hunted.Round(time.Second/10))
 			if found == survived || strings.HasPrefix(found, "does not") || strings.HasPrefix(found, "failed") {
 				t.Errorf("%s: %s (%d seeds)", m.Name, found, m.Bound())
 			}
@@ -64,8 +65,8 @@ func TestEveryMutantIsFound(t *testing.T) {
 
 const survived = "SURVIVED"
 
-// find compiles the tests of a package with a mutant and returns by what it was found.
-func find(t *testing.T, m Mutant) string {
+// find compiles the tests of a package with a mutant and returns by what it was found, and the processor time of the search.
+func find(t *testing.T, m Mutant) (string, time.Duration) {
 	at := m.Test.Dir
 	if m.Test.Name == "" {
 		at = "internal/evidence/sim"
@@ -79,7 +80,7 @@ func find(t *testing.T, m Mutant) string {
 	out, err := build.CombinedOutput()
 	switch {
 	case err != nil:
-		return "does not compile: " + string(out)
+		return "does not compile: " + string(out), 0
 	case m.Test.Name != "":
 		return try(m.Test, binary)
 	default:
@@ -88,33 +89,38 @@ func find(t *testing.T, m Mutant) string {
 }
 
 // try runs the mutant's own test, which must fail.
-func try(test Test, binary string) string {
+func try(test Test, binary string) (string, time.Duration) {
 	cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
 	cmd.Dir = filepath.Join(root, test.Dir)
 	out, err := cmd.CombinedOutput()
+	spent := spentBy(cmd)
 	switch {
 	case strings.Contains(string(out), "no tests to run"):
-		return "does not have the test " + test.Name
+		return "does not have the test " + test.Name, spent
 	case err == nil:
-		return survived
+		return survived, spent
 	}
-	return "`" + test.Name + "`"
+	return "`" + test.Name + "`", spent
+}
+
+func spentBy(cmd *exec.Cmd) time.Duration {
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // hunt has the simulator look for the mutant.
-func hunt(m Mutant, binary string) string {
-	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-hunt", fmt.Sprint(m.Bound()), "-shorten", "4",
-		"-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
+func hunt(m Mutant, binary string) (string, time.Duration) {
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-rounds", fmt.Sprint(*made), "-hunt", fmt.Sprint(m.Bound()),
+		"-shorten", "4", "-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
 	sim.Dir = filepath.Join(root, "internal", "evidence", "sim")
 	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
 	text, ended, err := watch(sim)
 	switch {
 	case !ended:
-		return "never ends"
+		return "never ends", spentBy(sim)
 	case err == nil:
-		return survived
+		return survived, spentBy(sim)
 	}
-	return verdict(text)
+	return verdict(text), spentBy(sim)
 }
 
 // standstill is how long a seed takes at most, on a busy machine.
@@ -164,14 +170,14 @@ func (p *progress) String() string {
 	return p.text.String()
 }
 
-var caught = regexp.MustCompile(`caught by (\S+) in seed (\d+)`)
+var caught = regexp.MustCompile(`caught by (\S+) in (seed [^:]+):`)
 
 // verdict reads what ended the simulator.
 func verdict(out string) string {
 	found := caught.FindStringSubmatch(out)
 	switch {
 	case found != nil:
-		return fmt.Sprintf("%s, seed %s", found[1], found[2])
+		return fmt.Sprintf("%s, %s", found[1], found[2])
 	case strings.Contains(out, "panic: deadlock") || strings.Contains(out, "blocked goroutines remain"):
 		return "goroutines left asleep"
 	case strings.Contains(out, "panic:"):

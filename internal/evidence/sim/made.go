@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A trial is the trouble that could break a promise, for plans that have nothing else: one lock, a few clients, about a minute.
+type trial struct {
+	promise string
+	name    string
+	faults  string // a pattern of the faults that happen
+	recipes string // of the lock, as Focus takes them
+	shape   func(p *Plan, r *rand.Rand)
+}
+
+const (
+	everyRecipe = "mutex reentrant election rw semaphore cohort readers"
+	everyLock   = "mutex reentrant rw semaphore" // those that LockAll takes
+)
+
+var trials = []trial{
+	{"P1", "contention", "^none$", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Before = time.Minute }},
+	{"P1", "sessions", "expire|partition", "mutex election rw semaphore", nil},
+	{"P1", "curator", "curator", "mutex rw readers", func(p *Plan, _ *rand.Rand) { p.Hostile.Curator = true }},
+	{"P1", "numbers", "counter|stranger", "mutex rw semaphore", func(p *Plan, r *rand.Rand) { p.WrapCounter = r.IntN(2) == 0 }},
+	{"P2", "standstills", "freeze|cut off|usurp|partition|delays", everyRecipe, standstills},
+	{"P2", "clocks", "wall clock|partition", "mutex", nil},
+	{"P2", "short sessions", "freeze|cut off|lost replies", "mutex rw", short},
+	{"P2", "deletes", "delete|expire|parents", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Wipes = true }},
+	{"P4", "forged notes", "forged|delete", "mutex rw", func(p *Plan, _ *rand.Rand) { p.Hostile.Forged = true }},
+	{"P5", "lost answers", "lost|drop|held requests", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
+	{"P5", "servers behind", "^lag$|behind|elect", everyRecipe, nil},
+	{"P7", "servers down", "stop|restart|refuse|crash", everyRecipe, nil},
+	{"P7", "streams", "late streams|one way|held", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
+	{"P7", "restorations", "restore|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Backups = true }},
+	{"P7", "blind clients", "blind", "mutex rw semaphore election", func(p *Plan, _ *rand.Rand) { p.Hostile.Blind = true }},
+	{"P7", "other servers", "drop|restart", "mutex semaphore", others},
+	{"P8", "evictions", "evict", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Evicts = true }},
+	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
+	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
+	{"P8", "several locks", "drop|expire", everyLock, func(p *Plan, _ *rand.Rand) { p.Locks = append(p.Locks, p.Locks[0]) }},
+	{"P11", "lock-delays", "crash|expire|partition", "mutex election rw", func(p *Plan, r *rand.Rand) {
+		p.Hostile.Delays, p.Delay = true, pick(r, p.Tick, p.Timeout)
+	}},
+}
+
+// standstills have sessions as short as they may be, and servers whose word comes late.
+func standstills(p *Plan, r *rand.Rand) {
+	p.ExpiryGap, p.LoseTouches, p.LatePing = pick(r, 0, 80*time.Millisecond), pick(r, 0, 0.1), pick(r, 0, 80*time.Millisecond)
+}
+
+func short(p *Plan, r *rand.Rand) {
+	p.MinSession = p.Tick / 2
+	for i := range p.Clients {
+		p.Clients[i].Session = p.Tick * time.Duration(pick(r, 2, 3)) / 2
+	}
+	p.Latency = time.Millisecond
+}
+
+func others(p *Plan, r *rand.Rand) {
+	p.Flavor = pick(r, zktest.ZooKeeper39, zktest.Keeper)
+	if r.IntN(2) == 0 {
+		p.UnknownOps = []zktest.Op{zktest.OpCreateContainer, zktest.OpSetWatches}
+	}
+}
+
+// MadePlans names the made plans: each trial with each of its recipes.
+func MadePlans() (names []string) {
+	for _, t := range trials {
+		for recipe := range strings.FieldsSeq(t.recipes) {
+			names = append(names, t.name+"/"+recipe)
+		}
+	}
+	return names
+}
+
+// MadePlan makes the plan of that name; what the name leaves open is drawn from the seed.
+func MadePlan(name string, seed uint64) (*Plan, error) {
+	what, recipe, _ := strings.Cut(name, "/")
+	i := slices.IndexFunc(trials, func(t trial) bool { return t.name == what })
+	if i < 0 || !slices.Contains(strings.Fields(trials[i].recipes), recipe) {
+		return nil, fmt.Errorf("sim: no made plan %q", name)
+	}
+	t, r := trials[i], stream(seed, "made "+name)
+	p := &Plan{
+		Seed: seed, Servers: pick(r, 1, 3, 3), Tick: pick(r, time.Second, 2*time.Second), SyncLimit: 3, Latency: pick(r, time.Millisecond, 20*time.Millisecond),
+		ContainerCheck: time.Minute, Only: t.faults, Locks: make([]Lock, 1),
+		Before: 2 * time.Second, During: time.Minute, After: 2 * time.Second,
+	}
+	session := p.Tick * time.Duration(pick(r, 2, 3, 4))
+	for c := range 2 + r.IntN(3) {
+		p.Clients = append(p.Clients, Client{fmt.Sprintf("c%d", c), session, 1 + r.IntN(2)})
+	}
+	p.Timeout, p.Locks[0].Permits = session, 1+r.IntN(p.mostPermits())
+	p.Hold = p.Tick / time.Duration(pick(r, 1, 2, 4))
+	p.Think = p.Hold * time.Duration(pick(r, 1, 2, 3))
+	p.Pause = p.Tick * time.Duration(pick(r, 1, 2, 4))
+	if t.shape != nil {
+		t.shape(p, r)
+	}
+	p.Focus(history.Recipe(recipe))
+	return p, nil
+}

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"flag"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var made = flag.String("made", "", "run the made plans whose names match this pattern only")
+
+// The made plans of one seed, all of them, are what runs first everywhere.
+func TestNoMadePlanBreaksAPromise(t *testing.T) {
+	var total tally
+	runMade(t, uint64(max(1, *oneSeed)), &total)
+	t.Log(total.String() + total.pace(processorTime()))
+}
+
+// runMade carries out the made plans with a seed.
+func runMade(t *testing.T, seed uint64, total *tally) {
+	pattern := regexp.MustCompile(*made)
+	t.Run("made", func(t *testing.T) {
+		for _, name := range MadePlans() {
+			if !pattern.MatchString(name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				c := Choice{Seed: seed, Made: name}
+				plan, err := c.Draw()
+				require.NoError(t, err)
+				res := simulate(t, plan)
+				res.Violations = res.Broken() // so short a run has few contended grants
+				total.add(res)
+				complain(t, c, res)
+			})
+		}
+	})
+}
+
+// A pattern that matches no fault would be a plan in which nothing happens.
+func TestMadePlansHaveTheFaultsThatTheyName(t *testing.T) {
+	for _, name := range MadePlans() {
+		p, err := MadePlan(name, 1)
+		require.NoError(t, err)
+		if strings.HasPrefix(name, "contention/") {
+			require.Empty(t, p.troubles(), name)
+			continue
+		}
+		p.Servers = 3 // some faults need more than one
+		for part := range strings.SplitSeq(p.Only, "|") {
+			pattern := regexp.MustCompile(part)
+			there := false
+			for _, faults := range p.troubles() {
+				there = there || slices.ContainsFunc(faults, func(x fault) bool { return pattern.MatchString(x.name) })
+			}
+			require.True(t, there, "%s: %s", name, part)
+		}
+	}
+	_, err := MadePlan("contention/rain", 1)
+	require.ErrorContains(t, err, `no made plan "contention/rain"`)
+}
