@@ -28,19 +28,26 @@ var (
 	long = flag.Duration("timeout", time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
 )
 
-// A subject is a file with the tests that its mutations are shown to: those of the root package, or of its own.
+// A subject is a file, and the root package's tests that its mutations are shown to, after all tests of its own package.
 type subject struct {
-	file, tests string
-	own         bool
+	file, tests string // a pattern; "" means that its own package's tests are enough
 }
 
-// in returns the directory of the tests.
-func (s subject) in() string {
-	if s.own {
-		return filepath.Dir(s.file)
+// shows returns the directories of the tests that look at the file's mutations, each with the pattern of their names.
+func (s subject) shows(root string) (list []shown) {
+	if own := filepath.Dir(s.file); own != "." {
+		if names, _ := filepath.Glob(filepath.Join(root, own, "*_test.go")); len(names) > 0 { // the pattern is a good one
+			list = append(list, shown{own, "."})
+		}
 	}
-	return "."
+	if s.tests != "" {
+		list = append(list, shown{".", s.tests + everywhere})
+	}
+	return list
 }
+
+// A shown is a directory with a pattern of its tests.
+type shown struct{ in, tests string }
 
 // everywhere are tests of the root package that most files have a part in.
 const everywhere = "|TestThoseWhoGiveUpAroundAWaiter|TestATryIsRefusedWhere"
@@ -60,10 +67,10 @@ var subjects = []subject{
 	{file: "internal/queue/permits.go", tests: "Permits|Semaphore|Resize|Batch|Limit"},
 	{file: "slots/slots.go", tests: "Slot|Mark"},
 	{file: "failstop.go", tests: "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
-	{file: "internal/lease/lease.go", tests: "Test", own: true},
-	{file: "internal/lease/rhythm.go", tests: "Test", own: true},
-	{file: "internal/lease/claims.go", tests: "Test", own: true},
-	{file: "internal/lease/clock.go", tests: "Test", own: true},
+	{file: "internal/lease/lease.go"},
+	{file: "internal/lease/rhythm.go"},
+	{file: "internal/lease/claims.go"},
+	{file: "internal/lease/clock.go"},
 }
 
 func main() {
@@ -152,7 +159,11 @@ func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
 		}
 		next += len(w.mutations[s.file])
 		texts[filepath.Join(filepath.Dir(s.file), "mutated.go")] = fmt.Sprintf(switches, packageOf.FindSubmatch(text)[1])
-		w.binaries[s.in()] = filepath.Join(dir, fmt.Sprint(len(w.binaries), ".test"))
+		for _, x := range s.shows(root) {
+			if w.binaries[x.in] == "" {
+				w.binaries[x.in] = filepath.Join(dir, fmt.Sprint(len(w.binaries), ".test"))
+			}
+		}
 	}
 	return w, w.build(root, texts)
 }
@@ -211,30 +222,29 @@ const (
 	unreached = "not reached"
 )
 
-// run runs the tests with a mutation, zero for none.
+// run runs the tests with a mutation, zero for none, until one fails.
 func (w *workshop) run(s subject, number int) (outcome string, out []byte) {
-	tests := s.tests
-	if !s.own {
-		tests += everywhere
-	}
 	mark := filepath.Join(w.dir, "reached")
 	_ = os.Remove(mark) // there may be none
-	ctx, cancel := context.WithTimeout(context.Background(), *long)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.binaries[s.in()], "-test.run", tests, "-test.short", "-test.failfast")
-	cmd.Dir = filepath.Join(*root, s.in())
-	cmd.Env = append(os.Environ(), fmt.Sprint("MUTATION=", number), "REACHED="+mark)
-	out, err := cmd.CombinedOutput()
-	if err != nil && number != 0 {
-		return noticed, out
+	for _, x := range s.shows(*root) {
+		if out, err := w.test(x, fmt.Sprint("MUTATION=", number), "REACHED="+mark); err != nil {
+			return noticed, out
+		}
 	}
 	if _, err := os.Stat(mark); err != nil && number != 0 {
-		return unreached, out
+		return unreached, nil
 	}
-	if err != nil {
-		return noticed, out
-	}
-	return unnoticed, out
+	return unnoticed, nil
+}
+
+// test runs the tests of one directory.
+func (w *workshop) test(x shown, env ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), *long)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.binaries[x.in], "-test.run", x.tests, "-test.short", "-test.failfast")
+	cmd.Dir = filepath.Join(*root, x.in)
+	cmd.Env = append(os.Environ(), env...)
+	return cmd.CombinedOutput()
 }
 
 // listName is where the list stands.
