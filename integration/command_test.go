@@ -57,6 +57,19 @@ func (s shell) run(t *testing.T, args ...string) (code int, out, err string) {
 	return i.code(), i.out.String(), i.err.String()
 }
 
+// until waits for something that the command or its processes do. One that has ended does nothing more.
+func (i *invocation) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		select {
+		case <-i.ended:
+			require.True(t, is(), "%s: the command has ended: %s", what, i.err.String())
+		default:
+		}
+		return is()
+	})
+}
+
 func (i *invocation) code() int {
 	<-i.ended
 	return i.ProcessState.ExitCode()
@@ -94,14 +107,14 @@ func TestCommand(t *testing.T) {
 	cmd := shell{buildCommand(t), strings.Join(addrs, ",")}
 	conn, _ := dial(t, 10*time.Second, addrs...)
 	ours := connect(t, nil, addrs...)
-	// Those that wait for a session's end wait beside each other.
+	// Those that wait for a session's end wait beside each other. It is long enough for a machine that stands still for seconds.
 	t.Run("at once", func(t *testing.T) {
 		for name, end := range map[string]syscall.Signal{"killed by force": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				path, workers := root(t), family.Whole(t)
-				i := cmd.start(t, "run", "--session-timeout", "2s", path, "--", "sh", "-c", family.Everywhere, workers.Dir)
-				eventually(t, "all are at work", workers.Works)
+				i := cmd.start(t, "run", "--session-timeout", "6s", path, "--", "sh", "-c", family.Everywhere, workers.Dir)
+				i.until(t, "all are at work", workers.Works)
 				next := nextHolder(t, conn, path)
 				require.NoError(t, i.Process.Signal(end))
 				workers.AssertEnded(await(t, next, "the next holder"))
@@ -159,7 +172,7 @@ func TestCommand(t *testing.T) {
 	t.Run("elect", func(t *testing.T) {
 		path := root(t)
 		leader := cmd.start(t, "elect", "--value", "one", path, "--", "sh", "-c", "trap 'exit 5' TERM; echo led; while :; do sleep 0.01; done")
-		eventually(t, "it leads", func() bool { return leader.out.String() != "" })
+		leader.until(t, "it leads", func() bool { return leader.out.String() != "" })
 		code, out, text := cmd.run(t, "elect", path)
 		assert.Zero(t, code, text)
 		assert.Equal(t, "one\n", out)
@@ -170,7 +183,7 @@ func TestCommand(t *testing.T) {
 	t.Run("evicted", func(t *testing.T) {
 		path, workers := root(t), family.Whole(t)
 		i := cmd.start(t, "run", path, "--", "sh", "-c", family.Everywhere, workers.Dir)
-		eventually(t, "all are at work", workers.Works)
+		i.until(t, "all are at work", workers.Works)
 		code, _, text := cmd.run(t, "evict", "--holders", path)
 		assert.Zero(t, code, text)
 		assert.Equal(t, 79, i.code(), i.err.String())
@@ -203,7 +216,7 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 		Holders []struct{ Token int64 }
 	}
 	shows := func(n int, want string, held int, token int64) {
-		eventually(t, "top shows "+want, func() bool { return strings.Count(top.out.String(), "\n") >= n })
+		top.until(t, "top shows "+want, func() bool { return strings.Count(top.out.String(), "\n") >= n })
 		var last entry
 		for line := range strings.Lines(top.out.String()) {
 			var e entry

@@ -7,13 +7,18 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Tasks counts goroutines of one kind, so that Close can wait for them.
+// Tasks counts goroutines of one kind, so that Close can wait for them. A goroutine whose task has ended takes another: a
+// request is too short to pay for a goroutine and its stack.
 type Tasks struct {
-	mu     sync.Mutex    // guards what follows
-	n      int           // running
-	closed bool          // no more may start
-	idle   chan struct{} // closed when closed and none is left
+	mu      sync.Mutex    // guards what follows
+	n       int           // tasks and goroutines that have not ended
+	closed  bool          // no more may start
+	resting []chan func() // each is read by a goroutine without a task
+	idle    chan struct{} // closed when closed and none is left
 }
+
+// maxResting bounds how many goroutines wait for a task: what one client has under way at once, if it has one lock.
+const maxResting = 4
 
 func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{})} }
 
@@ -41,15 +46,42 @@ func (t *Tasks) Leave() {
 
 // Run starts fn as a task and returns true. After close it returns false and does not start fn.
 func (t *Tasks) Run(fn func()) bool {
-	if !t.Enter() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		return false
 	}
-	// Owned by t; ends with fn; the caller of close waits.
-	go func() {
-		defer t.Leave()
-		fn()
-	}()
+	if last := len(t.resting) - 1; last >= 0 {
+		t.resting[last] <- fn // never waits: it has room for one
+		t.resting = t.resting[:last]
+		return true
+	}
+	t.n++
+	// Owned by t; ends with fn, or when close ends its rest; the caller of close waits.
+	go t.work(fn)
 	return true
+}
+
+// work runs fn, and then whatever comes while it rests.
+func (t *Tasks) work(fn func()) {
+	defer t.Leave()
+	more := make(chan func(), 1)
+	for fn != nil {
+		fn()
+		fn = t.rest(more)
+	}
+}
+
+// rest returns the next task of a goroutine, or nil if it is to end.
+func (t *Tasks) rest(more chan func()) func() {
+	t.mu.Lock()
+	if t.closed || len(t.resting) == maxResting {
+		t.mu.Unlock()
+		return nil
+	}
+	t.resting = append(t.resting, more)
+	t.mu.Unlock()
+	return <-more
 }
 
 // Close refuses new tasks, and returns a channel that is closed when the last task has ended.
@@ -58,6 +90,10 @@ func (t *Tasks) Close() <-chan struct{} {
 	defer t.mu.Unlock()
 	if !t.closed {
 		t.closed = true
+		for _, r := range t.resting {
+			close(r)
+		}
+		t.resting = nil
 		if t.n == 0 {
 			close(t.idle)
 		}
