@@ -23,7 +23,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability soak mutants survivors replay explore shrink model compare report picture screenshots bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability soak mutants survivors planted replay explore shrink model compare report picture screenshots bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ mutants: ## find every deliberate defect, with the simulator or a test of its ow
 
 survivors: ## change one thing after the other, and list in internal/evidence/survivors what the tests do not notice (ARGS="-only note")
 	go run ./internal/evidence/survivors $(ARGS)
+
+planted: ## plant 50 defects, one after the other, and print what finds each: hours (ARGS="-plant 20 -seed 2 -search 1m")
+	go run ./internal/evidence/survivors -plant 50 -timeout 20m $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
 

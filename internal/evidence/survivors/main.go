@@ -26,6 +26,10 @@ var (
 	root = flag.String("root", ".", "the module's directory")
 	only = flag.String("only", "", "the files whose names match this pattern only")
 	long = flag.Duration("timeout", time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
+
+	planted = flag.Int("plant", 0, "plant so many defects instead, and print what finds each")
+	seed    = flag.Uint64("seed", 1, "the seed from which they are drawn")
+	search  = flag.Duration("search", 10*time.Minute, "how long the simulator looks for one that no test of a commit finds")
 )
 
 // A subject is a file, and the root package's tests that its mutations are shown to, after all tests of its own package.
@@ -75,6 +79,12 @@ var subjects = []subject{
 
 func main() {
 	flag.Parse()
+	if *planted > 0 {
+		if err := plant(*root, *planted, *seed); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	pattern := regexp.MustCompile(*only)
 	w, err := newWorkshop(*root, pattern)
 	if err != nil {
@@ -134,16 +144,16 @@ func mutatedTo[T any](n int, is, was T) T {
 }
 `
 
-func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
+func openWorkshop() (*workshop, error) {
 	dir, err := os.MkdirTemp("", "survivors")
+	return &workshop{dir: dir, binaries: map[string]string{}, mutations: map[string][]mutation{}}, err
+}
+
+func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
+	w, err := openWorkshop()
 	if err != nil {
 		return nil, err
 	}
-	root, err = filepath.Abs(root)
-	if err != nil {
-		return nil, err
-	}
-	w := &workshop{dir: dir, binaries: map[string]string{}, mutations: map[string][]mutation{}}
 	texts := map[string]string{}
 	next := 1
 	for _, s := range subjects {
@@ -161,7 +171,7 @@ func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
 		texts[filepath.Join(filepath.Dir(s.file), "mutated.go")] = fmt.Sprintf(switches, packageOf.FindSubmatch(text)[1])
 		for _, x := range s.shows(root) {
 			if w.binaries[x.in] == "" {
-				w.binaries[x.in] = filepath.Join(dir, fmt.Sprint(len(w.binaries), ".test"))
+				w.binaries[x.in] = filepath.Join(w.dir, fmt.Sprint(len(w.binaries), ".test"))
 			}
 		}
 	}
@@ -172,6 +182,10 @@ var packageOf = regexp.MustCompile(`(?m)^package (\w+)$`)
 
 // build makes the test binaries, with these files in place of the module's own.
 func (w *workshop) build(root string, texts map[string]string) error {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
 	replace := map[string]string{}
 	for name, text := range texts {
 		to := filepath.Join(w.dir, strings.ReplaceAll(name, "/", "-"))

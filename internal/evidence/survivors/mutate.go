@@ -21,8 +21,11 @@ type mutation struct {
 
 // String returns what identifies the mutation while the code around it changes.
 func (m mutation) String() string {
-	if m.Is == "" {
+	switch {
+	case m.Is == "":
 		return fmt.Sprintf("%s: without `%s`", m.Function, m.Was)
+	case strings.HasPrefix(m.Is, "return"):
+		return fmt.Sprintf("%s: `%s` before `%.60s`", m.Function, m.Is, m.Was)
 	}
 	return fmt.Sprintf("%s: `%s` in place of `%s`", m.Function, m.Is, m.Was)
 }
@@ -30,39 +33,73 @@ func (m mutation) String() string {
 // A source is a file with all its mutations. The text that it is replaced by has each of them behind
 // a switch, so that one build serves for all.
 type source struct {
-	name string
-	text string
-	fset *token.FileSet
-	fn   *ast.FuncDecl
+	name  string
+	text  string
+	fset  *token.FileSet
+	funcs []*ast.FuncDecl
+	fn    *ast.FuncDecl // the one that is visited
 
-	next  int // number
-	all   []mutation
-	swaps map[ast.Node][]swap
+	planted bool // with the defects that only make planted takes
+	next    int  // number
+	all     []mutation
+	swaps   map[ast.Node][]swap
 }
 
 // A swap is a mutation of a node: another text in its place, behind a switch.
 type swap struct {
 	mutation
-	general bool // the node is of any type, and no bool
+	form form
 }
+
+// A form is how a mutation stands behind its switch.
+type form int
+
+const (
+	condition  form = iota // the node is a bool
+	expression             // of any other type
+	leftOut                // the statement is not carried out
+	before                 // the text is carried out before the statement
+)
 
 // mutate returns the text of a file with its mutations behind switches, which are numbered from first
 // on, and the mutations.
 func mutate(name, text string, first int) (string, []mutation, error) {
-	s := &source{name: name, text: text, fset: token.NewFileSet(), next: first, swaps: map[ast.Node][]swap{}}
-	file, err := parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
+	s := &source{name: name, text: text, next: first}
+	err := s.collect()
+	return s.rewritten(nil), s.all, err
+}
+
+// collect finds the mutations.
+func (s *source) collect() error {
+	s.fset, s.swaps = token.NewFileSet(), map[ast.Node][]swap{}
+	file, err := parser.ParseFile(s.fset, s.name, s.text, parser.SkipObjectResolution)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
-	var edits []edit
 	for _, d := range file.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-			s.fn = fn
+			s.funcs, s.fn = append(s.funcs, fn), fn
 			ast.Inspect(fn.Body, s.visit)
-			edits = append(edits, edit{s.at(fn.Body.Pos()), s.at(fn.Body.End()), s.print(fn.Body)})
+			if s.planted {
+				s.returnEarly()
+			}
 		}
 	}
-	return apply(text, edits), s.all, nil
+	return nil
+}
+
+// rewritten returns the text with these mutations, nil for all, behind switches.
+func (s *source) rewritten(chosen map[int]bool) string {
+	if chosen != nil {
+		for n, list := range s.swaps {
+			s.swaps[n] = slices.DeleteFunc(list, func(w swap) bool { return !chosen[w.Number] })
+		}
+	}
+	var edits []edit
+	for _, fn := range s.funcs {
+		edits = append(edits, edit{s.at(fn.Body.Pos()), s.at(fn.Body.End()), s.print(fn.Body)})
+	}
+	return apply(s.text, edits)
 }
 
 func (s *source) at(p token.Pos) int { return s.fset.Position(p).Offset }
@@ -77,12 +114,19 @@ func (s *source) visit(n ast.Node) bool {
 		s.binary(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			s.add(n, s.original(n.X), false)
+			s.add(n, s.original(n.X), condition)
+		}
+	case *ast.IfStmt:
+		if s.planted { // a condition is dropped
+			s.add(n.Cond, "true", condition)
+			s.add(n.Cond, "false", condition)
 		}
 	case *ast.ReturnStmt:
 		for _, r := range n.Results {
 			if id, ok := r.(*ast.Ident); ok && (id.Name == "true" || id.Name == "false") {
-				s.add(r, map[string]string{"true": "false", "false": "true"}[id.Name], false)
+				s.add(r, map[string]string{"true": "false", "false": "true"}[id.Name], condition)
+			} else if ok && id.Name == "err" && s.planted { // an error is swallowed
+				s.add(r, "nil", expression)
 			}
 		}
 	case *ast.BlockStmt:
@@ -100,7 +144,7 @@ func (s *source) visit(n ast.Node) bool {
 	case *ast.SelectorExpr:
 		other := map[string]string{"Mono": "Wall", "Wall": "Mono"}[n.Sel.Name]
 		if other != "" {
-			s.add(n, s.original(n.X)+"."+other, true)
+			s.add(n, s.original(n.X)+"."+other, expression)
 		}
 	}
 	return true
@@ -114,11 +158,11 @@ var operators = map[token.Token][]string{
 func (s *source) binary(n *ast.BinaryExpr) {
 	x, y := s.original(n.X), s.original(n.Y)
 	for _, op := range operators[n.Op] {
-		s.add(n, x+" "+op+" "+y, false)
+		s.add(n, x+" "+op+" "+y, condition)
 	}
 	if n.Op == token.LAND || n.Op == token.LOR { // one side alone
-		s.add(n, x, false)
-		s.add(n, y, false)
+		s.add(n, x, condition)
+		s.add(n, y, condition)
 	}
 }
 
@@ -128,14 +172,29 @@ func (s *source) statements(list []ast.Stmt) {
 		switch st := st.(type) {
 		case *ast.ExprStmt:
 			if call, ok := st.X.(*ast.CallExpr); ok && s.original(call.Fun) != "panic" {
-				s.add(st, "", false)
+				s.add(st, "", leftOut)
 			}
 		case *ast.AssignStmt:
 			if st.Tok != token.DEFINE {
-				s.add(st, "", false)
+				s.add(st, "", leftOut)
 			}
 		case *ast.IncDecStmt, *ast.DeferStmt, *ast.SendStmt:
-			s.add(st, "", false)
+			s.add(st, "", leftOut)
+		}
+	}
+}
+
+// returnEarly leaves the function with zeros before each of its statements but the first, which has its own operators.
+func (s *source) returnEarly() {
+	var zeros []string
+	if results := s.fn.Type.Results; results != nil {
+		for _, f := range results.List {
+			zeros = append(zeros, slices.Repeat([]string{"*new(" + s.original(f.Type) + ")"}, max(1, len(f.Names)))...)
+		}
+	}
+	for i, st := range s.fn.Body.List {
+		if _, last := st.(*ast.ReturnStmt); i > 0 && !last {
+			s.add(st, strings.TrimSpace("return "+strings.Join(zeros, ", ")), before)
 		}
 	}
 }
@@ -148,7 +207,7 @@ func (s *source) call(n *ast.CallExpr) {
 	for _, arg := range n.Args {
 		if id, ok := arg.(*ast.Ident); ok {
 			if other := s.twin(id.Name); other != "" {
-				s.add(id, other, true)
+				s.add(id, other, expression)
 			}
 		}
 	}
@@ -157,7 +216,7 @@ func (s *source) call(n *ast.CallExpr) {
 // anyVersion has a write go through whatever was written before.
 func (s *source) anyVersion(version ast.Expr) {
 	if s.original(version) != "-1" {
-		s.add(version, "-1", true)
+		s.add(version, "-1", expression)
 	}
 }
 
@@ -175,12 +234,12 @@ func (s *source) twin(name string) string {
 	return ""
 }
 
-func (s *source) add(n ast.Node, is string, general bool) {
+func (s *source) add(n ast.Node, is string, form form) {
 	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, Was: oneLine(s.original(n)), Is: oneLine(is)}
 	s.next++
 	s.all = append(s.all, m)
 	m.Is = is
-	s.swaps[n] = append(s.swaps[n], swap{m, general})
+	s.swaps[n] = append(s.swaps[n], swap{m, form})
 }
 
 // function returns the name of the function with its receiver's type.
@@ -205,13 +264,15 @@ func (s *source) print(n ast.Node) string {
 	})
 	text := apply(s.original(n), edits)
 	for _, w := range s.swaps[n] {
-		switch {
-		case w.Is == "":
-			text = fmt.Sprintf("if !mutated(%d) { %s }", w.Number, text)
-		case w.general:
-			text = fmt.Sprintf("mutatedTo(%d, %s, %s)", w.Number, w.Is, text)
-		default:
+		switch w.form {
+		case condition:
 			text = fmt.Sprintf("(mutated(%d) && (%s) || !mutated(%d) && (%s))", w.Number, w.Is, w.Number, text)
+		case expression:
+			text = fmt.Sprintf("mutatedTo(%d, %s, %s)", w.Number, w.Is, text)
+		case leftOut:
+			text = fmt.Sprintf("if !mutated(%d) { %s }", w.Number, text)
+		case before:
+			text = fmt.Sprintf("if mutated(%d) { %s }; %s", w.Number, w.Is, text)
 		}
 	}
 	return text

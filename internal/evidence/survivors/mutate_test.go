@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +81,76 @@ func TestTheSubjectsAreThere(t *testing.T) {
 		_, err = parser.ParseFile(token.NewFileSet(), s.file, mutated, 0)
 		require.NoError(t, err)
 	}
+}
+
+func TestPlantedDefectsAreTheSameForASeed(t *testing.T) {
+	const root = "../../.."
+	defects, texts, err := draw(root, 50, 3)
+	require.NoError(t, err)
+	require.Len(t, defects, 50)
+	again, _, err := draw(root, 50, 3)
+	require.NoError(t, err)
+	require.Equal(t, defects, again)
+	others, _, err := draw(root, 50, 4)
+	require.NoError(t, err)
+	require.NotEqual(t, defects, others)
+	for _, m := range defects {
+		require.Contains(t, texts[m.File], fmt.Sprintf("(%d", m.Number))
+		require.NotEmpty(t, texts[filepath.Join(filepath.Dir(m.File), "mutated.go")])
+	}
+	for name, text := range texts {
+		_, err = parser.ParseFile(token.NewFileSet(), name, text, 0)
+		require.NoError(t, err, name)
+	}
+}
+
+func TestPlantedDefectsAreOfMoreKinds(t *testing.T) {
+	s := &source{name: "sample.go", next: 1, planted: true, text: `package sample
+
+func (t *thing) read(sent, got int) (n int, _ error) {
+	err := t.ask(sent)
+	if err != nil {
+		return 0, err
+	}
+	t.count++
+	return 1, nil
+}
+`}
+	require.NoError(t, s.collect())
+	var what []string
+	for _, m := range s.all {
+		what = append(what, m.String())
+	}
+	for _, want := range []string{
+		"thing.read: `true` in place of `err != nil`",
+		"thing.read: `false` in place of `err != nil`",
+		"thing.read: `nil` in place of `err`",
+		"thing.read: `got` in place of `sent`",
+		"thing.read: `return *new(int), *new(error)` before `t.count++`",
+	} {
+		require.Contains(t, what, want)
+	}
+	one := s.rewritten(map[int]bool{s.all[0].Number: true})
+	require.Equal(t, 1, strings.Count(one, "mutated"), one)
+}
+
+func TestADefectIsNotTheTables(t *testing.T) {
+	const file = "internal/queue/note.go" // which the table changes
+	text, err := os.ReadFile("../../../" + file)
+	require.NoError(t, err)
+	s := &source{name: file, text: string(text), planted: true}
+	require.NoError(t, s.collect())
+	in := 0
+	for _, m := range s.all {
+		if isInTable(s, m) {
+			in++
+		}
+	}
+	require.Positive(t, in)
+	require.Less(t, in, len(s.all))
+}
+
+func TestTheFirstFailureIsNamed(t *testing.T) {
+	require.Equal(t, "TestA/b", firstFailure("=== RUN TestA\n    --- FAIL: TestA/b (0.01s)\n--- FAIL: TestA (0.02s)\n"))
+	require.Equal(t, "ends in a panic", firstFailure("panic: deadlock\n"))
 }
