@@ -245,10 +245,10 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
-	addrs := start(t, zkcontainer.Options{TickTime: time.Second}).Addrs()
+	addrs := start(t, zkcontainer.Options{TickTime: 2 * time.Second}).Addrs()
 	cmd := shell{binary: buildCommand(t), servers: strings.Join(addrs, ",")}
 	conn, _ := dial(t, time.Minute, addrs...)
-	for _, c := range []struct{ work, session string }{{"1", "2s"}, {"2.7", "10s"}} {
+	for _, c := range []struct{ work, session string }{{"2", "4s"}, {"2.7", "10s"}} {
 		t.Run(c.session, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
