@@ -31,3 +31,20 @@ func TestAReconnectComesWithItsCredentialsFirst(t *testing.T) {
 		unlock(t, hold)
 	})
 }
+
+// TestAShortSessionOutlivesTheLossOfItsConnection: a second's pause, as the client library makes after a round of servers, would
+// end it.
+func TestAShortSessionOutlivesTheLossOfItsConnection(t *testing.T) {
+	virtual(t, zktest.Options{TickTime: 50 * time.Millisecond, Latency: fixed(5 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "holder", 900*time.Millisecond).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		for i := range 20 {
+			time.Sleep(time.Second + time.Duration(i)*50*time.Millisecond)
+			srv.DropConnections()
+			time.Sleep(900 * time.Millisecond)
+			require.NoError(t, hold.Check(), i)
+			require.NoError(t, hold.Confirm(t.Context()))
+		}
+		unlock(t, hold)
+	})
+}
