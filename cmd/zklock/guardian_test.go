@@ -61,7 +61,7 @@ func guardianOf(t *testing.T, i *invocation) int {
 func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
 	f := family.Whole(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
 	awaitWork(t, f)
 	next := nextHolder(t, srv)
 	i.Process.Kill()
@@ -72,7 +72,7 @@ func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
 	f := family.Whole(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
 	awaitWork(t, f)
 	next := nextHolder(t, srv)
 	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
@@ -86,7 +86,7 @@ func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	srv := startServer(t)
 	f := family.Whole(t)
 	tty := openTerminal(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir)
 	tty.attach(i)
 	awaitWork(t, f)
 	next := nextHolder(t, srv)
@@ -99,7 +99,7 @@ func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			f := family.New(t, "background", "orphan", "itself")
-			i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "2s", "/l", "--", "sh", "-c", inGroup, f.Dir)
+			i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", inGroup, f.Dir)
 			i.Env = append(i.Env, beGroupOnly+"=1")
 			i.start()
 			awaitWork(t, f)
