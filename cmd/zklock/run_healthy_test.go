@@ -19,7 +19,7 @@ import (
 // told to end. The sessions are as short as the servers' ticks let them be, and usual ones.
 func TestRunEndsNoHealthyJob(t *testing.T) {
 	for _, c := range []struct{ tick, session, work string }{
-		{"1s", "2s", "1"},
+		{"2s", "4s", "2"},
 		{"2s", "10s", "2.7"},
 	} {
 		t.Run(c.session, func(t *testing.T) {
