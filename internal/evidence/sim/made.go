@@ -40,6 +40,7 @@ var trials = []trial{
 	{"P7", "servers down", "stop|restart|refuse|crash", everyRecipe, nil},
 	{"P7", "streams", "late streams|one way|held", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
 	{"P7", "restorations", "restore|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Backups = true }},
+	{"P5", "forgotten sessions", "drop|lost replies", "mutex rw semaphore", func(p *Plan, _ *rand.Rand) { p.ForgetSessions = true }},
 	{"P7", "blind clients", "blind", "mutex rw semaphore election", func(p *Plan, _ *rand.Rand) { p.Hostile.Blind = true }},
 	{"P7", "other servers", "drop|restart", "mutex semaphore", others},
 	{"P8", "evictions", "evict", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Evicts = true }},
