@@ -46,8 +46,8 @@ var trials = []trial{
 	{"P8", "evictions", "evict", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Evicts = true }},
 	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
-	{"P8", "several locks", "drop|expire", everyLock, func(p *Plan, _ *rand.Rand) { p.Locks = append(p.Locks, p.Locks[0]) }},
-	{"P11", "lock-delays", "crash|expire|partition", "mutex election rw", func(p *Plan, r *rand.Rand) {
+	{"P8", "several locks", "drop|expire", everyLock, several},
+	{"P11", "lock-delays", "crash|expire|partition|stop|usurp|delays", "mutex election rw", func(p *Plan, r *rand.Rand) {
 		p.Hostile.Delays, p.Delay = true, pick(r, p.Tick, p.Timeout)
 	}},
 }
@@ -63,6 +63,15 @@ func short(p *Plan, r *rand.Rand) {
 		p.Clients[i].Session = p.Tick * time.Duration(pick(r, 2, 3)) / 2
 	}
 	p.Latency = time.Millisecond
+}
+
+// several have two locks, which most workers wait for all the time.
+func several(p *Plan, _ *rand.Rand) {
+	p.Locks, p.Hold = append(p.Locks, p.Locks[0]), p.Tick/4
+	p.Think = p.Hold
+	for i := range p.Clients {
+		p.Clients[i].Workers = 3
+	}
 }
 
 func others(p *Plan, r *rand.Rand) {
