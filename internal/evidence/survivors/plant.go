@@ -18,11 +18,11 @@ import (
 // fields are the directories from whose files planted defects are drawn: those that promises rest on.
 var fields = []string{".", "internal/conn", "internal/frames", "internal/lease", "internal/node", "internal/outcome", "internal/queue", "internal/session", "slots"}
 
-// lane are the packages whose tests a planted defect is shown to, after those of its own. The simulator's made plans come before
-// all of its package.
+// lane are the tests that planted defects are shown to, after those of their own packages. What is quick comes first, so that few are
+// left for what takes long.
 var lane = []planting{
-	{in: "."}, {in: "internal/evidence/sim", args: []string{"-test.run", "MadePlan"}}, {in: "internal/queue"}, {in: "internal/session"},
-	{in: "internal/lease"}, {in: "internal/conn"}, {in: "slots"}, {in: "operate"}, {in: "internal/evidence/sim"}, {in: "cmd/zklock"},
+	{in: "internal/evidence/sim", args: []string{"-test.run", "MadePlan"}}, {in: "internal/queue"}, {in: "internal/session"}, {in: "internal/lease"},
+	{in: "internal/conn"}, {in: "slots"}, {in: "operate"}, {in: "."}, {in: "internal/evidence/sim"}, {in: "cmd/zklock"},
 }
 
 // A planting is a run of a directory's tests.
@@ -45,61 +45,63 @@ func plant(root string, count int, seed uint64) error {
 	}
 	defer os.RemoveAll(w.dir)
 	for _, p := range lane {
-		w.binaries[p.in] = filepath.Join(w.dir, strings.ReplaceAll(p.in, "/", "-")+".test")
+		w.add(p.in)
 	}
 	for _, m := range defects {
 		if own := filepath.Dir(m.File); hasTests(root, own) {
-			w.binaries[own] = filepath.Join(w.dir, strings.ReplaceAll(own, "/", "-")+".test")
+			w.add(own)
 		}
 	}
 	if err := w.build(root, texts); err != nil {
 		return err
 	}
-	by := map[string]int{}
-	for i, m := range defects {
-		start := time.Now()
-		how, where := w.seek(m)
-		by[how]++
-		fmt.Printf("%d. %s:%d: %s: %s (%s, %v)\n", i+1, m.File, m.Line, m, how, where, time.Since(start).Round(time.Second))
+	left := w.pass("own", defects, func(m mutation) planting {
+		if own := filepath.Dir(m.File); own != "." { // that has its turn later, as it takes long
+			return planting{in: own}
+		}
+		return planting{}
+	})
+	for _, p := range lane {
+		left = w.pass("commit", left, func(mutation) planting { return p })
 	}
-	fmt.Printf("%d defects: %v\n", len(defects), by)
+	onCommit := count - len(left)
+	if *search > 0 {
+		soak := planting{"internal/evidence/sim", []string{"-test.run", "^TestSoak$", "-soak", search.String()}}
+		left = w.pass("simulator", left, func(mutation) planting { return soak })
+	}
+	for _, m := range left {
+		fmt.Printf("by nobody: %s:%d: %s\n", m.File, m.Line, m)
+	}
+	fmt.Printf("of %d defects %d are found on commit, %d by the simulator, %d by nobody\n", count, onCommit, count-onCommit-len(left), len(left))
 	return nil
 }
 
-const (
-	onCommit = "found on commit"
-	bySoak   = "found by the simulator"
-	byNobody = "found by nobody"
-)
+func (w *workshop) add(dir string) {
+	w.binaries[dir] = filepath.Join(w.dir, strings.ReplaceAll(dir, "/", "-")+".test")
+}
 
-// seek shows a defect to the tests until one fails, and returns which.
-func (w *workshop) seek(m mutation) (how, where string) {
-	mark := filepath.Join(w.dir, "reached")
-	_ = os.Remove(mark) // there may be none
-	env := []string{fmt.Sprint("MUTATION=", m.Number), "REACHED=" + mark}
-	first := lane
-	if own := filepath.Dir(m.File); own != "." && w.binaries[own] != "" {
-		first = slices.Concat([]planting{{in: own}}, lane)
-	}
-	for _, p := range first {
-		if what := w.plantedIn(p, env); what != "" {
-			return onCommit, what
+// pass shows each defect to tests, prints what finds it, and returns those that are not found.
+func (w *workshop) pass(name string, defects []mutation, shown func(mutation) planting) (left []mutation) {
+	start, tests := time.Now(), ""
+	for _, m := range defects {
+		p := shown(m)
+		if w.binaries[p.in] == "" {
+			left = append(left, m)
+			continue
+		}
+		tests = p.String()
+		if by := w.plantedIn(p, fmt.Sprint("MUTATION=", m.Number), "REACHED="+os.DevNull); by != "" {
+			fmt.Printf("%s: %s:%d: %s: %s\n", name, m.File, m.Line, m, by)
+		} else {
+			left = append(left, m)
 		}
 	}
-	if *search > 0 {
-		args := []string{"-test.run", "^TestSoak$", "-soak", search.String()}
-		if what := w.plantedIn(planting{"internal/evidence/sim", args}, env); what != "" {
-			return bySoak, what
-		}
-	}
-	if _, err := os.Stat(mark); err != nil {
-		return byNobody, unreached
-	}
-	return byNobody, unnoticed
+	fmt.Printf("%d of %d are left after %s (%v)\n", len(left), len(defects), tests, time.Since(start).Round(time.Second))
+	return left
 }
 
 // plantedIn runs tests until one fails, and returns which, or nothing.
-func (w *workshop) plantedIn(p planting, env []string) string {
+func (w *workshop) plantedIn(p planting, env ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), *long+*search)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.binaries[p.in], append([]string{"-test.failfast", "-test.timeout", "0"}, p.args...)...)
