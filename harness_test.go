@@ -58,14 +58,20 @@ var faults = []struct {
 // faultVerdict does what a fault does to one request; cancel is the caller giving up.
 type faultVerdict func(srv *zktest.Server, r *zktest.Request, cancel func()) zktest.Verdict
 
+// oneIn is the step with which a test walks through cases that are much alike: all of them, or every n-th in a short test.
+func oneIn(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 // throughEveryFault has strike play a scenario in which the n-th request is struck, for every fault and every n until it
 // says that there was none; there must be more than least. A short test takes every fifth n, each fault other ones.
 func throughEveryFault(t *testing.T, least int, strike func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool) {
 	for i, f := range faults {
-		first, step := 0, 1
-		if testing.Short() {
-			first, step = i%5, 5
-		}
+		step := oneIn(5)
+		first := i % step
 		t.Run(f.name, func(t *testing.T) {
 			for n, struck := first, true; struck; n += step {
 				t.Run(fmt.Sprint("request ", n), func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestALatePingLeavesOneHolder(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 1800 * time.Millisecond} {
 		for pings := 500 * time.Millisecond; pings < time.Second; pings += 200 * time.Millisecond {
-			for phase := time.Duration(0); phase < 2*time.Second; phase += 50 * time.Millisecond {
+			for phase := time.Duration(0); phase < 2*time.Second; phase += time.Duration(oneIn(5)) * 50 * time.Millisecond {
 				t.Run(fmt.Sprint(late, pings, phase), func(t *testing.T) {
 					cutOffBehindALatePing(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second},
 						zklock.Options{SessionTimeout: 4 * time.Second}, late, pings, phase)

@@ -419,7 +419,7 @@ func TestPermitsNeverExceedTheLimit(t *testing.T) {
 // of luck, so it is tried often.
 func TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain(t *testing.T) {
 	t.Parallel()
-	for round := range 300 {
+	for round := range 300 / oneIn(10) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 			held, err := a.Semaphore(path, 3).Acquire(t.Context(), 2)

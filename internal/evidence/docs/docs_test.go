@@ -157,6 +157,9 @@ func moduleOf(b Block) string {
 // TestFragmentsOfAdaptersCompile compiles what a user would paste, in the adapter's own module. It leaves out
 // those whose dependencies are not on this machine, because the tests of this module need no network.
 func TestFragmentsOfAdaptersCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: builds what the adapters stand on")
+	}
 	t.Parallel()
 	shown := map[string]bool{}
 	for _, b := range blocksIn(t, "go") {
@@ -187,6 +190,9 @@ func TestFragmentsOfAdaptersCompile(t *testing.T) {
 
 // TestShellBlocksRun runs what a reader would paste, with the command on the PATH and a server where the documents say one is.
 func TestShellBlocksRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: runs whole commands")
+	}
 	t.Parallel()
 	bin := t.TempDir()
 	here, err := filepath.Abs(root)

@@ -37,6 +37,9 @@ func queues(txn zktest.Txn) bool {
 // TestProgramsInTheDocumentsEndByASignal starts each program while another one holds, and sends it TERM while it
 // waits. It must end, and leave nothing in the queue.
 func TestProgramsInTheDocumentsEndByASignal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: builds and runs whole programs")
+	}
 	t.Parallel()
 	srv := zktest.Run(t)
 	client, err := zklock.Connect(t.Context(), srv.Addrs(), nil)

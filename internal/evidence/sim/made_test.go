@@ -23,8 +23,8 @@ func TestNoMadePlanBreaksAPromise(t *testing.T) {
 func runMade(t *testing.T, seed uint64, total *tally) {
 	pattern := regexp.MustCompile(*made)
 	t.Run("made", func(t *testing.T) {
-		for _, name := range MadePlans() {
-			if !pattern.MatchString(name) {
+		for i, name := range MadePlans() {
+			if !pattern.MatchString(name) || testing.Short() && i%4 > 0 {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {

@@ -48,6 +48,9 @@ func TestEachPatchHasATrapAndAPlaceInTheDocument(t *testing.T) {
 
 // TestEachPatchAppliesByItself applies it to the version of the library that this module uses, and builds the result.
 func TestEachPatchAppliesByItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: builds the client library once for each patch")
+	}
 	for _, name := range patches(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,6 +62,9 @@ func TestEachPatchAppliesByItself(t *testing.T) {
 // TestPatchesEndTheTraps runs the tests of the traps, and those of the library's own that need no server, on the library
 // with all patches.
 func TestPatchesEndTheTraps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: builds the client library and its tests")
+	}
 	if os.Getenv(patchedEnv) != "" {
 		t.Skip("this is that run")
 	}
