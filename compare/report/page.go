@@ -51,7 +51,7 @@ func render(out string, pictures map[string]string, page string, blocks map[stri
 // Print writes the tables as text.
 func (r *Results) Print(to io.Writer) {
 	tables := r.tables()
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency-alone", "latency", "lines", "ensemble-alone", "ensemble", "crash", "sale", "behind", "brief"} {
+	for _, name := range []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency-alone", "latency", "lines", "ensemble-alone", "ensemble", "crash", "sale", "behind", "brief"} {
 		if tables[name] != "" {
 			fmt.Fprintf(to, "\n%s\n\n%s", name, tables[name])
 		}
@@ -125,7 +125,7 @@ func (r *Results) blocks() map[string]string {
 func (r *Results) tables() map[string]string {
 	return map[string]string{
 		"brief": r.brief(), "about": r.about(), "servers": r.servers(), "ways": r.wayTable(),
-		"uncontended": r.single("uncontended", 0), "contended": r.crowd("contended", "workers"),
+		"uncontended": r.single("uncontended", 0), "first": r.single("first", 0), "contended": r.crowd("contended", "workers"),
 		"queue": r.crowd("queue", "waiting"), "many": r.single("many", 64),
 		"goroutines": r.crowd("goroutines", "clients"), "latency-alone": r.single("latency", alone),
 		"latency": r.crowd("latency", "workers"), "lines": r.crowd("lines", "waiting"),
@@ -217,7 +217,7 @@ const alone = 1
 // crowd is the table of a work in which many want one lock.
 func (r *Results) crowd(name, unit string) string {
 	head := []string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "to " + work.HandOffFloor, "hand-off p99 ms",
-		"wait p99 ms", "requests per grant", "client µs", "Jain", "overtaking", "connections"}
+		"wait p99 ms", "requests per grant", "client µs", "kB a waiter", "Jain", "overtaking", "connections"}
 	var rows [][]string
 	for _, size := range r.sizes(name) {
 		if size == alone && name != "goroutines" {
@@ -230,7 +230,7 @@ func (r *Results) crowd(name, unit string) string {
 			}
 			rows = append(rows, []string{fmt.Sprint(size), "`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), times(r.toHandOffFloor(c)), plain(r.figure(c, work.P99)),
-				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Overtaking)),
+				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.WaiterKB)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Overtaking)),
 				plain(r.figure(c, work.Connections))})
 		}
 	}
@@ -317,7 +317,7 @@ func (r *Results) sold(c cell) string {
 // behind lists, for every speed measurement and for recovery, the ways that did better than ours by more than noise.
 func (r *Results) behind() string {
 	var out strings.Builder
-	for _, name := range []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash"} {
+	for _, name := range []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash"} {
 		for _, size := range r.sizes(name) {
 			r.behindAt(&out, name, size)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// (9) the holder's process is killed while another client waits: the time until that one holds the lock.
+// the holder's process is killed while another client waits: the time until that one holds the lock.
 // All ways do it side by side: it is mostly waiting.
 func (b *bench) crash(ctx context.Context) error {
 	at := endpoints(b.singles)

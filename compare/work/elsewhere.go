@@ -7,7 +7,7 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// (6) one client alone, and some workers on one lock, with Distance between them and their servers.
+// one client alone, and some workers on one lock, with Distance between them and their servers.
 func (b *bench) latency(ctx context.Context) error {
 	return b.afar(ctx, "latency", b.plan.Distant, func(all []ways.Way) []ways.Way { return all }, workers)
 }
@@ -15,7 +15,7 @@ func (b *bench) latency(ctx context.Context) error {
 // inLine returns the ways whose queues are measured behind a distance: ours, and the one to compare it with.
 func inLine(all []ways.Way) []ways.Way { return chosen(all, []string{Reference, "zklock"}) }
 
-// (7) a queue that always has n waiters, with Distance between them and their servers.
+// a queue that always has n waiters, with Distance between them and their servers.
 func (b *bench) lines(ctx context.Context) error {
 	return b.afar(ctx, "lines", b.plan.Lines, inLine, standing)
 }
@@ -85,7 +85,7 @@ func replicated(all []ways.Way) []ways.Way {
 	return some
 }
 
-// (8) one client alone, and some workers on one lock, on three servers instead of one.
+// one client alone, and some workers on one lock, on three servers instead of one.
 func (b *bench) ensemble(ctx context.Context) error {
 	if len(replicated(b.ways)) == 0 {
 		return nil

@@ -47,7 +47,7 @@ func firstBuyerTakes(fault string) time.Duration {
 	}
 }
 
-// (10) ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
+// ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
 func (b *bench) sale(ctx context.Context) error {
 	for round := range b.plan.Repeats {
 		for _, fault := range b.plan.Faults {

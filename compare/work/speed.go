@@ -14,7 +14,7 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// (1) one client, one lock, nobody else.
+// one client, one lock, nobody else.
 func (b *bench) uncontended(ctx context.Context) error {
 	all := append([]ways.Way{b.floor}, b.ways...)
 	return b.measure(ctx, "uncontended", 0, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
@@ -22,7 +22,7 @@ func (b *bench) uncontended(ctx context.Context) error {
 	})
 }
 
-// (2) some workers with sessions of their own on one lock.
+// some workers with sessions of their own on one lock.
 func (b *bench) contended(ctx context.Context) error {
 	return b.crowd(ctx, "contended", b.plan.Workers, b.handOff, b.ways, workers)
 }
@@ -33,7 +33,7 @@ func workers(n int) race { return race{sessions: n, lockers: n, locks: 1} }
 // queueSessions is how many clients share the waiters of a long queue.
 const queueSessions = 16
 
-// (3) a queue that always has n waiters.
+// a queue that always has n waiters.
 func (b *bench) queue(ctx context.Context) error {
 	return b.crowd(ctx, "queue", b.plan.Queues, b.handOff, b.ways, standing)
 }
@@ -43,7 +43,7 @@ func standing(n int) race {
 	return race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true}
 }
 
-// (4) 64 goroutines on 64 locks over one client.
+// 64 goroutines on 64 locks over one client.
 func (b *bench) many(ctx context.Context) error {
 	all := append([]ways.Way{b.floor}, b.ways...)
 	return b.measure(ctx, "many", 64, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
@@ -58,7 +58,7 @@ var shareClients = []string{"sql-advisory", "redis-setnx", "redsync", "redis-pub
 
 func sharing(all []ways.Way) []ways.Way { return chosen(all, shareClients) }
 
-// (5) some clients, as one process has one, and the goroutines of each on one lock.
+// some clients, as one process has one, and the goroutines of each on one lock.
 func (b *bench) goroutines(ctx context.Context) error {
 	all := sharing(b.ways)
 	if len(all) == 0 {
@@ -132,12 +132,14 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		}
 		settle = 300*time.Millisecond + time.Duration(shape.lockers)*4*time.Millisecond
 	}
+	empty := memory()
 	loops, stop := context.WithCancel(ctx)
 	defer stop()
 	run.start(loops)
 	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
+	full := memory()
 	served := b.servedBy
 	if shape.served != nil {
 		served = shape.served
@@ -183,6 +185,9 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	}
 	if connections > 0 {
 		values[Connections] = float64(connections)
+	}
+	if shape.standing && ways.IsInProcess(w) {
+		values[WaiterKB] = max(0, full-empty) / 1024 / float64(shape.lockers-1)
 	}
 	if shape.locks == 1 {
 		values[Overlaps] = float64(run.overlaps.Load())

@@ -58,6 +58,7 @@ const (
 	NextHolder   = "next_holder_s" // from the first holder's grant to the next one's
 	Connections  = "connections"   // that the clients have to their servers
 	ClientCPU    = "client_cpu_us" // processor time of this process for each grant
+	WaiterKB     = "waiter_kb"     // memory of this process for each contender that stands in the queue
 )
 
 // Plan says how much to do.
@@ -89,7 +90,7 @@ func Quick() Plan {
 }
 
 // Names lists the works in order.
-var Names = []string{"uncontended", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
+var Names = []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
 
 // Run does the planned works and calls report with each sample as it comes, from one goroutine at a time.
 func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Singles, report func(Sample)) error {
@@ -102,7 +103,7 @@ func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Sing
 		name string
 		run  func(context.Context) error
 	}{
-		{"uncontended", b.uncontended}, {"contended", b.contended}, {"queue", b.queue},
+		{"uncontended", b.uncontended}, {"first", b.first}, {"contended", b.contended}, {"queue", b.queue},
 		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"lines", b.lines}, {"ensemble", b.ensemble},
 		{"crash", b.crash}, {"sale", b.sale},
 	} {
@@ -267,7 +268,7 @@ func (p Plan) Samples() int {
 	all := chosen(ways.All(ways.Endpoints{}), p.Ways)
 	n, floor := len(all), 1
 	each := map[string]int{
-		"uncontended": n + floor, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
+		"uncontended": n + floor, "first": n, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
 		"goroutines": withFloor(len(sharing(all))) * len(p.Clients), "latency": (n + floor) * len(p.Distant),
 		"lines": withFloor(len(inLine(all))) * len(p.Lines), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
 		"crash": n, "sale": n * len(p.Faults),

@@ -1,0 +1,70 @@
+package work
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/zklock-go/zklock/compare/ways"
+)
+
+// one client, and a lock that nobody has used before, again and again: what a lock costs that needs a directory or a row.
+func (b *bench) first(ctx context.Context) error {
+	return b.measure(ctx, "first", 0, b.ways, b.firstLocks)
+}
+
+func (b *bench) firstLocks(ctx context.Context, w ways.Way) (map[string]float64, error) {
+	session, err := w.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = bounded("closing", func() { _ = session.Close() }) }()
+	before, err := requests(ctx, b.servedBy(w))
+	if err != nil {
+		return nil, err
+	}
+	var turns []turn
+	from := time.Now()
+	for end := from.Add(b.plan.Window); len(turns) == 0 || time.Now().Before(end); {
+		t, err := b.firstLock(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		turns = append(turns, t)
+	}
+	to := time.Now()
+	after, err := requests(ctx, b.servedBy(w))
+	if err != nil {
+		return nil, err
+	}
+	values := summarize(turns, from, to, false)
+	values[Requests] = float64(after-before) / float64(len(turns))
+	return values, nil
+}
+
+// firstLock takes and gives back a lock of a new name. What a way does before a contender can ask is not in the turn.
+func (b *bench) firstLock(ctx context.Context, session ways.Session) (t turn, err error) {
+	locker, err := session.Locker(ctx, b.lockName())
+	if err != nil {
+		return t, err
+	}
+	t.asked = time.Now()
+	if err := locker.Lock(ctx); err != nil {
+		return t, err
+	}
+	t.got = time.Now()
+	t.giving = t.got
+	if err := locker.Unlock(ctx); err != nil {
+		return t, err
+	}
+	t.given = time.Now()
+	return t, locker.Close()
+}
+
+// memory is what this process has in use, its goroutines' stacks included, when all that is not needed has been freed.
+func memory() float64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc + stats.StackInuse)
+}
