@@ -565,3 +565,22 @@ func TestATryForPermitsPassesNobodyWhoIsJustAsking(t *testing.T) {
 		unlock(t, hold)
 	})
 }
+
+// What heartbeats ask for, they ask for as long as there is something to lose.
+func TestPermitsThatAreGivenUpAreNotAskedForAnyMore(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		all := inTurn(t, acquire(c, 3, 2))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := acquire(c, 3, 2)(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = c.Semaphore(path, 3).TryAcquire(t.Context(), 2)
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		unlock(t, all[0].hold)
+		noGhost(t, srv, path)
+		resetCounts(srv)
+		time.Sleep(10 * term)
+		require.Zero(t, srv.Requests()[zktest.OpMulti])
+	})
+}

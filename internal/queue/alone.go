@@ -1,24 +1,21 @@
 package queue
 
 import (
-	"errors"
-	"time"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// expectNobody makes the next create count the nodes, if ours was the only one when we last
-// looked.
-func (t *contender) expectNobody() {
-	t.counted = nil
+// expectNobody returns what the next create counts, if ours was the only node when we last looked;
+// else nil.
+func (t *contender) expectNobody() *count {
 	if t.recipe.limited || !t.c.MayNote(t.Dir, nil) || !t.c.mayBeAlone(t.Dir) {
-		return
+		return nil
 	}
 	if s, ok := t.c.alone.take(t.Dir); ok {
-		t.counted = &count{expected: s}
+		return &count{expected: s}
 	}
+	return nil
 }
 
 // mayBeAlone reports whether the next to come to dir is alone there, as far as was seen lately. It
@@ -32,13 +29,13 @@ func (c *Engine) mayBeAlone(dir string) bool {
 // nodes that exist then.
 func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path string, err error) {
 	var ops []any
-	if t.replaces != nil {
-		ops = append(ops, &zk.DeleteRequest{Path: t.replaces.Path(), Version: -1})
+	if old := t.creation.replaces; old != nil {
+		ops = append(ops, &zk.DeleteRequest{Path: old.Path(), Version: -1})
 	}
-	created := len(ops)
-	ops = append(ops, t.creation(data))
-	if t.counted != nil {
-		ops = append(ops, &zk.SetDataRequest{Path: t.Dir, Data: t.counted.expected.data, Version: t.counted.expected.version})
+	created, counted := len(ops), t.creation.counted
+	ops = append(ops, t.creationOf(&t.member, data))
+	if counted != nil {
+		ops = append(ops, &zk.SetDataRequest{Path: t.Dir, Data: counted.expected.data, Version: counted.expected.version})
 	}
 	if note != nil {
 		ops = append(ops, note)
@@ -48,18 +45,14 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path strin
 		t.c.MayNote(t.Dir, answers[min(created, len(answers)):])
 		return "", err
 	}
-	if t.counted != nil {
-		t.counted.dir, t.counted.looked = answers[created+1].Stat, time.Now()
+	if counted != nil {
+		counted.sawDir(answers[created+1].Stat)
 	}
 	return answers[created].String, nil
 }
 
-// noticeOthers remembers that there are others where a create that counted them expected none, or that they have written.
-func (t *contender) noticeOthers() {
-	if t.counted != nil && (t.counted.dir != nil || errors.Is(t.createErr, zk.ErrBadVersion)) {
-		t.c.crowded.put(t.Dir, struct{}{})
-	}
-}
+// noticeOthers remembers that there are others where we expected none.
+func (t *contender) noticeOthers() { t.c.crowded.put(t.Dir, struct{}{}) }
 
 // noticeSolitude remembers a listing that shows our node alone. If the directory has data, it
 // reads that in the background.

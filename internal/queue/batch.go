@@ -3,85 +3,66 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A batch is several contenders that one transaction creates: all or none, with no other
-// contender between them. So two callers that want several permits each can never hold a part
-// each and wait for the rest. The last contender of the batch leads it: it enters, is settled
-// and is removed for all. The others are in its field with.
-
-// create creates the node, and those of the batch, in one request. It returns their names, in
-// the order of whole. Note is what createWith leaves.
-func (t *contender) create(data []byte, note *zk.SetDataRequest) ([]string, error) {
-	if len(t.with) == 0 {
-		path, err := t.createOne(data, note)
-		if err == nil {
-			err = t.checkMade(path)
+// each yields the nodes of the contender, in the order of the queue.
+func (t *contender) each(yield func(*member) bool) {
+	if t.batch != nil {
+		for _, x := range t.batch.others {
+			if !yield(x) {
+				return
+			}
 		}
-		return []string{node.BaseName(path)}, err
 	}
+	yield(&t.member)
+}
+
+// members returns what each yields.
+func (t *contender) members() []*member { return slices.Collect(t.each) }
+
+// nodes returns the nodes of each.
+func (t *contender) nodes() []*session.OwnNode {
+	var nodes []*session.OwnNode
+	for x := range t.each {
+		nodes = append(nodes, &x.OwnNode)
+	}
+	return nodes
+}
+
+// createBatch creates the nodes of the batch in one transaction, and sets their names.
+func (t *contender) createBatch(data []byte) error {
 	var ops []any
 	for x := range t.each {
-		ops = append(ops, x.creation(data))
+		ops = append(ops, t.creationOf(x, data))
 	}
 	answers, err := session.Transact(t.c.Conn, ops)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	names := make([]string, len(answers))
-	for i, x := range t.whole() {
-		if err := x.checkMade(answers[i].String); err != nil {
-			return nil, err
+	members := t.members()
+	for i, x := range members {
+		if err := t.checkMade(x, answers[i].String); err != nil {
+			return err
 		}
-		names[i] = node.BaseName(answers[i].String)
 	}
-	return names, nil
-}
-
-func (t *contender) createOne(data []byte, note *zk.SetDataRequest) (path string, err error) {
-	if t.counted != nil || t.replaces != nil {
-		return t.createWith(data, note)
-	}
-	return t.c.Conn.Create(t.nameless(), data, zk.FlagEphemeralSequential, t.c.ACL)
-}
-
-// checkMade returns an error for a path that no server makes of the one that it was asked for.
-// The node is then looked for, as after a lost answer.
-func (t *contender) checkMade(path string) error {
-	number, ok := strings.CutPrefix(path, t.nameless())
-	if _, isSeq := node.ParseSeq(number); !ok || !isSeq {
-		return fmt.Errorf("%w: it has made %s", frames.ErrMalformed, node.Printable(path))
+	for i, x := range members {
+		x.Name = node.BaseName(answers[i].String)
 	}
 	return nil
 }
 
-// newGUIDs returns a new guid for each of the batch.
-func (t *contender) newGUIDs() []string {
-	guids := make([]string, len(t.with)+1)
-	attempt := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):][:32-len(node.GUIDMark)-node.GroupDigits-4]
-	for i := range guids {
-		guids[i] = node.NewGUID(t.mark())
-		if t.group != "" {
-			guids[i] = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, t.group, attempt, i)
-		}
-	}
-	return guids
-}
-
-// recognise sets the names of the batch from a listing. Because they were created together, one
-// node shows that all were created. A node that is missing was deleted since; its contender
-// gets a name that no node has.
+// recognise sets the names of the nodes from a listing. Because they were created together, one
+// shows that all were created. A node that is missing was deleted since, and gets a name that no
+// node has.
 func (t *contender) recognise(names []string) {
-	mine := map[string]*contender{}
+	mine := map[string]*member{}
 	for x := range t.each {
 		mine[x.prefix()] = x
 	}
@@ -94,24 +75,24 @@ func (t *contender) recognise(names []string) {
 	}
 	for x := range t.each {
 		if made && x.Name == "" {
-			x.Name = node.BaseName(x.nameless())
+			x.Name = node.BaseName(t.nameless(x))
 		}
 	}
 }
 
-// notOurs returns ahead without the contenders of the batch.
+// notOurs returns ahead without the nodes of the batch.
 func (t *contender) notOurs(ahead []node.Entry) []node.Entry {
-	if len(t.with) == 0 {
+	if t.batch == nil {
 		return ahead
 	}
 	ours := map[string]bool{}
-	for _, x := range t.with {
+	for _, x := range t.batch.others {
 		ours[x.Name] = true
 	}
 	return slices.DeleteFunc(slices.Clone(ahead), func(e node.Entry) bool { return ours[e.Name] })
 }
 
-// complete reports whether a listing shows the whole batch.
+// complete reports whether a listing shows all our nodes.
 func (t *contender) complete(line *node.Line) bool {
 	for x := range t.each {
 		if !line.Has(x.Name) {
@@ -123,7 +104,7 @@ func (t *contender) complete(line *node.Line) bool {
 
 // deleteAll deletes the nodes of the batch, in one transaction as long as all of them exist.
 func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
-	left := slices.DeleteFunc(t.whole(), func(x *contender) bool { return x.Name == "" })
+	left := slices.DeleteFunc(t.members(), func(x *member) bool { return x.Name == "" })
 	for len(left) > 0 {
 		var ops []any
 		for _, x := range left {
@@ -137,12 +118,8 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		there := map[string]bool{}
-		for _, name := range l.Names {
-			there[name] = true
-		}
 		before := len(left)
-		left = slices.DeleteFunc(left, func(x *contender) bool { return !there[x.Name] })
+		left = slices.DeleteFunc(left, func(x *member) bool { return !slices.Contains(l.Names, x.Name) })
 		if len(left) == before {
 			return errors.New("a server that lags shows what is gone") // is tried again
 		}
@@ -154,7 +131,7 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 // servers add when they pass it on, such as the numbers in names.
 func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
-	t.guid = node.NewGUID(node.GUIDMark)
-	one, _ := node.RequestSize([]any{t.creation(node.WithRevocation(data))})
+	t.nameAnew(nil, node.NewGUID(node.GUIDMark))
+	one, _ := node.RequestSize([]any{t.creationOf(&t.member, node.WithRevocation(data))})
 	return n * (one + 16)
 }

@@ -60,13 +60,13 @@ var errRecordMoved = errors.New("the lock's record has changed")
 // post replaces the record that we saw, while our node exists.
 func (t *contender) post(ctx context.Context, over recordAt, r node.Record) error {
 	if r.Fate == node.IsHeld {
-		t.claim.sent = true
+		t.claim.willSend()
 	}
-	t.claim.at = nil
+	t.claim.forget()
 	answers, err := t.c.Multi(ctx, t.Sess, t.Exists(), t.posting(r, over.version))
 	switch {
 	case err == nil:
-		t.claim.at = &recordAt{r, t.Sess, answers[1].Stat.Version, answers[1].Stat.Mtime}
+		t.claim.saw(recordAt{r, t.Sess, answers[1].Stat.Version, answers[1].Stat.Mtime})
 		return nil
 	case Refused(answers) == 0:
 		return outcome.GoneIfMissing(answers[0].Error)
@@ -102,12 +102,12 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) (any,
 		r, err := t.c.ReadRecord(ctx, s, t.Dir)
 		switch {
 		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // gone, or not ours any more
-			t.claim.sent = false
+			t.claim.void()
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
-		t.claim.at = &r
+		t.claim.saw(r)
 	}
 	at := *t.claim.at
 	if at.Fate != node.IsHeld || at.By != t.Name {
@@ -121,11 +121,4 @@ func (t *contender) recordReleased(s *session.Session, stat *zk.Stat) {
 	if at := t.claim.at; t.claim.sent && !t.lost && stat != nil {
 		t.c.records.put(t.Dir, recordAt{node.Record{Delay: at.Delay, Fate: node.WasReleased, By: t.Name}, s, stat.Version, stat.Mtime})
 	}
-}
-
-// wasRefused takes the refusal of what releaseRecord has returned. Only a record that has changed since
-// is worth another attempt.
-func (c *claim) wasRefused(err error) {
-	c.at = nil
-	c.sent = c.sent && errors.Is(err, zk.ErrBadVersion)
 }

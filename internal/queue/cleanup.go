@@ -11,16 +11,12 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// remove deletes the contender's node in the background, and sends the outcome to the
+// remove deletes the contender's nodes in the background, and sends the outcome to the
 // channel that it returns. It goes on whatever happens to the caller or the connection, for
 // as long as the client lives.
 func (c *Engine) remove(t *contender) <-chan error {
 	removed := c.beginRemoval(t)
 	done := make(chan error, 1)
-	if t.led {
-		done <- nil
-		return done
-	}
 	c.leaving.add(t.Dir, 1)
 	end := func(err error) {
 		c.leaving.add(t.Dir, -1)
@@ -34,24 +30,30 @@ func (c *Engine) remove(t *contender) <-chan error {
 	return done
 }
 
-// beginRemoval takes leave of the contender's node, and returns what deletes it and returns
+// beginRemoval takes leave of the contender's nodes, and returns what deletes them and returns
 // the outcome.
 func (c *Engine) beginRemoval(t *contender) func() error {
-	if t.self != nil {
-		t.self.stop()
-	}
-	c.Leave(&t.OwnNode)
-	return func() error {
-		defer c.Unkeep(&t.OwnNode)
-		if t.led {
-			return nil
+	for x := range t.each {
+		if x.self != nil {
+			x.self.stop()
 		}
+		c.Leave(&x.OwnNode)
+	}
+	return func() error {
+		defer t.unkeep()
 		err := t.clear(c.Afterlife)
 		if outcome.IsRefusal(err) {
 			// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
 			c.Calls.Run(func() { t.keepDeleting(c.Life) })
 		}
 		return err
+	}
+}
+
+// unkeep ends what Keep has begun.
+func (t *contender) unkeep() {
+	for x := range t.each {
+		t.c.Unkeep(&x.OwnNode)
 	}
 }
 
@@ -89,14 +91,15 @@ func (t *contender) clear(ctx context.Context) error {
 }
 
 func (t *contender) tryClear(ctx context.Context) error {
-	if t.created == nil {
-		return nil // never asked for
-	}
-	if err := t.settle(ctx); err != nil || t.Name == "" {
-		return err
-	}
-	if t.Sess.HasExpired() && t.entered {
+	switch {
+	case t.creation == nil && t.Sess.HasExpired():
 		return nil // the server has deleted it with the session
+	case t.creation != nil && t.creation.answered == nil:
+		return nil // never asked for
+	case t.creation != nil:
+		if err := t.settle(ctx); err != nil || t.Name == "" {
+			return err
+		}
 	}
 	s, err := t.c.Link.Attached(ctx)
 	if err != nil {
@@ -108,7 +111,7 @@ func (t *contender) tryClear(ctx context.Context) error {
 // leave deletes the node, in one transaction with what it leaves behind: a note, and the word in
 // the lock's record that it was released.
 func (t *contender) leave(ctx context.Context, s *session.Session) error {
-	if len(t.with) > 0 {
+	if t.batch != nil {
 		return t.deleteAll(ctx, s)
 	}
 	for {
@@ -158,21 +161,6 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		t.Hear(n)
-		t.unread = n.Stat.Version
-	}
-}
-
-// removeAll takes leave of nodes, and returns a function that deletes them and returns the
-// outcome.
-func removeAll(parts []*contender) func() error {
-	removals := make([]func() error, len(parts))
-	for i, t := range parts {
-		removals[i] = t.c.beginRemoval(t)
-	}
-	return func() (err error) {
-		for _, remove := range removals {
-			err = errors.Join(err, remove())
-		}
-		return err
+		t.hasRead(n.Stat.Version)
 	}
 }

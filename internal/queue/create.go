@@ -3,9 +3,11 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -13,39 +15,59 @@ import (
 // send begins to create the node, under a name that no other node can have. From here on the
 // contender has to be settled, whatever happens.
 func (t *contender) send(s *session.Session) {
-	created := make(chan struct{})
-	t.created, t.createErr = created, nil
-	guids := t.newGUIDs()
-	for i, x := range t.whole() {
-		x.Sess, x.guid, x.Name = s, guids[i], ""
+	t.creation.begin(t.expectNobody())
+	t.nameNew(s)
+	data, note, attempt := t.Shown(t.OwnData()), t.noteOfOld(), t.creation
+	if !t.c.Calls.Run(func() { attempt.end(t.create(data, note)) }) {
+		attempt.end(outcome.ErrClosed)
 	}
-	data, note := t.Shown(t.OwnData()), t.noteOfOld()
-	ok := t.c.Calls.Run(func() {
-		defer close(created)
-		names, err := t.create(data, note)
-		if err == nil {
-			for i, x := range t.whole() {
-				x.Name = names[i]
-			}
+}
+
+// nameNew gives each node a guid that is new.
+func (t *contender) nameNew(s *session.Session) {
+	random, i := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):], 0
+	for x := range t.each {
+		guid := node.NewGUID(t.mark())
+		if t.group != "" {
+			guid = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, t.group, random[:len(random)-len(t.group)-4], i)
 		}
-		t.createErr = err
-	})
-	if !ok {
-		t.createErr = outcome.ErrClosed
-		close(created)
+		x.nameAnew(s, guid)
+		i++
 	}
+}
+
+// create creates the node, and those of the batch, in one request, and sets their names. Note is
+// what createWith leaves.
+func (t *contender) create(data []byte, note *zk.SetDataRequest) error {
+	if t.batch != nil {
+		return t.createBatch(data)
+	}
+	path, err := t.createOne(data, note)
+	if err == nil {
+		err = t.checkMade(&t.member, path)
+	}
+	if err == nil {
+		t.Name = node.BaseName(path)
+	}
+	return err
+}
+
+func (t *contender) createOne(data []byte, note *zk.SetDataRequest) (path string, err error) {
+	if t.creation.counted != nil || t.creation.replaces != nil {
+		return t.createWith(data, note)
+	}
+	return t.c.Conn.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.ACL)
 }
 
 // settle waits until it is known whether the node was created; only then the contender has a
 // name. If the answer to the create was lost, settle looks for the node.
 func (t *contender) settle(ctx context.Context) error {
 	select {
-	case <-t.created:
+	case <-t.creation.answered.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	t.created = session.Over.Done()
-	if t.Name != "" || outcome.WasNotSent(t.createErr) {
+	if t.Name != "" || outcome.WasNotSent(t.creation.err) {
 		return nil
 	}
 	var p session.Pace
@@ -79,20 +101,20 @@ const (
 	wasNotMade                // no server has made it: again, after a while
 )
 
-// fate returns what has become of the attempt, which is settled. carried means that the connection still
-// carries the session that it was made under.
-func (t *contender) fate(carried bool) fate {
-	isRefused := outcome.IsRefusal(t.createErr)
+// fate returns what has become of the attempt, which is settled. made means that the node was seen, and
+// carried that the connection still carries the session that it was asked for under.
+func (a *creation) fate(made, carried bool) fate {
+	isRefused := outcome.IsRefusal(a.err)
 	switch {
 	case !carried:
 		return mayBeLate
-	case t.Name != "":
+	case made:
 		return wasCreated
-	case t.counted != nil && isRefused:
+	case a.counted != nil && isRefused:
 		return metOthers
-	case t.replaces != nil && isRefused:
+	case a.replaces != nil && isRefused:
 		return lacksReplaced
-	case errors.Is(t.createErr, zk.ErrNoNode):
+	case errors.Is(a.err, zk.ErrNoNode):
 		return lacksDir
 	case isRefused:
 		return wasRefused
@@ -136,7 +158,7 @@ func (t *contender) genuine(ctx context.Context, s *session.Session, names []str
 	}
 	for x := range t.each {
 		these := named[x.prefix()]
-		if x == t || len(these) > 1 {
+		if x == &t.member || len(these) > 1 {
 			name, err := t.c.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess, s)
 			if err != nil {
 				return nil, err

@@ -5,32 +5,31 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
-
-	"github.com/zklock-go/zklock/internal/session"
 )
 
 func TestTheFateOfACreate(t *testing.T) {
 	counting, replacing := &count{}, &contender{}
 	for name, c := range map[string]struct {
-		of      *contender
+		of      creation
+		made    bool
 		carried bool
 		want    fate
 	}{
-		"listed without it":               {&contender{}, true, wasNotMade},
-		"made":                            {&contender{OwnNode: session.OwnNode{Name: "a"}}, true, wasCreated},
-		"made after a lost answer":        {&contender{OwnNode: session.OwnNode{Name: "a"}, createErr: zk.ErrConnectionClosed}, true, wasCreated},
-		"made, and the session has moved": {&contender{OwnNode: session.OwnNode{Name: "a"}}, false, mayBeLate},
-		"lost, and the session has moved": {&contender{createErr: zk.ErrConnectionClosed}, false, mayBeLate},
-		"lost":                            {&contender{createErr: zk.ErrConnectionClosed}, true, wasNotMade},
-		"counting, others there":          {&contender{counted: counting, createErr: zk.ErrBadVersion}, true, metOthers},
-		"counting, no directory":          {&contender{counted: counting, createErr: zk.ErrNoNode}, true, metOthers},
-		"counting, lost":                  {&contender{counted: counting, createErr: zk.ErrConnectionClosed}, true, wasNotMade},
-		"counting and replacing":          {&contender{counted: counting, replaces: replacing, createErr: zk.ErrNoNode}, true, metOthers},
-		"replacing what is gone":          {&contender{replaces: replacing, createErr: zk.ErrNoNode}, true, lacksReplaced},
-		"replacing, lost":                 {&contender{replaces: replacing, createErr: zk.ErrConnectionClosed}, true, wasNotMade},
-		"no directory":                    {&contender{createErr: zk.ErrNoNode}, true, lacksDir},
-		"not allowed":                     {&contender{createErr: zk.ErrNoAuth}, true, wasRefused},
+		"listed without it":               {creation{}, false, true, wasNotMade},
+		"made":                            {creation{}, true, true, wasCreated},
+		"made after a lost answer":        {creation{err: zk.ErrConnectionClosed}, true, true, wasCreated},
+		"made, and the session has moved": {creation{}, true, false, mayBeLate},
+		"lost, and the session has moved": {creation{err: zk.ErrConnectionClosed}, false, false, mayBeLate},
+		"lost":                            {creation{err: zk.ErrConnectionClosed}, false, true, wasNotMade},
+		"counting, others there":          {creation{counted: counting, err: zk.ErrBadVersion}, false, true, metOthers},
+		"counting, no directory":          {creation{counted: counting, err: zk.ErrNoNode}, false, true, metOthers},
+		"counting, lost":                  {creation{counted: counting, err: zk.ErrConnectionClosed}, false, true, wasNotMade},
+		"counting and replacing":          {creation{counted: counting, replaces: replacing, err: zk.ErrNoNode}, false, true, metOthers},
+		"replacing what is gone":          {creation{replaces: replacing, err: zk.ErrNoNode}, false, true, lacksReplaced},
+		"replacing, lost":                 {creation{replaces: replacing, err: zk.ErrConnectionClosed}, false, true, wasNotMade},
+		"no directory":                    {creation{err: zk.ErrNoNode}, false, true, lacksDir},
+		"not allowed":                     {creation{err: zk.ErrNoAuth}, false, true, wasRefused},
 	} {
-		assert.Equal(t, c.want, c.of.fate(c.carried), name)
+		assert.Equal(t, c.want, c.of.fate(c.made, c.carried), name)
 	}
 }

@@ -25,7 +25,7 @@ func (t *place) prepare(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	t.claim.at = &r
+	t.claim.saw(r)
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 		return nil
 	}
 	if t.recipe.Shared || len(t.met) > 0 {
-		t.claim.at = nil // it was read before others left
+		t.claim.forget() // it was read before others left
 	}
 	outwaited := "" // the hold after whose loss we have waited
 	var p session.Pace
@@ -57,7 +57,7 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 				}
 			case claimRecord:
 				if err = t.post(ctx, r, t.holderRecord(r)); err == nil {
-					t.looked = time.Now()
+					t.sawItself()
 					return nil
 				}
 			case recordLoss:
@@ -114,7 +114,7 @@ func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error
 	} else if r, err = t.c.agree(ctx, t.Sess, t.Dir); err != nil {
 		return r, "", err
 	}
-	t.claim.at = &r
+	t.claim.saw(r)
 	lost, err = t.unreleased(ctx, r)
 	return r, lost, err
 }

@@ -39,22 +39,24 @@ func (g *Grant) WatchSelf(atOnce bool) {
 	if atOnce {
 		after = 0
 	}
-	for t := range g.t.each {
-		t.watchSelf(after)
+	for x := range g.t.each {
+		x.watchSelf(after)
 	}
 }
 
 // Leave takes leave of our nodes, and returns a function that deletes them and returns the
 // outcome. lost means that the hold has ended without a release: nothing is to say that there was one.
 func (g *Grant) Leave(lost bool) func() error {
-	g.t.lost = lost
-	return removeAll(g.t.whole())
+	if lost {
+		g.t.lose()
+	}
+	return g.t.c.beginRemoval(g.t)
 }
 
 // Retire takes leave of our node, which the creation of another one is to delete.
 func (g *Grant) Retire() {
 	g.t.c.beginRemoval(g.t)
-	g.t.c.Unkeep(&g.t.OwnNode)
+	g.t.unkeep()
 }
 
 // Stands reports whether our node, which is watched, is certainly there: its watch has not fired, and

@@ -28,7 +28,7 @@ import (
 // wait waits until no contender ahead stands in our way. It needs no further request if there
 // was one contender ahead when we looked.
 func (t *place) wait(ctx context.Context) error {
-	defer t.hide()
+	defer t.hide(&t.c.waits)
 	var p session.Pace
 	for {
 		var err error
@@ -53,8 +53,7 @@ func (t *place) wait(ctx context.Context) error {
 // awaitLeave waits until the nearest in our way leaves, or looks ahead and waits for the one before
 // it. It strikes off all that cannot exist any more.
 func (t *place) awaitLeave(ctx context.Context) error {
-	t.waited = true
-	others := t.beyond + len(t.ahead) - 1 // in the way of the nearest
+	others := t.others()
 	if others == 0 {
 		t.watchSelf(0) // next in line: what the grant needs is made ready now
 	}
@@ -62,7 +61,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
 	}
 	i := t.watched()
-	t.show(others+1, t.ahead[i].Name)
+	t.show(&t.c.waits, &t.OwnNode, others+1, t.ahead[i].Name)
 	saw, err := t.watchAhead(ctx, t.ahead[i])
 	if err != nil || saw == session.NodeChanged {
 		return err
@@ -74,22 +73,6 @@ func (t *place) awaitLeave(ctx context.Context) error {
 	return t.catchUp(ctx, i)
 }
 
-// show notes for those who ask what we wait for.
-func (t *place) show(ahead int, watching string) {
-	if t.shown == nil {
-		t.shown = t.c.waits.begin(t.Path(), t.Sess)
-	}
-	t.shown.show(ahead, watching)
-}
-
-// hide ends what show has begun.
-func (t *place) hide() {
-	if t.shown != nil {
-		t.c.waits.end(t.shown)
-		t.shown = nil
-	}
-}
-
 // watched returns the index of the contender to watch while we wait for the nearest.
 func (t *place) watched() int {
 	nearest := len(t.ahead) - 1
@@ -97,13 +80,6 @@ func (t *place) watched() int {
 		return nearest - 1
 	}
 	return nearest
-}
-
-// strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
-// another node in its place.
-func (t *place) strike(i int) {
-	t.noticeFormer(t.ahead[i])
-	t.ahead = slices.Delete(t.ahead, i, i+1)
 }
 
 // watchAhead waits until e's node changes or goes. A node whose data lets us pass counts as
@@ -114,13 +90,13 @@ func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, e
 	case errors.Is(err, zk.ErrNoNode):
 		return session.NodeGone, nil
 	case err != nil:
-		t.standing = nil
+		t.unwatch()
 		return 0, err
 	case t.recipe.Passes != nil && t.recipe.Passes(w.Data):
 		return session.NodeGone, nil
 	}
 	saw, err := w.Await(ctx, t.Sess, t.Gone.Done())
-	t.standing = nil
+	t.unwatch()
 	if err != nil && ctx.Err() != nil {
 		err = outcome.Behind(err, t.whom(e, w.Data))
 	}
@@ -134,7 +110,7 @@ func (t *place) whom(e node.Entry, data []byte) string {
 	if o, ok := node.ReadOwner(data); ok {
 		whom = o.String()
 	}
-	if others := t.beyond + len(t.ahead) - 1; others > 0 {
+	if others := t.others(); others > 0 {
 		whom += fmt.Sprintf(" and %d more", others)
 	}
 	return node.Printable(whom)
@@ -143,12 +119,14 @@ func (t *place) whom(e node.Entry, data []byte) string {
 // watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
 // since it was set.
 func (t *place) watchOf(e node.Entry) (*session.NodeWatch, error) {
-	if t.standing != nil && t.standingOn == e.Name {
-		return t.standing, nil
+	if t.standing == nil || t.standingOn != e.Name {
+		w, err := t.c.BeginWatch(t.Sess, t.Dir+"/"+e.Name)
+		if err != nil {
+			return nil, err
+		}
+		t.watchOn(w, e.Name)
 	}
-	w, err := t.c.BeginWatch(t.Sess, t.Dir+"/"+e.Name)
-	t.standing, t.standingOn = w, e.Name
-	return w, err
+	return t.standing, nil
 }
 
 // look waits until a server has answered for the watch on e's node.
@@ -253,11 +231,4 @@ func (t *place) lookFurther(ctx context.Context, n int) error {
 		return nil
 	}
 	return t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
-}
-
-// drop strikes e off if it is still among those ahead of us.
-func (t *place) drop(e node.Entry) {
-	if i := slices.Index(t.ahead, e); i >= 0 {
-		t.strike(i)
-	}
 }

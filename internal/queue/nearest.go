@@ -18,10 +18,56 @@ const nearestKept = 4
 // one of ahead an answer of a server tells that. For those beyond only two things do: a note that
 // names one of ahead, because all before a holder have left, or another listing.
 type nearest struct {
-	ahead  []node.Entry // in our way, the nearest last
-	beyond int          // how many more may be in our way before these
+	ahead  []node.Entry // contains all that may be in our way, the nearest last, and perhaps some that have left; never fewer, but for those beyond and unless unsure
+	beyond int          // at least as many as may be in our way before these
 	window int          // how many of the nearest are kept
 	seen   int          // how many were ahead in the last listing, in our way or not
+	unsure bool         // one that has left may have another node in its place, which ahead lacks: see node.MayStay
+	former []node.Entry // contains all that may and whose place cannot be told by a number
+}
+
+// others returns how many are in the way of the nearest.
+func (n *nearest) others() int { return n.beyond + len(n.ahead) - 1 }
+
+// strike takes the i-th contender ahead of us off, which has left, and notes whether it may have
+// another node in its place.
+func (n *nearest) strike(i int) {
+	n.noticeFormer(n.ahead[i])
+	n.ahead = slices.Delete(n.ahead, i, i+1)
+}
+
+// drop strikes e off if it is still among those ahead of us.
+func (n *nearest) drop(e node.Entry) {
+	if i := slices.Index(n.ahead, e); i >= 0 {
+		n.strike(i)
+	}
+}
+
+// dropUpTo takes off the i-th ahead, which has held, and with it all before it.
+func (n *nearest) dropUpTo(i int) { n.ahead, n.beyond = slices.Delete(n.ahead, 0, i+1), 0 }
+
+// noticeFormer notes that a contender ahead of us has left, which may have another node in its place.
+func (n *nearest) noticeFormer(e node.Entry) {
+	if !node.MayStay(e) {
+		return
+	}
+	n.unsure = true
+	if !node.IsPlain(e.Seq) {
+		n.former = append(n.former, e)
+	}
+}
+
+// replaceFormer gives the readers of other libraries the places of writers of their sessions that
+// have left, where numbers do not tell them. It takes any reader for that of a writer whose session
+// is not known: such a reader does not wait for us in any certain order.
+func (n *nearest) replaceFormer(tied []*node.Entry) {
+	for _, e := range tied {
+		for _, f := range n.former {
+			if e.Shared && e.Czxid != 0 && node.ClientOf(e.Name) != node.ClientZklock && (f.Owner == 0 || f.Owner == e.Owner) {
+				e.Czxid = min(e.Czxid, max(f.Czxid, 1))
+			}
+		}
+	}
 }
 
 // keep sets who is in our way from all that are ahead, which it does not change.
@@ -36,6 +82,15 @@ func (n *nearest) keep(rule node.Rule, ahead []node.Entry) {
 		ahead = ahead[:i]
 	}
 	slices.Reverse(n.ahead)
+}
+
+// keepAll makes listings leave all, for a place that does not wait for long.
+func (n *nearest) keepAll() { n.window = math.MaxInt }
+
+// relist is called when another listing shows all that are ahead.
+func (n *nearest) relist() {
+	n.widen()
+	n.unsure = false
 }
 
 // widen makes the next listing leave more of the nearest if all of them have left or let us pass,

@@ -26,9 +26,9 @@ func (t *place) readNote(ctx context.Context, i int) error {
 	}
 	b, ours := node.ParseBoard(dir.Data)
 	named := slices.IndexFunc(t.ahead, func(e node.Entry) bool { return e.Name == b.Last })
-	t.note = note{may: ours && t.isTurnToNote(named, t.beyond+i), version: dir.Stat.Version, evicted: b.Evicted}
+	t.leaveNote(ours && t.isTurnToNote(named, t.beyond+i), dir.Stat.Version, b.Evicted)
 	if named >= 0 && t.isTimely(dir.Stat) {
-		t.ahead, t.beyond = slices.Delete(t.ahead, 0, named+1), 0
+		t.dropUpTo(named)
 	}
 	return nil
 }

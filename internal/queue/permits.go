@@ -83,7 +83,8 @@ func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
 // discarded.
 func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked *session.Revocation) (*place, error) {
 	gate := s.Engine.newPlace(gateRecipe, s.Dir+node.GateDir, s.Data)
-	gate.Asked, gate.unread = asked, 0 // nobody else writes to it
+	gate.Asked = asked
+	gate.hearAll() // nobody else writes to it
 	defer s.Engine.remove(gate.contender)
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked
 	err = gate.unlessEvicted(ctx, err)
 	if err != nil && made != nil {
 		err = made.unlessEvicted(ctx, err)
-		for t := range made.each {
-			err = t.Because(err)
+		for x := range made.each {
+			err = x.Because(err)
 		}
 	}
 	return made, err
@@ -110,7 +111,7 @@ func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, 
 	if err != nil {
 		return nil, err
 	}
-	gate.held = true // its note tells the next contender so when it leaves
+	gate.wasFirst() // its note tells the next contender so when it leaves
 	return s.take(ctx, sess, k, gate)
 }
 
@@ -153,9 +154,9 @@ func (s *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (
 func (s *Permits) take(ctx context.Context, sess *session.Session, k int, gate *place) (*place, error) {
 	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k)
 	if gate != nil {
-		made.group = node.GroupOf(gate.Name)
-		for t := range made.each {
-			t.Asked = gate.Asked // a request to let go that one of them is asked is for all
+		made.joinGroup(node.GroupOf(gate.Name))
+		for x := range made.each {
+			x.Asked = gate.Asked // a request to let go that one of them is asked is for all
 		}
 	}
 	if err := made.enter(ctx, sess); err != nil {
@@ -177,7 +178,7 @@ func (s *Permits) take(ctx context.Context, sess *session.Session, k int, gate *
 
 // fit reports whether there are permits for all of made beside those ahead of them.
 func (s *Permits) fit(ctx context.Context, made *place) (bool, error) {
-	k := len(made.with) + 1
+	k := len(made.members())
 	enough := func(limit int) error {
 		if limit < k {
 			return fmt.Errorf("%w: %d permits of %d", outcome.ErrLimit, k, limit)
@@ -193,9 +194,9 @@ func (s *Permits) fit(ctx context.Context, made *place) (bool, error) {
 // that we wait, ask it to let go and remove it.
 func (s *Permits) await(ctx context.Context, made, gate *place) error {
 	gate.watchSelf(0)
-	for _, t := range made.whole() {
-		s.Engine.Keep(&t.OwnNode)
-		t.watchSelf(0)
+	for x := range made.each {
+		s.Engine.Keep(&x.OwnNode)
+		x.watchSelf(0)
 	}
 	inside, stop := s.Engine.untilGone(ctx, &gate.OwnNode)
 	defer stop()
@@ -220,7 +221,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 		if fit, err := s.fit(ctx, made); fit || err != nil {
 			return err
 		}
-		if slices.ContainsFunc(made.whole(), func(t *contender) bool { return t.IsGone() }) {
+		if slices.ContainsFunc(made.nodes(), (*session.OwnNode).IsGone) {
 			return outcome.ErrGone
 		}
 		if _, err := w.Await(ctx, made.Sess, made.Gone.Done()); err != nil {

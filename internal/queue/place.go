@@ -17,34 +17,30 @@ import (
 // has it; all others get the contender or its node.
 type place struct {
 	*contender
-	nearest
-	met        met                // of those ahead at first, if the lock has a delay; nil before the first listing
-	unsure     bool               // one of those may have left another node in its place: see mayStay
-	former     []node.Entry       // those of them whose place cannot be told by a number
-	listed     int64              // when the directory's data was last written before that, by its zxid
-	looked     time.Time          // when the listing came in which our node was there
-	standing   *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
-	standingOn string             // its name
-	token      int64              // of the grant; zero until it is known
-	waited     bool               // for somebody ahead
-	shown      *waiting           // while it waits, else nil
-	proving    time.Duration      // how long it was first and waited until the lease was proven
+	nearest                 // who is in our way
+	waitPhase               // what it needs while somebody is
+	met       met           // of those ahead at first, if the lock has a delay; nil before the first listing
+	listed    int64         // when the directory's data was last written before the last listing, by its zxid
+	looked    time.Time     // when our node was last seen to be there
+	token     int64         // of the grant; zero until it is known
+	proving   time.Duration // how long it was first and waited until the lease was proven
 }
 
 func (c *Engine) newPlace(r *Recipe, dir string, data []byte) *place {
 	return &place{contender: c.newContender(r, dir, data), nearest: nearest{window: nearestKept}}
 }
 
-// newBatch returns the place of n contenders that are created together. It is the place of the
-// last one, which leads them.
+// newBatch returns the place of n nodes that are created together.
 func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int) *place {
-	lead := c.newPlace(r, dir, data)
+	t := c.newPlace(r, dir, data)
+	var others []*member
 	for range n - 1 {
-		t := c.newContender(r, dir, data)
-		t.led = true
-		lead.with = append(lead.with, t)
+		others = append(others, c.newMember(r, dir, data))
 	}
-	return lead
+	if others != nil {
+		t.lead(others)
+	}
+	return t
 }
 
 // enter puts the contender at the end of the queue, under session s, and finds its place. It
@@ -53,10 +49,10 @@ func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int) *place {
 func (t *place) enter(ctx context.Context, s *session.Session) error {
 	var p session.Pace
 	for {
-		t.expectNobody()
 		t.send(s)
+		a := t.creation
 		l, listErr := session.Listing{}, error(zk.ErrNoNode)
-		if t.counted == nil {
+		if a.counted == nil {
 			session.Yield()
 			l, listErr = t.c.List(ctx, s, t.Dir)
 		}
@@ -64,20 +60,21 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		switch t.fate(t.c.Link.Carries(s)) {
+		switch a.fate(t.Name != "", t.c.Link.Carries(s)) {
 		case wasCreated:
 			return t.stand(ctx, l, listErr)
 		case mayBeLate:
 			return outcome.ErrSessionOver
 		case metOthers:
-			t.noticeOthers()
+			if a.showsOthers() {
+				t.noticeOthers()
+			}
 		case lacksReplaced:
-			t.c.remove(t.replaces)
-			t.replaces = nil
+			t.c.remove(a.takeReplaced())
 		case lacksDir:
 			err = t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth())
 		case wasRefused:
-			return t.createErr
+			return a.err
 		case wasNotMade:
 			err = p.Next(ctx)
 		}
@@ -89,27 +86,27 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 
 // stand finds the place of a contender whose node was created, from a listing that was sent after the create.
 func (t *place) stand(ctx context.Context, l session.Listing, listErr error) error {
-	t.replaces = nil
-	for x := range t.each {
-		x.entered = true
-	}
-	if t.isAlone() {
+	a := t.enteredQueue()
+	if t.isAlone(a.counted) {
 		return nil
 	}
-	t.noticeOthers()
+	if a.showsOthers() {
+		t.noticeOthers()
+	}
 	return t.findPlace(ctx, l, listErr)
 }
 
 // isAlone reports whether the create has shown that ours is the only node. If so, it sets the
 // place.
-func (t *place) isAlone() bool {
-	if t.counted == nil || t.counted.dir == nil || t.counted.dir.NumChildren != 1 {
+func (t *place) isAlone(counted *count) bool {
+	if counted == nil || counted.dir == nil || counted.dir.NumChildren != 1 {
 		return false
 	}
-	dir := t.counted.dir
+	dir := counted.dir
+	t.relist()
 	t.keep(t.recipe.Rule, nil)
-	t.unsure, t.listed, t.token, t.looked = false, dir.Mzxid, dir.Mzxid, t.counted.looked
-	t.c.alone.put(t.Dir, solitude{dir.Version, t.counted.expected.data})
+	t.listed, t.token, t.looked = dir.Mzxid, dir.Mzxid, counted.looked
+	t.c.alone.put(t.Dir, solitude{dir.Version, counted.expected.data})
 	return true
 }
 
@@ -132,10 +129,9 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 	if err := t.c.notDelayed(t.recipe, line); err != nil {
 		return err
 	}
-	t.widen()
-	t.unsure, t.listed = false, l.Stat.Mzxid
+	t.relist()
+	t.listed, t.looked = l.Stat.Mzxid, l.At
 	t.noticeSolitude(l)
-	t.looked = l.At
 	own, _ := node.ParseEntry(t.Name)
 	ahead, all, err := t.order(ctx, line, &own)
 	if err != nil {
@@ -206,30 +202,6 @@ func (t *contender) askCzxid(ctx context.Context, e *node.Entry) error {
 	return err
 }
 
-// noticeFormer notes that a contender ahead of us has left, which may have another node in its place.
-func (t *place) noticeFormer(e node.Entry) {
-	if !node.MayStay(e) {
-		return
-	}
-	t.unsure = true
-	if !node.IsPlain(e.Seq) {
-		t.former = append(t.former, e)
-	}
-}
-
-// replaceFormer gives the readers of other libraries the places of writers of their sessions that
-// have left, where numbers do not tell them. It takes any reader for that of a writer whose session
-// is not known: such a reader does not wait for us in any certain order.
-func (t *place) replaceFormer(tied []*node.Entry) {
-	for _, e := range tied {
-		for _, f := range t.former {
-			if e.Shared && e.Czxid != 0 && node.ClientOf(e.Name) != node.ClientZklock && (f.Owner == 0 || f.Owner == e.Owner) {
-				e.Czxid = min(e.Czxid, max(f.Czxid, 1))
-			}
-		}
-	}
-}
-
 // obstacle returns the index of the contender among ahead that stands in the way of a newcomer.
 // It is negative if there is none.
 func (c *Engine) obstacle(ctx context.Context, s *session.Session, r *Recipe, dir string, ahead []node.Entry) (int, error) {
@@ -255,7 +227,7 @@ func (c *Engine) obstacle(ctx context.Context, s *session.Session, r *Recipe, di
 // All of that must be so at one moment: to make sure of one can take as long as a reconnect, and
 // then the others are looked at again.
 func (t *place) grant(ctx context.Context, gate *place) error {
-	t.held = true
+	t.wasFirst()
 	if !t.c.readable.Load() {
 		t.watchSelf(0)
 	}
@@ -264,14 +236,14 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 			if err := t.lookAgain(ctx); err != nil {
 				return t.Because(err)
 			}
-			t.looked = time.Now()
+			t.sawItself()
 		}
 		if gate != nil {
 			if err := gate.isThere(ctx); err != nil {
 				return err
 			}
 		}
-		for _, x := range slices.Backward(t.whole()) {
+		for _, x := range slices.Backward(t.members()) {
 			if err := t.makeCertain(ctx, x); err != nil {
 				return x.Because(err)
 			}
@@ -303,9 +275,12 @@ func (t *place) standsWhole() bool {
 	return !t.isUnseen() && t.Sess.Lease.Fresh() && t.c.Link.Carries(t.Sess)
 }
 
+// sawItself notes that our node is there, and those that it was created with.
+func (t *place) sawItself() { t.looked = time.Now() }
+
 // makeCertain makes certain that x, which is our contender or one that was created with it, may hold.
 // All of them have one token, because they were created at once.
-func (t *place) makeCertain(ctx context.Context, x *contender) error {
+func (t *place) makeCertain(ctx context.Context, x *member) error {
 	if x.self != nil {
 		czxid, err := x.self.await(ctx)
 		if err != nil {
@@ -342,25 +317,4 @@ func (t *place) makeCertain(ctx context.Context, x *contender) error {
 func (t *contender) lookAgain(ctx context.Context) error {
 	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, t.nodes()) })
 	return err
-}
-
-// freshen waits until the lease makes certain that the session lives, and for as long as every hold
-// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
-// after our session has ended. Heartbeats ask the quorum, because our node is kept.
-func (t *contender) freshen(ctx context.Context) error {
-	asked := t.c.Asked()
-	for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {
-		t.watchSelf(0) // it will be long since our node was seen
-		select {
-		case <-asked:
-			asked = t.c.Asked()
-		case <-t.Gone.Done():
-			return outcome.ErrGone
-		case <-t.Sess.Over():
-			return outcome.ErrSessionOver
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -33,7 +32,8 @@ type Want struct {
 func (c *Engine) place(w *Want) *place {
 	t := c.newPlace(w.Recipe, w.Dir, w.Data)
 	if w.Replaces != nil {
-		t.replaces, w.Replaces = w.Replaces.t, nil
+		t.creation.replace(w.Replaces.t)
+		w.Replaces = nil
 	}
 	if w.Before != nil {
 		w.Before()
@@ -124,7 +124,7 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 	if err := t.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	if !c.mayBeAlone(t.Dir) && t.replaces == nil {
+	if !c.mayBeAlone(t.Dir) && t.creation.replaces == nil {
 		free, err := c.looksFree(ctx, s, t.recipe, t.Dir)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 
 // try has the place granted if nobody stands in its way.
 func (t *place) try(ctx context.Context, s *session.Session) error {
-	t.window = math.MaxInt // it is not kept for long
+	t.keepAll()
 	if err := t.enter(ctx, s); err != nil {
 		return err
 	}
@@ -219,12 +219,9 @@ func (c *Engine) discard(ctx context.Context, err error, t *place) {
 	if t == nil {
 		return
 	}
-	var outcomes []<-chan error
-	for x := range t.each {
-		outcomes = append(outcomes, c.remove(x))
-	}
-	if t.replaces != nil {
-		outcomes = append(outcomes, c.remove(t.replaces))
+	outcomes := []<-chan error{c.remove(t.contender)}
+	if a := t.creation; a != nil && a.replaces != nil {
+		outcomes = append(outcomes, c.remove(a.replaces))
 	}
 	if !errors.Is(err, outcome.ErrLocked) {
 		return

@@ -10,11 +10,40 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
+// waitPhase is what a place needs while somebody is in its way. It watches nobody else's node at other times.
+type waitPhase struct {
+	waited     bool               // for somebody ahead
+	standing   *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
+	standingOn string             // its name
+	shown      *waiting           // in the engine's waits, exactly as long as the place waits; else nil
+}
+
+// watchOn notes a watch that stands, on the node of that name.
+func (p *waitPhase) watchOn(w *session.NodeWatch, name string) { p.standing, p.standingOn = w, name }
+
+// unwatch forgets the watch, which has fired or is not waited for any more.
+func (p *waitPhase) unwatch() { p.standing = nil }
+
+// show notes for those who ask what the place of our node waits for.
+func (p *waitPhase) show(all *waits, own *session.OwnNode, ahead int, watching string) {
+	if p.waited = true; p.shown == nil {
+		p.shown = all.begin(own)
+	}
+	p.shown.show(ahead, watching)
+}
+
+// hide ends what show has begun.
+func (p *waitPhase) hide(all *waits) {
+	if p.shown != nil {
+		all.end(p.shown)
+		p.shown = nil
+	}
+}
+
 // waiting is what a place shows of itself while it waits: the place belongs to one goroutine, and
 // whoever asks why that hangs has another.
 type waiting struct {
-	node  string // its path
-	sess  *session.Session
+	own   *session.OwnNode // has a name, and keeps that and its session while it is waited
 	since time.Time
 
 	mu       sync.Mutex
@@ -32,7 +61,7 @@ func (w *waiting) show(ahead int, watching string) {
 func (w *waiting) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("%s waits for %v: ahead=%d watching %s %v", w.node, time.Since(w.since).Round(time.Millisecond), w.ahead, w.watching, w.sess.Lease)
+	return fmt.Sprintf("%s waits for %v: ahead=%d watching %s %v", w.own.Path(), time.Since(w.since).Round(time.Millisecond), w.ahead, w.watching, w.own.Sess.Lease)
 }
 
 // waits are the places of a client that wait. The zero value is ready for use.
@@ -41,9 +70,9 @@ type waits struct {
 	live map[*waiting]struct{} // guarded by mu
 }
 
-// begin returns what the place of a node shows of itself until end is called.
-func (s *waits) begin(node string, sess *session.Session) *waiting {
-	w := &waiting{node: node, sess: sess, since: time.Now()}
+// begin returns what the place of our node shows of itself until end is called.
+func (s *waits) begin(own *session.OwnNode) *waiting {
+	w := &waiting{own: own, since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == nil {

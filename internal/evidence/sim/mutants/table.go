@@ -48,7 +48,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create without an answer is not looked for", After: "CreateProtectedEphemeralSequential, CURATOR-45",
-		Edits: []Edit{{"internal/queue/create.go", `if t.Name != "" || outcome.WasNotSent(t.createErr) {`, "if t.createErr != nil || true {"}},
+		Edits: []Edit{{"internal/queue/create.go", `if t.Name != "" || outcome.WasNotSent(t.creation.err) {`, "if t.creation.err != nil || true {"}},
 	},
 	{
 		Name: "a create without an answer is looked for on a server that lags", After: "CreateProtectedEphemeralSequential scans without a sync",
@@ -85,7 +85,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "all that leave write a note that they held", After: "the note's one condition",
-		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note != nil &&", "return t.note != nil &&"}},
 		Seeds: 320,
 	},
 	{
@@ -104,7 +104,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a note is believed to name all ahead", After: "the note's reader",
-		Edits: []Edit{{"internal/queue/note.go", "t.ahead, t.beyond = slices.Delete(t.ahead, 0, named+1), 0", "t.ahead, t.beyond = t.ahead[:0], 0"}},
+		Edits: []Edit{{"internal/queue/nearest.go", "n.ahead, n.beyond = slices.Delete(n.ahead, 0, i+1), 0", "n.ahead, n.beyond = n.ahead[:0], 0"}},
 	},
 	{
 		Name: "those beyond the nearest are forgotten", After: "a waiter that keeps the nearest only",
@@ -185,7 +185,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one that gives up leaves a note", After: "the note's one condition, where a holder stays",
-		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note.may &&", "return t.note.may &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note != nil &&", "return t.note != nil &&"}},
 		Test:  Test{".", "TestWhoGivesUpAfterAReleaseLeavesNoNote"},
 	},
 	{
@@ -205,7 +205,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the leader of a batch stands for all", After: "one node of several is looked for",
-		Edits: []Edit{{"internal/queue/batch.go", "\t\tif !line.Has(x.Name) {\n", "\t\tif x == t && !line.Has(x.Name) {\n"}},
+		Edits: []Edit{{"internal/queue/batch.go", "\t\tif !line.Has(x.Name) {\n", "\t\tif x == &t.member && !line.Has(x.Name) {\n"}},
 		Test:  Test{".", "TestABatchOfWhichAListingShowsAPartIsNotGranted"},
 	},
 	{
@@ -334,12 +334,12 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
 	t.c.Keep(&t.OwnNode)
 `, `	t.watchSelf(0)
-`}, {"internal/queue/place.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
+`}, {"internal/queue/member.go", "m.Sess.Lease.IsAmple; !isEnough()", "m.Sess.Lease.Fresh; !isEnough()"}},
 		Test: Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"internal/queue/place.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}},
+		Edits: []Edit{{"internal/queue/member.go", "for isEnough := m.Sess.Lease.IsAmple; !isEnough(); isEnough = m.Sess.Lease.Fresh {", "for isEnough := m.Sess.Lease.IsAmple; !isEnough() && m.Sess.IsOver(); {"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
@@ -358,7 +358,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the clean-up dies with the caller's context", After: "etcd, vitess, CURATOR-45",
-		Edits: []Edit{{"internal/queue/turn.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif ctx.Err() == nil {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{c.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = append(outcomes, c.remove(t.contender))\n\t}\n"}},
 	},
 	{
 		Name: "a failed delete is not repeated", After: "go-zookeeper Lock after an error, CURATOR-315",
@@ -366,16 +366,16 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try leaves its node behind", After: "kazoo #732",
-		Edits: []Edit{{"internal/queue/turn.go", "\t\toutcomes = append(outcomes, c.remove(x))", "\t\tif !errors.Is(err, outcome.ErrLocked) {\n\t\t\toutcomes = append(outcomes, c.remove(x))\n\t\t}"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{c.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = append(outcomes, c.remove(t.contender))\n\t}\n"}},
 	},
 	{
 		Name: "whose session is over has no node", After: "the old session may live on where servers do not restore it",
-		Edits: []Edit{{"internal/queue/cleanup.go", "if t.Sess.HasExpired() && t.entered {", "if t.Sess.IsOver() {"}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "case t.creation == nil && t.Sess.HasExpired():", "case t.Sess != nil && t.Sess.IsOver():"}},
 		Seeds: 320,
 	},
 	{
 		Name: "a parent that vanished ends the acquire", After: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"internal/queue/place.go", "err = t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = t.createErr"}},
+		Edits: []Edit{{"internal/queue/place.go", "err = t.c.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = a.err"}},
 	},
 	{
 		Name: "who lost its place does not queue again", After: "CURATOR-518, twitter-commons #20",
@@ -519,8 +519,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "of several permits one is given up", After: "each node has an owner until it is gone (C7)",
-		Edits: []Edit{{"internal/queue/batch.go", "left := slices.DeleteFunc(t.whole(), func", "left := slices.DeleteFunc([]*contender{t}, func"}},
+		Edits: []Edit{{"internal/queue/batch.go", "left := slices.DeleteFunc(t.members(), func", "left := slices.DeleteFunc([]*member{&t.member}, func"}},
 		Focus: "semaphore",
+	},
+	{
+		Name: "of several permits that were given up all but one are asked for on and on", After: "our own first version: a batch was removed node by node, and the removal of all but its leader's was forgotten",
+		Edits: []Edit{{"internal/queue/cleanup.go", "defer t.unkeep()", "defer c.Unkeep(&t.OwnNode)"}},
+		Test:  Test{".", "TestPermitsThatAreGivenUpAreNotAskedForAnyMore"},
 	},
 	{
 		Name: "permits of an acquire that failed stay", After: "CURATOR-315, CURATOR-335",
@@ -548,7 +553,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create that counts others is granted all the same", After: "the one condition of an acquire without a listing",
-		Edits: []Edit{{"internal/queue/place.go", "t.counted.dir == nil || t.counted.dir.NumChildren != 1 {", "t.counted.dir == nil {"}},
+		Edits: []Edit{{"internal/queue/place.go", "counted.dir == nil || counted.dir.NumChildren != 1 {", "counted.dir == nil {"}},
 	},
 	{
 		Name: "a look at our own node does not grow old", After: "our own first version: a slow read came between",
@@ -593,7 +598,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "where a writer of Curator's has gone, nobody is left", After: "our own first version, in all branches but one",
-		Edits: []Edit{{"internal/queue/handoff.go", "\tt.noticeFormer(t.ahead[i])\n", ""}},
+		Edits: []Edit{{"internal/queue/nearest.go", "\tn.noticeFormer(n.ahead[i])\n", ""}},
 		Test:  Test{".", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
@@ -752,12 +757,12 @@ var Table = []Mutant{
 	{
 		Name: "a request to let go stays with the place among those who ask", After: "our own first version",
 		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
-		t.unread = n.Stat.Version`, `		t.unread = n.Stat.Version`}},
+		t.hasRead(n.Stat.Version)`, `		t.hasRead(n.Stat.Version)`}},
 		Test: Test{".", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
 	},
 	{
 		Name: "one that waits for permits does not hear", After: "our own first version",
-		Edits: []Edit{{"internal/queue/permits.go", `			t.Asked = gate.Asked //`, `			_, _ = t, gate.Asked //`}},
+		Edits: []Edit{{"internal/queue/permits.go", `			x.Asked = gate.Asked //`, `			_, _ = x, gate.Asked //`}},
 		Test:  Test{".", "TestOneThatWaitsForPermitsIsToldWhenItHolds"},
 	},
 	{
@@ -802,7 +807,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a silent server is waited for by a release", After: "the connection was only given up for holds and those next in line",
-		Edits: []Edit{{"internal/queue/cleanup.go", "\tc.Leave(&t.OwnNode)\n", "\tc.Unkeep(&t.OwnNode)\n"}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "\t\tc.Leave(&x.OwnNode)\n", "\t\tc.Unkeep(&x.OwnNode)\n"}},
 		Test:  Test{".", "TestUnlockGoesOnThroughAnotherServer"},
 	},
 	{
@@ -897,22 +902,22 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the next node is created beside the old one", After: "a hand-off in two requests, of which one can get lost",
-		Edits: []Edit{{"internal/queue/alone.go", "ops = append(ops, &zk.DeleteRequest{Path: t.replaces.Path(), Version: -1})", "ops = append(ops, t.replaces.Exists())"}},
+		Edits: []Edit{{"internal/queue/alone.go", "ops = append(ops, &zk.DeleteRequest{Path: old.Path(), Version: -1})", "ops = append(ops, old.Exists())"}},
 		Focus: "cohort",
 	},
 	{
 		Name: "an attempt that fails leaves the old node", After: "the transaction would have deleted it",
-		Edits: []Edit{{"internal/queue/turn.go", "outcomes = append(outcomes, c.remove(t.replaces))", "c.Unkeep(&t.replaces.OwnNode)"}},
+		Edits: []Edit{{"internal/queue/turn.go", "outcomes = append(outcomes, c.remove(a.replaces))", "c.Unkeep(&a.replaces.OwnNode)"}},
 		Test:  Test{".", "TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing"},
 	},
 	{
 		Name: "an old node that cannot be replaced stays", After: "its deletion was refused, not its existence",
-		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(t.replaces)\n", ""}},
+		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(a.takeReplaced())\n", "\t\t\ta.takeReplaced()\n"}},
 		Test:  Test{".", "TestAHandOffThatIsRefusedLeavesNoOldNode"},
 	},
 	{
 		Name: "a node that somebody has deleted is replaced for ever", After: "the transaction is refused each time",
-		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(t.replaces)\n\t\t\tt.replaces = nil\n", "\t\t\tt.c.remove(t.replaces)\n"}},
+		Edits: []Edit{{"internal/queue/place.go", "\t\t\tt.c.remove(a.takeReplaced())\n", "\t\t\tt.c.remove(a.replaces)\n"}},
 		Test:  Test{".", "TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced"},
 	},
 	{

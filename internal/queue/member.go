@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// member is one node of a contender: its own, or another of its batch.
+type member struct {
+	session.OwnNode
+	c    *Engine    // never changes
+	guid string     // in the node's name, unlike any other; empty before the node is asked for
+	self *selfWatch // on the node; nil while that is not watched
+}
+
+// A batch is the nodes that one transaction creates with a contender's own: all or none, with no
+// other contender between them. So two callers that want several permits each can never hold a
+// part each and wait for the rest. The contender, whose node is the last, is settled and removed
+// for all of them.
+type batch struct {
+	others []*member // in the order of the queue; never empty
+}
+
+func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
+	x := &member{c: c}
+	x.Init(dir, data, r.Fixed)
+	return x
+}
+
+// nameAnew gives the node, which is to be made under s, another guid. It has no name until it is made.
+func (m *member) nameAnew(s *session.Session, guid string) { m.Sess, m.Name, m.guid = s, "", guid }
+
+// prefix returns what the node's name begins with. No other node's name does.
+func (m *member) prefix() string { return node.NamePrefix + m.guid }
+
+// watchSelf has our node watched, beginning after that time, unless it is watched already.
+func (m *member) watchSelf(after time.Duration) {
+	if m.self == nil {
+		m.self = newSelfWatch(m.c, &m.OwnNode, after)
+		session.Yield()
+	}
+}
+
+// isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
+func (m *member) isThere(ctx context.Context) error {
+	if m.self == nil {
+		return nil
+	}
+	_, err := m.self.await(ctx)
+	return err
+}
+
+// stands reports whether nothing has happened to the node, as far as it is watched.
+func (m *member) stands() bool { return !m.IsGone() && (m.self == nil || m.self.stands()) }
+
+// freshen waits until the lease makes certain that the session lives, and for as long as every hold
+// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
+// after our session has ended. Heartbeats ask the quorum, because our node is kept.
+func (m *member) freshen(ctx context.Context) error {
+	asked := m.c.Asked()
+	for isEnough := m.Sess.Lease.IsAmple; !isEnough(); isEnough = m.Sess.Lease.Fresh {
+		m.watchSelf(0) // it will be long since our node was seen
+		select {
+		case <-asked:
+			asked = m.c.Asked()
+		case <-m.Gone.Done():
+			return outcome.ErrGone
+		case <-m.Sess.Over():
+			return outcome.ErrSessionOver
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
