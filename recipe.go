@@ -36,9 +36,7 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	}
 	defer c.acquires.Leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
-	ev := h.of().event(observe.Acquired, nil)
-	ev.Elapsed, ev.Proving = time.Since(start), granted.Proving
-	c.engine.Observe(ev)
+	c.observeSuccess(h, time.Since(start), granted.Proving)
 	return h, nil
 }
 
@@ -101,6 +99,13 @@ func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool
 		return !held
 	})
 	return held
+}
+
+// observeSuccess reports an attempt that was granted. An event in the frame of obtain would be a part of every waiter's stack.
+func (c *Client) observeSuccess(h *Hold, took, proving time.Duration) {
+	ev := h.of().event(observe.Acquired, nil)
+	ev.Elapsed, ev.Proving = took, proving
+	c.engine.Observe(ev)
 }
 
 // observeFailure reports an attempt that failed.

@@ -84,6 +84,32 @@ func TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted(t *testing.T) {
 	}
 }
 
+func TestAWaiterWhoseNodeWasDeletedQueuesAgainAtOnce(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"next in line":             func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"a reader, which may hold": func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				holder, waiter, third := connect(t, srv, "holder", term), connect(t, srv, "waiter", term), rawClient(t, srv, term)
+				hold, err := holder.RWMutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				next := lockLater(t.Context(), lock(waiter))
+				time.Sleep(time.Second)
+				node := inQueue(t, holder, path)[1]
+				require.NoError(t, third.Delete(node, -1))
+				time.Sleep(term)
+				require.Len(t, inQueue(t, holder, path), 2, "while the lock is held")
+				unlock(t, hold)
+				time.Sleep(time.Second)
+				require.True(t, next.returned())
+				require.NoError(t, next.err)
+				require.NotEqual(t, node, next.hold.Node())
+			})
+		})
+	}
+}
+
 func campaign(e *zklock.Election) lockFunc {
 	return func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, nil) }
 }

@@ -115,7 +115,7 @@ func (o *observation) step(ctx context.Context, s *session.Session, yield func(C
 	if !o.show(leaderOf(o.dir, first, session.Node{Data: w.Data, Stat: w.Stat}), yield) {
 		return false, nil
 	}
-	saw, err := w.Await(ctx, s, nil)
+	saw, err := w.Await(ctx, nil)
 	if err == nil && saw == session.NodeGone {
 		o.queue = o.queue[1:]
 	}
@@ -154,7 +154,7 @@ func (o *observation) awaitFirst(ctx context.Context, s *session.Session) error 
 	if err != nil || len(node.ParseEntries(w.Names)) > 0 {
 		return err
 	}
-	_, err = w.Await(ctx, s, nil)
+	_, err = w.Await(ctx, nil)
 	return err
 }
 

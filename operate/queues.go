@@ -250,7 +250,7 @@ func (b *browser) watchInner(ctx context.Context, s *session.Session, path strin
 // awaitAny waits until one of the watches fires.
 func awaitAny(ctx context.Context, s *session.Session, watches []*session.NodeWatch) error {
 	if len(watches) == 1 {
-		_, err := watches[0].Await(ctx, s, nil)
+		_, err := watches[0].Await(ctx, nil)
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -260,7 +260,7 @@ func awaitAny(ctx context.Context, s *session.Session, watches []*session.NodeWa
 		// Owned by this call, which waits; ends with ctx, or when the watch fires.
 		all.Go(func() {
 			defer cancel()
-			w.Await(ctx, s, nil)
+			w.Await(ctx, nil)
 		})
 	}
 	all.Wait()

@@ -10,9 +10,9 @@ import (
 type ending struct {
 	held   bool  // it was first once
 	lost   bool  // its hold has ended without a release
+	unread int32 // the newest version of the node's data that we have read; -1 if it does not matter
 	note   *note // which it leaves in the directory's data, if it was first; nil for none
 	claim  claim // what the lock's record says of it
-	unread int32 // the newest version of the node's data that we have read; -1 if it does not matter
 }
 
 // A note makes a hand-off cost the same in a queue of ten and of a thousand.

@@ -74,7 +74,7 @@ func (g *Grant) WatchOthers(ctx context.Context, self bool) (w *session.NodeWatc
 		case err != nil:
 			return nil, false, err
 		case !slices.Contains(w.Names, t.Name): // it is older than our node, or of a server that lags
-			_, err = w.Await(ctx, t.Sess, t.Gone.Done())
+			_, err = w.Await(ctx, t.Gone.Done())
 		case self:
 			err = t.isThere(ctx)
 			return w, g.isWanted(w.Names), err

@@ -95,7 +95,7 @@ func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, e
 	case t.recipe.Passes != nil && t.recipe.Passes(w.Data):
 		return session.NodeGone, nil
 	}
-	saw, err := w.Await(ctx, t.Sess, t.Gone.Done())
+	saw, err := w.Await(ctx, t.goneIfSeen())
 	t.unwatch()
 	if err != nil && ctx.Err() != nil {
 		err = outcome.Behind(err, t.whom(e, w.Data))
@@ -119,12 +119,12 @@ func (t *place) whom(e node.Entry, data []byte) string {
 // watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
 // since it was set.
 func (t *place) watchOf(e node.Entry) (*session.NodeWatch, error) {
-	if t.standing == nil || t.standingOn != e.Name {
+	if t.standing == nil || !t.standing.IsOn(e.Name) {
 		w, err := t.c.BeginWatch(t.Sess, t.Dir+"/"+e.Name)
 		if err != nil {
 			return nil, err
 		}
-		t.watchOn(w, e.Name)
+		t.watchOn(w)
 	}
 	return t.standing, nil
 }

@@ -54,6 +54,15 @@ func (m *member) isThere(ctx context.Context) error {
 	return err
 }
 
+// goneIfSeen returns a channel that is closed when the node is found gone; nil while nothing looks at it.
+// Most of a long queue waits so, and the channel would be a twentieth of what a waiter takes.
+func (m *member) goneIfSeen() <-chan struct{} {
+	if m.self == nil && !m.Kept {
+		return nil
+	}
+	return m.Gone.Done()
+}
+
 // stands reports whether nothing has happened to the node, as far as it is watched.
 func (m *member) stands() bool { return !m.IsGone() && (m.self == nil || m.self.stands()) }
 

@@ -224,7 +224,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 		if slices.ContainsFunc(made.nodes(), (*session.OwnNode).IsGone) {
 			return outcome.ErrGone
 		}
-		if _, err := w.Await(ctx, made.Sess, made.Gone.Done()); err != nil {
+		if _, err := w.Await(ctx, made.Gone.Done()); err != nil {
 			return err
 		}
 	}

@@ -107,7 +107,7 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 		err = t.enter(ctx, s)
 	}
 	if err == nil {
-		c.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Behind: t.seen})
+		t.observeQueued(path)
 		err = t.wait(ctx)
 	}
 	if err == nil {
@@ -117,6 +117,11 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 		err = t.grant(ctx, nil)
 	}
 	return t, t.unlessEvicted(ctx, err)
+}
+
+// observeQueued reports that the place was found. An event in the frame of queue would be a part of every waiter's stack.
+func (t *place) observeQueued(path string) {
+	t.c.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Behind: t.seen})
 }
 
 // tryAcquire enters the queue with a new place only where it sees nobody to wait for.

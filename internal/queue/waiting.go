@@ -12,14 +12,13 @@ import (
 
 // waitPhase is what a place needs while somebody is in its way. It watches nobody else's node at other times.
 type waitPhase struct {
-	waited     bool               // for somebody ahead
-	standing   *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
-	standingOn string             // its name
-	shown      *waiting           // in the engine's waits, exactly as long as the place waits; else nil
+	waited   bool               // for somebody ahead
+	standing *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
+	shown    *waiting           // in the engine's waits, exactly as long as the place waits; else nil
 }
 
-// watchOn notes a watch that stands, on the node of that name.
-func (p *waitPhase) watchOn(w *session.NodeWatch, name string) { p.standing, p.standingOn = w, name }
+// watchOn notes a watch that stands.
+func (p *waitPhase) watchOn(w *session.NodeWatch) { p.standing = w }
 
 // unwatch forgets the watch, which has fired or is not waited for any more.
 func (p *waitPhase) unwatch() { p.standing = nil }

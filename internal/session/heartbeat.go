@@ -43,7 +43,7 @@ func (h *Heart) Keep(t *OwnNode) {
 	if h.kept[t] {
 		return
 	}
-	h.kept[t] = true
+	h.kept[t], t.Kept = true, true
 	h.nudge()
 }
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
 // Change is what a watch has seen.
-type Change int
+type Change uint8
 
 const (
 	NodeGone    Change = iota + 1
@@ -50,21 +51,20 @@ type NodeWatch struct {
 	seen
 	err error
 
-	missed Latch // an event of it was lost: see compare
-	found  Change
-
-	Fired Latch // not for a watch that was refused
-	Saw   Change
+	missed Latch  // an event of it was lost: see compare
+	Fired  Latch  // not for a watch that was refused
+	found  Change // set before missed
+	Saw    Change // set before Fired
 
 	mu        sync.Mutex      // guards what follows
 	state     watchState      // changed by step
 	disturbed bool            // an event of the node may have passed since the watch was last asked for, so it must not rest
-	awaited   int             // the number of waiters
+	awaited   int32           // the number of waiters
 	then      func()          // what WhenFired has asked for; nil for nothing
 	events    <-chan zk.Event // of the watch as it was last set
 	moved     <-chan struct{} // closed when the connection has changed since then
 	renewed   chan struct{}   // closed when the watch is set anew; nil while nobody waits for that
-	rounds    int             // of comparisons: see isDue
+	rounds    int32           // of comparisons: see isDue
 }
 
 // watchState is the state of a NodeWatch.
@@ -155,6 +155,9 @@ func (w *NodeWatch) latest() (events <-chan zk.Event, moved <-chan struct{}) {
 	return w.events, w.moved
 }
 
+// IsOn reports whether the watch is on a node of that name.
+func (w *NodeWatch) IsOn(name string) bool { return node.BaseName(w.key.path) == name }
+
 // Answered waits until the server has answered the request that sets the watch.
 func (w *NodeWatch) Answered(ctx context.Context, s *Session) error {
 	select {
@@ -215,27 +218,26 @@ func (w *NodeWatch) NeverMind() bool {
 }
 
 // Await waits until the watched node changes. If gone is closed first it returns ErrGone, if
-// the session ends ErrSessionOver, and if ctx ends its cause.
-func (w *NodeWatch) Await(ctx context.Context, s *Session, gone <-chan struct{}) (Change, error) {
+// the session ends ErrSessionOver, and if ctx ends its cause. The end of its session fires a watch. Each
+// further channel here would cost every waiter a hundred bytes.
+func (w *NodeWatch) Await(ctx context.Context, gone <-chan struct{}) (Change, error) {
 	w.await(1)
 	defer w.await(-1)
 	select {
 	case <-w.Fired.Done():
-		if s.IsOver() {
+		if w.key.sess.IsOver() {
 			return 0, outcome.ErrSessionOver
 		}
 		return w.Saw, nil
 	case <-gone:
 		return 0, outcome.ErrGone
-	case <-s.Over():
-		return 0, outcome.ErrSessionOver
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
 }
 
 // await counts n more waiters.
-func (w *NodeWatch) await(n int) {
+func (w *NodeWatch) await(n int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.awaited += n

@@ -117,7 +117,7 @@ func TestAWaiterForAWatchIsCountedWhileItWaits(t *testing.T) {
 	w, _ := aWatch(t, resting)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(outcome.ErrClosed)
-	_, err := w.Await(ctx, w.key.sess, nil)
+	_, err := w.Await(ctx, nil)
 	assert.ErrorIs(t, err, outcome.ErrClosed)
 	assert.False(t, w.isAwaited())
 }

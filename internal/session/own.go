@@ -19,6 +19,7 @@ type OwnNode struct {
 	Name  string   // once known
 	Sess  *Session // the one it was asked for under
 	Fixed bool     // its data must never change: see recipe
+	Kept  bool     // heartbeats look at it, or have: see Keep
 	Asked *Revocation
 
 	Gone Latch // the node was found missing, or is of no use

@@ -388,19 +388,12 @@ var Table = []Mutant{
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"internal/session/nodewatch.go", `	case <-s.Over():
-		return 0, outcome.ErrSessionOver
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-}
-`, "\tcase <-ctx.Done():\n\t\treturn 0, context.Cause(ctx)\n\t}\n}\n"},
 			{"internal/session/watch.go", `	case <-s.Over():
 		return NodeChanged
 `, ""},
 			{"internal/session/watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
 			{"internal/session/nodewatch.go", " && !w.key.sess.IsOver() && ", " && "},
-			{"internal/session/nodewatch.go", `		if s.IsOver() {
+			{"internal/session/nodewatch.go", `		if w.key.sess.IsOver() {
 			return 0, outcome.ErrSessionOver
 		}
 		return w.Saw`, `		return w.Saw`},
@@ -423,8 +416,13 @@ var Table = []Mutant{
 		Edits: []Edit{{"hold.go", "guard := h.Guard()\n", "guard := h.Guard()[:0]\n"}},
 	},
 	{
+		Name: "a waiter stays away from the queue when its node is gone", After: "only those who are next look at their nodes, so the others are told by nobody",
+		Edits: []Edit{{"internal/queue/member.go", "\treturn m.Gone.Done()\n", "\treturn nil\n"}},
+		Test:  Test{".", "TestAWaiterWhoseNodeWasDeletedQueuesAgainAtOnce"},
+	},
+	{
 		Name: "the acquirer's deadline ends the hold", After: "vitess #11794, etcd",
-		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tev :=", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of().cancel(context.Cause(ctx)) })\n\tev :="}},
+		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of().cancel(context.Cause(ctx)) })\n"}},
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
@@ -817,7 +815,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try says that it took no time", After: "our own first version",
-		Edits: []Edit{{"recipe.go", "ev.Elapsed, ev.Proving = time.Since(start), granted.Proving", "ev.Proving = granted.Proving"}},
+		Edits: []Edit{{"recipe.go", "ev.Elapsed, ev.Proving = took, proving", "ev.Proving = proving"}},
 		Test:  Test{".", "TestAnAttemptThatSucceedsTellsHowLongItTook"},
 	},
 	{
