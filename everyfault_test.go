@@ -18,8 +18,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// The tests here strike once, at the n-th request of a call, for every n and every fault
-// of the harness, and compare what the call said with what is on the server.
+// The tests here strike once, at the n-th request of a call, for every n and every fault of the harness. They compare
+// what the call said with what is on the server.
 
 // TestAGuardedTransactionSaysWhatWasDone wants P3 at every request of a Multi: nil means
 // done, ErrUncertain means done or not, and any other error means that nothing was done.
@@ -131,8 +131,8 @@ func TestAResizeSaysWhatWasDone(t *testing.T) {
 	})
 }
 
-// TestAConfirmSaysWhatIsHeld wants a hold that Confirm vouches for to be on the server, one
-// that it calls lost to have ended, and any other error to leave it as it is.
+// TestAConfirmSaysWhatIsHeld expects a hold that is confirmed to be on the server, and one that is called lost to
+// have ended. Any other error must leave the hold as it is.
 func TestAConfirmSaysWhatIsHeld(t *testing.T) {
 	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)

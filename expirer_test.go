@@ -30,8 +30,8 @@ func taken(t *testing.T, srv *zktest.Server, label string) time.Time {
 	return time.Time{}
 }
 
-// notBeside lets the expirer go on within the time in which it marks what it has taken, and fails if the client, whose node
-// stands in the queue by then, holds when its session ends.
+// notBeside lets the expirer go on within the time in which it marks what it has taken. The client's node stands in
+// the queue by then: notBeside fails if the client holds when its session ends.
 func notBeside(t *testing.T, srv *zktest.Server, a *attempt, since time.Time, resume func()) {
 	time.Sleep(time.Until(since.Add(900 * time.Millisecond)))
 	synctest.Wait()

@@ -75,8 +75,8 @@ func TestHoldsHaveNoGoroutines(t *testing.T) {
 	})
 }
 
-// BenchmarkHold is what a hold takes of a process while it lasts, beside what its node and the watch on it take of the
-// client library and of the server, which is in the same process.
+// BenchmarkHold measures what a hold takes of a process while it lasts. Beside it stands what the hold's node and the
+// watch on it take of the client library and of the server, which is in the same process.
 func BenchmarkHold(b *testing.B) {
 	ctx := context.Background()
 	b.Run("a mutex", func(b *testing.B) {

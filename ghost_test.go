@@ -277,8 +277,8 @@ func TestACreateThatRanOnALaterSessionIsUndone(t *testing.T) {
 	})
 }
 
-// unansweredCreate has a client lock while the answer to its create is lost but not the connection, and returns the path
-// of the node that was asked for, without its number, and the session.
+// unansweredCreate makes a client lock while the answer to its create is lost but not the connection. It returns the
+// path of the node that was asked for, without its number, and the session.
 func unansweredCreate(t *testing.T, srv *zktest.Server, client *zklock.Client) (asked string, session int64) {
 	t.Helper()
 	unlockSoon(t, client)

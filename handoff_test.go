@@ -115,8 +115,8 @@ func TestAReleaseWakesTwo(t *testing.T) {
 	}
 }
 
-// Whoever is last, of three, must not take the end of the first for the end of the second, nor what is
-// behind the second for gone when it gives up.
+// The last of three must not take the end of the first for the end of the second. When the second gives up, the last
+// must not take those behind the second for gone.
 func TestThoseWhoGiveUpAroundAWaiterLetNobodyIn(t *testing.T) {
 	for mask := range 16 { // which of four waiters between the holder and the last give up
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -28,9 +28,9 @@ func (c *countQueued) Observe(e observe.Event) {
 	}
 }
 
-// BenchmarkWaiter is what a waiter in a queue of that length takes of a process, with its goroutine's stack, beside what a
-// node and a watch on the one before it take of the client library and of the server, which is in the same process. It
-// also reports how long it takes until all stand in the queue.
+// BenchmarkWaiter measures what a waiter in a queue of that length takes of a process, with its goroutine's stack.
+// Beside it stands what a node and a watch on the one before it take of the client library and of the server, which
+// is in the same process. It also reports how long it takes until all stand in the queue.
 func BenchmarkWaiter(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("a mutex/%d", n), func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on loopback,
-// and writes what it found as JSON, as pictures and into compare/comparison.md.
+// Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on
+// loopback. It writes what it found as JSON, as pictures and into compare/comparison.md.
 //
 //	go run .                       everything; about seventy minutes on a quiet machine
 //	go run . --quick               a little of everything, in under three minutes on a quiet machine; the page is left alone

@@ -116,8 +116,8 @@ func slowLinks(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.M
 	return nil
 }
 
-// TestFaults lets workers contend for locks of every recipe while three servers are hurt and healed again, and checks the
-// history of what they saw against the servers' own transaction log.
+// TestFaults lets workers contend for locks of every recipe while three servers are hurt and healed again. It checks
+// the history of what they saw against the servers' own transaction log.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	part(t)

@@ -152,7 +152,7 @@ type place struct {
 	kind   string
 }
 
-// TestPeersTakeTurns queues zklock and another client on the same path, each behind the other and behind itself, and
+// TestPeersTakeTurns queues zklock and another client on the same path, each behind the other and behind itself. It
 // expects them to hold one after the other, in the order in which they came.
 func TestPeersTakeTurns(t *testing.T) {
 	part(t)

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// guard is the guardian's own part: it runs the command, in a process of its own where
-// the system lets it, and ends all that belongs to it when the deadline comes or when
-// zklock, at the other end of the pipe, is no more. It trusts in nothing else that
-// zklock does: one that was killed, is stopped or hangs is one case.
+// guard is the guardian's own part: it runs the command, in a process of its own where the system lets it. It ends
+// all that belongs to the command when the deadline comes, or when zklock, at the other end of the pipe, is no more.
+// It trusts in nothing else that zklock does: one that was killed, is stopped or hangs is one case.
 type guard struct {
 	tree     tree
 	job      assignment

@@ -15,9 +15,9 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// beWorker is what this binary is told to be a worker by: `work DIR NAME...` starts a worker with the second of the names
-// and those behind it, and then writes down the time, as the first of the names, again and again until DIR has a file
-// "stop". A worker that is called "leaves" exits with 3 instead.
+// beWorker is what this binary is told to be a worker by: `work DIR NAME...` starts a worker with the second of the
+// names and those behind it. Then it writes down the time, as the first of the names, again and again until DIR has a
+// file "stop". A worker that is called "leaves" exits with 3 instead.
 const beWorker = "work"
 
 func prepare() {

@@ -356,8 +356,8 @@ func together(ctx context.Context, group []Client, f Fault, round int) []Trial {
 	return trials
 }
 
-// undisturbed returns the outcome of the first attempt in which no holder was told anything before the fault, or of the last
-// one, and how often that has happened to each client.
+// undisturbed returns the outcome of the first attempt in which no holder was told anything before the fault, or of
+// the last one. It also returns how often a holder of each client was told something.
 func undisturbed(attempt func() ([]Trial, error)) (trials []Trial, early map[string]int, err error) {
 	early = map[string]int{}
 	for range attempts {

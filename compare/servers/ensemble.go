@@ -16,7 +16,7 @@ import (
 var ErrNoNamespaces = errors.New("network namespaces need root, ip and iptables")
 
 // Ensemble is three members that each live in a network namespace of their own, on a bridge that only this machine
-// sees, so that one can be cut off from its peers while its clients still reach it.
+// sees. So one can be cut off from its peers while its clients still reach it.
 type Ensemble struct {
 	Members []*Process
 	leads   func(context.Context, *Process) (bool, error) // nil: the members know nothing of each other

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A lock as Redisson's RLock, written for this comparison because no well-kept Go library has one: a hash that counts
-// the entries of its owner, a watchdog that renews the lease at every third of it, and a message on unlock that wakes
-// one waiter of each client. Redisson itself is Java; figures of this way are about the protocol, not about its code.
+// A lock as Redisson's RLock, written for this comparison because no well-kept Go library has one: a hash counts the
+// entries of its owner, and a watchdog renews the lease at every third of it. A message on unlock wakes one waiter of
+// each client. Redisson itself is Java; figures of this way are about the protocol, not about its code.
 type redissonWay struct {
 	plain
 	addr string

@@ -24,12 +24,11 @@ type line struct {
 	unanswered func() (since time.Time, ok bool) // see Unanswered
 }
 
-// Link knows which session the client library's connection carries. It learns that from
-// the wire, between the library and the server, because the library tells it late (its
-// event channel drops events), not at all (when a session was replaced by another), or hides
-// it (the negotiated timeout, and when a request was sent). The answer to a connection
-// request passes here before any request of that session can be sent. So a request that
-// began and ended under one session was carried out by that session.
+// Link knows which session the client library's connection carries. It learns that from the wire, between the library
+// and the server. The library tells some of it late (its event channel drops events), and some not at all (when a
+// session was replaced by another). It hides the negotiated timeout, and when a request was sent. The answer to a
+// connection request passes here before any request of that session can be sent. So a request that began and ended
+// under one session was carried out by that session.
 //
 // All methods may be called from several goroutines.
 type Link struct {

@@ -140,9 +140,9 @@ func (t *tap) Close() error {
 	return t.line.Close()
 }
 
-// SetReadDeadline does nothing during the handshake, which keeps its own deadline: the client
-// library sets none for the answer's body and a very long one for its length, so that one
-// dead server would outlast the session while other servers could take it.
+// SetReadDeadline does nothing during the handshake, which keeps its own deadline: the client library sets none for
+// the answer's body and a very long one for its length. So one dead server would outlast the session while other
+// servers could take it.
 func (t *tap) SetReadDeadline(d time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -149,10 +149,9 @@ func (l *Lease) String() string {
 // counted our touches of the session, one after the other and each before the one before it
 // ran out.
 //
-// A server that follows a leader notes that it has heard of a session (a touch), and tells
-// the leader only when it answers one of the leader's pings, which come every half tick.
-// The leader counts a session's time from there. So a touch goes through steps, each of
-// which begins after the one before was answered:
+// A server that follows a leader notes that it has heard of a session (a touch). It tells the leader only when it
+// answers one of the leader's pings, which come every half tick. The leader counts a session's time from there. So a
+// touch goes through steps, each of which begins after the one before was answered:
 //
 //  1. Two touches, both answered. The older counts: a follower can lose one that it notes
 //     while it is answering a ping, but not two in a row.
@@ -163,10 +162,9 @@ func (l *Lease) String() string {
 //  4. A sync or a transaction, sent after that. It is behind the touch on that stream, so when it
 //     is answered the touch was heard: the leader has counted it.
 //
-// A quorum transaction proves the newest touch that was on the stream when it was sent, if the
-// leader cannot have taken the session to end it before the first touch of the run: because that
-// one was heard before the last proof ran out, or so long before the transaction was sent that
-// the leader would have refused it.
+// A quorum transaction proves the newest touch that was on the stream when it was sent. It does so only if the leader
+// cannot have taken the session, to end it, before the first touch of the run: because that one was heard before the
+// last proof ran out, or so long before the transaction was sent that the leader would have refused it.
 //
 // A run never reaches across connections: a leader that was deposed and does not know it takes
 // sessions back and answers syncs.

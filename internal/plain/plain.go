@@ -11,12 +11,10 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// Text returns s with every character escaped that does not show as itself: controls
-// (C0, DEL and C1, so also every line break and escape sequence), bidirectional and
-// other invisible format characters, spaces other than the usual one, variation
-// selectors, fillers, and bytes that are not UTF-8. The escapes are those of Go
-// (\n, \x1b, \u202e), and a backslash is doubled, so different texts stay different.
-// A text without any of these is returned as it is.
+// Text returns s with every character escaped that does not show as itself: controls (C0, DEL and C1, so also every
+// line break and escape sequence); bidirectional and other invisible format characters; spaces other than the usual
+// one; variation selectors, fillers, and bytes that are not UTF-8. The escapes are those of Go (\n, \x1b, \u202e),
+// and a backslash is doubled, so different texts stay different. A text without any of these is returned as it is.
 func Text(s string) string {
 	clean := prefix(s)
 	if clean == len(s) {

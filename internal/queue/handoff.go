@@ -13,11 +13,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A waiter that wants the lock for itself looks ahead: of [..., G, P] before it, it watches G
-// first. When G leaves, P holds the lock or is next, and while that lasts the waiter sets the
-// watch on P and finds out, from the note of a holder, that all before G have left as well.
-// So when P leaves, its waiter knows that it is first, without asking anything. Each release
-// wakes two waiters, the next and the one after it, and each of them watches one foreign node.
+// A waiter that wants the lock for itself looks ahead: of [..., G, P] before it, it watches G first. When G leaves, P
+// holds the lock or is next. While that lasts the waiter sets the watch on P. From the note of a holder it finds out
+// that all before G have left as well. So when P leaves, its waiter knows that it is first, without asking anything.
+// Each release wakes two waiters, the next and the one after it, and each of them watches one foreign node.
 //
 // All that a waiter learns stays true: a node that has left never returns, because names are
 // unique, and a note was written by a holder, which had nobody before it. So answers that are

@@ -41,12 +41,11 @@ func (m *Unnoted) MayNote(dir string, answers []zk.MultiResponse) bool {
 	return !refused && !m.untrusted
 }
 
-// An acquire that expects nobody else makes its node and counts, in one transaction, how many
-// nodes there are: the transaction also writes the directory's data, the very bytes that are
-// there over the very version that was seen, so nothing changes but the version, and the
-// answer shows the directory as it is right after our node was made. If ours is the only
-// child, nobody is ahead and nobody ever will be. So the directory need not be listed, and an
-// uncontended acquire is one request.
+// An acquire that expects nobody else makes its node and counts, in one transaction, how many nodes there are: the
+// transaction also writes the directory's data, the very bytes that are there over the very version that was seen. So
+// nothing changes but the version, and the answer shows the directory as it is right after our node was made. If ours
+// is the only child, nobody is ahead and nobody ever will be. So the directory need not be listed, and an uncontended
+// acquire is one request.
 //
 // The version is known from a listing that has shown our node alone, or from the last such
 // transaction. Where anything else comes out, it is forgotten until a listing shows our node

@@ -10,11 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A PendingCreate is a create whose answer was lost and whose node a listing does not show. It may
-// still run: it can wait in a server that the client has left, where it is refused as long
-// as the session is at another server, and run when the session comes back there. The caller
-// goes on with another node after such a listing. The client remembers the name of the lost
-// one, and looks for it again after every reconnect and once more a heartbeat later.
+// A PendingCreate is a create whose answer was lost and whose node a listing does not show. It may still run: it can
+// wait in a server that the client has left. There it is refused as long as the session is at another server, and
+// runs when the session comes back. The caller goes on with another node after such a listing. The client remembers
+// the name of the lost one, and looks for it again after every reconnect and once more a heartbeat later.
 //
 // The search ends when the create certainly cannot run any more. All writes of one leader
 // have the same epoch, and when a write of a later epoch has been answered, no earlier

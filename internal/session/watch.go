@@ -187,8 +187,8 @@ func (t *Watches) wake(w *NodeWatch, disturbed bool) {
 	}
 }
 
-// begin sets the watch. It is a data watch and not an exists watch, because the server sets no
-// data watch on a node that is gone, but an exists watch there would stay for ever.
+// begin sets the watch. It is a data watch, because the server sets none on a node that is gone. An exists watch
+// there would stay for ever.
 func (t *Watches) begin(w *NodeWatch) {
 	moved := w.key.sess.Reattached()
 	now, events, err := t.set(w.key)

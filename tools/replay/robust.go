@@ -17,8 +17,8 @@ func robust(ctx context.Context, s *settings) error {
 	})
 }
 
-// spread runs a plan, made or given, with many seeds, of which everything is drawn that the plan does not say, and prints with how
-// many of them it breaks a promise.
+// spread runs a plan, made or given, with many seeds, and prints with how many of them it breaks a promise. All that
+// the plan does not say is drawn from the seed.
 func spread(ctx context.Context, s *settings) error {
 	return s.count(ctx, "seeds", func(job *Job, n uint64) error {
 		if job.Plan == nil {

@@ -60,8 +60,8 @@ func blocksIn(t *testing.T, language string) []Block {
 	return all
 }
 
-// asPackage puts a Go file into an empty directory of a module, in the eyes of the go command only, and
-// returns that package's path and the flag that shows the file.
+// asPackage puts a Go file into an empty directory of a module, in the eyes of the go command only. It returns that
+// package's path and the flag that shows the file.
 func asPackage(t *testing.T, module, name string, source []byte) (path, overlay string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)

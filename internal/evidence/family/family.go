@@ -29,8 +29,9 @@ trap '' TERM HUP
 echo $$ >"$1.pid.new" && mv "$1.pid.new" "$1.pid"
 while :; do date +%s%N >>"$1"; sleep 0.01; done`
 
-// Everywhere is a shell script that starts a worker in the background, one in a session of its own, one that has lost its
-// parent as well, and is one itself. Its argument is Dir of a family that Whole has made.
+// Everywhere is a shell script that starts three workers and becomes one itself. The first is in the background, the
+// second in a session of its own, and the third has lost its parent as well. Its argument is Dir of a family that
+// Whole has made.
 const Everywhere = `
 sh "$0/worker" "$0/background" &
 setsid sh "$0/worker" "$0/daemon" &

@@ -13,8 +13,9 @@
 //	P5  no node stays behind whose operation is over
 //	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
-// and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted, an inner level is the outer hold, a leader seen was a leader).
-// Every check costs O(n log n). A rule that needs the transaction log is skipped when there is none.
+// and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
+// level is the outer hold, and a leader that was seen was a leader. Every check costs O(n log n). A rule that needs
+// the transaction log is skipped when there is none.
 package history
 
 import (

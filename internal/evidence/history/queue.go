@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// replay walks through a lock's queue and notes for each node when its turn came. Those that have their turn are always
-// the first of the queue, so one pointer over the waiting ones is enough and every node is looked at a constant number of times.
+// replay walks through a lock's queue and notes for each node when its turn came. Nodes that have their turn are
+// always the first of the queue. So one pointer over the waiting ones is enough, and every node is looked at a
+// constant number of times.
 func (b *book) replay(l *lock) {
 	for _, r := range l.resizes {
 		// A larger number may help from the call on, a smaller one need not bind before the return.

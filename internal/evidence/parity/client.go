@@ -1,6 +1,5 @@
-// Package parity holds what a ZooKeeper server must do, as a table of rules and
-// as random request sequences, both over the bare wire, so that the same checks
-// run against zktest and against the real server.
+// Package parity holds what a ZooKeeper server must do, as a table of rules and as random request sequences. Both use
+// the bare wire, so that the same checks run against zktest and against the real server.
 package parity
 
 import (
