@@ -159,7 +159,7 @@ func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
 		}
 	}
 	table := locks.NewTable(time.Now())
-	table.Note(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
+	table.Update(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
 	for _, line := range topScreen(table, "/"+hostile, time.Now(), 80, 10) {
 		assertHarmless(t, line)
 		assert.NotContains(t, line, "\n")
@@ -214,15 +214,15 @@ func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
 	who := func(name string, holds bool) zklock.Contender {
 		return zklock.Contender{Node: "/l/" + name, Holds: holds, Host: "host", PID: 1, Label: "job"}
 	}
-	b.Note(&operate.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
-	b.Note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
-	b.Note(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
+	b.Update(&operate.Queue{Path: "/quiet", Contenders: []zklock.Contender{who("a", true)}}, begin)
+	b.Update(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("a", true), who("b", false), who("c", false)}}, begin)
+	b.Update(&operate.Queue{Path: "/busy", Contenders: []zklock.Contender{who("b", true), who("c", false)}}, begin.Add(time.Minute))
 	lines := topScreen(b, "/", begin.Add(2*time.Minute), 80, 10)
 	require.Len(t, lines, 4)
 	assert.Contains(t, lines[0], "/: 2 locks in use, 1 waiting")
 	assert.Regexp(t, `^1 +1 +1m0s +/busy +job host:1$`, lines[2])
 	assert.Regexp(t, `^0 +1 +>2m0s +/quiet `, lines[3])
-	b.Note(&operate.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
+	b.Update(&operate.Queue{Path: "/busy"}, begin.Add(3*time.Minute))
 	assert.Len(t, topScreen(b, "/", begin, 80, 10), 3)
 	for _, columns := range []int{20, 40, 80} {
 		for _, line := range topScreen(b, "/", begin, columns, 10) {

@@ -44,7 +44,7 @@ func FuzzWhatIsPrinted(f *testing.F) {
 			}
 		}
 		table := locks.NewTable(time.Now())
-		table.Note(q, time.Now())
+		table.Update(q, time.Now())
 		for _, line := range topScreen(table, q.Path, time.Now(), 60, 5) {
 			assertHarmless(t, line)
 			assert.LessOrEqual(t, width(line), 60)

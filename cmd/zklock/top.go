@@ -114,7 +114,7 @@ func topDisplay(ctx context.Context, client *zklock.Client, path string, limit i
 			if !ok {
 				return unlessEnded(ctx, failed)
 			}
-			table.Note(q, time.Now())
+			table.Update(q, time.Now())
 		case now := <-tick.C:
 			columns, rows := s.size()
 			most := max(1, rows-3)
@@ -157,7 +157,7 @@ func topLines(ctx context.Context, client *zklock.Client, path string, std strea
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if err := writeJSON(std.out, newTopJSON(table.Note(q, time.Now())), false); err != nil {
+		if err := writeJSON(std.out, newTopJSON(table.Update(q, time.Now())), false); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func (l *Link) Dialer(dial zk.Dialer) zk.Dialer {
 		}
 		conn, err := dial(network, address, timeout)
 		if err != nil {
-			l.Note(err)
+			l.MetTrouble(err)
 			return nil, err
 		}
 		return l.adopt(conn)

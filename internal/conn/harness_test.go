@@ -155,8 +155,8 @@ func fresh(t *testing.T, l *Link) *lease.Lease {
 	for range 8 {
 		asked := l.Now()
 		time.Sleep(500 * time.Millisecond)
-		run.Note(asked, lease.OfLeader)
-		run.Note(asked, lease.OfQuorum)
+		run.Witness(asked, lease.OfLeader)
+		run.Witness(asked, lease.OfQuorum)
 	}
 	require.Positive(t, made.Remaining())
 	return made

@@ -395,8 +395,8 @@ func (l *Link) endSession(expired bool) {
 	}
 }
 
-// Note keeps an error for LastTrouble.
-func (l *Link) Note(trouble error) {
+// MetTrouble keeps an error for LastTrouble.
+func (l *Link) MetTrouble(trouble error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trouble = trouble

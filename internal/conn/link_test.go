@@ -302,7 +302,7 @@ func TestTroubleIsShownEscaped(t *testing.T) {
 	l := NewLink()
 	assert.NoError(t, l.LastTrouble())
 	why := errors.New("bell \a")
-	l.Note(why)
+	l.MetTrouble(why)
 	assert.ErrorIs(t, l.LastTrouble(), why)
 	assert.NotContains(t, l.LastTrouble().Error(), "\a")
 }

@@ -277,7 +277,7 @@ func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if of == lease.OfQuorum {
 		s.wrote(r.Zxid)
 	}
-	t.run.Note(asked.sent, of)
+	t.run.Witness(asked.sent, of)
 	return nil
 }
 

@@ -179,9 +179,9 @@ type Run struct {
 	since    Instant // when the first touch of the run was known to be heard
 }
 
-// Note takes an operation that was answered on this connection just now, when it was sent, and
+// Witness takes an operation that was answered on this connection just now, when it was sent, and
 // what its answer proves.
-func (r *Run) Note(sent Instant, of Evidence) {
+func (r *Run) Witness(sent Instant, of Evidence) {
 	l := r.l
 	got := l.now()
 	l.mu.Lock()

@@ -43,7 +43,7 @@ func leaseAt(t *testing.T, tick time.Duration, fn func(l *session)) {
 func (l *session) op(of Evidence) {
 	sent := l.now()
 	time.Sleep(takes)
-	l.run.Note(sent, of)
+	l.run.Witness(sent, of)
 }
 
 // touches are two touches, of which the older counts.
@@ -137,7 +137,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			l.op(OfServer)
 			sent := l.now()
 			time.Sleep(l.lag())
-			l.run.Note(sent, OfServer)
+			l.run.Witness(sent, OfServer)
 			l.proof()
 		},
 		"the leader's ping was not due": func(l *session) {
@@ -149,7 +149,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			l.touches()
 			sent := l.now()
 			time.Sleep(l.lag())
-			l.run.Note(sent, OfLeader)
+			l.run.Witness(sent, OfLeader)
 			time.Sleep(l.pause())
 			l.op(OfLeader)
 			l.op(OfQuorum)
@@ -174,7 +174,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			l.op(OfLeader)
 			sent := l.now()
 			time.Sleep(l.pause())
-			l.run.Note(sent, OfLeader)
+			l.run.Witness(sent, OfLeader)
 			l.op(OfQuorum)
 		},
 		"the quorum operation was sent before the second sync was answered": func(l *session) {
@@ -184,7 +184,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			time.Sleep(l.pause())
 			sent := l.now()
 			l.op(OfLeader)
-			l.run.Note(sent, OfQuorum)
+			l.run.Witness(sent, OfQuorum)
 		},
 		"no quorum": func(l *session) {
 			l.touches()
@@ -202,8 +202,8 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			l.op(OfServer)
 			sent := l.now()
 			time.Sleep(takes)
-			old.Note(sent, OfLeader)
-			old.Note(sent, OfQuorum)
+			old.Witness(sent, OfLeader)
+			old.Witness(sent, OfQuorum)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled(t *testing.T) {
 		since := gap(l)
 		sent := l.now()
 		time.Sleep(time.Until(since.Add(l.settling())))
-		l.run.Note(sent, OfQuorum)
+		l.run.Witness(sent, OfQuorum)
 		require.Negative(t, l.Remaining(), "it was sent too soon, though answered late")
 	})
 	leaseAt(t, 0, func(l *session) { // the gap is in the middle of a long run
@@ -489,7 +489,7 @@ func TestHeartbeatsKeepFourTenthsCertain(t *testing.T) {
 					op := func(of Evidence) {
 						sent := l.now()
 						time.Sleep(time.Millisecond)
-						run.Note(sent, of)
+						run.Witness(sent, of)
 					}
 					for i := range 200 {
 						start := time.Now()
@@ -678,7 +678,7 @@ func TestPatienceIsAThirdOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 		require.Equal(t, leaseTerm/3, l.Patience())
 		sent := l.now()
 		time.Sleep(4 * time.Second)
-		l.run.Note(sent, OfServer)
+		l.run.Witness(sent, OfServer)
 		require.Equal(t, 8*time.Second, l.Patience())
 		l.op(OfServer)
 		require.Equal(t, 7*time.Second, l.Patience(), "it is forgotten slowly")
@@ -770,9 +770,9 @@ func TestAnAnswerThatIsToldLateTakesNothingBack(t *testing.T) {
 		time.Sleep(takes)
 		l.op(OfQuorum)
 		before, known := l.Remaining(), l.run.heard
-		l.run.Note(early, OfLeader)
-		l.run.Note(early, OfServer)
-		l.run.Note(early, OfQuorum)
+		l.run.Witness(early, OfLeader)
+		l.run.Witness(early, OfServer)
+		l.run.Witness(early, OfQuorum)
 		require.Equal(t, before, l.Remaining())
 		require.Equal(t, known, l.run.heard)
 	})

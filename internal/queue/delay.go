@@ -65,7 +65,7 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 			}
 		}
 		if outcome.IsTransient(err) && !errors.Is(err, errRecordMoved) && ctx.Err() == nil {
-			t.c.Link.Note(err)
+			t.c.Link.MetTrouble(err)
 			err = p.Next(ctx)
 		}
 		if err != nil && !errors.Is(err, errRecordMoved) {

@@ -40,7 +40,7 @@ func (t *place) wait(ctx context.Context) error {
 			return nil
 		}
 		if outcome.IsTransient(err) && ctx.Err() == nil {
-			t.c.Link.Note(err)
+			t.c.Link.MetTrouble(err)
 			err = p.Next(ctx)
 		}
 		if err != nil {

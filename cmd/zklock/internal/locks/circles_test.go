@@ -173,17 +173,17 @@ func TestATableKnowsSinceWhenAHolderHolds(t *testing.T) {
 	start := time.Now()
 	table := NewTable(start)
 	q := queueOf(t, "/a", "1 -2 -3")
-	l := table.Note(q, start.Add(time.Second))
+	l := table.Update(q, start.Add(time.Second))
 	assert.True(t, l.Longest().AtLeast, "it was there before")
 	assert.Equal(t, 2, table.Waiting())
 
-	l = table.Note(queueOf(t, "/b", "4"), start.Add(time.Minute))
+	l = table.Update(queueOf(t, "/b", "4"), start.Add(time.Minute))
 	assert.False(t, l.Longest().AtLeast)
 	assert.Equal(t, []string{"/a", "/b"}, []string{table.Busiest()[0].Queue.Path, table.Busiest()[1].Queue.Path})
 
-	l = table.Note(queueOf(t, "/a", "1 -2"), start.Add(time.Hour))
+	l = table.Update(queueOf(t, "/a", "1 -2"), start.Add(time.Hour))
 	assert.Equal(t, start.Add(time.Second), l.Longest().At, "still the same")
-	table.Note(&operate.Queue{Path: "/a"}, start.Add(time.Hour))
+	table.Update(&operate.Queue{Path: "/a"}, start.Add(time.Hour))
 	assert.Equal(t, 1, table.Len())
 	assert.Nil(t, table.Lock("/a"))
 }

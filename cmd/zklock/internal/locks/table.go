@@ -38,8 +38,8 @@ func NewTable(now time.Time) *Table { return &Table{now, map[string]*Lock{}} }
 // Settling is how long after the begin a holder counts as one that was there before.
 const Settling = 2 * time.Second
 
-// Note takes a queue in.
-func (t *Table) Note(q *operate.Queue, now time.Time) *Lock {
+// Update takes a queue in.
+func (t *Table) Update(q *operate.Queue, now time.Time) *Lock {
 	before := t.locks[q.Path]
 	next := &Lock{Queue: q, Seen: now, Held: map[string]Grant{}}
 	for _, who := range q.Contenders {

@@ -61,7 +61,7 @@ func (b *board) follow(ctx context.Context, client *zklock.Client) error {
 func (b *board) note(q *operate.Queue, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.table.Note(q, now)
+	b.table.Update(q, now)
 	h := b.past[q.Path]
 	if h == nil {
 		h = newHistory()
