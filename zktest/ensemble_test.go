@@ -251,6 +251,20 @@ func TestAFormerLeaderAnswersSyncsAndNoWrites(t *testing.T) {
 	})
 }
 
+func TestWhatALeaderHasCommittedIsInItsOwnLog(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		do(e, func() { e.peers.members[2].cut = true })
+		g.write(e, "/a")
+		spend(e, e.syncLimit())
+		do(e, func() { e.stop(e.peers.members[0]); e.stop(e.peers.members[1]) })
+		do(e, func() { e.peers.members[2].cut, e.peers.members[0].stopped = false, false })
+		spend(e, electionTime)
+		require.Same(t, e.peers.members[0], e.peers.leader, "the other has not seen all")
+		assert.True(t, knows(e, 2, "/a"))
+	})
+}
+
 func TestContainersAreReapedByTheLeader(t *testing.T) {
 	inEnsemble(t, Options{ContainerCheck: time.Minute}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)

@@ -181,6 +181,7 @@ func (r *replica) hear(id int64, now time.Duration) {
 
 // commit applies a transaction on the leader and fills in its results.
 func (r *replica) commit(t *txn) {
+	r.logged = t.zxid
 	for i := range t.changes {
 		t.setStat(i, r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches))
 	}
