@@ -194,7 +194,7 @@ func (e *ensemble) depose() {
 // as long as any other that has lost its leader it goes on serving its clients.
 func (e *ensemble) usurp() {
 	e.dismissFollowers()
-	e.peers.leader.former = &former{sessions: e.sessions.copied(), proposed: len(e.proposer.outstanding) > 0}
+	e.peers.leader.former = &former{sessions: e.sessions.copied()}
 	e.vacate()
 }
 

@@ -247,7 +247,67 @@ func TestAFormerLeaderAnswersSyncsAndNoWrites(t *testing.T) {
 		late := &entry{c: g, call: &call{op: OpSync}, by: requester{session: g.sess, member: 0}}
 		e.router.submit(late)
 		assert.False(t, w.decided)
-		assert.False(t, late.decided, "a sync waits behind a write")
+		assert.True(t, late.ready(0), "to another's sync a write that waits is nothing")
+	})
+}
+
+// sync submits a sync at the guest's member.
+func (g *guest) sync(e *ensemble) *entry {
+	s := &entry{c: g, call: &call{op: OpSync}, by: requester{session: g.sess, member: g.r.id}}
+	e.router.submit(s)
+	return s
+}
+
+func TestALeaderThatLagsIsBehindItsFollowers(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		leader, far := login(t, e, 0), login(t, e, 1)
+		do(e, func() { leader.r.setLag(time.Second, e.clock.now()) })
+		w := leader.write(e, "/a")
+		assert.Equal(t, []bool{false, true, true}, []bool{knows(e, 0, "/a"), knows(e, 1, "/a"), knows(e, 2, "/a")})
+		assert.False(t, w.ready(leader.r.tree.zxid), "its client waits")
+		assert.True(t, leader.sync(e).ready(leader.r.tree.zxid), "its clients' syncs are as reads")
+		assert.True(t, far.sync(e).ready(far.r.tree.zxid), "those of others are behind what they have")
+		assert.Equal(t, CodeNodeExists, far.write(e, "/a").txn.code, "it decides by what it has committed")
+		assert.NotNil(t, e.peers.truth().get("/a"))
+		do(e, func() { leader.r.setLag(0, e.clock.now()) })
+		assert.True(t, w.ready(leader.r.tree.zxid))
+		assert.Nil(t, leader.r.ahead)
+	})
+}
+
+func TestALeaderThatNoLongerLagsAppliesInOrder(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		r := g.r
+		r.setLag(2*time.Second, e.clock.now())
+		g.write(e, "/a")
+		time.Sleep(time.Second)
+		r.lag = 0
+		g.write(e, "/b")
+		assert.False(t, knows(e, 0, "/b"), "not before what came first")
+		spend(e, time.Second)
+		assert.True(t, knows(e, 0, "/a") && knows(e, 0, "/b"))
+		assert.Nil(t, r.ahead)
+		g.write(e, "/c")
+		assert.True(t, knows(e, 0, "/c"), "at once, as ever")
+	})
+}
+
+func TestWhatALeaderHasNotAppliedIsNotLost(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		do(e, func() {
+			g.r.setLag(time.Hour, e.clock.now())
+			e.stop(e.peers.members[2])
+		})
+		g.write(e, "/a")
+		do(e, func() { e.peers.members[2].stopped = false })
+		assert.True(t, knows(e, 2, "/a"), "who joins gets it as well")
+		do(e, func() { e.stop(g.r) })
+		spend(e, electionTime)
+		require.NotSame(t, g.r, e.peers.leader)
+		assert.NotNil(t, e.peers.leader.tree.get("/a"))
+		assert.True(t, knows(e, 0, "/a"), "it was in its log")
 	})
 }
 
@@ -262,6 +322,31 @@ func TestWhatALeaderHasCommittedIsInItsOwnLog(t *testing.T) {
 		spend(e, electionTime)
 		require.Same(t, e.peers.members[0], e.peers.leader, "the other has not seen all")
 		assert.True(t, knows(e, 2, "/a"))
+	})
+}
+
+func TestAFormerLeaderGoesOnApplyingLate(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		g.r.setLag(time.Second, e.clock.now())
+		w := g.write(e, "/a")
+		do(e, func() { g.r.cut = true })
+		e.alter(func(now time.Duration) { e.replaceLeader(e.peers.members[1], now) })
+		assert.False(t, knows(e, 0, "/a"))
+		spend(e, time.Second)
+		assert.True(t, w.ready(g.r.tree.zxid), "it was committed")
+	})
+}
+
+func TestASyncOfALeadersOwnClientNeedsNoQuorum(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
+		leader, far := login(t, e, 0), login(t, e, 1)
+		do(e, func() { e.peers.members[1].mute, e.peers.members[2].cut = true, true })
+		leader.write(e, "/a")
+		require.Len(t, e.proposer.outstanding, 1)
+		e.proposer.arrive(&entry{c: far, call: &call{op: OpSync}, by: requester{session: far.sess, member: 1}})
+		assert.Len(t, e.proposer.outstanding, 2, "a follower's waits for what was proposed before")
+		assert.True(t, leader.sync(e).ready(leader.r.tree.zxid))
 	})
 }
 

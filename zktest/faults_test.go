@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
@@ -175,6 +176,47 @@ func TestALaggingFollowerShowsThePastUntilSync(t *testing.T) {
 		mustCreate(t, a, "/y", 0)
 		assert.Equal(t, 3*time.Second, time.Since(begin), "a write is answered when its own server shows it")
 		assert.True(t, exists(t, a, "/y"))
+	})
+}
+
+func TestALeaderThatLagsShowsItsOwnClientsThePast(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		a := only(t, srv, "a", srv.Member(0), 20*time.Second)
+		b := only(t, srv, "b", srv.Member(1), 20*time.Second)
+		srv.Member(0).Lag(3 * time.Second)
+		_, _, seen, err := a.ExistsW("/x")
+		require.NoError(t, err)
+		begin := time.Now()
+		mustCreate(t, b, "/x", 0)
+		assert.True(t, exists(t, b, "/x"))
+		_, err = a.Sync("/x")
+		require.NoError(t, err)
+		assert.False(t, exists(t, a, "/x"), "a sync with the leader itself waits for nothing")
+		assert.Zero(t, time.Since(begin))
+		assert.Contains(t, srv.Tree(), "/x")
+		_, err = a.Create("/x", nil, 0, open)
+		assert.ErrorIs(t, err, zk.ErrNodeExists)
+		assert.Equal(t, 3*time.Second, time.Since(begin), "it is answered behind what was committed before")
+		assert.True(t, exists(t, a, "/x"))
+		assert.Equal(t, zk.EventNodeCreated, (<-seen).Type)
+	})
+}
+
+func TestALeaderThatLagsTurnsAwayWhoHasSeenMore(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
+		srv.Member(0).Lag(3 * time.Second)
+		require.NoError(t, c.Send(1, 1, create("/x", 0)))
+		reply, err := c.Read()
+		require.NoError(t, err)
+		nc, err := srv.Dial("tcp", srv.Member(0).Addr(), time.Second)
+		require.NoError(t, err)
+		defer nc.Close()
+		_, err = wire.New(nc).Connect(wire.Hello{Timeout: 40000, Session: sess.ID, Passwd: sess.Passwd, LastZxid: reply.Zxid})
+		require.ErrorIs(t, err, io.EOF)
+		time.Sleep(3 * time.Second)
+		_, again := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 40000, Session: sess.ID, Passwd: sess.Passwd, LastZxid: reply.Zxid})
+		require.Equal(t, sess.ID, again.ID)
 	})
 }
 

@@ -7,7 +7,6 @@ import "time"
 // it knew, without asking anybody.
 type former struct {
 	sessions *sessions // copies: what happens to the sessions elsewhere is not known here
-	proposed bool      // a write waits for a quorum that never comes, and syncs behind it
 }
 
 // takeBack gives a connect request the session that it asks for, unless by the

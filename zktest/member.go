@@ -10,10 +10,17 @@ func (m *Member) CutOff() { m.s.alter(func(time.Duration) { m.r.cut = true }) }
 // Rejoin ends CutOff.
 func (m *Member) Rejoin() { m.s.alter(func(time.Duration) { m.r.cut = false }) }
 
-// Lag makes a follower apply each commit d late; 0 catches up at once. A leader
+// Lag makes the member apply each commit d late; 0 catches up at once. A leader that
+// lags orders and commits as ever, and its followers do not wait for it. But it
+// answers its own clients' writes late, its watches are late, and what it shows is
+// old, also behind a sync, which waits for nothing there. A server without others
 // does not lag.
 func (m *Member) Lag(d time.Duration) {
-	m.s.alter(func(now time.Duration) { m.r.setLag(d, now) })
+	m.s.alter(func(now time.Duration) {
+		if !m.s.ens.peers.alone() {
+			m.r.setLag(d, now)
+		}
+	})
 }
 
 // Freeze stops the member as SIGSTOP does: it accepts connections and bytes,

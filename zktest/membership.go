@@ -120,7 +120,7 @@ func (m *membership) mayVote(r *replica) bool {
 // one that has seen most.
 func (m *membership) truth() *tree {
 	if m.leader != nil {
-		return m.leader.tree
+		return m.leader.latest()
 	}
 	best := m.members[0]
 	for _, r := range m.members {

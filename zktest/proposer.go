@@ -56,8 +56,8 @@ func (p *proposer) commit(t *txn) *txn {
 		t.origin.txn = t
 	}
 	p.hooks.tell(t) // first: no client may see an effect that a hook has not
-	p.peers.leader.commit(t)
 	now := p.clock.now()
+	p.peers.leader.commit(t, now)
 	if sess := p.sessions.get(t.session); p.opts.Flavor == Keeper && sess != nil {
 		sess.touch(sess.timeout, now)
 	}
@@ -68,7 +68,7 @@ func (p *proposer) commit(t *txn) *txn {
 
 // armReaper makes sure that the reaper looks, if there is anything to look at.
 func (p *proposer) armReaper() {
-	if len(p.peers.leader.tree.reapable) > 0 {
+	if len(p.peers.leader.latest().reapable) > 0 {
 		p.clock.arm(p.reaper.next())
 	}
 }
@@ -90,7 +90,7 @@ func (p *proposer) execute(r *call, by requester, origin *entry) *txn {
 		return p.executeMulti(r, by, origin)
 	}
 	t := p.begin(r.op, by.id(), origin)
-	v := view{t: p.peers.leader.tree, opts: p.opts}
+	v := view{t: p.peers.leader.latest(), opts: p.opts}
 	if ch, code := v.prepare(r, by.id(), by.ids); code != CodeOK {
 		t.fail(r, code)
 	} else {
@@ -101,7 +101,7 @@ func (p *proposer) execute(r *call, by requester, origin *entry) *txn {
 
 func (p *proposer) executeMulti(r *call, by requester, origin *entry) *txn {
 	t := p.begin(OpMulti, by.id(), origin)
-	v := view{t: p.peers.leader.tree, opts: p.opts, pending: make(map[string]record)}
+	v := view{t: p.peers.leader.latest(), opts: p.opts, pending: make(map[string]record)}
 	for i := range r.subs {
 		sub := &r.subs[i]
 		ch, code := v.prepare(sub, by.id(), by.ids)
@@ -123,7 +123,7 @@ func (p *proposer) refuseMulti(e *entry, code int32) {
 // endSession commits the end of a session: one transaction with all its ephemerals.
 func (p *proposer) endSession(sess *session, origin *entry) {
 	t := p.begin(OpCloseSession, sess.id, origin)
-	for _, path := range p.peers.leader.tree.ephemeralsOf(sess.id, "") {
+	for _, path := range p.peers.leader.latest().ephemeralsOf(sess.id, "") {
 		t.changes = append(t.changes, change{kind: changeDelete, path: path})
 	}
 	p.sessions.end(sess)
@@ -131,15 +131,19 @@ func (p *proposer) endSession(sess *session, origin *entry) {
 }
 
 // arrive takes a request in at the leader. Taking a session back and a sync need
-// no quorum, but a sync waits for what was proposed before it.
+// no quorum, but a follower's sync waits for what was proposed before it. That of a client
+// of the leader's own waits for nothing, as a read.
 func (p *proposer) arrive(e *entry) {
-	unordered := e.syncs() && !p.opts.orders(OpSync) && len(p.outstanding) == 0
+	unordered := e.syncs() && !p.opts.orders(OpSync) && (len(p.outstanding) == 0 || p.isOwn(e))
 	if p.peers.canCommit() || p.takesBack(e) || unordered {
 		p.propose(e)
 		return
 	}
 	p.outstanding = append(p.outstanding, e)
 }
+
+// isOwn reports whether a request came from a client of the leader itself.
+func (p *proposer) isOwn(e *entry) bool { return e.by.member == p.peers.leader.id }
 
 // takesBack reports whether a request is to get a session that there is.
 func (p *proposer) takesBack(e *entry) bool { return e.reattaches() && !p.opts.forgets() }
@@ -204,9 +208,12 @@ func (p *proposer) proposeRequest(e *entry) {
 	r, code := e.call, p.check(e)
 	switch {
 	case r.op == OpSync && !p.opts.orders(OpSync):
-		e.need, e.code = p.peers.leader.tree.zxid, code
+		e.code = code
+		if !p.isOwn(e) {
+			e.need = p.peers.leader.latest().zxid
+		}
 	case code == CodeOK && r.bad && r.op.creates() && p.opts.Flavor == ZooKeeper39:
-		e.need, e.code = p.peers.leader.tree.zxid, CodeMarshalling
+		e.need, e.code = p.peers.leader.latest().zxid, CodeMarshalling
 	case code != CodeOK && r.op == OpMulti && !r.bad:
 		p.refuseMulti(e, code)
 	case code != CodeOK:
@@ -246,11 +253,11 @@ func (p *proposer) closeExpired(tell func(*session)) {
 // reap deletes the containers that were used and are empty, and the TTL nodes
 // that are empty and old, if it is time.
 func (p *proposer) reap(now time.Duration) {
-	if !p.peers.canCommit() || len(p.peers.leader.tree.reapable) == 0 || now < p.reaper.next() {
+	if !p.peers.canCommit() || len(p.peers.leader.latest().reapable) == 0 || now < p.reaper.next() {
 		return
 	}
 	p.reaper.looked = now
-	for _, path := range p.peers.leader.tree.overdue(p.clock.wall()) {
+	for _, path := range p.peers.leader.latest().overdue(p.clock.wall()) {
 		p.execute(&call{op: OpDeleteContainer, path: path, version: -1}, requester{}, nil)
 	}
 }

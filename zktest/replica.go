@@ -37,11 +37,12 @@ type replica struct {
 	logged   int64         // the last zxid that is in its log
 	link     link          // to its leader
 	backlog  []delivery    // commits that reached it, but are not applied yet
+	ahead    *tree         // of a leader with a backlog: what it will have applied; nil for all others
 
 	heard map[int64]time.Duration // of a Keeper: when each session was heard of here
 }
 
-// delivery is a committed transaction that a follower applies with a lag.
+// delivery is a committed transaction that is applied with a lag.
 type delivery struct {
 	t   *txn
 	due time.Duration
@@ -58,7 +59,7 @@ func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *repli
 // separates it from others stays.
 func (r *replica) clear() {
 	r.tree, r.watches = newTree(r.opts.WrapCounter), newWatches()
-	r.serving, r.lostAt, r.logged, r.backlog, r.syncs, r.former = false, never, 0, nil, nil, nil
+	r.serving, r.lostAt, r.logged, r.backlog, r.ahead, r.syncs, r.former = false, never, 0, nil, nil, nil, nil
 	r.link.reset()
 }
 
@@ -82,7 +83,7 @@ func (r *replica) lead(epoch, zxid int64) {
 // follow puts the replica into service with the leader's data.
 func (r *replica) follow(leader *replica) {
 	r.link.reset()
-	r.tree = leader.tree.clone()
+	r.tree = leader.latest().clone()
 	r.serving, r.lostAt, r.epoch, r.logged, r.backlog = true, never, leader.epoch, r.tree.zxid, nil
 }
 
@@ -114,7 +115,7 @@ func (r *replica) shut() {
 	}
 	// What is in its log is not lost with its memory.
 	committed, coming := r.backlog, r.link.inLog(r.logged)
-	r.backlog = nil
+	r.backlog, r.ahead = nil, nil
 	r.link.reset()
 	for _, d := range committed {
 		r.apply(d.t)
@@ -179,16 +180,41 @@ func (r *replica) hear(id int64, now time.Duration) {
 	r.heard[id] = now
 }
 
-// commit applies a transaction on the leader and fills in its results.
-func (r *replica) commit(t *txn) {
-	r.logged = t.zxid
-	for i := range t.changes {
-		t.setStat(i, r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches))
+// latest is all that a leader has committed, whether it has applied it or not.
+func (r *replica) latest() *tree {
+	if r.ahead != nil {
+		return r.ahead
 	}
-	r.applied(t)
+	return r.tree
 }
 
-// apply makes a transaction visible on a follower.
+// commit applies a transaction on the leader and fills in its results. If it lags,
+// its clients and watches hear of it later; its followers do not wait for that.
+func (r *replica) commit(t *txn, now time.Duration) {
+	r.logged = t.zxid
+	if r.lag == 0 && len(r.backlog) == 0 {
+		r.carryOut(t, r.tree, r.watches)
+		r.applied(t)
+		return
+	}
+	if r.ahead == nil {
+		r.ahead = r.tree.clone()
+	}
+	r.carryOut(t, r.ahead, nobody{})
+	r.ahead.zxid = t.zxid
+	r.backlog = append(r.backlog, delivery{t, now + r.lag})
+	r.deliver(now)
+	r.bell.ring()
+}
+
+// carryOut makes a transaction's changes and fills in its results.
+func (r *replica) carryOut(t *txn, on *tree, seen events) {
+	for i := range t.changes {
+		t.setStat(i, on.apply(&t.changes[i], t.zxid, t.ms, seen))
+	}
+}
+
+// apply makes a transaction visible whose results are known.
 func (r *replica) apply(t *txn) {
 	for i := range t.changes {
 		r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches)
@@ -236,7 +262,7 @@ func (r *replica) deliver(now time.Duration) {
 		r.apply(d.t)
 	}
 	if len(r.backlog) == 0 {
-		r.backlog = nil
+		r.backlog, r.ahead = nil, nil
 	}
 }
 
@@ -254,7 +280,7 @@ func (r *replica) setLag(d, now time.Duration) {
 // setCounter sets a node's count of created children, unless creates that are
 // still to be applied would count as older.
 func (r *replica) setCounter(path string, creates int32) {
-	if n := r.tree.get(path); n != nil && len(r.backlog) == 0 {
+	if n := r.latest().get(path); n != nil && (len(r.backlog) == 0 || r.ahead != nil) {
 		n.creates = creates
 	}
 }

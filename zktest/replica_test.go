@@ -151,10 +151,10 @@ func TestALeaderFillsInTheResults(t *testing.T) {
 	r := follower(t)
 	one := made(1, "/a")
 	one.results = []result{{op: OpCreate2, path: "/a"}}
-	r.commit(one)
+	r.commit(one, 0)
 	assert.Equal(t, int64(1), one.results[0].stat.Czxid)
 	failed := &txn{zxid: 2, op: OpCreate, code: CodeNoNode, results: []result{{op: OpCreate, code: CodeNoNode}}}
-	r.commit(failed)
+	r.commit(failed, 0)
 	assert.Equal(t, int64(2), r.tree.zxid, "a failure takes a zxid too")
 }
 

@@ -45,10 +45,9 @@ func (rt *router) submitToFormer(r *replica, e *entry) {
 	switch f := r.former; {
 	case rt.proposer.takesBack(e):
 		f.takeBack(e, rt.clock.now())
-	case e.syncs() && !rt.opts.orders(OpSync) && !f.proposed:
-		e.decide(r.tree.zxid, CodeOK)
+	case e.syncs() && !rt.opts.orders(OpSync):
+		e.decide(0, CodeOK)
 	default:
-		f.proposed = true
 		return
 	}
 	r.awaitCommits(e.c)

@@ -179,6 +179,13 @@ type events interface {
 	changed(treeEvent)
 }
 
+// nobody watches.
+type nobody struct{}
+
+func (nobody) created(treeEvent) {}
+func (nobody) deleted(treeEvent) {}
+func (nobody) changed(treeEvent) {}
+
 // apply executes one step under the transaction's zxid and wall time and
 // answers the node it left behind, if any.
 func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
