@@ -164,21 +164,29 @@ func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
 	}
 }
 
+// To a follower a sync would do. A leader answers one with what it has applied.
 func TestInspectIsNotFooledByALaggingServer(t *testing.T) {
-	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
-		holder, operator := connect(t, srv, "holder", term, 0), connect(t, srv, "operator", term, 2)
-		hold, err := holder.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		srv.Member(2).Lag(500 * time.Millisecond)
-		unlock(t, hold)
-		hold, err = holder.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		q, err := operate.Inspect(t.Context(), operator, path)
-		require.NoError(t, err)
-		require.Len(t, q.Contenders, 1)
-		require.Equal(t, hold.Node(), q.Contenders[0].Node)
-		unlock(t, hold)
-	})
+	for _, c := range []struct {
+		name           string
+		holder, behind int
+	}{{"a follower", 0, 2}, {"the leader", 2, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+				holder, operator := connect(t, srv, "holder", term, c.holder), connect(t, srv, "operator", term, c.behind)
+				hold, err := holder.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				srv.Member(c.behind).Lag(500 * time.Millisecond)
+				unlock(t, hold)
+				hold, err = holder.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				q, err := operate.Inspect(t.Context(), operator, path)
+				require.NoError(t, err)
+				require.Len(t, q.Contenders, 1)
+				require.Equal(t, hold.Node(), q.Contenders[0].Node)
+				unlock(t, hold)
+			})
+		})
+	}
 }
 
 func contenderAt(t *testing.T, c *zklock.Client, i int) zklock.Contender {

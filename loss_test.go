@@ -118,6 +118,7 @@ func TestAHoldLastsThroughWhatDoesNotEndItsSession(t *testing.T) {
 		{"a restart", func(srv *zktest.Server) { srv.Restart() }},
 		{"a new leader", func(srv *zktest.Server) { srv.ElectLeader(1) }},
 		{"a follower that lags", func(srv *zktest.Server) { srv.Member(2).Lag(time.Second) }},
+		{"a leader that lags", func(srv *zktest.Server) { srv.Leader().Lag(time.Second) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, three, func(t *testing.T, srv *zktest.Server) {

@@ -99,18 +99,19 @@ func TestThoseWhoDisagreeAboutTheLimitAreTold(t *testing.T) {
 
 func TestALaggingServerMakesNobodyDisagreeAboutTheLimit(t *testing.T) {
 	for _, c := range []struct {
-		name        string
-		before, now int
-	}{{"more", 1, 3}, {"fewer", 3, 2}} {
+		name           string
+		before, now    int
+		others, behind int
+	}{{"more", 1, 3, 0, 2}, {"fewer", 3, 2, 0, 2}, {"more at the leader", 1, 3, 2, 0}, {"fewer at the leader", 3, 2, 2, 0}} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
-				a := connect(t, srv, "a", term, 0)
-				b := connect(t, srv, "b", term, 2).Semaphore(path, c.now)
+				a := connect(t, srv, "a", term, c.others)
+				b := connect(t, srv, "b", term, c.behind).Semaphore(path, c.now)
 				hold, err := a.Semaphore(path, c.before).Acquire(t.Context(), 1)
 				require.NoError(t, err)
 				unlock(t, hold)
 				time.Sleep(time.Second)
-				srv.Member(2).Lag(500 * time.Millisecond)
+				srv.Member(c.behind).Lag(500 * time.Millisecond)
 				for _, lock := range []func(context.Context, int) (*zklock.Hold, error){b.Acquire, b.TryAcquire} {
 					require.NoError(t, a.Semaphore(path, c.before).Resize(t.Context(), c.before))
 					time.Sleep(time.Second)

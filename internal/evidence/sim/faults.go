@@ -92,8 +92,13 @@ func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	}
 }
 
+// lag has a member apply late, every other time the leader: then followers know what its own clients are not told yet.
 func lag(f *fleet, r *rand.Rand) {
-	m := f.srv.Member(r.IntN(f.plan.Servers))
+	m := f.member(r)
+	if leader := f.srv.Leader(); leader != nil && r.IntN(2) == 0 {
+		m = leader
+		f.count("lag of a leader")
+	}
 	m.Lag(around(r, f.plan.Tick))
 	time.Sleep(f.long(r))
 	m.Lag(0)
