@@ -44,6 +44,29 @@ func TestALeaseThatRanOutComesBack(t *testing.T) {
 	}
 }
 
+// A heartbeat touches as well. If each touch had one of its own, they would become more and more.
+func TestAShortSessionHasFewHeartbeats(t *testing.T) {
+	const tick, way = 2 * time.Second, 10 * time.Millisecond
+	latency := func(r *rand.Rand) time.Duration { return way/2 + time.Duration(r.Int64N(int64(way))) }
+	for _, session := range []time.Duration{tick, tick * 11 / 10, tick * 5 / 4} {
+		t.Run(fmt.Sprint(session), func(t *testing.T) {
+			virtual(t, zktest.Options{Servers: 3, TickTime: tick, MinSessionTimeout: tick / 2, Latency: latency}, func(t *testing.T, srv *zktest.Server) {
+				client := connectWith(t, srv, &zklock.Options{SessionTimeout: session, TickTime: tick, Label: "a"})
+				hold, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				const timeouts = 50
+				srv.ResetCounts()
+				for range 100 * timeouts {
+					time.Sleep(session / 100)
+					require.Greater(t, hold.Remaining(), session*3/20)
+				}
+				require.Less(t, srv.Requests()[zktest.OpExists], 20*timeouts)
+				unlock(t, hold)
+			})
+		})
+	}
+}
+
 // With sessions of two ticks a round trip may take a twelfth of the timeout on average, at times five times as long.
 func TestASlowNetworkKeepsNobodyWaitingForProof(t *testing.T) {
 	t.Parallel()

@@ -613,6 +613,31 @@ func TestHeartbeatsFollowFromHowLongProofsTake(t *testing.T) {
 	}
 }
 
+// Where a tick is too long for four tenths to remain, heartbeats are a twelfth of the timeout apart, or less where little remains.
+func TestHeartbeatsOfAShortSessionAreFew(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		tick, rtt, spacing time.Duration
+		short              bool
+	}{
+		{0, time.Second, leaseTerm / 64, false}, // however slow answers are
+		{5000 * ms, time.Second, leaseTerm / 64, false},
+		{5001 * ms, time.Second, 742237500 * time.Nanosecond, true},
+		{8000 * ms, 165500 * time.Microsecond, leaseTerm / 64, false}, // what is proven may be as old as it is
+		{8000 * ms, 165501 * time.Microsecond, leaseTerm / 12, true},
+		{10000 * ms, 0, leaseTerm / 12, true},
+		{10000 * ms, 500 * ms, 430 * ms, true}, // a half of 860 ms
+		{10000 * ms, time.Second, leaseTerm / 64, true},
+	} {
+		l := New(Clock(nil), leaseTerm, c.tick)
+		l.rtt = c.rtt
+		require.Equal(t, c.short, l.isShort(), "%+v", c)
+		require.Equal(t, c.spacing, l.spacing(), "%+v", c)
+	}
+	l := New(Clock(nil), leaseTerm, 10*time.Second)
+	require.Equal(t, (5300*ms+39062500)/7, l.period(5300*ms), "the seventh brings up what one has touched")
+}
+
 // A heartbeat whose touches took longer than usual is followed by one that comes when they are ripe, unless it took so long
 // that this says nothing of the next.
 func TestAHeartbeatWaitsForTouchesThatTookLonger(t *testing.T) {

@@ -33,7 +33,7 @@ func (l *Lease) due(last time.Time) (time.Time, bool) {
 	for _, touch := range l.run.pairs {
 		if ripe := touch.by.Add(l.lag()); !ripe.After(last) {
 			known = touch.sent.Mono
-		} else if touch.sent.Mono.Sub(known) >= l.timeout/64 { // else hardly anything is gained by another heartbeat
+		} else if touch.sent.Mono.Sub(known) >= l.spacing() { // else hardly anything is gained by another heartbeat
 			further = ripe.Add(time.Millisecond)
 			break
 		}
@@ -48,6 +48,26 @@ func (l *Lease) due(last time.Time) (time.Time, bool) {
 	return due, true
 }
 
+// spacing returns how much newer touches must be to be worth another heartbeat. Each heartbeat touches as well, so it
+// bounds how many follow one another where none of them leaves what NextBeat is to leave. It must be called with mu held.
+func (l *Lease) spacing() time.Duration {
+	if l.isShort() {
+		return l.coarse()
+	}
+	return l.timeout / 64
+}
+
+// isShort reports whether the timeout is too short for the tick to leave what NextBeat is to leave.
+func (l *Lease) isShort() bool {
+	return l.halfTick() > l.timeout/4 && l.lag()+l.rtt+l.timeout/32 > l.most()
+}
+
+// coarse is how far heartbeats are apart then: a half of what remains beyond what is Fresh is given up for fewer.
+func (l *Lease) coarse() time.Duration {
+	spare := l.timeout*825/1000 - l.pause() - l.lag() - 4*l.rtt
+	return max(l.timeout/64, min(l.timeout/12, spare/2))
+}
+
 // most returns how old what can be proven may be when a heartbeat begins. It must be called with mu
 // held.
 func (l *Lease) most() time.Duration { return l.timeout*548/1000 - l.pause() - 4*l.rtt }
@@ -55,6 +75,10 @@ func (l *Lease) most() time.Duration { return l.timeout*548/1000 - l.pause() - 4
 // period must be called with mu held.
 func (l *Lease) period(reach time.Duration) time.Duration {
 	most := l.most()
+	if l.isShort() {
+		reach += l.timeout / 256 // as below
+		return reach / (reach/l.coarse() + 1)
+	}
 	if reach <= l.timeout/4 {
 		return max(reach, min(l.timeout/4, most/2))
 	}

@@ -305,6 +305,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
 	},
 	{
+		Name: "each touch has a heartbeat of its own", After: "our own first version: sixty-five reads in a session of one tick",
+		Edits: []Edit{{"internal/lease/rhythm.go", "\tif l.isShort() {\n\t\treturn l.coarse()\n\t}\n", ""}},
+		Test:  Test{".", "TestAShortSessionHasFewHeartbeats"},
+	},
+	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
 		Edits: []Edit{{"internal/lease/lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
 		Test:  Test{"internal/lease", "TestTheSmallestTimeoutEverNegotiatedCounts"},
