@@ -17,7 +17,7 @@ func (f *former) takeBack(e *entry, now time.Duration) {
 	if known == nil || !known.validFor(e.connect) || f.sessions.expiryOf(known) <= now {
 		return
 	}
-	e.sess, e.timeout = known, f.sessions.opts.negotiate(e.connect.timeout)
+	e.sess, e.timeout = known, f.sessions.opts.negotiate(e.by.member, e.connect.timeout)
 	known.touch(e.timeout, now)
 }
 

@@ -116,7 +116,7 @@ func (w *wordReport) conf() {
 	_, port, _ := strings.Cut(w.address, ":")
 	o := w.opts
 	w.printf("clientPort=%s\ndataDir=\ndataLogDir=\ntickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=%d\n",
-		port, o.TickTime.Milliseconds(), o.MinSessionTimeout.Milliseconds(), o.MaxSessionTimeout.Milliseconds(), w.r.id+1)
+		port, o.TickTime.Milliseconds(), o.minSession(w.r.id).Milliseconds(), o.MaxSessionTimeout.Milliseconds(), w.r.id+1)
 	if o.Servers > 1 {
 		w.printf("initLimit=10\nsyncLimit=%d\n", o.SyncLimit)
 	}

@@ -81,14 +81,14 @@ func (l *link) ask(e *entry) {
 // ends returns the request that an answer ends, nil for none. A follower knows of
 // an answer to taking a session back only which session it is about: the last
 // request gets it, though it may be the answer to an earlier one.
-func (l *link) ends(answer *entry, opts *Options) *entry {
+func (l *link) ends(answer *entry, negotiate func(ms int32) time.Duration) *entry {
 	if answer.connect == nil {
 		return answer
 	}
 	last := l.asked[answer.connect.session]
 	delete(l.asked, answer.connect.session)
 	if last != nil && last != answer {
-		last.sess, last.timeout = answer.sess, opts.negotiate(last.connect.timeout)
+		last.sess, last.timeout = answer.sess, negotiate(last.connect.timeout)
 	}
 	return last
 }

@@ -26,6 +26,10 @@ type Options struct {
 	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts, 2 and
 	// 20 ticks if 0.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// MinSessionTimeouts are the shortest session timeouts of members that do not
+	// agree with MinSessionTimeout, by their numbers; 0 for one that does. The member
+	// that a client comes to bounds what it asks for.
+	MinSessionTimeouts []time.Duration
 	// ExpiryGap is how long the leader takes from one session to the next of
 	// those that expire on the same tick. One that is heard of before its turn
 	// comes is served, and closed all the same.
@@ -93,8 +97,10 @@ func (o *Options) complete() error {
 	setDefault(&o.ContainerCheck, time.Minute)
 	setDefault(&o.MinSessionTimeout, 2*o.TickTime)
 	setDefault(&o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
-	if o.MinSessionTimeout > o.MaxSessionTimeout {
-		return fmt.Errorf("zktest: the shortest session timeout, %v, is longer than the longest, %v", o.MinSessionTimeout, o.MaxSessionTimeout)
+	for i := range o.Servers {
+		if least := o.minSession(i); least > o.MaxSessionTimeout {
+			return fmt.Errorf("zktest: the shortest session timeout, %v, is longer than the longest, %v", least, o.MaxSessionTimeout)
+		}
 	}
 	if o.TickTime < 2*time.Millisecond {
 		return errors.New("zktest: a tick below two milliseconds cannot be told to clients")
@@ -110,7 +116,8 @@ func (o *Options) complete() error {
 
 func (o *Options) outOfRange() bool {
 	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 ||
-		min(o.TickTime, o.ContainerCheck, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0
+		min(o.TickTime, o.ContainerCheck, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0 ||
+		slices.ContainsFunc(o.MinSessionTimeouts, func(d time.Duration) bool { return d < 0 })
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -209,10 +216,18 @@ func (o *Options) latency() func(r *rand.Rand, client string, member int) time.D
 	}
 }
 
-// negotiate clamps the timeout that a client asks for, in milliseconds.
-func (o *Options) negotiate(ms int32) time.Duration {
+// negotiate clamps the timeout that a client asks a member for, in milliseconds.
+func (o *Options) negotiate(member int, ms int32) time.Duration {
 	asked := time.Duration(ms) * time.Millisecond
-	return min(max(asked, o.MinSessionTimeout), o.MaxSessionTimeout)
+	return min(max(asked, o.minSession(member)), o.MaxSessionTimeout)
+}
+
+// minSession is the shortest session timeout of a member.
+func (o *Options) minSession(member int) time.Duration {
+	if member < len(o.MinSessionTimeouts) && o.MinSessionTimeouts[member] > 0 {
+		return o.MinSessionTimeouts[member]
+	}
+	return o.MinSessionTimeout
 }
 
 // voters is how many of the members have a vote.

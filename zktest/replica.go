@@ -87,6 +87,9 @@ func (r *replica) follow(leader *replica) {
 	r.serving, r.lostAt, r.epoch, r.logged, r.backlog = true, never, leader.epoch, r.tree.zxid, nil
 }
 
+// negotiate clamps the timeout that a client asks for, in milliseconds.
+func (r *replica) negotiate(ms int32) time.Duration { return r.opts.negotiate(r.id, ms) }
+
 // reachable reports whether other members can talk to it.
 func (r *replica) reachable() bool { return !r.stopped && !r.cut && !r.frozen }
 
@@ -311,7 +314,7 @@ func (r *replica) receive(f downFrame, now time.Duration) {
 	case f.txn != nil:
 		r.log(f.txn, now)
 	case f.answer != nil:
-		if e := r.link.ends(f.answer, r.opts); e != nil {
+		if e := r.link.ends(f.answer, r.negotiate); e != nil {
 			e.decided = true
 			r.awaitCommits(e.c)
 		}

@@ -56,7 +56,7 @@ func (s *sessions) create(req *connectCall, client string, member int, rng *rand
 	sess := &session{
 		id:      int64(member+1)<<56 | (s.clock.base.UnixMilli()<<24>>8+s.created)&(1<<56-1),
 		passwd:  make([]byte, 16),
-		created: s.opts.negotiate(req.timeout),
+		created: s.opts.negotiate(member, req.timeout),
 		client:  client,
 		owner:   member,
 	}
@@ -105,7 +105,7 @@ func (s *sessions) reattach(req *connectCall, member int, now time.Duration) (*s
 	if sess == nil || sess.over() || !sess.validFor(req) {
 		return nil, 0
 	}
-	timeout := s.opts.negotiate(req.timeout)
+	timeout := s.opts.negotiate(member, req.timeout)
 	sess.owner = member
 	s.renew(sess, timeout, now)
 	return sess, timeout

@@ -41,8 +41,28 @@ func expired(s *sessions, now time.Duration) []*session {
 func TestTimeoutsAreClamped(t *testing.T) {
 	s := someSessions(t, Options{})
 	for ms, want := range map[int32]time.Duration{0: 2 * tick, -1: 2 * tick, 1999: 2 * tick, 4000: 4 * time.Second, 1 << 30: 20 * tick} {
-		assert.Equal(t, want, s.opts.negotiate(ms))
+		assert.Equal(t, want, s.opts.negotiate(0, ms))
 	}
+}
+
+func TestTheMemberThatAClientComesToClampsTheTimeout(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3, MinSessionTimeouts: []time.Duration{0, 12 * time.Second}}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		assert.Equal(t, term, g.sess.timeout)
+		back := func(member int, asked time.Duration) *entry {
+			ask := &entry{
+				c: g, connect: &connectCall{session: g.sess.id, passwd: g.sess.passwd, timeout: int32(asked.Milliseconds())},
+				by: requester{member: member},
+			}
+			e.router.submit(ask)
+			return ask
+		}
+		assert.Equal(t, 12*time.Second, back(1, term).timeout)
+		assert.Equal(t, 12*time.Second, g.sess.timeout, "its leader goes by that")
+		assert.Equal(t, 12*time.Second, back(2, 12*time.Second).timeout, "who asks for what it was given keeps it")
+		assert.Equal(t, term, g.sess.created, "a new leader gives what it began with")
+		assert.Equal(t, 12*time.Second, login(t, e, 1).sess.created)
+	})
 }
 
 func TestASessionExpiresOnATickAndNeverEarly(t *testing.T) {

@@ -16,7 +16,7 @@ func (p *Plan) options() zktest.Options {
 		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
 		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
 		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
-		MinSessionTimeout: p.MinSession,
+		MinSessionTimeout: p.MinSession, MinSessionTimeouts: p.MinSessions,
 	}
 	if p.Logins {
 		o.SASL, o.RequireSASL = map[string]string{"fleet": "secret"}, true

@@ -41,11 +41,12 @@ type Plan struct {
 	Logins         bool // servers require a login by SASL
 	Restricted     bool // only clients with a credential may use what they create
 	MinSession     time.Duration
-	Cohorts        bool          // mutexes are taken by goroutines whose process has one place for all
-	Delay          time.Duration // the lock-delay of all clients, or zero
-	Healthy        bool          // nothing goes wrong, and what remains of holds is measured
-	Only           string        // a pattern of the faults that happen; "" means all
-	Steps          []Step        // the faults, none if it is empty; nil if they are to be drawn
+	MinSessions    []time.Duration // of servers that do not agree about it; 0 for one that does
+	Cohorts        bool            // mutexes are taken by goroutines whose process has one place for all
+	Delay          time.Duration   // the lock-delay of all clients, or zero
+	Healthy        bool            // nothing goes wrong, and what remains of holds is measured
+	Only           string          // a pattern of the faults that happen; "" means all
+	Steps          []Step          // the faults, none if it is empty; nil if they are to be drawn
 	Locks          []Lock
 	Clients        []Client
 	Hold           time.Duration // how long a lock is held, on average
@@ -263,6 +264,7 @@ type Hostile struct {
 	Blind    bool // one client may not read a lock's nodes for a while, and is told of nothing that happens to them
 	Withheld bool // one client may not create in a lock's directories, or not delete there, for a while
 	Secret   bool // only clients with a credential may use what they create
+	Minimums bool // servers have different shortest timeouts, so that a session's grows where its client comes by
 }
 
 // usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
@@ -273,10 +275,11 @@ func usual(seed uint64) Hostile {
 	forged := r.IntN(6) == 0
 	withheld := r.IntN(3) == 0
 	secret := r.IntN(4) == 0
+	minimums := r.IntN(4) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret,
+		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums,
 	}
 }
 
@@ -332,6 +335,9 @@ func (p *Plan) makeHostile() {
 	if h.Delays {
 		p.Delay = pick(stream(p.Seed, "delay"), p.Tick, p.Timeout)
 	}
+	if h.Minimums && p.Servers > 1 {
+		p.disagree(stream(p.Seed, "minimums"))
+	}
 	if h.Short {
 		p.MinSession = p.Tick / 2
 		for i, ticks := range short {
@@ -340,5 +346,13 @@ func (p *Plan) makeHostile() {
 				p.Latency = min(p.Latency, p.Clients[i].Session/50) // else no proof is done before it is over
 			}
 		}
+	}
+}
+
+// disagree gives some servers a shortest timeout of their own, no longer than the longest of the clients'. A client asks again with
+// what it was given, so that a session's timeout only grows; with different longest ones it could shrink without its client's knowing.
+func (p *Plan) disagree(r *rand.Rand) {
+	for range p.Servers {
+		p.MinSessions = append(p.MinSessions, min(time.Duration(pick(r, 0, 0, 3, 6, 12))*p.Tick, p.Timeout))
 	}
 }
