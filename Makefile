@@ -14,6 +14,7 @@ SOAK     ?= 10m
 SESSIONS ?= 1h
 ROUNDS   ?= 3
 CROWD    ?= 10000
+IDLE     ?= 3m
 SEED     ?= 1
 SEEDS    ?= 300
 SCHEDULE ?= 1
@@ -24,7 +25,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability soak crowd mutants survivors planted replay explore shrink model crowd compare report picture screenshots bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability idle soak crowd mutants survivors planted replay explore shrink model crowd compare report picture screenshots bench man apidiff image snapshot release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -95,6 +96,12 @@ availability: ## holds lost when a client's server fails and the others go on, f
 crowd: ## CROWD (10000) waiters in one queue on three servers: how they join, and what a hand-off takes; needs containers
 	integration/setup
 	cd integration && go test -timeout 0 -count 1 -v -run '^TestACrowdDrainsInOrder$$' -args -crowd $(CROWD)
+
+idle: ## a follower and a leader that are cut off, with clients that did nothing for IDLE (3m) before, on 3.8 and 3.9; needs containers
+	integration/setup
+	@set -e; for v in 3.8 3.9; do \
+	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestStale' -args -idle $(IDLE)); \
+	done
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -27,10 +28,6 @@ func TestStaleFollower(t *testing.T) {
 	stale, path, session := followers[0], root(t), 3*time.Second
 
 	theirs := lockWithPeer(t, stale, path+"/theirs", session)
-	ours, err := connect(t, &zklock.Options{SessionTimeout: session}, stale.Addr).Mutex(path + "/ours").Lock(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, ours.Check())
-
 	nextTheirs := make(chan time.Time, 1)
 	conn, _ := dial(t, session, leader.Addr)
 	// Owned by this test: ends with the grant, or with the connection that t closes.
@@ -39,26 +36,17 @@ func TestStaleFollower(t *testing.T) {
 			nextTheirs <- time.Now()
 		}
 	}()
-	type grant struct {
-		at       time.Time
-		oldCheck error // what the first holder's hold says at the instant of the second's grant
-		oldEnd   error
-		err      error
+	ours := []*stalePair{{name: "fresh"}, {name: "idle"}}
+	ours[1].connect(t, session, []string{stale.Addr}, []string{leader.Addr})
+	time.Sleep(idleness(session))
+	ours[0].connect(t, session, []string{stale.Addr}, []string{leader.Addr})
+	for _, p := range ours {
+		p.lock(t, path+"/"+p.name)
 	}
-	nextOurs := make(chan grant, 1)
-	client := connect(t, &zklock.Options{SessionTimeout: session}, leader.Addr)
-	ctx := soon(t)
-	// Owned by this test: ends with the grant or with ctx.
-	go func() {
-		hold, err := client.Mutex(path + "/ours").Lock(ctx)
-		oldEnd, oldCheck := ours.Context().Err(), ours.Check()
-		nextOurs <- grant{time.Now(), oldCheck, oldEnd, err}
-		if err == nil {
-			_ = hold.Unlock(context.Background())
-		}
-	}()
 	waitForChildren(t, leader.Addr, path+"/theirs", 2)
-	waitForChildren(t, leader.Addr, path+"/ours", 2)
+	for _, p := range ours {
+		waitForChildren(t, leader.Addr, path+"/"+p.name, 2)
+	}
 
 	require.NoError(t, stale.CutFromPeers(t.Context()))
 	t.Cleanup(func() {
@@ -77,14 +65,64 @@ func TestStaleFollower(t *testing.T) {
 			second.Sub(cut).Round(10*time.Millisecond), told.Sub(cut).Round(10*time.Millisecond), told.Sub(second).Round(10*time.Millisecond))
 		assert.Greater(t, told.Sub(second), time.Second)
 	})
-	t.Run("zklock has none", func(t *testing.T) {
-		second := await(t, nextOurs, "the second holder")
-		require.NoError(t, second.err)
-		assert.Error(t, second.oldEnd, "the first hold's context must have ended before the second grant")
-		assert.Error(t, second.oldCheck)
-		assert.ErrorIs(t, context.Cause(ours.Context()), zklock.ErrLost)
-		t.Logf("second holder %v after the cut", second.at.Sub(cut).Round(10*time.Millisecond))
-	})
+	for _, p := range ours {
+		t.Run("zklock has none, "+p.name, func(t *testing.T) {
+			p.judge(t, cut)
+		})
+	}
+}
+
+var idleFor = flag.Duration("idle", 0, "for how long clients do nothing before they lock in TestStaleFollower and TestStaleLeader; 0 is two session timeouts")
+
+// idleness is how long clients have done nothing before they lock.
+func idleness(session time.Duration) time.Duration { return max(*idleFor, 2*session) }
+
+// stalePair are two clients with one lock: the server that the first one uses will be cut off, that of the second one not.
+type stalePair struct {
+	name        string
+	first, next *zklock.Client
+	held        *zklock.Hold
+	granted     chan staleGrant
+}
+
+// staleGrant is the grant of the second one, and what the first one's hold says at that instant.
+type staleGrant struct {
+	at               time.Time
+	oldCheck, oldEnd error
+	err              error
+}
+
+func (p *stalePair) connect(t *testing.T, session time.Duration, first, next []string) {
+	p.first = connect(t, &zklock.Options{SessionTimeout: session}, first...)
+	p.next = connect(t, &zklock.Options{SessionTimeout: session}, next...)
+}
+
+// lock has the first one hold and the second one wait.
+func (p *stalePair) lock(t *testing.T, path string) {
+	ctx := soon(t)
+	held, err := p.first.Mutex(path).Lock(ctx)
+	require.NoError(t, err)
+	require.NoError(t, held.Check())
+	p.held, p.granted = held, make(chan staleGrant, 1)
+	// Owned by the test: ends with the grant or with ctx.
+	go func() {
+		hold, err := p.next.Mutex(path).Lock(ctx)
+		oldEnd, oldCheck := held.Context().Err(), held.Check()
+		p.granted <- staleGrant{time.Now(), oldCheck, oldEnd, err}
+		if err == nil {
+			_ = hold.Unlock(context.Background())
+		}
+	}()
+}
+
+// judge waits for the second one's grant, before which the first one's hold must have ended.
+func (p *stalePair) judge(t *testing.T, cut time.Time) {
+	second := await(t, p.granted, "the second holder")
+	require.NoError(t, second.err)
+	assert.Error(t, second.oldEnd, "the first hold's context must have ended before the second grant")
+	assert.Error(t, second.oldCheck)
+	assert.ErrorIs(t, context.Cause(p.held.Context()), zklock.ErrLost)
+	t.Logf("%s: second holder %v after the cut", p.name, second.at.Sub(cut).Round(10*time.Millisecond))
 }
 
 // peerHolder is a holder of go-zookeeper's Lock.

@@ -312,7 +312,7 @@ var Table = []Mutant{
 	{
 		Name: "a longer timeout stretches old evidence", After: "our own first version",
 		Edits: []Edit{{"internal/lease/lease.go", "l.timeout = min(l.timeout, timeout)", "l.timeout = timeout"}},
-		Test:  Test{"internal/lease", "TestTheSmallestTimeoutEverNegotiatedCounts"},
+		Focus: "mutex", Trouble: "minimums", Faults: "^elect|partition",
 	},
 	{
 		Name: "the lease lasts half as long again", After: "Curator's LOST after 4/3 of the timeout",
