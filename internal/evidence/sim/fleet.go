@@ -224,6 +224,15 @@ type limit struct {
 	permits int
 }
 
+func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }
+
+// count notes for the tally that a fault has happened, or a kind of it.
+func (f *fleet) count(kind string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults[kind]++
+}
+
 func (f *fleet) anyone(r *rand.Rand) *process {
 	procs := f.present()
 	return procs[r.IntN(len(procs))]

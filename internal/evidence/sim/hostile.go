@@ -77,8 +77,6 @@ func refuseLogins(f *fleet, r *rand.Rand) {
 	mend()
 }
 
-func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }
-
 // lateStreams makes what the leader sends late, its PINGs too, and often what it is sent.
 func lateStreams(f *fleet, r *rand.Rand) {
 	m := f.member(r)

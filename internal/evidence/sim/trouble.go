@@ -69,10 +69,3 @@ func (f *fleet) harm(s Step, faults []fault, r *rand.Rand) {
 	f.rec.Fault(history.Window{From: from, To: f.rec.Now() + 1, Kind: x.name, Stream: s.Stream, Number: s.Number})
 	f.count(x.name)
 }
-
-// count notes for the tally that a fault has happened, or a kind of it.
-func (f *fleet) count(kind string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.faults[kind]++
-}
