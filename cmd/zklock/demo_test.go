@@ -19,6 +19,9 @@ import (
 )
 
 func TestDemoOversellsWithoutALockAndNeverWithOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: plays the demo")
+	}
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "sale.html")
 	code, out, err := run(t, "", "demo", "--html", file)

@@ -109,6 +109,9 @@ func (b *bombed) lastSign() time.Time {
 // Processes that stay in their group are stopped all at once. For the others it takes time on a processor, which they
 // share: when the last of them is at work is measured, and stands in the documents.
 func TestRunEndsAForkBomb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: takes ten seconds")
+	}
 	for _, c := range []struct {
 		cpus, kind string
 		end        syscall.Signal
@@ -140,6 +143,9 @@ func TestRunEndsAForkBomb(t *testing.T) {
 }
 
 func TestRunOutlivesACommandThatUsesUpTheProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: takes seconds")
+	}
 	srv := startServer(t)
 	b := bomb(t, srv, "idle", "--pids-limit", "60", "--cpus", "2")
 	eventually(t, "no more can be started", func() bool { return len(b.processes(beForkBomb)) > 15 })

@@ -70,6 +70,9 @@ func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 }
 
 func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: waits for a session")
+	}
 	srv := startServer(t)
 	f := family.Whole(t)
 	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
@@ -83,6 +86,9 @@ func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 }
 
 func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: waits for a session, as it does without a terminal")
+	}
 	srv := startServer(t)
 	f := family.Whole(t)
 	tty := openTerminal(t)
@@ -95,6 +101,9 @@ func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 }
 
 func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: waits for sessions")
+	}
 	srv := startServer(t)
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {

@@ -128,6 +128,9 @@ func screen(t *testing.T, written string) []string {
 }
 
 func TestDemoIsLiveOnATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: plays the demo")
+	}
 	t.Parallel()
 	tty := openTerminal(t)
 	i := zklockCommand(t, "", "demo", "--html", filepath.Join(t.TempDir(), "sale.html"))

@@ -177,6 +177,9 @@ func TestTLSFromEndToEnd(t *testing.T) {
 
 // Each loss of a connection costs a TLS handshake. In virtual time the library's own tests lose it with sessions of 900 ms.
 func TestTLSReconnectsWhileItHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: waits for a session")
+	}
 	needsShell(t)
 	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond})
 	a := newAuthority(t)
