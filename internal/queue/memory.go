@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -14,31 +15,18 @@ import (
 // Unnoted remembers the directories that take no note from us: see note.
 type Unnoted struct {
 	untrusted bool // none does: see Options
-
-	mu sync.Mutex
-	of map[string]struct{} // guarded by mu
+	refused   recent[struct{}]
 }
 
-func NewUnnoted(untrusted bool) *Unnoted {
-	return &Unnoted{untrusted: untrusted, of: map[string]struct{}{}}
-}
-
-// maxMute bounds how many directories are remembered.
-const maxMute = 10_000
+func NewUnnoted(untrusted bool) *Unnoted { return &Unnoted{untrusted: untrusted} }
 
 // MayNote reports whether a note in dir may succeed. If answers are those of a transaction whose
 // second operation is a note that the directory's ACL has refused, it remembers that.
 func (m *Unnoted) MayNote(dir string, answers []zk.MultiResponse) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if len(answers) > 1 && errors.Is(answers[1].Error, zk.ErrNoAuth) {
-		if len(m.of) >= maxMute {
-			clear(m.of)
-		}
-		m.of[dir] = struct{}{}
+		m.refused.put(dir, struct{}{})
 	}
-	_, refused := m.of[dir]
-	return !refused && !m.untrusted
+	return !m.untrusted && !m.refused.has(dir, math.MaxInt64)
 }
 
 // An acquire that expects nobody else makes its node and counts, in one transaction, how many nodes there are: the

@@ -198,7 +198,7 @@ func (s *Permits) await(ctx context.Context, made, gate *place) error {
 		s.Engine.Keep(&x.OwnNode)
 		x.watchSelf(0)
 	}
-	inside, stop := s.Engine.untilGone(ctx, &gate.OwnNode)
+	inside, stop := untilGone(ctx, &gate.OwnNode)
 	defer stop()
 	err := s.awaitRoom(inside, made)
 	if err != nil && gate.IsGone() {

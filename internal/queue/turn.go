@@ -205,16 +205,9 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 var errCutOff = fmt.Errorf("%w: it was lost meanwhile", outcome.ErrNotConnected)
 
 // untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.
-func (c *Engine) untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()) {
+func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()) {
 	ctx, cut := context.WithCancelCause(ctx)
-	// Owned by the caller; ends when that calls what is returned; Close waits for it.
-	c.Calls.Run(func() {
-		select {
-		case <-n.Gone.Done():
-			cut(outcome.ErrGone)
-		case <-ctx.Done():
-		}
-	})
+	n.WhenGone(func() { cut(outcome.ErrGone) })
 	return ctx, func() { cut(nil) }
 }
 

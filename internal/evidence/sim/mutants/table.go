@@ -215,7 +215,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the first in line for permits does not hear that its place is gone", After: "two nodes, of which one is watched",
-		Edits: []Edit{{"internal/queue/permits.go", "inside, stop := s.Engine.untilGone(ctx, &gate.OwnNode)", "inside, stop := session.Either(ctx, ctx)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "inside, stop := untilGone(ctx, &gate.OwnNode)", "inside, stop := session.Either(ctx, ctx)"}},
 		Test:  Test{".", "TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass"},
 	},
 	{
@@ -855,7 +855,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a note that was refused is tried at every release", After: "our own first version: two round trips each",
-		Edits: []Edit{{"internal/queue/memory.go", "return !refused && !m.untrusted", "return (!refused || true) && !m.untrusted"}},
+		Edits: []Edit{{"internal/queue/memory.go", "!m.refused.has(dir, math.MaxInt64)", "(!m.refused.has(dir, math.MaxInt64) || dir != \"\")"}},
 		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
 	},
 	{
