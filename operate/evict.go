@@ -82,7 +82,7 @@ func (c client) evictOne(ctx context.Context, who zklock.Contender) error {
 // expel deletes a contender's node. The same transaction leaves a mark for its maker, which may
 // wait, or be first without knowing it yet.
 func (c client) expel(ctx context.Context, s *session.Session, who zklock.Contender, version int32) error {
-	dir := node.BoardOf(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
+	dir := node.EvictedIn(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
 	guid := node.GUIDOf(nameOf(who))
 	if guid == "" || !c.MayNote(dir, nil) {
 		return c.DeleteVersion(ctx, s, who.Node, version)
@@ -91,7 +91,7 @@ func (c client) expel(ctx context.Context, s *session.Session, who zklock.Conten
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	b, ours := node.ParseBoard(n.Data)
+	b, ours := node.ParseDirData(n.Data)
 	if err != nil || !ours {
 		return c.DeleteVersion(ctx, s, who.Node, version)
 	}

@@ -22,13 +22,13 @@ func FuzzData(f *testing.F) {
 	f.Add(LimitData(3))
 	f.Add([]byte("zklock: permits +99999999999999999999"))
 	guid := NewGUID(GUIDMark)
-	f.Add(Board{Last: "_c_" + guid + "-lock-0000000001", Evicted: []string{guid}}.Encode())
+	f.Add(DirData{Last: "_c_" + guid + "-lock-0000000001", Evicted: []string{guid}}.Encode())
 	f.Add([]byte(NotePrefix + EvictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
 	f.Add([]byte(`{"periods":[{"done":[{"slot":"a","by":1}]},{"every":"1h0m0s","done":[{"slot":"1970-01-01T00:00:00Z","by":7}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := bytes.Clone(data)
 		fuzzRevocations(t, data)
-		fuzzBoards(t, data)
+		fuzzDirData(t, data)
 		if limit, err := ParseLimit(data); err == nil {
 			require.True(t, 1 <= limit && limit <= MaxPermits)
 		}
@@ -53,17 +53,17 @@ func fuzzRevocations(t *testing.T, data []byte) {
 	require.False(t, IsDowngraded(WithoutRevocation(asked)) && !IsDowngraded(data))
 }
 
-func fuzzBoards(t *testing.T, data []byte) {
-	b, ours := ParseBoard(data)
+func fuzzDirData(t *testing.T, data []byte) {
+	b, ours := ParseDirData(data)
 	if !ours {
 		require.Empty(t, b.Evicted)
 		return
 	}
 	require.LessOrEqual(t, len(b.Evicted), MaxEvicted)
 	guid := NewGUID(GUIDMark)
-	next := Board{Last: "last", Evicted: b.WithEvicted(guid).Evicted}
+	next := DirData{Last: "last", Evicted: b.WithEvicted(guid).Evicted}
 	require.LessOrEqual(t, len(next.Encode()), 64+33*MaxEvicted, "what we write ourselves is bounded, whatever stood there")
-	back, ours := ParseBoard(next.Encode())
+	back, ours := ParseDirData(next.Encode())
 	require.True(t, ours)
 	require.Equal(t, next, back)
 	require.Contains(t, back.Evicted, guid)

@@ -134,7 +134,7 @@ func (t *contender) isToNote() bool {
 // note may have come between.
 func (t *contender) writeNote() *zk.SetDataRequest {
 	n := t.takeNote()
-	return &zk.SetDataRequest{Path: t.Dir, Data: node.Board{Last: t.Name, Evicted: n.evicted}.Encode(), Version: n.version}
+	return &zk.SetDataRequest{Path: t.Dir, Data: node.DirData{Last: t.Name, Evicted: n.evicted}.Encode(), Version: n.version}
 }
 
 // noteOfOld returns the operation that leaves the note of the node that ours takes the place of,

@@ -24,7 +24,7 @@ func (t *place) readNote(ctx context.Context, i int) error {
 	case err != nil:
 		return outcome.GoneIfMissing(err)
 	}
-	b, ours := node.ParseBoard(dir.Data)
+	b, ours := node.ParseDirData(dir.Data)
 	named := slices.IndexFunc(t.ahead, func(e node.Entry) bool { return e.Name == b.Last })
 	t.leaveNote(ours && t.isTurnToNote(named, t.beyond+i), dir.Stat.Version, b.Evicted)
 	if named >= 0 && t.isTimely(dir.Stat) {

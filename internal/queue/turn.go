@@ -268,14 +268,14 @@ func (t *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.c.untrusted {
 		return err
 	}
-	dir := node.BoardOf(t.Dir, t.recipe.limited)
+	dir := node.EvictedIn(t.Dir, t.recipe.limited)
 	n, readErr := session.Persist(ctx, t.c.Requests, func(s *session.Session) (session.Node, error) {
 		return session.UpToDate(ctx, t.c.Requests, s, func() (session.Node, error) { return t.c.Get(ctx, s, dir) })
 	})
 	if readErr != nil {
 		return err
 	}
-	b, _ := node.ParseBoard(n.Data)
+	b, _ := node.ParseDirData(n.Data)
 	for x := range t.each {
 		if slices.Contains(b.Evicted, x.guid) {
 			return outcome.ErrEvicted

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// A Board is what this library writes into the data of a queue's directory: see note.
-type Board struct {
+// DirData is what this library writes into the data of a queue's directory: see note.
+type DirData struct {
 	Last    string   // the node of the last holder that left a note
 	Evicted []string // the guids of the waiters that were evicted last, oldest first
 }
@@ -21,14 +21,14 @@ const (
 	MaxEvicted    = 256
 )
 
-// ParseBoard reads a directory's data. ours reports whether this library wrote it, or nobody.
-func ParseBoard(data []byte) (b Board, ours bool) {
+// ParseDirData reads a directory's data. ours reports whether this library wrote it, or nobody.
+func ParseDirData(data []byte) (b DirData, ours bool) {
 	if len(data) == 0 {
-		return Board{}, true
+		return DirData{}, true
 	}
 	rest, ours := strings.CutPrefix(string(data), NotePrefix)
 	if !ours {
-		return Board{}, false
+		return DirData{}, false
 	}
 	last, evicted, _ := strings.Cut(rest, EvictedPrefix)
 	b.Last = last
@@ -41,7 +41,7 @@ func ParseBoard(data []byte) (b Board, ours bool) {
 	return b, true
 }
 
-func (b Board) Encode() []byte {
+func (b DirData) Encode() []byte {
 	data := NotePrefix + b.Last
 	if len(b.Evicted) > 0 {
 		data += EvictedPrefix + strings.Join(b.Evicted, " ")
@@ -49,15 +49,15 @@ func (b Board) Encode() []byte {
 	return []byte(data)
 }
 
-func (b Board) WithEvicted(guid string) Board {
+func (b DirData) WithEvicted(guid string) DirData {
 	evicted := append(slices.Clone(b.Evicted), guid)
-	return Board{b.Last, evicted[max(0, len(evicted)-MaxEvicted):]}
+	return DirData{b.Last, evicted[max(0, len(evicted)-MaxEvicted):]}
 }
 
-// BoardOf returns the directory whose data tells the makers of nodes in dir that these were evicted.
+// EvictedIn returns the directory whose data tells the makers of nodes in dir that these were evicted.
 // The data of the directory of permits is their number; those who have just made some still stand
 // in the queue for them.
-func BoardOf(dir string, permits bool) string {
+func EvictedIn(dir string, permits bool) string {
 	if parent, ok := strings.CutSuffix(dir, LeasesDir); ok && permits {
 		return parent + GateDir
 	}
