@@ -30,8 +30,8 @@ type holding struct {
 	// release begins to release the lock, for the reason why the holding has ended, and
 	// returns a function that waits for the outcome.
 	release  func(why error) (outcome func() error)
-	quiet    bool // it tells no observer of its end: each of its locks or guests tells for itself
-	unfenced bool // its guests cannot be told apart by a token or a guard
+	quiet    bool // it tells no observer of its end: each of its locks or local holds tells for itself
+	unfenced bool // its local holds cannot be told apart by a token or a guard
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

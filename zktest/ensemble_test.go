@@ -38,9 +38,9 @@ func spend(e *ensemble, d time.Duration) {
 func do(e *ensemble, fn func()) { e.alter(func(time.Duration) { fn() }) }
 
 // login opens a session at a member.
-func login(t *testing.T, e *ensemble, member int) *guest {
+func login(t *testing.T, e *ensemble, member int) *fakeConn {
 	r := e.peers.members[member]
-	g := &guest{r: r, ready: true}
+	g := &fakeConn{r: r, ready: true}
 	r.admit(g)
 	ask := &entry{c: g, connect: &connectCall{timeout: int32(term.Milliseconds())}, call: &call{}, by: requester{member: member, name: "a"}}
 	e.router.submit(ask)
@@ -50,8 +50,8 @@ func login(t *testing.T, e *ensemble, member int) *guest {
 	return g
 }
 
-// write submits a create at the guest's member.
-func (g *guest) write(e *ensemble, path string) *entry {
+// write submits a create at the connection's member.
+func (g *fakeConn) write(e *ensemble, path string) *entry {
 	w := &entry{c: g, call: create(path), by: requester{session: g.sess, member: g.r.id}}
 	e.router.submit(w)
 	return w
@@ -251,8 +251,8 @@ func TestAFormerLeaderAnswersSyncsAndNoWrites(t *testing.T) {
 	})
 }
 
-// sync submits a sync at the guest's member.
-func (g *guest) sync(e *ensemble) *entry {
+// sync submits a sync at the connection's member.
+func (g *fakeConn) sync(e *ensemble) *entry {
 	s := &entry{c: g, call: &call{op: OpSync}, by: requester{session: g.sess, member: g.r.id}}
 	e.router.submit(s)
 	return s

@@ -26,8 +26,8 @@ const (
 // handshake is how long a connection may take to ask for a session.
 const handshake = 10 * time.Second
 
-// linger is how long a closed connection may take to accept its last bytes.
-const linger = time.Second
+// drainFor is how long a closed connection may take to accept its last bytes.
+const drainFor = time.Second
 
 // pipe carries the bytes of one connection. What comes in waits in the inbox,
 // what goes out in the outbox, so that a frozen or partitioned link neither
@@ -339,7 +339,7 @@ func (p *pipe) flush() bool {
 			return false
 		}
 		if p.isDead() {
-			_ = p.net.SetWriteDeadline(time.Now().Add(linger))
+			_ = p.net.SetWriteDeadline(time.Now().Add(drainFor))
 		}
 		if _, err := p.net.Write(ch.data); err != nil {
 			return false
@@ -364,7 +364,7 @@ func (p *pipe) isDead() bool {
 func (p *pipe) end() {
 	close(p.dead)
 	// A write that is under way now may take its last second as well.
-	_ = p.net.SetWriteDeadline(time.Now().Add(linger))
+	_ = p.net.SetWriteDeadline(time.Now().Add(drainFor))
 }
 
 // cut makes sure that nothing more is sent.

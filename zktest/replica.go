@@ -22,7 +22,7 @@ type replica struct {
 	received int64            // packets, for the four-letter words
 	sent     int64
 
-	serving  bool // has data that a quorum vouched for, and takes clients
+	serving  bool // has data that a quorum has confirmed, and takes clients
 	observer bool // applies what the others decide and has no vote
 	stopped  bool
 	cut      bool // from all other members

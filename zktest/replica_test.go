@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guest is a connection of a replica under test.
-type guest struct {
+// fakeConn is a connection of a replica under test.
+type fakeConn struct {
 	ear
 	sess   *session
 	ready  bool // whether drain has nothing left to wait for
@@ -19,14 +19,14 @@ type guest struct {
 	r      *replica
 }
 
-func (g *guest) session() (*session, time.Duration) { return g.sess, term }
-func (g *guest) drain() bool                        { g.drains++; return g.ready }
-func (g *guest) info() connInfo                     { return connInfo{} }
-func (g *guest) resetCounts()                       {}
-func (g *guest) close()                             { g.finish("closed") }
-func (g *guest) abort()                             { g.finish("aborted") }
+func (g *fakeConn) session() (*session, time.Duration) { return g.sess, term }
+func (g *fakeConn) drain() bool                        { g.drains++; return g.ready }
+func (g *fakeConn) info() connInfo                     { return connInfo{} }
+func (g *fakeConn) resetCounts()                       {}
+func (g *fakeConn) close()                             { g.finish("closed") }
+func (g *fakeConn) abort()                             { g.finish("aborted") }
 
-func (g *guest) finish(how string) {
+func (g *fakeConn) finish(how string) {
 	g.ended = how
 	g.r.dismiss(g)
 }
@@ -42,8 +42,8 @@ func follower(t *testing.T) *replica {
 }
 
 // attach connects a session to a replica.
-func attach(r *replica, id int64) *guest {
-	g := &guest{ear: ear{id: id}, sess: &session{id: id}, r: r, ready: true}
+func attach(r *replica, id int64) *fakeConn {
+	g := &fakeConn{ear: ear{id: id}, sess: &session{id: id}, r: r, ready: true}
 	r.admit(g)
 	r.attach(id, g)
 	return g
@@ -89,7 +89,7 @@ func TestAFrozenReplicaAppliesNothing(t *testing.T) {
 }
 
 func TestWhatIsInTheLogIsAppliedByAReplicaThatShuts(t *testing.T) {
-	r, c := follower(t), (*guest)(nil)
+	r, c := follower(t), (*fakeConn)(nil)
 	c = attach(r, 7)
 	r.setLag(time.Hour, 0)
 	r.log(made(1, "/a"), 0)
