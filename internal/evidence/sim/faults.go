@@ -85,14 +85,18 @@ func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 // the time, right after it has answered them.
 func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
-		m, d := f.srv.Member(r.IntN(f.plan.Servers)), f.long(r)
+		m, d := f.member(r), f.long(r)
+		if m == f.srv.Leader() && d > f.plan.shortest() {
+			f.count("leader away for longer than a session")
+		}
 		harm(m)
 		time.Sleep(d)
 		mend(m)
 	}
 }
 
-// lag has a member apply late, every other time the leader: then followers know what its own clients are not told yet.
+// lag has a member apply late, every other time the leader: then followers know what its own clients are not told yet. Those who
+// lose their connections meanwhile look for what they have asked for where it is committed and does not show.
 func lag(f *fleet, r *rand.Rand) {
 	m := f.member(r)
 	if leader := f.srv.Leader(); leader != nil && r.IntN(2) == 0 {
@@ -100,6 +104,10 @@ func lag(f *fleet, r *rand.Rand) {
 		f.count("lag of a leader")
 	}
 	m.Lag(around(r, f.plan.Tick))
+	for range r.IntN(4) {
+		time.Sleep(around(r, f.plan.Tick))
+		f.srv.DropConnections()
+	}
 	time.Sleep(f.long(r))
 	m.Lag(0)
 }

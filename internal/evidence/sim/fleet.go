@@ -208,6 +208,11 @@ func (p *process) unheard(since time.Duration) time.Duration {
 	return p.f.hears.longest(p.name, since, p.f.rec.Now())
 }
 
+// longest is the longest timeout that the process's session can have been given.
+func (p *process) longest() time.Duration {
+	return slices.Max(append(slices.Clone(p.f.plan.MinSessions), p.spec.Session))
+}
+
 // gauge is what a run has measured.
 type gauge struct {
 	mu       sync.Mutex

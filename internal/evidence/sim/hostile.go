@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zklock-go/zklock/zktest"
@@ -22,6 +23,9 @@ func (p *Plan) troubles() map[string][]fault {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{
 			{"late streams", lateStreams}, {"late streams, cut", lateAndCut}, {"one way", oneWay}, {"held requests", holdForwards},
 		})
+	}
+	if p.Hostile.Crowds {
+		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"crowd", crowd}})
 	}
 	if p.Hostile.Backups {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"restore", restore}})
@@ -94,6 +98,22 @@ func lateAndCut(f *fleet, r *rand.Rand) {
 	time.Sleep(f.long(r))
 	m.CutStreams(false, false)
 	m.DelayStreams(0, 0)
+}
+
+// crowd has many goroutines of a client ask for a lock at once. Often the leader changes before they stand in its queue.
+func crowd(f *fleet, r *rand.Rand) {
+	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	var all sync.WaitGroup
+	for range 10 + r.IntN(30) {
+		own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
+		// Owned by this call, which waits for it; ends with its turn, or with the process.
+		all.Go(func() { takers[l.Recipe](p, l, own) })
+	}
+	if r.IntN(3) > 0 {
+		time.Sleep(around(r, 2*f.plan.Latency))
+		elect(f, r)
+	}
+	all.Wait()
 }
 
 func oneWay(f *fleet, r *rand.Rand) {

@@ -33,6 +33,7 @@ var trials = []trial{
 	{"P2", "standstills", "freeze|cut off|usurp|partition|delays", everyRecipe, standstills},
 	{"P2", "clocks", "wall clock|partition", "mutex", nil},
 	{"P2", "short sessions", "freeze|cut off|lost replies", "mutex rw", short},
+	{"P2", "minimums", "elect|partition", "mutex rw", minimums},
 	{"P2", "deletes", "delete|expire|parents", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Wipes = true }},
 	{"P4", "forged notes", "forged|delete", "mutex rw", func(p *Plan, _ *rand.Rand) { p.Hostile.Forged = true }},
 	{"P5", "lost answers", "lost|drop|held requests", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
@@ -43,6 +44,7 @@ var trials = []trial{
 	{"P5", "forgotten sessions", "drop|lost replies", "mutex rw semaphore", func(p *Plan, _ *rand.Rand) { p.ForgetSessions = true }},
 	{"P7", "blind clients", "blind", "mutex rw semaphore election", func(p *Plan, _ *rand.Rand) { p.Hostile.Blind = true }},
 	{"P7", "other servers", "drop|restart", "mutex semaphore", others},
+	{"P7", "crowds", "crowd", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Crowds, p.Hold = true, p.Tick/40 }},
 	{"P8", "evictions", "evict", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Evicts = true }},
 	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
@@ -55,6 +57,12 @@ var trials = []trial{
 // standstills have sessions as short as they may be, and servers whose word comes late.
 func standstills(p *Plan, r *rand.Rand) {
 	p.ExpiryGap, p.LoseTouches, p.LatePing = pick(r, 0, 80*time.Millisecond), pick(r, 0, 0.1), pick(r, 0, 80*time.Millisecond)
+}
+
+// minimums have sessions that grow with the servers that their clients come to.
+func minimums(p *Plan, r *rand.Rand) {
+	p.Servers, p.Timeout = 3, 4*p.Timeout
+	p.disagree(r)
 }
 
 func short(p *Plan, r *rand.Rand) {

@@ -75,7 +75,7 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	switch {
 	case ended == 0:
 		p.judgeError(ctx, err, since, l)
-	case p.unheard(ended) > p.spec.Session:
+	case p.unheard(ended) > p.longest():
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, p.f.rec.Now()-ended))
 	}
 }
