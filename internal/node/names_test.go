@@ -81,3 +81,15 @@ func TestARecordIsReadAsItIsWritten(t *testing.T) {
 		require.ErrorIs(t, err, outcome.ErrMismatch, text)
 	}
 }
+
+func TestANumberOfPermitsIsReadAsItIsWritten(t *testing.T) {
+	for _, n := range []int{1, 7, MaxPermits} {
+		got, err := ParseLimit(LimitData(n))
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	for _, text := range []string{"", "7", "zklock: permits ", "zklock: permits x", "zklock: permits 0", "zklock: permits -1", "zklock: permits 100001"} {
+		_, err := ParseLimit([]byte(text))
+		require.ErrorIs(t, err, outcome.ErrMismatch, text)
+	}
+}

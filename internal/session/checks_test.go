@@ -1,0 +1,13 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// A transaction without any operation need not reach the quorum.
+func TestAProofAsksForSomethingWhereThereIsNothingToCheck(t *testing.T) {
+	require.Equal(t, []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, checks(nil))
+}
