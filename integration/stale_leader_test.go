@@ -32,6 +32,9 @@ func TestStaleLeader(t *testing.T) {
 
 	t.Cleanup(func() {
 		require.NoError(t, leader.Heal(context.Background()))
+		// Its connections to those that were killed can keep it from joining them for longer than a minute.
+		require.NoError(t, leader.Kill(context.Background()))
+		require.NoError(t, leader.Restart(context.Background()))
 		require.NoError(t, ensemble.Healthy(context.Background()))
 	})
 	require.NoError(t, leader.CutFromPeers(t.Context()))
