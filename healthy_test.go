@@ -1,8 +1,11 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +120,38 @@ func TestAHoldHasFourTenthsLeftThoughAnswersVary(t *testing.T) {
 			t.Logf("%d ticks: %.3f of the timeout remained at least", ticks, least.Seconds()/(ticks*tick).Seconds())
 			require.GreaterOrEqual(t, least, ticks*tick*4/10-ticks*tick/64-4*slow, "the heartbeat that proves more can itself be slow")
 			unlock(t, hold)
+		})
+	}
+}
+
+// One that was far back asks no quorum until it is next. If all before it leave at once, what the answer to its create has
+// proven may be old, and still enough to hold with: it asks first.
+func TestAHoldThatNobodyExpectedHasFourTenthsOfTheTimeoutLeft(t *testing.T) {
+	t.Parallel()
+	const session = 10 * time.Second
+	for waited := session / 20; waited < session; waited += session / 20 {
+		t.Run(fmt.Sprint(waited), func(t *testing.T) {
+			virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				for _, label := range []string{"first", "second", "third", "fourth"} {
+					lockLater(ctx, connect(t, srv, label, session).Mutex(path).Lock)
+					time.Sleep(100 * time.Millisecond)
+				}
+				fifth := lockLater(t.Context(), connect(t, srv, "fifth", session).Mutex(path).Lock)
+				time.Sleep(waited)
+				names := queue(srv, path)
+				slices.SortFunc(names, func(a, b string) int {
+					return strings.Compare(a[strings.LastIndex(a, "-"):], b[strings.LastIndex(b, "-"):])
+				})
+				for _, name := range names[:4] {
+					require.NoError(t, srv.DeleteNode(path+"/"+name))
+				}
+				<-fifth.done
+				require.NoError(t, fifth.err)
+				require.GreaterOrEqual(t, lowest(fifth.hold, session), session*4/10)
+				unlock(t, fifth.hold)
+			})
 		})
 	}
 }

@@ -339,8 +339,23 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
 	t.c.Keep(&t.OwnNode)
 `, `	t.watchSelf(0)
-`}, {"internal/queue/member.go", "m.Sess.Lease.IsAmple; !isEnough()", "m.Sess.Lease.Fresh; !isEnough()"}},
-		Test: Test{".", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
+`}, {"internal/queue/handoff.go", `		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
+`, ""}, {"internal/queue/member.go", "m.Sess.Lease.IsAmple; !isEnough()", "m.Sess.Lease.Fresh; !isEnough()"}},
+		Test: Test{".", "TestAHoldThatNobodyExpectedHasFourTenthsOfTheTimeoutLeft"},
+	},
+	{
+		Name: "the next in line asks no quorum while it waits", After: "our own: its grant waited for an answer",
+		Edits: []Edit{{"internal/queue/handoff.go", `		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
+`, ""}},
+		Test: Test{".", "TestEveryHandOffTakesOneRoundTrip"},
+	},
+	{
+		Name: "who becomes the next in line asks the quorum later", After: "our own: its grant waited for an answer",
+		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
+	t.c.Keep(&t.OwnNode)
+`, `	t.watchSelf(0)
+`}},
+		Test: Test{".", "TestEveryHandOffTakesOneRoundTrip"},
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
