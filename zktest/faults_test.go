@@ -202,6 +202,26 @@ func TestALeaderThatLagsShowsItsOwnClientsThePast(t *testing.T) {
 	})
 }
 
+// If a leader fell back behind the count of its followers, its next creates would not move the newest change that these show.
+func TestALeaderThatLagsKeepsTheCountOfChildrenThatWasSet(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		far := only(t, srv, "far", srv.Member(1), 20*time.Second)
+		mustCreate(t, far, "/d", 0)
+		srv.Member(0).Lag(time.Second)
+		mustCreate(t, far, "/elsewhere", 0)
+		srv.SetChildCounter("/d", 100)
+		time.Sleep(2 * time.Second) // the leader has applied what it had committed
+		name, err := far.Create("/d/n-", nil, zk.FlagSequence, open)
+		require.NoError(t, err)
+		assert.Equal(t, "/d/n-0000000100", name)
+		_, own, err := far.Get(name)
+		require.NoError(t, err)
+		_, dir, err := far.Get("/d")
+		require.NoError(t, err)
+		assert.Equal(t, own.Czxid, dir.Pzxid)
+	})
+}
+
 func TestALeaderThatLagsTurnsAwayWhoHasSeenMore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})

@@ -265,7 +265,16 @@ func (r *replica) deliver(now time.Duration) {
 		r.apply(d.t)
 	}
 	if len(r.backlog) == 0 {
-		r.backlog, r.ahead = nil, nil
+		r.backlog = nil
+		r.catchUp()
+	}
+}
+
+// catchUp is called when a leader has applied all that it has committed: the two are one tree again, with the counters that were
+// set meanwhile.
+func (r *replica) catchUp() {
+	if r.ahead != nil {
+		r.tree, r.ahead = r.ahead, nil
 	}
 }
 
