@@ -131,7 +131,6 @@ func complain(t *testing.T, c Choice, res *Result) {
 	}
 	words := strings.FieldsFunc(fmt.Sprintf("zklock %s seed %d", c.Made, res.Plan.Seed), func(r rune) bool { return r == ' ' || r == '/' })
 	name := filepath.Join(dir, strings.Join(words, "-")+".jsonl")
-	require.NoError(t, res.History.SaveFile(name))
 	for i, v := range res.Violations {
 		if i == 10 {
 			t.Errorf("and %d more", len(res.Violations)-i)
@@ -139,6 +138,8 @@ func complain(t *testing.T, c Choice, res *Result) {
 		}
 		t.Error(v)
 	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, res.History.SaveFile(name))
 	t.Errorf("history: %s; again: go test ./internal/evidence/sim %s", name, c.again())
 }
 
