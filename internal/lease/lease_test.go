@@ -203,6 +203,8 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 			sent := l.now()
 			time.Sleep(takes)
 			old.Witness(sent, OfLeader)
+			sent = l.now()
+			time.Sleep(takes)
 			old.Witness(sent, OfQuorum)
 		},
 	} {
