@@ -30,7 +30,7 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 
 		time.Sleep(2*client.SessionTimeout + phase)
 		follower.DelayStreams(late, 0) // from now on
-		time.Sleep(late / 2)
+		time.Sleep(late - 2*time.Millisecond)
 		confirmed := make(chan struct{})
 		go func() { // ends with the hold
 			defer close(confirmed)
