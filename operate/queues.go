@@ -226,7 +226,7 @@ func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 		}
 		b.show(ctx, q, last)
 	}
-	return awaitAny(ctx, s, append(inner, w))
+	return awaitAny(ctx, append(inner, w))
 }
 
 // watchInner sets the watches on a semaphore's directories, as far as they exist: one that is made later changes the
@@ -248,7 +248,7 @@ func (b *browser) watchInner(ctx context.Context, s *session.Session, path strin
 }
 
 // awaitAny waits until one of the watches fires.
-func awaitAny(ctx context.Context, s *session.Session, watches []*session.NodeWatch) error {
+func awaitAny(ctx context.Context, watches []*session.NodeWatch) error {
 	if len(watches) == 1 {
 		_, err := watches[0].Await(ctx, nil)
 		return err

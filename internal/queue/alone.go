@@ -51,8 +51,12 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path strin
 	return answers[created].String, nil
 }
 
-// noticeOthers remembers that there are others where we expected none.
-func (t *contender) noticeOthers() { t.c.crowded.put(t.Dir, struct{}{}) }
+// noticeOthers remembers it if an attempt has shown that there are others where it expected none.
+func (t *contender) noticeOthers(a *creation) {
+	if a.showsOthers() {
+		t.c.crowded.put(t.Dir, struct{}{})
+	}
+}
 
 // noticeSolitude remembers a listing that shows our node alone. If the directory has data, it
 // reads that in the background.

@@ -118,8 +118,8 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		before := len(left)
-		left = slices.DeleteFunc(left, func(x *member) bool { return !slices.Contains(l.Names, x.Name) })
+		before, line := len(left), l.Line()
+		left = slices.DeleteFunc(left, func(x *member) bool { return !line.Has(x.Name) })
 		if len(left) == before {
 			return errors.New("a server that lags shows what is gone") // is tried again
 		}

@@ -66,9 +66,7 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 		case mayBeLate:
 			return outcome.ErrSessionOver
 		case metOthers:
-			if a.showsOthers() {
-				t.noticeOthers()
-			}
+			t.noticeOthers(a)
 		case lacksReplaced:
 			t.c.remove(a.takeReplaced())
 		case lacksDir:
@@ -90,9 +88,7 @@ func (t *place) stand(ctx context.Context, l session.Listing, listErr error) err
 	if t.isAlone(a.counted) {
 		return nil
 	}
-	if a.showsOthers() {
-		t.noticeOthers()
-	}
+	t.noticeOthers(a)
 	return t.findPlace(ctx, l, listErr)
 }
 
