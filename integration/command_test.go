@@ -240,8 +240,9 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 }
 
 // TestHealthyJobs has jobs queue whose time goes badly with the heartbeats of their sessions, one of which is as short as
-// the server lets it be. Nothing fails, so none may be told to end. Where the machine itself keeps processes waiting for a
-// twentieth of a session, which is the margin of the command, that is no evidence.
+// the server lets it be. Nothing fails, so none may be told to end. What this cannot show: where the machine keeps this process
+// waiting for a twentieth of a session, which is the margin of the command, or the server keeps another client waiting for a
+// quarter, jobs are ended rightly or wrongly, and the run says so under NOT TESTED.
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12

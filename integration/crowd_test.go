@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
@@ -72,7 +73,8 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	path := root(t)
-	opts := func() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * time.Second} }
+	queued := newQueued(n)
+	opts := func() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * time.Second, Observer: queued} }
 	holder := connect(t, opts(), z.Addrs()...)
 	hold, err := holder.Mutex(path).Lock(ctx)
 	require.NoError(t, err)
@@ -82,8 +84,6 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 		clients[i] = connect(t, opts(), z.Addrs()...)
 		defer clients[i].Close()
 	}
-	conn, _ := dial(t, time.Minute, z.Addrs()...)
-	defer conn.Close()
 
 	seen.waiters = n
 	bytes, goroutines := inUse(), runtime.NumGoroutine()
@@ -102,7 +102,7 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 			assert.NoError(t, hold.Unlock(ctx))
 		})
 	}
-	untilMany(t, ctx, conn, path, int32(1+n))
+	await(t, queued.all, "all stand in the queue")
 	seen.joined = time.Since(began)
 	seen.bytes, seen.goroutines = inUse()-bytes, runtime.NumGoroutine()-goroutines
 	require.NoError(t, hold.Check(), "joining costs no hold")
@@ -116,16 +116,21 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 	return seen
 }
 
-// untilMany waits until a node has that many children, and lists none of them.
-func untilMany(t *testing.T, ctx context.Context, conn *zk.Conn, path string, count int32) {
-	for {
-		_, stat, err := conn.Exists(path)
-		require.NoError(t, err)
-		if stat.NumChildren >= count {
-			return
-		}
-		require.NoError(t, ctx.Err(), "%d of %d stand in the queue", stat.NumChildren, count)
-		time.Sleep(5 * time.Millisecond)
+// queued tells when so many have found their place in a queue.
+type queued struct {
+	missing atomic.Int64
+	all     chan struct{}
+}
+
+func newQueued(n int) *queued {
+	q := &queued{all: make(chan struct{})}
+	q.missing.Store(int64(n))
+	return q
+}
+
+func (q *queued) Observe(e observe.Event) {
+	if e.Kind == observe.Queued && q.missing.Add(-1) == 0 {
+		close(q.all)
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *stalePair) judge(t *testing.T, cut time.Time) {
 	second := await(t, p.granted, "the second holder")
 	require.NoError(t, second.err)
 	assert.Error(t, second.oldEnd, "the first hold's context must have ended before the second grant")
-	assert.Error(t, second.oldCheck)
+	assert.ErrorIs(t, second.oldCheck, zklock.ErrLost, "the first holder has not been told")
 	assert.ErrorIs(t, context.Cause(p.held.Context()), zklock.ErrLost)
 	t.Logf("%s: second holder %v after the cut", p.name, second.at.Sub(cut).Round(10*time.Millisecond))
 }
