@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/zklock-go/zklock/compare/ways"
@@ -59,12 +58,4 @@ func (b *bench) firstLock(ctx context.Context, session ways.Session) (t turn, er
 	}
 	t.given = time.Now()
 	return t, locker.Close()
-}
-
-// memory is what this process has in use, its goroutines' stacks included, when all that is not needed has been freed.
-func memory() float64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return float64(stats.HeapAlloc + stats.StackInuse)
 }

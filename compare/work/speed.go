@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -132,14 +133,15 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		}
 		settle = 300*time.Millisecond + time.Duration(shape.lockers)*4*time.Millisecond
 	}
-	empty := memory()
+	weighed := shape.standing && ways.IsInProcess(w)
+	empty := memory(weighed)
 	loops, stop := context.WithCancel(ctx)
 	defer stop()
 	run.start(loops)
 	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
-	full := memory()
+	full := memory(weighed)
 	served := b.servedBy
 	if shape.served != nil {
 		served = shape.served
@@ -186,13 +188,25 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if connections > 0 {
 		values[Connections] = float64(connections)
 	}
-	if shape.standing && ways.IsInProcess(w) {
+	if weighed {
 		values[WaiterKB] = max(0, full-empty) / 1024 / float64(shape.lockers-1)
 	}
 	if shape.locks == 1 {
 		values[Overlaps] = float64(run.overlaps.Load())
 	}
 	return values, run.firstError()
+}
+
+// memory is what this process has in use, its goroutines' stacks included, when all that is not needed has been freed. That
+// takes time, so it is asked for only where it is a figure.
+func memory(weighed bool) float64 {
+	if !weighed {
+		return 0
+	}
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc + stats.StackInuse)
 }
 
 // processorTime is what this process has used of the processors.
