@@ -240,9 +240,9 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 }
 
 // TestHealthyJobs has jobs queue whose time goes badly with the heartbeats of their sessions, one of which is as short as
-// the server lets it be. Nothing fails, so none may be told to end. What this cannot show: where the machine keeps this process
-// waiting for a twentieth of a session, which is the margin of the command, or the server keeps another client waiting for a
-// quarter, jobs are ended rightly or wrongly, and the run says so under NOT TESTED.
+// the server lets it be. Nothing fails, so none may be told to end. It cannot show that where the machine or the server
+// stands still: this process for a twentieth of a session, the margin of the command, or another client for a quarter.
+// Jobs are then ended rightly or wrongly, and the run says so under NOT TESTED.
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
