@@ -346,6 +346,24 @@ func TestAMarkIsSettledBeyondTheEndOfItsHold(t *testing.T) {
 	}
 }
 
+// Nothing is to be found out about a mark that was never sent.
+func TestAMarkThatNobodySentIsNotUncertain(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Partition("a")
+		<-hold.Context().Done()
+		ctx, cancel := context.WithTimeout(t.Context(), term)
+		defer cancel()
+		began := time.Now()
+		err = slots.Named(client, path, "x").Mark(ctx, hold)
+		require.ErrorIs(t, err, zklock.ErrLost)
+		require.NotErrorIs(t, err, zklock.ErrUncertain)
+		require.Zero(t, time.Since(began), "it waits for what it need not know")
+	})
+}
+
 func TestAMarkOfUnknownOutcomeSaysSo(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)

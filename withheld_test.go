@@ -3,9 +3,12 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -112,4 +115,36 @@ func TestAWithheldEventDelaysAnObserverByASessionTimeout(t *testing.T) {
 			sees(hold.Node(), "", func() { unlock(t, hold) })
 		})
 	}
+}
+
+// TestAnObserverTrustsNoWatchOfAnother observes an election with a client that stands for it as well, and so has a watch on
+// the leader's node. The leader's node goes between the observer's listing and its look at the leader, and the event is
+// withheld: the watch still stands.
+func TestAnObserverTrustsNoWatchOfAnother(t *testing.T) {
+	virtual(t, zktest.Options{Latency: func(*rand.Rand) time.Duration { return time.Millisecond }}, func(t *testing.T, srv *zktest.Server) {
+		leader, err := connect(t, srv, "leader", term).Election(path, nil).Campaign(t.Context(), nil)
+		require.NoError(t, err)
+		election := connect(t, srv, "next", term).Election(path, nil)
+		next := inTurn(t, campaign(election))[0]
+		time.Sleep(time.Second) // it watches the leader
+		var once sync.Once
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetChildren2 && r.Client == "next" {
+				once.Do(func() {
+					time.AfterFunc(time.Microsecond, func() {
+						unread := []zktest.ACL{{Perms: zktest.PermAll &^ zktest.PermRead, Scheme: "world", ID: "anyone"}}
+						assert.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: leader.Node(), ACL: unread}))
+						assert.NoError(t, srv.DeleteNode(leader.Node()))
+					})
+				})
+			}
+			return zktest.Pass
+		})
+		for who, err := range election.Observe(t.Context()) {
+			require.NoError(t, err)
+			require.NotEqual(t, leader.Node(), who.Node, "it is gone")
+			break
+		}
+		require.False(t, next.returned(), "its watch stands")
+	})
 }
