@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -122,11 +123,11 @@ func TestACreateThatRunsLateIsRemovedWhenItAppears(t *testing.T) {
 	}
 }
 
-// hunting reports whether any client of the process looks for a lost create.
-func hunting() bool {
+// searches counts the goroutines of this process that look for lost creates.
+func searches() int {
 	synctest.Wait()
 	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*PendingCreates).lookForAll("))
+	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*PendingCreates).lookForAll("))
 }
 
 // TestTheSearchForALostCreateEnds counts what is asked after a reconnect: nothing, once a later leader has answered.
@@ -138,10 +139,10 @@ func TestTheSearchForALostCreateEnds(t *testing.T) {
 		unlockSoon(t, client)
 		require.True(t, struck())
 		time.Sleep(time.Minute)
-		require.True(t, hunting(), "the create may still run")
+		require.Equal(t, 1, searches(), "the create may still run")
 		srv.ElectLeader((leaderIs(srv, 3) + 1) % 3)
 		time.Sleep(time.Minute)
-		require.False(t, hunting(), "no earlier leader commits anything")
+		require.Zero(t, searches(), "no earlier leader commits anything")
 		time.Sleep(3 * time.Minute) // for which heartbeats go on
 		resetCounts(srv)
 		srv.DropConnections()
@@ -159,12 +160,12 @@ func TestTheSearchForALostCreateEndsWithItsSession(t *testing.T) {
 		unlockSoon(t, client)
 		require.True(t, struck())
 		time.Sleep(time.Hour)
-		require.True(t, hunting(), "the create may still run")
+		require.Equal(t, 1, searches(), "the create may still run")
 		for _, s := range srv.Sessions() {
 			srv.ExpireSession(s.ID)
 		}
 		time.Sleep(time.Minute)
-		require.False(t, hunting())
+		require.Zero(t, searches())
 	})
 }
 
@@ -300,24 +301,98 @@ func unansweredCreate(t *testing.T, srv *zktest.Server, client *zklock.Client) (
 	return asked, session
 }
 
-// runsLate makes the node of a create whose answer was lost, and wants it to be gone after a while.
-func runsLate(t *testing.T, srv *zktest.Server, asked string, session int64) {
+// appears makes the node of a create whose answer was lost.
+func appears(t *testing.T, srv *zktest.Server, asked string, session int64) (node string) {
 	t.Helper()
-	node := asked + "0000000099"
+	node = asked + "0000000099"
 	require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpCreate, Path: node, Owner: session}))
+	return node
+}
+
+// isRemoved wants a node that has appeared to be gone after a while, and nothing to be looked for.
+func isRemoved(t *testing.T, srv *zktest.Server, node string, session int64) {
+	t.Helper()
 	time.Sleep(term/4 + 500*time.Millisecond)
 	_, there := srv.Node(node)
 	require.False(t, there)
 	require.True(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == session }), "the client has removed it")
+	require.Zero(t, searches())
 }
 
-// TestALostCreateIsLookedForOnceMore has a create run after it was looked for in vain.
+// runsLate makes the node of a create whose answer was lost, and wants it to be removed.
+func runsLate(t *testing.T, srv *zktest.Server, asked string, session int64) {
+	t.Helper()
+	isRemoved(t, srv, appears(t, srv, asked, session), session)
+}
+
+// TestALostCreateIsLookedForOnceMore has a create run after it was looked for in vain: at first, and after a reconnect.
 func TestALostCreateIsLookedForOnceMore(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
+		client := connect(t, srv, "a", term)
+		asked, session := unansweredCreate(t, srv, client)
+		time.Sleep(time.Second)
+		runsLate(t, srv, asked, session)
+
+		asked, session = unansweredCreate(t, srv, client)
+		time.Sleep(term)
+		srv.DropConnections()
 		time.Sleep(time.Second)
 		runsLate(t, srv, asked, session)
 	})
+}
+
+// TestAnotherLostCreateIsLookedForLikeTheFirst has a second create run while the search for the first goes on.
+func TestAnotherLostCreateIsLookedForLikeTheFirst(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		first, session := unansweredCreate(t, srv, client)
+		time.Sleep(term)
+		second, _ := unansweredCreate(t, srv, client)
+		require.Equal(t, 1, searches())
+		time.Sleep(time.Second)
+		node := appears(t, srv, second, session)
+		time.Sleep(term / 2)
+		_, there := srv.Node(node)
+		require.False(t, there)
+		require.Equal(t, 1, searches(), "the first may still run")
+		node = appears(t, srv, first, session)
+		srv.DropConnections()
+		isRemoved(t, srv, node, session)
+	})
+}
+
+// TestTheSearchForALostCreateOutlastsRefusals has each request of the search be refused for longer than it looks without need.
+func TestTheSearchForALostCreateOutlastsRefusals(t *testing.T) {
+	for _, c := range []struct {
+		refused zktest.Op
+		late    bool // the node appears after the refusals only
+	}{{zktest.OpMulti, true}, {zktest.OpGetChildren2, true}, {zktest.OpGetChildren2, false}, {zktest.OpExists, false}, {zktest.OpDelete, false}} {
+		t.Run(fmt.Sprint(c.refused, " late ", c.late), func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
+				time.Sleep(time.Second)
+				var node string
+				if !c.late {
+					node = appears(t, srv, asked, session)
+				}
+				refusals := 0
+				stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Op != c.refused {
+						return zktest.Pass
+					}
+					refusals++
+					return zktest.Answer(-5)
+				})
+				time.Sleep(term)
+				stop()
+				require.GreaterOrEqual(t, refusals, 2)
+				if c.late {
+					node = appears(t, srv, asked, session)
+				}
+				isRemoved(t, srv, node, session)
+			})
+		})
+	}
 }
 
 // TestALostCreateIsLookedForUntilNoServerHasItsSession has a server forget a session that the next leader remembers.
