@@ -202,6 +202,32 @@ func TestAnAcquireThatMayNotCountListsInstead(t *testing.T) {
 	})
 }
 
+// A directory with much data is not written again, nor one whose data could not be read.
+func TestAnAcquireCountsWhereTheDataIsShortAndKnown(t *testing.T) {
+	for _, c := range []struct {
+		size, unread int // bytes, and how many attempts to read them fail
+		counts       int32
+	}{{0, 0, 9}, {1024, 0, 9}, {1025, 0, 0}, {10, 3, 6}} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			require.NoError(t, srv.PutNode(path, make([]byte, c.size)))
+			counting := counter(srv)
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpGetData && r.Path == path && c.unread > 0 {
+					c.unread--
+					return zktest.Answer(-5)
+				}
+				return zktest.Pass
+			})
+			client := connect(t, srv, "a", term)
+			for range 10 {
+				unlockSoon(t, client)
+				time.Sleep(time.Second)
+			}
+			require.Equal(t, c.counts, counting.Load(), "%d bytes", c.size)
+		})
+	}
+}
+
 // A lost answer is looked for, and nothing is left behind.
 func TestALostAnswerToACountIsLookedFor(t *testing.T) {
 	for name, verdict := range map[string]zktest.Verdict{"it was done": zktest.LoseReply, "it was not": zktest.DropBefore} {
