@@ -20,13 +20,14 @@ func ExampleLocker() {
 	}
 	defer server.Close()
 	ran := make(chan string, 2)
+	due := time.Now().Truncate(time.Second).Add(2 * time.Second) // the same for both, and a whole second
 	for range 2 {
 		client, err := zklock.Connect(context.Background(), server.Addrs(), &zklock.Options{Dialer: server.Dial})
 		if err != nil {
 			panic(err)
 		}
 		defer client.Close()
-		locker, err := zkgocron.NewLocker(client, "/cron", time.Second, nil)
+		locker, err := zkgocron.NewLocker(client, "/cron", time.Hour, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -35,7 +36,7 @@ func ExampleLocker() {
 			panic(err)
 		}
 		defer scheduler.Shutdown()
-		scheduler.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(100*time.Millisecond))),
+		scheduler.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(due)),
 			gocron.NewTask(func() { ran <- "the report was sent" }), gocron.WithName("report"))
 		scheduler.Start()
 	}
