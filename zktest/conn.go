@@ -261,8 +261,8 @@ func (c *conn) serve(r *call, f fate) {
 	case r.op == OpAuth || r.op == OpSASL:
 	case c.auth.lacksSASL():
 		f = fate{answer: true, code: CodeRequiresSASL, drop: true}
-	default:
-		c.s.ens.router.touch(c.r, c, r.op, c.s.clock.now())
+	case !c.s.ens.router.touch(c.r, c, r.op, c.s.clock.now()):
+		return
 	}
 	e := &entry{c: c, by: c.by(), call: r, fate: f}
 	switch {

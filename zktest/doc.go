@@ -106,5 +106,6 @@
 // touches late, and a write overtakes them; when the way up breaks (CutStreams)
 // after the write was sent, the leader never hears of the touches, and the write
 // was committed all the same. On the leader itself every packet but an auth
-// touches its session at once.
+// touches its session at once. It drops what comes from a session that it has
+// begun to close.
 package zktest

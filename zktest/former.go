@@ -13,17 +13,26 @@ type former struct {
 // former leader's own clock it is over.
 func (f *former) takeBack(e *entry, now time.Duration) {
 	e.decided = true
-	known := f.sessions.get(e.connect.session)
-	if known == nil || !known.validFor(e.connect) || f.sessions.expiryOf(known) <= now {
+	known := f.living(e.connect.session, now)
+	if known == nil || !known.validFor(e.connect) {
 		return
 	}
 	e.sess, e.timeout = known, f.sessions.opts.negotiate(e.by.member, e.connect.timeout)
 	known.touch(e.timeout, now)
 }
 
-// touch notes that a session was heard of.
-func (f *former) touch(id int64, timeout, now time.Duration) {
-	if known := f.sessions.get(id); known != nil {
-		known.touch(timeout, now)
+// touch notes that a session was heard of. False means that its time was up
+// before, by the former leader's own clock.
+func (f *former) touch(id int64, timeout, now time.Duration) bool {
+	known := f.living(id, now)
+	return known != nil && known.touch(timeout, now)
+}
+
+// living returns the session that by the former leader's own clock is not over, nil if there is none.
+func (f *former) living(id int64, now time.Duration) *session {
+	known := f.sessions.get(id)
+	if known == nil || known.over() || f.sessions.expiryOf(known) <= now {
+		return nil
 	}
+	return known
 }

@@ -71,8 +71,9 @@ func (rt *router) unhold(r *replica, now time.Duration) {
 }
 
 // touch notes that a client with a session was heard of: at once where its
-// server leads, else in the server's touch table.
-func (rt *router) touch(r *replica, c client, op Op, now time.Duration) {
+// server leads, else in the server's touch table. False means that the server
+// leads and has begun to close the session: it drops the request unanswered.
+func (rt *router) touch(r *replica, c client, op Op, now time.Duration) bool {
 	sess, timeout := c.session()
 	switch {
 	case sess == nil:
@@ -82,13 +83,14 @@ func (rt *router) touch(r *replica, c client, op Op, now time.Duration) {
 			sess.touch(sess.timeout, now)
 		}
 	case r.former != nil:
-		r.former.touch(sess.id, timeout, now)
+		return r.former.touch(sess.id, timeout, now)
 	case r == rt.peers.leader:
-		sess.touch(timeout, now)
+		return sess.touch(timeout, now)
 	default:
 		rt.courier.pump(now) // PINGs that were answered before this do not have it
 		r.link.touch(sess, timeout, rt.losesTouch)
 	}
+	return true
 }
 
 // losesTouch draws whether a touch is lost.

@@ -23,11 +23,13 @@ type session struct {
 }
 
 // touch notes that the leader has heard of a session. One whose end is on its
-// way gains nothing from it.
-func (sess *session) touch(timeout, now time.Duration) {
-	if !sess.over() {
-		sess.timeout, sess.touched = timeout, now
+// way gains nothing from it, and touch returns false.
+func (sess *session) touch(timeout, now time.Duration) bool {
+	if sess.over() {
+		return false
 	}
+	sess.timeout, sess.touched = timeout, now
+	return true
 }
 
 // over reports whether the session has ended or is about to.

@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,6 +297,28 @@ func TestAStoppedExpirerServesWhatItHasTaken(t *testing.T) {
 		require.Empty(t, srv.Sessions())
 		require.NotContains(t, srv.Tree(), "/x")
 	})
+}
+
+// A leader drops the requests of its own clients' sessions that it has begun to close, PINGs too.
+func TestALeaderAnswersNothingOfASessionThatItCloses(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		c, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 4000})
+		ping := func() { require.NoError(t, c.Send(-2, 11, nil)) }
+		ping()
+		frame, err := c.Read()
+		require.NoError(t, err)
+		require.Equal(t, int32(-2), frame.Xid)
+		srv.Member(1).CutStreams(false, true)
+		srv.Member(2).CutStreams(false, true)
+		time.Sleep(time.Until(expires(t, srv, sess.ID)) + late)
+		ping()
+		synctest.Wait()
+		require.Len(t, srv.Sessions(), 1, "its end waits for a quorum")
+		srv.Member(1).CutStreams(false, false)
+		_, err = c.Read()
+		require.ErrorIs(t, err, io.EOF, "the connection ends with the session, and nothing was said before")
+		require.Empty(t, srv.Sessions())
+	}, zktest.Options{SyncLimit: 40})
 }
 
 func TestSessionsCanBeShorterThanTwoTicks(t *testing.T) {
