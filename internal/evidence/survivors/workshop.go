@@ -16,14 +16,15 @@ import (
 var (
 	root = flag.String("root", ".", "the module's directory")
 	only = flag.String("only", "", "the files whose names match this pattern only")
-	long = flag.Duration("timeout", time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
+	long = flag.Duration("timeout", 2*time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
 
 	planted = flag.Int("plant", 0, "plant so many defects instead, and print what finds each")
 	seed    = flag.Uint64("seed", 1, "the seed from which they are drawn")
 	search  = flag.Duration("search", 10*time.Minute, "how long the simulator looks for one that no test of a commit finds")
 )
 
-// A subject is a file, and the root package's tests that its mutations are shown to, after all tests of its own package.
+// A subject is a file, and the root package's tests that its mutations are shown to first, after all tests of its own
+// package. What these do not notice is shown to all tests of the root package.
 type subject struct {
 	file, tests string // a pattern; "" means that its own package's tests are enough
 }
@@ -36,7 +37,7 @@ func (s subject) shows(root string) (list []shown) {
 		}
 	}
 	if s.tests != "" {
-		list = append(list, shown{".", s.tests + everywhere})
+		list = append(list, shown{".", s.tests + everywhere}, shown{".", "."})
 	}
 	return list
 }
@@ -44,7 +45,7 @@ func (s subject) shows(root string) (list []shown) {
 // A shown is a directory with a pattern of its tests.
 type shown struct{ in, tests string }
 
-// everywhere are tests of the root package that most files have a part in.
+// everywhere are tests of the root package that notice much in most files.
 const everywhere = "|TestThoseWhoGiveUpAroundAWaiter|TestATryIsRefusedWhere"
 
 var subjects = []subject{
