@@ -91,7 +91,7 @@ func (w *workshop) pass(name string, defects []mutation, shown func(mutation) pl
 			continue
 		}
 		tests = p.String()
-		if by := w.plantedIn(p, fmt.Sprint("MUTATION=", m.Number), "REACHED="+os.DevNull); by != "" {
+		if by := w.plantedIn(p, fmt.Sprint("MUTATION=", m.Number)); by != "" {
 			fmt.Printf("%s: %s:%d: %s: %s\n", name, m.File, m.Line, m, by)
 		} else {
 			left = append(left, m)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 var (
 	root = flag.String("root", ".", "the module's directory")
 	only = flag.String("only", "", "the files whose names match this pattern only")
-	long = flag.Duration("timeout", 2*time.Minute, "how long the tests of a mutation may take; one that takes longer is found")
+	long = flag.Duration("timeout", 10*time.Minute, "how long the tests of a mutation may take at most; one that takes longer is found")
 
 	planted = flag.Int("plant", 0, "plant so many defects instead, and print what finds each")
 	seed    = flag.Uint64("seed", 1, "the seed from which they are drawn")
@@ -74,26 +75,48 @@ type workshop struct {
 	dir       string
 	binaries  map[string]string     // by the directory of the tests
 	mutations map[string][]mutation // by file
+	sound     map[shown]soundRun
 }
+
+// A soundRun is what tests do when no mutation is switched on.
+type soundRun struct {
+	took   time.Duration
+	passed map[int]bool // the mutations that they come past
+}
+
+// limit is how long these tests may take when a mutation is switched on.
+func (r soundRun) limit() time.Duration { return min(*long, 10*time.Second+4*r.took) }
 
 // switches is what a mutated package gets besides.
 const switches = `package %s
 
 import (
+	"fmt"
 	"os"
 	"strconv"
-	"sync/atomic"
+	"sync"
 )
 
-var present, _ = strconv.Atoi(os.Getenv("MUTATION"))
-
-var reached atomic.Bool
+var (
+	present, _ = strconv.Atoi(os.Getenv("MUTATION"))
+	passed     sync.Map
+)
 
 func mutated(n int) bool {
-	if n == present && !reached.Swap(true) {
-		_ = os.WriteFile(os.Getenv("REACHED"), nil, 0o600)
+	if present == 0 {
+		pass(n)
 	}
 	return n == present
+}
+
+func pass(n int) {
+	if _, before := passed.LoadOrStore(n, true); before {
+		return
+	}
+	if f, err := os.OpenFile(os.Getenv("PASSED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = fmt.Fprintln(f, n)
+		_ = f.Close()
+	}
 }
 
 func mutatedTo[T any](n int, is, was T) T {
@@ -106,7 +129,7 @@ func mutatedTo[T any](n int, is, was T) T {
 
 func openWorkshop() (*workshop, error) {
 	dir, err := os.MkdirTemp("", "survivors")
-	return &workshop{dir: dir, binaries: map[string]string{}, mutations: map[string][]mutation{}}, err
+	return &workshop{dir: dir, binaries: map[string]string{}, mutations: map[string][]mutation{}, sound: map[shown]soundRun{}}, err
 }
 
 func newWorkshop(root string, pattern *regexp.Regexp) (*workshop, error) {
@@ -175,11 +198,13 @@ func (w *workshop) build(root string, texts map[string]string) error {
 // survivors returns the mutations of a file that its tests do not notice, each with what is known of it.
 func (w *workshop) survivors(s subject) (found []survivor, err error) {
 	start := time.Now()
-	if outcome, out := w.run(s, 0); outcome != unnoticed {
-		return nil, fmt.Errorf("the tests of %s fail without a mutation: %s", s.file, out)
+	for _, x := range s.shows(*root) {
+		if err := w.tryOut(x); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.file, err)
+		}
 	}
 	for _, m := range w.mutations[s.file] {
-		outcome, _ := w.run(s, m.Number)
+		outcome := w.run(s, m.Number)
 		if outcome == noticed {
 			continue
 		}
@@ -196,24 +221,50 @@ const (
 	unreached = "not reached"
 )
 
-// run runs the tests with a mutation, zero for none, until one fails.
-func (w *workshop) run(s subject, number int) (outcome string, out []byte) {
-	mark := filepath.Join(w.dir, "reached")
-	_ = os.Remove(mark) // there may be none
+// run runs the tests that come past a mutation with that mutation, until one fails.
+func (w *workshop) run(s subject, number int) (outcome string) {
+	outcome = unreached
 	for _, x := range s.shows(*root) {
-		if out, err := w.test(x, fmt.Sprint("MUTATION=", number), "REACHED="+mark); err != nil {
-			return noticed, out
+		if !w.sound[x].passed[number] {
+			continue
 		}
+		if _, err := w.test(x, w.sound[x].limit(), fmt.Sprint("MUTATION=", number)); err != nil {
+			return noticed
+		}
+		outcome = unnoticed
 	}
-	if _, err := os.Stat(mark); err != nil && number != 0 {
-		return unreached, nil
+	return outcome
+}
+
+// tryOut runs tests without a mutation, and remembers what they do.
+func (w *workshop) tryOut(x shown) error {
+	if _, done := w.sound[x]; done {
+		return nil
 	}
-	return unnoticed, nil
+	list := filepath.Join(w.dir, fmt.Sprint("passed", len(w.sound)))
+	start := time.Now()
+	if out, err := w.test(x, *long, "MUTATION=0", "PASSED="+list); err != nil {
+		return fmt.Errorf("tests %s in %s fail without a mutation: %s", x.tests, x.in, out)
+	}
+	r := soundRun{took: time.Since(start), passed: map[int]bool{}}
+	text, err := os.ReadFile(list)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for _, word := range strings.Fields(string(text)) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return err
+		}
+		r.passed[n] = true
+	}
+	w.sound[x] = r
+	return nil
 }
 
 // test runs the tests of one directory.
-func (w *workshop) test(x shown, env ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), *long)
+func (w *workshop) test(x shown, limit time.Duration, env ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.binaries[x.in], "-test.run", x.tests, "-test.short", "-test.failfast")
 	cmd.Dir = filepath.Join(*root, x.in)
