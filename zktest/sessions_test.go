@@ -181,12 +181,28 @@ func TestAFormerLeadersSessionsAreItsOwn(t *testing.T) {
 	f.takeBack(e, 4*time.Second)
 	require.NotNil(t, e.sess)
 	assert.Equal(t, 6*time.Second, e.timeout)
-	f.touch(sess.id, e.timeout, 5*time.Second)
-	f.touch(sess.id+1, e.timeout, 5*time.Second)
+	assert.True(t, f.touch(sess.id, e.timeout, 5*time.Second))
+	assert.False(t, f.touch(sess.id+1, e.timeout, 5*time.Second), "one that it does not know")
 	late := &entry{connect: e.connect}
 	f.takeBack(late, 12*time.Second)
 	assert.True(t, late.decided)
 	assert.Nil(t, late.sess, "over by its own clock")
+	assert.False(t, f.touch(sess.id, e.timeout, 12*time.Second), "its requests are dropped, too")
+}
+
+func TestAFormerLeaderKeepsNoSessionThatItHadBegunToClose(t *testing.T) {
+	s := someSessions(t, Options{})
+	kept, closing := begin(s, 0), begin(s, 0)
+	s.doom(closing.id, time.Second)
+	s.expire(time.Second)
+	require.True(t, closing.over())
+	f := &former{sessions: s.copied()}
+	for _, sess := range []*session{kept, closing} {
+		e := &entry{connect: &connectCall{session: sess.id, passwd: sess.passwd, timeout: 6000}}
+		f.takeBack(e, time.Second)
+		assert.Equal(t, sess == kept, e.sess != nil)
+		assert.Equal(t, sess == kept, f.touch(sess.id, term, time.Second))
+	}
 }
 
 func TestTheExpiryQueueIsInOrder(t *testing.T) {
