@@ -1,7 +1,9 @@
 package zklock_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +95,43 @@ func TestEveryDisagreementHasAnEvent(t *testing.T) {
 				require.NotErrorIs(t, err, zklock.ErrLimit)
 				require.Len(t, refused, 1)
 				require.Equal(t, err, refused[0].Err)
+			})
+		})
+	}
+}
+
+// Whoever has to wait tells how many are before it, in the longest queue too.
+func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
+	const waiters = 9
+	for name, kind := range map[string]struct {
+		lock  func(c *zklock.Client) lockFunc
+		first int // what the first to wait has before it
+	}{
+		"mutex":    {func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock }, 1},
+		"writer":   {func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock }, 1},
+		"election": {func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) }, 1},
+		"cohort":   {func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock }, 1},
+		"permit":   {func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }, 0}, // holders stand elsewhere
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				holder, err := kind.lock(connect(t, srv, "holder", term))(t.Context())
+				require.NoError(t, err)
+				var told, want []int
+				var all []*attempt
+				for i := range waiters {
+					tell := onEvent{observe.Queued, func(e observe.Event) { told = append(told, e.Behind) }}
+					c := connectWith(t, srv, &zklock.Options{Label: fmt.Sprint(i), SessionTimeout: term, Observer: tell})
+					all, want = append(all, lockLater(t.Context(), kind.lock(c))), append(want, kind.first+i)
+					time.Sleep(time.Second)
+				}
+				require.Equal(t, want, told)
+				unlock(t, holder)
+				for _, a := range all {
+					<-a.done
+					require.NoError(t, a.err)
+					unlock(t, a.hold)
+				}
 			})
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -63,7 +64,7 @@ func TestASemaphoreRefusesBadInputBeforeAnyRequest(t *testing.T) {
 			n, k  int
 			limit bool
 		}{
-			{path, 3, 0, false}, {path, 3, -1, false}, {path, 3, 4, true}, {path, 0, 1, false}, {path, -1, 1, false},
+			{path, 3, 0, false}, {path, 3, -1, false}, {path, 3, 4, true}, {path, 0, 1, false}, {path, -1, 1, false}, {path, node.MaxPermits + 1, 1, false},
 			{"", 3, 1, false}, {"locks", 3, 1, false}, {"/a/../b", 3, 1, false},
 		} {
 			s := c.Semaphore(bad.path, bad.n)

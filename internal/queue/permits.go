@@ -12,7 +12,6 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
-	"github.com/zklock-go/zklock/observe"
 )
 
 // Permits are those of one semaphore.
@@ -89,7 +88,7 @@ func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked
 	if err := gate.enter(ctx, sess); err != nil {
 		return nil, err
 	}
-	s.Engine.Observe(observe.Event{Kind: observe.Queued, Recipe: gateRecipe.Name, Path: s.Path, Node: gate.Name, Behind: len(gate.ahead)})
+	gate.observeQueued(s.Path)
 	made, err := s.takeInTurn(ctx, sess, k, gate)
 	err = gate.unlessEvicted(ctx, err)
 	if err != nil && made != nil {

@@ -98,19 +98,19 @@ import (
 )
 
 var (
-	present, _ = strconv.Atoi(os.Getenv("MUTATION"))
-	passed     sync.Map
+	mutation, _ = strconv.Atoi(os.Getenv("MUTATION"))
+	mutations   sync.Map
 )
 
 func mutated(n int) bool {
-	if present == 0 {
-		pass(n)
+	if mutation == 0 {
+		noteMutation(n)
 	}
-	return n == present
+	return n == mutation
 }
 
-func pass(n int) {
-	if _, before := passed.LoadOrStore(n, true); before {
+func noteMutation(n int) {
+	if _, before := mutations.LoadOrStore(n, true); before {
 		return
 	}
 	if f, err := os.OpenFile(os.Getenv("PASSED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {

@@ -84,6 +84,11 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/handoff.go", "\tt.drop(left)\n", "\tt.drop(left)\n\tt.ahead = slices.Clone(behind)\n"}},
 	},
 	{
+		Name: "a waiter counts those that it knows by name only", After: "the event of a waiter for permits",
+		Edits: []Edit{{"internal/queue/turn.go", "Node: t.Name, Behind: t.seen}", "Node: t.Name, Behind: len(t.ahead)}"}},
+		Test:  Test{".", "TestEveryKindTellsHowManyAreBefore"},
+	},
+	{
 		Name: "all that leave write a note that they held", After: "the note's one condition",
 		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note != nil &&", "return t.note != nil &&"}},
 		Seeds: 320,
