@@ -16,13 +16,13 @@ type Engine struct {
 	*session.Heart
 	*Unnoted
 	Reporter
-	alone    recent[solitude] // directories in which we were alone when we last looked
-	crowded  recent[struct{}] // directories in which we expected to be alone and were not
-	leaving  leavers          // our nodes on their way out
-	records  recent[recordAt] // of locks that we have released
+	alone    recent[solitude] // contains only directories in which our last look saw nobody else; others may stand there by now
+	crowded  recent[struct{}] // contains those in which we expected to be alone of late and were not; perhaps nobody is there now
+	leaving  leavers          // counts each node of ours whose caller no longer waits for its end, until that is certain
+	records  recent[recordAt] // contains only records that we wrote at a release; others may have written since
 	waits    waits
 	Removals *session.Tasks // of nodes: Close waits for them, for a while
-	readable atomic.Bool    // we have read a node of our own once, so we may: all have one ACL
+	readable atomic.Bool    // set only once we have read a node of our own: all have one ACL
 	FailStop func(error)    // see Options; nil for none
 	Delay    time.Duration  // see Options.LockDelay; zero for none
 }

@@ -27,11 +27,11 @@ type selfWatch struct {
 	node *session.OwnNode
 
 	mu      sync.Mutex         // guards what follows
-	begin   *time.Timer        // nil once it has begun
-	watch   *session.NodeWatch // the newest; nil before the first
-	left    bool               // nobody needs it any more
-	ended   bool               // there will be no other watch
-	changed chan struct{}      // closed when any of these changes; nil while nobody waits for that
+	begin   *time.Timer        // nil once it has begun; a watch that was left before never begins
+	watch   *session.NodeWatch // the newest, set when our node was there; nil before the first; perhaps it has fired
+	left    bool               // never false again: nobody needs it any more
+	ended   bool               // never false again: watch stays what it is
+	changed chan struct{}      // closed, and nil again, when any of watch, left and ended changes; nil while nobody waits for that
 }
 
 // newSelfWatch returns a selfWatch that begins after a while, unless it is stopped.
