@@ -127,6 +127,23 @@ func TestALaggingServerMakesNobodyDisagreeAboutTheLimit(t *testing.T) {
 	}
 }
 
+// Another stores the number first, or ZooKeeper cleans the directory away, between our look and our write.
+func TestTheNumberOfPermitsIsStoredWhateverHappensMeanwhile(t *testing.T) {
+	for _, code := range []int32{zktest.CodeBadVersion, zktest.CodeNoNode} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			s := connect(t, srv, "a", term).Semaphore(path, 2)
+			for _, lock := range []func(context.Context, int) (*zklock.Hold, error){s.Acquire, s.TryAcquire} {
+				left := srv.Next(1, zktest.Answer(code), zktest.OpSetData)
+				hold, err := lock(t.Context(), 1)
+				require.NoError(t, err)
+				require.Zero(t, left(), "the number was written")
+				unlock(t, hold)
+				require.NoError(t, srv.PutNode(path+"/leases", nil))
+			}
+		})
+	}
+}
+
 func TestALimitThatCannotBeReadIsAnError(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(path+"/leases", []byte("somebody's")))
