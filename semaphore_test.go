@@ -144,6 +144,67 @@ func TestTheNumberOfPermitsIsStoredWhateverHappensMeanwhile(t *testing.T) {
 	}
 }
 
+func TestTriesAtOnceTakeNoMorePermitsThanThereAre(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var all []*zklock.Semaphore
+		for _, name := range []string{"a", "b", "c"} {
+			all = append(all, connect(t, srv, name, term).Semaphore(path, 2))
+		}
+		hold, err := all[0].Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		unlock(t, hold)
+		// Their looks are over before any of them has a node.
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict { return zktest.Delay(10 * time.Millisecond) })
+		var tries []*attempt
+		for _, s := range all {
+			tries = append(tries, lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return s.TryAcquire(ctx, 1) }))
+		}
+		got := 0
+		for _, a := range tries {
+			<-a.done
+			if a.err == nil {
+				got++
+				defer unlock(t, a.hold)
+				continue
+			}
+			require.ErrorIs(t, a.err, zklock.ErrLocked)
+		}
+		require.Equal(t, 2, got)
+		require.Len(t, srv.Children(path+"/leases"), 2, "the one that came too late has gone")
+	})
+}
+
+func TestATryThatCannotReadTheNumberOfPermitsSaysWhy(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		s, reads := connect(t, srv, "a", term).Semaphore(path, 2), 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetData && r.Path == path+"/leases" {
+				if reads++; reads > 1 {
+					return zktest.Answer(zktest.CodeNoAuth) // when its node is there
+				}
+			}
+			return zktest.Verdict{}
+		})
+		require.NoError(t, srv.PutNode(path+"/leases", node.LimitData(2)))
+		_, err := s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		noGhost(t, srv, path)
+	})
+}
+
+func TestANumberOfPermitsThatMayNotBeStoredIsAnError(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		s := connect(t, srv, "a", term).Semaphore(path, 2)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpCreate || r.Op == zktest.OpCreateContainer {
+				return zktest.Answer(zktest.CodeNoAuth)
+			}
+			return zktest.Verdict{}
+		})
+		require.ErrorIs(t, s.Resize(t.Context(), 3), zk.ErrNoAuth)
+	})
+}
+
 func TestALimitThatCannotBeReadIsAnError(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(path+"/leases", []byte("somebody's")))
