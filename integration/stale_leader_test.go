@@ -32,7 +32,8 @@ func TestStaleLeader(t *testing.T) {
 
 	t.Cleanup(func() {
 		require.NoError(t, leader.Heal(context.Background()))
-		// Its connections to those that were killed can keep it from joining them for longer than a minute.
+		// For its election the connections to those that were killed still stand. TCP tries these ever more rarely,
+		// and the election asks ever more rarely too, up to a minute apart: it can take longer than our patience.
 		require.NoError(t, leader.Kill(context.Background()))
 		require.NoError(t, leader.Restart(context.Background()))
 		require.NoError(t, ensemble.Healthy(context.Background()))
