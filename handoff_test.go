@@ -38,7 +38,7 @@ func inLine(t *testing.T, srv *zktest.Server, n int, held time.Duration, lock fu
 			stays[i].to = time.Now()
 			errs[i] = hold.Unlock(t.Context())
 		})
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(time.Second) // the first makes the directories
 	}
 	all.Wait()
 	require.Equal(t, make([]error, n), errs)
@@ -72,6 +72,44 @@ func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Those who do not look ahead ask something when the last in their way has left: readers behind several writers, whether the
+// others before it have left too; whoever waits for permits, what is free and how many there are.
+func TestAHandOffThatNobodyLooksAheadToTakesThreeRoundTripsAtMost(t *testing.T) {
+	const oneWay, members = 10 * time.Millisecond, 9
+	reader := func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock }
+	permit := func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }
+	for name, kind := range map[string]struct {
+		writers int // who come first
+		lock    func(c *zklock.Client) lockFunc
+		trips   int
+	}{
+		"a reader behind one writer": {1, reader, 1}, "a reader behind two": {2, reader, 3}, "a reader behind six": {6, reader, 3},
+		"a cohort's reader": {6, func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).RLock }, 3},
+		"a permit":          {0, permit, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(oneWay)}, func(t *testing.T, srv *zktest.Server) {
+				come := 0
+				stays := inLine(t, srv, members, 3*time.Second, func(c *zklock.Client) lockFunc {
+					if come++; come <= kind.writers {
+						return c.RWMutex(path).Lock
+					}
+					return kind.lock(c)
+				})
+				for i := max(1, kind.writers); i < members; i++ {
+					before := stays[i-1] // of a permit
+					if kind.writers > 0 {
+						before = stays[kind.writers-1]
+					}
+					took := stays[i].from.Sub(before.to)
+					require.LessOrEqual(t, took, time.Duration(kind.trips)*2*oneWay+time.Millisecond)
+					require.Positive(t, took)
+				}
+			})
+		})
 	}
 }
 
