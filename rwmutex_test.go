@@ -104,6 +104,36 @@ func TestAWritersReleaseWakesTheReadersUpToTheNextWriter(t *testing.T) {
 	}
 }
 
+func TestReadersSleepUntilTheLastWriterBeforeThemLeaves(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		writers, readers := connect(t, srv, "writers", 40*time.Second).RWMutex(path), connect(t, srv, "readers", 40*time.Second).RWMutex(path)
+		all := inTurn(t, writers.Lock, writers.Lock, writers.Lock)
+		for range 5 {
+			all = append(all, inTurn(t, readers.RLock)...)
+		}
+		time.Sleep(time.Second)
+		looks := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "readers" && strings.HasPrefix(r.Path, path) {
+				looks++
+			}
+			return zktest.Pass
+		})
+		for i := range 2 {
+			unlock(t, all[i].hold)
+			time.Sleep(time.Second)
+			require.Equal(t, strings.Repeat("x", i+2)+strings.Repeat(".", 6-i), granted(all))
+			require.Zero(t, looks)
+		}
+		unlock(t, all[2].hold)
+		time.Sleep(time.Second)
+		require.Equal(t, "xxxxxxxx", granted(all))
+		for _, reader := range all[3:] {
+			unlock(t, reader.hold)
+		}
+	})
+}
+
 func TestDowngradeKeepsThePlaceAndLetsReadersIn(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
