@@ -75,8 +75,8 @@ func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
 	}
 }
 
-// Those who do not look ahead ask something when the last in their way has left: readers behind several writers, whether the
-// others before it have left too; whoever waits for permits, what is free and how many there are.
+// When the last writer before a reader has left, the reader asks whether the writers before that one have left as well. A waiter
+// for permits asks how many are free, and how many there are.
 func TestAHandOffThatNobodyLooksAheadToTakesThreeRoundTripsAtMost(t *testing.T) {
 	const oneWay, members = 10 * time.Millisecond, 9
 	reader := func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock }

@@ -100,22 +100,26 @@ func TestEveryDisagreementHasAnEvent(t *testing.T) {
 	}
 }
 
-// Whoever has to wait tells how many are before it, in the longest queue too.
+// The event of a waiter counts all contenders before it, also those that it does not keep by name.
 func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
 	const waiters = 9
+	writer := func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock }
+	permit := func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }
 	for name, kind := range map[string]struct {
-		lock  func(c *zklock.Client) lockFunc
-		first int // what the first to wait has before it
+		holder, lock func(c *zklock.Client) lockFunc
+		first        int // what the first to wait has before it
 	}{
-		"mutex":    {func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock }, 1},
-		"writer":   {func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock }, 1},
-		"election": {func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) }, 1},
-		"cohort":   {func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock }, 1},
-		"permit":   {func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }, 0}, // holders stand elsewhere
+		"mutex":           {writer, func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock }, 1},
+		"writer":          {writer, writer, 1},
+		"reader":          {writer, func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock }, 1},
+		"election":        {writer, func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) }, 1},
+		"cohort":          {writer, func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock }, 1},
+		"cohort's reader": {writer, func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).RLock }, 1},
+		"permit":          {permit, permit, 0}, // holders stand elsewhere
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				holder, err := kind.lock(connect(t, srv, "holder", term))(t.Context())
+				holder, err := kind.holder(connect(t, srv, "holder", term))(t.Context())
 				require.NoError(t, err)
 				var told, want []int
 				var all []*attempt

@@ -107,10 +107,7 @@ func TestAWritersReleaseWakesTheReadersUpToTheNextWriter(t *testing.T) {
 func TestReadersSleepUntilTheLastWriterBeforeThemLeaves(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		writers, readers := connect(t, srv, "writers", 40*time.Second).RWMutex(path), connect(t, srv, "readers", 40*time.Second).RWMutex(path)
-		all := inTurn(t, writers.Lock, writers.Lock, writers.Lock)
-		for range 5 {
-			all = append(all, inTurn(t, readers.RLock)...)
-		}
+		all := inTurn(t, writers.Lock, writers.Lock, writers.Lock, readers.RLock, readers.RLock, readers.RLock, readers.RLock, readers.RLock)
 		time.Sleep(time.Second)
 		looks := 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {

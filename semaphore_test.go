@@ -145,7 +145,7 @@ func TestTheNumberOfPermitsIsStoredWhateverHappensMeanwhile(t *testing.T) {
 }
 
 func TestTriesAtOnceTakeNoMorePermitsThanThereAre(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, zktest.Options{Latency: fixed(10 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		var all []*zklock.Semaphore
 		for _, name := range []string{"a", "b", "c"} {
 			all = append(all, connect(t, srv, name, term).Semaphore(path, 2))
@@ -153,9 +153,7 @@ func TestTriesAtOnceTakeNoMorePermitsThanThereAre(t *testing.T) {
 		hold, err := all[0].Acquire(t.Context(), 1)
 		require.NoError(t, err)
 		unlock(t, hold)
-		// Their looks are over before any of them has a node.
-		srv.Intercept(func(r *zktest.Request) zktest.Verdict { return zktest.Delay(10 * time.Millisecond) })
-		var tries []*attempt
+		var tries []*attempt // their looks are over before any of them has a node
 		for _, s := range all {
 			tries = append(tries, lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return s.TryAcquire(ctx, 1) }))
 		}
@@ -183,7 +181,7 @@ func TestATryThatCannotReadTheNumberOfPermitsSaysWhy(t *testing.T) {
 					return zktest.Answer(zktest.CodeNoAuth) // when its node is there
 				}
 			}
-			return zktest.Verdict{}
+			return zktest.Pass
 		})
 		require.NoError(t, srv.PutNode(path+"/leases", node.LimitData(2)))
 		_, err := s.TryAcquire(t.Context(), 1)
@@ -199,7 +197,7 @@ func TestANumberOfPermitsThatMayNotBeStoredIsAnError(t *testing.T) {
 			if r.Op == zktest.OpCreate || r.Op == zktest.OpCreateContainer {
 				return zktest.Answer(zktest.CodeNoAuth)
 			}
-			return zktest.Verdict{}
+			return zktest.Pass
 		})
 		require.ErrorIs(t, s.Resize(t.Context(), 3), zk.ErrNoAuth)
 	})

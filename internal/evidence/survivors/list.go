@@ -58,7 +58,7 @@ func (l *survivorList) replace(file string, tried int, found []survivor) {
 	l.files[file], l.tried[file] = found, tried
 }
 
-const preface = "# What the tests do not notice\n\n`make survivors` writes this list: mutations of the files that the promises rest on, after which the tests of the package and the root's (`-short`) still pass.\n" +
+const preface = "# What the tests do not notice\n\n`make survivors` writes this list: mutations of the files that the promises rest on, after which the tests of the package still pass, and the root's with `-short`; `internal/lease` has the former only. What takes ten seconds more than four times as long as without a mutation counts as noticed.\n" +
 	"What stands behind a colon says why a mutation makes no difference. The others want a test.\n"
 
 func (l *survivorList) write(name string) error {

@@ -81,10 +81,10 @@ type workshop struct {
 // A soundRun is what tests do when no mutation is switched on.
 type soundRun struct {
 	took   time.Duration
-	passed map[int]bool // the mutations that they come past
+	passed map[int]bool // the mutations that they come past; what they come past in some runs only may be missing, and is listed as not reached
 }
 
-// limit is how long these tests may take when a mutation is switched on.
+// limit is how long these tests may take when a mutation is switched on. One that makes them take longer counts as noticed.
 func (r soundRun) limit() time.Duration { return min(*long, 10*time.Second+4*r.took) }
 
 // switches is what a mutated package gets besides.
