@@ -59,6 +59,7 @@ func guardianOf(t *testing.T, i *invocation) int {
 }
 
 func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	f := family.Whole(t)
 	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "4s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
@@ -70,6 +71,7 @@ func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 }
 
 func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short: waits for a session")
 	}
@@ -123,6 +125,7 @@ func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 }
 
 func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
+	t.Parallel()
 	for _, system := range []string{"", beGroupOnly + "=1"} {
 		t.Run(system, func(t *testing.T) {
 			srv := startServer(t)
@@ -260,6 +263,7 @@ func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 }
 
 func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, beGroupOnly+"=1")
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
@@ -269,6 +273,7 @@ func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
 }
 
 func TestRunKilledByForceTellsOfAProcessThatItCannotEnd(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
 	i.Process.Kill()

@@ -371,6 +371,7 @@ func TestEvictSaysWhatHasBecomeOfEach(t *testing.T) {
 }
 
 func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 		if r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2 {

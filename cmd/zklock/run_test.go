@@ -182,6 +182,7 @@ func TestRunWaitsForTheHolder(t *testing.T) {
 
 // The commands after a holder that crashed run when the lock-delay has passed, and ls says why nobody holds.
 func TestRunWaitsForTheLockDelay(t *testing.T) {
+	t.Parallel()
 	const delay = 2 * time.Second
 	srv := startServer(t)
 	crashes, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{LockDelay: delay})
@@ -291,6 +292,7 @@ func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
 }
 
 func TestRunSurvivesBrokenConnectionsInSilence(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t, zktest.Options{TickTime: tickTime, Servers: 3})
 	ready := filepath.Join(t.TempDir(), "ready")
 	i := zklockCommand(t, strings.Join(srv.Addrs(), ","), "run", "--session-timeout", "2s", "--grace", "0s", "/l", "--",

@@ -66,6 +66,7 @@ func TestARestartedServeHasItsClientsBackAndGreaterTokens(t *testing.T) {
 }
 
 func TestServersBeginWhereNoEarlierOneHasBeen(t *testing.T) {
+	t.Parallel()
 	for _, members := range []int{1, 3} {
 		before := int64(0)
 		for range 4 {
