@@ -89,6 +89,9 @@ func lasts(t *testing.T, cell string) float64 {
 
 // TestCapacityIsWhatItsPageSays counts what clients ask of the servers: the two tables of docs/capacity.md.
 func TestCapacityIsWhatItsPageSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: hours of heartbeats")
+	}
 	page, err := os.ReadFile("docs/capacity.md")
 	require.NoError(t, err)
 	type row struct{ timeout, what string }

@@ -131,6 +131,9 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 }
 
 func TestFragmentsInTheDocumentsCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: compiles each block by itself")
+	}
 	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
 		if b.IsFile() || moduleOf(b) != "." {
