@@ -17,6 +17,7 @@ import (
 
 // Another member comes after the first look: nobody waits behind it, and nothing of ours is left.
 func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	client := connect(t, srv)
 	require.NoError(t, srv.PutNode("/e", nil))
@@ -40,6 +41,7 @@ func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
 }
 
 func TestAnElectionWithoutWaitingNamesTheLeader(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	client := connect(t, srv)
 	leader, err := client.Election("/e", nil).Campaign(t.Context(), []byte("host-a"))

@@ -175,6 +175,7 @@ func TestRunWakesAGuardianThatWasStopped(t *testing.T) {
 }
 
 func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ script, system string }{
 		"background":    {`(while [ ! -e "$0/go" ]; do sleep 0.01; done; : >"$0/done") & exit 3`, ""},
 		"daemon":        {`setsid sh -c 'while [ ! -e "$0/go" ]; do sleep 0.01; done; : >"$0/done"' "$0" & exit 3`, ""},

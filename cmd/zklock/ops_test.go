@@ -36,6 +36,7 @@ func holderAndWaiter(t *testing.T, client *zklock.Client) (holder *zklock.Hold, 
 }
 
 func TestLsShowsWhoHoldsAndWhoWaits(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	holder, _ := holderAndWaiter(t, connect(t, srv))
 	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
@@ -66,6 +67,7 @@ func TestLsShowsWhoHoldsAndWhoWaits(t *testing.T) {
 }
 
 func TestLsSaysThatAPathDoesNotExist(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	code, out, _ := run(t, srv.Addr(), "ls", "/nobody/was/here")
 	assert.Zero(t, code)
@@ -85,6 +87,7 @@ func TestLsSaysThatAPathDoesNotExist(t *testing.T) {
 }
 
 func TestLsFindsTheLocksBelowAPath(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	client := connect(t, srv)
 	for _, path := range []string{"/locks/a", "/locks/b/deep"} {
@@ -111,6 +114,7 @@ func TestLsFindsTheLocksBelowAPath(t *testing.T) {
 }
 
 func TestLsFitsTheScreen(t *testing.T) {
+	t.Parallel()
 	who := zklock.Contender{
 		Node: "/l/_c_7a6b6c0123456789abcdef01234567ab-__WRIT__2147483646", Kind: operate.KindWrite, Client: operate.ClientZklock, Token: 1<<40 + 7,
 		Session: math.MaxInt64, Since: time.Now().Add(-2000 * time.Hour), Revoked: true, Holds: true,
@@ -141,6 +145,7 @@ func assertHarmless(t *testing.T, text string) {
 }
 
 func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	name := "_c_7a6b6c0123456789abcdef01234567ab-lock-0000000000"
 	data, err := json.Marshal(map[string]any{"host": hostile, "pid": 7, "label": strings.Repeat(hostile, 30)})
@@ -209,6 +214,7 @@ func TestTopPrintsALineForEachChange(t *testing.T) {
 }
 
 func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
+	t.Parallel()
 	begin := time.Now()
 	b := locks.NewTable(begin)
 	who := func(name string, holds bool) zklock.Contender {
@@ -232,6 +238,7 @@ func TestTheBoardShowsTheBusiestFirstAndSinceTheGrant(t *testing.T) {
 }
 
 func TestLsWatchPrintsEachChange(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
 	client := connect(t, srv)
@@ -264,6 +271,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 }
 
 func TestRevokeAsksTheHolder(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	holder, _ := holderAndWaiter(t, connect(t, srv))
 	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
@@ -278,6 +286,7 @@ func TestRevokeAsksTheHolder(t *testing.T) {
 }
 
 func TestRevokeTellsACommandToEnd(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `trap 'exit 5' TERM; echo; while :; do sleep 0.01; done`)
@@ -292,6 +301,7 @@ func TestRevokeTellsACommandToEnd(t *testing.T) {
 }
 
 func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	holder, granted := holderAndWaiter(t, connect(t, srv))
 	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
@@ -307,6 +317,7 @@ func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
 }
 
 func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	for _, args := range [][]string{{"revoke", "/l"}, {"evict", "--all", "/l"}, {"evict", "--node", "x", "/l"}} {
 		code, _, err := run(t, srv.Addr(), args...)
@@ -316,6 +327,7 @@ func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
 }
 
 func TestElectRunsTheCommandAsLeaderAndOthersSeeIt(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
 	code, _, err := run(t, srv.Addr(), "elect", "/leader")
@@ -347,12 +359,14 @@ func TestElectRunsTheCommandAsLeaderAndOthersSeeIt(t *testing.T) {
 }
 
 func TestValuesOfLeadersAreOneLine(t *testing.T) {
+	t.Parallel()
 	assert.Equal(t, "host:80", valueOf(zklock.Contender{Data: []byte("host:80")}))
 	assert.Equal(t, `a\nb`, valueOf(zklock.Contender{Data: []byte("a\nb")}))
 	assert.Equal(t, `\x1b[2J`, valueOf(zklock.Contender{Data: []byte("\x1b[2J")}))
 }
 
 func TestEvictSaysWhatHasBecomeOfEach(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	client := connect(t, srv)
 	permits, err := client.Semaphore("/s", 3).Acquire(t.Context(), 3)
@@ -387,6 +401,7 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 }
 
 func TestAListFitsANarrowScreen(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	q := &operate.Queue{Path: "/locks/of/a/deep/directory/report", Contenders: []zklock.Contender{
 		{Node: "/l/_c_00000000000000000000000000000001-lock-0000000007", Holds: true, Revoked: true, Kind: "lock", Since: now.Add(-30 * time.Hour), Token: 1 << 52, Label: "report of the day", Host: "db-17.example.net", PID: 12345},

@@ -20,6 +20,7 @@ import (
 )
 
 func TestWaitZeroDoesNotWait(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
@@ -87,6 +88,7 @@ func TestWaitingAndConnectingShareOneDeadline(t *testing.T) {
 }
 
 func TestWithoutWaitingAServerThatRefusesEndsItAtOnce(t *testing.T) {
+	t.Parallel()
 	began := make(chan struct{})
 	go func() { // the bound is the test's own: nothing here waits for as long as that
 		select {
@@ -105,6 +107,7 @@ func TestWithoutWaitingAServerThatRefusesEndsItAtOnce(t *testing.T) {
 }
 
 func TestAChrootIsUnderstood(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	code, out, err := run(t, srv.Addr()+"/prod", "run", "--root", "/app", "/l", "--", "sh", "-c", "echo $ZKLOCK_PATH $ZKLOCK_NODE")
 	require.Zero(t, code, err)
@@ -112,6 +115,7 @@ func TestAChrootIsUnderstood(t *testing.T) {
 }
 
 func TestTheLockIsKeptAtLeast(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "--at-least", "600s", "/l", "--", "echo", "ran").start()
 	eventually(t, "the command has ended", func() bool { return i.out.String() != "" })
@@ -128,6 +132,7 @@ func TestTheLockIsKeptAtLeast(t *testing.T) {
 }
 
 func TestASlotIsRunOnce(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t, zktest.Options{TickTime: tickTime, Servers: 3})
 	servers := strings.Join(srv.Addrs(), ",")
 	file := filepath.Join(t.TempDir(), "runs")
@@ -161,6 +166,7 @@ func TestASlotIsRunOnce(t *testing.T) {
 }
 
 func TestASlotOfACommandThatFailsStaysOpen(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	file := filepath.Join(t.TempDir(), "runs")
 	once := func(flags ...string) int {
@@ -179,6 +185,7 @@ func TestASlotOfACommandThatFailsStaysOpen(t *testing.T) {
 
 // A name is a slot for ever: who means a period and is not understood would have a job that runs once and never again.
 func TestANameIsNoMistakenPeriod(t *testing.T) {
+	t.Parallel()
 	for name, advice := range map[string]string{
 		"1d": "write 24h", "1w": "write 168h", "5min": "write 5m", "90sec": "write 1m30s", "1h30": "looks like a period", "0.5d": "write 12h", "5": "write 5s",
 		"300": "write 5m", "3600": "write 1h", "86400": "write 24h", "1440min": "write 24h", "5 m": "write 5m", "1h 30m": "write 1h30m", "1d12h": "write 36h",
@@ -201,6 +208,7 @@ func TestANameIsNoMistakenPeriod(t *testing.T) {
 }
 
 func TestAPeriodMeansWhatCronMeans(t *testing.T) {
+	t.Parallel()
 	client := connect(t, startServer(t))
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
@@ -233,6 +241,7 @@ func TestAPeriodMeansWhatCronMeans(t *testing.T) {
 }
 
 func TestASlotThatIsDoneIsToldOf(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	once := func(flags ...string) (code int, err string) {
 		code, _, err = run(t, srv.Addr(), append(append([]string{"run", "--once", "x"}, flags...), "/l", "--", "true")...)
@@ -252,6 +261,7 @@ func TestASlotThatIsDoneIsToldOf(t *testing.T) {
 
 // The reply to the transaction that marks the slot is lost: it is found to have been done.
 func TestASlotIsMarkedThoughTheAnswerIsLost(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	lost := 0
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -270,6 +280,7 @@ func TestASlotIsMarkedThoughTheAnswerIsLost(t *testing.T) {
 }
 
 func TestNoPermissionHasACodeOfItsOwn(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	owner, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{
 		ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}},
@@ -287,6 +298,7 @@ func TestNoPermissionHasACodeOfItsOwn(t *testing.T) {
 }
 
 func TestTheCommandDoesNotGetTheCredentials(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "env")
 	i.Env = append(i.Env, "ZKLOCK_AUTH=digest:u:secret", "ZKLOCK_AUTHOR=me")
@@ -297,6 +309,7 @@ func TestTheCommandDoesNotGetTheCredentials(t *testing.T) {
 }
 
 func TestLabelsTellJobsApartAndNoSecrets(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		want string
 		argv []string
@@ -318,6 +331,7 @@ func TestLabelsTellJobsApartAndNoSecrets(t *testing.T) {
 }
 
 func TestVerboseSaysWhatTheConnectionDoes(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	code, _, err := run(t, "127.0.0.1:1,"+srv.Addr(), "run", "--verbose", "/l", "--", "true")
 	require.Zero(t, code, err)
@@ -330,6 +344,7 @@ func TestVerboseSaysWhatTheConnectionDoes(t *testing.T) {
 }
 
 func TestAnonymousKeepsHostProcessAndCommandToItself(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	host, err := os.Hostname()
 	require.NoError(t, err)

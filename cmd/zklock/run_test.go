@@ -20,6 +20,7 @@ import (
 )
 
 func TestRunGivesTheCommandItsLockAndReleasesIt(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	code, out, err := run(t, srv.Addr(), "run", "/locks/nightly", "--",
 		"sh", "-c", `echo "$ZKLOCK_PATH $ZKLOCK_NODE $ZKLOCK_TOKEN"`)
@@ -36,6 +37,7 @@ func TestRunGivesTheCommandItsLockAndReleasesIt(t *testing.T) {
 }
 
 func TestRunExitsAsTheCommandDoes(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "kill -9 $$": 128 + 9, "kill -TERM $$": 128 + 15} {
 		code, _, err := run(t, srv.Addr(), "run", "/l", "--", "sh", "-c", script)
@@ -45,6 +47,7 @@ func TestRunExitsAsTheCommandDoes(t *testing.T) {
 }
 
 func TestRunRefusesWhatCannotBeRun(t *testing.T) {
+	t.Parallel()
 	lost := filepath.Join(t.TempDir(), "lost")
 	require.NoError(t, os.WriteFile(lost, []byte("#!/no/such/interpreter"), 0o755))
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -107,6 +110,7 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 }
 
 func TestRunSaysThatNoServerIsThere(t *testing.T) {
+	t.Parallel()
 	code, _, err := run(t, "127.0.0.1:1", "run", "--connect-timeout", "300ms", "/l", "--", "true")
 	assert.Equal(t, codeUnavailable, code)
 	assert.Contains(t, err, "connection refused")
@@ -114,6 +118,7 @@ func TestRunSaysThatNoServerIsThere(t *testing.T) {
 }
 
 func TestRunGivesUpInTimeAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
@@ -127,6 +132,7 @@ func TestRunGivesUpInTimeAndLeavesNothing(t *testing.T) {
 }
 
 func TestRunSharesWithOthersThatShare(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	reader, err := connect(t, srv).RWMutex("/l").RLock(t.Context())
 	require.NoError(t, err)
@@ -144,6 +150,7 @@ func TestRunSharesWithOthersThatShare(t *testing.T) {
 }
 
 func TestRunTakesOnePermit(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	sem := connect(t, srv).Semaphore("/l", 2)
 	first, err := sem.Acquire(t.Context(), 1)
@@ -169,6 +176,7 @@ func TestRunTakesOnePermit(t *testing.T) {
 }
 
 func TestRunWaitsForTheHolder(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
@@ -214,6 +222,7 @@ func TestRunWaitsForTheLockDelay(t *testing.T) {
 }
 
 func TestRunStopsWaitingOnASignal(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
@@ -227,6 +236,7 @@ func TestRunStopsWaitingOnASignal(t *testing.T) {
 }
 
 func TestRunPassesSignalsOn(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	ready := filepath.Join(t.TempDir(), "ready")
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c",
@@ -279,6 +289,7 @@ func TestRunEndsTheCommandBeforeAnotherCanHold(t *testing.T) {
 }
 
 func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	file := filepath.Join(t.TempDir(), "alive")
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", stubborn, file).start()
@@ -337,6 +348,7 @@ func passNothingFrom(t *testing.T, srv *zktest.Server) silence {
 }
 
 func TestTheCommandGetsItsArgumentsByteByByte(t *testing.T) {
+	t.Parallel()
 	const odd = "caf\xe9 \xff\x01\\\"\n\xc3"
 	program := filepath.Join(t.TempDir(), "caf\xe9")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$0\" \"$@\""), 0o700); err != nil {
@@ -350,6 +362,7 @@ func TestTheCommandGetsItsArgumentsByteByByte(t *testing.T) {
 }
 
 func TestAScriptThatNamesNoShellIsRunByOne(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte(`echo "$0" "$@"; exit 3`), 0o755))
 	code, out, err := run(t, startServer(t).Addr(), "run", "/l", "--", script, "a b", "c")

@@ -11,6 +11,7 @@ import (
 func at(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 
 func TestTheScheduleLeavesAHealthyCommandAlone(t *testing.T) {
+	t.Parallel()
 	const session = 10 * time.Second
 	s := newSchedule(longestGrace(session), session)
 	for certain := session * 35 / 100; certain < session*95/100; certain += 100 * time.Millisecond {
@@ -22,6 +23,7 @@ func TestTheScheduleLeavesAHealthyCommandAlone(t *testing.T) {
 }
 
 func TestTheScheduleWarnsWhenTheGraceIsLeftAndEndsWhenTheMarginIs(t *testing.T) {
+	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second) // margin: 0.5 s
 	what, next := s.next(at(0), 2600*time.Millisecond)
 	assert.Equal(t, noAction, what)
@@ -36,6 +38,7 @@ func TestTheScheduleWarnsWhenTheGraceIsLeftAndEndsWhenTheMarginIs(t *testing.T) 
 }
 
 func TestTheScheduleGivesNoMoreThanTheGraceWhenTheLockComesBackToLife(t *testing.T) {
+	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second)
 	what, _ := s.next(at(0), 2500*time.Millisecond)
 	assert.Equal(t, warnCommand, what)
@@ -46,6 +49,7 @@ func TestTheScheduleGivesNoMoreThanTheGraceWhenTheLockComesBackToLife(t *testing
 }
 
 func TestTheScheduleEndsAtOnceWhatHasNoTimeLeft(t *testing.T) {
+	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second)
 	what, _ := s.next(at(0), 0)
 	assert.Equal(t, killCommand, what)
@@ -53,6 +57,7 @@ func TestTheScheduleEndsAtOnceWhatHasNoTimeLeft(t *testing.T) {
 }
 
 func TestTheScheduleNeverSleepsLong(t *testing.T) {
+	t.Parallel()
 	for _, session := range []time.Duration{time.Second, 10 * time.Second, 40 * time.Second} {
 		_, next := newSchedule(0, session).next(at(0), session)
 		assert.LessOrEqual(t, next, time.Second)

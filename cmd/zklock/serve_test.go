@@ -13,6 +13,7 @@ import (
 )
 
 func TestServeServesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	i := zklockCommand(t, "", "serve", "--listen", "127.0.0.1:0", "--members", "3")
 	r, w, err := os.Pipe()
@@ -44,6 +45,7 @@ func serveAt(t *testing.T, address string, flags ...string) *invocation {
 }
 
 func TestARestartedServeHasItsClientsBackAndGreaterTokens(t *testing.T) {
+	t.Parallel()
 	needsSignals(t)
 	first := serveAt(t, "127.0.0.1:0")
 	_, text, _ := strings.Cut(first.out.String(), "ZKLOCK_SERVERS=")
@@ -82,6 +84,7 @@ func TestServersBeginWhereNoEarlierOneHasBeen(t *testing.T) {
 }
 
 func TestServeSaysThatThePortIsTaken(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	code, _, err := run(t, "", "serve", "--listen", srv.Addr())
 	assert.Equal(t, codeFailure, code)

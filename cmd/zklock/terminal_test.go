@@ -156,6 +156,7 @@ func TestDemoIsLiveOnATerminal(t *testing.T) {
 
 // Ctrl-C ends the demo in every phase, with one message, and the cursor comes back.
 func TestDemoIsInterruptedInEveryPhase(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"with no lock", "The same sale", "CRASHED", "CUT OFF"} {
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
