@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,47 @@ func TestANewcomerWaitsForTheLockDelayOfACrashThatNobodySaw(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A contender whose node was deleted while it waits for the delay queues again at once, although it met nobody in the queue.
+func TestANewcomerThatIsDeletedDuringTheLockDelayQueuesAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		crashes, other := delayed(t, srv, "crashes"), delayed(t, srv, "other")
+		_, err := crashes.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Partition("crashes")
+		time.Sleep(2 * term)
+		came := time.Now()
+		waits := lockLater(t.Context(), other.Mutex(path).Lock)
+		time.Sleep(lockDelay / 3)
+		before := queue(srv, path)
+		require.Len(t, before, 1)
+		require.NoError(t, srv.DeleteNode(path+"/"+before[0]))
+		time.Sleep(time.Second)
+		require.Len(t, queue(srv, path), 1, "it has another node")
+		require.NotEqual(t, before, queue(srv, path))
+		waitsOutTheDelay(t, waits, came)
+		unlock(t, waits.hold)
+	})
+}
+
+// A holder whose entry in the record was made without an answer does not take itself for one that crashed.
+func TestALostAnswerToTheRecordCostsNoLockDelay(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := delayed(t, srv, "a")
+		unlockSoon(t, c)
+		var struck atomic.Bool
+		defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if slices.Contains(r.Paths, path+".zklock-delay") && struck.CompareAndSwap(false, true) {
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})()
+		began := time.Now()
+		unlockSoon(t, c)
+		require.True(t, struck.Load())
+		require.Less(t, time.Since(began), lockDelay/3)
+	})
 }
 
 func unlockSoonAs(t *testing.T, c *zklock.Client, as way) {

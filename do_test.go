@@ -75,6 +75,38 @@ func TestAFunctionsContextIsItsCallersAndItsHolds(t *testing.T) {
 	})
 }
 
+// The context of a function ends when the function has returned, also for those that kept it.
+func TestAFunctionsContextEndsWithTheFunction(t *testing.T) {
+	for name, run := range guarded {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				var kept context.Context
+				require.ErrorIs(t, run(connect(t, srv, "a", term), t.Context(), func(inside context.Context) error {
+					kept = inside
+					return errSlow
+				}), errSlow)
+				require.ErrorIs(t, kept.Err(), context.Canceled)
+			})
+		})
+	}
+}
+
+// A function that fails after its caller has given up returns its own error, and nothing is added.
+func TestTheErrorOfAFunctionIsItsOwnThoughItsContextHasEnded(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		err = hold.Do(ctx, func(inside context.Context) error {
+			cancel()
+			<-inside.Done()
+			return errSlow
+		})
+		require.ErrorIs(t, err, errSlow)
+		require.NotErrorIs(t, err, context.Canceled)
+	})
+}
+
 // Where the function's work was cut short, its caller is told that this was for the lock's sake.
 func TestAFunctionThatWasStoppedEarlySaysThatTheLockWasLost(t *testing.T) {
 	for name, run := range guarded {

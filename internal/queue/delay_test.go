@@ -24,6 +24,7 @@ func TestNextStepForALocksRecord(t *testing.T) {
 		"its loss is recorded":                          {r: node.Record{Fate: node.WasLost, By: "a"}, lost: "a", want: awaitDelay},
 		"its loss was waited for":                       {r: node.Record{Fate: node.WasLost, By: "a"}, lost: "a", outwaited: "a", want: claimRecord},
 		"a reader, its loss was waited for":             {r: node.Record{Fate: node.WasLost, By: "a"}, lost: "a", outwaited: "a", shared: true, want: claimRecord},
+		"released since its loss was waited for":        {r: node.Record{Fate: node.WasReleased, By: "b"}, outwaited: "a", want: claimRecord},
 		"the loss of another is recorded":               {r: node.Record{Fate: node.WasLost, By: "b"}, lost: "a", want: recordLoss},
 		"another was lost while we waited for the last": {r: node.Record{Fate: node.WasLost, By: "b"}, lost: "b", outwaited: "a", want: awaitDelay},
 		"a stranger was before us":                      {r: node.Record{Fate: node.WasReleased, By: "a"}, lost: "x", want: recordLoss},
