@@ -217,6 +217,26 @@ func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
 	}
 }
 
+// So it is for a function that waits for the hold's context, and returns in the moment in which its own is about to end.
+func TestRunPassesOverTheErrorOfATermThatEndsWithItsHold(t *testing.T) {
+	const terms = 300
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		done := 0
+		err := connect(t, srv, "a", term).Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error {
+			if done++; done == terms {
+				return errWork
+			}
+			hold := zklock.HoldOf(ctx)
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			<-hold.Context().Done()
+			return errSlow
+		})
+		require.ErrorIs(t, err, errWork)
+		require.NotErrorIs(t, err, errSlow)
+		require.Equal(t, terms, done)
+	})
+}
+
 // A caller that ends Run gets both: that it did, and what the function says of its end.
 func TestRunThatWasEndedReturnsTheErrorOfItsFunctionAsWell(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
