@@ -344,7 +344,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	p.use(r, history.Op{Path: l.Path}, hold)
 	if k == l.Permits && r.IntN(40) == 0 { // nobody lets go, and who waits must see all the same that there are more
 		p.resize(l, 2*l.Permits)
-		p.rest(2 * p.f.plan.Wake())
+		p.rest(p.f.plan.Wake() + p.f.plan.Prompt()) // longer than anybody may take to see it, and no longer than leaves others their turn
 		p.resize(l, l.Permits)
 	}
 	for _, op := range ops {
