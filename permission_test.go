@@ -82,6 +82,30 @@ func TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost(t *testing.T) {
 	})
 }
 
+// So is a wait for permits: their nodes stand while the permits of others are in use.
+func TestAWaiterForPermitsWhoseNodeCannotBeReadAnyMoreIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "first", term).Semaphore(path, 1).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		waiter := connect(t, srv, "waiter", term)
+		next := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return waiter.Semaphore(path, 1).Acquire(ctx, 1) })
+		time.Sleep(time.Second)
+		for _, name := range srv.Children(path + "/leases") {
+			if node := path + "/leases/" + name; node != hold.Node() {
+				_, err := rawClient(t, srv, term).SetACL(node, zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+				require.NoError(t, err)
+			}
+		}
+		srv.DropConnections()
+		time.Sleep(2 * term)
+		require.True(t, next.returned())
+		require.ErrorIs(t, next.err, zk.ErrNoAuth)
+		require.ErrorContains(t, next.err, "cannot be read")
+		unlock(t, hold)
+		noGhost(t, srv, path)
+	})
+}
+
 func TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator := aDirectory(t, srv)
