@@ -82,7 +82,7 @@ func TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost(t *testing.T) {
 	})
 }
 
-// So is a wait for permits: their nodes stand while the permits of others are in use.
+// A waiter for permits has nodes already while those of others are in use. It is told if they cannot be read any more.
 func TestAWaiterForPermitsWhoseNodeCannotBeReadAnyMoreIsTold(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "first", term).Semaphore(path, 1).Acquire(t.Context(), 1)
