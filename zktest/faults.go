@@ -106,11 +106,12 @@ func (s *Server) ElectLeader(i int) {
 func (s *Server) SetChildCounter(path string, creates int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.ens.peers.leader; l == nil || l.latest().get(path) == nil {
+	l := s.ens.peers.leader
+	if l == nil || l.latest().get(path) == nil {
 		panic(fmt.Sprintf("zktest: no node %q to set the child counter of", path))
 	}
 	for _, m := range s.members {
-		m.r.setCounter(path, creates)
+		m.r.setCounter(path, creates, l.latest().zxid)
 	}
 }
 

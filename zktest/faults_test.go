@@ -222,6 +222,47 @@ func TestALeaderThatLagsKeepsTheCountOfChildrenThatWasSet(t *testing.T) {
 	})
 }
 
+// A create that is on its way to a follower would not move the newest change that this one shows.
+func TestACreateOnItsWayIsOlderThanTheCountThatIsSet(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		near, far := only(t, srv, "near", srv.Member(0), 20*time.Second), only(t, srv, "far", srv.Member(1), 20*time.Second)
+		mustCreate(t, near, "/d", 0)
+		srv.Member(1).DelayStreams(time.Second, 0)
+		_, err := near.Create("/d/n-", nil, zk.FlagSequence, open)
+		require.NoError(t, err)
+		srv.SetChildCounter("/d", 100)
+		time.Sleep(2 * time.Second)
+		_, own, err := far.Get("/d/n-0000000000")
+		require.NoError(t, err)
+		_, dir, err := far.Get("/d")
+		require.NoError(t, err)
+		assert.Equal(t, own.Czxid, dir.Pzxid)
+		name, err := far.Create("/d/n-", nil, zk.FlagSequence, open)
+		require.NoError(t, err)
+		assert.Equal(t, "/d/n-0000000100", name)
+	})
+}
+
+func TestAMemberThatLagsShowsATransactionLater(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		srv.Member(1).DelayStreams(time.Second, 0)
+		srv.Member(2).Stop()
+		require.NoError(t, srv.PutNode("/x", nil))
+		zxid := srv.Zxid()
+		shown := func() (by []bool) {
+			for i := range 3 {
+				by = append(by, srv.Member(i).Shows(zxid))
+			}
+			return by
+		}
+		assert.Equal(t, []bool{true, false, true}, shown(), "the last serves nobody")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Equal(t, []bool{true, true, true}, shown())
+		assert.False(t, srv.Member(1).Shows(zxid+1))
+	})
+}
+
 func TestALeaderThatLagsTurnsAwayWhoHasSeenMore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})

@@ -134,6 +134,27 @@ func TestAKeepersSessionsLiveByWhatIsCommitted(t *testing.T) {
 	}, zktest.Options{Flavor: zktest.Keeper})
 }
 
+// A member that was away carries out what it has missed when it comes back, and hears of the sessions by that.
+func TestAKeeperThatCatchesUpHearsOfTheSessions(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		_, silent := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 40000})
+		srv.Member(2).CutOff()
+		for range 10 {
+			time.Sleep(3 * time.Second)
+			ping(t, c)
+		}
+		noted := expires(t, srv, silent.ID)
+		time.Sleep(2 * time.Second)
+		srv.Member(2).Rejoin()
+		time.Sleep(time.Second)
+		srv.ElectLeader(2)
+		synctest.Wait()
+		require.Len(t, srv.Sessions(), 2)
+		require.Equal(t, noted, expires(t, srv, silent.ID), "nothing was missed of it")
+	}, zktest.Options{Flavor: zktest.Keeper})
+}
+
 func TestAKeepersSyncAndPingNeedTheQuorum(t *testing.T) {
 	for _, op := range []int32{9, 11} {
 		bubble(t, 3, func(t *testing.T, srv *zktest.Server) {

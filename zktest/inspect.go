@@ -34,6 +34,14 @@ func (s *Server) Node(path string) (Node, bool) {
 	return n.public(), true
 }
 
+// Shows reports whether no client of the member reads any more what was there before a transaction. A member that
+// serves nobody begins again with what its leader has.
+func (m *Member) Shows(zxid int64) bool {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	return m.r.tree.zxid >= zxid || !m.r.serving && !m.r.frozen
+}
+
 // Children returns the names below a node, sorted; none for a missing one.
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()

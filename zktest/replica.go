@@ -39,7 +39,7 @@ type replica struct {
 	backlog  []delivery    // commits that reached it, but are not applied yet
 	ahead    *tree         // of a leader with a backlog: what it will have applied; nil for all others
 
-	heard map[int64]time.Duration // of a Keeper: when each session was heard of here
+	heard map[int64]sign // of a Keeper: the newest sign of life of each session that came here
 }
 
 // delivery is a committed transaction that is applied with a lag.
@@ -71,6 +71,7 @@ func (r *replica) load(snap *Snapshot) {
 
 // copyFrom gives the replica another's data.
 func (r *replica) copyFrom(other *replica) {
+	r.hearMissed(other)
 	r.tree, r.logged = other.tree.clone(), other.logged
 }
 
@@ -83,6 +84,7 @@ func (r *replica) lead(epoch, zxid int64) {
 // follow puts the replica into service with the leader's data.
 func (r *replica) follow(leader *replica) {
 	r.link.reset()
+	r.hearMissed(leader)
 	r.tree = leader.latest().clone()
 	r.serving, r.lostAt, r.epoch, r.logged, r.backlog = true, never, leader.epoch, r.tree.zxid, nil
 }
@@ -175,12 +177,21 @@ func (r *replica) hearAll(now time.Duration) {
 	}
 }
 
-// hear notes on a Keeper that a session lives.
-func (r *replica) hear(id int64, now time.Duration) {
+// hear notes on a Keeper that a session lives. Zxid is that of what was committed for it, 0 for a read.
+func (r *replica) hear(id, zxid int64, now time.Duration) {
 	if r.heard == nil {
-		r.heard = make(map[int64]time.Duration)
+		r.heard = make(map[int64]sign)
 	}
-	r.heard[id] = now
+	r.heard[id] = sign{now, max(zxid, r.heard[id].zxid)}
+}
+
+// hearMissed notes on a Keeper the sessions for which another has committed something that is carried out here only now.
+func (r *replica) hearMissed(other *replica) {
+	for id, s := range other.heard {
+		if s.zxid > r.tree.zxid {
+			r.hear(id, s.zxid, r.clock.now())
+		}
+	}
 }
 
 // latest is all that a leader has committed, whether it has applied it or not.
@@ -230,7 +241,7 @@ func (r *replica) apply(t *txn) {
 func (r *replica) applied(t *txn) {
 	r.tree.zxid = t.zxid
 	if r.opts.Flavor == Keeper && t.session != 0 {
-		r.hear(t.session, r.clock.now())
+		r.hear(t.session, t.zxid, r.clock.now())
 	}
 	if t.op == OpCloseSession {
 		delete(r.heard, t.session)
@@ -290,9 +301,9 @@ func (r *replica) setLag(d, now time.Duration) {
 }
 
 // setCounter sets a node's count of created children, unless creates that are
-// still to be applied would count as older.
-func (r *replica) setCounter(path string, creates int32) {
-	if n := r.latest().get(path); n != nil && (len(r.backlog) == 0 || r.ahead != nil) {
+// still to come, or to be applied, would count as older. Zxid is the leader's.
+func (r *replica) setCounter(path string, creates int32, zxid int64) {
+	if n := r.latest().get(path); n != nil && r.latest().zxid == zxid {
 		n.creates = creates
 	}
 }

@@ -79,7 +79,7 @@ func (rt *router) touch(r *replica, c client, op Op, now time.Duration) bool {
 	case sess == nil:
 	case rt.opts.Flavor == Keeper:
 		if r == rt.peers.leader && !op.writes() && op != OpPing && op != OpSync {
-			r.hear(sess.id, now)
+			r.hear(sess.id, 0, now)
 			sess.touch(sess.timeout, now)
 		}
 	case r.former != nil:

@@ -22,6 +22,12 @@ type session struct {
 	wakeAt  time.Duration // when the expiry queue looks at it next
 }
 
+// sign is a sign of life of a session on a Keeper.
+type sign struct {
+	at   time.Duration
+	zxid int64 // of what was last committed for the session
+}
+
 // touch notes that the leader has heard of a session. One whose end is on its
 // way gains nothing from it, and touch returns false.
 func (sess *session) touch(timeout, now time.Duration) bool {

@@ -113,13 +113,13 @@ func (s *sessions) reattach(req *connectCall, member int, now time.Duration) (*s
 
 // startOver is what a new leader does: every session gets a full timeout again,
 // or one from the moment at which the leader itself last heard of it.
-func (s *sessions) startOver(heard map[int64]time.Duration, now time.Duration) {
+func (s *sessions) startOver(heard map[int64]sign, now time.Duration) {
 	s.stopExpiring()
 	for _, sess := range s.byID {
 		sess.closing = false
 		s.renew(sess, sess.created, now)
-		if at, ok := heard[sess.id]; ok {
-			sess.touched = at
+		if last, ok := heard[sess.id]; ok {
+			sess.touched = last.at
 			s.lookAt(sess, s.expiryOf(sess))
 		}
 	}

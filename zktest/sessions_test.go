@@ -163,7 +163,7 @@ func TestANewLeaderGivesEachSessionItsFirstTimeoutAgain(t *testing.T) {
 	a, b := begin(s, 0), begin(s, 0)
 	_, _ = s.reattach(&connectCall{session: a.id, passwd: a.passwd, timeout: 10000}, 0, 0)
 	s.expire(5 * time.Second) // b is closed, and the leader ends before it can commit that
-	s.startOver(map[int64]time.Duration{a.id: 7 * time.Second}, 10*time.Second)
+	s.startOver(map[int64]sign{a.id: {at: 7 * time.Second}}, 10*time.Second)
 	assert.False(t, b.over())
 	assert.Equal(t, term, a.timeout, "the timeout it was created with")
 	assert.Equal(t, 12*time.Second, s.expiryOf(a), "by what the leader has heard itself")

@@ -37,13 +37,26 @@ func withhold(f *fleet, r *rand.Rand) {
 	p.deny(slices.Compact([]string{l.queue(), l.waiting()}), perms, around(r, pick(r, f.plan.Tick, p.spec.Session)))
 }
 
-// deny takes rights on nodes from the process, for a while.
+// deny takes rights on nodes from the process, for a while. That is over when no server refuses it any more: one that lags
+// has the old access list.
 func (p *process) deny(nodes []string, perms int32, d time.Duration) {
 	p.addDenied(1)
 	p.f.permit(nodes, allBut(p.f.srv.HostOf(p.name), perms))
 	time.Sleep(d)
 	p.f.permit(nodes, nil)
+	for zxid := p.f.srv.Zxid(); !p.f.isShown(zxid); {
+		time.Sleep(p.f.plan.Tick / 4)
+	}
 	p.addDenied(-1)
+}
+
+// isShown reports whether every server shows a transaction, or the ensemble was replaced by one that never had it.
+func (f *fleet) isShown(zxid int64) bool {
+	shown := true
+	for i := range f.plan.Servers {
+		shown = shown && f.srv.Member(i).Shows(zxid)
+	}
+	return shown || f.srv.Zxid() < zxid
 }
 
 // waiting is the directory of the nodes of those that wait.

@@ -18,6 +18,7 @@ type tally struct {
 	txns       int
 	violations int
 	failed     int
+	idle       int // runs that broke no promise, and that rule
 	faults     map[string]int
 }
 
@@ -28,9 +29,13 @@ func (t *tally) add(r *Result) {
 	t.virtual += r.Virtual
 	t.ops += len(r.History.Ops)
 	t.txns += len(r.History.Txns)
-	t.violations += len(r.Violations)
-	if len(r.Violations) > 0 {
+	broken := len(r.Broken())
+	t.violations += broken
+	switch {
+	case broken > 0:
 		t.failed++
+	case len(r.Violations) > 0:
+		t.idle++
 	}
 	if t.faults == nil {
 		t.faults = map[string]int{}
@@ -58,6 +63,6 @@ func (t *tally) String() string {
 	for _, kind := range slices.Sorted(maps.Keys(t.faults)) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, t.faults[kind]))
 	}
-	return fmt.Sprintf("%d seeds, %.0f virtual hours, %d operations, %d transactions, %d violations in %d seeds; faults: %s",
-		t.seeds, t.virtual.Hours(), t.ops, t.txns, t.violations, t.failed, strings.Join(kinds, ", "))
+	return fmt.Sprintf("%d seeds, %.0f virtual hours, %d operations, %d transactions, %d violations in %d seeds, %d that prove nothing; faults: %s",
+		t.seeds, t.virtual.Hours(), t.ops, t.txns, t.violations, t.failed, t.idle, strings.Join(kinds, ", "))
 }

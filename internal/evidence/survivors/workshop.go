@@ -63,6 +63,7 @@ var subjects = []subject{
 	{file: "internal/queue/memory.go", tests: "Counts|Alone|MadeAnew|Expected|Note"},
 	{file: "internal/queue/permits.go", tests: "Permits|Semaphore|Resize|Batch|Limit"},
 	{file: "slots/slots.go", tests: "Slot|Mark"},
+	{file: "slots/marks.go", tests: "Slot|Mark"},
 	{file: "failstop.go", tests: "WarnsBefore|DoesNotStopEnds|ToldToStop|FailStop|Function"},
 	{file: "internal/lease/lease.go"},
 	{file: "internal/lease/rhythm.go"},
