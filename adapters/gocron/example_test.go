@@ -19,15 +19,14 @@ func ExampleLocker() {
 		panic(err)
 	}
 	defer server.Close()
-	ran := make(chan string, 2)
-	due := time.Now().Truncate(time.Second).Add(2 * time.Second) // the same for both, and a whole second
+	var schedulers []gocron.Scheduler
 	for range 2 {
 		client, err := zklock.Connect(context.Background(), server.Addrs(), &zklock.Options{Dialer: server.Dial})
 		if err != nil {
 			panic(err)
 		}
 		defer client.Close()
-		locker, err := zkgocron.NewLocker(client, "/cron", time.Hour, nil)
+		locker, err := zkgocron.NewLocker(client, "/cron", 24*time.Hour, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -36,8 +35,15 @@ func ExampleLocker() {
 			panic(err)
 		}
 		defer scheduler.Shutdown()
-		scheduler.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(due)),
-			gocron.NewTask(func() { ran <- "the report was sent" }), gocron.WithName("report"))
+		schedulers = append(schedulers, scheduler)
+	}
+	ran := make(chan string, 2)
+	due := time.Now().Truncate(time.Second).Add(2 * time.Second) // the same for both, and a whole second
+	for _, scheduler := range schedulers {
+		if _, err := scheduler.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(due)),
+			gocron.NewTask(func() { ran <- "the report was sent" }), gocron.WithName("report")); err != nil {
+			panic(err)
+		}
 		scheduler.Start()
 	}
 	fmt.Println(<-ran)
