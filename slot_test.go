@@ -484,6 +484,7 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 		for _, s := range []*slots.Slot{
 			slots.Named(c, path, ""), slots.Named(c, path, strings.Repeat("x", 129)), slots.Named(c, path, "\xff"), slots.Named(c, "nowhere", "x"),
 			slots.At(c, path, time.Now(), 0), slots.At(c, path, time.Now(), -time.Second), slots.At(c, path, time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour),
+			slots.At(c, path, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour), slots.At(c, path, time.Date(1, 12, 31, 0, 0, 0, 0, time.UTC), time.Hour),
 		} {
 			err := s.Open(t.Context())
 			require.ErrorIs(t, err, zklock.ErrInvalid)
@@ -491,6 +492,31 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 			require.ErrorIs(t, s.Mark(t.Context(), nil), zklock.ErrInvalid)
 		}
 		require.Equal(t, before, srv.RequestCount())
+		require.NoError(t, slots.Named(c, path, strings.Repeat("x", 128)).Open(t.Context()))
+		require.NoError(t, slots.At(c, path, time.Date(2, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour).Open(t.Context()))
+		require.ErrorIs(t, slots.At(c, path, time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC), time.Hour).Open(t.Context()), slots.ErrAhead)
+	})
+}
+
+func TestASlotSaysWhyItsContextHasEnded(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		slot := slots.Named(client, path, "x")
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(enough)
+		for _, err := range []error{slot.Open(ctx), slot.Mark(ctx, hold)} {
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, enough)
+			require.NotErrorIs(t, err, zklock.ErrUncertain)
+		}
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		<-hold.Context().Done()
+		err = slot.Mark(ctx, hold)
+		require.ErrorIs(t, err, zklock.ErrLost)
+		require.NotErrorIs(t, err, enough)
 	})
 }
 
