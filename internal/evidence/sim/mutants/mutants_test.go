@@ -7,8 +7,10 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,10 +20,12 @@ import (
 )
 
 var (
-	run  = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
-	only = flag.String("only", "", "those whose name matches this pattern only")
-	made = flag.Int("made", 2, "how often a hunt runs all made plans before it draws seeds, each time with another seed")
-	part = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
+	run   = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
+	only  = flag.String("only", "", "those whose name matches this pattern only")
+	made  = flag.Int("made", 2, "how often a hunt runs all made plans before it draws seeds, each time with another seed")
+	other = flag.Bool("simulator", false, "have the simulator look for those that have a test of their own, and for no others")
+	drawn = flag.Int("drawn", 20, "how many seeds it draws for one of these")
+	part  = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
 )
 
 const root = "../../../.."
@@ -52,12 +56,12 @@ func TestEveryMutantIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, 1 <= which && which <= of, "-part %s", *part)
 	for i, m := range Table {
-		if i%of == which-1 && pattern.MatchString(m.Name) {
-			start := time.Now()
-			found, hunted := find(t, m)
-			fmt.Printf("| %s | %s | %s | %v, processor %v |\n", m.Name, m.After, found, time.Since(start).Round(time.Second), hunted.Round(time.Second/10))
-			if found == survived || strings.HasPrefix(found, "does not") || strings.HasPrefix(found, "failed") {
-				t.Errorf("%s: %s (%d seeds)", m.Name, found, m.Bound())
+		if i%of == which-1 && pattern.MatchString(m.Name) && (!*other || m.Test.Name != "") {
+			found := find(t, m)
+			fmt.Println(found)
+			require.NoError(t, note(found))
+			if why := found.failure(m); why != "" {
+				t.Errorf("%s: %s", m.Name, why)
 			}
 		}
 	}
@@ -65,31 +69,50 @@ func TestEveryMutantIsFound(t *testing.T) {
 
 const survived = "SURVIVED"
 
-// find compiles the tests of a package with a mutant and returns by what it was found, and the processor time of the search.
-func find(t *testing.T, m Mutant) (string, time.Duration) {
-	at := m.Test.Dir
-	if m.Test.Name == "" {
-		at = "internal/evidence/sim"
-	}
+// find has the mutant's own test look for it, or the simulator if it has none.
+func find(t *testing.T, m Mutant) finding {
+	f := finding{Name: m.Name, After: m.After, Day: time.Now().UTC().Format(time.DateOnly)}
 	dir := t.TempDir()
+	switch {
+	case !*other && m.Test.Name != "":
+		f.Test = seek(t, m, m.Test.Dir, dir, try)
+	case *other && !inSimulator(t, m):
+		f.Simulator = "has no such code"
+	default:
+		f.Simulator = seek(t, m, "internal/evidence/sim", dir, hunt)
+	}
+	return f
+}
+
+// seek compiles the tests of a package with a mutant, and has look look for it.
+func seek(t *testing.T, m Mutant, at, dir string, look func(m Mutant, binary string) (string, time.Duration)) string {
 	binary := filepath.Join(dir, "mutant.test")
 	overlay, err := m.Overlay(root, dir)
 	require.NoError(t, err)
 	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./"+at)
 	build.Dir = root
-	out, err := build.CombinedOutput()
-	switch {
-	case err != nil:
-		return "does not compile: " + string(out), 0
-	case m.Test.Name != "":
-		return try(m.Test, binary)
-	default:
-		return hunt(m, binary)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "does not compile: " + string(out)
 	}
+	by, spent := look(m, binary)
+	return fmt.Sprintf("%s, %v", by, spent.Round(time.Second/10))
+}
+
+// inSimulator reports whether the simulator's tests are made of anything that the mutant changes.
+func inSimulator(t *testing.T, m Mutant) bool {
+	list := exec.Command("go", "list", "-deps", "-test", "./internal/evidence/sim")
+	list.Dir = root
+	out, err := list.Output()
+	require.NoError(t, err)
+	packages := strings.Fields(string(out))
+	return slices.ContainsFunc(m.Edits, func(e Edit) bool {
+		return slices.Contains(packages, path.Join("github.com/zklock-go/zklock", path.Dir(e.File)))
+	})
 }
 
 // try runs the mutant's own test, which must fail.
-func try(test Test, binary string) (string, time.Duration) {
+func try(m Mutant, binary string) (string, time.Duration) {
+	test := m.Test
 	cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
 	cmd.Dir = filepath.Join(root, test.Dir)
 	out, err := cmd.CombinedOutput()
@@ -109,7 +132,7 @@ func spentBy(cmd *exec.Cmd) time.Duration {
 
 // hunt has the simulator look for the mutant.
 func hunt(m Mutant, binary string) (string, time.Duration) {
-	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-rounds", fmt.Sprint(*made), "-hunt", fmt.Sprint(m.Bound()),
+	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-rounds", fmt.Sprint(*made), "-hunt", fmt.Sprint(seeds(m)),
 		"-shorten", "4", "-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
 	sim.Dir = filepath.Join(root, "internal", "evidence", "sim")
 	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
@@ -121,6 +144,14 @@ func hunt(m Mutant, binary string) (string, time.Duration) {
 		return survived, spentBy(sim)
 	}
 	return verdict(text), spentBy(sim)
+}
+
+// seeds is how many the simulator draws for a mutant: fewer for one that has a test.
+func seeds(m Mutant) int {
+	if m.Test.Name != "" {
+		return min(*drawn, m.Bound())
+	}
+	return m.Bound()
 }
 
 // standstill is how long a seed takes at most, on a busy machine.
