@@ -593,3 +593,22 @@ func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsFound(t *testing.T) {
 	gap.Ops[0].End, gap.Ops[0].Freed, gap.Txns[1].Time = 99*ms, 101*ms, 100*ms
 	require.Equal(t, "P7", rules(Check(gap, bounds)), "behind nobody")
 }
+
+// TestNodesOfOneTransactionLoseTheirTurnTogether has two nodes come in one transaction, in another order than their names', and lose
+// their turn to a smaller number of permits. The second of them leaves.
+func TestNodesOfOneTransactionLoseTheirTurnTogether(t *testing.T) {
+	a, z, y, d := node("a", 0), node("z", 1), node("y", 2), node("d", 3)
+	h := as(Semaphore, &History{
+		End: 1000 * ms,
+		Txns: []Txn{
+			created(10, 10, "a", a), created(11, 11, "z", z), created(11, 11, "y", y), created(12, 15, "d", d),
+			deleted(13, 20, "y", y), deleted(14, 30, "a", a), deleted(15, 50, "z", z), deleted(16, 70, "d", d),
+		},
+		Ops: []Op{held(1, "a", a, 10, 9, 12, 29, 31), held(2, "z", z, 11, 10, 32, 49, 51), held(3, "d", d, 12, 14, 52, 69, 71)},
+	})
+	for i, n := range []int{3, 1} {
+		at := time.Duration(i) * 13 * ms
+		h.Ops = append(h.Ops, Op{ID: int64(4 + i), Kind: Resize, Recipe: Semaphore, Path: "/l", Outcome: Granted, Weight: n, Call: at, Return: at})
+	}
+	require.Empty(t, Check(h, bounds))
+}

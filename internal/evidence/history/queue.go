@@ -88,9 +88,11 @@ func (q *queue) join(n *life) {
 
 // find returns n's position among the waiting.
 func (q *queue) find(n *life) (int, bool) {
-	return slices.BinarySearchFunc(q.waiting, n, func(x, y *life) int {
-		return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid), cmp.Compare(x.path, y.path)) // one transaction can make several
-	})
+	return slices.BinarySearchFunc(q.waiting, n, inOrder)
+}
+
+func inOrder(x, y *life) int {
+	return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid), cmp.Compare(x.path, y.path)) // one transaction can make several
 }
 
 func (q *queue) leave(n *life) {
@@ -143,6 +145,7 @@ func (q *queue) resized(at time.Duration) {
 		n.since = never
 		back = append(back, n)
 	}
+	slices.SortFunc(back, inOrder) // they had their turn as they came
 	q.ready, q.waiting = keep, append(back, q.waiting...)
 }
 
