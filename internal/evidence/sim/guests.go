@@ -106,7 +106,7 @@ func (g *guest) isBehind(name string) bool {
 // use holds the lock for a while. In the history it relies on it for an instant only: Curator does not know how long it may.
 func (g *guest) use(r *rand.Rand) {
 	stat, err := g.conn.Set(g.node, nil, -1) // by the quorum's leave
-	if err != nil {
+	if err != nil || !g.isThere() {
 		return
 	}
 	writer := g.note(history.Op{}, stat.Czxid)
@@ -117,7 +117,7 @@ func (g *guest) use(r *rand.Rand) {
 		// Where somebody has deleted the writer's node Curator would not look, and read beside the next one.
 		_, err := g.conn.Multi(&zk.CheckVersionRequest{Path: writing, Version: -1},
 			&zk.CreateRequest{Path: g.node, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral})
-		if err != nil {
+		if err != nil || !g.isThere() {
 			return
 		}
 		g.note(history.Op{Shared: true, Outer: writer.ID()}, stat.Czxid)
@@ -125,6 +125,13 @@ func (g *guest) use(r *rand.Rand) {
 		time.Sleep(around(r, g.f.plan.Hold))
 	}
 	_ = g.conn.Delete(g.node, -1)
+}
+
+// isThere reports whether the node is still there when the answer of the quorum comes in. Curator does not ask, and holds beside
+// others after an answer that is late; nobody promises anything for that.
+func (g *guest) isThere() bool {
+	n, ok := g.f.srv.Node(g.node)
+	return ok && n.EphemeralOwner == g.conn.SessionID()
 }
 
 func (g *guest) note(op history.Op, token int64) *history.Handle {

@@ -24,6 +24,9 @@ func (p *Plan) troubles() map[string][]fault {
 			{"late streams", lateStreams}, {"late streams, cut", lateAndCut}, {"one way", oneWay}, {"held requests", holdForwards},
 		})
 	}
+	if p.Hostile.Minimums {
+		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"elect and part", electAndPart}})
+	}
 	if p.Hostile.Crowds {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"crowd", crowd}})
 	}
@@ -114,6 +117,12 @@ func crowd(f *fleet, r *rand.Rand) {
 		elect(f, r)
 	}
 	all.Wait()
+}
+
+// electAndPart has the leader change, and a holder cut off before it has found another server: what has failed is between both.
+func electAndPart(f *fleet, r *rand.Rand) {
+	elect(f, r)
+	partition(f, r)
 }
 
 func oneWay(f *fleet, r *rand.Rand) {

@@ -33,7 +33,7 @@ var trials = []trial{
 	{"P2", "standstills", "freeze|cut off|usurp|partition|delays", everyRecipe, standstills},
 	{"P2", "clocks", "wall clock|partition", "mutex", nil},
 	{"P2", "short sessions", "freeze|cut off|lost replies", "mutex rw", short},
-	{"P2", "minimums", "elect|partition", "mutex rw", minimums},
+	{"P2", "minimums", "elect and part", "mutex rw", minimums},
 	{"P2", "deletes", "delete|expire|parents", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Wipes = true }},
 	{"P4", "forged notes", "forged|delete", "mutex rw", func(p *Plan, _ *rand.Rand) { p.Hostile.Forged = true }},
 	{"P5", "lost answers", "lost|drop|held requests", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
@@ -61,8 +61,10 @@ func standstills(p *Plan, r *rand.Rand) {
 
 // minimums have sessions that grow with the servers that their clients come to.
 func minimums(p *Plan, r *rand.Rand) {
-	p.Servers, p.Timeout = 3, 4*p.Timeout
+	p.Servers, p.Timeout, p.Hostile.Minimums = 3, 4*p.Timeout, true
 	p.disagree(r)
+	p.MinSessions[r.IntN(3)], p.MinSessions[r.IntN(3)] = p.Timeout, 0
+	p.Hold, p.Pause = p.Timeout, p.Tick
 }
 
 func short(p *Plan, r *rand.Rand) {

@@ -174,7 +174,7 @@ var Table = []Mutant{
 	{
 		Name: "a number that only counts is an epoch", After: "servers of another make",
 		Edits: []Edit{{"internal/session/pending.go", "return s == g.Last && IsClosed(g.Moved) && ", "return "}},
-		Test:  Test{".", "TestAnEpochCountsAfterAReconnectOnly"},
+		Test:  Test{"internal/session", "TestAnEpochCountsAfterAReconnectOnly"},
 	},
 	{
 		Name: "a waiter for permits has to know their new number", After: "our own first version: it agreed anew in each session",
@@ -186,7 +186,7 @@ var Table = []Mutant{
 	{
 		Name: "a node of ours that is leaving counts as another's", After: "our own first version: a permit cost a listing more now and then",
 		Edits: []Edit{{"internal/queue/alone.go", "return !c.leaving.from(dir) && ", "return "}},
-		Test:  Test{".", "TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty"},
+		Test:  Test{"internal/queue", "TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty"},
 	},
 	{
 		Name: "one that gives up leaves a note", After: "the note's one condition, where a holder stays",
@@ -626,8 +626,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "who was ahead has gone, so we were there", After: "our own first version: two goroutines saw the two events",
-		Edits: []Edit{{"internal/queue/selfwatch.go", "quiet, renewed = w.IsQuiet(); quiet && !n.IsGone()", "quiet, renewed = w.IsQuiet(); (quiet || w != nil) && !n.IsGone()"}},
-		Test:  Test{".", "TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted"},
+		Edits: []Edit{
+			{"internal/queue/selfwatch.go", "quiet, renewed = w.IsQuiet(); quiet && !n.IsGone()", "quiet, renewed = w.IsQuiet(); (quiet || w != nil) && !n.IsGone()"},
+			{"internal/queue/selfwatch.go", "	return quiet\n", "	return quiet || !g.node.IsGone()\n"},
+		},
+		Test: Test{".", "TestAWaiterWhoseOwnNodeWasDeletedFirstIsNotGranted"},
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
