@@ -46,6 +46,26 @@ func TestEveryMutantStillFitsTheLibrary(t *testing.T) {
 	}
 }
 
+// TestEveryMutantHasTheTestThatItNames reads the test files: a test that has moved is found by nobody.
+func TestEveryMutantHasTheTestThatItNames(t *testing.T) {
+	texts := map[string]string{}
+	for _, m := range Table {
+		if m.Test.Name == "" {
+			continue
+		}
+		if _, ok := texts[m.Test.Dir]; !ok {
+			files, err := filepath.Glob(filepath.Join(root, m.Test.Dir, "*_test.go"))
+			require.NoError(t, err)
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				texts[m.Test.Dir] += string(text)
+			}
+		}
+		require.Contains(t, texts[m.Test.Dir], "\nfunc "+m.Test.Name+"(", m.Name)
+	}
+}
+
 func TestEveryMutantIsFound(t *testing.T) {
 	if !*run {
 		t.Skip("only with -all: make mutants")
