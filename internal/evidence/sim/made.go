@@ -64,7 +64,7 @@ func minimums(p *Plan, r *rand.Rand) {
 	p.Servers, p.Timeout, p.Hostile.Minimums = 3, 4*p.Timeout, true
 	p.disagree(r)
 	p.MinSessions[r.IntN(3)], p.MinSessions[r.IntN(3)] = p.Timeout, 0
-	p.Hold, p.Pause = p.Timeout, p.Tick
+	p.Hold, p.Pause, p.During = p.Timeout, p.Tick, 2*time.Minute
 }
 
 func short(p *Plan, r *rand.Rand) {
