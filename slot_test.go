@@ -498,6 +498,37 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
+// TestThoseWhoLookAtASlotAtOnceHinderNobody has all make the node of marks at once, and write it anew, to learn the servers' time.
+func TestThoseWhoLookAtASlotAtOnceHinderNobody(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		var clients []*zklock.Client
+		for _, name := range []string{"a", "b", "c"} {
+			clients = append(clients, connect(t, srv, name, term))
+		}
+		for range 3 {
+			errs := make(chan error)
+			for _, c := range clients {
+				go func() { errs <- slots.At(c, path, time.Now(), time.Minute).Open(t.Context()) }()
+			}
+			for range clients {
+				require.NoError(t, <-errs)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		require.NoError(t, srv.DeleteNode(marksNode))
+		remove := srv.Intercept(func(req *zktest.Request) zktest.Verdict {
+			if req.Op == zktest.OpSetData && req.Path == marksNode {
+				_ = srv.DeleteNode(marksNode) // between the look and the write
+			}
+			return zktest.Pass
+		})
+		defer remove()
+		require.NoError(t, slots.At(clients[0], path, time.Now(), time.Minute).Open(t.Context()))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, slots.At(clients[0], path, time.Now(), time.Minute).Open(t.Context()))
+	})
+}
+
 func TestASlotSaysWhyItsContextHasEnded(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
