@@ -364,6 +364,57 @@ func TestAMarkThatNobodySentIsNotUncertain(t *testing.T) {
 	})
 }
 
+// markSoon takes the lock and marks a slot, which must not take long.
+func markSoon(t *testing.T, c *zklock.Client) error {
+	hold, err := c.Mutex(path).Lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err = slots.Named(c, path, "x").Mark(ctx, hold)
+	unlock(t, hold)
+	return err
+}
+
+func TestAMarkThatMayNotBeWrittenIsRefusedAtOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(marksNode, []byte("{}")))
+		require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: marksNode, ACL: []zktest.ACL{{Perms: zktest.PermRead, Scheme: "world", ID: "anyone"}}}))
+		require.ErrorIs(t, markSoon(t, connect(t, srv, "a", term)), zk.ErrNoAuth)
+	})
+}
+
+// TestAMarkAheadOfTheServersClockIsDone has the servers' clock have been ahead when the slot was marked.
+func TestAMarkAheadOfTheServersClockIsDone(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		slot := slots.At(connect(t, srv, "a", term), path, time.Now().Add(time.Hour), time.Minute)
+		require.NoError(t, srv.PutNode(marksNode, fmt.Appendf(nil, `{"periods":[{"every":"1m0s","done":[{"slot":%q,"by":1}]}]}`, slot)))
+		require.ErrorIs(t, slot.Open(t.Context()), slots.ErrDone)
+	})
+}
+
+// TestAMarkIsUncertainWheneverItsContextEnds has it end while the mark is asked for, and in the pauses between.
+func TestAMarkIsUncertainWheneverItsContextEnds(t *testing.T) {
+	for i := range 40 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			client := connect(t, srv, "a", term)
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if slices.Contains(r.Paths, marksNode) {
+					srv.Member(0).Refuse(true)
+					return zktest.LoseReply
+				}
+				return zktest.Pass
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i*i)*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, slots.Named(client, path, "x").Mark(ctx, hold), zklock.ErrUncertain)
+			remove()
+			srv.Member(0).Refuse(false)
+		})
+	}
+}
+
 func TestAMarkOfUnknownOutcomeSaysSo(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
@@ -556,6 +607,7 @@ func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
 		require.NoError(t, srv.PutNode(marksNode, []byte("mine")))
 		var n slotTally
 		require.ErrorIs(t, n.do(t.Context(), slots.Named(connect(t, srv, "a", term), path, "x"), 0), zklock.ErrMismatch)
+		require.ErrorIs(t, markSoon(t, connect(t, srv, "b", term)), zklock.ErrMismatch)
 		node, _ := srv.Node(marksNode)
 		require.Equal(t, "mine", string(node.Data))
 		require.Zero(t, n.ran.Load())
