@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // foundFile lists what has found each mutant, and when. A hunt writes it: see note.
@@ -81,4 +84,20 @@ func listed(all map[string]finding) string {
 		}
 	}
 	return text.String()
+}
+
+// TestTheListIsOfTheTable keeps the list of what was found to the mutants that there are.
+func TestTheListIsOfTheTable(t *testing.T) {
+	all, err := found()
+	require.NoError(t, err)
+	text, err := os.ReadFile(foundFile)
+	require.NoError(t, err)
+	require.Equal(t, listed(all), string(text), "%s is out of order, or names mutants that are none", foundFile)
+	for _, m := range Table {
+		f, ok := all[m.Name]
+		require.True(t, ok, "%s is not in the list: make mutants ARGS=\"-only '%s'\"", m.Name, m.Name)
+		require.Equal(t, m.After, f.After, m.Name)
+		require.Empty(t, f.failure(m), m.Name)
+		require.False(t, m.Test.Name == "" && f.Simulator == "" || m.Test.Name != "" && f.Test == "", "%s: nothing has found it", m.Name)
+	}
 }
