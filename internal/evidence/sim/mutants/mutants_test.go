@@ -100,6 +100,9 @@ func find(t *testing.T, m Mutant) finding {
 		f.Simulator = "has no such code"
 	default:
 		f.Simulator = seek(t, m, "internal/evidence/sim", dir, hunt)
+		if m.Test.Name != "" {
+			f.Simulator = strings.Replace(f.Simulator, survived, "not found", 1)
+		}
 	}
 	return f
 }
