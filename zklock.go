@@ -201,7 +201,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		c.engine.Link.Close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	c.engine.Conn, c.owned = conn, events
+	c.engine.Library, c.owned = conn, events
 	if err := c.begin(ctx, o.Auth); err != nil {
 		err = c.engine.Explain(ctx, err) // before Close makes trouble of its own
 		c.Close()
@@ -268,7 +268,7 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w: a dialer or host provider must be set on the connection instead", ErrInvalid)
 	}
 	c := newClient(ctx, hooks.link, o)
-	c.engine.Conn = conn
+	c.engine.Library = conn
 	err = c.matchHooks(ctx)
 	if login := loginOf(o.Auth); login != nil && err == nil {
 		c.engine.Link.SetLogin(*login, 1)
@@ -290,7 +290,7 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	defer tick.Stop()
 	for apart := 0; ; {
 		s, changed := c.engine.Link.State()
-		id, has := c.engine.Conn.SessionID(), c.engine.Conn.State() == zk.StateHasSession
+		id, has := c.engine.Library.SessionID(), c.engine.Library.State() == zk.StateHasSession
 		switch {
 		case has && s != nil && s.ID == id:
 			return nil
@@ -345,24 +345,16 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 		if a.Scheme == schemeSASL {
 			continue // the link has logged in already
 		}
-		if err := c.authenticate(ctx, a); err != nil {
+		_, err := session.Again(ctx, func() (none struct{}, err error) {
+			return none, c.engine.Authenticate(ctx, a.Scheme, a.Data)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	// Owned by the client; ends with life; Close waits for it.
 	c.engine.Calls.Run(c.engine.BeatForever)
 	return nil
-}
-
-// authenticate presents a credential. The client library then presents it on each later
-// connection, before anything else.
-func (c *Client) authenticate(ctx context.Context, a Auth) error {
-	_, err := session.Again(ctx, func() (struct{}, error) {
-		return session.Ask(ctx, c.engine.Requests, nil, func(conn session.Wire) (none struct{}, err error) {
-			return none, conn.AddAuth(a.Scheme, a.Data)
-		})
-	})
-	return err
 }
 
 // SessionTimeout returns the session timeout that the server has granted, or zero before
@@ -422,7 +414,7 @@ func (c *Client) hangUp() {
 	if s, _ := c.engine.Link.State(); s == nil {
 		c.engine.Link.Close() // first: the client library would wait for a connection
 	}
-	c.engine.Conn.Close()
+	c.engine.Library.Close()
 	c.engine.Link.Close()
 	for range c.owned { // until the client library has ended
 	}

@@ -132,10 +132,7 @@ func (c client) nameThoseWhoMay(ctx context.Context, s *session.Session, path st
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
-	acl, aclErr := session.Ask(ctx, c.Requests, s, func(conn session.Wire) ([]zk.ACL, error) {
-		acl, _, err := conn.GetACL(path)
-		return acl, err
-	})
+	acl, aclErr := c.GetACL(ctx, s, path)
 	if aclErr != nil {
 		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, node.Printable(path), err)
 	}

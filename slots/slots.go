@@ -194,9 +194,7 @@ func (s *Slot) touch(ctx context.Context, sess *session.Session, n session.Node)
 		_, err := s.c.Set(ctx, sess, s.node(), n.Data, n.Stat.Version)
 		return err
 	}
-	_, err := session.Ask(ctx, s.c.Requests, sess, func(conn session.Wire) (string, error) {
-		return conn.Create(s.node(), marks{}.encode(), zk.FlagPersistent, s.c.ACL)
-	})
+	_, err := s.c.Create(ctx, sess, s.node(), marks{}.encode(), zk.FlagPersistent, s.c.ACL)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = s.c.MakeDir(ctx, sess, s.c.Root+s.path, 1) // with what is above it
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -55,7 +56,7 @@ func TestTheClientLibraryDoesNotNoticeTheLink(t *testing.T) {
 		_, _, events, err := conn.GetW("/a")
 		require.NoError(t, err)
 		heard := make(chan string, 1)
-		l.Listen(func(_ *Session, path string) { heard <- path })
+		l.Listen(func(_ *Session, e frames.Event) { heard <- e.Path })
 		require.NoError(t, srv.DeleteNode("/a"))
 		assert.Equal(t, zk.EventNodeDeleted, (<-events).Type)
 		assert.Equal(t, "/a", <-heard)
@@ -126,22 +127,6 @@ func TestAnEnsembleRestoredFromABackupIsUsedAgain(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = conn.Exists("/")
 		require.NoError(t, err)
-	})
-}
-
-func TestServersThatHangUpOnListsOfWatchesAreNotSentThem(t *testing.T) {
-	inVirtual(t, zktest.Options{UnknownOps: []zktest.Op{zktest.OpSetWatches, zktest.OpSetWatches2}}, func(t *testing.T, srv *zktest.Server, l *Link) {
-		conn := client(t, srv, l)
-		s, err := l.Attached(t.Context())
-		require.NoError(t, err)
-		_, _, _, err = conn.GetW("/")
-		require.NoError(t, err)
-		srv.DropConnections()
-		time.Sleep(term / 2)
-		_, _, err = conn.Exists("/")
-		require.NoError(t, err)
-		assert.True(t, l.isDeaf())
-		assert.True(t, l.Carries(s))
 	})
 }
 

@@ -49,14 +49,13 @@ func (l *Link) pause() error {
 // adopt makes conn the connection. It closes the one before: after an expiry the client
 // library leaves that open.
 func (l *Link) adopt(conn net.Conn) (net.Conn, error) {
-	t := newTap(l, &line{Conn: conn})
+	t := newTap(l, newLine(conn))
 	old, handshake, ok := l.replace(t.line)
 	if old != nil {
 		old.Close()
-		t.rearmed = make(chan struct{})
 	}
 	if !ok {
-		conn.Close()
+		t.line.Close()
 		return nil, errClosed
 	}
 	t.until = time.Now().Add(handshake)

@@ -7,6 +7,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -17,12 +18,6 @@ import (
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
 )
-
-// line is one connection to a server.
-type line struct {
-	net.Conn
-	unanswered func() (since time.Time, ok bool) // see Unanswered
-}
 
 // Link knows which session the client library's connection carries. It learns that from the wire, between the library
 // and the server. The library tells some of it late (its event channel drops events), and some not at all (when a
@@ -40,11 +35,12 @@ type Link struct {
 	tick      time.Duration
 	handshake time.Duration
 	conn      *line
+	open      bool      // requests may be sent on conn
+	knocked   *line     // the connection that somebody has knocked on: see Ready
 	session   *Session  // the newest; nil before the first; may be over
 	since     time.Time // when a connection began to carry it
 	fails     int       // dials in a row that led to no connection that lasted
 	refusals  int       // connection requests in a row that a server hung up on
-	unarmed   int       // connections in a row that ended instead of taking watches
 	trouble   error     // the last one, for error texts
 	closed    bool
 	changed   chan struct{} // closed and replaced whenever session, carried or closed change
@@ -68,11 +64,13 @@ func NewLink() *Link {
 // Now returns the present moment by the link's clocks.
 func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
 
-type listener struct{ fn func(s *Session, path string) }
+type listener struct {
+	fn func(s *Session, e frames.Event)
+}
 
-// Listen has fn told of each event of a watch, shortly before the client library learns of it,
-// until the function that it returns is called. fn must not wait.
-func (l *Link) Listen(fn func(s *Session, path string)) (stop func()) {
+// Listen has fn told of each event of a watch until the function that it returns is called. Events come in their
+// order, and before any answer that comes later. fn must not wait.
+func (l *Link) Listen(fn func(s *Session, e frames.Event)) (stop func()) {
 	who := &listener{fn}
 	change := func(to func(who []*listener) []*listener) {
 		l.mu.Lock()
@@ -93,13 +91,13 @@ func (l *Link) Listen(fn func(s *Session, path string)) (stop func()) {
 }
 
 // tell tells the listeners of an event.
-func (l *Link) tell(s *Session, path string) {
+func (l *Link) tell(s *Session, e frames.Event) {
 	told := l.told.Load()
 	if told == nil || s == nil {
 		return
 	}
 	for _, who := range *told {
-		who.fn(s, path)
+		who.fn(s, e)
 	}
 }
 
@@ -129,6 +127,7 @@ func (l *Link) SetLogin(login digestmd5.Credential, refusals int) {
 	l.gate.set(login, refusals)
 	l.mu.Lock()
 	conn := l.conn
+	l.open = false
 	if l.carried.Load() != nil {
 		l.carried.Store(nil)
 		l.broadcast()
@@ -186,6 +185,63 @@ func (l *Link) State() (*Session, <-chan struct{}) {
 
 // Carried returns the session that the connection carries, nil for none.
 func (l *Link) Carried() *Session { return l.carried.Load() }
+
+// ErrNotSent is the error of a request that was not sent, because no connection was open for it.
+var ErrNotSent = errors.New("not sent: no connection to a server")
+
+// Send sends a request under s. Its answer counts if the link carries s when it comes. After an error nothing was
+// sent.
+func (l *Link) Send(s *Session, r frames.Request, by Asker) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.session != s || s.IsOver():
+		return ErrSessionOver
+	case !l.open || !l.conn.send(r, by):
+		return ErrNotSent
+	}
+	return nil
+}
+
+// Ready waits until requests can be sent under s: the client library has to present its credentials first. It has when
+// it sends something else. If it has not, Ready calls knock, once on each connection. Knock must not wait, and have the
+// client library send a request.
+func (l *Link) Ready(ctx context.Context, s *Session, knock func()) error {
+	for {
+		l.mu.Lock()
+		ready, changed := l.open, l.changed
+		unasked := !ready && l.carried.Load() == s && l.knocked != l.conn
+		if unasked {
+			l.knocked = l.conn
+		}
+		over := l.session != s || s.IsOver()
+		l.mu.Unlock()
+		switch {
+		case over:
+			return ErrSessionOver
+		case ready:
+			return nil
+		case unasked:
+			knock()
+		}
+		select {
+		case <-changed:
+		case <-s.Over():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// opened notes that requests can be sent on a connection.
+func (l *Link) opened(conn *line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == conn && l.carried.Load() != nil {
+		l.open = true
+		l.broadcast()
+	}
+}
 
 // AwaitLoss waits until the connection that carried s is lost, and returns true. If ctx ends
 // first, it returns false. State and Reattached have returned changed and again before.
@@ -271,6 +327,9 @@ func (l *Link) greeting(p []byte) []byte {
 	if over || lapsed && (unknown || l.gate.isShut()) {
 		return frames.NewSessionRequest(p)
 	}
+	if l.session != nil && l.session.ID == id {
+		return frames.SawRequest(p, l.session.seen.Load())
+	}
 	return p
 }
 
@@ -278,8 +337,8 @@ func (l *Link) greeting(p []byte) []byte {
 const steady = time.Second
 
 // lost notes the end of a connection. It was refused if the server had not answered its
-// connection request, and unarmed if the server had not taken its watches.
-func (l *Link) lost(conn *line, why error, refused, unarmed bool) {
+// connection request.
+func (l *Link) lost(conn *line, why error, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != conn {
@@ -291,31 +350,13 @@ func (l *Link) lost(conn *line, why error, refused, unarmed bool) {
 	if refused {
 		l.refusals++
 	}
-	if unarmed {
-		l.unarmed++
-	}
+	l.open = false
 	if l.carried.Load() != nil {
 		l.carried.Store(nil)
 		if time.Since(l.since) >= steady {
 			l.fails = 0
 		}
 		l.broadcast()
-	}
-}
-
-// isDeaf reports whether servers hang up on lists of watches: some know no such request.
-func (l *Link) isDeaf() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.unarmed >= 2
-}
-
-// armed notes that a server has taken a list of watches.
-func (l *Link) armed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.unarmed < 2 {
-		l.unarmed = 0
 	}
 }
 
@@ -439,7 +480,7 @@ func (l *Link) replace(conn *line) (old *line, handshake time.Duration, ok bool)
 	defer l.mu.Unlock()
 	old = l.conn
 	if !l.closed {
-		l.conn = conn
+		l.conn, l.open = conn, false
 	}
 	return old, l.handshake, !l.closed
 }

@@ -164,10 +164,11 @@ func TestListenersHearOfEventsUntilTheyStop(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		var first, second []string
-		stop := l.Listen(func(s *Session, path string) { first = append(first, path) })
-		l.Listen(func(s *Session, path string) {
+		stop := l.Listen(func(_ *Session, e frames.Event) { first = append(first, e.Path) })
+		l.Listen(func(s *Session, e frames.Event) {
 			assert.Same(t, l.Carried(), s)
-			second = append(second, path)
+			assert.Equal(t, frames.NodeDeleted, e.Kind)
+			second = append(second, e.Path)
 		})
 		require.NoError(t, w.says(eventOf("/a")))
 		stop()

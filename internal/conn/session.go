@@ -19,6 +19,7 @@ type Session struct {
 	Lease *lease.Lease
 
 	newest  atomic.Int64  // the largest zxid that has come with the answer to a write
+	seen    atomic.Int64  // the largest that has come with any answer but a ping's
 	over    chan struct{} // closed when the session is over for us
 	expired bool          // set before over is closed
 
@@ -52,10 +53,16 @@ func (s *Session) IsOver() bool { return isClosed(s.over) }
 func (s *Session) HasExpired() bool { return s.IsOver() && s.expired }
 
 // wrote notes the zxid that has come with the answer to a write.
-func (s *Session) wrote(zxid int64) {
+func (s *Session) wrote(zxid int64) { raise(&s.newest, zxid) }
+
+// saw notes the zxid that has come with an answer: no server that has not seen that much may take the session.
+func (s *Session) saw(zxid int64) { raise(&s.seen, zxid) }
+
+// raise makes a number at least as large as to.
+func raise(n *atomic.Int64, to int64) {
 	for {
-		newest := s.newest.Load()
-		if zxid <= newest || s.newest.CompareAndSwap(newest, zxid) {
+		now := n.Load()
+		if to <= now || n.CompareAndSwap(now, to) {
 			return
 		}
 	}

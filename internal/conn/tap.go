@@ -2,6 +2,9 @@ package conn
 
 import (
 	"errors"
+	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,9 +15,10 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// tap is a connection that reads along. It changes what passes in three places only: a request
-// for a session that is over asks for a new one instead; a server that hangs up on the
-// client library's list of watches is not sent that list; and a login comes before all else.
+// tap is a connection on which two speak: the client library, and this library beside it. The client library makes
+// sessions, keeps them and presents credentials; ours asks for all else (Link.Send). The tap gives every request its number, and each
+// answer to the one who has asked. It changes what passes in two places only: a request
+// for a session that is over asks for a new one instead; and a login comes before all else.
 type tap struct {
 	*line
 	link  *Link
@@ -23,47 +27,106 @@ type tap struct {
 
 	accepted bool // the server has answered a request; of the reading goroutine alone
 
-	mu      sync.Mutex // guards what follows: the library sends and receives in two goroutines
+	mu      sync.Mutex // guards what follows: several goroutines send, another receives
 	ended   bool
-	shaking bool                  // the connection request has not been answered
-	asked   lease.Instant         // when the connection request was sent
-	session *Session              // the one it carries, nil before the answer
-	run     *lease.Run            // what this connection tells of it
-	rearmed chan struct{}         // closed when the library has re-sent its watches; nil: it has none
-	early   bool                  // a reply has come in that must wait for that, or the end
-	waiting map[int32]sentRequest // by xid
-	pings   []lease.Instant       // their send times: all pings have one xid, and come back in order
-	heard   time.Time             // when the last frame has come
+	shaking bool          // the connection request has not been answered
+	asked   lease.Instant // when the connection request was sent
+	open    bool          // the client library has presented its credentials: others may send
+	session *Session      // the one it carries, nil before the answer
+	run     *lease.Run    // what this connection tells of it
+	last    int32         // the number of the last request
+	waiting map[int32]sentRequest
+	pings   []lease.Instant // their send times: all pings have one number, and come back in order
+	heard   time.Time       // when the last frame has come
 }
 
+// sentRequest is a request without an answer.
 type sentRequest struct {
 	sent lease.Instant
 	op   int32
+	by   Asker // nil for the client library
+	xid  int32 // the number that the client library has given it
 }
 
 func newTap(l *Link, on *line) *tap {
 	t := &tap{line: on, link: l, in: frames.NewReader(on), waiting: map[int32]sentRequest{}, shaking: true}
-	on.unanswered = t.unanswered
+	on.unanswered, on.send = t.unanswered, t.send
 	return t
 }
 
-// Write sends one request: the client library writes each in one piece. It never fails: a
+// Write sends one request of the client library, which writes each in one piece. It never fails: a
 // broken connection shows in Read, where the client library survives it. If a write failed
 // while the library re-sends credentials, it would stop for ever; elsewhere the error would
 // reach callers and tell nothing about the outcome.
 func (t *tap) Write(p []byte) (int, error) {
-	if _, err := t.line.Write(t.request(p)); err != nil {
-		t.line.Close()
+	now := t.link.Now()
+	if t.isFirst(now) {
+		t.line.Write(t.link.greeting(p))
+		return len(p), nil
+	}
+	if t.pass(p, now) {
+		t.link.opened(t.line)
 	}
 	return len(p), nil
 }
 
-// Read reads bytes of frames that were checked.
+// isFirst reports whether what is sent now is the connection request.
+func (t *tap) isFirst(now lease.Instant) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.asked.Mono.IsZero()
+	if first {
+		t.asked = now
+	}
+	return first
+}
+
+// pass sends a request of the client library. It reports whether that was the first that is no credential: those
+// come before all else, and until then nobody else may send.
+func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
+	r, ok := frames.Parse(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.ended:
+		return false
+	case !ok:
+	case r.Op() == frames.OpPing:
+		t.pings = append(t.pings, now)
+	default:
+		t.enter(r, sentRequest{now, r.Op(), nil, r.Xid()})
+	}
+	t.out.put(r)
+	opened = ok && r.Op() != frames.OpAuth && !t.open
+	t.open = t.open || opened
+	return opened
+}
+
+// send sends a request of ours. It reports false if that is not possible, and nothing was sent.
+func (t *tap) send(r frames.Request, by Asker) bool {
+	now := t.link.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || !t.open {
+		return false
+	}
+	t.enter(r, sentRequest{now, r.Op(), by, 0})
+	t.out.put(r)
+	return true
+}
+
+// enter gives a request its number and remembers it. It must be called with mu held.
+func (t *tap) enter(r frames.Request, sent sentRequest) {
+	t.last = t.last&math.MaxInt32 + 1
+	t.waiting[t.last] = sent
+	r.Number(t.last)
+}
+
+// Read reads bytes of frames that were checked, and are not answers to us.
 func (t *tap) Read(p []byte) (int, error) {
-	if t.in.IsEmpty() {
+	for t.in.IsEmpty() {
 		if err := t.receive(); err != nil {
 			t.gone(err)
-			t.holdBack()
 			return 0, err
 		}
 	}
@@ -88,50 +151,8 @@ func (t *tap) receive() error {
 	}
 	if err != nil {
 		t.in.Drop()
-		return err
 	}
-	t.holdBack()
-	return nil
-}
-
-// rearmTime is how long a reply waits for the library to re-send its watches, if it has any.
-const rearmTime = 20 * time.Millisecond
-
-// holdBack keeps replies from the client library until it has re-sent its watches. With
-// these the library names the newest transaction that it has seen, which it reads without
-// synchronisation: after a reply that came in between it would ask only for later changes.
-// The end of a connection is kept back as well: the list of a connection that has ended
-// would be sent on the next one, and taken for that one's.
-func (t *tap) holdBack() {
-	t.mu.Lock()
-	rearmed, early := t.rearmed, t.early
-	t.mu.Unlock()
-	if rearmed == nil || !early {
-		return
-	}
-	timer := time.NewTimer(rearmTime)
-	defer timer.Stop()
-	select {
-	case <-rearmed:
-	case <-timer.C:
-		t.rearm()
-	case <-t.link.closing:
-	}
-}
-
-// rearm lets replies pass.
-func (t *tap) rearm() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rearmedNow()
-}
-
-// rearmedNow must be called with mu held.
-func (t *tap) rearmedNow() {
-	if t.rearmed != nil {
-		close(t.rearmed)
-		t.rearmed = nil
-	}
+	return err
 }
 
 // Close ends the connection.
@@ -152,53 +173,27 @@ func (t *tap) SetReadDeadline(d time.Time) error {
 	return t.line.SetReadDeadline(d)
 }
 
-// gone notes that the connection has ended.
+// SetWriteDeadline does nothing: nobody waits until something is written, and a server that does not read is left
+// because it does not answer.
+func (t *tap) SetWriteDeadline(time.Time) error { return nil }
+
+// gone notes that the connection has ended, and tells those who wait for an answer.
 func (t *tap) gone(err error) {
 	t.mu.Lock()
 	was := t.ended
-	t.ended, t.early = true, t.early || !t.shaking
-	refused, unarmed := t.shaking && !t.asked.Mono.IsZero(), t.awaits(frames.OpSetWatches)
+	t.ended = true
+	refused, waiting := t.shaking && !t.asked.Mono.IsZero(), t.waiting
+	t.waiting = nil
 	t.mu.Unlock()
-	if !was {
-		t.link.lost(t.line, err, refused, unarmed)
+	if was {
+		return
 	}
-}
-
-// awaits reports whether an operation of that kind has no answer. It must be called with mu held.
-func (t *tap) awaits(op int32) bool {
-	for _, r := range t.waiting {
-		if r.op == op {
-			return true
+	t.link.lost(t.line, err, refused)
+	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
+		if by := waiting[xid].by; by != nil {
+			by.Answered(nil, zk.ErrConnectionClosed)
 		}
 	}
-	return false
-}
-
-// request takes a frame on its way to the server and returns what to send.
-func (t *tap) request(p []byte) []byte {
-	now := t.link.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.asked.Mono.IsZero() {
-		t.asked = now
-		return t.link.greeting(p)
-	}
-	xid, op, ok := frames.Request(p)
-	if !ok {
-		return p
-	}
-	if op == frames.OpPing {
-		t.pings = append(t.pings, now)
-		return p
-	}
-	t.waiting[xid] = sentRequest{now, op}
-	if op == frames.OpSetWatches {
-		t.rearmedNow()
-		if t.link.isDeaf() {
-			return frames.ExistsRoot(xid)
-		}
-	}
-	return p
 }
 
 // reply takes a frame on its way from the server. An error ends the connection.
@@ -208,9 +203,9 @@ func (t *tap) reply(frame []byte) error {
 		return err
 	}
 	if r.Xid == frames.XidEvent {
-		path, err := frames.ParseEvent(r.Body)
+		event, err := frames.ParseEvent(r.Body)
 		if err == nil {
-			t.link.tell(t.happened(), path)
+			t.link.tell(t.happened(), event)
 		}
 		return err
 	}
@@ -218,10 +213,39 @@ func (t *tap) reply(frame []byte) error {
 	switch {
 	case !ok:
 		return frames.ErrMalformed // no request has this number
-	case r.Code == frames.CodeRequiresSASL:
+	case stuck:
+		return errors.New("the server answers pings but not what was asked before")
+	}
+	err = t.check(s, asked, r)
+	switch {
+	case asked.by != nil:
+		t.in.Drop()
+		asked.tell(r, err)
+	case asked.op != frames.OpPing:
+		frames.Renumber(frame, asked.xid)
+	}
+	return err
+}
+
+// tell gives the one who has asked the answer. One that ends the connection is none.
+func (asked *sentRequest) tell(r frames.Reply, err error) {
+	switch {
+	case err != nil:
+		asked.by.Answered(nil, zk.ErrConnectionClosed)
+	case r.Code != frames.CodeOK:
+		asked.by.Answered(nil, frames.ErrorOf(r.Code))
+	default:
+		asked.by.Answered(r.Body, nil)
+	}
+}
+
+// check takes a reply as evidence. An error ends the connection.
+func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
+	if r.Code == frames.CodeRequiresSASL {
 		t.link.deny(errRefused)
 		return errRefused
-	case !t.accepted:
+	}
+	if !t.accepted {
 		t.accepted = true
 		t.link.gate.serve()
 	}
@@ -231,14 +255,11 @@ func (t *tap) reply(frame []byte) error {
 		}
 		r.Code = frames.CodeWithin(asked.op, r.Body)
 	}
-	if asked.op == frames.OpSetWatches {
-		t.link.armed()
-	}
-	switch {
-	case stuck:
-		return errors.New("the server answers pings but not what was asked before")
-	case s == nil:
+	if s == nil {
 		return nil
+	}
+	if asked.op != frames.OpPing {
+		s.saw(r.Zxid)
 	}
 	return t.judge(s, asked, r)
 }
@@ -247,7 +268,7 @@ func (t *tap) reply(frame []byte) error {
 func (t *tap) happened() *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.early, t.heard = true, time.Now()
+	t.heard = time.Now()
 	return t.session
 }
 
@@ -258,8 +279,6 @@ func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool
 	defer t.mu.Unlock()
 	asked, ok = t.take(xid)
 	t.heard = time.Now()
-	// The answer to a credential comes before all others on a connection, as the credential did.
-	t.early = t.early || xid != frames.XidPing && asked.op != frames.OpAuth
 	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
 	return asked, t.session, stuck, ok
 }
@@ -289,7 +308,7 @@ func (t *tap) take(xid int32) (sentRequest, bool) {
 		}
 		sent := t.pings[0]
 		t.pings = t.pings[1:]
-		return sentRequest{sent, frames.OpPing}, true
+		return sentRequest{sent: sent, op: frames.OpPing}, true
 	}
 	sent, ok := t.waiting[xid]
 	delete(t.waiting, xid)
@@ -352,7 +371,6 @@ func (t *tap) welcome(frame []byte) error {
 // which is the present frame, and sends nothing.
 func (t *tap) logIn(login digestmd5.Credential) error {
 	greeting := t.in.Keep()
-	t.line.SetWriteDeadline(t.until)
 	err := logIn(t.line, t.in, login)
 	switch {
 	case errors.Is(err, zk.ErrAuthFailed):
@@ -361,7 +379,6 @@ func (t *tap) logIn(login digestmd5.Credential) error {
 	case err != nil:
 		return err
 	}
-	t.line.SetWriteDeadline(time.Time{})
 	t.link.gate.admit()
 	t.in.Restore(greeting)
 	return nil

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"encoding/binary"
-	"io"
 	"net"
 	"os"
 	"testing"
@@ -22,51 +21,6 @@ func words(ws ...int32) []byte {
 		data = binary.BigEndian.AppendUint32(data, uint32(w))
 	}
 	return data
-}
-
-// reconnected returns a tap that has replaced another, behind its handshake, and the server's end of it.
-func reconnected(t *testing.T) (wire *tap, server net.Conn) {
-	l := NewLink()
-	for range 2 {
-		ours, theirs := net.Pipe()
-		go io.Copy(io.Discard, theirs) // ends with the pipe
-		conn, err := l.adopt(ours)
-		require.NoError(t, err)
-		wire, server = conn.(*tap), theirs
-		t.Cleanup(func() { conn.Close(); theirs.Close() })
-	}
-	wire.Write(words(0, 0, 0, 0))                                                                 // the connection request
-	require.NoError(t, wire.welcome(append(words(0, 10_000, 0, 7, 16)[4:], make([]byte, 16)...))) // session 7 for 10 s
-	return wire, server
-}
-
-// A connection that breaks before the client library has sent its list of watches ends after that. Else the list would be
-// sent on the next connection, ahead of that one's own list, for which replies have to wait.
-func TestABrokenConnectionEndsBehindItsListOfWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wire, server := reconnected(t)
-		ended := make(chan error, 1)
-		go func() {
-			_, err := wire.Read(make([]byte, 16))
-			ended <- err
-		}()
-		server.Close()
-		synctest.Wait()
-		require.Empty(t, ended)
-		wire.Write(words(1, frames.OpSetWatches))
-		require.Error(t, <-ended)
-	})
-}
-
-func TestABrokenConnectionWithoutWatchesEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wire, server := reconnected(t)
-		server.Close()
-		start := time.Now()
-		_, err := wire.Read(make([]byte, 16))
-		require.Error(t, err)
-		require.Equal(t, rearmTime, time.Since(start))
-	})
 }
 
 // A server that ends a session refuses its transactions before it says so: with a code of OK, and the reason in the
@@ -175,78 +129,6 @@ func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		w.asks(frames.XidPing, frames.OpPing)
 		require.ErrorContains(t, w.says(replyOf(frames.XidPing, 0, 1)), "pings")
-	})
-}
-
-func TestRepliesWaitForTheListOfWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := attached(t)
-		w.Close()
-		next := wire(t, l)
-		next.greet(t, 7, 7)
-		next.asks(1, frames.OpExists)
-		read := make(chan time.Duration, 1)
-		begin := time.Now()
-		go func() { // ends with the reply
-			_ = next.says(replyOf(1, frames.CodeNoNode, 1))
-			read <- time.Since(begin)
-		}()
-		time.Sleep(rearmTime / 2)
-		require.Empty(t, read)
-		next.asks(-8, frames.OpSetWatches)
-		require.Equal(t, rearmTime/2, <-read)
-	})
-}
-
-func TestTheAnswerToACredentialDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := attached(t)
-		w.Close()
-		next := wire(t, l)
-		next.greet(t, 7, 7)
-		next.asks(-4, frames.OpAuth)
-		begin := time.Now()
-		require.NoError(t, next.says(replyOf(-4, 0, 1)))
-		require.Zero(t, time.Since(begin), "the list of watches comes after it")
-	})
-}
-
-func TestAServerThatHungUpTwiceOnTheListIsAskedForTheRootInstead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := attached(t)
-		w.Close()
-		for range 2 {
-			next := wire(t, l)
-			next.greet(t, 7, 7)
-			next.sent(t)
-			next.asks(-8, frames.OpSetWatches)
-			require.Equal(t, words(-8, frames.OpSetWatches)[4:], next.sent(t))
-			next.server.Close()
-			_, err := next.Read(make([]byte, 1))
-			require.Error(t, err)
-		}
-		require.True(t, l.isDeaf())
-		next := wire(t, l)
-		next.greet(t, 7, 7)
-		next.sent(t)
-		next.asks(-8, frames.OpSetWatches)
-		require.Equal(t, frames.ExistsRoot(-8)[4:], next.sent(t))
-		require.NoError(t, next.says(replyOf(-8, 0, 1)), "the client library takes the answer for that to its list")
-		require.True(t, l.isDeaf(), "it stays so")
-	})
-}
-
-func TestOneListThatIsTakenForgivesTheOneThatWasNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := attached(t)
-		w.asks(-8, frames.OpSetWatches)
-		w.Close()
-		require.Equal(t, 1, l.unarmed)
-		next := wire(t, l)
-		next.greet(t, 7, 7)
-		next.asks(-8, frames.OpSetWatches)
-		require.NoError(t, next.says(replyOf(-8, 0, 1)))
-		require.Zero(t, l.unarmed)
 	})
 }
 

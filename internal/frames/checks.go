@@ -27,6 +27,9 @@ func ParseReply(frame []byte) (Reply, error) {
 	}, nil
 }
 
+// Renumber gives a reply another number.
+func Renumber(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame, uint32(xid)) }
+
 // ParseGreeting reads the answer to a connection request.
 func ParseGreeting(body []byte) (session int64, timeout time.Duration, err error) {
 	if err := CheckGreeting(body); err != nil {
@@ -113,17 +116,33 @@ func CheckGreeting(body []byte) error {
 	return nil
 }
 
-// ParseEvent returns the path of a watch event from what follows its head, or ErrMalformed.
-func ParseEvent(body []byte) (path string, err error) {
+// EventKind says what has happened to a watched node.
+type EventKind int32
+
+const (
+	NodeDeleted     EventKind = 2
+	DataChanged     EventKind = 3
+	ChildrenChanged EventKind = 4
+)
+
+// Event is what a server tells of a watched node.
+type Event struct {
+	Kind EventKind
+	Path string
+}
+
+// ParseEvent returns the event from what follows its head, or ErrMalformed.
+func ParseEvent(body []byte) (Event, error) {
 	p := payload{rest: body}
-	p.skip(8)
+	kind := p.int()
+	p.int()
 	n := p.int()
 	text := p.rest
 	p.skip(n)
 	if p.bad {
-		return "", fmt.Errorf("%w: event", ErrMalformed)
+		return Event{}, fmt.Errorf("%w: event", ErrMalformed)
 	}
-	return string(text[:n]), nil
+	return Event{EventKind(kind), string(text[:n])}, nil
 }
 
 // CheckReply returns ErrMalformed if body is not what follows the head of a successful

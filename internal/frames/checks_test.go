@@ -54,7 +54,7 @@ func TestAListingHasAMillionNamesAtMost(t *testing.T) {
 	require.ErrorIs(t, CheckReply(OpGetChildren2, append(listing(MaxNames+1), stat...)), ErrMalformed)
 }
 
-func errorOf(_ string, err error) error { return err }
+func errorOf(_ Event, err error) error { return err }
 
 func TestRepliesThatNoServerSendsAreRefused(t *testing.T) {
 	const huge = 1<<31 - 1

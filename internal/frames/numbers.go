@@ -37,6 +37,7 @@ const (
 const (
 	CodeOK                      = 0
 	CodeNoNode                  = -101
+	CodeNoAuth                  = -102
 	CodeBadVersion              = -103
 	CodeNoChildrenForEphemerals = -108
 	CodeNodeExists              = -110

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,11 +21,47 @@ func TestARequestForANewSessionTellsNothingOfTheLast(t *testing.T) {
 
 func TestAPieceThatIsTooShortIsNoRequest(t *testing.T) {
 	whole := []byte{0, 0, 0, 8, 0, 0, 0, 5, 0, 0, 0, 3}
-	xid, op, ok := Request(whole)
+	r, ok := Parse(whole)
 	require.True(t, ok)
-	require.Equal(t, []int32{5, 3}, []int32{xid, op})
+	require.Equal(t, []int32{5, 3}, []int32{r.Xid(), r.Op()})
+	r.Number(6)
+	require.Equal(t, int32(6), r.Xid())
+	require.Equal(t, byte(5), whole[7], "the piece is the sender's")
 	for n := range whole {
-		_, _, ok := Request(whole[:n])
+		_, ok := Parse(whole[:n])
 		require.False(t, ok, n)
 	}
+}
+
+func TestARequestSaysTheNewestTransactionThatWasSeen(t *testing.T) {
+	p := bytes.Repeat([]byte{0}, 48)
+	p[15] = 5
+	require.Equal(t, byte(7), SawRequest(p, 7)[15])
+	require.Equal(t, byte(5), SawRequest(p, 3)[15], "the client library has seen more")
+	require.Equal(t, byte(5), p[15], "it is the caller's")
+}
+
+// The size of a transaction is known before it is made, and no request is copied while it is.
+func TestARequestIsAsLongAsItWasSaidToBe(t *testing.T) {
+	acl := []zk.ACL{{Perms: 1, Scheme: "world", ID: "anyone"}, {Perms: 31, Scheme: "digest", ID: "joe:x"}}
+	ops := []any{
+		&zk.CreateRequest{Path: "/a", Data: []byte("data"), Acl: acl, Flags: 3},
+		&zk.CreateRequest{Path: "/none"},
+		&zk.SetDataRequest{Path: "/b", Data: []byte{}, Version: 4},
+		&zk.DeleteRequest{Path: "/c", Version: -1},
+		&zk.CheckVersionRequest{Path: "/", Version: -1},
+	}
+	size, ok := SizeOf(ops)
+	require.True(t, ok)
+	require.Len(t, Multi(ops), size)
+	for name, r := range map[string]Request{
+		"transaction": Multi(ops), "create": Create("/a", []byte("x"), 0, acl), "container": Create("/a", nil, zk.FlagContainer, acl),
+		"get": Get("/a", true), "children": Children("/a", false), "exists": Exists("/a"), "access": GetACL("/a"), "sync": Sync("/"),
+		"set": SetData("/a", []byte("x"), 3), "delete": Delete("/a", 3),
+	} {
+		require.LessOrEqual(t, cap(r)-len(r), 16, name)
+		require.Less(t, testing.AllocsPerRun(1, func() { r.Number(1) }), 1.0, name)
+	}
+	_, ok = SizeOf([]any{&zk.CreateTTLRequest{}})
+	require.False(t, ok)
 }

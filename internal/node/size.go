@@ -3,8 +3,7 @@ package node
 import (
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
@@ -12,32 +11,15 @@ import (
 // longer one than their jute.maxbuffer comes, by default 1,048,575 bytes.
 const MaxRequest = 1_000_000
 
-// RequestSize is how long a transaction of ops is on the wire. An operation that the client
-// library does not know is ErrInvalid.
+// RequestSize is how long a transaction of ops is on the wire. An operation that a transaction
+// cannot have is ErrInvalid.
 func RequestSize(ops []any) (int, error) {
-	const (
-		frame  = 4 + 8 // length, xid and type
-		header = 9     // before each operation, and at the end
-	)
-	size := frame + header
 	for _, op := range ops {
-		size += header
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			size += 16 + len(op.Path) + len(op.Data)
-			for _, acl := range op.Acl {
-				size += 12 + len(acl.Scheme) + len(acl.ID)
-			}
-		case *zk.SetDataRequest:
-			size += 12 + len(op.Path) + len(op.Data)
-		case *zk.DeleteRequest:
-			size += 8 + len(op.Path)
-		case *zk.CheckVersionRequest:
-			size += 8 + len(op.Path)
-		default:
+		if _, ok := frames.SizeOf([]any{op}); !ok {
 			return 0, fmt.Errorf("%w: no operation of a transaction: %T", outcome.ErrInvalid, op)
 		}
 	}
+	size, _ := frames.SizeOf(ops)
 	return size, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/conn"
 )
 
 // refusals are the errors after which it is certain that a server has not done what it was
@@ -26,7 +28,9 @@ func IsRefusal(err error) bool {
 }
 
 // WasNotSent reports whether a request that failed with err cannot have been carried out.
-func WasNotSent(err error) bool { return IsRefusal(err) || errors.Is(err, zk.ErrNoServer) }
+func WasNotSent(err error) bool {
+	return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) || errors.Is(err, zk.ErrNoServer)
+}
 
 // IsTransient reports whether another attempt, on this connection or the next, can help. An
 // error that is not known here counts as transient, because the client library returns raw

@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -27,7 +28,7 @@ func (c *Engine) mayBeAlone(dir string) bool {
 // createWith creates our node in one transaction with what else is to happen: it deletes the
 // node that ours takes the place of, leaves the note of that one, nil for none, and counts the
 // nodes that exist then.
-func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path string, err error) {
+func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
 	if old := t.creation.replaces; old != nil {
 		ops = append(ops, &zk.DeleteRequest{Path: old.Path(), Version: -1})
@@ -40,15 +41,18 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (path strin
 	if note != nil {
 		ops = append(ops, note)
 	}
-	answers, err := session.Transact(t.c.Conn, ops)
-	if err != nil {
-		t.c.MayNote(t.Dir, answers[min(created, len(answers)):])
-		return "", err
+	read := session.ReadResults(len(ops))
+	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
+		answers, err := read(a)
+		if err != nil {
+			t.c.MayNote(t.Dir, answers[min(created, len(answers)):])
+			return none, err
+		}
+		if counted != nil {
+			counted.sawDir(answers[created+1].Stat)
+		}
+		return none, t.takePath(answers[created].String)
 	}
-	if counted != nil {
-		counted.sawDir(answers[created+1].Stat)
-	}
-	return answers[created].String, nil
 }
 
 // noticeOthers remembers it if an attempt has shown that there are others where it expected none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -37,25 +38,28 @@ func (t *contender) nodes() []*session.OwnNode {
 }
 
 // createBatch creates the nodes of the batch in one transaction, and sets their names.
-func (t *contender) createBatch(data []byte) error {
+func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
 	for x := range t.each {
 		ops = append(ops, t.creationOf(x, data))
 	}
-	answers, err := session.Transact(t.c.Conn, ops)
-	if err != nil {
-		return err
-	}
-	members := t.members()
-	for i, x := range members {
-		if err := t.checkMade(x, answers[i].String); err != nil {
-			return err
+	read := session.ReadResults(len(ops))
+	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
+		answers, err := read(a)
+		if err != nil {
+			return none, err
 		}
+		members := t.members()
+		for i, x := range members {
+			if err := t.checkMade(x, answers[i].String); err != nil {
+				return none, err
+			}
+		}
+		for i, x := range members {
+			x.Name = node.BaseName(answers[i].String)
+		}
+		return none, nil
 	}
-	for i, x := range members {
-		x.Name = node.BaseName(answers[i].String)
-	}
-	return nil
 }
 
 // recognise sets the names of the nodes from a listing. Because they were created together, one

@@ -33,9 +33,7 @@ func (c *Engine) record(ctx context.Context, s *session.Session, dir string) (re
 		if !errors.Is(err, zk.ErrNoNode) {
 			return r, err
 		}
-		_, err = session.Ask(ctx, c.Requests, s, func(conn session.Wire) (string, error) {
-			return conn.Create(dir+node.RecordSuffix, node.Record{Delay: c.Delay}.Encode(), zk.FlagPersistent, c.ACL)
-		})
+		_, err = c.Create(ctx, s, dir+node.RecordSuffix, node.Record{Delay: c.Delay}.Encode(), zk.FlagPersistent, c.ACL)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = c.MakeDir(ctx, s, dir, 1) // with what is above it
 		}

@@ -81,6 +81,15 @@ func (t *contender) checkMade(x *member, path string) error {
 	return nil
 }
 
+// takePath sets the name of the node that was made.
+func (t *contender) takePath(path string) error {
+	err := t.checkMade(&t.member, path)
+	if err == nil {
+		t.Name = node.BaseName(path)
+	}
+	return err
+}
+
 // creation is how a contender's node comes to be: by one attempt after the other, until one has made it.
 type creation struct {
 	replaces *contender     // whose node the transaction that creates ours deletes; nil for none, or when that has left in another way

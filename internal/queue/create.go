@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
@@ -14,14 +16,21 @@ import (
 
 // send begins to create the node, under a name that no other node can have. From here on the
 // contender has to be settled, whatever happens.
-func (t *contender) send(s *session.Session) {
+func (t *contender) send(ctx context.Context, s *session.Session) {
 	t.creation.begin(t.expectNobody())
 	t.nameNew(s)
-	data, note, attempt := t.Shown(t.OwnData()), t.noteOfOld(), t.creation
-	if !t.c.Calls.Run(func() { attempt.end(t.create(data, note)) }) {
-		attempt.end(outcome.ErrClosed)
+	request, take := t.request(t.Shown(t.OwnData()), t.noteOfOld())
+	attempt := t.creation
+	_, err := session.Begin(ctx, t.c.Requests, s, request, take, func(_ struct{}, err error) { attempt.end(err) })
+	if err != nil {
+		attempt.end(notSent{err})
 	}
 }
+
+// notSent is the error of a create that was not sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() []error { return []error{conn.ErrNotSent, e.error} }
 
 // nameNew gives each node a guid that is new.
 func (t *contender) nameNew(s *session.Session) {
@@ -36,27 +45,17 @@ func (t *contender) nameNew(s *session.Session) {
 	}
 }
 
-// create creates the node, and those of the batch, in one request, and sets their names. Note is
+// request returns the request that creates the node, and those of the batch, and what takes its answer, which sets their names. Note is
 // what createWith leaves.
-func (t *contender) create(data []byte, note *zk.SetDataRequest) error {
-	if t.batch != nil {
+func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
+	switch {
+	case t.batch != nil:
 		return t.createBatch(data)
-	}
-	path, err := t.createOne(data, note)
-	if err == nil {
-		err = t.checkMade(&t.member, path)
-	}
-	if err == nil {
-		t.Name = node.BaseName(path)
-	}
-	return err
-}
-
-func (t *contender) createOne(data []byte, note *zk.SetDataRequest) (path string, err error) {
-	if t.creation.counted != nil || t.creation.replaces != nil {
+	case t.creation.counted != nil || t.creation.replaces != nil:
 		return t.createWith(data, note)
 	}
-	return t.c.Conn.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.ACL)
+	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text()) }
+	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.ACL), take
 }
 
 // settle waits until it is known whether the node was created; only then the contender has a

@@ -117,9 +117,9 @@ func (t *place) whom(e node.Entry, data []byte) string {
 
 // watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
 // since it was set.
-func (t *place) watchOf(e node.Entry) (*session.NodeWatch, error) {
+func (t *place) watchOf(ctx context.Context, e node.Entry) (*session.NodeWatch, error) {
 	if t.standing == nil || !t.standing.IsOn(e.Name) {
-		w, err := t.c.BeginWatch(t.Sess, t.Dir+"/"+e.Name)
+		w, err := t.c.BeginWatch(ctx, t.Sess, t.Dir+"/"+e.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (t *place) watchOf(e node.Entry) (*session.NodeWatch, error) {
 
 // look waits until a server has answered for the watch on e's node.
 func (t *place) look(ctx context.Context, e node.Entry) (*session.NodeWatch, error) {
-	w, err := t.watchOf(e)
+	w, err := t.watchOf(ctx, e)
 	if err == nil {
 		err = w.Answered(ctx, t.Sess)
 	}
@@ -147,20 +147,22 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
 	t.watchSelf(0)
 	t.c.Keep(&t.OwnNode)
-	next, err := t.beginNext(behind)
+	next, err := t.beginNext(ctx, behind)
 	if err != nil {
 		return err
 	}
-	var lone <-chan error
+	var lone func(context.Context) error
 	if t.beyond == 0 && len(before) == 1 && next != nil {
-		lone = t.beginStat(ctx, before[0])
+		if lone, err = t.c.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name); err != nil {
+			return err
+		}
 	}
 	if err := t.readNote(ctx, i); err != nil {
 		return err
 	}
 	t.drop(left)
 	if lone != nil && slices.Contains(t.ahead, before[0]) {
-		if err := t.unlessLeft(before[0], <-lone); err != nil {
+		if err := t.unlessLeft(before[0], lone(ctx)); err != nil {
 			return err
 		}
 	}
@@ -192,26 +194,12 @@ func (t *place) before(behind []node.Entry) int {
 	return len(t.ahead)
 }
 
-// beginStat looks whether e's node exists, and sends the error of that to the channel that it
-// returns.
-func (t *contender) beginStat(ctx context.Context, e node.Entry) <-chan error {
-	answer := make(chan error, 1)
-	// Owned by the acquiring caller; ends with the request; Close waits for it.
-	if !t.c.Calls.Run(func() {
-		_, err := t.c.Stat(ctx, t.Sess, t.Dir+"/"+e.Name)
-		answer <- err
-	}) {
-		answer <- outcome.ErrClosed
-	}
-	return answer
-}
-
 // beginNext begins to set the watch on the first of behind, if there is one.
-func (t *place) beginNext(behind []node.Entry) (*session.NodeWatch, error) {
+func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.NodeWatch, error) {
 	if len(behind) == 0 {
 		return nil, nil
 	}
-	return t.watchOf(behind[0])
+	return t.watchOf(ctx, behind[0])
 }
 
 // lookFurther finds out whether the first n ahead of us are still there, and those beyond. If none

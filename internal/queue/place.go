@@ -44,16 +44,14 @@ func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int) *place {
 }
 
 // enter puts the contender at the end of the queue, under session s, and finds its place. It
-// sends the listing together with the create: the server keeps their order, and the client
-// library nearly always does.
+// sends the listing together with the create: the server keeps their order.
 func (t *place) enter(ctx context.Context, s *session.Session) error {
 	var p session.Pace
 	for {
-		t.send(s)
+		t.send(ctx, s)
 		a := t.creation
 		l, listErr := session.Listing{}, error(zk.ErrNoNode)
 		if a.counted == nil {
-			session.Yield()
 			l, listErr = t.c.List(ctx, s, t.Dir)
 		}
 		err := t.settle(ctx)

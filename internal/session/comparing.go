@@ -14,14 +14,14 @@ import (
 const comparedAtOnce = 8
 
 // compare begins to compare the nodes of watches with what those have shown, and sends to done when
-// that is over. Watches that have missed a change are woken. It reports false if there is nothing to compare.
-func (r *Requests) compare(due []*NodeWatch, done chan<- struct{}, wake func(w *NodeWatch, disturbed bool)) bool {
+// that is over. Watches that have missed a change fire. It reports false if there is nothing to compare.
+func (r *Requests) compare(due []*NodeWatch, done chan<- struct{}, fire func(w *NodeWatch, saw Change)) bool {
 	// Owned by the client; ends with the requests, at the latest when Close ends the connection and
 	// then waits for it.
 	return len(due) > 0 && r.Calls.Run(func() {
 		SideBySide(r.Calls, len(due), comparedAtOnce, func(i int) error {
-			if r.hasMissed(due[i]) {
-				wake(due[i], true)
+			if missed := r.missedBy(due[i]); missed != 0 {
+				fire(due[i], missed)
 			}
 			return nil
 		})
@@ -29,18 +29,16 @@ func (r *Requests) compare(due []*NodeWatch, done chan<- struct{}, wake func(w *
 	})
 }
 
-// hasMissed reports whether a watch's node is not what the watch has shown, and notes that.
-func (r *Requests) hasMissed(w *NodeWatch) bool {
+// missedBy returns what a watch has not been told of, zero for nothing: its node is not what the watch has shown.
+func (r *Requests) missedBy(w *NodeWatch) Change {
 	now, err := r.Stat(r.Afterlife, w.key.sess, w.key.path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		w.found = NodeGone
+		return NodeGone
 	case err != nil || w.isAs(now):
-		return false
-	default:
-		w.found = NodeChanged
+		return 0
 	}
-	return w.missed.Set()
+	return NodeChanged
 }
 
 // isAs reports whether a node in that state is as the watch has shown it. A number of children

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
@@ -57,12 +58,11 @@ func (d *Directories) makeNode(ctx context.Context, s *Session, dir string, acl 
 	d.mu.Lock()
 	plain := d.hangUps >= enoughHangUps
 	d.mu.Unlock()
-	_, err := Ask(ctx, d.Requests, s, func(conn Wire) (string, error) {
-		if plain {
-			return conn.Create(dir, nil, zk.FlagPersistent, acl)
-		}
-		return conn.CreateContainer(dir, nil, zk.FlagContainer, acl)
-	})
+	kind := int32(zk.FlagContainer)
+	if plain {
+		kind = zk.FlagPersistent
+	}
+	_, err := d.Requests.Create(ctx, s, dir, nil, kind, acl)
 	if !plain {
 		d.judgeContainers(err)
 	}
@@ -80,7 +80,7 @@ func (d *Directories) judgeContainers(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case isUnimplemented(err):
+	case errors.Is(err, frames.ErrUnimplemented):
 		d.hangUps = enoughHangUps
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, outcome.ErrSessionOver): // some give out another session as well
 		d.hangUps++
@@ -90,9 +90,4 @@ func (d *Directories) judgeContainers(err error) {
 	if d.hangUps == enoughHangUps {
 		d.Requests.Log.Info("zklock: the server has no container nodes, directories of locks will stay")
 	}
-}
-
-// isUnimplemented recognises a code for which the client library has no error.
-func isUnimplemented(err error) bool {
-	return err != nil && err.Error() == "unknown error: -6"
 }

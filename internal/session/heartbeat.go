@@ -325,19 +325,15 @@ func (b *beats) untilSilent(now time.Time) time.Duration {
 // beat sends a read and a sync together, whose answers have come at touched, and a moment later
 // another sync. It sends a third one if the first answer to the next heartbeat would come too late.
 func (h *Heart) beat(s *Session, touched *time.Time) error {
-	looked := make(chan struct{})
-	// Owned by this call, which waits for it; ends with the request.
-	if !h.requests.Calls.Run(func() {
-		defer close(looked)
-		h.requests.Stat(h.requests.Life, s, "/") // any answer is a touch
-	}) {
-		return outcome.ErrClosed
-	}
-	err := h.requests.Sync(h.requests.Life, s, "/")
-	<-looked
+	look, err := h.requests.BeginStat(h.requests.Life, s, "/")
 	if err != nil {
 		return err
 	}
+	err = h.requests.Sync(h.requests.Life, s, "/")
+	if err != nil {
+		return err
+	}
+	look(h.requests.Life) // any answer is a touch, and it comes before that of the sync
 	*touched = time.Now()
 	if err := h.pause(s); err != nil {
 		return err

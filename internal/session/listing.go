@@ -59,7 +59,7 @@ type listing struct {
 }
 
 // share returns a listing that is asked for after the call, as one of tasks.
-func (f *listings) share(tasks *Tasks, key listed, ask func(dir string) (Listing, error)) *listing {
+func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, error)) *listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if running := f.running[key]; running != nil {
@@ -84,9 +84,9 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(dir string) (Listing
 }
 
 // askAll asks for one listing after the other until nobody waits for another.
-func (f *listings) askAll(key listed, l *listing, ask func(dir string) (Listing, error)) {
+func (f *listings) askAll(key listed, l *listing, ask func(listed) (Listing, error)) {
 	for l != nil {
-		l.Listing, l.err = f.askOnce(key.dir, ask)
+		l.Listing, l.err = f.askOnce(key, ask)
 		next := f.follow(key, l)
 		l.done.Set()
 		l = next
@@ -94,14 +94,14 @@ func (f *listings) askAll(key listed, l *listing, ask func(dir string) (Listing,
 }
 
 // askOnce asks for a listing when there is room for it.
-func (f *listings) askOnce(dir string, ask func(dir string) (Listing, error)) (Listing, error) {
-	if room := f.roomFor(dir); room != nil {
+func (f *listings) askOnce(key listed, ask func(listed) (Listing, error)) (Listing, error) {
+	if room := f.roomFor(key.dir); room != nil {
 		room <- struct{}{}
 		defer func() { <-room }()
 	}
-	l, err := ask(dir)
+	l, err := ask(key)
 	if err == nil {
-		f.remember(dir, len(l.Names))
+		f.remember(key.dir, len(l.Names))
 	}
 	return l, err
 }

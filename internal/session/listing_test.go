@@ -16,7 +16,7 @@ type slowLists struct {
 	answer chan int32 // the version that the answer shows
 }
 
-func (w *slowLists) ask(string) (Listing, error) {
+func (w *slowLists) ask(listed) (Listing, error) {
 	w.asked.Add(1)
 	return NewListing(nil, &zk.Stat{Cversion: <-w.answer}, time.Now()), nil
 }

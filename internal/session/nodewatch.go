@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -34,14 +36,13 @@ type seen struct {
 // NodeWatch is a watch on a node that existed when the watch was set: on its data, or on its
 // children. It is in one of these states:
 //
-//	state     while                                        changes by  to        when
-//	setting   the server has not answered                  answered    attended  it has set the watch
-//	                                                                   ended     it has refused
-//	attended  a goroutine looks what has happened          rest        resting   nothing has
-//	                                                       fire        ended     something has
-//	resting   nobody looks, and nothing has happened       wake        attended  an event of the node has passed on the wire, the
-//	                                                                             connection has changed, the session has ended, or
-//	                                                                             a comparison shows that an event was lost
+//	state     while                              changes by  to        when
+//	setting   the server has not answered        answered    standing  it has set the watch
+//	                                                         ended     it has refused
+//	standing  nothing has happened to the node   lapse       renewing  the connection has changed
+//	                                             fire        ended     something has happened, or may have
+//	renewing  the server has not answered again  renewed     standing  it has set the watch anew, and nothing has happened meanwhile
+//	                                             fire        ended     something has, or may have
 //	ended     it has fired, or will never
 //
 // Fields without a guard are set before ready or Fired, and never again.
@@ -51,20 +52,17 @@ type NodeWatch struct {
 	seen
 	err error
 
-	missed Latch  // an event of it was lost: see compare
-	Fired  Latch  // not for a watch that was refused
-	found  Change // set before missed
-	Saw    Change // set before Fired
+	Fired Latch  // not for a watch that was refused
+	Saw   Change // set before Fired
 
-	mu        sync.Mutex      // guards what follows
-	state     watchState      // changed by step
-	disturbed bool            // an event of the node may have passed since the watch was last asked for, so it must not rest
-	awaited   int32           // the number of waiters
-	then      func()          // what WhenFired has asked for; nil for nothing
-	events    <-chan zk.Event // of the watch as it was last set
-	moved     <-chan struct{} // closed when the connection has changed since then
-	renewed   chan struct{}   // closed when the watch is set anew; nil while nobody waits for that
-	rounds    int32           // of comparisons: see isDue
+	mu      sync.Mutex      // guards what follows
+	state   watchState      // changed by step
+	early   Change          // what an event has said before the server has answered; zero for nothing
+	awaited int32           // the number of waiters
+	then    func()          // what WhenFired has asked for; nil for nothing
+	moved   <-chan struct{} // closed when the connection has changed since the watch was last asked for
+	anew    chan struct{}   // closed when the watch is set anew; nil while nobody waits for that
+	rounds  int32           // of comparisons: see isDue
 }
 
 // watchState is the state of a NodeWatch.
@@ -72,8 +70,8 @@ type watchState uint8
 
 const (
 	setting watchState = iota
-	attended
-	resting
+	standing
+	renewing
 	ended
 )
 
@@ -86,73 +84,85 @@ func (w *NodeWatch) step(from, to watchState) bool {
 	return true
 }
 
-// answered takes the server's answer to the request that sets the watch, and reports whether it is
-// set. moved is closed when the connection has changed since before that request.
-func (w *NodeWatch) answered(now seen, events <-chan zk.Event, moved <-chan struct{}, err error) bool {
+// asks notes that the watch is asked for on the present connection.
+func (w *NodeWatch) asks() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved = w.key.sess.Reattached()
+}
+
+// answered takes the server's answer to the request that sets the watch. It returns what has happened to the node
+// meanwhile, zero for nothing.
+func (w *NodeWatch) answered(now seen, err error) Change {
 	defer w.ready.Set()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err = err; err != nil {
 		w.step(setting, ended)
+		return 0
+	}
+	w.seen = now
+	w.step(setting, standing)
+	return w.meanwhile()
+}
+
+// meanwhile returns what has happened to the node, or may have, since the watch was asked for. It must be called with mu held.
+func (w *NodeWatch) meanwhile() Change {
+	if w.early == 0 && IsClosed(w.moved) {
+		return NodeChanged // nobody sets it anew
+	}
+	return w.early
+}
+
+// isAnswered reports whether the server has answered the request that sets the watch. If it has not, the
+// watch remembers what an event has said: that belongs to a watch that was set before, or has overtaken the answer.
+func (w *NodeWatch) isAnswered(saw Change) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state == setting || w.state == renewing {
+		w.early = saw
 		return false
 	}
-	w.seen, w.events, w.moved = now, events, moved
-	return w.step(setting, attended)
+	return true
 }
 
-// rest reports whether nothing has happened to the watch. Then the caller may leave it alone: what
-// happens wakes it. After closed nobody would.
-func (w *NodeWatch) rest(closed <-chan struct{}) bool {
+// lapse notes that the watch does not stand any more if the connection has changed, and reports whether it is to be set anew.
+func (w *NodeWatch) lapse() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.disturbed && !IsClosed(w.moved) && !w.key.sess.IsOver() && !IsClosed(closed) && w.step(attended, resting)
+	return IsClosed(w.moved) && w.step(standing, renewing)
 }
 
-// wake reports whether the watch has rested until now, and the caller has to have it looked after.
-// disturbed means that something may have happened to its node.
-func (w *NodeWatch) wake(disturbed bool) bool {
+// renewed takes the server's answer to the request that sets the watch anew. It returns what has happened to the node,
+// or may have, zero for nothing.
+func (w *NodeWatch) renewed(now seen, err error) Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.disturbed = w.disturbed || disturbed
-	return w.step(resting, attended)
-}
-
-// fire ends the watch, and tells those who wait for that.
-func (w *NodeWatch) fire(saw Change) {
-	w.mu.Lock()
-	var then func()
-	if w.step(attended, ended) {
-		w.Saw, then, w.then = saw, w.then, nil
-		w.Fired.Set()
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return NodeGone
+	case err != nil || now.Stat.Mzxid != w.Stat.Mzxid || !slices.Equal(now.Names, w.Names):
+		return NodeChanged
 	}
-	w.mu.Unlock()
-	if then != nil {
-		then()
+	saw := w.meanwhile()
+	if saw == 0 && w.step(renewing, standing) && w.anew != nil {
+		close(w.anew)
+		w.anew = nil
 	}
+	return saw
 }
 
-// forget forgets what has happened to a watch that is about to be set anew.
-func (w *NodeWatch) forget() {
+// fire ends the watch if the server has answered for it, tells those who wait for that, and reports whether it has. It
+// returns what WhenFired has asked for.
+func (w *NodeWatch) fire(saw Change) (then func(), fired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.disturbed = false
-}
-
-// renew takes the channels of a watch that was set anew.
-func (w *NodeWatch) renew(events <-chan zk.Event, moved <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events, w.moved = events, moved
-	if w.renewed != nil {
-		close(w.renewed)
-		w.renewed = nil
+	if !w.step(standing, ended) && !w.step(renewing, ended) {
+		return nil, false
 	}
-}
-
-func (w *NodeWatch) latest() (events <-chan zk.Event, moved <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.events, w.moved
+	w.Saw, then, w.then = saw, w.then, nil
+	w.Fired.Set()
+	return then, true
 }
 
 // IsOn reports whether the watch is on a node of that name.
@@ -171,25 +181,20 @@ func (w *NodeWatch) Answered(ctx context.Context, s *Session) error {
 }
 
 // IsQuiet reports whether the watch has not fired, so that nothing had happened to the node
-// before the last event or answer that the caller has seen. The client library delivers the
-// events of one connection in their order: an earlier event is in the watch's channel by
-// then, even if the goroutine that waits for it has not received it yet.
+// before the last event or answer that the caller has seen: each watch takes its events before what comes
+// after them on the connection.
 //
-// After a reconnect IsQuiet reports false until the watch is set anew, which closes renewed.
-func (w *NodeWatch) IsQuiet() (quiet bool, renewed <-chan struct{}) {
+// After a reconnect IsQuiet reports false until the watch is set anew, which closes anew.
+func (w *NodeWatch) IsQuiet() (quiet bool, anew <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-w.events: // look finds the channel closed
-	default:
-		if !IsClosed(w.moved) && !w.missed.IsSet() {
-			return true, nil
-		}
+	if w.state == standing && !IsClosed(w.moved) {
+		return true, nil
 	}
-	if w.renewed == nil {
-		w.renewed = make(chan struct{})
+	if w.anew == nil {
+		w.anew = make(chan struct{})
 	}
-	return false, w.renewed
+	return false, w.anew
 }
 
 // WhenFired has fn called, which must not wait, when the watch fires, and counts as a waiter until
@@ -257,7 +262,7 @@ func (w *NodeWatch) isDue() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rounds++
-	if w.rounds%2 != 0 || w.state == setting || w.state == ended || w.missed.IsSet() {
+	if w.rounds%2 != 0 || w.state != standing {
 		return false
 	}
 	return w.key.children || w.awaited > 1 || w.awaited == 1 && w.then == nil

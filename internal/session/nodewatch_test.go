@@ -9,20 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// aWatch returns a watch in that state, on a connection that has not changed.
+// aWatch returns a watch in that state, on a connection that has not changed until moved is closed.
 func aWatch(t *testing.T, in watchState) (w *NodeWatch, moved chan struct{}) {
 	t.Helper()
 	moved = make(chan struct{})
-	w = &NodeWatch{key: watchKey{sess: new(conn.Session), path: "/a"}}
+	w = &NodeWatch{key: watchKey{sess: new(conn.Session), path: "/a"}, moved: moved}
 	if in != setting {
-		require.True(t, w.answered(seen{}, make(chan zk.Event, 1), moved, nil))
+		require.Zero(t, w.answered(seen{Stat: new(zk.Stat)}, nil))
 	}
 	switch in {
-	case resting:
-		require.True(t, w.rest(nil))
+	case renewing:
+		w.moved = happened
+		require.True(t, w.lapse())
+		w.moved = moved
 	case ended:
 		w.fire(NodeGone)
 	}
@@ -31,51 +34,100 @@ func aWatch(t *testing.T, in watchState) (w *NodeWatch, moved chan struct{}) {
 }
 
 func TestAWatchChangesItsStateAsItsTableSays(t *testing.T) {
-	answered := func(w *NodeWatch) { w.answered(seen{}, nil, nil, nil) }
-	refused := func(w *NodeWatch) { w.answered(seen{}, nil, nil, zk.ErrNoNode) }
-	rest := func(w *NodeWatch) { w.rest(nil) }
-	wake := func(w *NodeWatch) { w.wake(true) }
+	answered := func(w *NodeWatch) { w.answered(seen{}, nil) }
+	refused := func(w *NodeWatch) { w.answered(seen{}, zk.ErrNoNode) }
+	lapse := func(w *NodeWatch) { w.moved = happened; w.lapse() }
+	renewed := func(w *NodeWatch) { w.renewed(seen{Stat: new(zk.Stat)}, nil) }
 	fire := func(w *NodeWatch) { w.fire(NodeChanged) }
 	for name, c := range map[string]struct {
 		does func(*NodeWatch)
-		then [4]watchState // what becomes of a watch that is setting, attended, resting, ended
+		then [4]watchState // what becomes of a watch that is setting, standing, renewing, ended
 	}{
-		"answered": {answered, [4]watchState{attended, attended, resting, ended}},
-		"refused":  {refused, [4]watchState{ended, attended, resting, ended}},
-		"rest":     {rest, [4]watchState{setting, resting, resting, ended}},
-		"wake":     {wake, [4]watchState{setting, attended, attended, ended}},
-		"fire":     {fire, [4]watchState{setting, ended, resting, ended}},
+		"answered": {answered, [4]watchState{standing, standing, renewing, ended}},
+		"refused":  {refused, [4]watchState{ended, standing, renewing, ended}},
+		"lapse":    {lapse, [4]watchState{setting, renewing, renewing, ended}},
+		"renewed":  {renewed, [4]watchState{setting, standing, standing, ended}},
+		"fire":     {fire, [4]watchState{setting, ended, ended, ended}},
 	} {
-		for _, from := range []watchState{setting, attended, resting, ended} {
+		for _, from := range []watchState{setting, standing, renewing, ended} {
 			w, _ := aWatch(t, from)
+			w.Stat = new(zk.Stat)
 			c.does(w)
 			assert.Equal(t, c.then[from], w.state, "%s in state %d", name, from)
 		}
 	}
 }
 
-func TestAWatchRestsOnlyWhileWhatHappensWouldWakeIt(t *testing.T) {
+func TestWhatHappensBeforeTheAnswerIsNotLost(t *testing.T) {
 	w, _ := aWatch(t, setting)
-	w.wake(true) // its event has overtaken the answer
-	require.True(t, w.answered(seen{}, nil, nil, nil))
-	assert.False(t, w.rest(nil))
-	w.forget()
-	assert.True(t, w.rest(nil))
+	require.False(t, w.isAnswered(NodeGone)) // its event has overtaken the answer
+	assert.Equal(t, NodeGone, w.answered(seen{}, nil))
 
-	w, moved := aWatch(t, attended)
+	w, moved := aWatch(t, setting)
 	close(moved)
-	assert.False(t, w.rest(nil), "its connection has changed")
+	assert.Equal(t, NodeChanged, w.answered(seen{}, nil), "nobody has set it anew on the next connection")
 
-	w, _ = aWatch(t, attended)
-	assert.False(t, w.rest(happened), "nobody looks after those that rest")
+	w, _ = aWatch(t, renewing)
+	require.False(t, w.isAnswered(NodeChanged))
+	assert.Equal(t, NodeChanged, w.renewed(seen{Stat: new(zk.Stat)}, nil))
+
+	w, moved = aWatch(t, renewing)
+	close(moved)
+	assert.Equal(t, NodeChanged, w.renewed(seen{Stat: new(zk.Stat)}, nil))
+}
+
+func TestAWatchThatIsSetAnewComparesWhatItShows(t *testing.T) {
+	for _, c := range []struct {
+		now  seen
+		err  error
+		then Change
+	}{
+		{seen{Stat: new(zk.Stat)}, nil, 0},
+		{seen{Stat: &zk.Stat{Mzxid: 1}}, nil, NodeChanged},
+		{seen{Stat: new(zk.Stat), Names: []string{"a"}}, nil, NodeChanged},
+		{seen{}, zk.ErrNoNode, NodeGone},
+		{seen{}, zk.ErrConnectionClosed, NodeChanged},
+	} {
+		w, _ := aWatch(t, renewing)
+		quiet, anew := w.IsQuiet()
+		require.False(t, quiet)
+		assert.Equal(t, c.then, w.renewed(c.now, c.err))
+		quiet, _ = w.IsQuiet()
+		assert.Equal(t, c.then == 0, quiet)
+		assert.Equal(t, c.then == 0, IsClosed(anew))
+	}
+}
+
+func TestAWatchLapsesOnlyWithItsConnection(t *testing.T) {
+	w, moved := aWatch(t, standing)
+	assert.False(t, w.lapse())
+	close(moved)
+	quiet, _ := w.IsQuiet()
+	assert.False(t, quiet)
+	assert.True(t, w.lapse())
+	assert.False(t, w.lapse(), "it is being set anew")
+}
+
+func TestAnEventSaysToEachWatchWhatConcernsIt(t *testing.T) {
+	for kind, says := range map[frames.EventKind][2]Change{ // to a watch on data, and on children
+		frames.NodeDeleted:     {NodeGone, NodeGone},
+		frames.DataChanged:     {NodeChanged, 0},
+		frames.ChildrenChanged: {0, NodeChanged},
+		1:                      {0, 0}, // created
+	} {
+		assert.Equal(t, says, [2]Change{changeOf(kind, false), changeOf(kind, true)}, "kind %d", kind)
+	}
 }
 
 func TestOnlyTheFirstEndOfAWatchIsTold(t *testing.T) {
-	w, _ := aWatch(t, attended)
+	w, _ := aWatch(t, standing)
 	told := 0
 	require.True(t, w.WhenFired(func() { told++ }))
-	w.fire(NodeGone)
-	w.fire(NodeChanged)
+	then, fired := w.fire(NodeGone)
+	require.True(t, fired)
+	then()
+	_, fired = w.fire(NodeChanged)
+	assert.False(t, fired)
 	assert.Equal(t, 1, told)
 	assert.Equal(t, NodeGone, w.Saw)
 	assert.False(t, w.WhenFired(func() {}))
@@ -84,7 +136,7 @@ func TestOnlyTheFirstEndOfAWatchIsTold(t *testing.T) {
 
 func TestARefusedWatchTellsWhyAndIsNotCompared(t *testing.T) {
 	w, _ := aWatch(t, setting)
-	assert.False(t, w.answered(seen{}, nil, nil, zk.ErrNoNode))
+	assert.Zero(t, w.answered(seen{}, zk.ErrNoNode))
 	assert.ErrorIs(t, w.Answered(t.Context(), w.key.sess), zk.ErrNoNode)
 	w.await(2)
 	for range 4 {
@@ -101,7 +153,7 @@ func TestAWatchIsComparedWhileSomebodyDependsOnIt(t *testing.T) {
 		}
 		return due
 	}
-	w, _ := aWatch(t, resting)
+	w, _ := aWatch(t, standing)
 	assert.Zero(t, due(w))
 	w.WhenFired(func() {})
 	assert.Zero(t, due(w), "heartbeats look after our own node")
@@ -109,12 +161,12 @@ func TestAWatchIsComparedWhileSomebodyDependsOnIt(t *testing.T) {
 	assert.Equal(t, 2, due(w))
 	w.NeverMind()
 	assert.Equal(t, 2, due(w))
-	w.missed.Set()
+	w.fire(NodeChanged)
 	assert.Zero(t, due(w))
 }
 
 func TestAWaiterForAWatchIsCountedWhileItWaits(t *testing.T) {
-	w, _ := aWatch(t, resting)
+	w, _ := aWatch(t, standing)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(outcome.ErrClosed)
 	_, err := w.Await(ctx, nil)

@@ -14,28 +14,18 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
 // Session is one ZooKeeper session.
 type Session = conn.Session
 
-// A Wire is what this library uses of its client library, and the only way to it: a *zk.Conn,
-// or whatever speaks to ZooKeeper in its place one day.
-type Wire interface {
-	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
-	CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
-	Get(path string) ([]byte, *zk.Stat, error)
-	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
-	Children(path string) ([]string, *zk.Stat, error)
-	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
-	Exists(path string) (bool, *zk.Stat, error)
-	GetACL(path string) ([]zk.ACL, *zk.Stat, error)
-	Set(path string, data []byte, version int32) (*zk.Stat, error)
-	Delete(path string, version int32) error
-	Multi(ops ...any) ([]zk.MultiResponse, error)
-	Sync(path string) (string, error)
+// Library is what this library uses of its client library, a *zk.Conn, which makes sessions, keeps them and presents
+// credentials. All other requests are ours, on the connection that it has made: see conn.Link.
+type Library interface {
 	AddAuth(scheme string, auth []byte) error
+	Exists(path string) (bool, *zk.Stat, error)
 	SessionID() int64
 	State() zk.State
 	Close()
@@ -43,63 +33,120 @@ type Wire interface {
 
 // Requests sends requests on one connection, and knows which of their answers count.
 type Requests struct {
-	Conn      Wire
+	Library   Library
 	Link      *conn.Link
 	Log       *slog.Logger
-	Calls     *Tasks          // requests and watches: they end when the connection has
+	Calls     *Tasks          // tasks of the client other than acquires and clean-ups
 	listings  listings        // that are under way
 	Life      context.Context // ends, with ErrClosed, when Close begins
 	Afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
 }
 
-// Ask runs fn, which is one request of the client library, and returns its answer. The client
-// library takes no context: if ctx ends first, ask returns its cause, and the request goes on
-// without anybody waiting for it. If s is not nil, the answer counts only if the connection
-// carried s before and after the request; otherwise ask returns errSessionOver.
-func Ask[T any](ctx context.Context, r *Requests, s *Session, fn func(Wire) (T, error)) (T, error) {
-	type answer struct {
-		v   T
-		err error
+// A call is a request that was sent.
+type call[T any] struct {
+	read func(*frames.Answer) (T, error)
+	then func(T, error) // nil for nothing
+	done Latch
+
+	// Set before done.
+	value T
+	err   error
+}
+
+// Answered takes the answer.
+func (c *call[T]) Answered(body []byte, err error) {
+	if err == nil {
+		c.value, err = c.read(frames.NewAnswer(body))
 	}
-	var none T
+	c.err = err
+	c.done.Set()
+	if c.then != nil {
+		c.then(c.value, c.err)
+	}
+}
+
+// Ready waits until a request can be sent under s.
+func (r *Requests) Ready(ctx context.Context, s *Session) error {
 	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	var over <-chan struct{}
-	if s != nil {
+	return r.Link.Ready(ctx, s, r.knock)
+}
+
+// knock has the client library send a request: see conn.Link.Ready.
+func (r *Requests) knock() {
+	// Owned by the client; ends with the request; Close waits for it.
+	r.Calls.Run(func() { r.Library.Exists("/") })
+}
+
+// begin sends a request under s, reads its answer by read, and then calls then, which must not wait; nil for nothing. After an error
+// nothing was sent, and then is not called.
+func begin[T any](r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error), then func(T, error)) (*call[T], error) {
+	c := &call[T]{read: read, then: then}
+	return c, r.Link.Send(s, q, c)
+}
+
+// Begin sends a request as soon as that is possible, and does not wait for its answer. If ctx ends before, it returns its
+// cause. When the answer has come, it calls then, which must not wait; nil for nothing. After an error nothing was sent, and then is
+// not called.
+func Begin[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error), then func(T, error)) (*call[T], error) {
+	for {
+		if err := r.Ready(ctx, s); err != nil {
+			return nil, err
+		}
+		c, err := begin(r, s, q, read, then)
+		if !errors.Is(err, conn.ErrNotSent) {
+			return c, err
+		}
+	}
+}
+
+// Ask sends a request under s, as soon as that is possible, and returns its answer. If ctx ends first, it returns its cause, and
+// nobody waits for the answer any more. The answer counts only if s is still the client's session when it comes; otherwise
+// Ask returns ErrSessionOver. Read may return an error beside the answer.
+func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (none T, _ error) {
+	c, err := Begin(ctx, r, s, q, read, nil)
+	if err != nil {
+		return none, err
+	}
+	return await(ctx, r, s, c)
+}
+
+// await returns the answer to a request that was sent.
+func await[T any](ctx context.Context, r *Requests, s *Session, c *call[T]) (none T, _ error) {
+	select {
+	case <-c.done.Done():
 		if !r.Link.Carries(s) {
 			return none, outcome.ErrSessionOver
 		}
-		over = s.Over()
-	}
-	answered := make(chan answer, 1)
-	// Ends with the request, at the latest when Close ends the connection and then waits for it.
-	if !r.Calls.Run(func() {
-		v, err := fn(r.Conn)
-		answered <- answer{v, err}
-	}) {
-		return none, outcome.ErrClosed
-	}
-	select {
-	case a := <-answered:
-		if s != nil && !r.Link.Carries(s) {
-			return none, outcome.ErrSessionOver
-		}
-		return a.v, a.err
-	case <-over:
+		return c.value, c.err
+	case <-s.Over():
 		return none, outcome.ErrSessionOver
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
 }
 
+// Authenticate presents a credential. The client library then presents it on each later connection, before
+// anything else.
+func (r *Requests) Authenticate(ctx context.Context, scheme string, data []byte) error {
+	answered := make(chan error, 1)
+	// Ends with the request, at the latest when Close ends the connection and then waits for it.
+	if !r.Calls.Run(func() { answered <- r.Library.AddAuth(scheme, data) }) {
+		return outcome.ErrClosed
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // List lists a directory. The request for it is sent after the call, but others may share its answer.
 func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listing, _ error) {
-	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
-	}
-	if !r.Link.Carries(s) {
-		return none, outcome.ErrSessionOver
+	if err := r.Ready(ctx, s); err != nil {
+		return none, err
 	}
 	l := r.listings.share(r.Calls, listed{s, dir}, r.children)
 	select {
@@ -115,9 +162,16 @@ func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listi
 	}
 }
 
-func (r *Requests) children(dir string) (Listing, error) {
-	names, stat, err := r.Conn.Children(dir)
-	return NewListing(names, stat, time.Now()), err
+func (r *Requests) children(of listed) (Listing, error) {
+	l, err := Ask(r.Afterlife, r, of.sess, frames.Children(of.dir, false), readListing)
+	if err != nil {
+		l = NewListing(nil, nil, time.Now()) // a directory that is missing has no children
+	}
+	return l, err
+}
+
+func readListing(a *frames.Answer) (Listing, error) {
+	return NewListing(a.Names(), a.Stat(), time.Now()), nil
 }
 
 // Node is what a server has answered about a node: its data and its state.
@@ -127,20 +181,35 @@ type Node struct {
 }
 
 func (r *Requests) Get(ctx context.Context, s *Session, path string) (Node, error) {
-	return Ask(ctx, r, s, func(conn Wire) (Node, error) {
-		data, stat, err := conn.Get(path)
-		return Node{data, stat}, err
-	})
+	return Ask(ctx, r, s, frames.Get(path, false), func(a *frames.Answer) (Node, error) { return Node{a.Data(), a.Stat()}, nil })
+}
+
+// BeginStat looks at a node without waiting for the answer. The function that it returns does.
+func (r *Requests) BeginStat(ctx context.Context, s *Session, path string) (answer func(context.Context) error, _ error) {
+	c, err := Begin(ctx, r, s, frames.Exists(path), readStat, nil)
+	return func(ctx context.Context) error {
+		_, err := await(ctx, r, s, c)
+		return err
+	}, err
 }
 
 func (r *Requests) Stat(ctx context.Context, s *Session, path string) (*zk.Stat, error) {
-	return Ask(ctx, r, s, func(conn Wire) (*zk.Stat, error) {
-		found, stat, err := conn.Exists(path)
-		if err == nil && !found {
-			err = zk.ErrNoNode
-		}
-		return stat, err
-	})
+	return Ask(ctx, r, s, frames.Exists(path), readStat)
+}
+
+func readStat(a *frames.Answer) (*zk.Stat, error) { return a.Stat(), nil }
+
+// readNothing reads an answer that says nothing but that it was done.
+func readNothing(*frames.Answer) (none struct{}, _ error) { return none, nil }
+
+// Create creates a node and returns its path.
+func (r *Requests) Create(ctx context.Context, s *Session, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	return Ask(ctx, r, s, frames.Create(path, data, flags, acl), func(a *frames.Answer) (string, error) { return a.Text(), nil })
+}
+
+// GetACL returns a node's access list.
+func (r *Requests) GetACL(ctx context.Context, s *Session, path string) ([]zk.ACL, error) {
+	return Ask(ctx, r, s, frames.GetACL(path), func(a *frames.Answer) ([]zk.ACL, error) { return a.ACL(), nil })
 }
 
 // UpToDate runs read on a server that has just passed on the answer of a quorum, so that read
@@ -172,13 +241,13 @@ func (r *Requests) askQuorum(ctx context.Context, s *Session) error {
 // Sync brings the server that we are connected to up to the state of its leader. That state
 // need not be the quorum's: a leader that was deposed and does not know it answers as well.
 func (r *Requests) Sync(ctx context.Context, s *Session, path string) error {
-	_, err := Ask(ctx, r, s, func(conn Wire) (string, error) { return conn.Sync(path) })
+	_, err := Ask(ctx, r, s, frames.Sync(path), readNothing)
 	return err
 }
 
 // Set writes a node's data if it has that version.
 func (r *Requests) Set(ctx context.Context, s *Session, path string, data []byte, version int32) (*zk.Stat, error) {
-	return Ask(ctx, r, s, func(conn Wire) (*zk.Stat, error) { return conn.Set(path, data, version) })
+	return Ask(ctx, r, s, frames.SetData(path, data, version), readStat)
 }
 
 func (r *Requests) Delete(ctx context.Context, s *Session, path string) error {
@@ -186,23 +255,24 @@ func (r *Requests) Delete(ctx context.Context, s *Session, path string) error {
 }
 
 func (r *Requests) DeleteVersion(ctx context.Context, s *Session, path string, version int32) error {
-	_, err := Ask(ctx, r, s, func(conn Wire) (none struct{}, err error) {
-		return none, conn.Delete(path, version)
-	})
+	_, err := Ask(ctx, r, s, frames.Delete(path, version), readNothing)
 	return err
 }
 
+// Multi executes ops in one transaction. Without an error there is a result for each; with one there may be.
 func (r *Requests) Multi(ctx context.Context, s *Session, ops ...any) ([]zk.MultiResponse, error) {
-	return Ask(ctx, r, s, func(conn Wire) ([]zk.MultiResponse, error) { return Transact(conn, ops) })
+	return Ask(ctx, r, s, frames.Multi(ops), ReadResults(len(ops)))
 }
 
-// Transact executes ops in one transaction. Without an error there is a result for each.
-func Transact(conn Wire, ops []any) ([]zk.MultiResponse, error) {
-	answers, err := conn.Multi(ops...)
-	if err == nil && len(answers) != len(ops) {
-		err = fmt.Errorf("%d results for %d operations", len(answers), len(ops))
+// ReadResults reads the results of a transaction of n operations, and the first refusal among them.
+func ReadResults(n int) func(*frames.Answer) ([]zk.MultiResponse, error) {
+	return func(a *frames.Answer) ([]zk.MultiResponse, error) {
+		results, err := a.Results()
+		if err == nil && len(results) != n {
+			err = fmt.Errorf("%d results for %d operations", len(results), n)
+		}
+		return results, err
 	}
-	return answers, err
 }
 
 // Again asks until there is an answer.

@@ -2,19 +2,15 @@ package session
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Watches holds the live watches of a client, one for each session and node. The client library
-// cannot remove a watch: waiters that come and go while one holder stays would each leave
-// one behind if they did not share it.
+// Watches holds the live watches of a client, one for each session and node. All waiters of a client on one node share
+// one: those that come and go while one holder stays would else each set one.
 type Watches struct {
 	requests      *Requests
 	StopListening func() // ends the news of events
@@ -38,8 +34,8 @@ func (t *Watches) Watch(ctx context.Context, s *Session, path string) (*NodeWatc
 }
 
 // BeginWatch is watch without waiting for the answer.
-func (t *Watches) BeginWatch(s *Session, path string) (*NodeWatch, error) {
-	w, _, err := t.take(watchKey{sess: s, path: path})
+func (t *Watches) BeginWatch(ctx context.Context, s *Session, path string) (*NodeWatch, error) {
+	w, _, err := t.take(ctx, watchKey{sess: s, path: path})
 	return w, err
 }
 
@@ -62,7 +58,7 @@ func (t *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*N
 // share returns the watch under a key. known reports whether there was one already; if not,
 // share sets it.
 func (t *Watches) share(ctx context.Context, key watchKey) (_ *NodeWatch, known bool, _ error) {
-	w, known, err := t.take(key)
+	w, known, err := t.take(ctx, key)
 	if err == nil {
 		err = w.Answered(ctx, key.sess)
 	}
@@ -70,19 +66,25 @@ func (t *Watches) share(ctx context.Context, key watchKey) (_ *NodeWatch, known 
 }
 
 // take is share without waiting for the answer.
-func (t *Watches) take(key watchKey) (w *NodeWatch, known bool, err error) {
+func (t *Watches) take(ctx context.Context, key watchKey) (w *NodeWatch, known bool, err error) {
+	if err := t.requests.Ready(ctx, key.sess); err != nil {
+		return nil, false, err
+	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w, known = t.live[key]; known {
-		return w, true, nil
+	w, known = t.live[key]
+	if !known {
+		w = &NodeWatch{key: key}
+		if !t.hasKeeper(key.sess) {
+			t.mu.Unlock()
+			return nil, false, outcome.ErrClosed
+		}
+		t.live[key] = w
 	}
-	w = &NodeWatch{key: key}
-	// Owned by the client; ends when the watch rests or has fired; Close waits for it.
-	if !t.hasKeeper(key.sess) || !t.requests.Calls.Run(func() { t.begin(w) }) {
-		return nil, false, outcome.ErrClosed
+	t.mu.Unlock()
+	if !known {
+		t.set(w, w.answered)
 	}
-	t.live[key] = w
-	return w, false, nil
+	return w, known, nil
 }
 
 // hasKeeper makes sure that a goroutine looks after the watches of a session that rest. It
@@ -100,7 +102,7 @@ func (t *Watches) hasKeeper(s *Session) bool {
 	return true
 }
 
-// keepAll wakes the watches of a session after each reconnect, and now and then has them compared
+// keepAll sets the watches of a session anew after each reconnect, and now and then has them compared
 // with their nodes, until the session is over.
 func (t *Watches) keepAll(s *Session, again <-chan struct{}) {
 	ticker := time.NewTicker(max(s.Lease.Term()/2, time.Millisecond))
@@ -110,7 +112,7 @@ func (t *Watches) keepAll(s *Session, again <-chan struct{}) {
 		select {
 		case <-ticker.C:
 			if !comparing {
-				comparing = t.requests.compare(t.due(s), compared, t.wake)
+				comparing = t.requests.compare(t.due(s), compared, t.fire)
 			}
 			continue
 		case <-compared:
@@ -118,9 +120,7 @@ func (t *Watches) keepAll(s *Session, again <-chan struct{}) {
 			continue
 		case <-again:
 			again = s.Reattached()
-			for _, w := range t.of(s) {
-				t.wake(w, false)
-			}
+			t.renewAll(s)
 			continue
 		case <-s.Over():
 		case <-t.requests.Afterlife.Done():
@@ -136,10 +136,16 @@ func (t *Watches) leave(s *Session) {
 	delete(t.keepers, s)
 	t.mu.Unlock()
 	for _, w := range t.of(s) {
-		if w.wake(false) {
-			t.fire(w, NodeChanged)
-		}
+		t.fire(w, NodeChanged)
 	}
+}
+
+// isLeft reports whether nobody looks after the watches of a session.
+func (t *Watches) isLeft(s *Session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.keepers[s]
+	return !ok
 }
 
 // of returns the watches of a session.
@@ -164,101 +170,92 @@ func (t *Watches) due(s *Session) (due []*NodeWatch) {
 	return due
 }
 
-// onEvent wakes the watches on a node, and on its children, of which an event has come.
-func (t *Watches) onEvent(s *Session, path string) {
+// onEvent takes an event of a node.
+func (t *Watches) onEvent(s *Session, e frames.Event) {
 	for _, children := range []bool{false, true} {
+		saw := changeOf(e.Kind, children)
 		t.mu.Lock()
-		w := t.live[watchKey{s, path, children}]
+		w := t.live[watchKey{s, e.Path, children}]
 		t.mu.Unlock()
-		if w != nil {
-			t.wake(w, true)
-		}
-	}
-}
-
-// wake has a watch that rests look what has happened.
-func (t *Watches) wake(w *NodeWatch, disturbed bool) {
-	if !w.wake(disturbed) {
-		return
-	}
-	// Owned by the client; ends when the watch rests again or has fired; Close waits for it.
-	if !t.requests.Calls.Run(func() { t.attend(w) }) {
-		t.fire(w, NodeChanged)
-	}
-}
-
-// begin sets the watch. It is a data watch, because the server sets none on a node that is gone. An exists watch
-// there would stay for ever.
-func (t *Watches) begin(w *NodeWatch) {
-	moved := w.key.sess.Reattached()
-	now, events, err := t.set(w.key)
-	if err != nil {
-		t.drop(w)
-	}
-	if w.answered(now, events, moved, err) {
-		t.attend(w)
-	}
-}
-
-// set asks the server for a watch.
-func (t *Watches) set(key watchKey) (seen, <-chan zk.Event, error) {
-	if key.children {
-		names, stat, events, err := t.requests.Conn.ChildrenW(key.path)
-		return seen{Stat: stat, Names: names}, events, err
-	}
-	data, stat, events, err := t.requests.Conn.GetW(key.path)
-	return seen{Stat: stat, Data: data}, events, err
-}
-
-// attend looks after a watch until it rests or has fired.
-func (t *Watches) attend(w *NodeWatch) {
-	for !w.rest(t.requests.Afterlife.Done()) {
-		if saw := t.look(w); saw != 0 {
+		if w != nil && saw != 0 && w.isAnswered(saw) {
 			t.fire(w, saw)
-			return
 		}
 	}
 }
 
-// fire ends a watch.
-func (t *Watches) fire(w *NodeWatch, saw Change) {
-	t.drop(w)
-	w.fire(saw)
-}
-
-// look waits for the watch's event, and returns what has happened. After a reconnect it sets the
-// watch anew, because the client library does not check whether its own attempt to do so has
-// succeeded; it returns zero if the watch stands again.
-func (t *Watches) look(w *NodeWatch) Change {
-	s := w.key.sess
-	events, moved := w.latest()
-	select {
-	case ev := <-events: // the zero event if isQuiet has taken it out of the channel
-		if ev.Type == zk.EventNodeDeleted {
-			return NodeGone
-		}
-		return NodeChanged
-	case <-w.missed.Done():
-		return w.found
-	case <-moved:
-		if !w.isAwaited() {
-			return NodeChanged // nobody waits, and a later caller sets another
-		}
-		w.forget()
-		moved = s.Reattached()
-		now, events, err := t.set(w.key)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return NodeGone
-		case err != nil || now.Stat.Mzxid != w.Stat.Mzxid || !slices.Equal(now.Names, w.Names):
+// changeOf returns what an event says to a watch on a node's children or on its data, zero for nothing.
+func changeOf(kind frames.EventKind, children bool) Change {
+	switch kind {
+	case frames.NodeDeleted:
+		return NodeGone
+	case frames.DataChanged:
+		if !children {
 			return NodeChanged
 		}
-		w.renew(events, moved)
-		return 0
-	case <-s.Over():
-		return NodeChanged
-	case <-t.requests.Afterlife.Done():
-		return NodeChanged
+	case frames.ChildrenChanged:
+		if children {
+			return NodeChanged
+		}
+	}
+	return 0
+}
+
+// set asks the server for a watch, and takes its answer by answered, which returns what has happened to
+// the node; zero for nothing. It is a data watch, because the server sets none on a node that is gone.
+// An exists watch there would stay for ever.
+func (t *Watches) set(w *NodeWatch, answered func(now seen, err error) Change) {
+	take := func(now seen, err error) {
+		saw := answered(now, err)
+		switch {
+		case err != nil && saw == 0:
+			t.drop(w) // it was refused
+		case saw == 0 && t.isLeft(w.key.sess):
+			t.fire(w, NodeChanged)
+		case saw != 0:
+			t.fire(w, saw)
+		}
+	}
+	request, read := frames.Get(w.key.path, true), readData
+	if w.key.children {
+		request, read = frames.Children(w.key.path, true), readNames
+	}
+	w.asks()
+	if _, err := begin(t.requests, w.key.sess, request, read, take); err != nil {
+		take(seen{}, err)
+	}
+}
+
+func readData(a *frames.Answer) (seen, error) { return seen{Data: a.Data(), Stat: a.Stat()}, nil }
+
+func readNames(a *frames.Answer) (seen, error) { return seen{Names: a.Names(), Stat: a.Stat()}, nil }
+
+// renewAll sets the watches of a session anew after a reconnect. One that nobody waits for fires: a later
+// caller sets another.
+func (t *Watches) renewAll(s *Session) {
+	if t.requests.Ready(t.requests.Afterlife, s) != nil {
+		return // there are no watches to keep any more
+	}
+	for _, w := range t.of(s) {
+		switch {
+		case !w.lapse(): // it was set on this connection
+		case w.isAwaited():
+			t.set(w, w.renewed)
+		default:
+			t.fire(w, NodeChanged)
+		}
+	}
+}
+
+// fire ends a watch, unless it has not been answered yet.
+func (t *Watches) fire(w *NodeWatch, saw Change) {
+	then, ok := w.fire(saw)
+	if !ok {
+		return
+	}
+	t.drop(w)
+	// Owned by the client; ends when the watch on an own node has been looked after; Close waits for it.
+	if then != nil && !t.requests.Calls.Run(then) {
+		then()
 	}
 }
 

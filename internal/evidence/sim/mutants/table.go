@@ -17,9 +17,28 @@ var Table = []Mutant{
 		Test:  Test{".", "TestASessionReplacedWithoutAnEventEndsEveryHold"},
 	},
 	{
-		Name: "a connection ends before its list of watches", After: "our own first version: the list was sent on the next connection",
-		Edits: []Edit{{"internal/conn/tap.go", "t.gone(err)\n\t\t\tt.holdBack()", "t.gone(err)"}},
-		Test:  Test{"internal/conn", "TestABrokenConnectionEndsBehindItsListOfWatches"},
+		Name: "a connection request says only what the client library has seen", After: "a server that lags would take the session",
+		Edits: []Edit{{"internal/conn/link.go", "return frames.SawRequest(p, l.session.seen.Load())", "return p"}},
+		Test:  Test{"internal/conn", "TestAConnectionRequestSaysWhatOurAnswersHaveShown"},
+	},
+	{
+		Name: "requests are sent before the credentials", After: "a server answers what it reads first",
+		Edits: []Edit{
+			{"internal/conn/link.go", "ready, changed := l.open, l.changed", "ready, changed := l.carried.Load() == s, l.changed"},
+			{"internal/conn/link.go", "case !l.open || !l.conn.send(r, by):", "case !l.conn.send(r, by):"},
+			{"internal/conn/tap.go", "if t.ended || !t.open {", "if t.ended {"},
+		},
+		Test: Test{"internal/conn", "TestNothingIsSentBeforeTheCredentials"},
+	},
+	{
+		Name: "the client library keeps the numbers of its requests", After: "two that count for themselves meet",
+		Edits: []Edit{{"internal/conn/tap.go", "t.enter(r, sentRequest{now, r.Op(), nil, r.Xid()})", "t.waiting[r.Xid()] = sentRequest{now, r.Op(), nil, r.Xid()}"}},
+		Test:  Test{"internal/conn", "TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers"},
+	},
+	{
+		Name: "the end of a connection answers nobody", After: "a request that is waited for on the next connection",
+		Edits: []Edit{{"internal/conn/tap.go", "\t\t\tby.Answered(nil, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
+		Test:  Test{"internal/conn", "TestTheEndOfAConnectionAnswersWhatWasAsked"},
 	},
 	{
 		Name: "the server's proof of the password is not looked at", After: "clients that take a code of OK for the end of a login",
@@ -413,11 +432,7 @@ var Table = []Mutant{
 	{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
-			{"internal/session/watch.go", `	case <-s.Over():
-		return NodeChanged
-`, ""},
 			{"internal/session/watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"internal/session/nodewatch.go", " && !w.key.sess.IsOver() && ", " && "},
 			{"internal/session/nodewatch.go", `		if w.key.sess.IsOver() {
 			return 0, outcome.ErrSessionOver
 		}
@@ -451,10 +466,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"internal/session/watch.go", `names, stat, events, err := t.requests.Conn.ChildrenW(key.path)
-		`, `_, _, _, err := t.requests.Conn.(*zk.Conn).ExistsW(key.path + "/_c_missing")
-		names, stat, events, err := t.requests.Conn.ChildrenW(key.path)
-		`}},
+		Edits: []Edit{{"internal/session/watch.go", `request, read = frames.Children(w.key.path, true), readNames
+`, `request, read = frames.Children(w.key.path, true), readNames
+		missing := frames.Exists(w.key.path + "/_c_missing")
+		missing[len(missing)-1] = 1
+		begin(t.requests, w.key.sess, missing, readStat, nil)
+`}},
 		Focus: "election",
 	},
 	{
@@ -529,15 +546,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "permits of one acquire are made one after the other", After: "Curator's semaphore, our own first version",
-		Edits: []Edit{{"internal/queue/batch.go", `answers, err := session.Transact(t.c.Conn, ops)
-`, `var answers []zk.MultiResponse
-	var err error
-	for i := 0; i < len(ops) && err == nil; i++ {
-		var one []zk.MultiResponse
-		one, err = t.c.Conn.Multi(ops[i])
-		answers = append(answers, one...)
+		Edits: []Edit{
+			{"internal/queue/batch.go", "\t\tops = append(ops, t.creationOf(x, data))\n\t}\n\tread :=", `		if x == &t.member {
+			ops = append(ops, t.creationOf(x, data))
+			continue
+		}
+		path, _ := t.c.Create(t.c.Life, t.Sess, t.nameless(x), data, zk.FlagEphemeralSequential, t.c.ACL)
+		x.Name = node.BaseName(path)
 	}
-`}},
+	read :=`},
+			{"internal/queue/batch.go", "\t\tmembers := t.members()\n", "\t\tmembers := []*member{&t.member}\n"},
+		},
 		Test: Test{".", "TestPermitsAreTakenAndGivenUpTogether"},
 	},
 	{
@@ -634,7 +653,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a sync is the quorum's word", After: "our own first version: a leader that was replaced answers it",
-		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", `if _, err := Ask(ctx, r, s, func(Conn Wire) (string, error) { return Conn.Sync("/") }); err != nil {`}},
+		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", `if err := r.Sync(ctx, s, "/"); err != nil {`}},
 		Seeds: 480,
 		Test:  Test{".", "TestALookAtTheQueueIsTheQuorums"},
 	},
@@ -1060,17 +1079,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"internal/session/nodewatch.go", "return w.step(resting, attended)", "return w.step(resting, attended) && w.key.path == \"\""}},
+		Edits: []Edit{{"internal/session/watch.go", "if then != nil && !t.requests.Calls.Run(then) {", "if false {"}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
-		Name: "an event that comes together with the answer to its watch is not seen", After: "a watch rests before anybody has looked",
-		Edits: []Edit{{"internal/session/nodewatch.go", "return !w.disturbed && ", "return "}},
-		Test:  Test{".", "TestAnEventRightBehindTheAnswerEndsTheHold"},
+		Name: "an event that overtakes the answer to its watch is not seen", After: "go-zookeeper registers a watch when it is answered",
+		Edits: []Edit{{"internal/session/nodewatch.go", "\t\tw.early = saw\n", ""}},
+		Test:  Test{"internal/session", "TestWhatHappensBeforeTheAnswerIsNotLost"},
 	},
 	{
-		Name: "a watch rests though its connection has changed", After: "it was set anew for nobody",
-		Edits: []Edit{{"internal/session/watch.go", "for _, w := range t.of(s) {\n\t\t\t\tt.wake(w, false)", "for _, w := range t.of(nil) {\n\t\t\t\tt.wake(w, false)"}},
+		Name: "a watch is not set anew though its connection has changed", After: "it was set anew for nobody",
+		Edits: []Edit{{"internal/session/watch.go", "for _, w := range t.of(s) {\n\t\tswitch {", "for _, w := range t.of(nil) {\n\t\tswitch {"}},
 		Test:  Test{".", "TestAWaiterWakesThoughItsWatchWasLostInAReconnect"},
 	},
 	{

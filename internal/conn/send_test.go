@@ -1,0 +1,342 @@
+package conn
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// asker keeps the answer to a request.
+type asker struct {
+	body []byte
+	err  error
+	done chan struct{}
+}
+
+func newAsker() *asker { return &asker{done: make(chan struct{})} }
+
+// Answered keeps a copy: the body is valid during the call.
+func (a *asker) Answered(body []byte, err error) {
+	a.body, a.err = slices.Clone(body), err
+	close(a.done)
+}
+
+// opened is attached, with the client library done with its credentials.
+func opened(t *testing.T) (*Link, *wired) {
+	l, w := attached(t)
+	w.asks(77, frames.OpExists)
+	w.sent(t)
+	require.True(t, l.open)
+	return l, w
+}
+
+// xidOf returns the number of a frame that has reached the server.
+func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame)) }
+
+func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := opened(t)
+		first, second := newAsker(), newAsker()
+		require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), first))
+		w.asks(1<<30, frames.OpDelete)
+		require.NoError(t, l.Send(l.Carried(), frames.Get("/b", true), second))
+		var numbers []int32
+		for range 3 {
+			numbers = append(numbers, xidOf(w.sent(t)))
+		}
+		require.Equal(t, []int32{2, 3, 4}, numbers, "no two have one number, whoever sends")
+
+		go w.server.Write(slices.Concat(replyOf(4, frames.CodeNoNode, 1), replyOf(3, 0, 1))) // ends when it was read
+		library := make([]byte, len(replyOf(0, 0, 0)))
+		n, err := w.Read(library)
+		require.NoError(t, err)
+		require.Equal(t, replyOf(1<<30, 0, 1), library[:n], "the client library sees its own number, and nothing of ours")
+		<-second.done
+		require.ErrorIs(t, second.err, zk.ErrNoNode)
+		select {
+		case <-first.done:
+			t.Error("nobody has answered that")
+		default:
+		}
+	})
+}
+
+func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrNotSent)
+		w.asks(1, frames.OpAuth)
+		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrNotSent, "another credential may follow")
+		ready := make(chan error, 1)
+		go func() { ready <- l.Ready(t.Context(), s, func() { w.asks(2, frames.OpExists) }) }() // ends when the client library has sent that
+		require.NoError(t, <-ready)
+		require.NoError(t, l.Send(s, frames.Get("/a", false), newAsker()))
+		var ops []int32
+		for range 3 {
+			ops = append(ops, int32(binary.BigEndian.Uint32(w.sent(t)[4:])))
+		}
+		require.Equal(t, []int32{frames.OpAuth, frames.OpExists, frames.OpGetData}, ops)
+	})
+}
+
+func TestReadyKnocksOnceOnEachConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		knocks, results := 0, make(chan error, 9)
+		wait := func(ctx context.Context) {
+			go func() { results <- l.Ready(ctx, s, func() { knocks++ }) }() // ends with the connection's opening, or ctx
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		wait(ctx)
+		wait(t.Context())
+		require.Equal(t, 1, knocks)
+		cancel()
+		require.ErrorIs(t, <-results, context.Canceled)
+
+		w.Close()
+		synctest.Wait()
+		require.Empty(t, results, "it waits for the next connection")
+		next := wire(t, l)
+		next.greet(t, 7, 7)
+		synctest.Wait()
+		require.Equal(t, 2, knocks)
+		next.asks(1, frames.OpExists)
+		require.NoError(t, <-results)
+		wait(t.Context())
+		require.NoError(t, <-results)
+		require.Equal(t, 2, knocks)
+
+		l.expire(s)
+		wait(t.Context())
+		require.ErrorIs(t, <-results, ErrSessionOver)
+		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrSessionOver)
+	})
+}
+
+func TestTheEndOfAConnectionAnswersWhatWasAsked(t *testing.T) {
+	for name, end := range map[string]func(*wired) error{
+		"the client closes it": func(w *wired) error { return w.Close() },
+		"the server does":      func(w *wired) error { w.server.Close(); _, _ = w.Read(make([]byte, 1)); return nil },
+		"an answer malformed":  func(w *wired) error { _ = w.says(replyOf(2, 0, 1, 1)); return nil },
+	} {
+		virtual(t, func(t *testing.T) {
+			l, w := opened(t)
+			a := newAsker()
+			require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), a))
+			w.sent(t)
+			s := l.Carried()
+			require.NoError(t, end(w))
+			<-a.done
+			require.ErrorIs(t, a.err, zk.ErrConnectionClosed, name)
+			require.ErrorIs(t, l.Send(s, frames.Exists("/a"), newAsker()), ErrNotSent, name)
+		})
+	}
+}
+
+// A server that has not seen what we have must not take the session: what it shows would be older.
+func TestAConnectionRequestSaysWhatOurAnswersHaveShown(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := opened(t)
+		require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), newAsker()))
+		go w.server.Write(slices.Concat(replyOf(2, frames.CodeNoNode, 5000), eventOf("/a"))) // ends when it was read
+		_, err := w.Read(make([]byte, 100))
+		require.NoError(t, err)
+		w.Close()
+		next := wire(t, l)
+		_, _ = next.Write(connectRequest(7))
+		id, zxid := next.sessionAsked(t)
+		require.Equal(t, []int64{7, 5000}, []int64{id, zxid}, "the client library has seen 99")
+	})
+}
+
+func TestASenderDoesNotWaitForAServerThatDoesNotRead(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		o := newOutbox(ours)
+		for n := range byte(100) {
+			o.put([]byte{n})
+		}
+		for n := range byte(50) {
+			var one [1]byte
+			_, err := theirs.Read(one[:])
+			require.NoError(t, err)
+			require.Equal(t, n, one[0])
+		}
+		require.NoError(t, o.close())
+		o.put([]byte{1})
+		require.Empty(t, o.frames)
+		_, err := theirs.Read(make([]byte, 1))
+		require.Error(t, err)
+	})
+}
+
+func TestAWriteThatFailsEndsTheConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		o := newOutbox(ours)
+		theirs.Close()
+		o.put([]byte{1})
+		<-o.left
+		_, err := ours.Read(make([]byte, 1))
+		require.Error(t, err)
+		o.put([]byte{2})
+		require.Empty(t, o.frames, "nobody writes it any more")
+		require.NoError(t, o.close())
+	})
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
+// recorder keeps what is sent on a connection.
+type recorder struct {
+	net.Conn
+	mu   sync.Mutex
+	sent [][]byte
+}
+
+// Write keeps p: both speakers write each request in one piece.
+func (r *recorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	r.sent = append(r.sent, slices.Clone(p))
+	r.mu.Unlock()
+	return r.Conn.Write(p)
+}
+
+// last returns the last request, without its number.
+func (r *recorder) last() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := slices.Clone(r.sent[len(r.sent)-1])
+	clear(p[4:8])
+	return p
+}
+
+// Our requests are, byte for byte, those of the client library, and we read the same in the answers.
+func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
+	inVirtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, l *Link) {
+		var wire *recorder
+		dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+			conn, err := srv.DialFrom("a")(network, address, timeout)
+			wire = &recorder{Conn: conn}
+			return wire, err
+		}
+		conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}), zk.WithDialer(l.Dialer(dial)), zk.WithHostProvider(l.Hosts(&Rotation{})))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		s, err := l.Attached(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, l.Ready(t.Context(), s, func() { go conn.Exists("/") })) // ends with the request
+		synctest.Wait()
+
+		acl := zk.WorldACL(zk.PermAll)
+		// ask sends a request of ours, after the client library's, and reads the answer.
+		ask := func(name string, r frames.Request, read func(*frames.Answer) any) (any, error) {
+			theirs := wire.last()
+			a := newAsker()
+			require.NoError(t, l.Send(s, r, a))
+			<-a.done
+			require.Equal(t, theirs, wire.last(), name)
+			if a.err != nil {
+				return nil, a.err
+			}
+			return read(frames.NewAnswer(a.body)), nil
+		}
+		text := func(a *frames.Answer) any { return a.Text() }
+		stat := func(a *frames.Answer) any { return a.Stat() }
+
+		path, err := conn.Create("/a-", []byte("data"), zk.FlagEphemeralSequential, acl)
+		require.NoError(t, err)
+		ours, err := ask("create", frames.Create("/a-", []byte("data"), zk.FlagEphemeralSequential, acl), text)
+		require.NoError(t, err)
+		assert.Equal(t, "/a-0000000000", path)
+		assert.Equal(t, "/a-0000000001", ours)
+		_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, acl)
+		require.NoError(t, err)
+		_, err = ask("container", frames.Create("/c", nil, zk.FlagContainer, acl), text)
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+
+		data, state, err := conn.Get("/a-0000000000")
+		require.NoError(t, err)
+		ours, err = ask("get", frames.Get("/a-0000000000", false), func(a *frames.Answer) any { return []any{a.Data(), a.Stat()} })
+		require.NoError(t, err)
+		assert.Equal(t, []any{data, state}, ours)
+		data, state, _, err = conn.GetW("/c")
+		require.NoError(t, err)
+		ours, err = ask("get and watch", frames.Get("/c", true), func(a *frames.Answer) any { return []any{a.Data(), a.Stat()} })
+		require.NoError(t, err)
+		assert.Equal(t, []any{data, state}, ours)
+		_, state, err = conn.Exists("/c")
+		require.NoError(t, err)
+		ours, err = ask("exists", frames.Exists("/c"), stat)
+		require.NoError(t, err)
+		assert.Equal(t, state, ours)
+		names, state, _, err := conn.ChildrenW("/")
+		require.NoError(t, err)
+		ours, err = ask("children", frames.Children("/", true), func(a *frames.Answer) any { return []any{sorted(a.Names()), a.Stat()} })
+		require.NoError(t, err)
+		assert.Equal(t, []any{sorted(names), state}, ours)
+		list, _, err := conn.GetACL("/c")
+		require.NoError(t, err)
+		ours, err = ask("access list", frames.GetACL("/c"), func(a *frames.Answer) any { return a.ACL() })
+		require.NoError(t, err)
+		assert.Equal(t, list, ours)
+		_, err = conn.Sync("/")
+		require.NoError(t, err)
+		ours, err = ask("sync", frames.Sync("/"), text)
+		require.NoError(t, err)
+		assert.Equal(t, "/", ours)
+		_, err = conn.Set("/c", []byte{}, -1)
+		require.NoError(t, err)
+		ours, err = ask("set", frames.SetData("/c", []byte{}, -1), stat)
+		require.NoError(t, err)
+		assert.Equal(t, int32(2), ours.(*zk.Stat).Version)
+
+		ops := []any{
+			&zk.CheckVersionRequest{Path: "/", Version: -1},
+			&zk.CreateRequest{Path: "/m-", Data: nil, Acl: acl, Flags: zk.FlagSequence},
+			&zk.SetDataRequest{Path: "/c", Data: []byte("y"), Version: -1},
+		}
+		theirs, err := conn.Multi(ops...)
+		require.NoError(t, err)
+		ours, err = ask("transaction", frames.Multi(ops), func(a *frames.Answer) any {
+			results, err := a.Results()
+			assert.NoError(t, err)
+			return results
+		})
+		require.NoError(t, err)
+		results := ours.([]zk.MultiResponse)
+		require.Len(t, results, len(theirs))
+		assert.Equal(t, theirs[0], results[0])
+		assert.Equal(t, "/m-0000000004", results[1].String)
+		assert.Equal(t, theirs[2].Stat.Version+1, results[2].Stat.Version)
+		ops = append(ops, &zk.DeleteRequest{Path: "/none", Version: 3})
+		theirs, err = conn.Multi(ops...)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		ours, err = ask("transaction that is refused", frames.Multi(ops), func(a *frames.Answer) any {
+			results, err := a.Results()
+			assert.ErrorIs(t, err, zk.ErrNoNode)
+			return results
+		})
+		require.NoError(t, err)
+		assert.Equal(t, theirs, ours)
+		require.NoError(t, conn.Delete("/c", -1))
+		_, err = ask("delete", frames.Delete("/c", -1), text)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
+}
