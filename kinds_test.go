@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -130,6 +131,7 @@ func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
 					all, want = append(all, lockLater(t.Context(), kind.lock(c))), append(want, kind.first+i)
 					time.Sleep(time.Second)
 				}
+				synctest.Wait()
 				require.Equal(t, want, told)
 				unlock(t, holder)
 				for _, a := range all {
