@@ -75,7 +75,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
-	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/plain"
@@ -196,7 +195,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
 		zk.WithDialer(c.engine.Link.Dialer(o.Dialer)),
 		zk.WithHostProvider(c.engine.Link.Hosts(o.HostProvider)),
-		zk.WithMaxBufferSize(frames.MaxFrame), zk.WithLogger(libraryLog{c.engine.Log}), zk.WithLogInfo(false))
+		zk.WithMaxBufferSize(maxLibraryFrame), zk.WithLogger(libraryLog{c.engine.Log}), zk.WithLogInfo(false))
 	if err != nil {
 		c.engine.Link.Close()
 		return nil, fmt.Errorf("zklock: connect: %w", err)
@@ -209,6 +208,10 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	}
 	return c, nil
 }
+
+// maxLibraryFrame bounds the frames that the client library reads, and the memory that it has for them on each connection: long
+// answers and events are ours.
+const maxLibraryFrame = 64 << 10
 
 // parseServers returns the servers' addresses and the chroot behind them.
 func parseServers(list []string) (servers []string, chroot string, err error) {

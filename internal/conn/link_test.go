@@ -170,6 +170,7 @@ func TestListenersHearOfEventsUntilTheyStop(t *testing.T) {
 			assert.Equal(t, frames.NodeDeleted, e.Kind)
 			second = append(second, e.Path)
 		})
+		w.hears = true
 		require.NoError(t, w.says(eventOf("/a")))
 		stop()
 		stop()
@@ -238,6 +239,7 @@ func TestUnansweredTellsSinceWhenAServerIsSilent(t *testing.T) {
 		since, ok := l.Unanswered(s)
 		require.True(t, ok)
 		assert.Equal(t, asked, since)
+		w.hears = true
 		require.NoError(t, w.says(eventOf("/a")))
 		since, _ = l.Unanswered(s)
 		assert.Equal(t, time.Now(), since, "it says something, at least")
@@ -251,6 +253,7 @@ func TestAbandonEndsTheConnectionOfThatSessionOnly(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
 		l.Abandon(&Session{})
+		w.hears = true
 		require.NoError(t, w.says(eventOf("/a")))
 		l.Abandon(s)
 		_, err := w.Read(make([]byte, 1))

@@ -153,6 +153,7 @@ func TestAConnectionRequestSaysWhatOurAnswersHaveShown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), newAsker()))
+		w.hears = true
 		go w.server.Write(slices.Concat(replyOf(2, frames.CodeNoNode, 5000), eventOf("/a"))) // ends when it was read
 		_, err := w.Read(make([]byte, 100))
 		require.NoError(t, err)
@@ -338,5 +339,23 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 		require.NoError(t, conn.Delete("/c", -1))
 		_, err = ask("delete", frames.Delete("/c", -1), text)
 		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
+}
+
+// The client library does not hear of events as long as it has set no watch: it would only take time to look for one.
+func TestEventsAreForTheClientLibraryIfItHasSetAWatch(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := opened(t)
+		var told []string
+		l.Listen(func(_ *Session, e frames.Event) { told = append(told, e.Path) })
+		w.asks(78, frames.OpGetData)
+		go w.server.Write(slices.Concat(eventOf("/a"), replyOf(2, frames.CodeNoNode, 1))) // ends when it was read
+		library := make([]byte, 1000)
+		n, err := w.Read(library)
+		require.NoError(t, err)
+		require.Equal(t, replyOf(78, frames.CodeNoNode, 1), library[:n])
+		w.asks(79, frames.OpSetWatches)
+		require.NoError(t, w.says(eventOf("/b")))
+		require.Equal(t, []string{"/a", "/b"}, told)
 	})
 }

@@ -32,6 +32,7 @@ type tap struct {
 	shaking bool          // the connection request has not been answered
 	asked   lease.Instant // when the connection request was sent
 	open    bool          // the client library has presented its credentials: others may send
+	hears   bool          // the client library has set a watch: events are for it, too
 	session *Session      // the one it carries, nil before the answer
 	run     *lease.Run    // what this connection tells of it
 	last    int32         // the number of the last request
@@ -94,6 +95,7 @@ func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
 	case r.Op() == frames.OpPing:
 		t.pings = append(t.pings, now)
 	default:
+		t.hears = t.hears || r.Watches()
 		t.enter(r, sentRequest{now, r.Op(), nil, r.Xid()})
 	}
 	t.out.put(r)
@@ -204,10 +206,15 @@ func (t *tap) reply(frame []byte) error {
 	}
 	if r.Xid == frames.XidEvent {
 		event, err := frames.ParseEvent(r.Body)
-		if err == nil {
-			t.link.tell(t.happened(), event)
+		if err != nil {
+			return err
 		}
-		return err
+		s, hears := t.happened()
+		t.link.tell(s, event)
+		if !hears {
+			t.in.Drop()
+		}
+		return nil
 	}
 	asked, s, stuck, ok := t.answered(r.Xid)
 	switch {
@@ -264,12 +271,13 @@ func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 	return t.judge(s, asked, r)
 }
 
-// happened notes that an event has come, and returns the session that the connection carries.
-func (t *tap) happened() *Session {
+// happened notes that an event has come. It returns the session that the connection carries, and whether the client library
+// hears of it.
+func (t *tap) happened() (s *Session, hears bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heard = time.Now()
-	return t.session
+	return t.session, t.hears
 }
 
 // answered returns the request that a reply with that number answers, and the session that

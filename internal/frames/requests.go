@@ -30,6 +30,15 @@ func (r Request) Op() int32 { return int32(binary.BigEndian.Uint32(r[8:])) }
 // Xid returns the request's number.
 func (r Request) Xid() int32 { return int32(binary.BigEndian.Uint32(r[4:])) }
 
+// Watches reports whether the request sets a watch.
+func (r Request) Watches() bool {
+	switch r.Op() {
+	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
+		return r[len(r)-1] == 1
+	}
+	return r.Op() == OpSetWatches
+}
+
 // Number gives the request its number, and its length: it is complete.
 func (r Request) Number(xid int32) {
 	binary.BigEndian.PutUint32(r, uint32(len(r)-4))

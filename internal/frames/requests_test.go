@@ -33,6 +33,15 @@ func TestAPieceThatIsTooShortIsNoRequest(t *testing.T) {
 	}
 }
 
+func TestARequestSaysWhetherItSetsAWatch(t *testing.T) {
+	for _, r := range []Request{Get("/a", true), Children("/a", true), newRequest(OpSetWatches, 0)} {
+		require.True(t, r.Watches())
+	}
+	for _, r := range []Request{Get("/a", false), Children("/a", false), Exists("/\x01"), Sync("/"), Delete("/a", 1), newRequest(OpPing, 0)} {
+		require.False(t, r.Watches())
+	}
+}
+
 func TestARequestSaysTheNewestTransactionThatWasSeen(t *testing.T) {
 	p := bytes.Repeat([]byte{0}, 48)
 	p[15] = 5

@@ -92,7 +92,7 @@ type fate int
 
 const (
 	wasCreated    fate = iota // it exists
-	mayBeLate                 // it may: the create may have waited in the client library, and been sent under a later session
+	mayBeLate                 // it may, and belongs to a session that is not ours any more
 	metOthers                 // the create counted the nodes and was refused: again, without counting
 	lacksReplaced             // so was one that replaces a node, which may have been deleted: again, by itself
 	lacksDir                  // again, when the directory was made
