@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/iotest"
 
@@ -131,9 +132,15 @@ func FuzzFrames(f *testing.F) {
 func FuzzReplies(f *testing.F) {
 	for op := int32(-1); op < 24; op++ {
 		f.Add(op, []byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'})
+		f.Add(op, make([]byte, 4+2*statSize))
 	}
+	end := []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+	f.Add(int32(OpMulti), slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 0, 0, 0, 5, 0, 0, 0, 0, 0}, make([]byte, statSize), end))
+	f.Add(int32(OpMulti), slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9b}, end))
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
-		_ = CheckReply(op, body)
+		if CheckReply(op, body) == nil {
+			read(op, NewAnswer(body))
+		}
 		_, _ = ParseEvent(body)
 		_ = CheckGreeting(body)
 		_ = CodeWithin(op, body)
@@ -141,4 +148,25 @@ func FuzzReplies(f *testing.F) {
 			_ = CheckReply(op, body[:r.IntN(len(body))])
 		}
 	})
+}
+
+// read reads an answer that was checked as those do who ask for it.
+func read(op int32, a *Answer) {
+	switch op {
+	case OpCreate, OpCreateContainer, OpSync:
+		a.Text()
+	case OpExists, OpSetData:
+		a.Stat()
+	case OpGetData:
+		a.Data()
+		a.Stat()
+	case OpGetChildren2:
+		a.Names()
+		a.Stat()
+	case OpGetACL:
+		a.ACL()
+		a.Stat()
+	case OpMulti:
+		_, _ = a.Results()
+	}
 }
