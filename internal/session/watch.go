@@ -87,7 +87,7 @@ func (t *Watches) take(ctx context.Context, key watchKey) (w *NodeWatch, known b
 	return w, known, nil
 }
 
-// hasKeeper makes sure that a goroutine looks after the watches of a session that rest. It
+// hasKeeper makes sure that a goroutine looks after the watches of a session. It
 // reports false if the client is closed. It must be called with mu held.
 func (t *Watches) hasKeeper(s *Session) bool {
 	if _, ok := t.keepers[s]; ok {
