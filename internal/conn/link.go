@@ -1,8 +1,8 @@
 // Package conn sees what passes between the client library and its servers: which session a
 // connection carries, and what the answers prove for that session's lease.
 //
-// It knows nothing of locks. Everything above it sends requests through the client library
-// and asks here whether an answer counts.
+// It knows nothing of locks. Everything above it sends its requests here, beside those of the client library
+// on one connection, and asks here whether an answer counts.
 package conn
 
 import (
@@ -43,7 +43,7 @@ type Link struct {
 	refusals  int       // connection requests in a row that a server hung up on
 	trouble   error     // the last one, for error texts
 	closed    bool
-	changed   chan struct{} // closed and replaced whenever session, carried or closed change
+	changed   chan struct{} // closed and replaced whenever session, carried or closed change, and when open becomes true
 	closing   chan struct{} // closed when closed becomes true
 
 	carried atomic.Pointer[Session] // session while a connection carries it, else nil; changed with mu held

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -69,6 +70,17 @@ func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
 		case <-first.done:
 			t.Error("nobody has answered that")
 		default:
+		}
+	})
+}
+
+func TestTheNumbersOfRequestsBeginAgainBehindTheLargest(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		_, w := opened(t)
+		w.last = math.MaxInt32 - 1
+		for _, number := range []int32{math.MaxInt32, 1, 2} {
+			w.asks(5, frames.OpExists)
+			require.Equal(t, number, xidOf(w.sent(t)), "a negative one would be an event's or a ping's, and zero a login's")
 		}
 	})
 }

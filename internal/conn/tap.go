@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +16,9 @@ import (
 
 // tap is a connection on which two speak: the client library, and this library beside it. The client library makes
 // sessions, keeps them and presents credentials; ours asks for all else (Link.Send). The tap gives every request its number, and each
-// answer to the one who has asked. It changes what passes in two places only: a request
-// for a session that is over asks for a new one instead; and a login comes before all else.
+// answer to the one who has asked. Beside the numbers it changes what passes in three places only: a connection request
+// for a session that is over asks for a new one instead, others say what our answers have shown as well; a login comes before all
+// else; and events do not pass as long as the client library has set no watch.
 type tap struct {
 	*line
 	link  *Link
@@ -119,7 +119,7 @@ func (t *tap) send(r frames.Request, by Asker) bool {
 
 // enter gives a request its number and remembers it. It must be called with mu held.
 func (t *tap) enter(r frames.Request, sent sentRequest) {
-	t.last = t.last&math.MaxInt32 + 1
+	t.last = max(t.last+1, 1) // behind the largest the row begins again
 	t.waiting[t.last] = sent
 	r.Number(t.last)
 }

@@ -1,6 +1,6 @@
-// Package frames reads ZooKeeper's wire format as far as an observer between a client and
-// a server needs it: it cuts a stream into frames, checks that replies are well-formed and
-// changes the few requests that must not reach a server as they are.
+// Package frames reads and writes ZooKeeper's wire format as far as an observer between a client and
+// a server needs it, who also speaks. It cuts a stream into frames and checks that replies are well-formed. It makes
+// requests, reads their answers, and changes the few requests that must not reach a server as they are.
 package frames
 
 // Operations by their numbers on the wire.

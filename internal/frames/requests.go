@@ -2,6 +2,7 @@ package frames
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -30,13 +31,13 @@ func (r Request) Op() int32 { return int32(binary.BigEndian.Uint32(r[8:])) }
 // Xid returns the request's number.
 func (r Request) Xid() int32 { return int32(binary.BigEndian.Uint32(r[4:])) }
 
-// Watches reports whether the request sets a watch.
+// Watches reports whether the request may set a watch. Of the operations from SetWatches on, some do.
 func (r Request) Watches() bool {
 	switch r.Op() {
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
 		return r[len(r)-1] == 1
 	}
-	return r.Op() == OpSetWatches
+	return r.Op() >= OpSetWatches
 }
 
 // Number gives the request its number, and its length: it is complete.
@@ -150,19 +151,19 @@ func Multi(ops []any) Request {
 // part begins an operation of a transaction.
 func (r Request) part(op int32) Request { return r.int(op).flag(false).int(-1) }
 
-// SizeOf returns how long the transaction of those operations is as a request. If ok is false, one of them
-// is none that a transaction can have.
-func SizeOf(ops []any) (size int, ok bool) {
+// SizeOf returns how long the transaction of those operations is as a request, and an error if one of them is
+// none that a transaction can have.
+func SizeOf(ops []any) (size int, err error) {
 	const part = 9 // before each operation, and at the end
 	size = head + part
 	for _, op := range ops {
 		n := sizeOf(op)
 		if n == 0 {
-			return 0, false
+			return 0, fmt.Errorf("no operation of a transaction: %T", op)
 		}
 		size += part + n
 	}
-	return size, true
+	return size, nil
 }
 
 // sizeOf returns the length of an operation's fields, zero for something else.

@@ -34,7 +34,7 @@ func TestAPieceThatIsTooShortIsNoRequest(t *testing.T) {
 }
 
 func TestARequestSaysWhetherItSetsAWatch(t *testing.T) {
-	for _, r := range []Request{Get("/a", true), Children("/a", true), newRequest(OpSetWatches, 0)} {
+	for _, r := range []Request{Get("/a", true), Children("/a", true), newRequest(OpSetWatches, 0), newRequest(106, 0)} { // the last adds one
 		require.True(t, r.Watches())
 	}
 	for _, r := range []Request{Get("/a", false), Children("/a", false), Exists("/\x01"), Sync("/"), Delete("/a", 1), newRequest(OpPing, 0)} {
@@ -60,8 +60,8 @@ func TestARequestIsAsLongAsItWasSaidToBe(t *testing.T) {
 		&zk.DeleteRequest{Path: "/c", Version: -1},
 		&zk.CheckVersionRequest{Path: "/", Version: -1},
 	}
-	size, ok := SizeOf(ops)
-	require.True(t, ok)
+	size, err := SizeOf(ops)
+	require.NoError(t, err)
 	require.Len(t, Multi(ops), size)
 	for name, r := range map[string]Request{
 		"transaction": Multi(ops), "create": Create("/a", []byte("x"), 0, acl), "container": Create("/a", nil, zk.FlagContainer, acl),
@@ -71,6 +71,8 @@ func TestARequestIsAsLongAsItWasSaidToBe(t *testing.T) {
 		require.LessOrEqual(t, cap(r)-len(r), 16, name)
 		require.Less(t, testing.AllocsPerRun(1, func() { r.Number(1) }), 1.0, name)
 	}
-	_, ok = SizeOf([]any{&zk.CreateTTLRequest{}})
-	require.False(t, ok)
+	for _, op := range []any{&zk.CreateTTLRequest{}, zk.DeleteRequest{}, nil} {
+		_, err = SizeOf(append(ops, op))
+		require.ErrorContains(t, err, "no operation of a transaction")
+	}
 }

@@ -14,13 +14,11 @@ const MaxRequest = 1_000_000
 // RequestSize is how long a transaction of ops is on the wire. An operation that a transaction
 // cannot have is ErrInvalid.
 func RequestSize(ops []any) (int, error) {
-	for _, op := range ops {
-		if _, ok := frames.SizeOf([]any{op}); !ok {
-			return 0, fmt.Errorf("%w: no operation of a transaction: %T", outcome.ErrInvalid, op)
-		}
+	size, err := frames.SizeOf(ops)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", outcome.ErrInvalid, err)
 	}
-	size, _ := frames.SizeOf(ops)
-	return size, nil
+	return size, err
 }
 
 // CheckSize refuses a transaction that is too long for a request.

@@ -28,9 +28,7 @@ func IsRefusal(err error) bool {
 }
 
 // WasNotSent reports whether a request that failed with err cannot have been carried out.
-func WasNotSent(err error) bool {
-	return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) || errors.Is(err, zk.ErrNoServer)
-}
+func WasNotSent(err error) bool { return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) }
 
 // IsTransient reports whether another attempt, on this connection or the next, can help. An
 // error that is not known here counts as transient, because the client library returns raw

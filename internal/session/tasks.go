@@ -8,7 +8,7 @@ import (
 )
 
 // Tasks counts goroutines of one kind, so that Close can wait for them. A goroutine whose task has ended takes another: a
-// request is too short to pay for a goroutine and its stack.
+// release is too short to pay for a goroutine and its stack.
 type Tasks struct {
 	mu      sync.Mutex    // guards what follows
 	n       int           // tasks and goroutines that have not ended
