@@ -23,8 +23,8 @@ const reaping = time.Hour
 // TestParity holds the real server to the rules that zktest is held to, and plays the same random requests to both.
 // What zktest does otherwise on purpose stands in its documentation and is left out of the random requests.
 //
-// It is played by itself. Beside TestFaults a request to the follower had no answer for ten seconds in four runs of six, until the leader
-// ended the sessions of the game, and in none of six alone. What holds the follower up is not known.
+// It is played by itself. Beside TestFaults a request to the follower had no answer for ten seconds in four runs of six. Then the leader
+// ended the sessions of the game. Alone, none of six stood still. What holds the follower up is not known.
 func TestParity(t *testing.T) {
 	part(t)
 	alone := zkcontainer.Options{
