@@ -202,12 +202,12 @@ func (r *Results) single(name string, size int) string {
 		}
 		rows = append(rows, []string{"`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 			times(r.ratio(c, work.OpsPerSecond, work.Reference)), times(r.ratio(c, work.OpsPerSecond, work.Floor)),
-			plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU))})
+			plain(r.figure(c, work.P50)), plain(r.figure(c, work.P99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Allocations))})
 	}
 	if rows == nil {
 		return ""
 	}
-	return tableOfKnown([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests", "client µs"}, rows)
+	return tableOfKnown([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests", "client µs", "allocations"}, rows)
 }
 
 // alone is the size of the works elsewhere with one contender, which have a table of their own. Where goroutines share
@@ -217,7 +217,7 @@ const alone = 1
 // crowd is the table of a work in which many want one lock.
 func (r *Results) crowd(name, unit string) string {
 	head := []string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "to " + work.HandOffFloor, "hand-off p99 ms",
-		"wait p99 ms", "requests per grant", "client µs", "kB a waiter", "Jain", "overtaking", "connections"}
+		"wait p99 ms", "requests per grant", "client µs", "allocations", "kB a waiter", "Jain", "overtaking", "connections"}
 	var rows [][]string
 	for _, size := range r.sizes(name) {
 		if size == alone && name != "goroutines" {
@@ -230,7 +230,7 @@ func (r *Results) crowd(name, unit string) string {
 			}
 			rows = append(rows, []string{fmt.Sprint(size), "`" + w + "`", withRange(r.figure(c, work.OpsPerSecond)),
 				times(r.ratio(c, work.OpsPerSecond, work.Reference)), plain(r.figure(c, work.P50)), times(r.toHandOffFloor(c)), plain(r.figure(c, work.P99)),
-				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.WaiterKB)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Overtaking)),
+				plain(r.figure(c, work.WaitP99)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.Allocations)), plain(r.figure(c, work.WaiterKB)), plain(r.figure(c, work.Jain)), percent(r.figure(c, work.Overtaking)),
 				plain(r.figure(c, work.Connections))})
 		}
 	}

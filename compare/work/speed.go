@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -150,7 +151,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if err != nil {
 		return nil, err
 	}
-	worked := processorTime()
+	worked, made := processorTime(), allocations()
 	counted := time.Now() // asking can take long, so the grants that belong to the requests have a window of their own
 	from := time.Now()
 	if shape.standing {
@@ -171,7 +172,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		return nil, err
 	}
 	countedAgain := time.Now()
-	worked = processorTime() - worked
+	worked, made = processorTime()-worked, allocations()-made
 	run.stopping.Store(true)
 	stop()
 	if err := run.wait(); err != nil {
@@ -183,6 +184,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		values[Requests] = float64(after-before) / float64(n)
 		if shape.connected == nil && ways.IsInProcess(w) { // the distance is ours as well, and others work in processes of their own
 			values[ClientCPU] = float64(worked.Microseconds()) / float64(n)
+			values[Allocations] = float64(made) / float64(n)
 		}
 	}
 	if connections > 0 {
@@ -216,6 +218,13 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// allocations is how many objects this process has made so far.
+func allocations() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func requests(ctx context.Context, served []*servers.Process) (int64, error) {

@@ -58,6 +58,7 @@ const (
 	NextHolder   = "next_holder_s" // from the first holder's grant to the next one's
 	Connections  = "connections"   // that the clients have to their servers
 	ClientCPU    = "client_cpu_us" // processor time of this process for each grant
+	Allocations  = "allocations"   // of this process for each grant
 	WaiterKB     = "waiter_kb"     // memory of this process for each contender that stands in the queue
 )
 
