@@ -140,13 +140,13 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	if t.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range t.each {
-			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Asked: t.Sess, Last: s, Epoch: epoch, Moved: moved})
+			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Epoch: epoch, Moved: moved})
 		}
 	}
 	return t.Name, nil
 }
 
-// genuine returns those of names that have a guid of ours and belong to a session of ours: a
+// genuine returns those of names that have a guid of ours and belong to our session: a
 // name alone can be imitated. If one node of a batch exists, all do, so for the others the
 // session only decides between several nodes of one guid.
 func (t *contender) genuine(ctx context.Context, s *session.Session, names []string) (found []string, err error) {
@@ -158,7 +158,7 @@ func (t *contender) genuine(ctx context.Context, s *session.Session, names []str
 	for x := range t.each {
 		these := named[x.prefix()]
 		if x == &t.member || len(these) > 1 {
-			name, err := t.c.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess, s)
+			name, err := t.c.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
 			if err != nil {
 				return nil, err
 			}

@@ -27,9 +27,9 @@ import (
 // epoch.
 type PendingCreate struct {
 	Dir, Prefix string
-	Asked, Last *Session        // the create was sent under one of these, or between them
+	Sess        *Session        // the create was sent under it
 	Epoch       int32           // of a write sent after the create; zero if that is not known
-	Moved       <-chan struct{} // closed when last was on another connection after that
+	Moved       <-chan struct{} // closed when the session was on another connection after that
 	over        time.Time
 }
 
@@ -126,7 +126,7 @@ func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain boo
 
 // settle removes g's node if it is among names. certain reports whether it cannot appear any more.
 func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreate, names []string, epoch int32) (certain bool, err error) {
-	name, err := h.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Asked, g.Last)
+	name, err := h.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
 	if err != nil {
 		return false, err
 	}
@@ -142,25 +142,25 @@ func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreat
 
 // isOutdated reports whether a leader later than any that was sent the create has answered under s.
 func (g *PendingCreate) isOutdated(s *Session, epoch int32) bool {
-	return s == g.Last && IsClosed(g.Moved) && g.Epoch != 0 && epoch > g.Epoch
+	return s == g.Sess && IsClosed(g.Moved) && g.Epoch != 0 && epoch > g.Epoch
 }
 
 // isLongOver reports whether the session has been over for so long that the servers must have
 // ended it.
 func (g *PendingCreate) isLongOver() bool {
-	if !g.Last.IsOver() {
+	if !g.Sess.IsOver() {
 		return false
 	}
 	if g.over.IsZero() {
 		g.over = time.Now()
 	}
-	return time.Since(g.over) > 2*g.Last.Lease.Term()
+	return time.Since(g.over) > 2*g.Sess.Lease.Term()
 }
 
 func (h *PendingCreates) hasOrphans() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.all, func(g *PendingCreate) bool { return g.Last.IsOver() })
+	return slices.ContainsFunc(h.all, func(g *PendingCreate) bool { return g.Sess.IsOver() })
 }
 
 // forget drops pending creates. It reports whether none is left, which ends the search.

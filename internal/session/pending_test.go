@@ -9,8 +9,8 @@ import (
 // TestAnEpochCountsAfterAReconnectOnly has the number go on that is a server's count of its writes.
 func TestAnEpochCountsAfterAReconnectOnly(t *testing.T) {
 	moved, here, there := make(chan struct{}), new(Session), new(Session)
-	lost := &PendingCreate{Last: here, Epoch: 1, Moved: moved}
-	unknown := &PendingCreate{Last: here, Moved: moved}
+	lost := &PendingCreate{Sess: here, Epoch: 1, Moved: moved}
+	unknown := &PendingCreate{Sess: here, Moved: moved}
 	require.False(t, lost.isOutdated(here, 2), "no reconnect")
 	close(moved)
 	require.True(t, lost.isOutdated(here, 2))

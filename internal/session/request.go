@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -319,8 +318,8 @@ func (r *Requests) FreshList(ctx context.Context, s *Session, dir string) (Listi
 }
 
 // OwnAmong returns the name that begins with prefix, which contains our guid, if its node was
-// created under one of the sessions. It checks the session because anybody can imitate a name.
-func (r *Requests) OwnAmong(ctx context.Context, s *Session, dir string, names []string, prefix string, sessions ...*Session) (string, error) {
+// created under owner. It checks that because anybody can imitate a name.
+func (r *Requests) OwnAmong(ctx context.Context, s *Session, dir string, names []string, prefix string, owner *Session) (string, error) {
 	for _, name := range names {
 		if !strings.HasPrefix(name, prefix+"-") {
 			continue
@@ -330,7 +329,7 @@ func (r *Requests) OwnAmong(ctx context.Context, s *Session, dir string, names [
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return "", err
-		case slices.ContainsFunc(sessions, func(o *Session) bool { return o.ID == stat.EphemeralOwner }):
+		case stat.EphemeralOwner == owner.ID:
 			return name, nil
 		}
 	}

@@ -192,7 +192,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a number that only counts is an epoch", After: "servers of another make",
-		Edits: []Edit{{"internal/session/pending.go", "return s == g.Last && IsClosed(g.Moved) && ", "return "}},
+		Edits: []Edit{{"internal/session/pending.go", "return s == g.Sess && IsClosed(g.Moved) && ", "return "}},
 		Test:  Test{"internal/session", "TestAnEpochCountsAfterAReconnectOnly"},
 	},
 	{
@@ -249,7 +249,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lost create is forgotten a session timeout after its session", After: "a new leader gives every session a whole timeout",
-		Edits: []Edit{{"internal/session/pending.go", "> 2*g.Last.Lease.Term()", "> g.Last.Lease.Term()"}},
+		Edits: []Edit{{"internal/session/pending.go", "> 2*g.Sess.Lease.Term()", "> g.Sess.Lease.Term()"}},
 		Test:  Test{".", "TestALostCreateIsLookedForUntilNoServerHasItsSession"},
 	},
 	{
