@@ -268,7 +268,8 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 			if a.err != nil {
 				return nil, a.err
 			}
-			return read(frames.NewAnswer(a.body)), nil
+			answer := frames.AnswerIn(a.body)
+			return read(&answer), nil
 		}
 		text := func(a *frames.Answer) any { return a.Text() }
 		stat := func(a *frames.Answer) any { return a.Stat() }

@@ -12,8 +12,8 @@ import (
 // found that all of it is there. What is read stays valid.
 type Answer struct{ payload }
 
-// NewAnswer returns the answer in a reply's body.
-func NewAnswer(body []byte) *Answer { return &Answer{payload{rest: body}} }
+// AnswerIn returns the answer in a reply's body.
+func AnswerIn(body []byte) Answer { return Answer{payload{rest: body}} }
 
 // Text reads a path or a name.
 func (a *Answer) Text() string {

@@ -139,7 +139,8 @@ func FuzzReplies(f *testing.F) {
 	f.Add(int32(OpMulti), slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9b}, end))
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
 		if CheckReply(op, body) == nil {
-			read(op, NewAnswer(body))
+			answer := AnswerIn(body)
+			read(op, &answer)
 		}
 		_, _ = ParseEvent(body)
 		_ = CheckGreeting(body)

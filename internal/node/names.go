@@ -121,7 +121,8 @@ const (
 func NewGUID(mark string) string {
 	var b [16 - len(GUIDMark)/2]byte
 	rand.Read(b[:]) // never fails
-	return mark + hex.EncodeToString(b[:])
+	var guid [2 * 16]byte
+	return string(hex.AppendEncode(append(guid[:0], mark...), b[:]))
 }
 
 // IsDelayed reports whether a name is that of a contender for a lock with a delay.

@@ -65,7 +65,9 @@ func (t *contender) mark() string {
 }
 
 // nameless returns the path of x, a node of the contender, without the number that the server appends.
-func (t *contender) nameless(x *member) string { return t.Dir + "/" + x.prefix() + t.recipe.Infix }
+func (t *contender) nameless(x *member) string {
+	return t.Dir + "/" + node.NamePrefix + x.guid + t.recipe.Infix // in one piece: prefix would make a string more
+}
 
 func (t *contender) creationOf(x *member, data []byte) *zk.CreateRequest {
 	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.c.ACL, Flags: zk.FlagEphemeralSequential}

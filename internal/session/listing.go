@@ -17,12 +17,24 @@ type Listing struct {
 	Names []string
 	Stat  *zk.Stat
 	At    time.Time // when the answer came in
-	Line  func() *node.Line
+	line  *line
 }
 
-// NewListing returns a listing. What its names show of a queue is found out once, when it is asked for.
+// line is what a listing's names show of a queue, found out once.
+type line struct {
+	once sync.Once
+	of   *node.Line
+}
+
+// NewListing returns a listing.
 func NewListing(names []string, stat *zk.Stat, at time.Time) Listing {
-	return Listing{names, stat, at, sync.OnceValue(func() *node.Line { return node.NewLine(names) })}
+	return Listing{names, stat, at, new(line)}
+}
+
+// Line returns what the names show of a queue.
+func (l Listing) Line() *node.Line {
+	l.line.once.Do(func() { l.line.of = node.NewLine(l.Names) })
+	return l.line.of
 }
 
 // listings are those of one client that are under way. One directory is listed by one request at a

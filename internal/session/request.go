@@ -43,9 +43,10 @@ type Requests struct {
 
 // A call is a request that was sent.
 type call[T any] struct {
-	read func(*frames.Answer) (T, error)
-	then func(T, error) // nil for nothing
-	done Latch
+	read   func(*frames.Answer) (T, error)
+	then   func(T, error) // nil for nothing
+	answer frames.Answer  // for read
+	done   Latch
 
 	// Set before done.
 	value T
@@ -55,7 +56,8 @@ type call[T any] struct {
 // Answered takes the answer.
 func (c *call[T]) Answered(body []byte, err error) {
 	if err == nil {
-		c.value, err = c.read(frames.NewAnswer(body))
+		c.answer = frames.AnswerIn(body)
+		c.value, err = c.read(&c.answer)
 	}
 	c.err = err
 	c.done.Set()

@@ -82,7 +82,7 @@ func (t *Watches) take(ctx context.Context, key watchKey) (w *NodeWatch, known b
 	}
 	t.mu.Unlock()
 	if !known {
-		t.set(w, w.answered)
+		t.set(w, (*NodeWatch).answered)
 	}
 	return w, known, nil
 }
@@ -203,9 +203,9 @@ func changeOf(kind frames.EventKind, children bool) Change {
 // set asks the server for a watch, and takes its answer by answered, which returns what has happened to
 // the node; zero for nothing. It is a data watch, because the server sets none on a node that is gone.
 // An exists watch there would stay for ever.
-func (t *Watches) set(w *NodeWatch, answered func(now seen, err error) Change) {
+func (t *Watches) set(w *NodeWatch, answered func(w *NodeWatch, now seen, err error) Change) {
 	take := func(now seen, err error) {
-		saw := answered(now, err)
+		saw := answered(w, now, err)
 		switch {
 		case err != nil && saw == 0:
 			t.drop(w) // it was refused
@@ -239,7 +239,7 @@ func (t *Watches) renewAll(s *Session) {
 		switch {
 		case !w.lapse(): // it was set on this connection
 		case w.isAwaited():
-			t.set(w, w.renewed)
+			t.set(w, (*NodeWatch).renewed)
 		default:
 			t.fire(w, NodeChanged)
 		}
