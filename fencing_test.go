@@ -1,12 +1,15 @@
 package zklock_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -28,6 +31,46 @@ func TestTokensGrowWithEveryGrant(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whatever happens in the directory meanwhile, the token is what an operator is shown, and what the node itself says.
+func TestTheTokenIsTheTransactionThatHasMadeTheNode(t *testing.T) {
+	for name, as := range map[string]way{
+		"a mutex": asMutex, "a writer": asWriter, "a reader": asReader, "permits": forTwo,
+		"a leader": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return func(ctx context.Context) (*zklock.Hold, error) { return c.Election(path, nil).Campaign(ctx, nil) }
+		},
+		"a cohort": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock },
+	} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+			hold, err := as(a)(t.Context())
+			require.NoError(t, err)
+			defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpGetChildren2 && r.Client == "b" {
+					return zktest.Delay(time.Second)
+				}
+				return zktest.Pass
+			})()
+			next := lockLater(t.Context(), as(b))
+			time.Sleep(time.Second / 2)
+			for _, dir := range []string{path, path + "/leases", path + "/locks"} { // somebody comes and goes
+				if srv.PutNode(dir+"/other", nil) == nil {
+					require.NoError(t, srv.DeleteNode(dir+"/other"))
+				}
+			}
+			time.Sleep(5 * time.Second)
+			unlock(t, hold)
+			<-next.done
+			require.NoError(t, next.err, name)
+			node, _ := srv.Node(next.hold.Node())
+			require.Equal(t, node.Stat.Czxid, next.hold.Token(), name)
+			shown, err := operate.Inspect(t.Context(), a, path)
+			require.NoError(t, err)
+			require.Equal(t, next.hold.Token(), shown.Contenders[0].Token, name)
+			unlock(t, next.hold)
+		})
+	}
 }
 
 func TestATransactionWithTheGuardCommitsOnlyWhileHeld(t *testing.T) {

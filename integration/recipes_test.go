@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,6 +234,31 @@ var scenarios = []scenario{
 		s.unlock(first)
 		expect("third")
 		s.unlock(await(s.T, next, "the second leader"))
+	}},
+	{"a token is the transaction that has made the node, also while others write", func(s *scene) {
+		ctx, cancel := context.WithCancel(s.ctx)
+		var writers sync.WaitGroup
+		defer writers.Wait()
+		defer cancel()
+		for range 4 {
+			busy := s.client()
+			// Owned by the scenario, which waits for it; ends when ctx is cancelled.
+			writers.Go(func() {
+				for ctx.Err() == nil {
+					if hold, err := busy.Mutex(s.path + "/other").Lock(ctx); err == nil {
+						hold.Unlock(ctx)
+					}
+				}
+			})
+		}
+		m := s.client().Mutex(s.path)
+		for range 100 {
+			hold := s.held(m.Lock(s.ctx))
+			_, stat, err := s.raw.Exists(hold.Node())
+			require.NoError(s, err)
+			require.Equal(s, stat.Czxid, hold.Token())
+			s.unlock(hold)
+		}
 	}},
 	{"a vanished directory is made again", func(s *scene) {
 		m := s.client().Mutex(s.path)

@@ -16,9 +16,11 @@ type line struct {
 	send       func(r frames.Request, by Asker) (ok bool) // see Link.Send
 }
 
-// An Asker has sent a request. Answered is called once, with what follows the head of a successful reply or with
-// an error, and must not wait. The body is valid during the call.
-type Asker interface{ Answered(body []byte, err error) }
+// An Asker has sent a request. Answered is called once, with a successful reply or with an error, and must not
+// wait. The reply's body is valid during the call.
+type Asker interface {
+	Answered(r frames.Reply, err error)
+}
 
 func newLine(conn net.Conn) *line { return &line{Conn: conn, out: newOutbox(conn)} }
 

@@ -29,8 +29,8 @@ type asker struct {
 func newAsker() *asker { return &asker{done: make(chan struct{})} }
 
 // Answered keeps a copy: the body is valid during the call.
-func (a *asker) Answered(body []byte, err error) {
-	a.body, a.err = slices.Clone(body), err
+func (a *asker) Answered(r frames.Reply, err error) {
+	a.body, a.err = slices.Clone(r.Body), err
 	close(a.done)
 }
 
@@ -268,7 +268,7 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 			if a.err != nil {
 				return nil, a.err
 			}
-			answer := frames.AnswerIn(a.body)
+			answer := frames.Reply{Body: a.body}.Answer()
 			return read(&answer), nil
 		}
 		text := func(a *frames.Answer) any { return a.Text() }

@@ -193,7 +193,7 @@ func (t *tap) gone(err error) {
 	t.link.lost(t.line, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
 		if by := waiting[xid].by; by != nil {
-			by.Answered(nil, zk.ErrConnectionClosed)
+			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
 		}
 	}
 }
@@ -238,11 +238,11 @@ func (t *tap) reply(frame []byte) error {
 func (asked *sentRequest) tell(r frames.Reply, err error) {
 	switch {
 	case err != nil:
-		asked.by.Answered(nil, zk.ErrConnectionClosed)
+		asked.by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
 	case r.Code != frames.CodeOK:
-		asked.by.Answered(nil, frames.ErrorOf(r.Code))
+		asked.by.Answered(frames.Reply{}, frames.ErrorOf(r.Code))
 	default:
-		asked.by.Answered(r.Body, nil)
+		asked.by.Answered(r, nil)
 	}
 }
 

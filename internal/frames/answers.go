@@ -8,12 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An Answer is what follows the head of a successful reply. It is read from its front, after CheckReply has
-// found that all of it is there. What is read stays valid.
-type Answer struct{ payload }
+// An Answer is what a successful reply says. It is read from its front, after CheckReply has found that all of it
+// is there. What is read stays valid.
+type Answer struct {
+	Zxid int64 // of a write: its transaction
+	payload
+}
 
-// AnswerIn returns the answer in a reply's body.
-func AnswerIn(body []byte) Answer { return Answer{payload{rest: body}} }
+// Answer returns what the reply says.
+func (r Reply) Answer() Answer { return Answer{r.Zxid, payload{rest: r.Body}} }
 
 // Text reads a path or a name.
 func (a *Answer) Text() string {

@@ -139,7 +139,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(int32(OpMulti), slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9b}, end))
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
 		if CheckReply(op, body) == nil {
-			answer := AnswerIn(body)
+			answer := Reply{Body: body}.Answer()
 			read(op, &answer)
 		}
 		_, _ = ParseEvent(body)

@@ -51,7 +51,7 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 		if counted != nil {
 			counted.sawDir(answers[created+1].Stat)
 		}
-		return none, t.takePath(answers[created].String)
+		return none, t.takePath(answers[created].String, a.Zxid)
 	}
 }
 

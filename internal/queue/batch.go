@@ -58,6 +58,7 @@ func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answe
 		for i, x := range members {
 			x.Name = node.BaseName(answers[i].String)
 		}
+		t.czxid = a.Zxid
 		return none, nil
 	}
 }

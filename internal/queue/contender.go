@@ -26,6 +26,7 @@ type contender struct {
 	group    string    // what guids of the batch begin with, behind the mark; empty if they have nothing in common
 	batch    *batch    // what one transaction creates with the node; nil for nothing
 	creation *creation // of the node; nil once the node certainly belongs to Sess
+	czxid    int64     // the transaction that has made the nodes, which is the hold's token; zero if it is not known
 	ending
 }
 
@@ -83,11 +84,11 @@ func (t *contender) checkMade(x *member, path string) error {
 	return nil
 }
 
-// takePath sets the name of the node that was made.
-func (t *contender) takePath(path string) error {
+// takePath sets the name of the node that was made, by the transaction czxid.
+func (t *contender) takePath(path string, czxid int64) error {
 	err := t.checkMade(&t.member, path)
 	if err == nil {
-		t.Name = node.BaseName(path)
+		t.Name, t.czxid = node.BaseName(path), czxid
 	}
 	return err
 }

@@ -34,6 +34,7 @@ func (e notSent) Unwrap() []error { return []error{conn.ErrNotSent, e.error} }
 
 // nameNew gives each node a guid that is new.
 func (t *contender) nameNew(s *session.Session) {
+	t.czxid = 0
 	random, i := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):], 0
 	for x := range t.each {
 		guid := node.NewGUID(t.mark())
@@ -54,7 +55,7 @@ func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Reques
 	case t.creation.counted != nil || t.creation.replaces != nil:
 		return t.createWith(data, note)
 	}
-	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text()) }
+	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text(), a.Zxid) }
 	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.ACL), take
 }
 

@@ -24,7 +24,7 @@ func (t *place) granted() *Grant {
 	if t == nil {
 		return nil
 	}
-	return &Grant{t.contender, t.token, t.waited, t.proving}
+	return &Grant{t.contender, t.czxid, t.waited, t.proving}
 }
 
 // Nodes returns our nodes. The first is the first in the queue.

@@ -50,8 +50,7 @@ func (m *member) isThere(ctx context.Context) error {
 	if m.self == nil {
 		return nil
 	}
-	_, err := m.self.await(ctx)
-	return err
+	return m.self.await(ctx)
 }
 
 // goneIfSeen returns a channel that is closed when the node is found gone; nil while nothing looks at it.

@@ -22,7 +22,6 @@ type place struct {
 	met       met           // of those ahead at first, if the lock has a delay; nil before the first listing
 	listed    int64         // when the directory's data was last written before the last listing, by its zxid
 	looked    time.Time     // when our node was last seen to be there
-	token     int64         // of the grant; zero until it is known
 	proving   time.Duration // how long it was first and waited until the lease was proven
 }
 
@@ -99,7 +98,7 @@ func (t *place) isAlone(counted *count) bool {
 	dir := counted.dir
 	t.relist()
 	t.keep(t.recipe.Rule, nil)
-	t.listed, t.token, t.looked = dir.Mzxid, dir.Mzxid, counted.looked
+	t.listed, t.looked = dir.Mzxid, counted.looked
 	t.c.alone.put(t.Dir, solitude{dir.Version, counted.expected.data})
 	return true
 }
@@ -127,21 +126,12 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 	t.listed, t.looked = l.Stat.Mzxid, l.At
 	t.noticeSolitude(l)
 	own, _ := node.ParseEntry(t.Name)
-	ahead, all, err := t.order(ctx, line, &own)
+	ahead, err := t.order(ctx, line, &own)
 	if err != nil {
 		return err
 	}
 	if t.met == nil && t.delay() > 0 {
 		t.met = newMet(ahead)
-	}
-	if t.token == 0 {
-		t.token = own.Czxid
-	}
-	if t.token == 0 && len(ahead) == all-1 {
-		// We are the last. So the last change of the directory before this listing is not
-		// older than our node, and not younger than the nodes that come after us. (With a
-		// counter that has ended this would stand still, but then we have our czxid.)
-		t.token = l.Stat.Pzxid
 	}
 	t.keep(t.recipe.Rule, t.notOurs(ahead))
 	return nil
@@ -150,14 +140,14 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 // czxidsAtOnce bounds how many nodes are looked at side by side.
 const czxidsAtOnce = 16
 
-// order returns those of line that are ahead of own, and how many there are in line. Where numbers
-// do not tell the order, it asks, and leaves out who has left meanwhile. Nobody may change what it returns.
-func (t *place) order(ctx context.Context, line *node.Line, own *node.Entry) (ahead []node.Entry, all int, err error) {
+// order returns those of line that are ahead of own. Where numbers do not tell the order, it asks, and leaves out who
+// has left meanwhile. Nobody may change what it returns.
+func (t *place) order(ctx context.Context, line *node.Line, own *node.Entry) ([]node.Entry, error) {
 	if ahead, known := line.Before(*own); known {
-		return ahead, len(line.Entries), nil
+		return ahead, nil
 	}
 	entries, err := t.askCzxids(ctx, slices.Clone(line.Entries), own)
-	return node.Ahead(entries, *own), len(entries), err
+	return node.Ahead(entries, *own), err
 }
 
 // askCzxids adds the czxid to own, and to the entries whose numbers do not tell their order
@@ -275,21 +265,15 @@ func (t *place) sawItself() { t.looked = time.Now() }
 // makeCertain makes certain that x, which is our contender or one that was created with it, may hold.
 // All of them have one token, because they were created at once.
 func (t *place) makeCertain(ctx context.Context, x *member) error {
-	if x.self != nil {
-		czxid, err := x.self.await(ctx)
-		if err != nil {
-			return err
-		}
-		if t.token == 0 {
-			t.token = czxid
-		}
+	if err := x.isThere(ctx); err != nil {
+		return err
 	}
-	if t.token == 0 {
+	if t.czxid == 0 { // the answer to the create was lost
 		own := node.Entry{Name: t.Name}
 		if err := t.askCzxid(ctx, &own); err != nil {
 			return outcome.GoneIfMissing(err)
 		}
-		t.token = own.Czxid
+		t.czxid = own.Czxid
 	}
 	t.c.Keep(&x.OwnNode)
 	began := time.Now()

@@ -135,8 +135,8 @@ func (g *selfWatch) stands() bool {
 
 // await waits until it is certain that the node was there when whatever the caller has
 // seen happened: others leave, and our own node may have been deleted before them. The
-// watch that stands tells it without a request. It returns the node's czxid.
-func (g *selfWatch) await(ctx context.Context) (czxid int64, err error) {
+// watch that stands tells it without a request.
+func (g *selfWatch) await(ctx context.Context) error {
 	n := g.node
 	for {
 		w, ended, changed := g.state()
@@ -144,21 +144,21 @@ func (g *selfWatch) await(ctx context.Context) (czxid int64, err error) {
 		if w != nil {
 			var quiet bool
 			if quiet, renewed = w.IsQuiet(); quiet && !n.IsGone() {
-				return w.Stat.Czxid, nil
+				return nil
 			}
 		}
 		if ended && !n.IsGone() && !n.Sess.IsOver() {
-			return 0, outcome.ErrClosed
+			return outcome.ErrClosed
 		}
 		select {
 		case <-renewed:
 		case <-changed:
 		case <-n.Gone.Done():
-			return 0, outcome.ErrGone
+			return outcome.ErrGone
 		case <-n.Sess.Over():
-			return 0, outcome.ErrSessionOver
+			return outcome.ErrSessionOver
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -54,9 +54,9 @@ type call[T any] struct {
 }
 
 // Answered takes the answer.
-func (c *call[T]) Answered(body []byte, err error) {
+func (c *call[T]) Answered(r frames.Reply, err error) {
 	if err == nil {
-		c.answer = frames.AnswerIn(body)
+		c.answer = r.Answer()
 		c.value, err = c.read(&c.answer)
 	}
 	c.err = err

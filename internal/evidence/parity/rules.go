@@ -138,8 +138,9 @@ var requests = []rule{
 		e.fails(-5, opGetData, wire.NewBody().Int(1000))
 		require.True(e.t, e.has(e.root), "and the connection stays")
 	}},
-	{"create answers the path alone", func(e *env) {
+	{"create answers the path alone, with its own zxid before it", func(e *env) {
 		r := e.ok(opCreate, createBody(e.root+"/a", nil, world, persistent))
+		require.Equal(e.t, r.zxid, e.stat(e.root+"/a").Czxid)
 		require.Equal(e.t, e.root+"/a", r.p.Str())
 		require.Zero(e.t, r.p.Left())
 	}},

@@ -37,7 +37,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the end of a connection answers nobody", After: "a request that is waited for on the next connection",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\t\tby.Answered(nil, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
+		Edits: []Edit{{"internal/conn/tap.go", "\t\t\tby.Answered(frames.Reply{}, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
 		Test:  Test{"internal/conn", "TestTheEndOfAConnectionAnswersWhatWasAsked"},
 	},
 	{
@@ -445,11 +445,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the token is the sequence number", After: "it starts anew with the directory",
-		Edits: []Edit{{"internal/queue/place.go", "t.token = l.Stat.Pzxid", "t.token = int64(own.Seq) + 1"}},
+		Edits: []Edit{{"internal/queue/contender.go", "t.Name, t.czxid = node.BaseName(path), czxid", "own, _ := node.ParseEntry(node.BaseName(path))\n\t\tt.Name, t.czxid = own.Name, int64(own.Seq)+1"}},
 	},
 	{
 		Name: "the directory's last change is everybody's token", After: "those in the middle of the queue are older",
-		Edits: []Edit{{"internal/queue/place.go", "if t.token == 0 && len(ahead) == all-1 {", "if t.token == 0 && all > 0 {"}},
+		Edits: []Edit{{"internal/queue/place.go", "t.listed, t.looked = l.Stat.Mzxid, l.At\n", "t.listed, t.looked, t.czxid = l.Stat.Mzxid, l.At, l.Stat.Pzxid\n"}},
 	},
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
