@@ -30,7 +30,8 @@ type life struct {
 	created, removed   time.Duration
 	downgraded         time.Duration // when a writer's node became a reader's
 	how                removal
-	op                 *Op // the operation that was granted with it
+	by                 string // the client that has deleted it
+	op                 *Op    // the operation that was granted with it
 
 	turn   time.Duration // since when it had its turn, by the most generous reading
 	since  time.Duration // since when it has it without interruption
@@ -99,12 +100,13 @@ type book struct {
 
 // lock is what the history tells about one lock.
 type lock struct {
-	path    string
-	ops     []*Op // acquires, by call
-	resizes []*Op // by call
-	seen    []*Op // observations, by return
-	lives   []*life
-	steps   []step // creations, removals and resizes, in the server's order
+	path             string
+	ops              []*Op // acquires, by call
+	resizes          []*Op // by call
+	seen             []*Op // observations, by return
+	looks, evictions []*Op // of operators
+	lives            []*life
+	steps            []step // creations, removals and resizes, in the server's order
 }
 
 func newBook(h *History, lim Limits) *book {
@@ -128,6 +130,10 @@ func newBook(h *History, lim Limits) *book {
 			l.resizes = append(l.resizes, op)
 		case Observe:
 			l.seen = append(l.seen, op)
+		case Inspect:
+			l.looks = append(l.looks, op)
+		case Evict:
+			l.evictions = append(l.evictions, op)
 		}
 	}
 	for _, l := range b.inOrder {
@@ -193,6 +199,14 @@ func (b *book) end(op *Op) time.Duration {
 		return b.h.End
 	}
 	return op.End
+}
+
+// returned is when op was over.
+func (b *book) returned(op *Op) time.Duration {
+	if op.Outcome == Pending {
+		return b.h.End + 1
+	}
+	return op.Return
 }
 
 func (b *book) logged() bool { return len(b.h.Txns) > 0 }
@@ -263,7 +277,7 @@ func (b *book) readTxns() {
 	remove := func(path string, t Txn, how func(*life) removal) {
 		if life := current[path]; life != nil {
 			delete(current, path)
-			life.removed, life.how = t.Time, how(life)
+			life.removed, life.how, life.by = t.Time, how(life), t.Client
 			l := b.lock(life.lock)
 			l.steps = append(l.steps, step{at: t.Time, removed: life})
 		}

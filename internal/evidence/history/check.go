@@ -22,6 +22,10 @@ func Check(h *History, lim Limits) []Violation {
 		b.checkReentrant(l)
 		b.checkDowngrades(l)
 		b.checkObservers(l)
+		if b.logged() {
+			b.checkInspections(l)
+			b.checkEvictions(l)
+		}
 		if lim.Delay > 0 {
 			b.checkDelay(l)
 		}
@@ -503,14 +507,6 @@ func (b *book) sessionEnd(op *Op) time.Duration {
 		return max(at, op.Call)
 	}
 	return b.h.End + 1
-}
-
-// returned is when the acquire was over.
-func (b *book) returned(op *Op) time.Duration {
-	if op.Outcome == Pending {
-		return b.h.End + 1
-	}
-	return op.Return
 }
 
 // counter follows a sum and tells the spans in which it was positive.

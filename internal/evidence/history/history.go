@@ -14,8 +14,9 @@
 //	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
 // and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
-// level is the outer hold, and a leader that was seen was a leader. Every check costs O(n log n). A rule that needs
-// the transaction log is skipped when there is none.
+// level is the outer hold, and a leader that was seen was a leader. An operator is shown the queue as it is, and removes
+// the last of those that wait first. Every check costs O(n log n), but that of what operators are shown, which compares
+// each look with all that there was. A rule that needs the transaction log is skipped when there is none.
 package history
 
 import (
@@ -43,6 +44,8 @@ const (
 	Acquire Kind = ""
 	Observe Kind = "observe" // an election's leader as an observer saw it: Node and Token, at Return
 	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
+	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, of which Holders hold, the first of them with Token; of a semaphore only those
+	Evict   Kind = "evict"   // an operator removes Nodes, which wait
 )
 
 // Outcome is how an operation ended.
@@ -59,20 +62,22 @@ const (
 
 // Op is one operation. Times count from the start of the history.
 type Op struct {
-	ID      int64   `json:"id"`
-	Kind    Kind    `json:"kind,omitempty"`
-	Recipe  Recipe  `json:"recipe"`
-	Path    string  `json:"path"`
-	Client  string  `json:"client"`
-	Session int64   `json:"session,omitempty"`
-	Node    string  `json:"node,omitempty"` // full path of the contender node, once known
-	Token   int64   `json:"token,omitempty"`
-	Shared  bool    `json:"shared,omitempty"` // a reader
-	Weight  int     `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
-	Outer   int64   `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
-	Group   int64   `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
-	Cohort  bool    `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own, but not without one of its process
-	Outcome Outcome `json:"outcome,omitempty"`
+	ID      int64    `json:"id"`
+	Kind    Kind     `json:"kind,omitempty"`
+	Recipe  Recipe   `json:"recipe"`
+	Path    string   `json:"path"`
+	Client  string   `json:"client"`
+	Session int64    `json:"session,omitempty"`
+	Node    string   `json:"node,omitempty"` // full path of the contender node, once known
+	Token   int64    `json:"token,omitempty"`
+	Shared  bool     `json:"shared,omitempty"` // a reader
+	Weight  int      `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
+	Outer   int64    `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
+	Group   int64    `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
+	Cohort  bool     `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own, but not without one of its process
+	Nodes   []string `json:"nodes,omitempty"`  // of an operator: full paths, in the order of the queue
+	Holders []string `json:"holders,omitempty"`
+	Outcome Outcome  `json:"outcome,omitempty"`
 
 	Call   time.Duration `json:"call"`
 	Return time.Duration `json:"return,omitempty"` // of the acquire
@@ -230,6 +235,13 @@ func (h *Handle) Finished(o Outcome, err error) {
 // Seen notes what an observer saw: the leader's node and token.
 func (h *Handle) Seen(node string, token int64) {
 	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
+}
+
+// Showed notes what an operator was shown: the nodes in a queue, those of them that hold, and the first holder's token.
+func (h *Handle) Showed(nodes, holders []string, token int64) {
+	h.set(func(op *Op) {
+		op.Outcome, op.Nodes, op.Holders, op.Token, op.Return = Granted, nodes, holders, token, h.r.Now()
+	})
 }
 
 // Ended notes that the holder stopped relying on the hold now. Only the first call counts, so that a loss and a release may both tell.

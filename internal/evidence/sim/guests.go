@@ -35,7 +35,9 @@ func evict(f *fleet, r *rand.Rand) {
 	// A waiter of a semaphore stands in another queue than the holders: Inspect shows both.
 	if q, err := operate.Inspect(ctx, operator, l.Path); err == nil {
 		who := slices.DeleteFunc(q.Contenders, func(zklock.Contender) bool { return !all && r.IntN(oneIn) > 0 })
-		_ = operate.Evict(ctx, operator, who...) // who was faster does not matter
+		_, waiting := apart(who)
+		op := f.rec.Begin(history.Op{Kind: history.Evict, Recipe: l.Recipe, Path: l.Path, Client: "operator", Nodes: nodesOf(waiting)})
+		op.Finished(history.Granted, operate.Evict(ctx, operator, who...)) // who was faster does not matter
 	}
 }
 

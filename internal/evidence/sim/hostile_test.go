@@ -14,7 +14,7 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
 	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
 	require.NoError(t, h.Parse("all"))
-	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true}, h)
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true}, h)
 }
 
 func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {

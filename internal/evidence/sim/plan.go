@@ -265,6 +265,7 @@ type Hostile struct {
 	Withheld bool // one client may not create in a lock's directories, or not delete there, for a while
 	Secret   bool // only clients with a credential may use what they create
 	Crowds   bool // many goroutines of one client ask for a lock at once, often while the leader changes
+	Looks    bool // an operator looks at queues all the time
 	Minimums bool // servers have different shortest timeouts, so that a session's grows where its client comes by
 }
 
@@ -278,10 +279,11 @@ func usual(seed uint64) Hostile {
 	secret := r.IntN(4) == 0
 	minimums := r.IntN(4) == 0
 	crowds := r.IntN(4) == 0
+	looks := r.IntN(3) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds,
+		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds, Looks: looks,
 	}
 }
 

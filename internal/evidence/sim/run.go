@@ -54,6 +54,11 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	for _, spec := range p.Clients {
 		f.launch(spec, 0)
 	}
+	if p.Hostile.Looks {
+		f.wg.Add(1)
+		// Owned by the fleet; ends when stop is closed; finish waits for it.
+		go f.onlook(stream(p.Seed, "onlooker"))
+	}
 	time.Sleep(p.Before)
 	healthy := f.rec.Now()
 	if p.Healthy {

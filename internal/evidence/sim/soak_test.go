@@ -21,7 +21,7 @@ var (
 	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
 	rounds  = flag.Int("rounds", 0, "how often TestHunt runs all made plans before that, each time with another seed")
 	saved   = flag.String("history", "", "judge this saved history again")
-	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret, minimums, crowds or all")
+	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret, minimums, crowds, looks or all")
 	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
 	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
 	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")

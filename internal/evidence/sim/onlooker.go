@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/operate"
+)
+
+// onlook looks at one queue after the other, as an operator does, until no operation may begin any more.
+func (f *fleet) onlook(r *rand.Rand) {
+	defer f.wg.Done()
+	p := &process{f: f, name: "onlooker", alive: f.end}
+	var client *zklock.Client
+	for p.rest(around(r, f.plan.Hold)) {
+		if client == nil {
+			client, _ = zklock.Connect(f.end, f.srv.Addrs(), &zklock.Options{
+				SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
+			})
+			continue
+		}
+		p.look(client, f.plan.Locks[r.IntN(len(f.plan.Locks))])
+	}
+	if client != nil {
+		client.Close()
+	}
+}
+
+// look notes what an operator is shown of a queue.
+func (p *process) look(client *zklock.Client, l Lock) {
+	op := p.f.rec.Begin(history.Op{Kind: history.Inspect, Recipe: l.Recipe, Path: l.Path, Client: p.name})
+	ctx, cancel := context.WithCancel(p.alive)
+	defer cancel()
+	q, err := operate.Inspect(ctx, client, l.Path)
+	if err != nil {
+		op.Finished(history.Failed, err)
+		if ctx.Err() == nil {
+			p.f.report("P8", l.Path, fmt.Sprintf("%s: inspect failed: %v", p.name, err))
+		}
+		return
+	}
+	holding, _ := apart(q.Contenders)
+	var token int64
+	if len(holding) > 0 {
+		token = holding[0].Token
+	}
+	shown := q.Contenders
+	if l.Recipe == history.Semaphore {
+		shown = holding // of those that wait it shows another node
+	}
+	op.Showed(nodesOf(shown), nodesOf(holding), token)
+}
+
+// apart returns those that hold and those that wait.
+func apart(all []zklock.Contender) (holding, waiting []zklock.Contender) {
+	for _, c := range all {
+		if c.Holds {
+			holding = append(holding, c)
+		} else {
+			waiting = append(waiting, c)
+		}
+	}
+	return holding, waiting
+}
+
+func nodesOf(all []zklock.Contender) (nodes []string) {
+	for _, c := range all {
+		nodes = append(nodes, c.Node)
+	}
+	return nodes
+}
