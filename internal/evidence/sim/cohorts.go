@@ -50,6 +50,9 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true, Shared: reads}), p.f.rec.Now()
 	defer p.done(op)
 	hold, err := lock(ctx)
+	if err != nil {
+		p.told.fails(l.Path, err)
+	}
 	switch {
 	case errors.Is(err, zklock.ErrLocked):
 		op.Finished(history.Refused, err)
@@ -59,7 +62,7 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 		p.judgeError(ctx, err, since, l)
 		return
 	}
-	op.Granted(hold.Node(), hold.Token())
+	p.grants(op, l.Path, hold.Node(), hold.Token())
 	p.welcome(l, hold, reads, op)
 	defer p.watch(hold, op)()
 	p.useAsGuest(l, hold, reads, r)

@@ -33,6 +33,7 @@ type fleet struct {
 	mu       sync.Mutex
 	views    int                 // guarded by mu
 	procs    []*process          // guarded by mu; the present ones, in the plan's order
+	told     []*told             // guarded by mu: of all processes that there were
 	sessions map[int64]string    // guarded by mu: session -> client
 	hears    *hearing            // guarded by mu
 	forced   map[int64]bool      // guarded by mu: sessions that an operator ended
@@ -56,7 +57,8 @@ type process struct {
 	client *zklock.Client
 	alive  context.Context // of its workers
 	die    context.CancelFunc
-	skew   atomic.Int64          // of its wall clock
+	skew   atomic.Int64 // of its wall clock
+	told   *told
 	cohort *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
 
 	mu     sync.Mutex

@@ -64,7 +64,7 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	var ended time.Duration
 	err := m.Do(ctx, func(ctx context.Context) error {
 		hold := zklock.HoldOf(ctx)
-		op.Granted(hold.Node(), hold.Token())
+		p.grants(op, l.Path, hold.Node(), hold.Token())
 		defer p.watch(hold, op)()
 		p.use(r, history.Op{Path: l.Path}, hold)
 		op.Ended()
@@ -74,6 +74,7 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	op.Left(err)
 	switch {
 	case ended == 0:
+		p.told.fails(l.Path, err)
 		p.judgeError(ctx, err, since, l)
 	case p.unheard(ended) > p.longest():
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, p.f.rec.Now()-ended))
@@ -114,6 +115,7 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		defer p.done(ops[i])
 	}
 	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
+	p.told.isSilent()
 	hold, err := p.client.LockAll(ctx, lockers...)
 	if err != nil {
 		for _, op := range ops {
@@ -123,7 +125,7 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		return
 	}
 	for i, op := range ops {
-		op.Granted(nodeBelow(hold, locks[i].Path), hold.TokenOf(locks[i].Path))
+		p.grants(op, locks[i].Path, nodeBelow(hold, locks[i].Path), hold.TokenOf(locks[i].Path))
 		defer p.watch(hold, op)()
 	}
 	p.use(r, history.Op{Path: locks[0].Path}, hold)
@@ -206,11 +208,12 @@ func takeElection(p *process, l Lock, r *rand.Rand) {
 func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
 	defer cancel()
+	p.told.isSilent()
 	for ctx.Err() == nil {
 		op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
 		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
 			hold := zklock.HoldOf(ctx)
-			op.Granted(hold.Node(), hold.Token())
+			p.grants(op, l.Path, hold.Node(), hold.Token())
 			defer p.watch(hold, op)()
 			p.use(r, history.Op{Path: l.Path}, hold)
 			<-ctx.Done()
@@ -325,6 +328,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	}
 	hold, err := acquire(ctx, k)
 	if err != nil {
+		p.told.fails(l.Path, err)
 		outcome := history.Failed
 		if errors.Is(err, zklock.ErrLocked) {
 			outcome = history.Refused
@@ -336,6 +340,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		}
 		return
 	}
+	p.told.holds(l.Path, hold.Node(), hold.Token())
 	guard := hold.Guard()
 	for i, op := range ops { // the token is the last node's: that is the first operation's, which the others belong to
 		op.Granted(guard[k-1-i].(*zk.CheckVersionRequest).Path, hold.Token())

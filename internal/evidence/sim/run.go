@@ -73,6 +73,9 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	cancel()
 	f.wg.Wait()
 	f.closeAll()
+	for _, t := range f.told {
+		t.close()
+	}
 
 	res := &Result{Plan: p, History: f.rec.History(), Faults: f.faults, Virtual: f.rec.Now(), Gauge: f.gauge}
 	res.Violations = f.judge(res.History, healthy, healed, over)

@@ -43,6 +43,9 @@ func (p *process) take(r *rand.Rand, t taking) {
 	op, since := p.begin(t.op), p.f.rec.Now()
 	defer p.done(op)
 	hold, err := t.lock(ctx)
+	if err != nil {
+		p.told.fails(t.op.Path, err)
+	}
 	switch {
 	case errors.Is(err, zklock.ErrLocked):
 		op.Finished(history.Refused, err)
@@ -52,7 +55,7 @@ func (p *process) take(r *rand.Rand, t taking) {
 		p.judgeError(ctx, err, since, Lock{Recipe: t.op.Recipe, Path: t.op.Path})
 		return
 	}
-	op.Granted(hold.Node(), hold.Token())
+	p.grants(op, t.op.Path, hold.Node(), hold.Token())
 	p.hold(r, t, hold, op)
 }
 
@@ -106,7 +109,12 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
 		p.f.report("P2", t.op.Path, p.name+": a hold was released that nobody has unlocked")
 	}
-	op.Freed(hold.Unlock(ctx))
+	node, token := hold.Node(), hold.Token()
+	err := hold.Unlock(ctx)
+	if err == nil {
+		p.told.ends(t.op.Path, node, token)
+	}
+	op.Freed(err)
 }
 
 // watch notes the end of a hold when its context tells, until the returned function is called.

@@ -17,6 +17,25 @@ var Table = []Mutant{
 		Test:  Test{".", "TestASessionReplacedWithoutAnEventEndsEveryHold"},
 	},
 	{
+		Name: "an operator evicts from the front", After: "who stands behind is granted, and then removed as a holder",
+		Edits:   []Edit{{"operate/evict.go", "range slices.Backward(who)", "range slices.All(who)"}},
+		Trouble: "evicts",
+	},
+	{
+		Name: "Inspect shows one reader", After: "the first in line is not the only one who holds",
+		Edits: []Edit{{"operate/inspect.go", "= i == 0 || f.Shared && !exclusive", "= i == 0"}},
+		Focus: "rw", Trouble: "looks",
+	},
+	{
+		Name: "Inspect believes a server that lags", After: "a queue is shown as it was",
+		Edits:   []Edit{{"operate/inspect.go", "l, err := c.FreshList(ctx, s, dir)", "l, err := c.List(ctx, s, dir)"}},
+		Trouble: "looks",
+	},
+	{
+		Name: "a loss is told twice", After: "whoever counts holds by events counts one too few",
+		Edits: []Edit{{"holding.go", "\t\tg.tell(observe.Lost, why)\n", "\t\tg.tell(observe.Lost, why)\n\t\tg.tell(observe.Lost, why)\n"}},
+	},
+	{
 		Name: "a connection request says only what the client library has seen", After: "a server that lags would take the session",
 		Edits: []Edit{{"internal/conn/link.go", "return frames.SawRequest(p, l.session.seen.Load())", "return p"}},
 		Test:  Test{"internal/conn", "TestAConnectionRequestSaysWhatOurAnswersHaveShown"},
