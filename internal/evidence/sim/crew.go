@@ -18,7 +18,7 @@ import (
 func (f *fleet) launch(spec Client, n int) {
 	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
 		guests: map[string]*zklock.Hold{}, firsts: map[string]int64{}}
-	p.told = &told{f: f, name: p.name}
+	p.told = &told{report: f.report, name: p.name}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
 	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -15,8 +14,8 @@ const events = "events"
 
 // told is what the observer of a client has heard, beside what callers were told. Its lists are short.
 type told struct {
-	f    *fleet
-	name string
+	report func(rule, path, text string)
+	name   string
 
 	mu     sync.Mutex
 	begun  []grant  // guarded by mu: holds that have begun and not ended
@@ -101,7 +100,7 @@ func (t *told) close() {
 }
 
 func (t *told) complain(lock, format string, args ...any) {
-	t.f.report(events, lock, t.name+": "+fmt.Sprintf(format, args...))
+	t.report(events, lock, t.name+": "+fmt.Sprintf(format, args...))
 }
 
 func failure(lock string, err error) string { return fmt.Sprintf("%s: %v", lock, err) }
@@ -113,10 +112,4 @@ func take[T comparable](list *[]T, x T) bool {
 		*list = slices.Delete(*list, i, i+1)
 	}
 	return i >= 0
-}
-
-// grants notes the grant of an operation, and what was heard of it.
-func (p *process) grants(op *history.Handle, lock, node string, token int64) {
-	op.Granted(node, token)
-	p.told.holds(lock, node, token)
 }

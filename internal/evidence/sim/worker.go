@@ -59,6 +59,12 @@ func (p *process) take(r *rand.Rand, t taking) {
 	p.hold(r, t, hold, op)
 }
 
+// grants notes the grant of an operation, and what was heard of it.
+func (p *process) grants(op *history.Handle, lock, node string, token int64) {
+	op.Granted(node, token)
+	p.told.holds(lock, node, token)
+}
+
 // patience is a caller's context: one in four does not wait for ever.
 func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 	if r.IntN(4) == 0 {
