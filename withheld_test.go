@@ -148,3 +148,30 @@ func TestAnObserverTrustsNoWatchOfAnother(t *testing.T) {
 		require.False(t, next.returned(), "its watch stands")
 	})
 }
+
+// TestANewObserverIsShownNothingThatWas observes with a client that has a watch on the leader's node already, and was not told
+// that the leader says something else meanwhile.
+func TestANewObserverIsShownNothingThatWas(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		member, looker := connect(t, srv, "member", term), connect(t, srv, "looker", term)
+		hold, err := member.Election(path, nil).Campaign(t.Context(), []byte("first"))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := follow(ctx, looker.Election(path, nil))
+		require.Equal(t, []string{"first"}, w.leaders())
+		only := func(scheme, id string) zktest.Step {
+			return zktest.Step{Op: zktest.OpSetACL, Path: hold.Node(), ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: scheme, ID: id}}}
+		}
+		require.NoError(t, srv.Apply(only("ip", srv.HostOf("member"))))
+		require.NoError(t, member.Election(path, nil).Proclaim(hold.Context(), []byte("second")))
+		require.NoError(t, srv.Apply(only("world", "anyone")))
+		for who, err := range looker.Election(path, nil).Observe(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, "second", string(who.Data))
+			break
+		}
+		require.Equal(t, []string{"first", "second"}, w.leaders())
+		cancel()
+		<-w.done
+	})
+}

@@ -39,14 +39,20 @@ func (t *Watches) BeginWatch(ctx context.Context, s *Session, path string) (*Nod
 	return w, err
 }
 
-// WatchNow is watch for callers that rely on the node's existence: a watch that another
-// caller has set shows only that the node existed then, so watchNow reads it again.
+// WatchNow is Watch for callers that rely on what the watch shows. One that another caller has set shows what was then, and a
+// server that withholds an event leaves it standing, so WatchNow looks at the node again.
 func (t *Watches) WatchNow(ctx context.Context, s *Session, path string) (*NodeWatch, error) {
-	w, known, err := t.share(ctx, watchKey{sess: s, path: path})
-	if err == nil && known {
-		_, err = t.requests.Stat(ctx, s, path)
+	for {
+		w, known, err := t.share(ctx, watchKey{sess: s, path: path})
+		if err != nil || !known {
+			return w, err
+		}
+		now, err := t.requests.Stat(ctx, s, path)
+		if err != nil || now.Mzxid == w.Stat.Mzxid {
+			return w, err
+		}
+		t.fire(w, NodeChanged)
 	}
-	return w, err
 }
 
 // WatchChildren returns the watch on a directory's children, as watch does.

@@ -31,11 +31,18 @@ type life struct {
 	downgraded         time.Duration // when a writer's node became a reader's
 	how                removal
 	by                 string // the client that has deleted it
-	op                 *Op    // the operation that was granted with it
+	values             []value
+	op                 *Op // the operation that was granted with it
 
 	turn   time.Duration // since when it had its turn, by the most generous reading
 	since  time.Duration // since when it has it without interruption
 	before []string      // who stood before it when it was granted too early
+}
+
+// value is what a leader's node says from an instant on.
+type value struct {
+	from time.Duration
+	text string
 }
 
 // step is one change of a lock's queue.
@@ -289,6 +296,7 @@ func (b *book) readTxns() {
 				path: t.Path, lock: t.Lock, client: t.Client, session: t.Session, shared: t.Shared, weight: max(1, t.Weight),
 				czxid: t.Zxid, place: t.Zxid, created: t.Time, removed: never, downgraded: never, how: alive, turn: never, since: never,
 			}
+			life.values = []value{{t.Time, t.Value}}
 			current[t.Path] = life
 			b.byPath[t.Path] = append(b.byPath[t.Path], life)
 			l := b.lock(t.Lock)
@@ -306,6 +314,10 @@ func (b *book) readTxns() {
 				life.downgraded = min(life.downgraded, t.Time) // the write may have been repeated
 				l := b.lock(life.lock)
 				l.steps = append(l.steps, step{at: t.Time, share: life})
+			}
+		case Write:
+			if life := current[t.Path]; life != nil {
+				life.values = append(life.values, value{t.Time, t.Value})
 			}
 		case Restored:
 			b.epochs = append(b.epochs, t.Time)

@@ -359,7 +359,7 @@ func (b *book) checkDowngrades(l *lock) {
 	}
 }
 
-// checkObservers: a leader that was seen was the first by then, and no observer's view goes back.
+// checkObservers: a leader that was seen was the first by then, with a value that it had, and no observer's view goes back.
 func (b *book) checkObservers(l *lock) {
 	newest := map[string]*Op{}
 	for _, op := range l.seen {
@@ -370,6 +370,7 @@ func (b *book) checkObservers(l *lock) {
 			b.report("election", l.path, op.Return, []*Op{prev, op}, "%s saw leader %d after leader %d", op.Client, op.Token, prev.Token)
 			continue
 		}
+		b.checkValue(l, op, newest[op.Client])
 		newest[op.Client] = op
 		for _, life := range b.byPath[op.Node] {
 			restored := life.created > op.Return && b.byPath[op.Node][0].created <= op.Return // it was seen before that
@@ -378,6 +379,50 @@ func (b *book) checkObservers(l *lock) {
 			}
 		}
 	}
+}
+
+// checkValue: the value of a leader is one that it had by then. Who asked for what is so is not shown what was before the
+// call, and nobody is shown a value that came before the last one of the same view.
+func (b *book) checkValue(l *lock, op, prev *Op) {
+	for _, life := range b.byPath[op.Node] {
+		if life.czxid != op.Token || !b.logged() {
+			continue
+		}
+		since := time.Duration(0)
+		switch {
+		case op.Fresh:
+			since = op.Call
+		case prev != nil && prev.Node == op.Node:
+			since = life.began(prev.Value)
+		}
+		if !life.had(op.Value, since, op.Return) {
+			b.report("election", l.path, op.Return, []*Op{op}, "%s seen with %q, which it did not say between %v and then", op.Node, op.Value, since)
+		}
+	}
+}
+
+// began returns when a node said a value first.
+func (life *life) began(text string) time.Duration {
+	for _, v := range life.values {
+		if v.text == text {
+			return v.from
+		}
+	}
+	return 0
+}
+
+// had reports whether a node said a value at some instant between two.
+func (life *life) had(text string, from, to time.Duration) bool {
+	for i, v := range life.values {
+		until := life.removed
+		if i+1 < len(life.values) {
+			until = life.values[i+1].from
+		}
+		if v.text == text && v.from <= to && until >= from {
+			return true
+		}
+	}
+	return false
 }
 
 // checkPlaces is P5 and the second half of P7, for each client: nodes without an operation are ghosts, operations without a node sleep.

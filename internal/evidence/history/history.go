@@ -42,7 +42,7 @@ type Kind string
 // The kinds of operation.
 const (
 	Acquire Kind = ""
-	Observe Kind = "observe" // an election's leader as an observer saw it: Node and Token, at Return
+	Observe Kind = "observe" // an election's leader as an observer saw it: Node, Token and Value, at Return
 	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
 	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, of which Holders hold, the first of them with Token; of a semaphore only those
 	Evict   Kind = "evict"   // an operator removes Nodes, which wait
@@ -71,6 +71,8 @@ type Op struct {
 	Node    string   `json:"node,omitempty"` // full path of the contender node, once known
 	Token   int64    `json:"token,omitempty"`
 	Shared  bool     `json:"shared,omitempty"` // a reader
+	Value   string   `json:"value,omitempty"`  // of a leader that was seen
+	Fresh   bool     `json:"fresh,omitempty"`  // an observer asked for what was so between Call and Return
 	Weight  int      `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
 	Outer   int64    `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
 	Group   int64    `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
@@ -98,6 +100,7 @@ const (
 	Delete TxnKind = "delete"
 	Ended  TxnKind = "ended" // a session was closed or expired, and took its nodes along
 	Share  TxnKind = "share" // a writer's node became a reader's, in its place
+	Write  TxnKind = "write" // a leader's node has another value
 
 	Restored TxnKind = "restored" // an earlier state of the servers: all nodes are gone, those of that state are created next, and numbers start anew
 )
@@ -112,6 +115,7 @@ type Txn struct {
 	Path    string        `json:"path,omitempty"`
 	Lock    string        `json:"lock,omitempty"`   // Create: the lock whose queue the node stands in
 	Shared  bool          `json:"shared,omitempty"` // Create: a reader's node
+	Value   string        `json:"value,omitempty"`  // Create, Write: a leader's value
 	Weight  int           `json:"weight,omitempty"` // Create: permits it asks for, none means one
 	Gone    []string      `json:"gone,omitempty"`   // Ended: the nodes that went with it
 	Forced  bool          `json:"forced,omitempty"` // Ended: by an operator, before its timeout: a third party's delete
@@ -232,9 +236,11 @@ func (h *Handle) Finished(o Outcome, err error) {
 	})
 }
 
-// Seen notes what an observer saw: the leader's node and token.
-func (h *Handle) Seen(node string, token int64) {
-	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
+// Seen notes what an observer saw: the leader's node, token and value.
+func (h *Handle) Seen(node string, token int64, value string) {
+	h.set(func(op *Op) {
+		op.Outcome, op.Node, op.Token, op.Value, op.Return = Granted, node, token, value, h.r.Now()
+	})
 }
 
 // Showed notes what an operator was shown: the nodes in a queue, those of them that hold, and the first holder's token.

@@ -432,7 +432,7 @@ func TestRecorderKeepsWhatItWasTold(t *testing.T) {
 	gone := r.Begin(Op{Recipe: Mutex, Path: "/l", Client: "c"})
 	gone.Vanished()
 	gone.Granted("/l/n", 7) // from beyond
-	r.Begin(Op{Kind: Observe, Recipe: Election, Path: "/e", Client: "o"}).Seen("/e/n", 5)
+	r.Begin(Op{Kind: Observe, Recipe: Election, Path: "/e", Client: "o"}).Seen("/e/n", 5, "v")
 	r.Txn(Txn{Zxid: 1, Kind: Ended})
 	r.Fault(Window{From: 1, To: 2})
 	h := r.History()

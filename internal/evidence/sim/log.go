@@ -51,6 +51,9 @@ func (f *fleet) note(t zktest.Txn) {
 		}
 		f.known[t.Path] = true
 		txn.Kind, txn.Lock, txn.Shared = history.Create, lockOf(t.Path), strings.Contains(t.Path, "__READ__")
+		if f.recipe(txn.Lock) == history.Election {
+			txn.Value = string(t.Data)
+		}
 	case zktest.OpDelete:
 		if !f.known[t.Path] {
 			return
@@ -66,12 +69,16 @@ func (f *fleet) note(t zktest.Txn) {
 			}
 		}
 	case zktest.OpSetData:
-		if !f.known[t.Path] || !bytes.Contains(t.Data, []byte(`"shared":true`)) {
+		switch {
+		case f.known[t.Path] && f.recipe(lockOf(t.Path)) == history.Election:
+			txn.Kind, txn.Value = history.Write, string(t.Data)
+		case f.known[t.Path] && bytes.Contains(t.Data, []byte(`"shared":true`)):
+			txn.Kind = history.Share
+		default:
 			f.checkFence(t)
 			f.noteLimit(t)
 			return
 		}
-		txn.Kind = history.Share
 	default:
 		return
 	}
@@ -150,20 +157,20 @@ func (f *fleet) checkFence(t zktest.Txn) {
 	if !f.known[node] {
 		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "a guarded write of " + node + ", which is gone"})
 	}
-	if last := f.fenced[lock]; token < last && f.exclusive(lock) {
-		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: fmt.Sprintf("a guarded write with token %d after one with %d", token, last)})
+	if is := f.recipe(lock); token < f.fenced[lock] && is != history.RW && is != history.Semaphore {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: fmt.Sprintf("a guarded write with token %d after one with %d", token, f.fenced[lock])})
 	}
 	f.fenced[lock] = max(f.fenced[lock], token)
 }
 
-// exclusive reports whether the lock has one holder at a time.
-func (f *fleet) exclusive(path string) bool {
+// recipe returns of what recipe a lock is.
+func (f *fleet) recipe(path string) history.Recipe {
 	for _, l := range f.plan.Locks {
 		if l.Path == path {
-			return l.Recipe != history.RW && l.Recipe != history.Semaphore
+			return l.Recipe
 		}
 	}
-	return false
+	return ""
 }
 
 // nodeBelow is a hold's node in the queue at path.

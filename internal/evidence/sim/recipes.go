@@ -234,29 +234,32 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 }
 
 func (p *process) askLeader(e *zklock.Election, l Lock) {
-	op := p.begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path})
+	op := p.begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Fresh: true})
 	defer p.done(op)
 	leader, err := e.Leader(p.alive)
 	if err != nil {
 		op.Finished(history.Failed, err)
 		return
 	}
-	op.Seen(leader.Node, leader.Token)
+	op.Seen(leader.Node, leader.Token, string(leader.Data))
 }
 
 // observe looks on for a while. Each time is a view of its own: only within one is nothing older shown after something newer.
 func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
 	defer cancel()
-	view := p.f.nextView()
+	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.f.nextView(), Fresh: true}
+	op := p.f.rec.Begin(look)
+	look.Fresh = false // what comes later comes as servers show it
 	for leader, err := range e.Observe(ctx) {
-		op := p.f.rec.Begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: view})
 		if err != nil {
 			op.Finished(history.Failed, err)
 			return
 		}
-		op.Seen(leader.Node, leader.Token)
+		op.Seen(leader.Node, leader.Token, string(leader.Data))
+		op = p.f.rec.Begin(look)
 	}
+	op.Finished(history.Failed, ctx.Err())
 }
 
 func takeRW(p *process, l Lock, r *rand.Rand) {

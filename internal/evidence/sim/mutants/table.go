@@ -36,6 +36,16 @@ var Table = []Mutant{
 		Edits: []Edit{{"holding.go", "\t\tg.tell(observe.Lost, why)\n", "\t\tg.tell(observe.Lost, why)\n\t\tg.tell(observe.Lost, why)\n"}},
 	},
 	{
+		Name: "an observer believes what another's watch has shown", After: "its event was withheld",
+		Edits: []Edit{{"internal/session/watch.go", "err != nil || now.Mzxid == w.Stat.Mzxid {", "err != nil || now != nil {"}},
+		Test:  Test{".", "TestANewObserverIsShownNothingThatWas"},
+	},
+	{
+		Name: "a leader is asked for on a server that lags", After: "whoever asks gets the leader before",
+		Edits: []Edit{{"election.go", "l, err := e.c().engine.FreshList(ctx, s, dir)", "l, err := e.c().engine.List(ctx, s, dir)"}},
+		Focus: "election",
+	},
+	{
 		Name: "a connection request says only what the client library has seen", After: "a server that lags would take the session",
 		Edits: []Edit{{"internal/conn/link.go", "return frames.SawRequest(p, l.session.seen.Load())", "return p"}},
 		Test:  Test{"internal/conn", "TestAConnectionRequestSaysWhatOurAnswersHaveShown"},
