@@ -393,7 +393,7 @@ func (b *book) checkValue(l *lock, op, prev *Op) {
 		case op.Fresh:
 			since = op.Call
 		case prev != nil && prev.Node == op.Node:
-			since = life.began(prev.Value)
+			since = life.began(prev.Value) + 1 // the value before ended at that instant
 		}
 		if !life.had(op.Value, since, op.Return) {
 			b.report("election", l.path, op.Return, []*Op{op}, "%s seen with %q, which it did not say between %v and then", op.Node, op.Value, since)

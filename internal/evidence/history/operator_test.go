@@ -1,0 +1,86 @@
+package history
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// looked is a sound history in which an operator looks at the queue while a holds and b waits, and c has left.
+func looked() (h *History, look *Op) {
+	h = handOff()
+	h.Ops = append(h.Ops, Op{
+		ID: 9, Kind: Inspect, Recipe: Mutex, Path: "/l", Client: "o", Outcome: Granted, Call: 22 * ms, Return: 25 * ms,
+		Nodes: []string{node("a", 0), node("b", 1)}, Holders: []string{node("a", 0)}, Token: 10,
+	})
+	return h, &h.Ops[3]
+}
+
+func TestWhatAnOperatorIsShownIsJudged(t *testing.T) {
+	h, _ := looked()
+	require.Empty(t, Check(h, bounds))
+	for name, hurt := range map[string]func(look *Op){
+		"one who had left":             func(look *Op) { look.Nodes = append(look.Nodes, node("c", 2)) },
+		"one who was never there":      func(look *Op) { look.Nodes = append(look.Nodes, node("d", 3)) },
+		"a queue without a waiter":     func(look *Op) { look.Nodes = look.Nodes[:1] },
+		"a holder as one who waits":    func(look *Op) { look.Holders = nil },
+		"a waiter as one who holds":    func(look *Op) { look.Holders = look.Nodes },
+		"a holder with another token":  func(look *Op) { look.Token = 11 },
+		"a holder before it held, too": func(look *Op) { look.Holders = look.Nodes[1:] },
+	} {
+		h, look := looked()
+		hurt(look)
+		require.Equal(t, "inspect", rules(Check(h, bounds)), name)
+		look.Call = 11 * ms // the one who leaves is there by then, and nobody holds all the while
+		look.Return = 35 * ms
+		if name != "one who was never there" {
+			require.Empty(t, Check(h, bounds), name)
+		}
+	}
+}
+
+func TestAnEvictionThatBeginsInFrontIsFound(t *testing.T) {
+	h := handOff()
+	b, c := node("b", 1), node("c", 2)
+	h.Txns[3].Client, h.Txns[3].Session = "o", session("o")
+	h.Txns[5].Client, h.Txns[5].Session = "o", session("o")
+	h.Ops[1].Clean = false
+	h.Ops = append(h.Ops, Op{ID: 9, Kind: Evict, Recipe: Mutex, Path: "/l", Client: "o", Outcome: Granted, Call: 15 * ms, Return: 60 * ms, Nodes: []string{b, c}})
+	require.Empty(t, Check(h, bounds))
+	slices.Reverse(h.Ops[3].Nodes)
+	require.Equal(t, "evict", rules(Check(h, bounds)), "the first in front was removed first")
+	h.Ops[3].Client = "p"
+	require.Empty(t, Check(h, bounds), "it was somebody else")
+}
+
+func TestValuesOfLeadersAreJudged(t *testing.T) {
+	type look struct {
+		client    string
+		fresh     bool
+		call, ret int
+		value     string
+	}
+	for name, c := range map[string]struct {
+		looks []look
+		rules string
+	}{
+		"as they were":            {[]look{{"o", true, 11, 12, "one"}, {"o", false, 16, 16, "two"}, {"p", true, 16, 17, "two"}}, ""},
+		"late in a view":          {[]look{{"o", true, 11, 12, "one"}, {"o", false, 25, 25, "one"}}, ""},
+		"one while it is written": {[]look{{"o", true, 14, 16, "one"}}, ""},
+		"what was":                {[]look{{"o", true, 16, 17, "one"}}, "election"},
+		"back in a view":          {[]look{{"o", true, 16, 17, "two"}, {"o", false, 18, 18, "one"}}, "election"},
+		"what will be":            {[]look{{"o", true, 11, 12, "two"}}, "election"},
+		"what never was":          {[]look{{"o", true, 11, 12, "three"}}, "election"},
+	} {
+		h := as(Election, handOff())
+		h.Txns[0].Value = "one"
+		h.Txns = slices.Insert(h.Txns, 3, Txn{Zxid: 12, Time: 15 * ms, Kind: Write, Path: node("a", 0), Value: "two"})
+		for i, l := range c.looks {
+			op := held(int64(10+i), l.client, node("a", 0), 10, l.call, l.ret, 0, 0)
+			op.Kind, op.Recipe, op.Value, op.Fresh = Observe, Election, l.value, l.fresh
+			h.Ops = append(h.Ops, op)
+		}
+		require.Equal(t, c.rules, rules(Check(h, bounds)), name)
+	}
+}
