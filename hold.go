@@ -135,8 +135,8 @@ func (h *Hold) Context() context.Context { return h.known().life }
 
 // Token returns a number that grows with every grant of the path, for as long as the
 // ensemble lives. Pass it along with your writes, and let the store refuse a token that is
-// smaller than one it has seen. The token is a ZooKeeper transaction id and not the node's
-// sequence number, which starts again in a new directory.
+// smaller than one it has seen. The token is the id of the ZooKeeper transaction that has made
+// the node, and not the node's sequence number, which starts again in a new directory.
 func (h *Hold) Token() int64 { return h.of().token }
 
 // Path returns the lock's path, as it was given to the client.
