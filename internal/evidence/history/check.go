@@ -364,6 +364,7 @@ func (b *book) checkObservers(l *lock) {
 	newest := map[string]*Op{}
 	for _, op := range l.seen {
 		if op.Outcome != Granted {
+			b.checkUnseen(l, op, newest[op.Client])
 			continue
 		}
 		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token && b.epoch(prev) == b.epoch(op) {
@@ -401,6 +402,27 @@ func (b *book) checkValue(l *lock, op, prev *Op) {
 	}
 }
 
+// checkUnseen is P7 for an observer that looked on until its caller gave up: it was shown every leader and value that lasted.
+func (b *book) checkUnseen(l *lock, op, shown *Op) {
+	if !op.View || b.lim.Wake == 0 || !b.logged() {
+		return
+	}
+	for _, life := range l.lives {
+		for i, v := range life.values {
+			if shown != nil && shown.Node == life.path && shown.Value == v.text {
+				continue
+			}
+			from, to := max(op.Call, life.turn, v.from), min(op.Return, life.until(i))
+			if from >= to {
+				continue
+			}
+			if long, late := b.overdue(from, to); late {
+				b.report("P7", l.path, from, []*Op{op}, "%s was not shown that %s leads with %q, for %v", op.Client, life.path, v.text, long)
+			}
+		}
+	}
+}
+
 // began returns when a node said a value first.
 func (life *life) began(text string) time.Duration {
 	for _, v := range life.values {
@@ -414,15 +436,19 @@ func (life *life) began(text string) time.Duration {
 // had reports whether a node said a value at some instant between two.
 func (life *life) had(text string, from, to time.Duration) bool {
 	for i, v := range life.values {
-		until := life.removed
-		if i+1 < len(life.values) {
-			until = life.values[i+1].from
-		}
-		if v.text == text && v.from <= to && until >= from {
+		if v.text == text && v.from <= to && life.until(i) >= from {
 			return true
 		}
 	}
 	return false
+}
+
+// until returns when a node said its i-th value no more.
+func (life *life) until(i int) time.Duration {
+	if i+1 < len(life.values) {
+		return life.values[i+1].from
+	}
+	return life.removed
 }
 
 // checkPlaces is P5 and the second half of P7, for each client: nodes without an operation are ghosts, operations without a node sleep.

@@ -73,6 +73,7 @@ type Op struct {
 	Shared  bool     `json:"shared,omitempty"` // a reader
 	Value   string   `json:"value,omitempty"`  // of a leader that was seen
 	Fresh   bool     `json:"fresh,omitempty"`  // an observer asked for what was so between Call and Return
+	View    bool     `json:"view,omitempty"`   // the observer looks on, from Call until Return, for the next that is to be seen
 	Weight  int      `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
 	Outer   int64    `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
 	Group   int64    `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place

@@ -3,6 +3,7 @@ package history
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -81,6 +82,37 @@ func TestValuesOfLeadersAreJudged(t *testing.T) {
 			op.Kind, op.Recipe, op.Value, op.Fresh = Observe, Election, l.value, l.fresh
 			h.Ops = append(h.Ops, op)
 		}
+		require.Equal(t, c.rules, rules(Check(h, bounds)), name)
+	}
+}
+
+func TestAnObserverThatIsNotShownALeaderIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		call, ret int
+		shown     string
+		rules     string
+	}{
+		"who looks on for a short time":     {20, 40, "", ""},
+		"who was shown nothing":             {20, 400, "", "P7"},
+		"who was shown the value before":    {20, 400, "one", "P7"},
+		"who was shown what is so":          {20, 400, "two", ""},
+		"who looked before anybody has led": {1, 9, "", ""},
+	} {
+		a := node("a", 0)
+		h := as(Election, &History{
+			End:  1000 * ms,
+			Txns: []Txn{created(10, 10, "a", a), {Zxid: 11, Time: 15 * ms, Kind: Write, Path: a, Value: "two"}, deleted(12, 500, "a", a)},
+			Ops:  []Op{held(1, "a", a, 10, 9, 11, 499, 501)},
+		})
+		h.Txns[0].Value = "one"
+		view := Op{ID: 2, Kind: Observe, Recipe: Election, Path: "/l", Client: "o", View: true}
+		if c.shown != "" {
+			seen := view
+			seen.Outcome, seen.Node, seen.Token, seen.Value, seen.Call, seen.Return = Granted, a, 10, c.shown, 11*ms, 16*ms
+			h.Ops = append(h.Ops, seen)
+		}
+		view.ID, view.Outcome, view.Call, view.Return = 3, Failed, time.Duration(c.call)*ms, time.Duration(c.ret)*ms
+		h.Ops = append(h.Ops, view)
 		require.Equal(t, c.rules, rules(Check(h, bounds)), name)
 	}
 }

@@ -248,7 +248,7 @@ func (p *process) askLeader(e *zklock.Election, l Lock) {
 func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
 	defer cancel()
-	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.f.nextView(), Fresh: true}
+	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.f.nextView(), Fresh: true, View: true}
 	op := p.f.rec.Begin(look)
 	look.Fresh = false // what comes later comes as servers show it
 	for leader, err := range e.Observe(ctx) {

@@ -46,6 +46,11 @@ var Table = []Mutant{
 		Focus: "election",
 	},
 	{
+		Name: "a leader's value is the one of its first day", After: "values are read when a leader is new",
+		Edits: []Edit{{"watch.go", "\tsaw, err := w.Await(ctx, nil)\n\tif err == nil &&", "\tsaw, err := w.Await(ctx, nil)\n\tfor err == nil && saw == session.NodeChanged {\n\t\tif w, err = o.lookAt(ctx, s, o.dir+\"/\"+first.Name); err == nil {\n\t\t\tsaw, err = w.Await(ctx, nil)\n\t\t}\n\t}\n\tif err == nil &&"}},
+		Focus: "election",
+	},
+	{
 		Name: "a connection request says only what the client library has seen", After: "a server that lags would take the session",
 		Edits: []Edit{{"internal/conn/link.go", "return frames.SawRequest(p, l.session.seen.Load())", "return p"}},
 		Test:  Test{"internal/conn", "TestAConnectionRequestSaysWhatOurAnswersHaveShown"},
