@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
-// A attempt is what a caller asks for, by whatever recipe and verb.
+// An attempt is what a caller asks for, by whatever recipe and verb.
 type attempt struct {
 	verb   string // for errors: "lock", "try", "campaign"
 	recipe string // its name, for observers
