@@ -12,7 +12,7 @@ type Contender struct {
 	Node    string    // the full path in ZooKeeper
 	Kind    string    // what it asks for: operate.KindLock …
 	Client  string    // the library that created it, as its name shows: operate.ClientZklock …; empty if unknown
-	Holds   bool      // whether it holds; while a lock-delay runs, nobody does
+	Holds   bool      // whether it holds; while a lock-delay runs, nobody is shown to
 	Token   int64     // Hold.Token, if it is a holder of this library
 	Session int64     // the session that it belongs to, zero if no session ends it
 	Since   time.Time // when it was created, by the server's clock

@@ -116,3 +116,21 @@ func TestAnObserverThatIsNotShownALeaderIsFound(t *testing.T) {
 		require.Equal(t, c.rules, rules(Check(h, bounds)), name)
 	}
 }
+
+// A writer that has become a reader is lost beside one. With a lock-delay nothing tells that the other reader holds.
+func TestReadersBesideALostWriterMayBeShownAsWaiting(t *testing.T) {
+	h := downgradeInPlace()
+	h.Txns[5] = deleted(15, 34, "z", h.Txns[0].Path)
+	h.Txns[4] = deleted(14, 37, "c", h.Txns[1].Path)
+	h.Txns[4], h.Txns[5] = h.Txns[5], h.Txns[4]
+	h.Ops[1].End, h.Ops[1].Freed, h.Ops[1].Clean = 33*ms, 0, false
+	h.Ops[2].End, h.Ops[2].Freed = 37*ms, 38*ms
+	h.Ops[3].Return = 50 * ms
+	h.Ops = append(h.Ops, Op{ID: 9, Kind: Inspect, Recipe: RW, Path: "/l", Client: "o", Outcome: Granted, Call: 35 * ms, Return: 36 * ms, Nodes: []string{h.Txns[1].Path, h.Txns[2].Path}})
+	require.Equal(t, "inspect", rules(Check(h, bounds)))
+	delayed := bounds
+	delayed.Delay = 5 * ms
+	require.Empty(t, Check(h, delayed))
+	h.Ops[4].Holders = []string{h.Txns[2].Path}
+	require.Equal(t, "inspect", rules(Check(h, delayed)), "but nobody else as the holder")
+}
