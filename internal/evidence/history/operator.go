@@ -35,7 +35,7 @@ func (b *book) checkHolders(l *lock, look *Op) {
 		if op.Outcome != Granted || life == nil || op.Return >= look.Call || b.end(op) <= look.Return || !stood(life, look) {
 			continue
 		}
-		if op.Shared && len(look.Holders) == 0 && b.besideALoss(l, look.Return) {
+		if op.Shared && len(look.Holders) == 0 && b.besideALoss(l, look.Return) || l.shrunk(op.Call, look.Return) {
 			continue
 		}
 		alone := !op.Shared && op.Recipe != Semaphore
@@ -57,6 +57,12 @@ func (b *book) besideALoss(l *lock, at time.Duration) bool {
 		released := slices.ContainsFunc(l.ops, func(op *Op) bool { return b.claim[op] == life && op.Clean && !op.Lost })
 		return life.downgraded != never && life.removed <= at && !released
 	})
+}
+
+// shrunk reports whether a smaller number of permits came into force between two instants. While the place in the queue of an
+// acquire stands that was granted just before, nothing tells it from one that waits for the number to grow again.
+func (l *lock) shrunk(from, to time.Duration) bool {
+	return slices.ContainsFunc(l.resizes, func(r *Op) bool { return from <= r.Call && r.Call <= to && r.Weight < l.limit(from, from) })
 }
 
 // checkEvictions: of those that wait an operator removes the last first, so that nobody is granted the lock between two removals.

@@ -134,3 +134,22 @@ func TestReadersBesideALostWriterMayBeShownAsWaiting(t *testing.T) {
 	h.Ops[4].Holders = []string{h.Txns[2].Path}
 	require.Equal(t, "inspect", rules(Check(h, delayed)), "but nobody else as the holder")
 }
+
+// A smaller number of permits has come into force before an acquire that was granted has left the queue.
+func TestAHolderOfPermitsMayBeShownAsWaitingAfterAResizeToFewer(t *testing.T) {
+	a := node("a", 0)
+	h := as(Semaphore, &History{
+		End:  1000 * ms,
+		Txns: []Txn{created(10, 10, "a", a), deleted(11, 50, "a", a)},
+		Ops:  []Op{held(1, "a", a, 10, 9, 12, 49, 51)},
+	})
+	resize := func(id int64, at, n int) {
+		t := time.Duration(at) * ms
+		h.Ops = append(h.Ops, Op{ID: id, Kind: Resize, Recipe: Semaphore, Path: "/l", Outcome: Granted, Weight: n, Call: t, Return: t})
+	}
+	resize(2, 0, 2)
+	h.Ops = append(h.Ops, Op{ID: 3, Kind: Inspect, Recipe: Semaphore, Path: "/l", Client: "o", Outcome: Granted, Call: 35 * ms, Return: 36 * ms})
+	require.Equal(t, "inspect", rules(Check(h, bounds)))
+	resize(4, 30, 1)
+	require.Empty(t, Check(h, bounds))
+}
