@@ -12,8 +12,8 @@ import (
 // Inspect returns the holders and waiters of the lock at path, whatever library they use. It
 // creates no node and changes nothing. For a path that nobody has used, the queue is empty.
 //
-// An acquire of permits that was granted just before a Resize to fewer than it holds is shown as
-// waiting until it has left the queue, where nothing tells it from one that waits.
+// Where permits were granted just before a Resize to fewer, their acquire is shown as waiting until
+// it has left the queue: nothing tells it from one that waits.
 func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error) {
 	return of(c).inspect(ctx, path)
 }
