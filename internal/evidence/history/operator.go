@@ -54,7 +54,7 @@ func (b *book) checkHolders(l *lock, look *Op) {
 // servers keep does not tell the readers who hold beside it from those that wait.
 func (b *book) besideALoss(l *lock, at time.Duration) bool {
 	return b.lim.Delay > 0 && slices.ContainsFunc(l.lives, func(life *life) bool {
-		released := slices.ContainsFunc(l.ops, func(op *Op) bool { return b.claim[op] == life && op.Clean && !op.Lost })
+		released := life.how == own && slices.ContainsFunc(l.ops, func(op *Op) bool { return b.claim[op] == life && op.Clean && !op.Lost })
 		return life.downgraded != never && life.removed <= at && !released
 	})
 }
