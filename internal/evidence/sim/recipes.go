@@ -114,8 +114,10 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		ops = append(ops, p.begin(op))
 		defer p.done(ops[i])
 	}
+	for _, l := range locks {
+		p.told.isSilentOf(l.Path)
+	}
 	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
-	p.told.isSilent()
 	hold, err := p.client.LockAll(ctx, lockers...)
 	if err != nil {
 		for _, op := range ops {
@@ -208,7 +210,7 @@ func takeElection(p *process, l Lock, r *rand.Rand) {
 func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
 	defer cancel()
-	p.told.isSilent()
+	p.told.isSilentOf(l.Path)
 	for ctx.Err() == nil {
 		op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
 		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {

@@ -20,8 +20,8 @@ type told struct {
 	mu     sync.Mutex
 	begun  []grant  // guarded by mu: holds that have begun and not ended
 	unsaid []grant  // guarded by mu: holds that no caller has spoken of
-	failed []string // guarded by mu: ends of attempts, by path and error, that no caller has spoken of
-	silent bool     // guarded by mu: some callers, of several locks or of an election's Run, speak of some only
+	failed []ending // guarded by mu: ends of attempts that no caller has spoken of
+	silent []string // guarded by mu: locks of which callers speak of some attempts only: those of LockAll, and elections that are Run
 }
 
 // grant is a hold as events name it. Goroutines may share one.
@@ -29,6 +29,9 @@ type grant struct {
 	path, node string
 	token      int64
 }
+
+// ending is the end of an attempt.
+type ending struct{ path, text string }
 
 // Observe takes an event of the client's.
 func (t *told) Observe(e observe.Event) {
@@ -43,7 +46,7 @@ func (t *told) Observe(e observe.Event) {
 			t.complain(e.Path, "%v of a hold that has not begun, or has ended: %v", e.Kind, hold)
 		}
 	case observe.GivenUp, observe.Refused:
-		t.failed = append(t.failed, failure(e.Path, e.Err))
+		t.failed = append(t.failed, ending{e.Path, e.Err.Error()})
 	}
 }
 
@@ -60,8 +63,8 @@ func (t *told) holds(lock, node string, token int64) {
 func (t *told) fails(lock string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if end := failure(lock, err); !take(&t.failed, end) {
-		t.complain(lock, "nothing was heard of the end of an attempt: %s", end)
+	if end := (ending{lock, err.Error()}); !take(&t.failed, end) {
+		t.complain(lock, "nothing was heard of the end of an attempt: %s", end.text)
 	}
 }
 
@@ -74,11 +77,13 @@ func (t *told) ends(lock, node string, token int64) {
 	}
 }
 
-// isSilent notes that a caller does not speak of all its attempts.
-func (t *told) isSilent() {
+// isSilentOf notes that a caller does not speak of all its attempts at a lock.
+func (t *told) isSilentOf(lock string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.silent = true
+	if !slices.Contains(t.silent, lock) {
+		t.silent = append(t.silent, lock)
+	}
 }
 
 // close judges what is left when the client was closed.
@@ -88,22 +93,21 @@ func (t *told) close() {
 	for _, hold := range t.begun {
 		t.complain(hold.path, "nothing was heard of the end of a hold: %v", hold)
 	}
-	if t.silent {
-		return
-	}
 	for _, hold := range t.unsaid {
-		t.complain(hold.path, "nobody was given a hold that was heard of: %v", hold)
+		if !slices.Contains(t.silent, hold.path) {
+			t.complain(hold.path, "nobody was given a hold that was heard of: %v", hold)
+		}
 	}
 	for _, end := range t.failed {
-		t.complain("", "nobody was told of the end of an attempt: %s", end)
+		if !slices.Contains(t.silent, end.path) {
+			t.complain(end.path, "nobody was told of the end of an attempt: %s", end.text)
+		}
 	}
 }
 
 func (t *told) complain(lock, format string, args ...any) {
 	t.report(events, lock, t.name+": "+fmt.Sprintf(format, args...))
 }
-
-func failure(lock string, err error) string { return fmt.Sprintf("%s: %v", lock, err) }
 
 // take takes one x from a list, and reports whether there was one.
 func take[T comparable](list *[]T, x T) bool {
