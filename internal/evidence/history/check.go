@@ -386,7 +386,7 @@ func (b *book) checkObservers(l *lock) {
 // call, and nobody is shown a value that came before the last one of the same view.
 func (b *book) checkValue(l *lock, op, prev *Op) {
 	for _, life := range b.byPath[op.Node] {
-		if life.czxid != op.Token || !b.logged() {
+		if life.czxid != op.Token {
 			continue
 		}
 		since := time.Duration(0)
@@ -404,7 +404,7 @@ func (b *book) checkValue(l *lock, op, prev *Op) {
 
 // checkUnseen is P7 for an observer that looked on until its caller gave up: it was shown every leader and value that lasted.
 func (b *book) checkUnseen(l *lock, op, shown *Op) {
-	if !op.View || b.lim.Wake == 0 || !b.logged() {
+	if !op.View || b.lim.Wake == 0 {
 		return
 	}
 	for _, life := range l.lives {

@@ -21,10 +21,7 @@ func evict(f *fleet, r *rand.Rand) {
 	all, oneIn := r.IntN(2) == 0, 1+r.IntN(3)
 	ctx, cancel := context.WithTimeout(f.end, f.plan.Timeout)
 	defer cancel()
-	operator, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
-		SessionTimeout: f.plan.Timeout, TickTime: f.plan.Tick, Label: "operator", Dialer: f.srv.DialFrom("operator"), Auth: f.plan.credentials(),
-		ACL: f.plan.acl(),
-	})
+	operator, err := f.operator(ctx, "operator", f.plan.Timeout)
 	if err != nil {
 		return
 	}

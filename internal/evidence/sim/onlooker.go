@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
@@ -19,9 +20,7 @@ func (f *fleet) onlook(r *rand.Rand) {
 		if client == nil {
 			// One whose login is refused leaves a session. Many of these would hold up the end of others for longer than P2 assumes.
 			p.rest(f.plan.shortest())
-			client, _ = zklock.Connect(f.end, f.srv.Addrs(), &zklock.Options{
-				SessionTimeout: f.plan.shortest(), TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
-			})
+			client, _ = f.operator(f.end, p.name, f.plan.shortest())
 			continue
 		}
 		p.look(client, f.plan.Locks[r.IntN(len(f.plan.Locks))])
@@ -31,15 +30,20 @@ func (f *fleet) onlook(r *rand.Rand) {
 	}
 }
 
+// operator connects as an operator does.
+func (f *fleet) operator(ctx context.Context, name string, session time.Duration) (*zklock.Client, error) {
+	return zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
+		SessionTimeout: session, TickTime: f.plan.Tick, Label: name, Dialer: f.srv.DialFrom(name), Auth: f.plan.credentials(), ACL: f.plan.acl(),
+	})
+}
+
 // look notes what an operator is shown of a queue.
 func (p *process) look(client *zklock.Client, l Lock) {
 	op := p.f.rec.Begin(history.Op{Kind: history.Inspect, Recipe: l.Recipe, Path: l.Path, Client: p.name})
-	ctx, cancel := context.WithCancel(p.alive)
-	defer cancel()
-	q, err := operate.Inspect(ctx, client, l.Path)
+	q, err := operate.Inspect(p.alive, client, l.Path)
 	if err != nil {
 		op.Finished(history.Failed, err)
-		if ctx.Err() == nil {
+		if p.alive.Err() == nil {
 			p.f.report("P8", l.Path, fmt.Sprintf("%s: inspect failed: %v", p.name, err))
 		}
 		return
