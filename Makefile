@@ -90,7 +90,7 @@ sessions: ## how short a session may be here: holds for SESSIONS (1h) with timeo
 availability: ## holds lost when a client's server fails and the others go on, for ROUNDS (3) on 3.8 and 3.9; needs containers
 	integration/setup
 	@set -e; for v in 3.8 3.9; do \
-	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestAFollowerThatFailsCostsNoHold$$' -args -availability $(ROUNDS)); \
+	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestAServerThatFailsCostsNoHold$$' -args -availability $(ROUNDS)); \
 	done
 
 crowd: ## CROWD (10000) waiters in one queue on three servers: how they join, and what a hand-off takes; needs containers

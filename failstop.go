@@ -16,7 +16,7 @@ import (
 // and for all, although heartbeats that are answered later may prolong the hold.
 //
 // A margin of a quarter of the session timeout or less gives no warning while the servers
-// answer: see Remaining.
+// answer. One of a fifth or less gives none either when a server fails and others go on.
 func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
 	soon := make(chan struct{})
 	// Owned by the hold; ends with it, at the latest by Close, which waits.

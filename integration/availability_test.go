@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-var availability = flag.Int("availability", 0, "how many rounds of TestAFollowerThatFailsCostsNoHold; 0 leaves it out")
+var availability = flag.Int("availability", 0, "how many rounds of TestAServerThatFailsCostsNoHold; 0 leaves it out")
 
 // inOrder hands out servers in the order given, so that a client begins with the first.
 type inOrder struct {
@@ -42,30 +43,40 @@ func (d *lastDialed) dial(network, addr string, timeout time.Duration) (net.Conn
 	return conn, err
 }
 
-// TestAFollowerThatFailsCostsNoHold counts the holds that are lost when the server fails that their clients use, while a
-// quorum and another server go on. The clients were idle for a while before they locked. It is run on a machine that does
-// little else, because what it keeps waiting it loses.
-func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
+// TestAServerThatFailsCostsNoHold counts the holds that are lost, and the commands that are ended, when the server fails
+// that their clients use, while a quorum goes on. The clients were idle for a while before they locked. It is run on a
+// machine that does little else, because what it keeps waiting it loses.
+func TestAServerThatFailsCostsNoHold(t *testing.T) {
 	if *availability == 0 {
 		t.Skip("only with -availability: make availability")
 	}
 	part(t)
-	const tick, clients = time.Second, 8
+	const tick, clients, jobs = time.Second, 8, 8
 	sessions := []time.Duration{2 * tick, 3 * tick, 4 * tick, 10 * tick}
 	z := start(t, zkcontainer.Options{Servers: 3, TickTime: tick})
+	cmd := shell{binary: buildCommand(t)}
 	fails := []struct {
 		name       string
+		leads      bool
 		hurt, heal func(*zkcontainer.Member, context.Context) error
 	}{
-		{"frozen", (*zkcontainer.Member).Pause, (*zkcontainer.Member).Unpause},
-		{"killed", (*zkcontainer.Member).Kill, (*zkcontainer.Member).Restart},
-		{"cut off from its peers", (*zkcontainer.Member).CutFromPeers, (*zkcontainer.Member).Heal},
+		{"frozen", false, (*zkcontainer.Member).Pause, (*zkcontainer.Member).Unpause},
+		{"killed", false, (*zkcontainer.Member).Kill, (*zkcontainer.Member).Restart},
+		{"cut off from its peers", false, (*zkcontainer.Member).CutFromPeers, (*zkcontainer.Member).Heal},
+		{"leader, killed", true, (*zkcontainer.Member).Kill, (*zkcontainer.Member).Restart},
 	}
 	for round := range *availability {
 		for kind, f := range fails {
 			followers, err := z.Followers(t.Context())
 			require.NoError(t, err)
 			struck, other := followers[0], followers[1]
+			if f.leads {
+				struck, err = z.Leader(t.Context())
+				require.NoError(t, err)
+			}
+			cmd.servers = struck.Addr + "," + other.Addr // in the order that each draws
+			under := fmt.Sprintf("%s/jobs-%d-%d", root(t), round, kind)
+			usual, short := cmd.startJobs(t, jobs, under+"/usual"), cmd.startJobs(t, jobs, under+"/short", "--session-timeout", "10s")
 			var idle []*zklock.Client
 			var dialed []*lastDialed
 			for _, session := range sessions {
@@ -100,6 +111,7 @@ func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
 				}
 				t.Logf("%s, session %v: %d of %d holds lost", f.name, session, lost, clients)
 			}
+			t.Logf("%s, jobs: %d of %d ended, with a session of 10s %d of %d", f.name, end(usual), jobs, end(short), jobs)
 			require.NoError(t, f.heal(struck, t.Context()))
 			require.NoError(t, z.Healthy(t.Context()))
 			for _, hold := range holds {
@@ -107,4 +119,29 @@ func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
 			}
 		}
 	}
+}
+
+// startJobs starts commands that do not end by themselves, each under a lock of its own, and waits until they run.
+func (s shell) startJobs(t *testing.T, n int, under string, flags ...string) (jobs []*invocation) {
+	for i := range n {
+		args := append(append([]string{"run"}, flags...), fmt.Sprint(under, i), "--", "sh", "-c", "echo begin; exec sleep infinity")
+		jobs = append(jobs, s.start(t, args...))
+	}
+	for _, j := range jobs {
+		j.until(t, "the command runs", func() bool { return j.out.String() != "" })
+	}
+	return jobs
+}
+
+// end ends the jobs, and returns how many have ended before.
+func end(jobs []*invocation) (before int) {
+	for _, j := range jobs {
+		select {
+		case <-j.ended:
+			before++
+		default:
+			_ = j.Process.Signal(syscall.SIGTERM) // the test's end does the rest
+		}
+	}
+	return before
 }

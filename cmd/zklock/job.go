@@ -21,7 +21,7 @@ import (
 	"github.com/zklock-go/zklock/internal/plain"
 )
 
-// defaultGrace stands for 2 s, or what the session timeout allows if that is less.
+// defaultGrace stands for 2 s, or what usualGrace returns if that is less.
 const defaultGrace = time.Duration(math.MinInt64)
 
 // job is a command that runs while something is held.
@@ -45,7 +45,8 @@ func environment() []string {
 }
 
 func (j *job) flags(f *flags) {
-	f.DurationVar(&j.grace, "grace", defaultGrace, "how long the command has between TERM and KILL (default 2s, or less with a short session timeout)")
+	f.DurationVar(&j.grace, "grace", defaultGrace, "how long the command has between TERM and KILL (default 2s, or a tenth of the session timeout if that is less)")
+	f.retell("session-timeout", "session timeout to ask for: about the time until the next one holds after a crash (default 20s, or ten times --grace if that is more)")
 	f.BoolVar(&j.endRest, "end-rest", false, "when the command has ended, end what it has left behind (TERM, then KILL after --grace) instead of keeping the lock until that has ended")
 }
 
@@ -68,7 +69,7 @@ func (j *job) parse(f *flags, args []string) (path string, err error) {
 		return "", misuse("%s: --grace %v is negative", f.Name(), j.grace)
 	}
 	if j.server.session == 0 {
-		j.server.session = max(10*time.Second, 5*j.grace)
+		j.server.session = 10 * max(2*time.Second, j.grace)
 	}
 	if j.server.label == "" && !j.server.anonymous {
 		j.server.label = labelOf(j.argv)
@@ -174,11 +175,10 @@ func notAcquired(err error) error {
 
 // settleGrace refuses a grace that a healthy session would run into.
 func (j *job) settleGrace(timeout time.Duration) error {
-	most := longestGrace(timeout)
 	if j.grace == defaultGrace {
-		j.grace = min(2*time.Second, most)
+		j.grace = min(2*time.Second, usualGrace(timeout))
 	}
-	if j.grace > most {
+	if most := longestGrace(timeout); j.grace > most {
 		return misuse("--grace %v is too long for the session timeout of %v that the server has granted: at most %v", j.grace, timeout, most)
 	}
 	return nil

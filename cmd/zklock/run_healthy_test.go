@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,5 +45,44 @@ func TestRunEndsNoHealthyJob(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, strings.Repeat("begin\nend\n", len(jobs)), string(done))
 		})
+	}
+}
+
+// The lock survives the failure of the server that zklock talks to, as another one is asked in time. So does the command,
+// whenever the server stops answering.
+func TestRunOutlivesTheFailureOfItsServer(t *testing.T) {
+	t.Parallel()
+	const session = 4 * time.Second
+	srv := zktest.Run(t, zktest.Options{TickTime: session / 4, Servers: 3})
+	srv.ElectLeader(0)
+	followers := srv.Addrs()[1:]
+	goOn := filepath.Join(t.TempDir(), "go on")
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+	jobs := make([]*invocation, 16)
+	for n := range jobs {
+		jobs[n] = zklockCommand(t, strings.Join(followers, ","), "run", "--session-timeout", session.String(), fmt.Sprint("/l", n), "--",
+			"sh", "-c", `while [ -e "$0" ]; do sleep 0.05; done`, goOn).start()
+		time.Sleep(session / 16 / 4) // the heartbeats of the jobs spread over their period
+	}
+	for n := range jobs {
+		eventually(t, "all hold", func() bool { return queued(srv, fmt.Sprint("/l", n)) == 1 })
+	}
+	before := srv.Requests()[zktest.OpMulti]
+	eventually(t, "they have held for a while", func() bool { return srv.Requests()[zktest.OpMulti] >= before+6*len(jobs) })
+	on := func(member int) int {
+		n := 0
+		for _, s := range srv.Sessions() {
+			if s.Member == member {
+				n++
+			}
+		}
+		return n
+	}
+	require.NotZero(t, on(1), "the client library draws its server")
+	srv.Member(1).Freeze()
+	eventually(t, "all have left it", func() bool { return on(1) == 0 })
+	require.NoError(t, os.Remove(goOn))
+	for n, j := range jobs {
+		assert.Zero(t, j.code(), "job %d: %s", n, j.err.String())
 	}
 }

@@ -36,6 +36,10 @@ func renewal(session time.Duration) time.Duration { return min(session/40, 250*t
 // and the way to the guardian 0.025; the rest is for a machine that is busy.
 func longestGrace(session time.Duration) time.Duration { return session / 5 }
 
+// usualGrace is one that the session of a server that fails does not run into either, while others go on. A fifth of the
+// timeout is certain then.
+func usualGrace(session time.Duration) time.Duration { return session / 10 }
+
 // needed is how long a hold must be certain before a command is started under it.
 func (s *schedule) needed() time.Duration { return s.margin + s.grace + 2*renewal(s.session) }
 

@@ -22,6 +22,16 @@ func TestTheScheduleLeavesAHealthyCommandAlone(t *testing.T) {
 	assert.False(t, s.hasWarned())
 }
 
+func TestTheScheduleLeavesACommandAloneWhoseServerFails(t *testing.T) {
+	t.Parallel()
+	for session := time.Second; session <= time.Minute; session += time.Second {
+		s := newSchedule(usualGrace(session), session)
+		assert.LessOrEqual(t, s.needed(), session/5, session)
+		what, _ := s.next(at(0), session/5-renewal(session))
+		assert.Equal(t, noAction, what, session)
+	}
+}
+
 func TestTheScheduleWarnsWhenTheGraceIsLeftAndEndsWhenTheMarginIs(t *testing.T) {
 	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second) // margin: 0.5 s

@@ -700,9 +700,9 @@ func TestWhatTheWallClockMakesTooOldIsNotAskedFor(t *testing.T) {
 }
 
 // Where answers take long, another server is no faster.
-func TestPatienceIsAThirdOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
+func TestPatienceIsAFifthOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
-		require.Equal(t, leaseTerm/3, l.Patience())
+		require.Equal(t, leaseTerm/5, l.Patience())
 		sent := l.now()
 		time.Sleep(4 * time.Second)
 		l.run.Witness(sent, OfServer)
@@ -712,7 +712,7 @@ func TestPatienceIsAThirdOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 		for range 10 {
 			l.op(OfServer)
 		}
-		require.Equal(t, leaseTerm/3, l.Patience())
+		require.Equal(t, leaseTerm/5, l.Patience())
 	})
 }
 

@@ -144,7 +144,7 @@ func (l *Lease) IsFading() bool {
 func (l *Lease) Patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(l.timeout/3, 2*l.rtt) // where answers always take long, another server is no faster
+	return max(l.timeout/5, 2*l.rtt) // where answers always take long, another server is no faster
 }
 
 // CanProve reports whether the timeout is long enough, for servers with this tick, to keep the session proven at all.

@@ -134,10 +134,9 @@ type beats struct {
 	last    time.Time   // when the last heartbeat began
 	touched time.Time   // when its touches were answered
 	running int
-	asking  bool      // the quorum is being asked
-	retry   retry     // of heartbeats that failed
-	reask   retry     // of answers of the quorum that failed, or proved nothing
-	told    time.Time // for which silence the warning was given
+	asking  bool  // the quorum is being asked
+	retry   retry // of heartbeats that failed
+	reask   retry // of answers of the quorum that failed, or proved nothing
 }
 
 // retry spaces out what has failed.
@@ -296,28 +295,24 @@ func (b *beats) missed(why error) {
 }
 
 // errSilent is reported for a server that does not answer.
-var errSilent = errors.New("no server has answered for a quarter of the session timeout")
+var errSilent = errors.New("the server has answered nothing for so long that another one is asked")
 
-// untilSilent returns how long it is until something is to be done about a server that does not
-// answer although what is kept depends on it: after a quarter of the timeout it is reported, because
-// no error comes before everything is lost if the server was cut off. When patience ends, the connection
-// is given up, early enough for another server to prove the lease.
+// untilSilent returns how long it is until the connection is given up to a server that does not answer although what is
+// kept depends on it: early enough for another server to prove the lease. If the server was cut off, no error comes by
+// itself before everything is lost.
 func (b *beats) untilSilent(now time.Time) time.Duration {
-	since, waiting := b.h.requests.Link.Unanswered(b.s)
-	if !waiting || !b.h.keepsUnder(b.s) {
+	if !b.h.keepsUnder(b.s) {
 		return never
 	}
-	term := b.s.Lease.Term()
-	if wait := since.Add(term / 4).Sub(now); wait > 0 {
+	since, waiting := b.h.requests.Link.Unanswered(b.s)
+	patience := b.s.Lease.Patience()
+	if !waiting {
+		return patience // a heartbeat that has just begun is not sent yet
+	}
+	if wait := since.Add(patience).Sub(now); wait > 0 {
 		return wait
 	}
-	if b.told != since {
-		b.told = since
-		b.h.missed(errSilent)
-	}
-	if wait := since.Add(b.s.Lease.Patience()).Sub(now); wait > 0 {
-		return wait
-	}
+	b.h.missed(errSilent)
 	b.h.requests.Link.Abandon(b.s)
 	return never
 }

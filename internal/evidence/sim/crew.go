@@ -23,7 +23,7 @@ func (f *fleet) launch(spec Client, n int) {
 	r := stream(f.plan.Seed, p.name)
 	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))
 	servers := f.srv.Addrs()
-	if len(servers) > 1 && r.IntN(3) == 0 {
+	if len(servers) > 1 && r.IntN(3) == 0 && !f.plan.Failing {
 		i := r.IntN(len(servers))
 		servers = servers[i : i+1] // sees the ensemble through one server only
 	}

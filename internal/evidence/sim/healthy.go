@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,6 +17,35 @@ func NewHealthyPlan(seed uint64) *Plan {
 	p.ForgetSessions = false
 	p.Shorten(4)
 	return p
+}
+
+// NewFailingPlan draws a healthy run in which one follower after the other fails, for longer than a session lives.
+func NewFailingPlan(seed uint64) *Plan {
+	p := NewHealthyPlan(seed)
+	p.Healthy, p.Failing = false, true
+	p.Servers, p.Pause = 3, 2*p.Timeout
+	p.During = max(p.During, 12*p.Timeout)
+	return p
+}
+
+var failures = []fault{
+	{"follower, frozen", failing((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
+	{"follower, cut off", failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
+	{"follower, stopped", failing((*zktest.Member).Stop, (*zktest.Member).Start)},
+}
+
+// failing harms a follower, and lets it rest when it is well again.
+func failing(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
+	return func(f *fleet, r *rand.Rand) {
+		m := f.member(r)
+		for m == f.srv.Leader() {
+			m = f.member(r)
+		}
+		harm(m)
+		time.Sleep(around(r, 2*f.plan.Timeout))
+		mend(m)
+		time.Sleep(f.plan.Timeout)
+	}
 }
 
 // meter counts requests.

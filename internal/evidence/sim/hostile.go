@@ -15,6 +15,9 @@ import (
 // troubles are the streams of faults of the plan.
 func (p *Plan) troubles() map[string][]fault {
 	all := map[string][]fault{}
+	if p.Failing {
+		return map[string][]fault{"followers": failures}
+	}
 	for name, faults := range troubles {
 		all[name] = faults
 	}

@@ -45,6 +45,7 @@ type Plan struct {
 	Cohorts        bool            // mutexes are taken by goroutines whose process has one place for all
 	Delay          time.Duration   // the lock-delay of all clients, or zero
 	Healthy        bool            // nothing goes wrong, and what remains of holds is measured
+	Failing        bool            // so it is, while one follower after the other fails
 	Only           string          // a pattern of the faults that happen; "" means all
 	Steps          []Step          // the faults, none if it is empty; nil if they are to be drawn
 	Locks          []Lock

@@ -46,7 +46,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 		}
 	}
 	f.srv.Intercept(f.meet)
-	if p.Healthy {
+	if p.Healthy || p.Failing {
 		f.gauge = &gauge{least: map[float64]float64{}}
 		f.srv.Intercept(f.gauge.meter)
 	}

@@ -393,6 +393,16 @@ var Table = []Mutant{
 		Test: Test{".", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
+		Name: "a server that has not been asked yet is asked nothing", After: "our own: it was left a heartbeat later than it could be",
+		Edits: []Edit{{"internal/session/heartbeat.go", "\t\treturn patience // a heartbeat", "\t\treturn never // a heartbeat"}},
+		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
+	},
+	{
+		Name: "a server that fails has as long as the lease", After: "our own: a third of the timeout left a command no time to end",
+		Edits: []Edit{{"internal/lease/rhythm.go", "max(l.timeout/5, 2*l.rtt)", "max(l.timeout/3, 2*l.rtt)"}},
+		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
+	},
+	{
 		Name: "only a heartbeat asks the quorum", After: "our own: who becomes the next in line waited long without asking",
 		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
 	t.c.Keep(&t.OwnNode)
@@ -906,7 +916,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "no answer is no news", After: "our own first version: a cut came without the early warning",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\t\tb.h.missed(errSilent)\n", ""}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\tb.h.missed(errSilent)\n", ""}},
 		Test:  Test{".", "TestAMissedHeartbeatIsObservedBeforeTheLoss"},
 	},
 	{
