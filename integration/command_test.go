@@ -242,9 +242,8 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 
 // TestHealthyJobs has jobs queue whose time goes badly with the heartbeats of their sessions, one of which is as short as
 // the server lets it be. Nothing fails, so none may be told to end. It cannot show that where the machine or the server
-// stands still: within one session this process for a twentieth of it, the margin of the command, or another client for a
-// fifth, what is left of a healthy hold above the grace. Jobs are then ended rightly or wrongly, and the run says so under
-// NOT TESTED.
+// stands still. Within one session that is this process for a twentieth of it, the margin of the command, or another client
+// for a fifth, what a command can spare. Jobs are then ended rightly or wrongly, and the run says so under NOT TESTED.
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
