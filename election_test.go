@@ -457,7 +457,7 @@ func TestAnObserverWhoseNextServerIsBehindSeesNobodyWhoNeverLed(t *testing.T) {
 		})
 		unlock(t, first.hold)
 		<-third.done
-		time.Sleep(2 * term) // its server is behind, and each answer of it as late
+		time.Sleep(3 * term) // its server is behind, and each answer of it as late: it is left twice before it is waited for
 		require.True(t, moved.Load())
 		require.Equal(t, []string{"first", "third"}, w.leaders())
 		unlock(t, third.hold)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -132,5 +133,71 @@ func TestAFirstLockAfterALeadersStandstillLeavesOneHolder(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Where every server is slow to answer what goes to the disks of a quorum, another server is no faster. If each were left
+// before it has answered, none would ever answer.
+func TestServersThatAreAllSlowKeepNobodyWaitingForEver(t *testing.T) {
+	for _, slow := range []time.Duration{term / 5, term / 4} {
+		t.Run(fmt.Sprint(slow), func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				clients := []*zklock.Client{connect(t, srv, "a", term), connect(t, srv, "b", term)}
+				for i := range 3 {
+					srv.Member(i).Lag(slow)
+				}
+				for i := range 6 {
+					began := time.Now()
+					hold, err := clients[i%2].Mutex(path).Lock(t.Context())
+					require.NoError(t, err)
+					require.Less(t, time.Since(began), 6*term)
+					next := lockLater(t.Context(), clients[1-i%2].Mutex(path).Lock)
+					time.Sleep(term)
+					_ = hold.Unlock(t.Context()) // it may be lost
+					<-next.done
+					require.NoError(t, next.err)
+					require.Less(t, time.Since(began), 12*term)
+					_ = next.hold.Unlock(t.Context())
+				}
+			})
+		})
+	}
+}
+
+// Whoever knows one server only comes back to it at once. The client library would pause for a second.
+func TestTheOnlyServerIsAskedAgainAtOnce(t *testing.T) {
+	const session = time.Second
+	virtual(t, zktest.Options{TickTime: session / 2, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", session).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		for range 20 {
+			srv.DropConnections()
+			require.GreaterOrEqual(t, lowest(hold, session*103/100), session*4/10)
+		}
+		unlock(t, hold)
+	})
+}
+
+// Whoever asks a server that has just fallen silent turns to another one as soon as a holder does, though nothing of it is held.
+func TestALockThatASilentServerIsAskedForComesFromAnother(t *testing.T) {
+	for phase := range 8 {
+		virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			leader := leaderIs(srv, 3)
+			follower, other := (leader+1)%3, (leader+2)%3
+			client := connect(t, srv, "a", term, follower)
+			spare := connect(t, srv, "b", term, other, follower)
+			time.Sleep(term + time.Duration(phase)*term/16)
+			srv.Member(follower).Freeze()
+			began := time.Now()
+			alone := lockLater(t.Context(), client.Mutex(path+"-other").Lock)
+			hold, err := spare.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), term/5+term/4+50*time.Millisecond, "and half a tick, until another connection proves")
+			unlock(t, hold)
+			srv.Member(follower).Thaw()
+			<-alone.done
+			require.NoError(t, alone.err)
+			unlock(t, alone.hold)
+		})
 	}
 }

@@ -25,7 +25,8 @@ type tap struct {
 	in    *frames.Reader
 	until time.Time // how long the server may take for the handshake, the login included
 
-	accepted bool // the server has answered a request; of the reading goroutine alone
+	accepted bool          // the server has answered a request; of the reading goroutine alone, like what follows
+	bound    time.Duration // how long the client library lets the server say nothing; zero: as long as it likes
 
 	mu      sync.Mutex // guards what follows: several goroutines send, another receives
 	ended   bool
@@ -38,7 +39,7 @@ type tap struct {
 	last    int32         // the number of the last request
 	waiting map[int32]sentRequest
 	pings   []lease.Instant // their send times: all pings have one number, and come back in order
-	heard   time.Time       // when the last frame has come
+	heard   time.Time       // when the last bytes have come
 }
 
 // sentRequest is a request without an answer.
@@ -50,7 +51,8 @@ type sentRequest struct {
 }
 
 func newTap(l *Link, on *line) *tap {
-	t := &tap{line: on, link: l, in: frames.NewReader(on), waiting: map[int32]sentRequest{}, shaking: true}
+	t := &tap{line: on, link: l, waiting: map[int32]sentRequest{}, shaking: true}
+	t.in = frames.NewReader(incoming{t})
 	on.unanswered, on.send = t.unanswered, t.send
 	return t
 }
@@ -135,6 +137,22 @@ func (t *tap) Read(p []byte) (int, error) {
 	return t.in.Copy(p), nil
 }
 
+// incoming is what the server sends. A long listing takes its time: a server that sends is not silent.
+type incoming struct{ *tap }
+
+func (i incoming) Read(p []byte) (int, error) {
+	if i.bound > 0 {
+		i.line.SetReadDeadline(time.Now().Add(i.bound))
+	}
+	n, err := i.line.Read(p)
+	if n > 0 {
+		i.mu.Lock()
+		i.heard = time.Now()
+		i.mu.Unlock()
+	}
+	return n, err
+}
+
 // receive reads the next frame and checks it.
 func (t *tap) receive() error {
 	t.mu.Lock()
@@ -165,12 +183,17 @@ func (t *tap) Close() error {
 
 // SetReadDeadline does nothing during the handshake, which keeps its own deadline: the client library sets none for
 // the answer's body and a very long one for its length. So one dead server would outlast the session while other
-// servers could take it.
+// servers could take it. Later the time begins anew with all that the server sends, most of which the library never reads.
 func (t *tap) SetReadDeadline(d time.Time) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.shaking {
+	shaking := t.shaking
+	t.mu.Unlock()
+	if shaking {
 		return nil
+	}
+	t.bound = 0
+	if !d.IsZero() {
+		t.bound = time.Until(d)
 	}
 	return t.line.SetReadDeadline(d)
 }
@@ -276,7 +299,6 @@ func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 func (t *tap) happened() (s *Session, hears bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.heard = time.Now()
 	return t.session, t.hears
 }
 
@@ -286,7 +308,6 @@ func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	asked, ok = t.take(xid)
-	t.heard = time.Now()
 	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
 	return asked, t.session, stuck, ok
 }

@@ -154,3 +154,31 @@ func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
 		require.False(t, l.IsDenied(), "nobody has refused anything")
 	})
 }
+
+// The client library reads its own answers only, and few are its own. What is said to others is no silence either.
+func TestAServerThatAnswersUsIsNotSilentForTheClientLibrary(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		require.NoError(t, w.SetReadDeadline(time.Now().Add(5*time.Second)))
+		read := make(chan error, 1)
+		go func() { // ends with the deadline
+			_, err := w.Read(make([]byte, 1))
+			read <- err
+		}()
+		long := framed(make([]byte, 100))
+		for range 10 {
+			time.Sleep(4 * time.Second)
+			_, err := w.server.Write(long[:10])
+			require.NoError(t, err)
+			long = long[10:]
+			since := time.Now()
+			w.asks(1, frames.OpPing)
+			heard, ok := l.Unanswered(l.Carried())
+			require.True(t, ok)
+			require.Equal(t, since, heard, "it sends a long answer")
+		}
+		began := time.Now()
+		require.ErrorIs(t, <-read, os.ErrDeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}

@@ -44,6 +44,8 @@ type Lease struct {
 	run     *Run          // of the newest connection; nil before the first
 	proven  Instant       // the newest touch from which the session lives for a whole timeout
 	rtt     time.Duration // how long requests take, the slower ones of late
+	slow    time.Duration // the longest of the last timeout
+	slowAt  time.Time
 }
 
 // New returns the lease of a session of which nothing is proven yet. A tick of zero means
@@ -200,6 +202,14 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	}
 	r.touch(sent, got)
 	l.rtt = max(got.Mono.Sub(sent.Mono), l.rtt*7/8)
+	l.waited(got.Mono.Sub(sent.Mono), got)
+}
+
+// waited takes for how long an answer was waited for. The longest counts for one timeout. It must be called with mu held.
+func (l *Lease) waited(d time.Duration, now Instant) {
+	if d >= l.slow || now.Mono.Sub(l.slowAt) > l.timeout {
+		l.slow, l.slowAt = d, now.Mono
+	}
 }
 
 // touch is step 1. It, and what follows, must be called with mu held.

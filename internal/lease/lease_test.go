@@ -705,13 +705,29 @@ func TestPatienceIsAFifthOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 		require.Equal(t, leaseTerm/5, l.Patience())
 		sent := l.now()
 		time.Sleep(4 * time.Second)
-		l.run.Witness(sent, OfServer)
+		l.run.Witness(sent, OfQuorum)
 		require.Equal(t, 8*time.Second, l.Patience())
-		l.op(OfServer)
-		require.Equal(t, 7*time.Second, l.Patience(), "it is forgotten slowly")
 		for range 10 {
 			l.op(OfServer)
+			l.op(OfLeader)
 		}
+		require.Equal(t, 8*time.Second, l.Patience(), "what goes to the disks may still take as long")
+		time.Sleep(leaseTerm)
+		l.op(OfServer)
+		require.Equal(t, leaseTerm/5, l.Patience())
+	})
+}
+
+// Each server that is left in vain gives the next one twice as long.
+func TestPatienceGrowsWithTheServersThatWereLeft(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		for _, fifths := range []time.Duration{1, 2, 4, 8} {
+			require.Equal(t, fifths*leaseTerm/5, l.Patience())
+			l.Leave()
+			l.op(OfLeader)
+		}
+		time.Sleep(leaseTerm)
+		l.op(OfLeader)
 		require.Equal(t, leaseTerm/5, l.Patience())
 	})
 }

@@ -140,11 +140,23 @@ func (l *Lease) IsFading() bool {
 	return l.leftOf(l.run.heard, now) <= l.period(reach)+l.timeout/16
 }
 
-// Patience returns for how long a server may answer nothing before another one is asked.
+// Patience returns for how long a server may answer nothing before another one is asked. Where an answer has taken long of
+// late, another server is no faster: whatever is asked of it would be lost with the connection again and again.
 func (l *Lease) Patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(l.timeout/5, 2*l.rtt) // where answers always take long, another server is no faster
+	return l.patience()
+}
+
+// patience must be called with mu held.
+func (l *Lease) patience() time.Duration { return max(l.timeout/5, 2*l.slow) }
+
+// Leave takes that a server is left which has answered nothing for as long as Patience said. The next one is given longer.
+func (l *Lease) Leave() {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waited(l.patience(), now)
 }
 
 // CanProve reports whether the timeout is long enough, for servers with this tick, to keep the session proven at all.

@@ -47,8 +47,8 @@ func (h *Heart) Keep(t *OwnNode) {
 	h.nudge()
 }
 
-// Leave makes heartbeats go on asking the quorum while the node is being deleted, which others wait
-// for, and check it no more. Unkeep ends that, too.
+// Leave makes heartbeats go on asking the quorum while the node is being deleted, and check it no more: as long as the session
+// is proven, a release is waited for. Unkeep ends that, too.
 func (h *Heart) Leave(t *OwnNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,11 +297,10 @@ func (b *beats) missed(why error) {
 // errSilent is reported for a server that does not answer.
 var errSilent = errors.New("the server has answered nothing for so long that another one is asked")
 
-// untilSilent returns how long it is until the connection is given up to a server that does not answer although what is
-// kept depends on it: early enough for another server to prove the lease. If the server was cut off, no error comes by
-// itself before everything is lost.
+// untilSilent returns how long it is until the connection to a server that does not answer is given up: early enough for
+// another server to prove the lease. If the server was cut off, no error comes by itself before everything is lost.
 func (b *beats) untilSilent(now time.Time) time.Duration {
-	if !b.h.keepsUnder(b.s) {
+	if !b.on {
 		return never
 	}
 	since, waiting := b.h.requests.Link.Unanswered(b.s)
@@ -312,7 +311,10 @@ func (b *beats) untilSilent(now time.Time) time.Duration {
 	if wait := since.Add(patience).Sub(now); wait > 0 {
 		return wait
 	}
-	b.h.missed(errSilent)
+	if b.h.keepsUnder(b.s) {
+		b.h.missed(errSilent)
+	}
+	b.s.Lease.Leave()
 	b.h.requests.Link.Abandon(b.s)
 	return never
 }

@@ -47,6 +47,27 @@ var troubles = map[string][]fault{
 	},
 }
 
+// failures are what happens in a world in which one follower after the other fails, and nothing else.
+var failures = []fault{
+	{"follower, frozen", failing((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
+	{"follower, cut off", failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
+	{"follower, stopped", failing((*zktest.Member).Stop, (*zktest.Member).Start)},
+}
+
+// failing harms a follower, and lets it rest when it is well again.
+func failing(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
+	return func(f *fleet, r *rand.Rand) {
+		m := f.member(r)
+		for m == f.srv.Leader() {
+			m = f.member(r)
+		}
+		harm(m)
+		time.Sleep(around(r, 2*f.plan.Timeout))
+		mend(m)
+		time.Sleep(f.plan.Timeout)
+	}
+}
+
 func elect(f *fleet, r *rand.Rand) { f.srv.ElectLeader(r.IntN(f.plan.Servers)) }
 
 // usurp has the others elect a leader while the one they had is cut off and does not hear of it.

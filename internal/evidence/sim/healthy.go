@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -26,26 +25,6 @@ func NewFailingPlan(seed uint64) *Plan {
 	p.Servers, p.Pause = 3, 2*p.Timeout
 	p.During = max(p.During, 12*p.Timeout)
 	return p
-}
-
-var failures = []fault{
-	{"follower, frozen", failing((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
-	{"follower, cut off", failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
-	{"follower, stopped", failing((*zktest.Member).Stop, (*zktest.Member).Start)},
-}
-
-// failing harms a follower, and lets it rest when it is well again.
-func failing(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
-	return func(f *fleet, r *rand.Rand) {
-		m := f.member(r)
-		for m == f.srv.Leader() {
-			m = f.member(r)
-		}
-		harm(m)
-		time.Sleep(around(r, 2*f.plan.Timeout))
-		mend(m)
-		time.Sleep(f.plan.Timeout)
-	}
 }
 
 // meter counts requests.

@@ -393,13 +393,28 @@ var Table = []Mutant{
 		Test: Test{".", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
+		Name: "what has taken long takes no longer the next time", After: "our own: where disks are slow, each server was left before it could answer",
+		Edits: []Edit{{"internal/lease/rhythm.go", "max(l.timeout/5, 2*l.slow)", "l.timeout/5"}},
+		Test:  Test{".", "TestServersThatAreAllSlowKeepNobodyWaitingForEver"},
+	},
+	{
+		Name: "a server is silent until a whole answer has come", After: "our own: a long listing takes its time",
+		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.heard = time.Now()\n", ""}},
+		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
+	},
+	{
+		Name: "the client library's deadline counts its own answers", After: "our own, once most answers passed it by",
+		Edits: []Edit{{"internal/conn/tap.go", "if i.bound > 0 {", "if i.bound < 0 {"}},
+		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
+	},
+	{
 		Name: "a server that has not been asked yet is asked nothing", After: "our own: it was left a heartbeat later than it could be",
 		Edits: []Edit{{"internal/session/heartbeat.go", "\t\treturn patience // a heartbeat", "\t\treturn never // a heartbeat"}},
 		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
 		Name: "a server that fails has as long as the lease", After: "our own: a third of the timeout left a command no time to end",
-		Edits: []Edit{{"internal/lease/rhythm.go", "max(l.timeout/5, 2*l.rtt)", "max(l.timeout/3, 2*l.rtt)"}},
+		Edits: []Edit{{"internal/lease/rhythm.go", "max(l.timeout/5, 2*l.slow)", "max(l.timeout/3, 2*l.slow)"}},
 		Test:  Test{".", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
@@ -895,9 +910,14 @@ var Table = []Mutant{
 		Test:  Test{".", "TestAnAttemptGivenUpOrRefusedIsObserved"},
 	},
 	{
-		Name: "a silent server is waited for by a release", After: "the connection was only given up for holds and those next in line",
+		Name: "nobody asks for proof while a node is being deleted", After: "our own: a release that lost one answer was not waited for",
 		Edits: []Edit{{"internal/queue/cleanup.go", "\t\tc.Leave(&x.OwnNode)\n", "\t\tc.Unkeep(&x.OwnNode)\n"}},
-		Test:  Test{".", "TestUnlockGoesOnThroughAnotherServer"},
+		Test:  Test{".", "TestNoFaultOfAHolderShortensTheLockDelay"},
+	},
+	{
+		Name: "a silent server is only left for what is kept", After: "whoever held nothing waited as long as the client library does",
+		Edits: []Edit{{"internal/session/heartbeat.go", "\tif !b.on {\n\t\treturn never\n\t}\n\tsince", "\tif !b.on || !b.h.keepsUnder(b.s) {\n\t\treturn never\n\t}\n\tsince"}},
+		Test:  Test{".", "TestALockThatASilentServerIsAskedForComesFromAnother"},
 	},
 	{
 		Name: "a grant does not tell of its wait for the proof", After: "the lease's two questions",
