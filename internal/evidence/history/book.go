@@ -112,6 +112,7 @@ type lock struct {
 	resizes          []*Op // by call
 	seen             []*Op // observations, by return
 	looks, evictions []*Op // of operators
+	asks             []*Op
 	lives            []*life
 	steps            []step // creations, removals and resizes, in the server's order
 }
@@ -141,6 +142,8 @@ func newBook(h *History, lim Limits) *book {
 			l.looks = append(l.looks, op)
 		case Evict:
 			l.evictions = append(l.evictions, op)
+		case Ask:
+			l.asks = append(l.asks, op)
 		}
 	}
 	for _, l := range b.inOrder {
@@ -316,7 +319,7 @@ func (b *book) readTxns() {
 				l.steps = append(l.steps, step{at: t.Time, share: life})
 			}
 		case Write:
-			if life := current[t.Path]; life != nil {
+			if life := current[t.Path]; life != nil && life.values[len(life.values)-1].text != t.Value {
 				life.values = append(life.values, value{t.Time, t.Value})
 			}
 		case Restored:

@@ -22,6 +22,7 @@ func Check(h *History, lim Limits) []Violation {
 		b.checkReentrant(l)
 		b.checkDowngrades(l)
 		b.checkObservers(l)
+		b.checkRequests(l)
 		if b.logged() {
 			b.checkInspections(l)
 			b.checkEvictions(l)

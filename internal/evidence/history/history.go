@@ -14,8 +14,8 @@
 //	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
 // and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
-// level is the outer hold, and a leader that was seen was a leader. An operator is shown the queue as it is, and removes
-// the last of those that wait first. Every check costs O(n log n), but that of what operators are shown, which compares
+// level is the outer hold, and a leader that was seen was a leader. An operator is shown the queue as it is, removes
+// the last of those that wait first, and whom he asks to let go is told. Every check costs O(n log n), but that of what operators are shown, which compares
 // each look with all that there was. A rule that needs the transaction log is skipped when there is none.
 package history
 
@@ -46,6 +46,7 @@ const (
 	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
 	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, of which Holders hold, the first of them with Token; of a semaphore only those
 	Evict   Kind = "evict"   // an operator removes Nodes, which wait
+	Ask     Kind = "ask"     // an operator asks whoever holds Node, or waits there, to let go
 )
 
 // Outcome is how an operation ended.
@@ -85,6 +86,8 @@ type Op struct {
 	Call   time.Duration `json:"call"`
 	Return time.Duration `json:"return,omitempty"` // of the acquire
 	End    time.Duration `json:"end,omitempty"`    // from here on the holder no longer relied on the hold: its context had ended, or it began to release
+	Asked  time.Duration `json:"asked,omitempty"`  // the holder was told that it is asked to let go
+	Heeds  time.Duration `json:"heeds,omitempty"`  // until then the holder would have noted that
 	Shares time.Duration `json:"shares,omitempty"` // a downgrade returned and said that readers are let in
 	Freed  time.Duration `json:"freed,omitempty"`  // the release returned
 	Clean  bool          `json:"clean,omitempty"`  // the release said that the node is gone
@@ -268,6 +271,12 @@ func (h *Handle) Lost() {
 		}
 	})
 }
+
+// WasAsked notes that the holder is told to let go, now.
+func (h *Handle) WasAsked() { h.set(func(op *Op) { op.Asked = h.r.Now() }) }
+
+// Heeded notes that WasAsked is called no more.
+func (h *Handle) Heeded() { h.set(func(op *Op) { op.Heeds = h.r.Now() }) }
 
 // Downgraded notes that the call returned which makes a writer a reader, and said that it has.
 func (h *Handle) Downgraded() { h.set(func(op *Op) { op.Shares = h.r.Now() }) }

@@ -8,7 +8,7 @@ import (
 // checkInspections: who looks at a queue is shown those that stand in it all the while, nobody who was not there, and who holds.
 func (b *book) checkInspections(l *lock) {
 	for _, op := range l.looks {
-		if op.Outcome != Granted || slices.ContainsFunc(b.epochs, func(at time.Duration) bool { return op.Call <= at && at <= op.Return }) {
+		if op.Outcome != Granted || b.restored(op.Call, op.Return) {
 			continue
 		}
 		for _, node := range op.Nodes {
@@ -81,4 +81,59 @@ func (b *book) checkEvictions(l *lock) {
 			}
 		}
 	}
+}
+
+// checkRequests: whom an operator asks to let go is told, also one that holds later, and nobody else is.
+func (b *book) checkRequests(l *lock) {
+	for _, op := range l.ops {
+		if op.Asked > 0 && !b.requested(b.places(op), op.Asked) {
+			b.report("ask", l.path, op.Asked, []*Op{op}, "%s was told to let go, which nobody had asked of it", op.Node)
+		}
+	}
+	for _, ask := range l.asks {
+		for _, op := range l.ops {
+			if ask.Outcome != Granted || op.Node != ask.Node || op.Heeds == 0 || b.restored(ask.Call, op.Heeds) {
+				continue
+			}
+			from, to := max(ask.Return, op.Return), op.Heeds
+			if op.Asked > 0 {
+				to = op.Asked
+			}
+			if op.End > 0 {
+				to = min(to, op.End)
+			}
+			if long := b.calm(from, to); b.lim.Notice > 0 && from < to && long > b.lim.Notice {
+				b.report("ask", l.path, to, []*Op{ask, op}, "%s was asked to let go, and was not told for %v", op.Node, long)
+			}
+		}
+	}
+}
+
+// requested reports whether one of these nodes was asked for by then.
+func (b *book) requested(nodes []string, by time.Duration) bool {
+	return slices.ContainsFunc(b.inOrder, func(l *lock) bool {
+		return slices.ContainsFunc(l.asks, func(ask *Op) bool { return ask.Call <= by && slices.Contains(nodes, ask.Node) })
+	})
+}
+
+// places are the nodes at which op could be asked to let go: those of all that were taken with it, and those that it had before,
+// as a request outlives the place of one that queues again. The place of a process was there before some of its guests asked.
+func (b *book) places(op *Op) (nodes []string) {
+	if outer := b.byID[op.Outer]; outer != nil {
+		nodes = b.places(outer)
+	}
+	for _, x := range append(b.groups[group(op)], op) {
+		nodes = append(nodes, x.Node)
+		for _, life := range b.lock(x.Path).lives {
+			if life.client == x.Client && life.created <= x.Return && (life.created >= x.Call || x.Cohort && life.how != own) {
+				nodes = append(nodes, life.path)
+			}
+		}
+	}
+	return nodes
+}
+
+// restored reports whether the servers went back to an earlier state between two instants.
+func (b *book) restored(from, to time.Duration) bool {
+	return slices.ContainsFunc(b.epochs, func(at time.Duration) bool { return from <= at && at <= to })
 }

@@ -153,3 +153,43 @@ func TestAHolderOfPermitsMayBeShownAsWaitingAfterAResizeToFewer(t *testing.T) {
 	resize(4, 30, 1)
 	require.Empty(t, Check(h, bounds))
 }
+
+// An operator asks a, which holds, and later b, which waits.
+func TestRequestsToLetGoAreJudged(t *testing.T) {
+	strict := bounds
+	strict.Notice = 5 * ms
+	asked := func() (h *History, holder, waiter *Op) {
+		h = handOff()
+		h.Ops = append(h.Ops,
+			Op{ID: 9, Kind: Ask, Recipe: Mutex, Path: "/l", Client: "o", Outcome: Granted, Call: 14 * ms, Return: 15 * ms, Node: node("a", 0)},
+			Op{ID: 10, Kind: Ask, Recipe: Mutex, Path: "/l", Client: "o", Outcome: Granted, Call: 16 * ms, Return: 17 * ms, Node: node("b", 1)})
+		holder, waiter = &h.Ops[0], &h.Ops[1]
+		require.Equal(t, holder.Node, node("a", 0))
+		require.Equal(t, waiter.Node, node("b", 1))
+		holder.Asked, holder.Heeds = 16*ms, 16*ms
+		waiter.Asked, waiter.Heeds = waiter.Return+1*ms, waiter.Return+1*ms
+		return h, holder, waiter
+	}
+	h, _, _ := asked()
+	require.Empty(t, Check(h, strict))
+	for name, hurt := range map[string]func(h *History, holder, waiter *Op){
+		"told before anybody asked":   func(_ *History, holder, _ *Op) { holder.Asked = 13 * ms },
+		"told what another was asked": func(h *History, _, _ *Op) { h.Ops[len(h.Ops)-1].Node = node("a", 0) },
+		"told late":                   func(_ *History, holder, _ *Op) { holder.Asked, holder.Heeds = 22*ms, 22*ms },
+		"never told":                  func(_ *History, holder, _ *Op) { holder.Asked, holder.Heeds = 0, holder.End },
+		"the waiter is never told":    func(_ *History, _, waiter *Op) { waiter.Asked, waiter.Heeds = 0, waiter.End },
+	} {
+		h, holder, waiter := asked()
+		hurt(h, holder, waiter)
+		require.Equal(t, "ask", rules(Check(h, strict)), name)
+	}
+	h, holder, _ := asked()
+	holder.Asked, holder.Heeds = 0, 18*ms
+	require.Empty(t, Check(h, strict), "it was not noted for long enough")
+	holder.Heeds = holder.End
+	h.Faults = []Window{{From: 18 * ms, To: holder.End}}
+	require.Empty(t, Check(h, strict), "nothing comes through")
+	h.Faults = nil
+	h.Ops[len(h.Ops)-2].Outcome = Refused
+	require.Empty(t, Check(h, strict), "the operator was told that it was not asked")
+}

@@ -52,7 +52,7 @@ func (f *fleet) note(t zktest.Txn) {
 		f.known[t.Path] = true
 		txn.Kind, txn.Lock, txn.Shared = history.Create, lockOf(t.Path), strings.Contains(t.Path, "__READ__")
 		if f.recipe(txn.Lock) == history.Election {
-			txn.Value = string(t.Data)
+			txn.Value = value(t.Data)
 		}
 	case zktest.OpDelete:
 		if !f.known[t.Path] {
@@ -71,7 +71,7 @@ func (f *fleet) note(t zktest.Txn) {
 	case zktest.OpSetData:
 		switch {
 		case f.known[t.Path] && f.recipe(lockOf(t.Path)) == history.Election:
-			txn.Kind, txn.Value = history.Write, string(t.Data)
+			txn.Kind, txn.Value = history.Write, value(t.Data)
 		case f.known[t.Path] && bytes.Contains(t.Data, []byte(`"shared":true`)):
 			txn.Kind = history.Share
 		default:
@@ -182,3 +182,6 @@ func nodeBelow(hold *zklock.Hold, path string) string {
 	}
 	return ""
 }
+
+// value is what a leader says in its node: a request to let go stands before it.
+func value(data []byte) string { return strings.TrimPrefix(string(data), "__REVOKE__\n") }

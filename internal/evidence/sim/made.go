@@ -47,6 +47,9 @@ var trials = []trial{
 	{"P7", "crowds", "crowd", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Crowds, p.Hold = true, p.Tick/40 }},
 	{"P8", "evictions", "evict", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Evicts = true }},
 	{"P8", "looks", "delete|expire|^lag$|behind", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Looks = true }},
+	{"P8", "requests", "drop|expire|^lag$|lost replies", everyRecipe, func(p *Plan, _ *rand.Rand) {
+		p.Hostile.Looks, p.Hold, p.During = true, 3*p.Tick, 3*time.Minute
+	}},
 	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
 	{"P8", "several locks", "drop|expire", everyLock, several},

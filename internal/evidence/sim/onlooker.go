@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// onlook looks at one queue after the other, as an operator does, until no operation may begin any more.
+// onlook looks at one queue after the other, as an operator does, and now and then asks somebody to let go, until no operation
+// may begin any more.
 func (f *fleet) onlook(r *rand.Rand) {
 	defer f.wg.Done()
 	p := &process{f: f, name: "onlooker", alive: f.end}
@@ -23,7 +25,10 @@ func (f *fleet) onlook(r *rand.Rand) {
 			client, _ = f.operator(f.end, p.name, f.plan.shortest())
 			continue
 		}
-		p.look(client, f.plan.Locks[r.IntN(len(f.plan.Locks))])
+		l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+		if shown := p.look(client, l); len(shown) > 0 && r.IntN(4) == 0 {
+			p.ask(client, l, shown[r.IntN(len(shown))])
+		}
 	}
 	if client != nil {
 		client.Close()
@@ -37,8 +42,8 @@ func (f *fleet) operator(ctx context.Context, name string, session time.Duration
 	})
 }
 
-// look notes what an operator is shown of a queue.
-func (p *process) look(client *zklock.Client, l Lock) {
+// look notes what an operator is shown of a queue, and returns it; of a semaphore those who hold.
+func (p *process) look(client *zklock.Client, l Lock) []zklock.Contender {
 	op := p.f.rec.Begin(history.Op{Kind: history.Inspect, Recipe: l.Recipe, Path: l.Path, Client: p.name})
 	q, err := operate.Inspect(p.alive, client, l.Path)
 	if err != nil {
@@ -46,7 +51,7 @@ func (p *process) look(client *zklock.Client, l Lock) {
 		if p.alive.Err() == nil {
 			p.f.report("P8", l.Path, fmt.Sprintf("%s: inspect failed: %v", p.name, err))
 		}
-		return
+		return nil
 	}
 	holding, _ := apart(q.Contenders)
 	var token int64
@@ -58,6 +63,24 @@ func (p *process) look(client *zklock.Client, l Lock) {
 		shown = holding // of those that wait it shows another node
 	}
 	op.Showed(nodesOf(shown), nodesOf(holding), token)
+	return shown
+}
+
+// ask asks a contender to let go. It goes on as it was going to: whether it lets go is its own affair.
+func (p *process) ask(client *zklock.Client, l Lock, who zklock.Contender) {
+	op := p.f.rec.Begin(history.Op{Kind: history.Ask, Recipe: l.Recipe, Path: l.Path, Client: p.name, Node: who.Node})
+	err := operate.Revoke(p.alive, client, who)
+	switch {
+	case err == nil:
+		op.Finished(history.Granted, nil)
+	case errors.Is(err, zklock.ErrNotHeld):
+		op.Finished(history.Refused, err)
+	default:
+		op.Finished(history.Failed, err)
+		if p.alive.Err() == nil {
+			p.f.report("P8", l.Path, fmt.Sprintf("%s: revoke failed: %v", p.name, err))
+		}
+	}
 }
 
 // apart returns those that hold and those that wait.

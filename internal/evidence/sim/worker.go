@@ -123,12 +123,17 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	op.Freed(err)
 }
 
-// watch notes the end of a hold when its context tells, until the returned function is called.
-func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func() bool) {
+// watch notes the end of a hold when its context tells, and that it is asked to let go, until the returned function is called.
+func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
 	if p.f.gauge != nil {
 		p.f.gauge.sample(p, hold)
 	}
-	return context.AfterFunc(hold.Context(), func() {
+	over := make(chan struct{})
+	if p.f.plan.Hostile.Looks {
+		// Owned by the fleet, which waits for it; ends with the hold, or with its caller's interest.
+		p.f.wg.Go(func() { p.heed(hold, op, over) })
+	}
+	unwatch := context.AfterFunc(hold.Context(), func() {
 		if errors.Is(context.Cause(hold.Context()), zklock.ErrLost) {
 			p.f.gauge.countLoss()
 			op.Lost()
@@ -136,6 +141,22 @@ func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func() bool
 			op.Ended()
 		}
 	})
+	return func() {
+		unwatch()
+		close(over)
+	}
+}
+
+// heed notes that the holder is asked to let go.
+func (p *process) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct{}) {
+	select {
+	case <-hold.Revoked():
+		op.WasAsked()
+	case <-hold.Context().Done():
+	case <-over:
+	case <-p.alive.Done():
+	}
+	op.Heeded()
 }
 
 // use spends the time of a hold: waiting for its end, or looking away and asking Check afterwards, or writing.

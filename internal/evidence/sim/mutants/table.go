@@ -859,6 +859,14 @@ var Table = []Mutant{
 		Test: Test{".", "TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost"},
 	},
 	{
+		Name: "a request to let go is heard by those only who hold already", After: "an operator asks who waits, and it holds a moment later",
+		Edits: []Edit{{"internal/queue/selfwatch.go", "\tif g.node.Hear(seen) {", "\tif g.isLeft() && g.node.Hear(seen) {"}},
+	},
+	{
+		Name: "whoever writes is believed to ask", After: "any write into a node, as Curator's Revoker is noticed by some",
+		Edits: []Edit{{"internal/session/own.go", "\tif !node.IsRevocation(d.Data) {", "\tif len(d.Data) == 0 {"}},
+	},
+	{
 		Name: "a request to let go stays with the place among those who ask", After: "our own first version",
 		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
 		t.hasRead(n.Stat.Version)`, `		t.hasRead(n.Stat.Version)`}},
