@@ -56,7 +56,7 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 // What a follower notes of its clients reaches the leader with its answers to the leader's pings only. Writes overtake them.
 func TestALatePingLeavesOneHolder(t *testing.T) {
 	t.Parallel()
-	for _, late := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 1800 * time.Millisecond} {
+	for _, late := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 1800 * time.Millisecond} {
 		for pings := 500 * time.Millisecond; pings < time.Second; pings += 200 * time.Millisecond {
 			for phase := time.Duration(0); phase < 2*time.Second; phase += time.Duration(oneIn(5)) * 50 * time.Millisecond {
 				t.Run(fmt.Sprint(late, pings, phase), func(t *testing.T) {
