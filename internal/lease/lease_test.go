@@ -718,6 +718,42 @@ func TestPatienceIsAFifthOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 	})
 }
 
+// It is remembered for a timeout from the answer on, and each that takes as long begins that anew.
+func TestASlowAnswerIsRememberedForATimeout(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		slow := func() {
+			sent := l.now()
+			time.Sleep(4 * time.Second)
+			l.run.Witness(sent, OfServer)
+		}
+		slow()
+		time.Sleep(leaseTerm - 5*time.Second)
+		slow()
+		for range 9 {
+			time.Sleep(leaseTerm / 10)
+			l.op(OfServer)
+			require.Equal(t, 8*time.Second, l.Patience())
+		}
+		time.Sleep(leaseTerm / 5)
+		l.op(OfServer)
+		require.Equal(t, leaseTerm/5, l.Patience())
+	})
+}
+
+// The rhythm counts on answers that take as long as the slower ones of late.
+func TestWhereAnswersTakeLongHeartbeatsFollowSooner(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		l.op(OfServer)
+		now := l.now().Mono
+		usual := l.NextBeat(now, now)
+		sent := l.now()
+		time.Sleep(leaseTerm / 20)
+		l.run.Witness(sent, OfServer)
+		now = l.now().Mono
+		require.Less(t, l.NextBeat(now, now).Sub(now), usual.Sub(sent.Mono))
+	})
+}
+
 // Each server that is left in vain gives the next one twice as long.
 func TestPatienceGrowsWithTheServersThatWereLeft(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
