@@ -15,8 +15,8 @@
 //
 // and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
 // level is the outer hold, and a leader that was seen was a leader. An operator is shown the queue as it is, removes
-// the last of those that wait first, and whom he asks to let go is told. Every check costs O(n log n), but that of what operators are shown, which compares
-// each look with all that there was. A rule that needs the transaction log is skipped when there is none.
+// the last of those that wait first, and whom he asks to let go is told. Every check costs O(n log n), but those of operators, which compare each look
+// and each request with all that there was. A rule that needs the transaction log is skipped when there is none.
 package history
 
 import (
@@ -46,7 +46,7 @@ const (
 	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
 	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, of which Holders hold, the first of them with Token; of a semaphore only those
 	Evict   Kind = "evict"   // an operator removes Nodes, which wait
-	Ask     Kind = "ask"     // an operator asks whoever holds Node, or waits there, to let go
+	Ask     Kind = "ask"     // an operator asks the owner of Node, which holds or waits, to let go
 )
 
 // Outcome is how an operation ended.

@@ -91,8 +91,11 @@ func (b *book) checkRequests(l *lock) {
 		}
 	}
 	for _, ask := range l.asks {
+		if ask.Outcome != Granted {
+			continue
+		}
 		for _, op := range l.ops {
-			if ask.Outcome != Granted || op.Node != ask.Node || op.Heeds == 0 || b.restored(ask.Call, op.Heeds) {
+			if op.Node != ask.Node || op.Heeds == 0 || b.restored(ask.Call, op.Heeds) {
 				continue
 			}
 			from, to := max(ask.Return, op.Return), op.Heeds
@@ -122,7 +125,11 @@ func (b *book) places(op *Op) (nodes []string) {
 	if outer := b.byID[op.Outer]; outer != nil {
 		nodes = b.places(outer)
 	}
-	for _, x := range append(b.groups[group(op)], op) {
+	taken := b.groups[group(op)]
+	if len(taken) == 0 {
+		taken = []*Op{op}
+	}
+	for _, x := range taken {
 		nodes = append(nodes, x.Node)
 		for _, life := range b.lock(x.Path).lives {
 			if life.client == x.Client && life.created <= x.Return && (life.created >= x.Call || x.Cohort && life.how != own) {
