@@ -62,7 +62,7 @@ test-unit: ## the tests that need no server and no container
 	@go run ./internal/evidence/lanes -only 'command|library|modules' $(tested)
 
 test-integration: ## the tests on real servers only
-	@go run ./internal/evidence/lanes -only servers $(tested)
+	@go run ./internal/evidence/lanes -only 'servers|containers' $(tested)
 
 race: ## this module's tests under the race detector
 	go test -race -timeout 20m ./...

@@ -24,8 +24,11 @@ func goTest(dir string, packages ...string) step {
 	return step{dir, append([]string{"go", "test", "-json", "-timeout", "20m"}, packages...)}
 }
 
-// The modules whose tests need real servers. The first builds the image that the second uses where no registry has one.
+// The modules whose tests need real servers. The first builds the image that both use where no registry has one.
 const servers, containers = "integration", "zkcontainer"
+
+// image builds the servers' image, or waits until another lane has. The tests say what they leave out without it.
+const image = "./setup && image/build bookworm || :"
 
 // browser is the module whose tests need one.
 const browser = "cmd/zklock/browser"
@@ -36,20 +39,20 @@ func lanes(library, nested []string) []lane {
 		{name: "command", steps: []step{goTest(".", "./cmd/...")}},
 		{name: "library", nice: true, steps: []step{goTest(".", library...)}},
 	}
-	real, modules := lane{name: "servers"}, lane{name: "modules", nice: true}
+	real, started, modules := lane{name: "servers"}, lane{name: "containers"}, lane{name: "modules", nice: true}
 	for _, dir := range nested {
 		switch dir {
 		case servers:
 			real.steps = append(real.steps, step{dir, []string{"env", "ZKLOCK_TEST_JSON=1", "./run"}})
 		case containers:
-			real.steps = append(real.steps, goTest(dir, "./..."))
+			started.steps = append(started.steps, step{servers, []string{"sh", "-c", image}}, goTest(dir, "./..."))
 		case browser:
 			modules.steps = append(modules.steps, step{dir, []string{"./setup"}}, goTest(dir, "./..."))
 		default:
 			modules.steps = append(modules.steps, goTest(dir, "./..."))
 		}
 	}
-	return append(all, real, modules)
+	return append(all, real, started, modules)
 }
 
 // packages lists this module's packages but the command's, which has a lane of its own.

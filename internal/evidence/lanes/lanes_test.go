@@ -69,7 +69,9 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 	var dirs []string
 	for _, l := range lanes(library, []string{"tools/replay", "integration", "zkcontainer"}) {
 		for _, s := range l.steps {
-			dirs = append(dirs, s.dir)
+			if s.args[0] != "sh" { // which tests nothing
+				dirs = append(dirs, s.dir)
+			}
 		}
 	}
 	require.ElementsMatch(t, []string{"integration", "zkcontainer", ".", ".", "tools/replay"}, dirs)
