@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,4 +202,66 @@ func TestALockThatASilentServerIsAskedForComesFromAnother(t *testing.T) {
 			unlock(t, alone.hold)
 		})
 	}
+}
+
+// Servers from 3.6.0 to 3.8.0 can leave a commit lying until the next request or commit comes (ZOOKEEPER-4537). Nobody's lock
+// waits for longer than until the client's next heartbeat: that of one who holds or is near comes sooner.
+func TestACommitThatAServerLeavesLyingWaitsForAHeartbeatOnly(t *testing.T) {
+	const idle, near = term*45/100 + 20*time.Millisecond, term/4 + 20*time.Millisecond
+	for ahead := range 4 {
+		patience := near
+		if ahead == 0 {
+			patience = idle
+		}
+		for phase := range 16 {
+			t.Run(fmt.Sprint(ahead, phase), func(t *testing.T) {
+				virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+					lazy := (leaderIs(srv, 3) + 1) % 3
+					others, last := connect(t, srv, "others", term, (lazy+1)%3), connect(t, srv, "last", term, lazy)
+					var before []*attempt
+					for range ahead {
+						before = append(before, lockLater(t.Context(), others.Mutex(path).Lock))
+						time.Sleep(time.Second)
+					}
+					time.Sleep(term + time.Duration(phase)*term/16)
+					leaveCommitsLying(srv, lazy)
+					began := time.Now()
+					attempt := lockLater(t.Context(), last.Mutex(path).Lock)
+					for _, b := range before {
+						time.Sleep(term)
+						<-b.done
+						require.NoError(t, b.err)
+						leaveCommitsLying(srv, lazy)
+						began = time.Now()
+						unlock(t, b.hold)
+					}
+					<-attempt.done
+					require.NoError(t, attempt.err)
+					require.Less(t, time.Since(began), patience)
+					leaveCommitsLying(srv, lazy)
+					began = time.Now()
+					unlock(t, attempt.hold)
+					require.Less(t, time.Since(began), near)
+				})
+			})
+		}
+	}
+}
+
+// leaveCommitsLying makes a server apply nothing until a request comes later than the next commit.
+func leaveCommitsLying(srv *zktest.Server, member int) {
+	srv.Member(member).Lag(time.Hour)
+	var committed atomic.Pointer[time.Time]
+	remove := srv.OnTxn(func(zktest.Txn) {
+		now := time.Now()
+		committed.CompareAndSwap(nil, &now)
+	})
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if at := committed.Load(); at != nil && r.Member == member && time.Since(*at) > 2*time.Millisecond {
+			srv.Member(member).Lag(0)
+			remove()
+			committed.Store(nil)
+		}
+		return zktest.Pass
+	})
 }
