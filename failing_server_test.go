@@ -204,7 +204,7 @@ func TestALockThatASilentServerIsAskedForComesFromAnother(t *testing.T) {
 	}
 }
 
-// Servers from 3.6.0 to 3.8.0 can leave a commit lying until the next request or commit comes (ZOOKEEPER-4537). Nobody's lock
+// Servers from 3.6.0 until 3.6.4, 3.7.2 and 3.8.1 can leave a commit lying until the next request or commit comes (ZOOKEEPER-4537). Nobody's lock
 // waits for longer than until the client's next heartbeat. If one was just under way, that is stuck as well, and another
 // connection has to prove the lease.
 func TestACommitThatAServerLeavesLyingWaitsForAHeartbeatOnly(t *testing.T) {
@@ -223,7 +223,7 @@ func TestACommitThatAServerLeavesLyingWaitsForAHeartbeatOnly(t *testing.T) {
 					time.Sleep(term + time.Duration(phase)*term/16)
 					leaveCommitsLying(srv, lazy)
 					began := time.Now()
-					attempt := lockLater(t.Context(), last.Mutex(path).Lock)
+					mine := lockLater(t.Context(), last.Mutex(path).Lock)
 					for _, b := range before {
 						time.Sleep(term)
 						<-b.done
@@ -232,12 +232,12 @@ func TestACommitThatAServerLeavesLyingWaitsForAHeartbeatOnly(t *testing.T) {
 						began = time.Now()
 						unlock(t, b.hold)
 					}
-					<-attempt.done
-					require.NoError(t, attempt.err)
+					<-mine.done
+					require.NoError(t, mine.err)
 					require.Less(t, time.Since(began), patience)
 					leaveCommitsLying(srv, lazy)
 					began = time.Now()
-					unlock(t, attempt.hold)
+					unlock(t, mine.hold)
 					require.Less(t, time.Since(began), patience)
 				})
 			})
