@@ -155,7 +155,7 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
 		if k.err() == nil {
-			k.c().observeFailure(ctx, attempt{verb: verb, recipe: k.key.(cohortKey).recipe.Name, path: k.path}, time.Since(start.Mono), err)
+			k.c().observeFailure(ctx, &attempt{verb: verb, recipe: k.key.(cohortKey).recipe.Name, path: k.path}, time.Since(start.Mono), err)
 		}
 		return nil, err
 	}

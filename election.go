@@ -107,8 +107,8 @@ func checkValue(value []byte) error {
 // that was shorter than the last pause, for 10 ms at first and then twice as long each time up
 // to a second. So a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
-	pausing, stop := session.Either(ctx, e.c().engine.Life)
-	defer stop()
+	pausing := e.c().engine.Inside(ctx)
+	defer pausing.Leave()
 	var p session.Pace
 	for {
 		hold, err := e.Campaign(ctx, value)
@@ -181,8 +181,8 @@ func (e *Election) leads(ctx context.Context) *Hold {
 // gone, which can be a moment before the new leader itself knows. With Options.LockDelay, a
 // member also shows while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
-	inside, stop := session.Either(ctx, e.c().engine.Life)
-	defer stop()
+	inside := e.c().engine.Inside(ctx)
+	defer inside.Leave()
 	if err := node.CheckPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), err)
 	}

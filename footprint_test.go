@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// What holds cost a process: P9.
+// What holds and waiters cost a process: P9.
 
 var ownFrame = regexp.MustCompile(`github\.com/zklock-go/zklock(/internal/(queue|session))?\.\(`)
 
@@ -73,6 +73,55 @@ func TestHoldsHaveNoGoroutines(t *testing.T) {
 			require.NoError(t, hold.Check())
 		}
 	})
+}
+
+// ownHeap returns how much memory is in use that this library has asked for, and not the test's server.
+func ownHeap(t *testing.T) (bytes int64) {
+	t.Helper()
+	for range 3 { // a profile is of the last collection but one
+		runtime.GC()
+	}
+	records := make([]runtime.MemProfileRecord, 1<<16)
+	n, ok := runtime.MemProfile(records, false)
+	require.True(t, ok)
+	for _, r := range records[:n] {
+		var ours, servers bool
+		for frames := runtime.CallersFrames(r.Stack()); ; {
+			f, more := frames.Next()
+			ours = ours || strings.HasPrefix(f.Function, "github.com/zklock-go/zklock.") || strings.HasPrefix(f.Function, "github.com/zklock-go/zklock/internal/")
+			servers = servers || strings.HasPrefix(f.Function, "github.com/zklock-go/zklock/zktest.")
+			if !more {
+				break
+			}
+		}
+		if ours && !servers {
+			bytes += r.InUseBytes()
+		}
+	}
+	return bytes
+}
+
+// A waiter takes two kilobytes of memory of ours, in a short queue as in a long one. Each allocation is counted.
+func TestAWaiterTakesTwoKilobytes(t *testing.T) {
+	rate := runtime.MemProfileRate
+	defer func() { runtime.MemProfileRate = rate }()
+	runtime.MemProfileRate = 1
+	for _, n := range []int{100, 1000, 4000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				waitTogether(t, func(join func(n int)) {
+					join(100) // what each connection takes is not the waiters'
+					synctest.Wait()
+					before := ownHeap(t)
+					join(n)
+					synctest.Wait() // all are watched
+					took := (ownHeap(t) - before) / int64(n)
+					t.Logf("%d bytes a waiter", took)
+					require.Less(t, took, int64(2<<10))
+				})
+			})
+		})
+	}
 }
 
 // BenchmarkHold measures what a hold takes of a process while it lasts. Beside it stands what the hold's node and the

@@ -338,8 +338,8 @@ func (q *localQueue) stand(ctx context.Context, try bool, old *queue.Grant) (*qu
 }
 
 // want returns what a place in the queue of all processes is asked for.
-func (q *localQueue) want() queue.Want {
-	return queue.Want{Recipe: q.key.recipe, Path: q.key.path, Dir: q.dir, Data: q.c.shared}
+func (q *localQueue) want() *queue.Want {
+	return &queue.Want{Recipe: q.key.recipe, Path: q.key.path, Dir: q.dir, Data: q.c.shared}
 }
 
 // cover notes that all who wait now have asked before anybody who will stand behind our next node.

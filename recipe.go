@@ -9,7 +9,6 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
-	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -24,11 +23,11 @@ type attempt struct {
 }
 
 // obtain is the one way to a hold.
-func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
+func (c *Client) obtain(ctx context.Context, w *attempt) (*Hold, error) {
 	start := time.Now()
 	granted, attempted, err := c.acquire(ctx, w)
 	if err != nil {
-		err = fmt.Errorf("zklock: %s %s: %w", w.verb, node.Printable(w.path), err)
+		err = w.failed(err)
 		if attempted {
 			c.observeFailure(ctx, w, time.Since(start), err)
 		}
@@ -40,15 +39,19 @@ func (c *Client) obtain(ctx context.Context, w attempt) (*Hold, error) {
 	return h, nil
 }
 
+func (w *attempt) failed(err error) error {
+	return fmt.Errorf("zklock: %s %s: %w", w.verb, node.Printable(w.path), err)
+}
+
 // acquire returns the place that an attempt was granted. If there is no error the caller must call acquires.leave.
 // attempted is false for a bad argument.
-func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attempted bool, _ error) {
+func (c *Client) acquire(ctx context.Context, w *attempt) (_ *queue.Grant, attempted bool, _ error) {
 	dir, err := c.admit(ctx, w.path)
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
-	inside, stop := session.Either(ctx, c.engine.Life)
-	defer stop()
+	inside := c.engine.Inside(ctx)
+	defer inside.Leave()
 	granted, err := w.get(inside, dir)
 	if err != nil {
 		c.acquires.Leave()
@@ -59,16 +62,16 @@ func (c *Client) acquire(ctx context.Context, w attempt) (_ *queue.Grant, attemp
 
 // lock acquires by any recipe that stands in the queue at path.
 func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
-		return c.engine.Obtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+	return c.obtain(ctx, &attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 	}})
 }
 
 // tryLock is lock without the waiting.
 func (c *Client) tryLock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+	return c.obtain(ctx, &attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
 		return queue.AtOnce(ctx, c.engine, func(ctx context.Context) (*queue.Grant, error) {
-			return c.engine.TryObtain(ctx, queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+			return c.engine.TryObtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 		})
 	}})
 }
@@ -109,7 +112,7 @@ func (c *Client) observeSuccess(h *Hold, took, proving time.Duration) {
 }
 
 // observeFailure reports an attempt that failed.
-func (c *Client) observeFailure(ctx context.Context, w attempt, took time.Duration, err error) {
+func (c *Client) observeFailure(ctx context.Context, w *attempt, took time.Duration, err error) {
 	kind := observe.Refused
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		kind = observe.GivenUp

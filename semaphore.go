@@ -6,7 +6,6 @@ import (
 
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/queue"
-	"github.com/zklock-go/zklock/internal/session"
 )
 
 // Semaphore is a number of permits, of which each holder takes one or several. They are
@@ -76,15 +75,15 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	if err := p.Check(k); err != nil {
 		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
 	}
-	return s.c().obtain(ctx, attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
+	return s.c().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
 // Current holders keep their permits, even if they now hold more than there are. Later calls
 // with the old number return ErrMismatch.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside, stop := session.Either(ctx, s.c().engine.Life)
-	defer stop()
+	inside := s.c().engine.Inside(ctx)
+	defer inside.Leave()
 	p := s.of(permits)
 	err := p.Check(1)
 	if err == nil {

@@ -35,7 +35,7 @@ func BenchmarkWaiter(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("a mutex/%d", n), func(b *testing.B) {
 			for range b.N {
-				waitTogether(b, n)
+				waitTogether(b, func(join func(n int)) { reportWaiters(b, n, func() { join(n) }) })
 			}
 		})
 		b.Run(fmt.Sprintf("a node and a watch/%d", n), func(b *testing.B) {
@@ -59,8 +59,8 @@ func reportWaiters(b *testing.B, n int, fn func()) {
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(n), "goroutines/waiter")
 }
 
-// waitTogether has n wait for one mutex.
-func waitTogether(b *testing.B, n int) {
+// waitTogether calls fn with a function that has n more wait for one mutex, and returns when they do.
+func waitTogether(b testing.TB, fn func(join func(n int))) {
 	srv := zktest.Start(b)
 	ctx, cancel := context.WithCancel(context.Background())
 	queued := new(countQueued)
@@ -76,11 +76,12 @@ func waitTogether(b *testing.B, n int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	reportWaiters(b, n, func() {
+	fn(func(n int) {
+		until := queued.n.Load() + int64(n)
 		for i := range n {
 			all.Go(func() { clients[i%len(clients)].Mutex(path).Lock(ctx) })
 		}
-		for queued.n.Load() < int64(n) {
+		for queued.n.Load() < until {
 			time.Sleep(time.Millisecond)
 		}
 	})

@@ -36,8 +36,8 @@ func (e *Election) Follow(ctx context.Context) iter.Seq2[Contender, error] {
 
 func (e *Election) observe(ctx context.Context, vacancies bool) iter.Seq2[Contender, error] {
 	return func(yield func(Contender, error) bool) {
-		inside, stop := session.Either(ctx, e.c().engine.Life)
-		defer stop()
+		inside := e.c().engine.Inside(ctx)
+		defer inside.Leave()
 		err := node.CheckPath(e.path)
 		if err == nil {
 			o := observation{e: e, dir: e.c().root + e.path, vacancies: vacancies}

@@ -278,6 +278,41 @@ func TestCloseReleasesEverythingAndLeavesNoGoroutine(t *testing.T) {
 	})
 }
 
+// Who waits listens to its caller and to one node: that the client ends reaches it by its watch, in whatever state that is.
+func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
+	t.Parallel()
+	for when, happens := range map[string]func(*zktest.Server){
+		"at rest":                          func(*zktest.Server) { time.Sleep(term) },
+		"when the connection has gone":     func(srv *zktest.Server) { srv.DropConnections() },
+		"when all watches are set anew":    func(srv *zktest.Server) { srv.DropConnections(); time.Sleep(2 * time.Second) },
+		"when no server has answered long": func(srv *zktest.Server) { srv.Partition("client"); time.Sleep(term / 2) },
+		"when its server is frozen":        func(srv *zktest.Server) { srv.Member(0).Freeze() },
+	} {
+		for _, e := range excluding {
+			t.Run(e.name+" "+when, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					other, client := connect(t, srv, "other", term), connect(t, srv, "client", term)
+					_, err := e.first(other)(t.Context())
+					require.NoError(t, err)
+					var waits []*attempt
+					for range 6 {
+						waits = append(waits, lockLater(t.Context(), e.second(client)))
+						time.Sleep(100 * time.Millisecond)
+					}
+					happens(srv)
+					start := time.Now()
+					client.Close()
+					for _, waiting := range waits {
+						<-waiting.done
+						require.ErrorIs(t, waiting.err, zklock.ErrClosed)
+						require.Equal(t, start, waiting.at)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestCloseEndsWhenNoServerAnswers(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Server){
 		"partitioned": func(srv *zktest.Server) { srv.Partition("a") },

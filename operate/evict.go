@@ -17,8 +17,8 @@ import (
 )
 
 func (c client) evict(ctx context.Context, who ...zklock.Contender) error {
-	inside, stop := session.Either(ctx, c.Life)
-	defer stop()
+	inside := c.Inside(ctx)
+	defer inside.Leave()
 	var errs []error
 	evicted := map[string]bool{} // by group: one of several permits takes the others with it
 	for _, w := range evictionOrder(who) {
@@ -85,7 +85,7 @@ func (c client) expel(ctx context.Context, s *session.Session, who zklock.Conten
 	dir := node.EvictedIn(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
 	guid := node.GUIDOf(nameOf(who))
 	if guid == "" || !c.MayNote(dir, nil) {
-		return c.DeleteVersion(ctx, s, who.Node, version)
+		return c.Delete(ctx, s, who.Node, version)
 	}
 	n, err := c.Get(ctx, s, dir)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrNoNode) {
@@ -93,13 +93,13 @@ func (c client) expel(ctx context.Context, s *session.Session, who zklock.Conten
 	}
 	b, ours := node.ParseDirData(n.Data)
 	if err != nil || !ours {
-		return c.DeleteVersion(ctx, s, who.Node, version)
+		return c.Delete(ctx, s, who.Node, version)
 	}
 	answers, err := c.Multi(ctx, s,
 		&zk.DeleteRequest{Path: who.Node, Version: version},
 		&zk.SetDataRequest{Path: dir, Data: b.WithEvicted(guid).Encode(), Version: n.Stat.Version})
 	if queue.Refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.MayNote(dir, answers)) {
-		return c.DeleteVersion(ctx, s, who.Node, version)
+		return c.Delete(ctx, s, who.Node, version)
 	}
 	return err
 }
@@ -113,10 +113,10 @@ func (c client) clearOut(ctx context.Context, s *session.Session, path string) e
 	}
 	for _, name := range l.Names {
 		child := path + "/" + name
-		err := c.Delete(ctx, s, child)
+		err := c.Delete(ctx, s, child, -1)
 		if errors.Is(err, zk.ErrNotEmpty) {
 			if err = c.clearOut(ctx, s, child); err == nil {
-				err = c.Delete(ctx, s, child)
+				err = c.Delete(ctx, s, child, -1)
 			}
 		}
 		if err = outcome.IgnoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {

@@ -15,8 +15,8 @@ import (
 )
 
 func (c client) inspect(ctx context.Context, path string) (*Queue, error) {
-	inside, stop := session.Either(ctx, c.Life)
-	defer stop()
+	inside := c.Inside(ctx)
+	defer inside.Leave()
 	if err := node.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), err)
 	}

@@ -21,8 +21,8 @@ import (
 )
 
 func (c client) queues(ctx context.Context, path string) ([]*Queue, error) {
-	inside, stop := session.Either(ctx, c.Life)
-	defer stop()
+	inside := c.Inside(ctx)
+	defer inside.Leave()
 	below, err := checkBelow(path)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), err)
@@ -114,8 +114,8 @@ func (c client) watch(ctx context.Context, path string) iter.Seq2[*Queue, error]
 			failed(err)
 			return
 		}
-		inside, stop := session.Either(ctx, c.Life)
-		defer stop()
+		inside := c.Inside(ctx)
+		defer inside.Leave()
 		following, cancel := context.WithCancelCause(inside)
 		defer cancel(nil)
 		b := &browser{c: c, changed: make(chan *Queue), fail: cancel, known: map[string]bool{}}

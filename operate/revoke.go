@@ -14,8 +14,8 @@ import (
 )
 
 func (c client) revoke(ctx context.Context, who zklock.Contender) error {
-	inside, stop := session.Either(ctx, c.Life)
-	defer stop()
+	inside := c.Inside(ctx)
+	defer inside.Leave()
 	if err := c.mark(inside, who); err != nil {
 		return fmt.Errorf("zklock: revoke %s: %w", node.Printable(who.Node), c.Explain(inside, err))
 	}

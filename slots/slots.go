@@ -104,8 +104,8 @@ func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 	if err := s.checkHold(h); err != nil {
 		return s.failure("mark", err)
 	}
-	inside, stop := session.Either(ctx, s.c.Life)
-	defer stop()
+	inside := s.c.Inside(ctx)
+	defer inside.Leave()
 	err := s.mark(inside, h)
 	switch {
 	case err == nil:
@@ -129,8 +129,8 @@ func (s *Slot) open(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	inside, stop := session.Either(ctx, s.c.Life)
-	defer stop()
+	inside := s.c.Inside(ctx)
+	defer inside.Leave()
 	found, err := s.look(inside)
 	switch {
 	case errors.Is(err, ErrDone):

@@ -38,6 +38,7 @@ type tap struct {
 	run     *lease.Run    // what this connection tells of it
 	last    int32         // the number of the last request
 	waiting map[int32]sentRequest
+	most    int             // of those that waited at once since the map was made
 	pings   []lease.Instant // their send times: all pings have one number, and come back in order
 	heard   time.Time       // when the last bytes have come
 }
@@ -98,7 +99,8 @@ func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
 		t.pings = append(t.pings, now)
 	default:
 		t.hears = t.hears || r.Watches()
-		t.enter(r, sentRequest{now, r.Op(), nil, r.Xid()})
+		xid := r.Xid()
+		t.waiting[t.number(r)] = sentRequest{now, r.Op(), nil, xid}
 	}
 	t.out.put(r)
 	opened = ok && r.Op() != frames.OpAuth && !t.open
@@ -114,16 +116,17 @@ func (t *tap) send(r frames.Request, by Asker) bool {
 	if t.ended || !t.open {
 		return false
 	}
-	t.enter(r, sentRequest{now, r.Op(), by, 0})
+	t.waiting[t.number(r)] = sentRequest{now, r.Op(), by, 0}
 	t.out.put(r)
 	return true
 }
 
-// enter gives a request its number and remembers it. It must be called with mu held.
-func (t *tap) enter(r frames.Request, sent sentRequest) {
+// number gives a request, which is to wait for its answer, its number. It must be called with mu held.
+func (t *tap) number(r frames.Request) int32 {
 	t.last = max(t.last+1, 1) // behind the largest the row begins again
-	t.waiting[t.last] = sent
+	t.most = max(t.most, len(t.waiting)+1)
 	r.Number(t.last)
+	return t.last
 }
 
 // Read reads bytes of frames that were checked, and are not answers to us.
@@ -341,6 +344,9 @@ func (t *tap) take(xid int32) (sentRequest, bool) {
 	}
 	sent, ok := t.waiting[xid]
 	delete(t.waiting, xid)
+	if len(t.waiting) == 0 && t.most > 64 {
+		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map keeps the room of a crowd for ever
+	}
 	return sent, ok
 }
 

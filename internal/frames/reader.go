@@ -44,9 +44,9 @@ func (r *Reader) Next(limit int) ([]byte, error) {
 
 // fill reads a frame into buf as the bytes come in, so that a false length costs no memory.
 func (r *Reader) fill(head [4]byte, size int) error {
-	const chunk = 64 << 10
-	if cap(r.buf) > 16*chunk {
-		r.buf = nil // a large listing is not kept
+	const chunk, kept = 64 << 10, 4 << 10
+	if cap(r.buf) > kept {
+		r.buf = nil // that of a listing: other frames are short
 	}
 	r.buf = append(r.buf[:0], head[:]...)
 	for size > 0 {

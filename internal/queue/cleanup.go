@@ -152,7 +152,7 @@ func (t *contender) leave(ctx context.Context, s *session.Session) error {
 // hold those, and the request is for that hold.
 func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	for {
-		err := t.c.DeleteVersion(ctx, s, t.Path(), t.unread)
+		err := t.c.Delete(ctx, s, t.Path(), t.unread)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}

@@ -62,10 +62,8 @@ func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Reques
 // settle waits until it is known whether the node was created; only then the contender has a
 // name. If the answer to the create was lost, settle looks for the node.
 func (t *contender) settle(ctx context.Context) error {
-	select {
-	case <-t.creation.answered.Done():
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := t.creation.answered.Await(ctx); err != nil {
+		return err
 	}
 	if t.Name != "" || outcome.WasNotSent(t.creation.err) {
 		return nil

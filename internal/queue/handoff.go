@@ -35,7 +35,7 @@ func (t *place) wait(ctx context.Context) error {
 		case len(t.ahead) > 0:
 			err = t.awaitLeave(ctx)
 		case t.unsure || t.beyond > 0:
-			err = t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
+			err = t.findPlace(ctx, nil)
 		default:
 			return nil
 		}
@@ -217,5 +217,5 @@ func (t *place) lookFurther(ctx context.Context, n int) error {
 	if len(t.ahead) == 0 || t.beyond+n == 0 {
 		return nil
 	}
-	return t.findPlace(ctx, session.Listing{}, zk.ErrNoNode)
+	return t.findPlace(ctx, nil)
 }

@@ -29,7 +29,7 @@ func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir s
 		return used
 	case err == nil:
 		_, err = session.Again(ctx, func() (struct{}, error) {
-			return struct{}{}, c.DeleteVersion(ctx, sess, dir+node.LeasesDir, n.Stat.Version)
+			return struct{}{}, c.Delete(ctx, sess, dir+node.LeasesDir, n.Stat.Version)
 		})
 	}
 	switch {

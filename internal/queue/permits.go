@@ -212,7 +212,8 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 		// The limit is read after the watch is set: Resize makes and deletes a node there afterwards.
 		w, err := session.Again(ctx, func() (*session.NodeWatch, error) { return s.Engine.WatchChildren(ctx, made.Sess, made.Dir) })
 		if err == nil {
-			err = made.findPlace(ctx, session.NewListing(w.Names, w.Stat, time.Time{}), nil)
+			l := session.NewListing(w.Names, w.Stat, time.Time{})
+			err = made.findPlace(ctx, &l)
 		}
 		if err != nil {
 			return outcome.GoneIfMissing(err)

@@ -59,7 +59,10 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 		}
 		switch a.fate(t.Name != "", t.c.Link.Carries(s)) {
 		case wasCreated:
-			return t.stand(ctx, l, listErr)
+			if listErr == nil {
+				return t.stand(ctx, &l)
+			}
+			return t.stand(ctx, nil)
 		case mayBeLate:
 			return outcome.ErrSessionOver
 		case metOthers:
@@ -79,14 +82,14 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// stand finds the place of a contender whose node was created, from a listing that was sent after the create.
-func (t *place) stand(ctx context.Context, l session.Listing, listErr error) error {
+// stand finds the place of a contender whose node was created, from a listing that was sent after the create, if there is one.
+func (t *place) stand(ctx context.Context, l *session.Listing) error {
 	a := t.enteredQueue()
 	if t.isAlone(a.counted) {
 		return nil
 	}
 	t.noticeOthers(a)
-	return t.findPlace(ctx, l, listErr)
+	return t.findPlace(ctx, l)
 }
 
 // isAlone reports whether the create has shown that ours is the only node. If so, it sets the
@@ -103,17 +106,17 @@ func (t *place) isAlone(counted *count) bool {
 	return true
 }
 
-// findPlace sets the place from a listing. It lists again if err is not nil, or if the listing
-// was made before the node was created.
-func (t *place) findPlace(ctx context.Context, l session.Listing, err error) error {
-	if err != nil || !t.complete(l.Line()) {
-		l, err = t.c.ListAgain(ctx, t.Sess, t.Dir)
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(l.Line()):
-		return outcome.ErrGone
-	case err != nil:
-		return err
+// findPlace sets the place from a listing. It lists again if there is none, or if that was made before the node was created.
+func (t *place) findPlace(ctx context.Context, l *session.Listing) error {
+	if l == nil || !t.complete(l.Line()) {
+		again, err := t.c.ListAgain(ctx, t.Sess, t.Dir)
+		switch {
+		case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(again.Line()):
+			return outcome.ErrGone
+		case err != nil:
+			return err
+		}
+		l = &again
 	}
 	line := l.Line()
 	if err := t.c.notASemaphore(ctx, t.Sess, t.Dir, line); err != nil {
@@ -124,7 +127,7 @@ func (t *place) findPlace(ctx context.Context, l session.Listing, err error) err
 	}
 	t.relist()
 	t.listed, t.looked = l.Stat.Mzxid, l.At
-	t.noticeSolitude(l)
+	t.noticeSolitude(*l)
 	own, _ := node.ParseEntry(t.Name)
 	ahead, err := t.order(ctx, line, &own)
 	if err != nil {

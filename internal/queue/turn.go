@@ -48,23 +48,23 @@ func (c *Engine) giveBack(w *Want) {
 	}
 }
 
-// Obtain waits until the want is granted its place.
-func (c *Engine) Obtain(ctx context.Context, w Want) (*Grant, error) {
-	defer c.giveBack(&w)
+// Obtain waits until the want, which is used up, is granted its place.
+func (c *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
+	defer c.giveBack(w)
 	return c.inTurn(ctx, w.Path, func(s *session.Session, asked *session.Revocation) (*place, error) {
-		return c.queue(ctx, s, c.place(&w), w.Path, asked)
+		return c.queue(ctx, s, c.place(w), w.Path, asked)
 	})
 }
 
 // TryObtain is obtain for a caller that waits for no other contender. It returns ErrLocked if it
 // would have to.
-func (c *Engine) TryObtain(ctx context.Context, w Want) (*Grant, error) {
-	defer c.giveBack(&w)
+func (c *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
+	defer c.giveBack(w)
 	s, err := c.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.tryAcquire(ctx, s, c.place(&w))
+	t, err := c.tryAcquire(ctx, s, c.place(w))
 	return t.granted(), err
 }
 
@@ -153,7 +153,7 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	for t.unsure {
-		if err := t.findPlace(ctx, session.Listing{}, zk.ErrNoNode); err != nil {
+		if err := t.findPlace(ctx, nil); err != nil {
 			return err
 		}
 	}

@@ -114,6 +114,7 @@ func (f *listings) askOnce(key listed, ask func(listed) (Listing, error)) (Listi
 	l, err := ask(key)
 	if err == nil {
 		f.remember(key.dir, len(l.Names))
+		l.Line() // here, or sorting would make the stack of a waiter larger for good
 	}
 	return l, err
 }

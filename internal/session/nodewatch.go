@@ -170,14 +170,16 @@ func (w *NodeWatch) IsOn(name string) bool { return node.BaseName(w.key.path) ==
 
 // Answered waits until the server has answered the request that sets the watch.
 func (w *NodeWatch) Answered(ctx context.Context, s *Session) error {
+	caller, client := ends(ctx)
 	select {
 	case <-w.ready.Done():
 		return w.err
 	case <-s.Over():
 		return outcome.ErrSessionOver
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-caller:
+	case <-client:
 	}
+	return endOf(ctx)
 }
 
 // IsQuiet reports whether the watch has not fired, so that nothing had happened to the node
@@ -223,22 +225,26 @@ func (w *NodeWatch) NeverMind() bool {
 }
 
 // Await waits until the watched node changes. If gone is closed first it returns ErrGone, if
-// the session ends ErrSessionOver, and if ctx ends its cause. The end of its session fires a watch. Each
-// further channel here would cost every waiter a hundred bytes.
+// the session ends ErrSessionOver, and if ctx ends its cause. The end of its session fires a watch, and so does
+// the client's. Each further channel here would cost every waiter a hundred bytes.
 func (w *NodeWatch) Await(ctx context.Context, gone <-chan struct{}) (Change, error) {
 	w.await(1)
 	defer w.await(-1)
+	caller, _ := ends(ctx)
 	select {
 	case <-w.Fired.Done():
-		if w.key.sess.IsOver() {
-			return 0, outcome.ErrSessionOver
-		}
-		return w.Saw, nil
 	case <-gone:
 		return 0, outcome.ErrGone
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+	case <-caller:
+		return 0, endOf(ctx)
 	}
+	switch {
+	case w.key.sess.IsOver():
+		return 0, outcome.ErrSessionOver
+	case ctx.Err() != nil:
+		return 0, endOf(ctx)
+	}
+	return w.Saw, nil
 }
 
 // await counts n more waiters.

@@ -132,7 +132,7 @@ func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreat
 	}
 	if name != "" {
 		h.Requests.Log.Info("zklock: a node appeared that was given up", "node", g.Dir+"/"+name)
-		if err := h.Requests.Delete(ctx, s, g.Dir+"/"+name); !errors.Is(err, zk.ErrNoNode) {
+		if err := h.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}
 		return true, nil

@@ -66,6 +66,9 @@ func (c *call[T]) Answered(r frames.Reply, err error) {
 	}
 }
 
+// Inside returns the context of a call of a user's. Its Leave must be called when the call returns.
+func (r *Requests) Inside(ctx context.Context) *Inside { return &Inside{Context: ctx, life: r.Life} }
+
 // Ready waits until a request can be sent under s.
 func (r *Requests) Ready(ctx context.Context, s *Session) error {
 	if ctx.Err() != nil {
@@ -115,6 +118,7 @@ func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, 
 
 // await returns the answer to a request that was sent.
 func await[T any](ctx context.Context, r *Requests, s *Session, c *call[T]) (none T, _ error) {
+	caller, client := ends(ctx)
 	select {
 	case <-c.done.Done():
 		if !r.Link.Carries(s) {
@@ -123,9 +127,10 @@ func await[T any](ctx context.Context, r *Requests, s *Session, c *call[T]) (non
 		return c.value, c.err
 	case <-s.Over():
 		return none, outcome.ErrSessionOver
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
+	case <-caller:
+	case <-client:
 	}
+	return none, endOf(ctx)
 }
 
 // Authenticate presents a credential. The client library then presents it on each later connection, before
@@ -150,6 +155,7 @@ func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listi
 		return none, err
 	}
 	l := r.listings.share(r.Calls, listed{s, dir}, r.children)
+	caller, client := ends(ctx)
 	select {
 	case <-l.done.Done():
 		if !r.Link.Carries(s) {
@@ -158,9 +164,10 @@ func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listi
 		return l.Listing, l.err
 	case <-s.Over():
 		return none, outcome.ErrSessionOver
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
+	case <-caller:
+	case <-client:
 	}
+	return none, endOf(ctx)
 }
 
 func (r *Requests) children(of listed) (Listing, error) {
@@ -251,11 +258,8 @@ func (r *Requests) Set(ctx context.Context, s *Session, path string, data []byte
 	return Ask(ctx, r, s, frames.SetData(path, data, version), readStat)
 }
 
-func (r *Requests) Delete(ctx context.Context, s *Session, path string) error {
-	return r.DeleteVersion(ctx, s, path, -1)
-}
-
-func (r *Requests) DeleteVersion(ctx context.Context, s *Session, path string, version int32) error {
+// Delete deletes a node if it has that version; -1 stands for any.
+func (r *Requests) Delete(ctx context.Context, s *Session, path string, version int32) error {
 	_, err := Ask(ctx, r, s, frames.Delete(path, version), readNothing)
 	return err
 }

@@ -129,7 +129,7 @@ func (t *Watches) keepAll(s *Session, again <-chan struct{}) {
 			t.renewAll(s)
 			continue
 		case <-s.Over():
-		case <-t.requests.Afterlife.Done():
+		case <-t.requests.Life.Done():
 		}
 		t.leave(s)
 		return
@@ -210,24 +210,26 @@ func changeOf(kind frames.EventKind, children bool) Change {
 // the node; zero for nothing. It is a data watch, because the server sets none on a node that is gone.
 // An exists watch there would stay for ever.
 func (t *Watches) set(w *NodeWatch, answered func(w *NodeWatch, now seen, err error) Change) {
-	take := func(now seen, err error) {
-		saw := answered(w, now, err)
-		switch {
-		case err != nil && saw == 0:
-			t.drop(w) // it was refused
-		case saw == 0 && t.isLeft(w.key.sess):
-			t.fire(w, NodeChanged)
-		case saw != 0:
-			t.fire(w, saw)
-		}
-	}
+	take := func(now seen, err error) { t.took(w, answered(w, now, err), err) }
 	request, read := frames.Get(w.key.path, true), readData
 	if w.key.children {
 		request, read = frames.Children(w.key.path, true), readNames
 	}
 	w.asks()
-	if _, err := begin(t.requests, w.key.sess, request, read, take); err != nil {
-		take(seen{}, err)
+	if c, err := begin(t.requests, w.key.sess, request, read, take); err != nil {
+		c.Answered(frames.Reply{}, err)
+	}
+}
+
+// took goes on with a watch whose request has been answered, or was not sent.
+func (t *Watches) took(w *NodeWatch, saw Change, err error) {
+	switch {
+	case err != nil && saw == 0:
+		t.drop(w) // it was refused
+	case saw == 0 && t.isLeft(w.key.sess):
+		t.fire(w, NodeChanged)
+	case saw != 0:
+		t.fire(w, saw)
 	}
 }
 

@@ -66,7 +66,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client library keeps the numbers of its requests", After: "two that count for themselves meet",
-		Edits: []Edit{{"internal/conn/tap.go", "t.enter(r, sentRequest{now, r.Op(), nil, r.Xid()})", "t.waiting[r.Xid()] = sentRequest{now, r.Op(), nil, r.Xid()}"}},
+		Edits: []Edit{{"internal/conn/tap.go", "t.waiting[t.number(r)] = sentRequest{now, r.Op(), nil, xid}", "t.waiting[xid] = sentRequest{now, r.Op(), nil, xid}"}},
 		Test:  Test{"internal/conn", "TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers"},
 	},
 	{
@@ -492,10 +492,9 @@ var Table = []Mutant{
 		Name: "a waiter does not notice the end of its session", After: "kazoo #282, etcd #19597",
 		Edits: []Edit{
 			{"internal/session/watch.go", "\t\tcase <-s.Over():\n\t\tcase", "\t\tcase"},
-			{"internal/session/nodewatch.go", `		if w.key.sess.IsOver() {
-			return 0, outcome.ErrSessionOver
-		}
-		return w.Saw`, `		return w.Saw`},
+			{"internal/session/nodewatch.go", `	case w.key.sess.IsOver():
+		return 0, outcome.ErrSessionOver
+	case ctx`, `	case ctx`},
 			{"internal/session/nodewatch.go", `	case <-s.Over():
 		return outcome.ErrSessionOver
 `, ""},
@@ -513,6 +512,26 @@ var Table = []Mutant{
 	{
 		Name: "a transaction goes without its guard", After: "a stopped process that wakes up",
 		Edits: []Edit{{"hold.go", "guard := h.Guard()\n", "guard := h.Guard()[:0]\n"}},
+	},
+	{
+		Name: "the end of a client reaches no waiter", After: "it listens to its caller and to its watch only",
+		Edits: []Edit{{"internal/session/watch.go", "\t\tcase <-t.requests.Life.Done():\n", "\t\tcase <-t.requests.Afterlife.Done():\n"}},
+		Test:  Test{".", "TestCloseEndsEveryWaitAtOnce"},
+	},
+	{
+		Name: "a call that has asked nobody goes on in a client that has ended", After: "its two contexts are joined by nobody",
+		Edits: []Edit{{"internal/session/wait.go", "return c.Context.Done(), c.life.Done()", "return c.Context.Done(), nil"}},
+		Test:  Test{".", "TestCloseEndsEveryWaitAtOnce"},
+	},
+	{
+		Name: "every call joins its contexts", After: "half a kilobyte of each waiter",
+		Edits: []Edit{{"internal/session/wait.go", "return c.Context.Done(), c.life.Done()", "return c.Done(), nil"}},
+		Test:  Test{".", "TestAWaiterTakesTwoKilobytes"},
+	},
+	{
+		Name: "a connection keeps the room of its longest listing", After: "it is as long as the queue",
+		Edits: []Edit{{"internal/frames/reader.go", "cap(r.buf) > kept", "cap(r.buf) > 16*chunk"}},
+		Test:  Test{".", "TestAWaiterTakesTwoKilobytes"},
 	},
 	{
 		Name: "a waiter stays away from the queue when its node is gone", After: "only those who are next look at their nodes, so the others are told by nobody",
@@ -577,7 +596,7 @@ var Table = []Mutant{
 		Name: "a downgrade leaves its place", After: "Curator before CURATOR-621",
 		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
 	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
-	return h.of().c.Delete(ctx, h.of().nodes[0].Sess, h.of().nodes[0].Path())`}},
+	return h.of().c.Delete(ctx, h.of().nodes[0].Sess, h.of().nodes[0].Path(), -1)`}},
 		Focus: "rw",
 	},
 	{
