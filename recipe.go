@@ -17,15 +17,16 @@ type attempt struct {
 	verb   string // for errors: "lock", "try", "campaign"
 	recipe string // its name, for observers
 	path   string // as the caller names it
-	// get returns the place that was granted. On an error, it has left the queue. dir is the
-	// path in ZooKeeper.
-	get func(ctx context.Context, dir string) (*queue.Grant, error)
 }
 
+// A way to a place returns it when it was granted. On an error, the place has left the queue. dir is the path in ZooKeeper.
+// It is no field of an attempt, which reaches observers and would take it to the heap.
+type way = func(ctx context.Context, dir string) (*queue.Grant, error)
+
 // obtain is the one way to a hold.
-func (c *Client) obtain(ctx context.Context, w *attempt) (*Hold, error) {
+func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error) {
 	start := time.Now()
-	granted, attempted, err := c.acquire(ctx, w)
+	granted, attempted, err := c.acquire(ctx, w.path, get)
 	if err != nil {
 		err = w.failed(err)
 		if attempted {
@@ -45,14 +46,14 @@ func (w *attempt) failed(err error) error {
 
 // acquire returns the place that an attempt was granted. If there is no error the caller must call acquires.leave.
 // attempted is false for a bad argument.
-func (c *Client) acquire(ctx context.Context, w *attempt) (_ *queue.Grant, attempted bool, _ error) {
-	dir, err := c.admit(ctx, w.path)
+func (c *Client) acquire(ctx context.Context, path string, get way) (_ *queue.Grant, attempted bool, _ error) {
+	dir, err := c.admit(ctx, path)
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
 	inside := c.engine.Inside(ctx)
 	defer inside.Leave()
-	granted, err := w.get(inside, dir)
+	granted, err := get(inside, dir)
 	if err != nil {
 		c.acquires.Leave()
 		return nil, true, c.engine.Explain(inside, err)
@@ -62,18 +63,18 @@ func (c *Client) acquire(ctx context.Context, w *attempt) (_ *queue.Grant, attem
 
 // lock acquires by any recipe that stands in the queue at path.
 func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, &attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+	return c.obtain(ctx, &attempt{verb, r.Name, path}, func(ctx context.Context, dir string) (*queue.Grant, error) {
 		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
-	}})
+	})
 }
 
 // tryLock is lock without the waiting.
 func (c *Client) tryLock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
-	return c.obtain(ctx, &attempt{verb, r.Name, path, func(ctx context.Context, dir string) (*queue.Grant, error) {
+	return c.obtain(ctx, &attempt{verb, r.Name, path}, func(ctx context.Context, dir string) (*queue.Grant, error) {
 		return queue.AtOnce(ctx, c.engine, func(ctx context.Context) (*queue.Grant, error) {
 			return c.engine.TryObtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
 		})
-	}})
+	})
 }
 
 // admit checks what can be known without a server and returns the full path. If there

@@ -75,7 +75,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	if err := p.Check(k); err != nil {
 		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
 	}
-	return s.c().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) }})
+	return s.c().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path}, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) })
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.

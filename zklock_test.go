@@ -287,11 +287,23 @@ func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
 		"when all watches are set anew":    func(srv *zktest.Server) { srv.DropConnections(); time.Sleep(2 * time.Second) },
 		"when no server has answered long": func(srv *zktest.Server) { srv.Partition("client"); time.Sleep(term / 2) },
 		"when its server is frozen":        func(srv *zktest.Server) { srv.Member(0).Freeze() },
+		"when no server takes credentials": func(srv *zktest.Server) {
+			never := make(chan struct{})
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpAuth {
+					return zktest.Hold(never)
+				}
+				return zktest.Pass
+			})
+			srv.DropConnections()
+			time.Sleep(time.Second)
+		},
 	} {
 		for _, e := range excluding {
 			t.Run(e.name+" "+when, func(t *testing.T) {
 				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-					other, client := connect(t, srv, "other", term), connect(t, srv, "client", term)
+					other := connect(t, srv, "other", term)
+					client := connectWith(t, srv, &zklock.Options{Label: "client", SessionTimeout: term, Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}})
 					_, err := e.first(other)(t.Context())
 					require.NoError(t, err)
 					var waits []*attempt

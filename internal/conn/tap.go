@@ -99,8 +99,7 @@ func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
 		t.pings = append(t.pings, now)
 	default:
 		t.hears = t.hears || r.Watches()
-		xid := r.Xid()
-		t.waiting[t.number(r)] = sentRequest{now, r.Op(), nil, xid}
+		t.enter(r, nil)
 	}
 	t.out.put(r)
 	opened = ok && r.Op() != frames.OpAuth && !t.open
@@ -110,23 +109,22 @@ func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
 
 // send sends a request of ours. It reports false if that is not possible, and nothing was sent.
 func (t *tap) send(r frames.Request, by Asker) bool {
-	now := t.link.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || !t.open {
 		return false
 	}
-	t.waiting[t.number(r)] = sentRequest{now, r.Op(), by, 0}
+	t.enter(r, by)
 	t.out.put(r)
 	return true
 }
 
-// number gives a request, which is to wait for its answer, its number. It must be called with mu held.
-func (t *tap) number(r frames.Request) int32 {
+// enter gives a request its number, and remembers it and when it was sent. It must be called with mu held.
+func (t *tap) enter(r frames.Request, by Asker) {
 	t.last = max(t.last+1, 1) // behind the largest the row begins again
-	t.most = max(t.most, len(t.waiting)+1)
+	t.waiting[t.last] = sentRequest{t.link.Now(), r.Op(), by, r.Xid()}
+	t.most = max(t.most, len(t.waiting))
 	r.Number(t.last)
-	return t.last
 }
 
 // Read reads bytes of frames that were checked, and are not answers to us.

@@ -19,6 +19,7 @@ type Reader struct {
 	from *bufio.Reader
 	buf  []byte // the present frame with its length
 	rest []byte // the part of it that was not read yet
+	idle int    // for how many frames in a row the room for a long one was not needed
 }
 
 // NewReader returns a Reader of a stream.
@@ -44,9 +45,12 @@ func (r *Reader) Next(limit int) ([]byte, error) {
 
 // fill reads a frame into buf as the bytes come in, so that a false length costs no memory.
 func (r *Reader) fill(head [4]byte, size int) error {
-	const chunk, kept = 64 << 10, 4 << 10
-	if cap(r.buf) > kept {
-		r.buf = nil // that of a listing: other frames are short
+	const chunk, short, patience = 64 << 10, 4 << 10, 16
+	if r.idle++; size > short {
+		r.idle = 0
+	}
+	if cap(r.buf) > short && r.idle >= patience {
+		r.buf = nil // listings are long, and whoever stands in a queue has no more of them
 	}
 	r.buf = append(r.buf[:0], head[:]...)
 	for size > 0 {

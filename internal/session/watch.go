@@ -211,10 +211,7 @@ func changeOf(kind frames.EventKind, children bool) Change {
 // An exists watch there would stay for ever.
 func (t *Watches) set(w *NodeWatch, answered func(w *NodeWatch, now seen, err error) Change) {
 	take := func(now seen, err error) { t.took(w, answered(w, now, err), err) }
-	request, read := frames.Get(w.key.path, true), readData
-	if w.key.children {
-		request, read = frames.Children(w.key.path, true), readNames
-	}
+	request, read := w.key.request()
 	w.asks()
 	if c, err := begin(t.requests, w.key.sess, request, read, take); err != nil {
 		c.Answered(frames.Reply{}, err)
@@ -233,6 +230,14 @@ func (t *Watches) took(w *NodeWatch, saw Change, err error) {
 	}
 }
 
+// request returns the request that sets a watch, and what reads its answer.
+func (k *watchKey) request() (frames.Request, func(*frames.Answer) (seen, error)) {
+	if k.children {
+		return frames.Children(k.path, true), readNames
+	}
+	return frames.Get(k.path, true), readData
+}
+
 func readData(a *frames.Answer) (seen, error) { return seen{Data: a.Data(), Stat: a.Stat()}, nil }
 
 func readNames(a *frames.Answer) (seen, error) { return seen{Names: a.Names(), Stat: a.Stat()}, nil }
@@ -240,7 +245,7 @@ func readNames(a *frames.Answer) (seen, error) { return seen{Names: a.Names(), S
 // renewAll sets the watches of a session anew after a reconnect. One that nobody waits for fires: a later
 // caller sets another.
 func (t *Watches) renewAll(s *Session) {
-	if t.requests.Ready(t.requests.Afterlife, s) != nil {
+	if t.requests.Ready(t.requests.Life, s) != nil {
 		return // there are no watches to keep any more
 	}
 	for _, w := range t.of(s) {

@@ -66,7 +66,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client library keeps the numbers of its requests", After: "two that count for themselves meet",
-		Edits: []Edit{{"internal/conn/tap.go", "t.waiting[t.number(r)] = sentRequest{now, r.Op(), nil, xid}", "t.waiting[xid] = sentRequest{now, r.Op(), nil, xid}"}},
+		Edits: []Edit{{"internal/conn/tap.go", "t.enter(r, nil)", "t.waiting[r.Xid()] = sentRequest{now, r.Op(), nil, r.Xid()}"}},
 		Test:  Test{"internal/conn", "TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers"},
 	},
 	{
@@ -519,6 +519,11 @@ var Table = []Mutant{
 		Test:  Test{".", "TestCloseEndsEveryWaitAtOnce"},
 	},
 	{
+		Name: "the end of a client waits until watches can be set anew", After: "which it does not while no server takes its credentials",
+		Edits: []Edit{{"internal/session/watch.go", "t.requests.Ready(t.requests.Life, s)", "t.requests.Ready(t.requests.Afterlife, s)"}},
+		Test:  Test{".", "TestCloseEndsEveryWaitAtOnce"},
+	},
+	{
 		Name: "a call that has asked nobody goes on in a client that has ended", After: "its two contexts are joined by nobody",
 		Edits: []Edit{{"internal/session/wait.go", "return c.Context.Done(), c.life.Done()", "return c.Context.Done(), nil"}},
 		Test:  Test{".", "TestCloseEndsEveryWaitAtOnce"},
@@ -530,7 +535,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a connection keeps the room of its longest listing", After: "it is as long as the queue",
-		Edits: []Edit{{"internal/frames/reader.go", "cap(r.buf) > kept", "cap(r.buf) > 16*chunk"}},
+		Edits: []Edit{{"internal/frames/reader.go", "cap(r.buf) > short", "cap(r.buf) > 16*chunk"}},
 		Test:  Test{".", "TestAWaiterTakesTwoKilobytes"},
 	},
 	{
@@ -544,11 +549,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch on what is gone", After: "go-zookeeper registers it for good",
-		Edits: []Edit{{"internal/session/watch.go", `request, read = frames.Children(w.key.path, true), readNames
-`, `request, read = frames.Children(w.key.path, true), readNames
+		Edits: []Edit{{"internal/session/watch.go", `request, read := w.key.request()
+`, `request, read := w.key.request()
+	if w.key.children {
 		missing := frames.Exists(w.key.path + "/_c_missing")
 		missing[len(missing)-1] = 1
 		begin(t.requests, w.key.sess, missing, readStat, nil)
+	}
 `}},
 		Focus: "election",
 	},
