@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock-go/zklock/internal/wire"
+	"github.com/zklock-go/zklock/internal/evidence/wire"
 	"github.com/zklock-go/zklock/zktest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/wire"
+	"github.com/zklock-go/zklock/internal/evidence/wire"
 	"github.com/zklock-go/zklock/zktest"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/wire"
+	"github.com/zklock-go/zklock/internal/evidence/wire"
 )
 
 // Dial opens a connection to the server under test.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/wire"
+	"github.com/zklock-go/zklock/internal/evidence/wire"
 )
 
 // players is how many sessions a random sequence has.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/wire"
+	"github.com/zklock-go/zklock/internal/evidence/wire"
 )
 
 // rule is one sentence about a ZooKeeper server and the check that it holds.
