@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,21 +107,34 @@ func TestAWaiterTakesTwoKilobytes(t *testing.T) {
 	rate := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = rate }()
 	runtime.MemProfileRate = 1
-	for _, n := range []int{100, 1000, 4000} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				waitTogether(t, func(join func(n int)) {
-					join(100) // what each connection takes is not the waiters'
-					time.Sleep(10 * time.Minute)
-					before := ownHeap(t)
-					join(n)
-					time.Sleep(10 * time.Minute) // with heartbeats, and nothing else
-					took := (ownHeap(t) - before) / int64(n)
-					t.Logf("%d bytes a waiter", took)
-					require.Less(t, took, int64(2<<10))
+	for name, lock := range map[string]way{"a mutex": asMutex, "writers": asWriter, "a reader among writers": asEither(), "two permits": forTwo} {
+		for _, n := range []int{100, 1000} {
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					waitTogether(t, lock, func(join func(n int)) {
+						join(100) // what each connection takes is not the waiters'
+						time.Sleep(10 * time.Minute)
+						before := ownHeap(t)
+						join(n)
+						time.Sleep(10 * time.Minute) // with heartbeats, and nothing else
+						took := (ownHeap(t) - before) / int64(n)
+						t.Logf("%d bytes a waiter", took)
+						require.Less(t, took, int64(2<<10))
+					})
 				})
 			})
-		})
+		}
+	}
+}
+
+// asEither takes it as a writer and as a reader in turn.
+func asEither() way {
+	var n atomic.Int32
+	return func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		if n.Add(1)%2 == 0 {
+			return asReader(c)
+		}
+		return asWriter(c)
 	}
 }
 

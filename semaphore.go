@@ -35,14 +35,14 @@ func (c *Client) Semaphore(path string, permits int) *Semaphore {
 // do not fit into one; some thousands do. If ctx is the context of a hold of this semaphore, it
 // returns ErrDeadlock: take all permits at once.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
+	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
 }
 
 // TryAcquire returns a hold of k permits if they are free besides one for each caller that is
 // waiting. Otherwise it returns ErrLocked without waiting, and leaves no node behind. Without
 // a connection it returns ErrNotConnected.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "try", k, func(ctx context.Context, p *queue.Permits) (*queue.Grant, error) {
+	return s.obtain(ctx, "try", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) {
 		return queue.AtOnce(ctx, s.c().engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
@@ -60,16 +60,17 @@ func (p someOf) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ct
 func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
-	return lockable{c: p.s.c(), path: p.s.path, err: p.s.of(p.s.permits).Check(p.k)}
+	of := p.s.of(p.s.permits)
+	return lockable{c: p.s.c(), path: p.s.path, err: of.Check(p.k)}
 }
 
 // of returns the permits in the queue's terms, of which there are so many.
-func (s *Semaphore) of(total int) *queue.Permits {
-	return &queue.Permits{Engine: s.c().engine, Path: s.path, Dir: s.c().root + s.path, Total: total, Data: s.c().identity}
+func (s *Semaphore) of(total int) queue.Permits {
+	return queue.Permits{Engine: s.c().engine, Path: s.path, Dir: s.c().root + s.path, Total: total, Data: s.c().identity}
 }
 
 // obtain makes a hold of the permits that get returns.
-func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, p *queue.Permits) (*queue.Grant, error)) (*Hold, error) {
+func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, p queue.Permits) (*queue.Grant, error)) (*Hold, error) {
 	verb = fmt.Sprint(verb, " ", k, " of")
 	p := s.of(s.permits)
 	if err := p.Check(k); err != nil {

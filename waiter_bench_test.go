@@ -35,7 +35,7 @@ func BenchmarkWaiter(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("a mutex/%d", n), func(b *testing.B) {
 			for range b.N {
-				waitTogether(b, func(join func(n int)) { reportWaiters(b, n, func() { join(n) }) })
+				waitTogether(b, asMutex, func(join func(n int)) { reportWaiters(b, n, func() { join(n) }) })
 			}
 		})
 		b.Run(fmt.Sprintf("a node and a watch/%d", n), func(b *testing.B) {
@@ -59,8 +59,8 @@ func reportWaiters(b *testing.B, n int, fn func()) {
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(n), "goroutines/waiter")
 }
 
-// waitTogether calls fn with a function that has n more wait for one mutex, and returns when they do.
-func waitTogether(b testing.TB, fn func(join func(n int))) {
+// waitTogether calls fn with a function that has n more wait for one lock, and returns when they do.
+func waitTogether(b testing.TB, lock way, fn func(join func(n int))) {
 	srv := zktest.Start(b)
 	ctx, cancel := context.WithCancel(context.Background())
 	queued := new(countQueued)
@@ -79,7 +79,7 @@ func waitTogether(b testing.TB, fn func(join func(n int))) {
 	fn(func(n int) {
 		until := queued.n.Load() + int64(n)
 		for i := range n {
-			all.Go(func() { clients[i%len(clients)].Mutex(path).Lock(ctx) })
+			all.Go(func() { lock(clients[i%len(clients)])(ctx) })
 		}
 		for queued.n.Load() < until {
 			time.Sleep(time.Millisecond)

@@ -312,6 +312,10 @@ func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
 						time.Sleep(100 * time.Millisecond)
 					}
 					happens(srv)
+					for range 2 { // which may have no answer to their first request yet
+						waits = append(waits, lockLater(t.Context(), e.second(client)))
+						time.Sleep(100 * time.Millisecond)
+					}
 					start := time.Now()
 					client.Close()
 					for _, waiting := range waits {
