@@ -118,19 +118,27 @@ func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, 
 
 // await returns the answer to a request that was sent.
 func await[T any](ctx context.Context, r *Requests, s *Session, c *call[T]) (none T, _ error) {
+	if err := r.await(ctx, s, &c.done); err != nil {
+		return none, err
+	}
+	return c.value, c.err
+}
+
+// await waits for an answer that counts only if s is still the client's session when it comes.
+func (r *Requests) await(ctx context.Context, s *Session, answered *Latch) error {
 	caller, client := ends(ctx)
 	select {
-	case <-c.done.Done():
+	case <-answered.Done():
 		if !r.Link.Carries(s) {
-			return none, outcome.ErrSessionOver
+			return outcome.ErrSessionOver
 		}
-		return c.value, c.err
+		return nil
 	case <-s.Over():
-		return none, outcome.ErrSessionOver
+		return outcome.ErrSessionOver
 	case <-caller:
 	case <-client:
 	}
-	return none, endOf(ctx)
+	return endOf(ctx)
 }
 
 // Authenticate presents a credential. The client library then presents it on each later connection, before
@@ -155,19 +163,10 @@ func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listi
 		return none, err
 	}
 	l := r.listings.share(r.Calls, listed{s, dir}, r.children)
-	caller, client := ends(ctx)
-	select {
-	case <-l.done.Done():
-		if !r.Link.Carries(s) {
-			return none, outcome.ErrSessionOver
-		}
-		return l.Listing, l.err
-	case <-s.Over():
-		return none, outcome.ErrSessionOver
-	case <-caller:
-	case <-client:
+	if err := r.await(ctx, s, &l.done); err != nil {
+		return none, err
 	}
-	return none, endOf(ctx)
+	return l.Listing, l.err
 }
 
 func (r *Requests) children(of listed) (Listing, error) {
