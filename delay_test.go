@@ -554,6 +554,22 @@ func TestARecordThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
+// Whoever may not make the record is told so, and not that others disagree about the delay.
+func TestARecordThatCannotBeMadeIsRefused(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpCreate && r.Path == path+".zklock-delay" {
+				return zktest.Answer(zktest.CodeNoAuth)
+			}
+			return zktest.Pass
+		})
+		_, err := delayed(t, srv, "a").Mutex(path).Lock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.NotErrorIs(t, err, zklock.ErrMismatch)
+		require.Empty(t, queue(srv, path))
+	})
+}
+
 // Whatever strikes any request of a holder, the next one is granted after the delay if the hold was lost, and at once if its
 // release succeeded.
 func TestNoFaultOfAHolderShortensTheLockDelay(t *testing.T) {

@@ -44,6 +44,6 @@ func (l *Line) Has(name string) bool {
 // caller must not change them.
 func (l *Line) Before(own Entry) (_ []Entry, known bool) {
 	from, to := l.level(own)
-	known = IsPlain(own.Seq) && !slices.ContainsFunc(l.Entries[from:to], func(e Entry) bool { return e.Name != own.Name })
+	known = !slices.ContainsFunc(l.Entries[from:to], func(e Entry) bool { return e.Name != own.Name })
 	return l.Entries[:from:from], known
 }
