@@ -61,7 +61,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 	}
 	i := t.watched()
 	t.show(&t.c.waits, &t.OwnNode, others+1, t.ahead[i].Name)
-	saw, err := t.watchAhead(ctx, t.ahead[i])
+	saw, err := t.watchAhead(ctx, t.ahead[i].Name)
 	if err != nil || saw == session.NodeChanged {
 		return err
 	}
@@ -81,10 +81,10 @@ func (t *place) watched() int {
 	return nearest
 }
 
-// watchAhead waits until e's node changes or goes. A node whose data lets us pass counts as
+// watchAhead waits until the node of that name changes or goes. A node whose data lets us pass counts as
 // gone.
-func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, error) {
-	w, err := t.look(ctx, e)
+func (t *place) watchAhead(ctx context.Context, name string) (session.Change, error) {
+	w, err := t.look(ctx, name)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return session.NodeGone, nil
@@ -97,15 +97,15 @@ func (t *place) watchAhead(ctx context.Context, e node.Entry) (session.Change, e
 	saw, err := w.Await(ctx, t.goneIfSeen())
 	t.unwatch()
 	if err != nil && ctx.Err() != nil {
-		err = outcome.Behind(err, t.whom(e, w.Data))
+		err = outcome.Behind(err, t.whom(name, w.Data))
 	}
 	return saw, err
 }
 
-// whom says whom a wait was for that watched e's node, whose data was that: by its owner, or a contender of
+// whom says whom a wait was for that watched the node of that name, whose data was that: by its owner, or a contender of
 // another library by its node.
-func (t *place) whom(e node.Entry, data []byte) string {
-	whom := e.Name
+func (t *place) whom(name string, data []byte) string {
+	whom := name
 	if o, ok := node.ReadOwner(data); ok {
 		whom = o.String()
 	}
@@ -115,11 +115,11 @@ func (t *place) whom(e node.Entry, data []byte) string {
 	return node.Printable(whom)
 }
 
-// watchOf returns the watch on e's node, and sets one if there is none. The watch may have fired
+// watchOf returns the watch on the node of that name, and sets one if there is none. The watch may have fired
 // since it was set.
-func (t *place) watchOf(ctx context.Context, e node.Entry) (*session.NodeWatch, error) {
-	if t.standing == nil || !t.standing.IsOn(e.Name) {
-		w, err := t.c.BeginWatch(ctx, t.Sess, t.Dir+"/"+e.Name)
+func (t *place) watchOf(ctx context.Context, name string) (*session.NodeWatch, error) {
+	if t.standing == nil || !t.standing.IsOn(name) {
+		w, err := t.c.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +128,9 @@ func (t *place) watchOf(ctx context.Context, e node.Entry) (*session.NodeWatch, 
 	return t.standing, nil
 }
 
-// look waits until a server has answered for the watch on e's node.
-func (t *place) look(ctx context.Context, e node.Entry) (*session.NodeWatch, error) {
-	w, err := t.watchOf(ctx, e)
+// look waits until a server has answered for the watch on the node of that name.
+func (t *place) look(ctx context.Context, name string) (*session.NodeWatch, error) {
+	w, err := t.watchOf(ctx, name)
 	if err == nil {
 		err = w.Answered(ctx, t.Sess)
 	}
@@ -199,7 +199,7 @@ func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.No
 	if len(behind) == 0 {
 		return nil, nil
 	}
-	return t.watchOf(ctx, behind[0])
+	return t.watchOf(ctx, behind[0].Name)
 }
 
 // lookFurther finds out whether the first n ahead of us are still there, and those beyond. If none
@@ -207,7 +207,7 @@ func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.No
 func (t *place) lookFurther(ctx context.Context, n int) error {
 	if n > 0 {
 		nearest := t.ahead[t.watched()]
-		_, err := t.look(ctx, nearest)
+		_, err := t.look(ctx, nearest.Name)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err // it is there: the caller waits for it
 		}

@@ -94,8 +94,13 @@ func (c *Engine) inTurn(ctx context.Context, path string, attempt func(s *sessio
 		if ctx.Err() != nil || !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {
 			return nil, err
 		}
-		c.Log.Info("zklock: queueing again", "path", path, "why", err)
+		c.logAgain(path, err)
 	}
+}
+
+// logAgain logs that an attempt is followed by another. The arguments would be a part of every waiter's stack.
+func (c *Engine) logAgain(path string, why error) {
+	c.Log.Info("zklock: queueing again", "path", path, "why", why)
 }
 
 // queue enters the queue with a new place and waits for its turn, once. The place that it returns
