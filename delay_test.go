@@ -554,7 +554,7 @@ func TestARecordThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever may not make the record is told so, and not that others disagree about the delay.
+// A client without the right to make the record gets that error, and not that others disagree about the delay.
 func TestARecordThatCannotBeMadeIsRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {

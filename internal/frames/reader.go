@@ -50,7 +50,7 @@ func (r *Reader) fill(head [4]byte, size int) error {
 		r.idle = 0
 	}
 	if cap(r.buf) > short && r.idle >= patience {
-		r.buf = nil // listings are long, and whoever stands in a queue has no more of them
+		r.buf = nil // a listing made it large, and no other has come for a while
 	}
 	r.buf = append(r.buf[:0], head[:]...)
 	for size > 0 {
