@@ -50,6 +50,7 @@ func TestTheClientLibraryDoesNotNoticeTheLink(t *testing.T) {
 		conn := client(t, srv, l)
 		s, err := l.Attached(t.Context())
 		require.NoError(t, err)
+		synctest.Wait() // the client library hears of it after the link
 		assert.Equal(t, conn.SessionID(), s.ID)
 		_, err = conn.Create("/a", []byte("x"), 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 
 // Dial opens a connection to the server under test.
 type Dial func() (net.Conn, error)
+
+// xidPing is the number of every ping.
+const xidPing = -2
 
 // The request types, by their numbers on the wire.
 const (
@@ -166,6 +170,7 @@ type client struct {
 	xid     int32
 	events  []event
 	version int32 // for rules that wait for a change
+	beats   int32 // atomic: pings whose answers nobody waits for
 }
 
 // reply is the answer to a request; p reads its body.
@@ -211,6 +216,7 @@ func connectFor(t testing.TB, dial Dial, timeout int32) *client {
 func (c *client) attach(h wire.Hello) {
 	c.t.Helper()
 	c.wire = open(c.t, c.dial)
+	atomic.StoreInt32(&c.beats, 0)
 	sess, err := c.wire.Connect(h)
 	require.NoError(c.t, err)
 	c.sess = sess
@@ -247,17 +253,51 @@ func (c *client) do(op int32, body *wire.Body) reply {
 	c.xid++
 	xid := c.xid
 	if op == opPing {
-		xid = -2
+		xid = xidPing
 	}
 	require.NoError(c.t, c.wire.Send(xid, op, body))
 	return c.await(xid)
 }
 
+// patience is how long a client waits for an answer until it sends a ping, and then again and again, as every client does. A
+// server of 3.8.0 that has let a commit lie (ZOOKEEPER-4537) looks for it at the next request. Players that wait for each other
+// send none, and stood still until their sessions ended.
+const patience = time.Second
+
+// beat sends pings until the function that it returns is called.
+func (c *client) beat() (stop func()) {
+	left, over := make(chan struct{}), make(chan struct{})
+	// Owned by the request that is waited for: ends with stop, which waits for it.
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(patience)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				atomic.AddInt32(&c.beats, 1)
+				_ = c.wire.Send(xidPing, opPing, nil) // a broken connection shows in reads
+			case <-left:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(left)
+		<-over
+	}
+}
+
 func (c *client) await(xid int32) reply {
 	c.t.Helper()
+	defer c.beat()()
 	for {
 		f, err := c.wire.Read()
 		require.NoError(c.t, err)
+		if f.Xid == xidPing && atomic.LoadInt32(&c.beats) > 0 {
+			atomic.AddInt32(&c.beats, -1) // they are answered in order, before a ping that is waited for
+			continue
+		}
 		if f.Notification() {
 			p := wire.Parse(f.Body)
 			e := event{kind: p.Int()}
