@@ -385,6 +385,7 @@ func TestTheSearchForALostCreateOutlastsRefusals(t *testing.T) {
 				})
 				time.Sleep(term)
 				stop()
+				synctest.Wait() // for what the server has counted
 				require.GreaterOrEqual(t, refusals, 2)
 				if c.late {
 					node = appears(t, srv, asked, session)

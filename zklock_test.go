@@ -58,6 +58,7 @@ func (x exclusion) strikeAt(t *testing.T, srv *zktest.Server, n int, verdict fau
 	noGhost(t, srv, path)
 	unlockSoon(t, other)
 	require.LessOrEqual(t, srv.WatchCount(), 0, "watches left: %v", srv.Watches())
+	synctest.Wait() // for what the server has counted
 	return struck
 }
 
