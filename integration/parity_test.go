@@ -26,7 +26,7 @@ const reaping = time.Hour
 // It is played by itself. Beside TestFaults a request to the follower had no answer for ten seconds in four runs of six. Then the leader
 // ended the sessions of the game. Alone, none of six stood still. ZOOKEEPER-4537 fits: in 3.8.0 a commit that arrives
 // while the server is about to wait lies there until the next request, and the players wait for each other. It was not caught
-// in the act: none of 70,000 writes beside other work took a second.
+// in the act: none of 70,000 writes beside other work took a second. A player that waits for long sends pings since then.
 func TestParity(t *testing.T) {
 	part(t)
 	alone := zkcontainer.Options{

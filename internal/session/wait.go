@@ -68,7 +68,8 @@ func Either(ctx, other context.Context) (context.Context, func()) {
 }
 
 // Inside is the context of a call: it ends with the caller's and, with ErrClosed, when Close begins. A call that waits
-// long asks ends, and nothing joins the two contexts: that would take half a kilobyte of each waiter.
+// long asks ends, and nothing joins the two contexts: that would take half a kilobyte of each waiter. Leave does not end such a
+// wait: a goroutine that can outlive the call needs a context made of this one.
 type Inside struct {
 	context.Context // the caller's
 	life            context.Context
