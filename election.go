@@ -61,7 +61,7 @@ func (e *Election) recipe() *queue.Recipe {
 // Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx
 // ends first, it withdraws and returns an error, as Mutex.Lock does. For a value that is
 // longer than 512 KiB or looks like a request to let go (see operate.Revoke) it returns
-// ErrInvalid.
+// ErrInvalid. So it does for one that looks like the data of a writer that was downgraded.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
@@ -84,6 +84,8 @@ func checkValue(value []byte) error {
 		return fmt.Errorf("%w: value of %d bytes, the limit is %d", ErrInvalid, len(value), maxValue)
 	case node.IsRevocation(value):
 		return fmt.Errorf("%w: the value looks like a request to let go", ErrInvalid)
+	case node.IsDowngraded(value):
+		return fmt.Errorf("%w: the value looks like the data of a writer that has become a reader", ErrInvalid)
 	}
 	return nil
 }
@@ -169,7 +171,8 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 // leads returns the hold of this election that ctx was derived from, or nil.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
-		if h.of().c == e.c().engine && h.of().path == e.path && h.of().recipe == e.recipe().Name {
+		g := h.of()
+		if g.c == e.c().engine && g.path == e.path && g.recipe == e.recipe().Name && g.nodes[0].Fixed == e.recipe().Fixed {
 			return h
 		}
 	}

@@ -895,3 +895,51 @@ func TestAnObserverNeedsNoMoreThanRead(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, w.leaders())
 	})
 }
+
+func TestALatchsDataIsNotWrittenByAnotherKindOfElection(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		hold, err := client.Election(path, &zklock.ElectionOptions{Latch: true}).Campaign(t.Context(), []byte("one"))
+		require.NoError(t, err)
+		err = client.Election(path, nil).Proclaim(hold.Context(), []byte("two"))
+		n, _ := srv.Node(hold.Node())
+		require.Zero(t, n.Version)
+		require.Error(t, err)
+		unlock(t, hold)
+	})
+}
+
+// The leader resigns by itself and fails.
+func TestRunReturnsTheErrorOfALeaderThatHasResigned(t *testing.T) {
+	for range 50 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			c, _ := stopping(t, srv, "a")
+			failed := errors.New("failed")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := c.Election(path, nil).Run(ctx, nil, func(ctx context.Context) error {
+				require.NoError(t, zklock.HoldOf(ctx).Unlock(t.Context()))
+				time.Sleep(time.Millisecond) // it is told
+				return failed
+			})
+			require.ErrorIs(t, err, failed)
+			require.NotErrorIs(t, err, zklock.ErrLost)
+		})
+	}
+}
+
+// A reader that waits for a writer looks at its data, and does not know an election.
+func TestAValueOfALeaderLetsNoReaderIn(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		value := []byte(`{"pid":1,"shared":true}`)
+		election := connect(t, srv, "a", term).Election(path, nil)
+		_, err := election.Campaign(t.Context(), value)
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		hold, err := election.Campaign(t.Context(), []byte("a"))
+		require.NoError(t, err)
+		require.ErrorIs(t, election.Proclaim(hold.Context(), value), zklock.ErrInvalid)
+		_, err = connect(t, srv, "b", term).RWMutex(path).TryRLock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		unlock(t, hold)
+	})
+}

@@ -77,7 +77,11 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	grace := h.of().nodes[0].Sess.Lease.Term() / failStopShare
 	h.untilExpiring(grace)
-	cut(errExpiring)
+	if h.Context().Err() != nil {
+		cut(context.Cause(h.Context())) // it has ended already, for this reason
+	} else {
+		cut(errExpiring)
+	}
 	told := time.Now()
 	select {
 	case <-returned:
@@ -94,7 +98,8 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	case <-returned:
 	case <-timer.C:
 		if !session.IsClosed(returned) {
-			h.of().c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of().path), why))
+			// The program's: it may close the client, and Close would wait for it.
+			go h.of().c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of().path), why))
 		}
 	}
 }

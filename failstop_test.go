@@ -255,3 +255,59 @@ func TestASuddenLossLeavesAFunctionTimeToReturn(t *testing.T) {
 		})
 	}
 }
+
+func TestAGuardedFunctionIsToldWhyItsHoldHasEnded(t *testing.T) {
+	wrong := map[string]int{}
+	for range 300 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			c, _ := stopping(t, srv, "a")
+			err := c.Mutex(path).Do(t.Context(), func(ctx context.Context) error {
+				require.NoError(t, zklock.HoldOf(ctx).Unlock(t.Context()))
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), zklock.ErrReleased) {
+					wrong["unlock: cause"]++
+				}
+				return errors.New("failed")
+			})
+			if errors.Is(err, zklock.ErrLost) {
+				wrong["unlock: error"]++
+			}
+			err = c.Mutex(path).Do(t.Context(), func(ctx context.Context) error {
+				c.Close()
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), zklock.ErrClosed) {
+					wrong["close: cause"]++
+				}
+				return errors.New("failed")
+			})
+			if errors.Is(err, zklock.ErrLost) {
+				wrong["close: error"]++
+			}
+		})
+	}
+	require.Empty(t, wrong)
+}
+
+// A program may end its part of the work by closing the client.
+func TestFailStopMayCloseTheClient(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		closed := make(chan struct{})
+		var c *zklock.Client
+		c = connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, FailStop: func(error) {
+			c.Close()
+			close(closed)
+		}})
+		release := make(chan struct{})
+		go c.Mutex(path).Do(t.Context(), func(ctx context.Context) error {
+			<-release
+			return nil
+		})
+		time.Sleep(time.Second)
+		srv.Partition("a")
+		time.Sleep(time.Minute)
+		close(release)
+		time.Sleep(time.Minute)
+		srv.HealClient("a")
+		require.True(t, isClosed(closed))
+	})
+}

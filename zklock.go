@@ -144,7 +144,8 @@ type Options struct {
 	// when the hold is lost, FailStop is called with the reason; it should end the process, or the
 	// part of it that works. A loss that nothing announces (an eviction, a machine that was asleep)
 	// ends the context at once, and FailStop is called that eighth later: meanwhile another may
-	// hold. The end of a hold by Close calls nothing. Default none: such a function works on.
+	// hold. The end of a hold by Close calls nothing. FailStop may call Close. Default none: such a
+	// function works on.
 	FailStop func(err error)
 }
 
