@@ -1,8 +1,11 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,5 +259,155 @@ func TestASlowOperatorEvictsAllPermits(t *testing.T) {
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
 		require.ErrorIs(t, operate.Evict(t.Context(), operator, all...), zklock.ErrNotHeld, "these are gone by now")
 		noGhost(t, srv, path)
+	})
+}
+
+// The evicted is between its place in the queue and the look at it.
+func TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		first, a, operator := connect(t, srv, "first", term), connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := permitsOf(first, 3)(t.Context())
+		require.NoError(t, err)
+		looked := make(chan struct{})
+		var once sync.Once
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path+"/locks" && len(srv.Children(path+"/locks")) > 0 {
+				v := zktest.Pass
+				once.Do(func() { v = zktest.Hold(looked) })
+				return v
+			}
+			return zktest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		asked := lockLater(ctx, permitsOf(a, 1))
+		time.Sleep(time.Second)
+		require.False(t, asked.returned())
+		who := everybody(t, operator)
+		require.NoError(t, operate.Evict(t.Context(), operator, who[len(who)-1]))
+		close(looked)
+		<-asked.done
+		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+		unlock(t, hold)
+		noGhost(t, srv, path+"/locks")
+	})
+}
+
+// The evicted has its turn, and makes its permits.
+func TestOneThatIsEvictedWhileItMakesItsPermitsIsTold(t *testing.T) {
+	for _, k := range []int{1, 2} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+			hold, err := permitsOf(operator, 1)(t.Context())
+			require.NoError(t, err)
+			unlock(t, hold)
+			made := make(chan struct{})
+			var once sync.Once
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				v := zktest.Pass
+				if r.Client == "a" && slices.ContainsFunc(append(r.Paths, r.Path), func(p string) bool { return strings.HasPrefix(p, path+"/leases/") }) {
+					once.Do(func() { v = zktest.Hold(made) })
+				}
+				return v
+			})
+			asked := lockLater(t.Context(), permitsOf(a, k))
+			time.Sleep(time.Second)
+			require.False(t, asked.returned())
+			require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+			close(made)
+			<-asked.done
+			require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+			noGhost(t, srv, path+"/locks")
+			noGhost(t, srv, path+"/leases")
+		})
+	}
+}
+
+// Whoever was evicted does not hold, whenever the operator's request comes.
+func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
+	evictions := 0
+	for d := range 120 {
+		virtual(t, zktest.Options{Latency: fixed(10 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			first, a, operator := connect(t, srv, "first", term), connect(t, srv, "a", term), connect(t, srv, "operator", term)
+			hold, err := permitsOf(first, 3)(t.Context())
+			require.NoError(t, err)
+			asked := lockLater(t.Context(), permitsOf(a, 1))
+			time.Sleep(time.Second)
+			all := everybody(t, operator)
+			require.False(t, all[len(all)-1].Holds)
+			go func() { _ = hold.Unlock(context.Background()) }()
+			time.Sleep(time.Duration(d) * time.Millisecond)
+			err = operate.Evict(t.Context(), operator, all[len(all)-1])
+			time.Sleep(time.Second)
+			require.True(t, asked.returned())
+			if err != nil {
+				require.ErrorIs(t, err, zklock.ErrNotHeld)
+				require.NoError(t, asked.err)
+				unlock(t, asked.hold)
+				return
+			}
+			evictions++
+			if asked.err == nil {
+				require.ErrorIs(t, asked.hold.Check(), zklock.ErrLost, "evicted after %d ms", d)
+			} else {
+				require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+			}
+		})
+	}
+	require.Positive(t, evictions)
+}
+
+// An attempt that does not wait is evicted between its nodes and its grant.
+func TestATryForPermitsThatIsEvictedIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := permitsOf(operator, 1)(t.Context())
+		require.NoError(t, err)
+		unlock(t, hold)
+		looked := make(chan struct{})
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path+"/leases" && len(srv.Children(path+"/leases")) > 0 {
+				return zktest.Hold(looked)
+			}
+			return zktest.Pass
+		})
+		asked := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return a.Semaphore(path, 3).TryAcquire(ctx, 2) })
+		time.Sleep(time.Second)
+		require.False(t, asked.returned())
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+		close(looked)
+		<-asked.done
+		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+		noGhost(t, srv, path)
+	})
+}
+
+// One that is stopped is evicted, and then as many others as the directory remembers.
+func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, many, operator := connect(t, srv, "a", term), connect(t, srv, "many", term), connect(t, srv, "operator", term)
+		hold, err := a.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		stopped := inTurn(t, connect(t, srv, "stopped", term).Mutex(path).Lock)[0]
+		var others []*attempt
+		for range 256 {
+			others = append(others, inTurn(t, many.Mutex(path).Lock)...)
+		}
+		srv.Partition("stopped")
+		all := everybody(t, operator)
+		require.Len(t, all, 258)
+		require.NoError(t, operate.Evict(t.Context(), operator, all[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, all[2:]...))
+		for _, o := range others {
+			<-o.done
+			require.ErrorIs(t, o.err, zklock.ErrEvicted)
+		}
+		srv.HealClient("stopped")
+		unlock(t, hold)
+		time.Sleep(time.Minute)
+		<-stopped.done
+
+		require.NoError(t, stopped.err, "documented: it queues again")
+		unlock(t, stopped.hold)
 	})
 }

@@ -628,7 +628,7 @@ func TestATryForPermitsPassesNobodyWhoIsJustAsking(t *testing.T) {
 		hold, err := permitsOf(b, 2)(t.Context())
 		require.NoError(t, err)
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Client == "a" && makesContender(r) && strings.HasPrefix(r.Path, path+"/leases") {
+			if r.Client == "a" && makesContender(r) && strings.HasPrefix(append(r.Paths, r.Path)[0], path+"/leases") {
 				return zktest.Delay(time.Second)
 			}
 			return zktest.Pass

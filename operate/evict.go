@@ -71,8 +71,9 @@ func (c client) evictOne(ctx context.Context, who zklock.Contender) error {
 			}
 		}
 		switch {
-		case errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
-			return nil
+		case err == nil, errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
+			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.takeBack(ctx, s, who) })
+			return err
 		case !errors.Is(err, zk.ErrBadVersion): // else its data, or the directory's, was written meanwhile
 			return err
 		}
@@ -102,6 +103,34 @@ func (c client) expel(ctx context.Context, s *session.Session, who zklock.Conten
 		return c.Delete(ctx, s, who.Node, version)
 	}
 	return err
+}
+
+// takeBack deletes the permits that a contender has made from its place in the queue for them, which is gone: it may have been
+// granted them meanwhile.
+func (c client) takeBack(ctx context.Context, s *session.Session, who zklock.Contender) error {
+	above, isPlace := strings.CutSuffix(who.Node[:strings.LastIndexByte(who.Node, '/')], node.GateDir)
+	group := node.GroupOf(nameOf(who))
+	if who.Kind != KindPermit || !isPlace || group == "" {
+		return nil
+	}
+	leases := above + node.LeasesDir
+	l, err := c.FreshList(ctx, s, leases)
+	if err != nil {
+		return outcome.IgnoreMissing(err)
+	}
+	for _, name := range l.Names {
+		if node.GroupOf(name) != group {
+			continue
+		}
+		stat, err := c.Stat(ctx, s, leases+"/"+name)
+		if err == nil && stat.EphemeralOwner == who.Session {
+			err = c.Delete(ctx, s, leases+"/"+name, -1)
+		}
+		if err = outcome.IgnoreMissing(err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender

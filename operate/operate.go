@@ -64,9 +64,10 @@ func Revoke(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
 // A holder of this library learns of it at once, with zklock.ErrLost. A holder of another library
 // may go on as if it held the lock: make sure that it is stopped. A waiter of this library
 // gets zklock.ErrEvicted when those ahead of it have gone, and does not queue again; so does one
-// that holds without knowing it yet, and one that was stopped meanwhile. In two cases a stopped
+// that holds without knowing it yet, and one that was stopped meanwhile. In three cases a stopped
 // process does not learn that it was evicted, and queues again: the directory's data cannot be
-// written or belongs to somebody else, or the directory has vanished before it wakes up.
+// written or belongs to somebody else, the directory has vanished before it wakes up, or 256 others
+// were evicted after it. If a contender is granted permits just when it is evicted, these are taken from it.
 //
 // Nodes below a contender's are deleted as well: no lock makes any, and they would keep it there.
 // If that is refused, the error wraps zk.ErrNoAuth and names those who may.

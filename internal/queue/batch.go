@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -37,16 +39,28 @@ func (t *contender) nodes() []*session.OwnNode {
 	return nodes
 }
 
+// errNoGate is the error of a create whose place in another queue is gone. It is a refusal.
+var errNoGate = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
+
 // createBatch creates the nodes of the batch in one transaction, and sets their names.
 func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
 	for x := range t.each {
 		ops = append(ops, t.creationOf(x, data))
 	}
+	created := len(ops)
+	if t.gate != nil {
+		ops = append(ops, t.gate.Exists())
+	}
 	read := session.ReadResults(len(ops))
 	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
 		answers, err := read(a)
-		if err != nil {
+		switch {
+		case Refused(answers) == created && errors.Is(err, zk.ErrNoNode):
+			return none, errNoGate
+		case Refused(answers) == created && errors.Is(err, zk.ErrNoAuth):
+			return none, session.ErrUnreadable
+		case err != nil:
 			return none, err
 		}
 		members := t.members()
@@ -133,10 +147,11 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 }
 
 // batchSize returns about how long the transaction for a batch of n will be. It includes what
-// servers add when they pass it on, such as the numbers in names.
+// servers add when they pass it on, such as the numbers in names. It also includes the check of the place in the
+// queue, which is shorter than a create.
 func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
 	t.nameAnew(nil, node.NewGUID(node.GUIDMark))
 	one, _ := node.RequestSize([]any{t.creationOf(&t.member, node.WithRevocation(data))})
-	return n * (one + 16)
+	return (n + 1) * (one + 16)
 }

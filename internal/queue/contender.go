@@ -25,6 +25,7 @@ type contender struct {
 	recipe   *Recipe   // never changes
 	group    string    // what guids of the batch begin with, behind the mark; empty if they have nothing in common
 	batch    *batch    // what one transaction creates with the node; nil for nothing
+	gate     *member   // our node in another queue, without which none of these is created; nil for none
 	creation *creation // of the node; nil once the node certainly belongs to Sess
 	czxid    int64     // the transaction that has made the nodes, which is the hold's token; zero if it is not known
 	ending
@@ -48,6 +49,9 @@ func (t *contender) enteredQueue() *creation {
 
 // lead makes others, which come before it in the queue, be created with the node.
 func (t *contender) lead(others []*member) { t.batch = &batch{others} }
+
+// passThrough makes the nodes be created only while that of gate exists.
+func (t *contender) passThrough(gate *member) { t.gate = gate }
 
 // delay returns the lock-delay of the contender's lock, or zero for none.
 func (t *contender) delay() time.Duration {

@@ -50,7 +50,7 @@ func (t *contender) nameNew(s *session.Session) {
 // what createWith leaves.
 func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	switch {
-	case t.batch != nil:
+	case t.batch != nil || t.gate != nil:
 		return t.createBatch(data)
 	case t.creation.counted != nil || t.creation.replaces != nil:
 		return t.createWith(data, note)
@@ -108,6 +108,8 @@ func (a *creation) fate(made, carried bool) fate {
 		return mayBeLate
 	case made:
 		return wasCreated
+	case errors.Is(a.err, outcome.ErrGone):
+		return wasRefused
 	case a.counted != nil && isRefused:
 		return metOthers
 	case a.replaces != nil && isRefused:

@@ -86,7 +86,7 @@ func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked
 	gate.hearAll() // nobody else writes to it
 	defer s.Engine.remove(gate.contender)
 	if err := gate.enter(ctx, sess); err != nil {
-		return nil, err
+		return nil, gate.unlessEvicted(ctx, err)
 	}
 	gate.observeQueued(s.Path)
 	made, err := s.takeInTurn(ctx, sess, k, gate)
@@ -125,6 +125,7 @@ func (s *Permits) try(ctx context.Context, sess *session.Session, k int) (*place
 	}
 	made, err := s.take(ctx, sess, k, nil)
 	if err != nil {
+		err = made.unlessEvicted(ctx, err)
 		s.Engine.discard(ctx, err, made)
 		return nil, err
 	}
@@ -154,6 +155,7 @@ func (s *Permits) take(ctx context.Context, sess *session.Session, k int, gate *
 	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k)
 	if gate != nil {
 		made.joinGroup(node.GroupOf(gate.Name))
+		made.passThrough(&gate.member) // or one that was evicted meanwhile would go on to hold
 		for x := range made.each {
 			x.Asked = gate.Asked // a request to let go that one of them is asked is for all
 		}

@@ -632,14 +632,14 @@ var Table = []Mutant{
 	{
 		Name: "permits of one acquire are made one after the other", After: "Curator's semaphore, our own first version",
 		Edits: []Edit{
-			{"internal/queue/batch.go", "\t\tops = append(ops, t.creationOf(x, data))\n\t}\n\tread :=", `		if x == &t.member {
+			{"internal/queue/batch.go", "\t\tops = append(ops, t.creationOf(x, data))\n\t}\n\tcreated :=", `		if x == &t.member {
 			ops = append(ops, t.creationOf(x, data))
 			continue
 		}
 		path, _ := t.c.Create(t.c.Life, t.Sess, t.nameless(x), data, zk.FlagEphemeralSequential, t.c.ACL)
 		x.Name = node.BaseName(path)
 	}
-	read :=`},
+	created :=`},
 			{"internal/queue/batch.go", "\t\tmembers := t.members()\n", "\t\tmembers := []*member{&t.member}\n"},
 		},
 		Test: Test{".", "TestPermitsAreTakenAndGivenUpTogether"},
