@@ -1101,3 +1101,30 @@ func TestAGoroutineThatAsksAfterAStrangerHasQueuedHoldsAfterIt(t *testing.T) {
 		noGhost(t, srv, path)
 	})
 }
+
+// The first goroutine gives up, and the place that it has asked for is granted.
+func TestAGoroutineTakesNoPlaceThatWasAskedForBefore(t *testing.T) {
+	eachCohort(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server, of func(c *zklock.Client) *zklock.Cohort) {
+		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		holder := grantedSoon(t, other.Mutex(path).Lock)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := inTurn(t, func(context.Context) (*zklock.Hold, error) { return of(ours).Lock(ctx) })[0]
+		time.Sleep(10 * time.Millisecond)
+		stranger := inTurn(t, other.Mutex(path).Lock)[0]
+		time.Sleep(10 * time.Millisecond)
+		late := inTurn(t, of(ours).Lock)[0]
+		time.Sleep(10 * time.Millisecond)
+		cancel()
+		<-first.done
+		require.Error(t, first.err)
+		unlock(t, holder)
+		time.Sleep(50 * time.Millisecond)
+		require.True(t, stranger.returned(), "it asked before the goroutine that holds")
+		require.False(t, late.returned())
+		unlock(t, stranger.hold)
+		<-late.done
+		require.NoError(t, late.err)
+		unlock(t, late.hold)
+		noGhost(t, srv, path)
+	})
+}

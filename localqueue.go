@@ -385,8 +385,7 @@ func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
 	return p
 }
 
-// settle lets the first waiter hold in a place that was granted. Readers let all in that have asked
-// before its node was created. A place that had to wait is taken to be wanted by others, until the
+// settle lets waiters hold in a place that was granted. A place that had to wait is taken to be wanted by others, until the
 // directory shows that nobody stands behind it: those that had asked before go first.
 func (q *localQueue) settle(granted *queue.Grant) {
 	p := q.share(granted)
@@ -398,7 +397,7 @@ func (q *localQueue) settle(granted *queue.Grant) {
 		p.want(p.before, now)
 		p.ready = q.key.unfenced
 	}
-	for first := true; len(q.waiting) > 0 && (first || p.isShared() && q.waiting[0].number <= p.before); first = false {
+	for len(q.waiting) > 0 && p.takes(q.waiting[0].number) {
 		q.letFirst(p, now)
 	}
 }

@@ -95,6 +95,16 @@ func (p *sharedPlace) isShared() bool { return p.place.Shared() }
 // hasRoom reports whether another may hold beside those that do.
 func (p *sharedPlace) hasRoom() bool { return len(p.holds) == 0 || p.isShared() }
 
+// takes reports whether the waiter of that number may begin in a place that was just granted, and may be lost already: one
+// that had asked before its node was created, or the first where nobody was in the way. Behind a place that had to wait others
+// may stand who asked before the waiter.
+func (p *sharedPlace) takes(number int64) bool {
+	if !p.hasRoom() || p.of.ctx.Err() != nil {
+		return false
+	}
+	return number <= p.before || !p.place.Waited && len(p.holds) == 0
+}
+
 // admits reports whether a waiter may begin, of which this is the number. asked is the number of the
 // last waiter.
 func (p *sharedPlace) admits(number, asked int64, now lease.Instant) bool {
