@@ -36,6 +36,7 @@ type holding struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	asked  *session.Revocation // when any of the nodes is asked for
+	apart  []func()            // each ends that asked hears of a node, which can be that of other holds, too
 
 	mu       sync.Mutex
 	writing  chan struct{} // guarded by mu: see turnToWrite; nil before the first write
@@ -142,6 +143,9 @@ func (g *holding) settleLater() {
 // startRelease releases the lock in the background, after the holding has ended for that reason.
 func (g *holding) startRelease(why error) {
 	g.among.remove(g)
+	for _, part := range g.apart {
+		part()
+	}
 	released := g.release(why)
 	finish := func() {
 		g.err = released()
@@ -251,7 +255,7 @@ func (g *holding) joinRevocations() {
 	}
 	g.asked = new(session.Revocation)
 	for _, r := range requests {
-		r.PassOn(g.asked)
+		g.apart = append(g.apart, r.PassOn(g.asked))
 	}
 }
 

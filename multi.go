@@ -117,10 +117,12 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			defer stop()
 			inside = both
 		}
-		if err == nil && h.of().c != c.engine {
+		if err == nil && h.of().c != c.engine { // or it is none
 			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
+		} else {
+			err = partLost(locks, err)
 		}
-		if err = partLost(locks, err); err != nil {
+		if err != nil {
 			for _, h := range slices.Backward(locks) {
 				h.Unlock(ctx) // if this fails, the lock is lost, or its release goes on
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -465,5 +466,51 @@ func TestLockAllTakesCohorts(t *testing.T) {
 		for _, p := range []string{pathA, pathB, pathC} {
 			noGhost(t, srv, p)
 		}
+	})
+}
+
+// objects returns how many objects the heap has.
+func objects() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapObjects
+}
+
+func TestLockingSeveralUnderALongHoldLeavesNothing(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		const other = "/locks/a"
+		outer, err := c.Reentrant(other).Lock(t.Context())
+		require.NoError(t, err)
+		cycles := func(n int) {
+			for range n {
+				both, err := c.LockAll(outer.Context(), c.Reentrant(other), c.Mutex(path))
+				require.NoError(t, err)
+				unlock(t, both)
+			}
+		}
+		cycles(200)
+		before := objects()
+		cycles(2000)
+		t.Log(int64(objects()) - int64(before))
+		require.Less(t, objects(), before+1000)
+		unlock(t, outer)
+	})
+}
+
+type noLock struct{}
+
+func (noLock) Lock(context.Context) (*zklock.Hold, error) { return nil, nil }
+func (noLock) Path() string                               { return path }
+
+// A Locker of another make may return neither a hold nor an error.
+func TestALockerWithoutAHoldIsRefused(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		_, err := c.LockAll(t.Context(), c.Mutex("/locks/a"), noLock{})
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		noGhost(t, srv, "/locks/a")
 	})
 }

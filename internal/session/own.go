@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -154,12 +155,17 @@ func (r *Revocation) hear() {
 	}
 }
 
-// PassOn has another request be heard when this one is, at once if it was.
-func (r *Revocation) PassOn(to *Revocation) {
+// PassOn has another request be heard when this one is, at once if it was, until stop is called.
+func (r *Revocation) PassOn(to *Revocation) (stop func()) {
 	r.mu.Lock()
 	r.also = append(r.also, to)
 	r.mu.Unlock()
 	if r.Heard.IsSet() {
 		r.hear()
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.also = slices.DeleteFunc(r.also, func(other *Revocation) bool { return other == to })
 	}
 }
