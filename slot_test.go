@@ -755,3 +755,57 @@ func TestAMarkWaitsUntilItsHoldsNodeIsGone(t *testing.T) {
 		require.True(t, done)
 	})
 }
+
+func TestAMarkUnderManyPermitsEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		var all []zklock.Locker
+		for i := range 4 {
+			all = append(all, c.Semaphore(fmt.Sprint(path, i), 4000).Permits(3000))
+		}
+		all = append(all, c.Mutex(path))
+		hold, err := c.LockAll(t.Context(), all...)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), term)
+		defer cancel()
+		_, err = hold.Multi()
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		err = slots.Named(c, path, "x").Mark(ctx, hold)
+		require.NoError(t, hold.Check())
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+	})
+}
+
+// What was entered again stays when another of the locks is lost.
+func TestAMarkIsSettledThoughOneOfTheLocksIsHeldOn(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		const other = "/locks/a"
+		outer, err := c.Reentrant(other).Lock(t.Context())
+		require.NoError(t, err)
+		both, err := c.LockAll(outer.Context(), c.Reentrant(other), c.Mutex(path))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		node := srv.Children(path)[0]
+		var once sync.Once
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			v := zktest.Pass
+			if slices.Contains(r.Paths, marksNode) {
+				once.Do(func() {
+					v = zktest.DropBefore
+					assert.NoError(t, srv.DeleteNode(path+"/"+node))
+				})
+			}
+			return v
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		err = slots.Named(c, path, "x").Mark(ctx, both)
+		require.NoError(t, outer.Check())
+		require.ErrorIs(t, err, zklock.ErrLost)
+		require.NotErrorIs(t, err, zklock.ErrUncertain)
+		require.Less(t, time.Since(began), time.Minute)
+		unlock(t, outer)
+	})
+}

@@ -96,7 +96,8 @@ func (s *Slot) Open(ctx context.Context) error {
 
 // Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
 // lock at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing.
-// If another hold has marked the slot before, it returns ErrDone; see also ErrForgotten and ErrAhead.
+// If another hold has marked the slot before, it returns ErrDone; see also ErrForgotten and ErrAhead. All holds of a lock
+// that was entered again are one here.
 //
 // If an answer is lost, Mark asks until it knows the outcome, even after the end of h. If ctx
 // ends first, the error wraps zklock.ErrUncertain.
@@ -234,7 +235,7 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
 		switch {
-		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrMismatch):
+		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrInvalid):
 			return err
 		case h.Context().Err() != nil:
 			return s.settle(ctx, h, unknown)
@@ -269,7 +270,11 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 	}
 	own := markOf(s.slotKey, h.Token(), s.c.Identity, time.Now())
 	guard := h.Guard()
-	answers, err := s.c.Multi(inside, sess, append(guard, s.write(m.with(s.slotKey, own, s.latest(n)), n))...)
+	ops := append(guard, s.write(m.with(s.slotKey, own, s.latest(n)), n))
+	if err := node.CheckSize(ops); err != nil {
+		return false, err
+	}
+	answers, err := s.c.Multi(inside, sess, ops...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
 			held.Lose(fmt.Errorf("%w: node %s was deleted", zklock.ErrLost, held.Nodes[i].Path()))
@@ -280,7 +285,8 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 }
 
 // settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
-// it waits until the node of h is gone, because none can be carried out after that.
+// it waits until a node of h is gone, because none can be carried out after that. Others of them can stay, of
+// a lock that was entered again.
 func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	lost := context.Cause(h.Context())
 	if !unknown {
@@ -288,7 +294,7 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	}
 	var p session.Pace
 	for {
-		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, h.Node()) })
+		err := s.seeAll(ctx, door.HoldOf(h).Nodes)
 		if errors.Is(err, zk.ErrNoNode) {
 			found, err := s.look(ctx)
 			switch {
@@ -306,6 +312,17 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 			return errors.Join(zklock.ErrUncertain, lost, err)
 		}
 	}
+}
+
+// seeAll returns zk.ErrNoNode if one of the nodes is gone.
+func (s *Slot) seeAll(ctx context.Context, nodes []*session.OwnNode) error {
+	for _, n := range nodes {
+		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, n.Path()) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write returns the operation that replaces n by m.
