@@ -410,3 +410,18 @@ func crowd(t *testing.T, srv *zktest.Server, work func(c *zklock.Client, r *rand
 		}
 	}
 }
+
+// A label is any text of a caller's.
+func TestAWriterWhoseLabelIsNotUTF8IsDowngraded(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Label: "caf\xe9", SessionTimeout: term, Dialer: srv.Dial})
+		if err != nil {
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+			return
+		}
+		defer c.Close()
+		hold, err := c.RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Downgrade(t.Context()))
+	})
+}

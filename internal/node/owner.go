@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Owner is what the data of a node says about the contender that it belongs to.
@@ -49,7 +50,9 @@ func OfCohort(identity []byte) []byte {
 	return o.Encode()
 }
 
+// Encode returns what ReadOwner reads. Text that is not UTF-8 would not come back as it was written.
 func (o Owner) Encode() []byte {
+	o.Host, o.Label = strings.ToValidUTF8(o.Host, "\uFFFD"), strings.ToValidUTF8(o.Label, "\uFFFD")
 	data, _ := json.Marshal(o) // cannot fail
 	return data
 }

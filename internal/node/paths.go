@@ -38,7 +38,7 @@ func CheckPath(path string) error {
 		}
 	}
 	for _, r := range path {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 {
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xe000 && r <= 0xf8ff || r >= 0xfff0 {
 			return bad("has a character that ZooKeeper does not take")
 		}
 	}

@@ -15,7 +15,7 @@ func TestPathsAreCheckedByZooKeepersRules(t *testing.T) {
 		require.NoError(t, CheckPath(path), "%.40q", path)
 	}
 	for _, path := range []string{
-		"", "a", "/", "/a/", "//a", "/a//b", "/.", "/a/..", "/zookeeper", "/zookeeper/a", "/\xff", "/a\x1f", "/\x7f", "/\u009f", "/\uf000", "/\uf8ff", "/\ufff0", longest + "a",
+		"", "a", "/", "/a/", "//a", "/a//b", "/.", "/a/..", "/zookeeper", "/zookeeper/a", "/\xff", "/a\x1f", "/\x7f", "/\u009f", "/\ue000", "/\uefff", "/\uf000", "/\uf8ff", "/\ufff0", longest + "a",
 	} {
 		require.ErrorIs(t, CheckPath(path), outcome.ErrInvalid, "%.40q", path)
 	}
