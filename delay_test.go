@@ -772,3 +772,25 @@ func TestARestoredRecordIsReadAnew(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(came), lockDelay)
 	})
 }
+
+// Those that have queued before a crash wait one after the other.
+func TestAWaitOfOneThatStoodThereBeforeTheCrashCounts(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		crashes := delayed(t, srv, "crashes")
+		hold, err := crashes.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		next := inTurn(t, func(context.Context) (*zklock.Hold, error) { return delayed(t, srv, "next").Mutex(path).Lock(ctx) })[0]
+		second := inTurn(t, delayed(t, srv, "second").Mutex(path).Lock)[0]
+		srv.Partition("crashes")
+		require.NoError(t, srv.WaitGone(t.Context(), hold.Node()))
+		gone := time.Now()
+		time.Sleep(lockDelay - time.Second)
+		cancel()
+		<-next.done
+		<-second.done
+		require.NoError(t, second.err)
+		require.Less(t, time.Since(gone), lockDelay+5*time.Second)
+		unlock(t, second.hold)
+	})
+}

@@ -140,14 +140,42 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 	return r.By, nil
 }
 
-// awaitDelay waits until the record has stood for the delay. How long it had stood when our node was
-// created is known from the servers' clock, and counts; how long ago that was does not.
+// serversTime returns a time that the servers' clock has certainly reached, in milliseconds: when our node was created. A node that
+// is older than the record is written again, unchanged, unless its data must never change: whoever waited before us may have given
+// up when most of the delay had passed.
+func (t *place) serversTime(ctx context.Context, r recordAt) (int64, error) {
+	for {
+		n, err := t.c.Get(ctx, t.Sess, t.Path())
+		if err != nil || n.Stat.Ctime >= r.mtime || t.recipe.Fixed {
+			return ctimeOf(n), err
+		}
+		t.Hear(n)
+		stat, err := t.c.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
+		switch {
+		case err == nil:
+			return stat.Mtime, nil
+		case errors.Is(err, zk.ErrNoAuth): // who may not write its own node learns no other time
+			return n.Stat.Ctime, nil
+		case !errors.Is(err, zk.ErrBadVersion):
+			return 0, err
+		}
+	}
+}
+
+func ctimeOf(n session.Node) int64 {
+	if n.Stat == nil {
+		return 0
+	}
+	return n.Stat.Ctime
+}
+
+// awaitDelay waits until the record has stood for the delay. How long it has stood is known from the servers' clock.
 func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
-	stat, err := t.c.Stat(ctx, t.Sess, t.Path())
+	now, err := t.serversTime(ctx, r)
 	if err != nil {
 		return outcome.GoneIfMissing(err)
 	}
-	stood := time.Duration(stat.Ctime-r.mtime-1) * time.Millisecond // at least: both are rounded down
+	stood := time.Duration(now-r.mtime-1) * time.Millisecond // at least: both are rounded down
 	left := r.Delay - max(0, stood)
 	switch {
 	case left <= 0:
