@@ -4,11 +4,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // labelOf makes of a command what others see as the owner: enough to tell jobs apart. The
 // label stands in a node that others can read, so it ends before the first word that may
-// carry a secret: an option, an assignment, an address, anything quoted.
+// carry a secret: an option, an assignment, an address, anything quoted or with a space in it.
 func labelOf(argv []string) string {
 	words := append([]string{filepath.Base(argv[0])}, argv[1:]...)
 	if isInterpreter(words[0]) {
@@ -16,7 +17,7 @@ func labelOf(argv []string) string {
 	}
 	var kept []string
 	for i, w := range words {
-		if i > 0 && (strings.HasPrefix(w, "-") || strings.ContainsAny(w, "=:@$\"'`\\<>|&;()") || w == "") {
+		if i > 0 && (strings.HasPrefix(w, "-") || strings.ContainsAny(w, "=:@$\"'`\\<>|&;()") || strings.ContainsFunc(w, unicode.IsSpace) || w == "") {
 			break
 		}
 		kept = append(kept, w)
@@ -33,11 +34,16 @@ func isInterpreter(name string) bool {
 	}, name)
 }
 
+// isScriptOption reports whether a shell's option says that a script follows: -c, also behind other letters (-lc, -euc).
+func isScriptOption(w string) bool {
+	return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "c")
+}
+
 // scriptOf returns the words from which on the job shows: the script's name, or what stands in it.
 func scriptOf(words []string) []string {
 	for i, w := range words[1:] {
 		switch {
-		case w == "-c" && i+2 < len(words):
+		case isScriptOption(w) && i+2 < len(words):
 			script := strings.Fields(words[i+2])
 			if len(script) == 0 {
 				return words[:1]
