@@ -158,8 +158,11 @@ func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
 	defer hold.Unlock(t.Context())
+	leader, err := connect(t, srv).Election("/e", nil).Campaign(t.Context(), []byte("host-a"))
+	require.NoError(t, err)
+	defer leader.Unlock(t.Context())
 	for _, args := range [][]string{
-		{"ls", "/l"}, {"ls", "--json", "/l"}, {"ls", "-r", "/"}, {"ls", "/none"}, {"ls", "--watch", "/l"}, {"top", "/"}, {"revoke", "/l"},
+		{"elect", "/e"}, {"elect", "--watch", "/e"}, {"ls", "/l"}, {"ls", "--json", "/l"}, {"ls", "-r", "/"}, {"ls", "/none"}, {"ls", "--watch", "/l"}, {"top", "/"}, {"revoke", "/l"},
 		{"help"}, {"help", "run"}, {"run", "--help"}, {"version"}, {"man"}, {"completion", "bash"},
 	} {
 		i := zklockCommand(t, srv.Addr(), args...)

@@ -107,8 +107,7 @@ func showLeader(server *serverFlags, path string, latch, watch bool) error {
 		if err != nil {
 			return serverError(err)
 		}
-		fmt.Fprintln(server.std.out, valueOf(leader))
-		return nil
+		return printLeader(server.std, leader)
 	})
 }
 
@@ -120,9 +119,16 @@ func showLeaders(ctx context.Context, election *zklock.Election, std streams) er
 		if err != nil {
 			return serverError(err)
 		}
-		fmt.Fprintln(std.out, valueOf(leader))
+		if err := printLeader(std, leader); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func printLeader(std streams, leader zklock.Contender) error {
+	_, err := fmt.Fprintln(std.out, valueOf(leader))
+	return err
 }
 
 // valueOf returns a leader's value in one line, whatever it is.
