@@ -211,15 +211,25 @@ func TestRunEndsTheRestIfAsked(t *testing.T) {
 }
 
 func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
-	srv := startServer(t)
-	f := family.New(t, "daemon")
-	i := zklockCommand(t, srv.Addr(), "run", "--grace", "100ms", "/l", "--", "sh", "-c",
-		`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.Dir).start()
-	awaitWork(t, f)
-	eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
-	i.Process.Signal(syscall.SIGINT)
-	assert.Equal(t, 3, i.code())
-	assert.False(t, family.Alive(f.Pid("daemon")))
+	for name, tell := range map[string]func(*testing.T, *zktest.Server, *invocation){
+		"by a signal": func(_ *testing.T, _ *zktest.Server, i *invocation) { i.Process.Signal(syscall.SIGINT) },
+		"by revoke": func(t *testing.T, srv *zktest.Server, _ *invocation) {
+			code, _, err := run(t, srv.Addr(), "revoke", "/l")
+			require.Zero(t, code, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := startServer(t)
+			f := family.New(t, "daemon")
+			i := zklockCommand(t, srv.Addr(), "run", "--grace", "100ms", "/l", "--", "sh", "-c",
+				`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.Dir).start()
+			awaitWork(t, f)
+			eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
+			tell(t, srv, i)
+			assert.Equal(t, 3, i.code())
+			assert.False(t, family.Alive(f.Pid("daemon")))
+		})
+	}
 }
 
 // startWithRoot starts the command as a plain user, with a child that has become root.

@@ -84,8 +84,8 @@ func (o *once) takeOpen(ctx context.Context, client *zklock.Client, path string,
 	return hold, nil
 }
 
-// finish marks the slot of a command that has succeeded, and keeps the lock for as long as
-// was asked for, or until a signal comes.
+// finish marks the slot of a command that has succeeded, and keeps the lock for as long as was asked for. A signal or a
+// request to let go ends that.
 func (o *once) finish(client *zklock.Client, hold *zklock.Hold, granted time.Time, signals <-chan os.Signal, outcome error) error {
 	if outcome == nil && o.wanted() && !o.atMostOnce {
 		outcome = o.mark(client, hold)
@@ -100,6 +100,8 @@ func (o *once) finish(client *zklock.Client, hold *zklock.Hold, granted time.Tim
 		case <-timer.C:
 			return outcome
 		case <-hold.Context().Done():
+			return outcome
+		case <-hold.Revoked():
 			return outcome
 		case sig := <-signals:
 			if _, ends := endsWaiting(sig); ends {

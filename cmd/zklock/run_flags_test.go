@@ -125,6 +125,12 @@ func TestTheLockIsKeptAtLeast(t *testing.T) {
 	assert.Zero(t, i.code(), "a signal ends the keeping: %s", i.err.String())
 	assert.Zero(t, queued(srv, "/l"))
 
+	i = zklockCommand(t, srv.Addr(), "run", "--at-least", "600s", "/l", "--", "echo", "ran").start()
+	eventually(t, "the command has ended", func() bool { return i.out.String() != "" })
+	code, _, errs := run(t, srv.Addr(), "revoke", "/l")
+	assert.Zero(t, code, errs)
+	assert.Zero(t, i.code(), "so does a request to let go: %s", i.err.String())
+
 	begin := time.Now()
 	code, _, _ = run(t, srv.Addr(), "run", "--at-least", "300ms", "/l", "--", "sh", "-c", "exit 3")
 	assert.Equal(t, 3, code)

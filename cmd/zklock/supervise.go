@@ -102,7 +102,7 @@ func (s *supervision) watch() error {
 			s.pass(sig)
 		case <-revoked:
 			revoked = nil
-			s.order(order{Signal: int(terminate)})
+			s.pass(terminate)
 		case <-rest:
 			s.printer.print("the command has ended, but not all that it has started: the lock is kept until that has (Ctrl-C or TERM ends it, as --end-rest does)")
 		case <-lost:
