@@ -36,6 +36,9 @@ func evictCommand(std streams) *command {
 		if err != nil {
 			return err
 		}
+		if err := c.check(f); err != nil {
+			return err
+		}
 		if c == (choice{}) {
 			return misuse("evict: say which: --node, --holders or --all")
 		}

@@ -316,6 +316,26 @@ func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
 	assert.NoError(t, (<-granted).Check())
 }
 
+// A variable of a script can be empty, and --holders can be meant as "the one that holds".
+func TestRevokeAndEvictTouchNobodyBeyondTheNamed(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	holder, _ := holderAndWaiter(t, connect(t, srv))
+	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
+	for _, args := range [][]string{
+		{"revoke", "--node", "", "/l"}, {"evict", "--node", "", "--all", "/l"}, {"evict", "--node", "", "/l"},
+		{"evict", "--node", "x", "--holders", "/l"}, {"evict", "--node", "x", "--all", "/l"},
+	} {
+		code, out, err := run(t, srv.Addr(), args...)
+		assert.Equal(t, codeUsage, code, "%v: %s", args, out)
+		assert.Regexp(t, "--node (wants a name|contradicts --holders and --all)", err, args)
+	}
+	assert.Equal(t, 2, queued(srv, "/l"))
+	require.NoError(t, holder.Check())
+	_, out, _ := run(t, srv.Addr(), "ls", "/l")
+	assert.NotContains(t, out, "asked")
+}
+
 func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)

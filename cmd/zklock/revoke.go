@@ -21,10 +21,14 @@ func revokeCommand(std streams) *command {
 	node := f.String("node", "", "only the contender with this `name`, as ls shows it")
 	return &command{f, func(args []string) error {
 		positional, err := f.parse(args, 1, 1)
+		c := choice{node: *node, holders: !f.given("node")}
+		if err == nil {
+			err = c.check(f)
+		}
 		if err != nil {
 			return err
 		}
-		return eachChosen(server, positional[0], choice{node: *node, holders: *node == ""}, operate.Revoke, "asked to let go")
+		return eachChosen(server, positional[0], c, operate.Revoke, "asked to let go")
 	}}
 }
 
@@ -32,6 +36,17 @@ func revokeCommand(std streams) *command {
 type choice struct {
 	node         string
 	holders, all bool
+}
+
+// check refuses a choice that covers more than its --node says: that may be empty, as a variable of a script can be.
+func (c choice) check(f *flags) error {
+	switch {
+	case f.given("node") && c.node == "":
+		return misuse("%s: --node wants a name", f.Name())
+	case c.node != "" && (c.holders || c.all):
+		return misuse("%s: --node contradicts --holders and --all", f.Name())
+	}
+	return nil
 }
 
 func (c choice) covers(who zklock.Contender) bool {
