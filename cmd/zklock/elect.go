@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/plain"
@@ -59,7 +58,9 @@ func electCommand(std streams) *command {
 		return w.recode(j.run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
 			election := client.Election(path, &zklock.ElectionOptions{Latch: *latch})
 			if w.noWait {
-				return tryElection(ctx, election, []byte(*value), j.server.patience)
+				return j.server.attempt(ctx, func(ctx context.Context) (*zklock.Hold, error) {
+					return tryElection(ctx, election, []byte(*value))
+				})
 			}
 			return election.Campaign(ctx, []byte(*value))
 		}))
@@ -77,9 +78,7 @@ func onlyGiven(f *flags, useless ...string) error {
 }
 
 // tryElection leads if nobody else does or wants to. Otherwise the error names the leader.
-func tryElection(ctx context.Context, election *zklock.Election, value []byte, patience time.Duration) (*zklock.Hold, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func tryElection(ctx context.Context, election *zklock.Election, value []byte) (*zklock.Hold, error) {
 	hold, err := election.TryCampaign(ctx, value)
 	if !errors.Is(err, zklock.ErrLocked) {
 		return hold, err

@@ -32,7 +32,7 @@ func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
 	})
 	defer remove()
 	start := time.Now()
-	_, err := tryElection(t.Context(), client.Election("/e", nil), []byte("mine"), time.Hour)
+	_, err := tryElection(t.Context(), client.Election("/e", nil), []byte("mine"))
 	require.ErrorIs(t, err, zklock.ErrLocked)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.Less(t, time.Since(start), time.Minute, "it has not waited")

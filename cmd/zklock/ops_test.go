@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -417,6 +418,29 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 		code, _, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
 		assert.Equal(t, codeUnavailable, code, "%v: %s", args, err)
 		assert.Contains(t, err, "no answer in 300ms (--connect-timeout)", args)
+	}
+}
+
+// A crontab takes the code for "another host has it" as success (-E 0).
+func TestWithoutWaitingServersThatDoNotAnswerAreNoOtherHolder(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		if slices.ContainsFunc(append(r.Paths, r.Path), func(p string) bool { return strings.HasPrefix(p, "/l") }) {
+			return zktest.Hold(never)
+		}
+		return zktest.Pass
+	})
+	for _, args := range [][]string{{"run"}, {"run", "--once", "nightly"}, {"run", "--shared"}, {"run", "--semaphore", "2"}, {"elect"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			code, out, err := run(t, srv.Addr(), append(args, "--no-wait", "-E", "0", "--connect-timeout", "300ms", "/l", "--", "echo", "ran")...)
+			assert.Equal(t, codeUnavailable, code, err)
+			assert.Contains(t, err, "no answer in 300ms (--connect-timeout)")
+			assert.Empty(t, out)
+		})
 	}
 }
 

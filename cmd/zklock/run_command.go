@@ -66,12 +66,13 @@ func runCommand(std streams) *command {
 		}
 		j.waiting, j.once = w, o
 		return w.recode(j.run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
-			if w.noWait {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, j.server.patience)
-				defer cancel()
+			take := func(ctx context.Context) (*zklock.Hold, error) {
+				return o.take(ctx, client, path, locking(client, path, *shared, *permits, w.noWait))
 			}
-			return o.take(ctx, client, path, locking(client, path, *shared, *permits, w.noWait))
+			if w.noWait {
+				return j.server.attempt(ctx, take)
+			}
+			return take(ctx)
 		}))
 	}}
 }

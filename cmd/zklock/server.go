@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -135,6 +136,20 @@ func (s *serverFlags) askFor(ctx context.Context, patience time.Duration, questi
 		return exit{codeUnavailable, fmt.Errorf("no answer in %v (--connect-timeout): %w", patience, err)}
 	}
 	return err
+}
+
+// attempt runs an attempt to hold something without waiting for others. That another holds is an answer, however late it
+// comes. Servers that give none count as not reached: a job that no host runs must not pass for one that another host runs.
+func (s *serverFlags) attempt(ctx context.Context, take func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
+	var hold *zklock.Hold
+	var answer error
+	err := s.ask(ctx, func(ctx context.Context) error {
+		if hold, answer = take(ctx); errors.Is(answer, context.DeadlineExceeded) && !errors.Is(answer, zklock.ErrLocked) {
+			return answer
+		}
+		return nil
+	})
+	return hold, cmp.Or(err, answer)
 }
 
 // connect returns a client with a session, or an error of one line about why there is
