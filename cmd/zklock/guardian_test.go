@@ -394,6 +394,24 @@ func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
 	}
 }
 
+// The log is written by those who connect and renew: they must not wait for a reader.
+func TestRunHoldsThoughNobodyReadsItsLog(t *testing.T) {
+	srv := startServer(t)
+	_, full := fullPipe(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	i := zklockCommand(t, srv.Addr(), "run", "--verbose", "--session-timeout", "2s", "--grace", "0s", "/l", "--", "sh", "-c",
+		`exec 2>/dev/null; : >"$0"; while [ -e "$0" ]; do sleep 0.01; done; exit 3`, ready)
+	i.Stderr = full
+	i.start()
+	eventually(t, "the command runs", func() bool { return exists(ready) })
+	srv.DropConnections()
+	before := srv.Requests()[zktest.OpMulti]
+	eventually(t, "heartbeats go on", func() bool { return srv.Requests()[zktest.OpMulti] >= before+3 })
+	require.NoError(t, os.Remove(ready))
+	assert.Equal(t, 3, i.code())
+	assert.Zero(t, queued(srv, "/l"))
+}
+
 func fullPipe(t *testing.T) (r, w *os.File) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

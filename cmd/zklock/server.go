@@ -211,7 +211,7 @@ func (s *serverFlags) options() (*zklock.Options, error) {
 		o.Root = os.Getenv(envRoot)
 	}
 	if s.verbose {
-		o.Logger = slog.New(slog.NewTextHandler(s.std.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Logger = slog.New(slog.NewTextHandler(newLogWriter(s.std.err), &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Observer = logEvents{o.Logger}
 	}
 	credentials := s.auth
