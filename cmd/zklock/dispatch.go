@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/zklock-go/zklock/internal/plain"
 )
@@ -65,6 +66,23 @@ func (s streams) report(err error) int {
 		fmt.Fprintln(s.err, "zklock: "+text)
 	}
 	return code
+}
+
+// interrupted is the exit after a Ctrl-C that the shell which has started us has got, too.
+type interrupted struct{ exit }
+
+func (i interrupted) Unwrap() error { return i.exit }
+
+// endIfInterrupted ends this process by the signal of Ctrl-C if err says so. Otherwise a shell goes on with its script: it
+// takes Ctrl-C as meant for a program that exits by itself.
+func endIfInterrupted(err error) {
+	if !errors.As(err, new(interrupted)) {
+		return
+	}
+	signal.Reset(os.Interrupt)
+	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
+		time.Sleep(time.Second) // it comes at any moment
+	}
 }
 
 // oneLine returns err's text without what could act on a terminal: names and data of nodes are in it.

@@ -133,25 +133,36 @@ func (j *job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, 
 		hold, err := take(ctx, client)
 		answered <- answer{client, hold, notAcquired(err)}
 	}()
-	var interrupted error
+	var told error // to end
 	for {
 		select {
 		case sig := <-j.signals:
 			if code, ends := endsWaiting(sig); ends {
-				interrupted = exit{code: code}
-				cancel(interrupted)
+				told = j.exitAfter(sig, code)
+				cancel(told)
 			}
 		case a := <-answered:
-			if interrupted == nil {
+			if told == nil {
 				return a.client, a.hold, a.err
 			}
 			if a.hold != nil {
 				j.release(a.hold)
 			}
-			return a.client, nil, interrupted
+			return a.client, nil, told
 		}
 	}
 }
+
+// exitAfter is the exit with a code after a signal that has ended us or the command.
+func (j *job) exitAfter(by os.Signal, code int) error {
+	if by == os.Interrupt && j.sharesTerminal() {
+		return interrupted{exit{code: code}}
+	}
+	return exit{code: code}
+}
+
+// sharesTerminal reports whether a terminal sends its signals to us, to the command and to the shell that has started us.
+func (j *job) sharesTerminal() bool { return j.terminal && sharesGroup() && !leadsSession() }
 
 // notAcquired gives the code for it to every error of a lock but those with one of their own.
 func notAcquired(err error) error {

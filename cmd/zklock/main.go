@@ -10,5 +10,8 @@ func main() {
 		return
 	}
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
-	os.Exit(std.report(dispatch(os.Args[1:], std)))
+	err := dispatch(os.Args[1:], std)
+	code := std.report(err)
+	endIfInterrupted(err)
+	os.Exit(code)
 }

@@ -54,6 +54,7 @@ type report struct {
 	Cgroup  raw    `json:",omitempty"` // where the command was put, with Started
 	Failed  raw    `json:",omitempty"` // why the command could not be started; the last report
 	Exited  *int   `json:",omitempty"` // the command's exit code
+	EndedBy int    `json:",omitempty"` // the signal that has ended the command, with Exited
 	Stopped int    `json:",omitempty"` // the signal that has stopped the command
 	Ending  reason `json:",omitempty"` // why the command was told to end
 	Denied  []int  `json:",omitempty"` // processes that may not be signalled

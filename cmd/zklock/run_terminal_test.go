@@ -193,3 +193,35 @@ func TestRunAsTheLeaderOfASessionPassesSignalsOnOnce(t *testing.T) {
 		})
 	}
 }
+
+// A shell goes on with its script if what Ctrl-C was for exits by itself, and ends with what was ended by it.
+func TestCtrlCEndsTheScriptThatRunsTheCommand(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash here")
+	}
+	for name, held := range map[string]bool{"while it runs": false, "while it waits": true} {
+		t.Run(name, func(t *testing.T) {
+			srv := startServer(t)
+			if held {
+				hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+				require.NoError(t, err)
+				defer hold.Unlock(t.Context())
+			}
+			tty := openTerminal(t)
+			i := shell(t, srv.Addr(), `exec bash -c 'for i in 1 2; do echo begins; "$@"; echo "code $?"; done' bash "$@"`, "run", "/l", "--", "sh", "-c", `echo ready; exec sleep 600`)
+			tty.attach(i)
+			eventually(t, "it waits or runs", func() bool { return held && queued(srv, "/l") == 2 || strings.Contains(tty.text(), "ready") })
+			io.WriteString(tty.master, "\x03")
+			eventually(t, "the script ends or goes on", func() bool {
+				select {
+				case <-tty.ended:
+					return true
+				default:
+					return strings.Contains(tty.text(), "code ")
+				}
+			})
+			assert.NotContains(t, tty.text(), "code ")
+			assert.Equal(t, 1, strings.Count(tty.text(), "begins"))
+		})
+	}
+}

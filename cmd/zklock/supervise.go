@@ -23,6 +23,7 @@ type supervision struct {
 
 	started report // the command has
 	exited  *int   // the command's exit code
+	endedBy int    // the signal that has ended it, zero: none
 	ending  reason // why the command was ended
 	final   report
 	passed  map[os.Signal]bool
@@ -61,7 +62,7 @@ func (s *supervision) ready() error {
 		case <-tick.C:
 		case sig := <-s.job.signals:
 			if code, ends := endsWaiting(sig); ends {
-				return exit{code: code}
+				return s.job.exitAfter(sig, code)
 			}
 		case <-s.hold.Context().Done():
 			return exit{codeLost, fmt.Errorf("the command was not started: %w", s.hold.Check())}
@@ -142,7 +143,7 @@ func (s *supervision) note(r report) {
 	case r.Started != 0:
 		s.started = r
 	case r.Exited != nil:
-		s.exited = r.Exited
+		s.exited, s.endedBy = r.Exited, r.EndedBy
 	case r.Stopped != 0:
 		s.printer.print(fmt.Sprintf("the command was stopped (%s): it keeps the lock on %s", stopSignal(r.Stopped), s.hold.Path()))
 	case r.Denied != nil:
@@ -161,7 +162,7 @@ func (s *supervision) note(r report) {
 // it has left behind, which may well ignore the signal itself.
 func (s *supervision) pass(sig os.Signal) {
 	number, isNumber := sig.(syscall.Signal)
-	both := s.job.terminal && sharesGroup() && !leadsSession() && slices.Contains(fromTerminal, sig)
+	both := s.job.sharesTerminal() && slices.Contains(fromTerminal, sig)
 	switch {
 	case s.exited == nil && isNumber:
 		// A terminal that hangs up tells the leader of its session only, who may be a shell that tells us.
@@ -206,6 +207,8 @@ func (s *supervision) outcome() error {
 		return s.ended(lost)
 	case len(s.final.Failed) > 0:
 		return exit{codeCannotRun, errors.New(string(s.final.Failed))}
+	case s.exited != nil && s.endedBy != 0:
+		return s.job.exitAfter(syscall.Signal(s.endedBy), *s.exited)
 	case s.exited != nil && *s.exited != 0:
 		return exit{code: *s.exited}
 	}

@@ -139,8 +139,10 @@ func became(status syscall.WaitStatus) (r report, ok bool) {
 		return report{Stopped: int(status.StopSignal())}, true
 	case status.Signaled(): // as a shell says it
 		code = codeSignal + int(status.Signal())
+		r.EndedBy = int(status.Signal())
 	case !status.Exited():
 		return report{}, false
 	}
-	return report{Exited: &code}, true
+	r.Exited = &code
+	return r, true
 }
