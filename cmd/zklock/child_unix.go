@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 )
 
@@ -14,10 +13,24 @@ const terminate = syscall.SIGTERM
 // unguarded is what a command has to be told where it has no guardian of its own.
 const unguarded = ""
 
-// passedOn are the signals that the command gets when we get them.
-var passedOn = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
+// lastSignal is the greatest number of a signal anywhere. Where there are fewer, the others are never sent.
+const lastSignal = 64
+
+// passedOn returns the signals that the command gets when we get them: all that programs give a meaning to, but for those
+// that would stop its helpers. The others tell of this process itself.
+func passedOn() (signals []os.Signal) {
+	for s := syscall.Signal(1); s <= lastSignal; s++ {
+		switch s {
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGPROF, syscall.SIGXCPU, syscall.SIGXFSZ,
+			syscall.SIGILL, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGSYS,
+			syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+		default:
+			if !signal.Ignored(s) {
+				signals = append(signals, s)
+			}
+		}
+	}
+	return signals
 }
 
 // fromTerminal are those that a terminal sends to everybody in its foreground group.
@@ -36,7 +49,7 @@ func endsWaiting(sig os.Signal) (code int, ends bool) {
 // started (nohup, a script's background job): they stay so, for the command as well.
 func listen(signals chan os.Signal) {
 	ignoreWhatWasIgnored()
-	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passedOn), signal.Ignored)...)
+	signal.Notify(signals, passedOn()...)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else a reader that goes ends us
 }
 

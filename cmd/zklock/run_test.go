@@ -3,8 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -246,6 +248,36 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	assert.Equal(t, 7, i.code())
 	assert.Equal(t, "got USR1\n", i.out.String())
 	assert.Zero(t, queued(srv, "/l"))
+}
+
+// Programs give meanings to many signals: a container's STOPSIGNAL can be one of the real-time signals, timeout(1) can send ALRM.
+func TestRunPassesOnWhatProgramsUse(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	signals := []syscall.Signal{syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGIO}
+	if runtime.GOOS == "linux" {
+		signals = append(signals, 37)
+	}
+	for _, sig := range signals {
+		t.Run(fmt.Sprint(int(sig)), func(t *testing.T) {
+			t.Parallel()
+			ready := filepath.Join(t.TempDir(), "ready")
+			i := zklockCommand(t, srv.Addr(), "run", "--shared", "/l", "--", "sh", "-c",
+				`trap 'exit 7' "$1"; : >"$0"; while :; do sleep 0.01; done`, ready, fmt.Sprint(int(sig)))
+			i.start()
+			eventually(t, "the command runs", func() bool { return exists(ready) })
+			eventually(t, "it is told", func() bool {
+				i.Process.Signal(sig)
+				select {
+				case <-i.done:
+					return true
+				default:
+					return false
+				}
+			})
+			assert.Equal(t, 7, i.code())
+		})
+	}
 }
 
 // stubborn ignores TERM, has a child that does too, and writes down the time again and again.
