@@ -64,6 +64,8 @@ _zklock() {
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
         if [[ ${COMP_WORDS[i]} == -- ]]; then # from here on it is another command's
+            local IFS=$'\n' # names of files can have spaces
+            compopt -o filenames 2>/dev/null
             COMPREPLY=($(compgen -c -- "$cur") $(compgen -f -- "$cur"))
             return
         fi

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -128,6 +129,20 @@ func TestBashCompletes(t *testing.T) {
 		require.NoError(t, err, string(out))
 		assert.Equal(t, want+"\n", string(out), line)
 	}
+}
+
+func TestBashCompletesNamesWithSpaces(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	_, script, _ := run(t, "", "completion", "bash")
+	name := filepath.Join(t.TempDir(), "my file")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	ask := exec.Command(bash, "-c", script+"\nCOMP_WORDS=(zklock run /l -- cat \"$1\"); COMP_CWORD=5; _zklock; printf '<%s>' \"${COMPREPLY[@]}\"", "bash", filepath.Join(filepath.Dir(name), "my"))
+	out, err := ask.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "<"+name+">", string(out))
 }
 
 func TestTheManualTellsAllThatTheHelpDoes(t *testing.T) {
