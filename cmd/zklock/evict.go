@@ -56,8 +56,12 @@ func evictChosen(server *serverFlags, path string, c choice) error {
 		}
 		var errs []error
 		for _, who := range waitingFirst(chosen) {
-			err := operate.Evict(ctx, client, who)
+			err := server.ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })
 			gone := errors.Is(err, zklock.ErrNotHeld) && c.node == ""
+			if isUnavailable(err) {
+				errs = append(errs, err)
+				break // nor will they answer for the next one
+			}
 			if err != nil && !gone {
 				errs = append(errs, err)
 				continue

@@ -421,6 +421,29 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 	}
 }
 
+// The servers show the queue, and then answer to nothing that changes it.
+func TestAChangeThatIsNotAnsweredEnds(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	holderAndWaiter(t, connect(t, srv))
+	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+		below := slices.ContainsFunc(append(r.Paths, r.Path), func(p string) bool { return strings.HasPrefix(p, "/l") })
+		if below && slices.Contains([]zktest.Op{zktest.OpCreate, zktest.OpSetData, zktest.OpDelete, zktest.OpMulti}, r.Op) {
+			return zktest.Hold(never)
+		}
+		return zktest.Pass
+	})
+	for _, args := range [][]string{{"revoke"}, {"evict", "--all"}} {
+		code, out, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
+		assert.Equal(t, codeUnavailable, code, "%v: %s", args, err)
+		assert.Equal(t, 1, strings.Count(err, "no answer in 300ms (--connect-timeout)"), "%v: %s", args, err)
+		assert.Empty(t, out)
+	}
+}
+
 // A crontab takes the code for "another host has it" as success (-E 0).
 func TestWithoutWaitingServersThatDoNotAnswerAreNoOtherHolder(t *testing.T) {
 	t.Parallel()

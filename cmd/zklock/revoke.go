@@ -87,7 +87,12 @@ func eachChosen(server *serverFlags, path string, c choice, do func(context.Cont
 		}
 		var errs []error
 		for _, who := range waitingFirst(chosen) {
-			if err := do(ctx, client, who); err != nil {
+			err := server.ask(ctx, func(ctx context.Context) error { return do(ctx, client, who) })
+			if isUnavailable(err) {
+				errs = append(errs, err)
+				break
+			}
+			if err != nil {
 				errs = append(errs, err)
 				continue
 			}

@@ -138,6 +138,12 @@ func (s *serverFlags) askFor(ctx context.Context, patience time.Duration, questi
 	return err
 }
 
+// isUnavailable reports whether err says that no server answers.
+func isUnavailable(err error) bool {
+	var e exit
+	return errors.As(err, &e) && e.code == codeUnavailable
+}
+
 // attempt runs an attempt to hold something without waiting for others. That another holds is an answer, however late it
 // comes. Servers that give none count as not reached: a job that no host runs must not pass for one that another host runs.
 func (s *serverFlags) attempt(ctx context.Context, take func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
