@@ -213,6 +213,28 @@ func TestANameIsNoMistakenPeriod(t *testing.T) {
 	}
 }
 
+// Go reads names of zones and takes UTC for what the C library also reads.
+func TestADayIsNotCountedInAnotherZoneThanTheHosts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zone")
+	require.NoError(t, os.WriteFile(file, []byte("no zone"), 0o600))
+	for _, tz := range []string{"CET-1CEST,M3.5.0,M10.5.0/3", "Nowhere/Town", file, file + "none"} {
+		t.Setenv("TZ", tz)
+		for _, text := range []string{"24h", "daily", "@weekly", "monthly"} {
+			_, err := parseSlot(text, time.Now())
+			assert.ErrorContains(t, err, "is not known here", "%s %s", tz, text)
+		}
+		for _, text := range []string{"1h", "hourly", "daily@Europe/Berlin", "monthly@UTC", "2026-11-22", "nightly"} {
+			_, err := parseSlot(text, time.Now())
+			assert.NoError(t, err, "%s %s", tz, text)
+		}
+	}
+	for _, tz := range []string{"", "UTC", "Europe/Berlin", ":Europe/Berlin"} {
+		t.Setenv("TZ", tz)
+		_, err := parseSlot("daily", time.Now())
+		assert.NoError(t, err, tz)
+	}
+}
+
 func TestAPeriodMeansWhatCronMeans(t *testing.T) {
 	t.Parallel()
 	client := connect(t, startServer(t))

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -60,11 +63,36 @@ func parseSlot(text string, now time.Time) (slotChoice, error) {
 			return slotChoice{}, fmt.Errorf("%s: there is no such time zone: write it as in %s@Europe/Berlin", plain.Short(text, 40), word)
 		}
 		now = now.In(place)
+	case layout != "" || period > time.Hour:
+		if err := checkOwnZone(os.Getenv("TZ")); err != nil {
+			return slotChoice{}, fmt.Errorf("%s: %w: write a place, as in %s@Europe/Berlin", plain.Short(text, 40), err, word)
+		}
 	}
 	if layout != "" {
 		return slotChoice{name: now.Format(layout)}, nil
 	}
 	return slotChoice{at: now, period: period}, nil
+}
+
+// checkOwnZone refuses a TZ that the time package does not read, such as CET-1CEST: it counts in UTC then and tells nobody,
+// while cron and the command follow TZ.
+func checkOwnZone(tz string) (err error) {
+	name := strings.TrimPrefix(tz, ":")
+	switch {
+	case name == "" || runtime.GOOS == "windows": // where TZ means nothing
+		return nil
+	case filepath.IsAbs(name):
+		var data []byte
+		if data, err = os.ReadFile(name); err == nil {
+			_, err = time.LoadLocationFromTZData(name, data)
+		}
+	default:
+		_, err = time.LoadLocation(name)
+	}
+	if err != nil {
+		return fmt.Errorf("the host's time zone TZ=%s is not known here", plain.Short(tz, 40))
+	}
+	return nil
 }
 
 // date is how names may begin that do not begin with a letter: with a year, or a number of six digits at least.
