@@ -30,7 +30,7 @@ func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
 }
 
 func (h *Hold) untilExpiring(margin time.Duration) {
-	timer := time.NewTimer(h.Remaining() - margin)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -42,7 +42,7 @@ func (h *Hold) untilExpiring(margin time.Duration) {
 		if left <= 0 {
 			return
 		}
-		timer.Reset(left)
+		timer.Reset(min(left, h.of().nodes[0].Sess.Lease.Glance()))
 	}
 }
 

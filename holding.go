@@ -312,17 +312,10 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 
 // overseer ends the holdings of a session when that is over or its lease has run out.
 func (s *holdings) overseer(life context.Context, sess *session.Session) {
-	timer := time.NewTimer(sess.Lease.Remaining())
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		select {
-		case <-sess.Over():
-			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
-			return
-		case <-life.Done(): // Close ends them
-			return
-		case <-timer.C:
-		}
+		again := sess.Reattached() // a server that takes the session back may give it a shorter timeout
 		left := sess.Lease.Remaining()
 		if left <= 0 {
 			s.loseAll(sess, lapse())
@@ -331,7 +324,16 @@ func (s *holdings) overseer(life context.Context, sess *session.Session) {
 		if s.dismiss(sess) {
 			return
 		}
-		timer.Reset(left)
+		timer.Reset(min(left, sess.Lease.Glance()))
+		select {
+		case <-sess.Over():
+			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			return
+		case <-life.Done(): // Close ends them
+			return
+		case <-again:
+		case <-timer.C:
+		}
 	}
 }
 

@@ -1,14 +1,20 @@
 package zklock_test
 
 import (
+	"encoding/binary"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/wall"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -126,4 +132,76 @@ func TestAServerWithoutContainersGetsPlainDirectories(t *testing.T) {
 		require.False(t, there, "an unused directory is reaped")
 		unlockSoon(t, client)
 	})
+}
+
+// A machine that was asleep and wakes up without a network.
+func TestAMachineThatWakesUpWithoutANetworkIsToldSoon(t *testing.T) {
+	for offset := time.Duration(0); offset < term; offset += term / 16 {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			var asleep atomic.Int64
+			ctx := wall.With(t.Context(), func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
+			client, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("sleeper")})
+			require.NoError(t, err)
+			defer client.Close()
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(2*term + offset)
+			srv.Partition("sleeper")
+			asleep.Store(int64(time.Hour)) // the wall clock went on, the monotonic one did not
+			woke := time.Now()
+			<-hold.Context().Done()
+			assert.Less(t, time.Since(woke), term/10)
+			srv.HealClient("sleeper")
+		})
+	}
+}
+
+// shorterConn asks for a shorter session timeout than the client library does, as a server grants it whose longest is shorter.
+type shorterConn struct {
+	net.Conn
+	asked bool
+	to    time.Duration
+}
+
+func (c *shorterConn) Write(p []byte) (int, error) {
+	if !c.asked {
+		c.asked = true
+		q := slices.Clone(p)
+		binary.BigEndian.PutUint32(q[16:], uint32(c.to.Milliseconds()))
+		return c.Conn.Write(q)
+	}
+	return c.Conn.Write(p)
+}
+
+// A reconnect can bring a shorter session timeout.
+func TestAHoldEndsInTimeThoughItsSessionBecomesShorter(t *testing.T) {
+	for offset := time.Duration(0); offset < term; offset += term / 8 {
+		virtual(t, zktest.Options{TickTime: time.Second}, func(t *testing.T, srv *zktest.Server) {
+			var shorter atomic.Bool
+			client := connectWith(t, srv, &zklock.Options{Label: "holder", SessionTimeout: 2 * term, Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+				conn, err := srv.DialFrom("holder")(network, address, timeout)
+				if err == nil && shorter.Load() {
+					conn = &shorterConn{Conn: conn, to: 2 * time.Second}
+				}
+				return conn, err
+			}})
+			other := connect(t, srv, "next", term)
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			end := endOf(hold)
+			next := lockLater(t.Context(), other.Mutex(path).Lock)
+			time.Sleep(2*term + offset)
+			shorter.Store(true)
+			srv.DropConnections()
+			time.Sleep(50 * time.Millisecond)
+			require.Equal(t, 2*time.Second, client.SessionTimeout())
+			srv.Partition("holder")
+			<-next.done
+			require.NoError(t, next.err)
+			<-end.done
+			assert.False(t, end.at.After(next.at))
+			unlock(t, next.hold)
+			srv.HealClient("holder")
+		})
+	}
 }

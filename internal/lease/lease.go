@@ -135,6 +135,10 @@ func (l *Lease) Term() time.Duration {
 	return l.timeout
 }
 
+// Glance returns for how long a timer may be trusted that is to fire when the lease runs out: it stands still while
+// the machine sleeps.
+func (l *Lease) Glance() time.Duration { return max(l.Term()/20, time.Millisecond) }
+
 // String returns what is known, for logs and failed tests.
 func (l *Lease) String() string {
 	now := l.now()
