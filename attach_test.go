@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -132,4 +133,52 @@ func TestClientsOfOneConnectionAllLearnOfALoss(t *testing.T) {
 		isLost(clients[0])
 		isLost(clients[2])
 	})
+}
+
+// The program that owns the connection closes it, which frees its locks at once.
+func TestAHoldEndsBeforeItsConnectionIsClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		after  time.Duration
+		strike zktest.Verdict
+	}{
+		"soon after the grant":                     {0, zktest.Pass},
+		"and it breaks at once":                    {0, zktest.LoseReply},
+		"and it breaks before the answer has come": {time.Second, zktest.LoseReply},
+		"and the server does not answer":           {time.Second, zktest.DropReply},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				conn, hooks := hooked(t, srv)
+				client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+				require.NoError(t, err)
+				t.Cleanup(func() { client.Close() })
+				other := connect(t, srv, "next", term)
+				time.Sleep(3 * term)
+				unlockSoon(t, client)
+				hold, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				next := lockLater(t.Context(), other.Mutex(path).Lock)
+				time.Sleep(c.after)
+				synctest.Wait()
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Op == zktest.OpCloseSession {
+						return c.strike
+					}
+					return zktest.Pass
+				})
+				end := endOf(hold)
+				closed := make(chan struct{})
+				go func() {
+					defer close(closed)
+					conn.Close()
+				}()
+				<-next.done
+				require.NoError(t, next.err)
+				<-end.done
+				require.False(t, end.at.After(next.at))
+				<-closed
+				unlock(t, next.hold)
+			})
+		})
+	}
 }

@@ -2,8 +2,11 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -258,4 +261,56 @@ func TestAnEventRightBehindTheAnswerEndsTheHold(t *testing.T) {
 			require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
 		}
 	})
+}
+
+// hangingUp dials, and where nobody listens it returns a connection whose server takes it and hangs up on the connection
+// request, as ZooKeeper does without a quorum.
+func hangingUp(dial zk.Dialer) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return conn, err
+		}
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			far.Read(make([]byte, 256))
+		}()
+		return near, nil
+	}
+}
+
+// However long the outage.
+func TestAnOutageOfAnyLengthCostsNobodyItsPlace(t *testing.T) {
+	lost := 0
+	for i := range 20 {
+		virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+			front := connect(t, srv, "front", term)
+			waiter := connectWith(t, srv, &zklock.Options{Label: "waiter", SessionTimeout: term, Dialer: hangingUp(srv.DialFrom("waiter"))})
+			_, err := front.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			second := lockLater(t.Context(), waiter.Mutex(path).Lock)
+			synctest.Wait()
+			before := queue(srv, path)
+			for i := range 3 {
+				srv.Member(i).Stop()
+			}
+			time.Sleep(2 * time.Second)
+			srv.Member(0).Start() // no quorum: it takes connections, and hangs up
+			time.Sleep(time.Minute + time.Duration(i)*137*time.Millisecond)
+			srv.Member(1).Start()
+			time.Sleep(4 * term)
+			require.True(t, second.returned())
+			require.NoError(t, second.err)
+			kept := false
+			for _, name := range before {
+				kept = kept || path+"/"+name == second.hold.Node()
+			}
+			if !kept {
+				lost++
+			}
+			unlock(t, second.hold)
+		})
+	}
+	require.Zero(t, lost)
 }

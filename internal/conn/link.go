@@ -41,6 +41,8 @@ type Link struct {
 	since     time.Time // when a connection began to carry it
 	fails     int       // dials in a row that led to no connection that lasted
 	refusals  int       // connection requests in a row that a server hung up on
+	probe     bool      // the last one asked for another session to learn whether servers serve anybody
+	serves    bool      // they have given one out, and have not taken ours since
 	trouble   error     // the last one, for error texts
 	closed    bool
 	changed   chan struct{} // closed and replaced whenever session, carried or closed change, and when open becomes true
@@ -291,11 +293,17 @@ func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.
 	l.mu.Lock()
 	current := l.conn == conn
 	given := id != 0 && l.session != nil && l.session.ID == id && l.session.IsOver()
-	l.refusals = 0
+	l.refusals, l.serves = 0, current && l.probe && id != 0
+	probed := l.serves
+	if probed {
+		l.fails = 0 // our session may not have long
+	}
 	l.mu.Unlock()
 	switch {
 	case !current:
 		return nil, nil, net.ErrClosed
+	case probed:
+		return nil, nil, errProbe
 	case given: // a session that we have given up: the next request asks for another
 		return nil, nil, ErrSessionOver
 	}
@@ -304,27 +312,34 @@ func (l *Link) welcome(conn *line, id int64, timeout time.Duration, asked lease.
 }
 
 // manyRefusals is the number of connection requests without an answer after which the link
-// asks for another session.
+// asks whether servers serve anybody.
 const manyRefusals = 6
 
+// errProbe ends a connection that has shown that servers give out sessions: the next request asks for ours again.
+var errProbe = errors.New("servers serve again")
+
 // greeting returns what to send for the connection request p. It asks for a new session
-// where the present one is over. It also does so now and then where the session's lease has
-// run out and servers hang up on its requests. A server that serves nobody for the moment
+// where the present one is over. It also does so where the session's lease has
+// run out and servers hang up on its requests, but not on others'. A server that serves nobody for the moment
 // hangs up, and so does one that was restored from a backup, because each request says which
-// transaction was seen last; that one would hang up for ever. And it does so where the lease
+// transaction was seen last; that one would hang up for ever. So every second request asks for a session that is not
+// kept, until servers give one out; if they hang up on ours again as often, it is given up. And it does so where the lease
 // has run out and servers refuse the login: to ask for the session would keep it alive, and
 // what it has in queues would stand there for as long as the login is refused.
 func (l *Link) greeting(p []byte) []byte {
 	id, ok := frames.SessionOf(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.probe = false
 	if !ok || id == 0 {
 		return p
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	over := l.session != nil && l.session.ID == id && l.session.IsOver()
 	lapsed := l.session == nil || l.session.Lease.Remaining() <= 0
-	unknown := l.refusals >= manyRefusals && l.refusals%2 == 1
-	if over || lapsed && (unknown || l.gate.isShut()) {
+	unknown := l.refusals >= manyRefusals
+	anew := over || lapsed && (unknown && l.serves || l.gate.isShut())
+	l.probe = !anew && lapsed && unknown && l.refusals%2 == 1
+	if anew || l.probe {
 		return frames.NewSessionRequest(p)
 	}
 	if l.session != nil && l.session.ID == id {
@@ -400,6 +415,17 @@ func (l *Link) expire(s *Session) {
 	defer l.mu.Unlock()
 	if l.session == s && !s.IsOver() {
 		l.endSession(true)
+		l.carried.Store(nil)
+		l.broadcast()
+	}
+}
+
+// closes ends the session that conn carries, because the client library is about to ask for its end.
+func (l *Link) closes(conn *line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == conn && l.carried.Load() != nil {
+		l.endSession(false)
 		l.carried.Store(nil)
 		l.broadcast()
 	}

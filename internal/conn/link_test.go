@@ -125,25 +125,76 @@ func TestASessionThatWasGivenUpIsNotTakenBack(t *testing.T) {
 	})
 }
 
-// A server that was restored from a backup hangs up on every client that has seen more than it has.
-func TestAfterManyRefusalsALapsedSessionIsGivenUp(t *testing.T) {
+// refused has servers hang up on n connection requests, and returns which sessions those have asked for.
+func refused(t *testing.T, l *Link, n int) (asked []int64) {
+	for range n {
+		next := wire(t, l)
+		_, _ = next.Write(connectRequest(7))
+		id, _ := next.sessionAsked(t)
+		asked = append(asked, id)
+		next.server.Close()
+		_, err := next.Read(make([]byte, 1))
+		require.Error(t, err)
+	}
+	return asked
+}
+
+// A server that was restored from a backup hangs up on every client that has seen more than it has, and only on those.
+func TestASessionThatServersRefuseWhileTheyServeOthersIsGivenUp(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
+		s := l.Carried()
 		w.Close()
 		time.Sleep(2 * term) // the lease has run out
-		var asked []int64
-		for range manyRefusals + 3 {
+		assert.Equal(t, []int64{7, 7, 7, 7, 7, 7, 7, 0, 7}, refused(t, l, manyRefusals+3), "now and then another one")
+		probe := wire(t, l)
+		_, _ = probe.Write(connectRequest(7))
+		id, _ := probe.sessionAsked(t)
+		require.Zero(t, id)
+		require.ErrorIs(t, probe.says(greetingOf(8, term)), errProbe)
+		assert.Nil(t, l.Carried())
+		assert.True(t, l.Carries(s), "the servers may have had an outage")
+		assert.Equal(t, []int64{7, 7, 7, 7, 7, 7, 0}, refused(t, l, manyRefusals+1))
+		wire(t, l).greet(t, 7, 9)
+		assert.Equal(t, int64(9), l.Carried().ID)
+		assert.True(t, s.IsOver())
+		assert.Zero(t, l.refusals, "a server has answered")
+	})
+}
+
+func TestASessionOutlastsAnOutageInWhichServersHangUp(t *testing.T) {
+	for n := range 2 * manyRefusals {
+		virtual(t, func(t *testing.T) {
+			l, w := attached(t)
+			s := l.Carried()
+			w.Close()
+			time.Sleep(2 * term)
+			refused(t, l, n)
 			next := wire(t, l)
 			_, _ = next.Write(connectRequest(7))
-			id, _ := next.sessionAsked(t)
-			asked = append(asked, id)
-			next.server.Close()
-			_, err := next.Read(make([]byte, 1))
-			require.Error(t, err)
-		}
-		assert.Equal(t, []int64{7, 7, 7, 7, 7, 7, 7, 0, 7}, asked, "now and then a new one")
-		wire(t, l).greet(t, 7, 7)
-		assert.Zero(t, l.refusals, "a server has answered")
+			if id, _ := next.sessionAsked(t); id == 0 {
+				require.ErrorIs(t, next.says(greetingOf(8, term)), errProbe)
+				next = wire(t, l)
+				_, _ = next.Write(connectRequest(7))
+				id, _ := next.sessionAsked(t)
+				require.Equal(t, int64(7), id)
+			}
+			require.NoError(t, next.says(greetingOf(7, term)))
+			assert.Same(t, s, l.Carried())
+		})
+	}
+}
+
+func TestASessionEndsBeforeTheClientLibraryAsksForItsEnd(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		w.asks(1, frames.OpGetData)
+		assert.True(t, l.Carries(s))
+		w.asks(2, frames.OpClose)
+		assert.True(t, s.IsOver())
+		assert.False(t, s.HasExpired(), "no server has said so")
+		assert.Nil(t, l.Carried())
 	})
 }
 

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -67,6 +68,9 @@ func (t *tap) Write(p []byte) (int, error) {
 	if t.isFirst(now) {
 		t.line.Write(t.link.greeting(p))
 		return len(p), nil
+	}
+	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
+		t.link.closes(t.line) // before the server can know: it frees every lock at once
 	}
 	if t.pass(p, now) {
 		t.link.opened(t.line)
@@ -276,7 +280,10 @@ func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 		t.link.deny(errRefused)
 		return errRefused
 	}
-	if !t.accepted {
+	switch {
+	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
+		t.link.deny(fmt.Errorf("the server refuses a credential: %w", frames.ErrorOf(r.Code)))
+	case asked.op != frames.OpAuth && !t.accepted:
 		t.accepted = true
 		t.link.gate.serve()
 	}

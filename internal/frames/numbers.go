@@ -5,6 +5,7 @@ package frames
 
 // Operations by their numbers on the wire.
 const (
+	OpClose           = -11
 	OpError           = -1
 	OpCreate          = 1
 	OpDelete          = 2

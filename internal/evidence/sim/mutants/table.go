@@ -81,7 +81,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a session whose login is refused is asked for again and again", After: "each request for a session renews it on the servers",
-		Edits: []Edit{{"internal/conn/link.go", "(unknown || l.gate.isShut())", "unknown"}},
+		Edits: []Edit{{"internal/conn/link.go", "(unknown && l.serves || l.gate.isShut())", "unknown"}},
 		Test:  Test{".", "TestASessionWhoseLoginIsRefusedEnds"},
 	},
 	{
@@ -379,7 +379,7 @@ var Table = []Mutant{
 	{
 		Name: "no timer ends a hold", After: "go-zookeeper, kazoo, Curator: only an event does",
 		Edits: []Edit{
-			{"holding.go", "timer := time.NewTimer(sess.Lease.Remaining())", "timer := time.NewTimer(1000 * time.Hour)"},
+			{"holding.go", "timer.Reset(min(left, sess.Lease.Glance()))", "timer.Reset(1000 * time.Hour)"},
 		},
 	},
 	{
@@ -854,7 +854,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "containers are asked for however often servers hang up", After: "our own first version",
-		Edits: []Edit{{"internal/session/directories.go", "\t\td.hangUps++\n", ""}},
+		Edits: []Edit{{"internal/session/directories.go", "d.hangUps, d.hungUp = d.hangUps+1, on", "d.hungUp = on"}},
 		Test:  Test{".", "TestServersThatHangUpOnUnknownRequestsAreStood"},
 	},
 	{
