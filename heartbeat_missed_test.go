@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,30 @@ func TestAMissedHeartbeatIsObservedBeforeTheLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that throttles is asked once at a time.
+func TestAHeartbeatThatWasThrottledIsRepeatedOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		connect(t, srv, "a", term)
+		time.Sleep(3 * term)
+		var since time.Time
+		var times []time.Duration
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpSync {
+				if since.IsZero() {
+					since = time.Now()
+				}
+				times = append(times, time.Since(since))
+				return zktest.Answer(-127)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(term)
+		synctest.Wait()
+		require.Greater(t, len(times), 5)
+		for i := 1; i < len(times); i++ {
+			require.NotEqual(t, times[i-1], times[i], "several heartbeats at once")
+		}
+	})
 }

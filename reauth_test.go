@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -46,5 +47,49 @@ func TestAShortSessionOutlivesTheLossOfItsConnection(t *testing.T) {
 			require.NoError(t, hold.Confirm(t.Context()))
 		}
 		unlock(t, hold)
+	})
+}
+
+// Servers that refuse a credential on every connection cost no goroutine for each.
+func TestCredentialsThatAreRefusedForLongLeaveNoGoroutines(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}})
+		unlockSoon(t, client)
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op.String() == "auth" {
+				return zktest.Answer(-115)
+			}
+			return zktest.Pass
+		})
+		srv.DropConnections()
+		time.Sleep(time.Minute)
+		few := runtime.NumGoroutine()
+		time.Sleep(time.Hour)
+		many := runtime.NumGoroutine()
+		remove()
+		time.Sleep(5 * time.Second)
+		unlockSoon(t, client)
+		require.Less(t, many, few+20)
+	})
+}
+
+// A session whose credentials are refused is not kept alive for ever.
+func TestASessionWhoseCredentialsAreRefusedEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}})
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		next := lockLater(t.Context(), connect(t, srv, "next", term).Mutex(path).Lock)
+		defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op.String() == "auth" {
+				return zktest.Answer(-115)
+			}
+			return zktest.Pass
+		})()
+		srv.DropConnections()
+		<-hold.Context().Done()
+		time.Sleep(10 * time.Minute)
+		require.True(t, next.returned(), "the node of a client that is refused stands for ever")
+		unlock(t, next.hold)
 	})
 }

@@ -2,10 +2,12 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -111,5 +113,35 @@ func TestZooKeepersOwnTreeIsRefused(t *testing.T) {
 		hold, err := c.Mutex("/zookeepers").Lock(t.Context())
 		require.NoError(t, err)
 		unlock(t, hold)
+	})
+}
+
+// One lost connection does not show that the server does not know containers.
+func TestOneLostConnectionIsNotTakenForAServerWithoutContainers(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		release := make(chan struct{})
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpCreateContainer {
+				return zktest.Hold(release)
+			}
+			return zktest.Pass
+		})
+		one := lockLater(t.Context(), client.Mutex("/one").Lock)
+		two := lockLater(t.Context(), client.Mutex("/two").Lock)
+		synctest.Wait()
+		remove()
+		srv.DropConnections()
+		close(release)
+		<-one.done
+		<-two.done
+		require.NoError(t, errors.Join(one.err, two.err))
+		hold, err := client.Mutex("/three").Lock(t.Context())
+		require.NoError(t, err)
+		unlock(t, hold)
+		unlock(t, one.hold)
+		unlock(t, two.hold)
+		time.Sleep(5 * time.Minute)
+		require.NotContains(t, srv.Children("/"), "three", "the directory stays for ever")
 	})
 }

@@ -18,8 +18,10 @@ type Directories struct {
 	ACL      []zk.ACL // of the nodes that belong to one lock
 	Parents  []zk.ACL // of the nodes above these
 
-	mu      sync.Mutex
-	hangUps int // guarded by mu: connections in a row that ended on a request for a container node
+	mu      sync.Mutex      // guards what follows
+	hangUps int             // connections in a row that ended on a request for a container node
+	hungUp  <-chan struct{} // the last of them: what Reattached returned on it
+	known   bool            // a server has answered such a request
 }
 
 // MakeDir creates the directory of a queue and the nodes above it. They are containers,
@@ -55,39 +57,60 @@ func (d *Directories) MakeDir(ctx context.Context, s *Session, dir string, own i
 }
 
 func (d *Directories) makeNode(ctx context.Context, s *Session, dir string, acl []zk.ACL) error {
-	d.mu.Lock()
-	plain := d.hangUps >= enoughHangUps
-	d.mu.Unlock()
-	kind := int32(zk.FlagContainer)
+	if err := d.Requests.Ready(ctx, s); err != nil {
+		return err
+	}
+	kind, on := int32(zk.FlagContainer), s.Reattached()
+	plain := d.isPlain()
 	if plain {
 		kind = zk.FlagPersistent
 	}
 	_, err := d.Requests.Create(ctx, s, dir, nil, kind, acl)
-	if !plain {
-		d.judgeContainers(err)
+	if !plain && d.judgeContainers(err, on) {
+		d.Requests.Log.Info("zklock: the server has no container nodes, directories of locks will stay")
 	}
 	return err
 }
 
-// enoughHangUps is how many requests for a container in a row may end with a lost
-// connection before the client stops asking for containers: some servers hang up on a
-// request that they do not know.
-const enoughHangUps = 2
+// enoughHangUps is how many connections in a row may end on a request for a container before the client stops asking
+// for containers: some servers hang up on a request that they do not know. Those that have answered one do know it, and
+// other servers take their place seldom, so that then it takes manyHangUps.
+const (
+	enoughHangUps = 2
+	manyHangUps   = 10
+)
 
-// judgeContainers counts the hang-ups on requests for a container, and notes when the server
-// does not have them.
-func (d *Directories) judgeContainers(err error) {
+// isPlain reports whether the servers have no containers.
+func (d *Directories) isPlain() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.hangUps >= d.mostHangUps()
+}
+
+// mostHangUps must be called with mu held.
+func (d *Directories) mostHangUps() int {
+	if d.known {
+		return manyHangUps
+	}
+	return enoughHangUps
+}
+
+// judgeContainers takes the outcome of a request for a container that was sent on a connection. It counts the
+// connections that ended so, and reports whether it has just turned out that the servers do not have containers.
+func (d *Directories) judgeContainers(err error, on <-chan struct{}) (plain bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.hangUps
 	switch {
 	case errors.Is(err, frames.ErrUnimplemented):
-		d.hangUps = enoughHangUps
+		d.hangUps, d.known = enoughHangUps, false
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, outcome.ErrSessionOver): // some give out another session as well
-		d.hangUps++
+		if d.hungUp != on { // a connection takes all requests with it that are under way
+			d.hangUps, d.hungUp = d.hangUps+1, on
+		}
 	case err == nil || outcome.IsRefusal(err):
-		d.hangUps = 0
+		d.hangUps, d.known = 0, true
 	}
-	if d.hangUps == enoughHangUps {
-		d.Requests.Log.Info("zklock: the server has no container nodes, directories of locks will stay")
-	}
+	most := d.mostHangUps()
+	return before < most && d.hangUps >= most
 }

@@ -142,7 +142,7 @@ type beats struct {
 // retry spaces out what has failed.
 type retry struct {
 	Pace
-	after time.Time // when the next attempt may be made; zero if the last one has not failed
+	after time.Time // when the next attempt may be made; zero if that has begun, or the last one has not failed
 }
 
 // fail takes a failure.
@@ -221,7 +221,7 @@ func (b *beats) untilQuorum(now time.Time) time.Duration {
 
 // beat begins a heartbeat. Without a connection it is missed.
 func (b *beats) beat(now time.Time) {
-	b.last = now
+	b.last, b.retry.after = now, time.Time{}
 	if !b.on {
 		b.missed(b.offline())
 		return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -39,6 +40,7 @@ type Requests struct {
 	listings  listings        // that are under way
 	Life      context.Context // ends, with ErrClosed, when Close begins
 	Afterlife context.Context // ends, with ErrClosed, when Close gives up cleaning
+	knocks    atomic.Int64    // asked for since the one that is under way began, itself included; zero: none is
 }
 
 // A call is a request that was sent.
@@ -77,10 +79,19 @@ func (r *Requests) Ready(ctx context.Context, s *Session) error {
 	return r.Link.Ready(ctx, s, r.knock)
 }
 
-// knock has the client library send a request: see conn.Link.Ready.
+// knock has the client library send a request: see conn.Link.Ready. There is one at a time: one that the library has
+// not sent goes out on the next connection, and on servers that refuse a credential it never sends any.
 func (r *Requests) knock() {
+	if r.knocks.Add(1) > 1 {
+		return
+	}
 	// Owned by the client; ends with the request; Close waits for it.
-	r.Calls.Run(func() { r.Library.Exists("/") })
+	r.Calls.Run(func() {
+		for asked := int64(0); !r.knocks.CompareAndSwap(asked, 0); {
+			asked = r.knocks.Load()
+			r.Library.Exists("/")
+		}
+	})
 }
 
 // begin sends a request under s, reads its answer by read, and then calls then, which must not wait; nil for nothing. After an error
