@@ -293,7 +293,7 @@ func unansweredCreate(t *testing.T, srv *zktest.Server, client *zklock.Client) (
 				asked = path
 			}
 		}
-		return zktest.Answer(-127)
+		return zktest.Answer(-5)
 	})
 	defer stop()
 	unlockSoon(t, client)

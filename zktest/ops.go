@@ -97,6 +97,9 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if parent.kind == ephemeral {
 		return change{}, CodeNoChildrenForEphemerals
 	}
+	if v.opts.OverQuota != nil && v.opts.OverQuota(path, r.data) {
+		return change{}, CodeQuotaExceeded
+	}
 	parent.creates++
 	parent.numChildren++
 	v.put(canonical(parentPath), parent)
@@ -192,6 +195,9 @@ func (v *view) prepareSetData(r *call, ids []identity) (change, int32) {
 	n, code := v.existing(r, PermWrite, ids)
 	if code != CodeOK {
 		return change{}, code
+	}
+	if v.opts.OverQuota != nil && v.opts.OverQuota(r.path, r.data) {
+		return change{}, CodeQuotaExceeded
 	}
 	if r.version != -1 && r.version != n.version {
 		return change{}, CodeBadVersion

@@ -71,6 +71,10 @@ type Options struct {
 	// UnknownOps are request types that close the connection they come on, also
 	// as a step of a multi.
 	UnknownOps []Op
+	// OverQuota reports whether what a create or a setData writes to a node exceeds a
+	// quota that the servers enforce; nil means none. It must not block or call the
+	// server.
+	OverQuota func(path string, data []byte) bool
 	// NoContainers answers every createContainer with CodeUnimplemented, as
 	// compatible servers without container nodes do.
 	NoContainers bool

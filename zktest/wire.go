@@ -101,6 +101,7 @@ const (
 	CodeNoWatcher               int32 = -121
 	CodeReconfigDisabled        int32 = -123
 	CodeRequiresSASL            int32 = -124
+	CodeQuotaExceeded           int32 = -125
 )
 
 // The reserved xids of what no request asked for by number.

@@ -2,6 +2,7 @@ package frames
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -113,7 +114,20 @@ var errorsOf = map[int32]error{
 	-116:                        zk.ErrClosing,
 	-117:                        zk.ErrNothing,
 	-118:                        zk.ErrSessionMoved,
+	-120:                        ErrLocalSession,
+	-125:                        ErrQuota,
+	CodeThrottled:               ErrThrottled,
 }
+
+// Answers for which the client library has no error.
+var (
+	// ErrThrottled is the error of a request that a server has not carried out because it has too many.
+	ErrThrottled = errors.New("the server has too many requests")
+	// ErrLocalSession is the error of an ephemeral node where servers have local sessions and do not upgrade them.
+	ErrLocalSession = errors.New("the servers' local sessions cannot have ephemeral nodes")
+	// ErrQuota is the error of what would exceed a quota that servers enforce.
+	ErrQuota = errors.New("a quota of the servers is exceeded")
+)
 
 // ErrUnimplemented is the error of an operation that a server does not know.
 var ErrUnimplemented = ErrorOf(-6)

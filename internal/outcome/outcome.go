@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 )
 
 // refusals are the errors after which it is certain that a server has not done what it was
@@ -15,6 +16,7 @@ import (
 var refusals = []error{
 	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
 	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
+	frames.ErrLocalSession, frames.ErrQuota,
 }
 
 // IsRefusal reports whether err is a server's refusal: asking again gives the same answer.
@@ -28,7 +30,9 @@ func IsRefusal(err error) bool {
 }
 
 // WasNotSent reports whether a request that failed with err cannot have been carried out.
-func WasNotSent(err error) bool { return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) }
+func WasNotSent(err error) bool {
+	return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) || errors.Is(err, frames.ErrThrottled)
+}
 
 // IsTransient reports whether another attempt, on this connection or the next, can help. An
 // error that is not known here counts as transient, because the client library returns raw
