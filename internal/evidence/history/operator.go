@@ -1,6 +1,7 @@
 package history
 
 import (
+	"path"
 	"slices"
 	"time"
 )
@@ -65,9 +66,31 @@ func (l *lock) shrunk(from, to time.Duration) bool {
 	return slices.ContainsFunc(l.resizes, func(r *Op) bool { return from <= r.Call && r.Call <= to && r.Weight < l.limit(from, from) })
 }
 
+// acquireOf returns what the names of all nodes of one acquire of this library begin with: the place in the queue for permits, and
+// those.
+func acquireOf(node string) string {
+	name := path.Base(node)
+	return name[:min(len(name), len("_c_7a6b6c")+14)]
+}
+
+// checkEvicted: nothing of those that an operator has removed stands when that is said to be done.
+func (b *book) checkEvicted(l *lock, op *Op) {
+	if op.Outcome != Granted || op.Error != "" || b.restored(op.Call, op.Return) {
+		return
+	}
+	for _, node := range op.Nodes {
+		for _, life := range l.lives {
+			if acquireOf(life.path) == acquireOf(node) && life.created <= op.Return && life.removed > op.Return {
+				b.report("evict", l.path, op.Return, []*Op{op}, "%s was evicted, and %s stands", node, life.path)
+			}
+		}
+	}
+}
+
 // checkEvictions: of those that wait an operator removes the last first, so that nobody is granted the lock between two removals.
 func (b *book) checkEvictions(l *lock) {
 	for _, op := range l.evictions {
+		b.checkEvicted(l, op)
 		var last *life // the one that was removed last so far
 		for _, node := range slices.Backward(op.Nodes) {
 			for _, life := range b.byPath[node] {

@@ -55,6 +55,33 @@ func TestAnEvictionThatBeginsInFrontIsFound(t *testing.T) {
 	require.Empty(t, Check(h, bounds), "it was somebody else")
 }
 
+func TestAnEvictionThatLeavesSomethingIsFound(t *testing.T) {
+	const own, other = "_c_7a6b6c0123456789abcd", "_c_7a6b6c0123456789abce"
+	gate := "/s/locks/" + own + "000000000000-lock-0000000000"
+	for name, c := range map[string]struct {
+		lease   string
+		removed time.Duration
+		rules   string
+	}{
+		"permits that are taken back":      {own, 29 * ms, ""},
+		"permits that are left":            {own, 31 * ms, "evict"},
+		"permits of another one":           {other, 31 * ms, ""},
+		"permits that nobody ever removes": {own, 0, "evict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease := "/s/leases/" + c.lease + "111111110000-lease-0000000000"
+			h := &History{End: 50 * ms, Txns: []Txn{{Zxid: 10, Time: 10 * ms, Kind: Create, Client: "a", Session: session("a"), Path: lease, Lock: "/s"}}}
+			if c.removed > 0 {
+				h.Txns = append(h.Txns, Txn{Zxid: 11, Time: c.removed, Kind: Delete, Client: "o", Session: session("o"), Path: lease, Lock: "/s"})
+			}
+			h.Ops = []Op{{ID: 1, Kind: Evict, Recipe: Semaphore, Path: "/s", Client: "o", Outcome: Granted, Call: 20 * ms, Return: 30 * ms, Nodes: []string{gate}}}
+			require.Equal(t, c.rules, rules(Check(h, bounds)))
+			h.Ops[0].Error = "no longer there"
+			require.Empty(t, Check(h, bounds), "it says so")
+		})
+	}
+}
+
 func TestValuesOfLeadersAreJudged(t *testing.T) {
 	type look struct {
 		client    string
