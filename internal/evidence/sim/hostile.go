@@ -51,7 +51,7 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Withheld {
 		all["rights"] = []fault{{"withheld", withhold}}
 	}
-	if p.Logins {
+	if p.credentials() != nil {
 		all["logins"] = []fault{{"refused logins", refuseLogins}}
 	}
 	if p.Hostile.Curator && p.credentials() == nil { // that client has none
@@ -73,11 +73,11 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 	}
 }
 
-// refuseLogins has one server, or all, take nobody's login for a while.
+// refuseLogins has one server, or all, take nobody's login or credential for a while.
 func refuseLogins(f *fleet, r *rand.Rand) {
 	all, one := r.IntN(2) == 0, r.IntN(f.plan.Servers)
 	mend := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
-		if q.Op == zktest.OpSASL && (all || q.Member == one) {
+		if (q.Op == zktest.OpSASL || q.Op == zktest.OpAuth) && (all || q.Member == one) {
 			return zktest.Answer(zktest.CodeAuthFailed)
 		}
 		return zktest.Pass

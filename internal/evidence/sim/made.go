@@ -52,6 +52,7 @@ var trials = []trial{
 	}},
 	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
+	{"P8", "credentials", "refused logins|drop", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Secret, p.Restricted = true, true }},
 	{"P8", "several locks", "drop|expire", everyLock, several},
 	{"P11", "lock-delays", "crash|expire|partition|stop|usurp|delays", "mutex election rw", func(p *Plan, r *rand.Rand) {
 		p.Hostile.Delays, p.Delay = true, pick(r, p.Tick, p.Timeout)
