@@ -2,11 +2,8 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -263,30 +260,13 @@ func TestAnEventRightBehindTheAnswerEndsTheHold(t *testing.T) {
 	})
 }
 
-// hangingUp dials, and where nobody listens it returns a connection whose server takes it and hangs up on the connection
-// request, as ZooKeeper does without a quorum.
-func hangingUp(dial zk.Dialer) zk.Dialer {
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := dial(network, address, timeout)
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return conn, err
-		}
-		near, far := net.Pipe()
-		go func() {
-			defer far.Close()
-			far.Read(make([]byte, 256))
-		}()
-		return near, nil
-	}
-}
-
 // However long the outage.
 func TestAnOutageOfAnyLengthCostsNobodyItsPlace(t *testing.T) {
 	lost := 0
 	for i := range 20 {
 		virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
 			front := connect(t, srv, "front", term)
-			waiter := connectWith(t, srv, &zklock.Options{Label: "waiter", SessionTimeout: term, Dialer: hangingUp(srv.DialFrom("waiter"))})
+			waiter := connect(t, srv, "waiter", term)
 			_, err := front.Mutex(path).Lock(t.Context())
 			require.NoError(t, err)
 			second := lockLater(t.Context(), waiter.Mutex(path).Lock)

@@ -151,6 +151,9 @@ func (c *conn) handleConnect(frame []byte) bool {
 		c.s.drop(c)
 		return false
 	}
+	if !c.isServed() {
+		return false
+	}
 	r := &call{op: OpCreateSession}
 	f, ok := c.judge(r, func() int64 { return req.session })
 	if !ok {
@@ -164,6 +167,17 @@ func (c *conn) handleConnect(frame []byte) bool {
 	case <-c.pipe.dead:
 		return false
 	}
+}
+
+// isServed reports whether the member serves anybody. If it does not, it hangs up: «ZooKeeperServer
+// not running».
+func (c *conn) isServed() bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if !c.r.serving {
+		c.close()
+	}
+	return c.r.serving
 }
 
 func (c *conn) handleRequest(frame []byte) bool {

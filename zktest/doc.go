@@ -98,7 +98,9 @@
 // pings, every half tick. So a follower that is cut off goes on answering
 // pings and reads, with old data, for SyncLimit ticks, while the leader expires
 // its clients' sessions: that is what a real ensemble does, and where clients
-// that trust their connection go wrong.
+// that trust their connection go wrong. A member that serves nobody, for want of a
+// quorum or while one is elected, accepts connections, and closes each when it has
+// read the connect request. Only one that is stopped refuses them.
 //
 // A follower and its leader talk over two streams, one each way. Commits, PINGs
 // and the answers to syncs come down in the order they were sent; writes, syncs

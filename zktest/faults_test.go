@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,13 +78,10 @@ func TestACutOffFollowerServesItsClientsStaleDataForSyncLimitTicks(t *testing.T)
 		}
 		dropped := time.Since(cut)
 		assert.InDelta(t, 10, dropped.Seconds(), 0.1, "it gives up after five ticks")
-		_, err = srv.Dial("tcp", srv.Member(1).Addr(), time.Second)
-		require.Error(t, err, "and takes no clients until it is back")
+		requireHangsUp(t, srv, srv.Member(1))
 
 		srv.Member(1).Rejoin()
-		nc, err := srv.Dial("tcp", srv.Member(1).Addr(), time.Second)
-		require.NoError(t, err)
-		require.NoError(t, nc.Close())
+		raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
 		eventually(t, func() bool { ok, _, err := a.Exists("/held"); return err == nil && !ok })
 	})
 }
@@ -681,9 +679,10 @@ func TestAnEnsembleWithoutAQuorumServesNobody(t *testing.T) {
 		srv.Member(2).Stop()
 		time.Sleep(20 * time.Second)
 		require.Nil(t, srv.Leader())
-		for _, addr := range srv.Addrs() {
+		requireHangsUp(t, srv, srv.Member(0))
+		for _, addr := range srv.Addrs()[1:] {
 			_, err := srv.Dial("tcp", addr, time.Second)
-			require.Error(t, err)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED, "it does not run")
 		}
 		require.Error(t, srv.PutNode("/x", nil))
 		require.Contains(t, srv.Tree(), "/e", "without a leader no session expires")
@@ -757,6 +756,41 @@ func raw(t *testing.T, srv *zktest.Server, m *zktest.Member, h wire.Hello) (*wir
 	sess, err := c.Connect(h)
 	require.NoError(t, err)
 	return c, sess
+}
+
+// requireHangsUp requires that a member takes a connection, and closes it when it has read the connect request.
+func requireHangsUp(t *testing.T, srv *zktest.Server, m *zktest.Member) {
+	t.Helper()
+	nc, err := srv.Dial("tcp", m.Addr(), time.Second)
+	require.NoError(t, err)
+	defer nc.Close()
+	require.NoError(t, nc.SetReadDeadline(time.Now().Add(time.Millisecond)))
+	_, err = nc.Read(make([]byte, 1))
+	require.True(t, isTimeout(err), "it waits for the connect request: %v", err)
+	begin := time.Now()
+	_, err = wire.New(nc).Connect(wire.Hello{Timeout: 10000})
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, time.Since(begin))
+}
+
+// A member that is back has connections from before, and serves them.
+func TestAMemberServesWhoeverCameBeforeItHadALeader(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		srv.Member(1).Stop()
+		srv.Member(2).Stop()
+		time.Sleep(20 * time.Second)
+		requireHangsUp(t, srv, srv.Member(0))
+		nc, err := srv.Dial("tcp", srv.Member(0).Addr(), time.Second)
+		require.NoError(t, err)
+		defer nc.Close()
+		srv.Member(1).Start()
+		require.Nil(t, srv.Leader(), "they are electing")
+		requireHangsUp(t, srv, srv.Member(1))
+		time.Sleep(time.Second)
+		require.NotNil(t, srv.Leader())
+		_, err = wire.New(nc).Connect(wire.Hello{Timeout: 10000})
+		require.NoError(t, err)
+	})
 }
 
 // create is the body of a create request open to the world.

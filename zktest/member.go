@@ -4,7 +4,7 @@ import "time"
 
 // CutOff cuts the member off from the other members. It goes on answering its
 // own clients from what it has, pings too, for SyncLimit ticks; writes get no
-// answer. Then it drops its clients and takes no more.
+// answer. Then it drops its clients, and hangs up on those that come.
 func (m *Member) CutOff() { m.s.alter(func(time.Duration) { m.r.cut = true }) }
 
 // Rejoin ends CutOff.

@@ -95,10 +95,9 @@ func (r *replica) negotiate(ms int32) time.Duration { return r.opts.negotiate(r.
 // reachable reports whether other members can talk to it.
 func (r *replica) reachable() bool { return !r.stopped && !r.cut && !r.frozen }
 
-// takesConns reports whether it accepts a new connection.
-func (r *replica) takesConns() bool {
-	return !r.stopped && !r.refusing && (r.serving || r.frozen)
-}
+// takesConns reports whether it accepts a new connection. One that serves nobody does: it
+// hangs up when it has read the connect request.
+func (r *replica) takesConns() bool { return !r.stopped && !r.refusing }
 
 // regain ends a loss of contact that was short enough: what was on the
 // streams arrives now, and what the leader had committed meanwhile is logged.
