@@ -118,7 +118,10 @@ func (p *page) write(text string) error {
 	if _, err := p.out.Write([]byte(text)); err != nil {
 		return err
 	}
-	return p.control.Flush()
+	if err := p.control.Flush(); err != nil {
+		return err
+	}
+	return p.control.SetWriteDeadline(time.Time{}) // else HTTP/2 ends the stream then, also if there is nothing to write
 }
 
 // pause waits and reports whether ctx has not ended meanwhile.

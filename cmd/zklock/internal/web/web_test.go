@@ -417,3 +417,57 @@ func TestServeEndsWithTheWatch(t *testing.T) {
 	_, err = Listen(Options{Path: "/", Listen: "256.0.0.1:0"})
 	assert.Error(t, err)
 }
+
+// pipes is a listener without a network, for virtual time.
+type pipes struct {
+	net.Listener
+	made   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p.made <- theirs
+	return ours, nil
+}
+
+// By TLS browsers speak HTTP/2, where a deadline ends a stream also while nothing is written.
+func TestAStreamByTLSOutlastsAQuietTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair, pool := certificate(t)
+		srv := zktest.Start(t)
+		client := connect(t, srv, &zklock.Options{Dialer: srv.Dial})
+		p := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+		s := &Server{listener: p, config: &tls.Config{Certificates: []tls.Certificate{pair}}, log: func(string) {}, board: newBoard("/", false)}
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		// Owned by the test, whose end waits; ends with ctx.
+		go func() { served <- s.Serve(ctx, client) }()
+		t.Cleanup(func() {
+			stop()
+			assert.NoError(t, <-served)
+		})
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DialContext: p.dial}
+		t.Cleanup(transport.CloseIdleConnections)
+		b := listen(t, &http.Client{Transport: transport}, "https://127.0.0.1/", "")
+		b.frame()
+		time.Sleep(writeTime + 2*silence)
+		_, err := client.Mutex("/orders").Lock(t.Context())
+		require.NoError(t, err)
+		b.until(func() bool { return len(b.list("locks")) == 1 })
+	})
+}
