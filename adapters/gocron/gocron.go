@@ -89,11 +89,11 @@ func NewLocker(client *zklock.Client, dir string, every time.Duration, opts *Opt
 // Lock takes the lock of the job named key or returns an error, which makes gocron skip
 // the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, slots.ErrDone
 // if another one has begun this run before. slots.ErrAhead says that this host's clock is
-// wrong. It gives up when the next run is due.
+// wrong. It gives up shortly before the next run is due, because gocron plans that one then.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	path := l.dir + "/" + nodeName(key)
 	run := slots.At(l.client, path, time.Now().In(l.place).Add(l.early()), l.every)
-	ctx, cancel := context.WithTimeout(ctx, l.every)
+	ctx, cancel := context.WithTimeout(ctx, l.every-l.early()) // gocron drops a next run that is due before it is planned
 	defer cancel()
 	if err := run.Open(ctx); err != nil {
 		return nil, err
