@@ -166,12 +166,18 @@ type Elector struct {
 
 	mu     sync.Mutex   // guards what follows
 	leader *zklock.Hold // nil while we do not lead
-	err    error        // why we no longer stand
+	err    error        // why we do not stand
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector stands for the election at path until Close. The value is what others see of us while we lead.
+// pause is for how long an elector stands back after its member was evicted or refused.
+const pause = time.Minute
+
+// NewElector stands for the election at path until Close or the client's end. The value is what others see of us while we lead.
+//
+// A member that is evicted while it waits, or that a server refuses, stands again a minute later: IsLeader says why until then,
+// but gocron tells that to nobody.
 func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Elector{cancel: cancel, done: make(chan struct{})}
@@ -179,9 +185,28 @@ func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	// Owned by the elector; ends with ctx or the client; Close waits for it.
 	go func() {
 		defer close(e.done)
-		e.set(nil, election.Run(ctx, value, e.lead))
+		for e.stand(ctx, election, value) {
+		}
 	}()
 	return e
+}
+
+// stand stands for election until that fails, and reports, after a pause, whether to stand again.
+func (e *Elector) stand(ctx context.Context, election *zklock.Election, value []byte) bool {
+	e.set(nil, nil)
+	err := election.Run(ctx, value, e.lead)
+	e.set(nil, err)
+	if errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrInvalid) {
+		return false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (e *Elector) lead(ctx context.Context) error {

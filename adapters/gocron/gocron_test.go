@@ -226,6 +226,29 @@ func TestALeaderThatIsAskedToLetGoResigns(t *testing.T) {
 	})
 }
 
+// gocron tells nobody that an elector has stood down for good: the others' end would then be the end of all runs.
+func TestAnEvictedSchedulerStandsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "first")
+		first := zkgocron.NewElector(client, "/leader", nil)
+		defer first.Close()
+		synctest.Wait()
+		second := zkgocron.NewElector(connect(t, srv, "second"), "/leader", nil)
+		defer second.Close()
+		synctest.Wait()
+		queue, err := operate.Inspect(t.Context(), client, "/leader")
+		require.NoError(t, err)
+		require.NoError(t, operate.Evict(t.Context(), client, queue.Contenders[1]))
+		synctest.Wait()
+		assert.ErrorIs(t, second.IsLeader(t.Context()), zklock.ErrEvicted)
+		time.Sleep(2 * time.Minute)
+		first.Close()
+		time.Sleep(time.Second)
+		assert.NoError(t, second.IsLeader(t.Context()))
+	})
+}
+
 func TestOneSchedulerLeadsAndAnotherTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
