@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -126,7 +127,7 @@ func errorType(err error) attribute.KeyValue {
 func (o *Observer) attributes(e observe.Event) attribute.Set {
 	kv := []attribute.KeyValue{attribute.String("zklock.recipe", e.Recipe)}
 	if o.lock != nil && e.Path != "" {
-		kv = append(kv, attribute.String("zklock.lock", o.lock(e.Path)))
+		kv = append(kv, attribute.String("zklock.lock", plain(o.lock(e.Path))))
 	}
 	return attribute.NewSet(kv...)
 }
@@ -139,7 +140,7 @@ func (o *Observer) attributes(e observe.Event) attribute.Set {
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
 	caller := trace.SpanFromContext(ctx)
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
-	path := pathKey.String(lock.Path())
+	path := pathKey.String(plain(lock.Path()))
 	_, span := tracer.Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(path))
 	defer span.End()
 	hold, err := lock.Lock(ctx)
@@ -160,5 +161,8 @@ func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker
 	})
 	return hold, nil
 }
+
+// plain makes a text that others have made fit for an exporter, which drops all that it exports at a time for one text that is not UTF-8.
+func plain(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func isLost(cause error) bool { return errors.Is(cause, zklock.ErrLost) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,24 @@ func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
 			of := sum.DataPoints[0].Attributes
 			assert.Equal(t, name == "zklock.lost", of.HasValue("zklock.recipe"), "a heartbeat is for whatever the client holds")
 		}
+	})
+}
+
+// An exporter of OTLP drops all that it exports at a time for one text that is not UTF-8.
+func TestEveryTextIsUTF8(t *testing.T) {
+	opts := &zkotel.Options{Lock: func(path string) string { return path[:4] }}
+	inVirtualTime(t, opts, func(t *testing.T, b bench) {
+		require.NoError(t, b.client.Mutex("/abü").Do(t.Context(), func(context.Context) error { return nil }))
+		for name := range points(t, b.collect(t)["zklock.hold.duration"], "zklock.lock") {
+			assert.Equal(t, "/ab\uFFFD", name)
+		}
+
+		spans := tracetest.NewSpanRecorder()
+		_, err := zkotel.Lock(t.Context(), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), b.client.Mutex("/l\xff"))
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+		failed := spans.Ended()[0]
+		assert.Contains(t, failed.Attributes(), attribute.String("zklock.path", "/l\uFFFD"))
+		assert.True(t, utf8.ValidString(failed.Status().Description))
 	})
 }
 
