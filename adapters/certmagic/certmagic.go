@@ -49,6 +49,15 @@ func NewStorage(storage certmagic.Storage, client *zklock.Client, dir string) *S
 	return &Storage{Storage: storage, client: client, dir: dir, names: map[string]*name{}}
 }
 
+// String names the storage as certmagic logs it. What that does not name itself may contain passwords: it is logged by its type.
+func (s *Storage) String() string {
+	name, ok := s.Storage.(fmt.Stringer)
+	if !ok {
+		return fmt.Sprintf("%T with locks in ZooKeeper below %s", s.Storage, s.dir)
+	}
+	return fmt.Sprintf("%v with locks in ZooKeeper below %s", name, s.dir)
+}
+
 // Lock waits until the lock is held or ctx ends.
 func (s *Storage) Lock(ctx context.Context, key string) error {
 	n := s.enter(key)

@@ -1,6 +1,7 @@
 package zkcertmagic_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/zklock-go/zklock"
 	zkcertmagic "github.com/zklock-go/zklock/adapters/certmagic"
@@ -233,4 +235,29 @@ func TestOneHoldsWhateverHappens(t *testing.T) {
 			assert.NoError(t, s.Unlock(t.Context(), name))
 		}
 	})
+}
+
+// secretive is a storage that keeps its password from logs, as that of Caddy for Redis does.
+type secretive struct {
+	certmagic.Storage
+	Password string
+}
+
+func (s secretive) String() string { return "secretive" }
+
+// outspoken is one that does not.
+type outspoken struct {
+	certmagic.Storage
+	Password string
+}
+
+// certmagic logs its storage with zap.Any, which writes what is exported of one without String as JSON.
+func TestNoPasswordOfAStorageIsLogged(t *testing.T) {
+	for want, s := range map[string]certmagic.Storage{"secretive": secretive{Password: "secret"}, "zkcertmagic_test.outspoken": outspoken{Password: "secret"}} {
+		var logged bytes.Buffer
+		log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&logged), zap.InfoLevel))
+		log.Info("cleaned", zap.Any("storage", zkcertmagic.NewStorage(s, nil, "/certs")))
+		assert.NotContains(t, logged.String(), "secret\"")
+		assert.Contains(t, logged.String(), want+" with locks in ZooKeeper below /certs")
+	}
 }
