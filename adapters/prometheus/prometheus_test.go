@@ -185,6 +185,24 @@ func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
+// Prometheus 3 writes all bounds of buckets as floats, whatever a program has served.
+func TestTheAlertsFindTheirBucketsInEveryPrometheus(t *testing.T) {
+	text, err := os.ReadFile("alerts.yaml")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`\ble(=~?)"([^"]*)"`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, found)
+	for _, f := range found {
+		want := regexp.MustCompile("^(?:" + f[2] + ")$")
+		if f[1] == "=" {
+			want = regexp.MustCompile("^" + regexp.QuoteMeta(f[2]) + "$")
+		}
+		for _, bound := range []string{"60", "60.0"} {
+			assert.Regexp(t, want, bound)
+		}
+		assert.NotRegexp(t, want, "6000")
+	}
+}
+
 // A client calls its observer in the middle of its work: no label that a program makes up may end that.
 func TestNoLabelPanics(t *testing.T) {
 	name := ""
