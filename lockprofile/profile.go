@@ -43,6 +43,7 @@ type Profile struct {
 	mu    sync.Mutex
 	sites map[site]*times    // guarded by mu
 	held  map[holding][]grip // guarded by mu: holds that have not ended, in the order in which they began
+	early map[holding]bool   // guarded by mu: of which an end was told, and no beginning yet
 }
 
 // site is what times are added up for.
@@ -54,6 +55,7 @@ type site struct {
 const (
 	depth    = 32   // of the stacks that are kept
 	maxSites = 1000 // with a name of their own
+	maxEarly = 1000 // ends whose beginnings may come
 )
 
 // times is what was measured at a site.
@@ -107,10 +109,14 @@ func (p *Profile) acquired(e observe.Event, s site) {
 	defer p.mu.Unlock()
 	at := p.addWait(e, s)
 	at.holds++
+	id := holding{e.Path, e.Node}
+	if p.early[id] { // lost at once: it was told of on another goroutine
+		delete(p.early, id)
+		return
+	}
 	if p.held == nil {
 		p.held = map[holding][]grip{}
 	}
-	id := holding{e.Path, e.Node}
 	p.held[id] = append(p.held[id], grip{at, time.Now()})
 }
 
@@ -145,6 +151,7 @@ func (p *Profile) ended(e observe.Event) {
 	id := holding{e.Path, e.Node}
 	held := p.held[id]
 	if len(held) == 0 {
+		p.endsEarly(id)
 		return
 	}
 	i := begunAt(held, time.Now().Add(-e.Elapsed))
@@ -152,6 +159,15 @@ func (p *Profile) ended(e observe.Event) {
 	if p.held[id] = slices.Delete(held, i, i+1); len(held) == 1 {
 		delete(p.held, id)
 	}
+}
+
+// endsEarly notes an end without a beginning. The beginning comes next, or was before there was a profile: most are
+// not kept. It must be called with mu held.
+func (p *Profile) endsEarly(id holding) {
+	if p.early == nil || len(p.early) >= maxEarly {
+		p.early = map[holding]bool{}
+	}
+	p.early[id] = true
 }
 
 // begunAt returns the index of the hold whose beginning was nearest to an instant.

@@ -170,6 +170,40 @@ func TestTheProfileIsServed(t *testing.T) {
 	assert.Contains(t, string(out), "1s")
 }
 
+// before calls a function before it passes an event on.
+type before struct {
+	observe.Observer
+	do func(observe.Event)
+}
+
+func (b before) Observe(e observe.Event) {
+	b.do(e)
+	b.Observer.Observe(e)
+}
+
+// A grant and a loss are told of on different goroutines.
+func TestAHoldWhoseEndIsToldBeforeItsBeginningHasEnded(t *testing.T) {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Options{})
+		profile := &lockprofile.Profile{}
+		c := connect(t.Context(), srv, before{profile, func(e observe.Event) {
+			if e.Kind == observe.Acquired && e.Path == "/lost" {
+				assert.NoError(t, srv.DeleteNode(e.Path+"/"+e.Node))
+				synctest.Wait() // the loss is told of
+			}
+		}})
+		defer c.Close()
+		for _, path := range []string{"/lost", "/held"} {
+			_, err := c.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Hour)
+		require.NoError(t, profile.Write(&out))
+	})
+	assert.Regexp(t, `^1hrs \( *100%\): /held$`, tagsOf(t, out.Bytes(), "-sample_index=hold")[0])
+}
+
 // Readers of a Cohort hold on one node at a time.
 func TestHoldsOnOneNodeCountEach(t *testing.T) {
 	held := map[time.Duration]*bytes.Buffer{}

@@ -4,7 +4,8 @@ package observe
 import "time"
 
 // Observer receives the events of a client's locks, for metrics. The client calls Observe on
-// whatever goroutine an event happens: it must return quickly and must not call the client.
+// whatever goroutine an event happens: it must return quickly and must not call the client. The
+// loss of a hold that is lost at once can be told before its Acquired.
 type Observer interface{ Observe(Event) }
 
 // Kind is the kind of an Event. Every attempt to acquire ends with one of Acquired,
