@@ -95,6 +95,24 @@ func TestTheElectorLeadsAndAnotherFollowsIt(t *testing.T) {
 	}
 }
 
+// ExampleLock waits for its work if there is a hold: a program that ends before it has led would wait for ever.
+func TestACandidateThatNeverLedHasNoHoldAndNoWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		first := stand(t, connect(t, srv, "a"), "a", false)
+		<-first.started
+		second := stand(t, connect(t, srv, "b"), "b", false)
+		time.Sleep(time.Minute)
+		second.cancel()
+		<-second.stopped
+		synctest.Wait()
+		assert.Empty(t, second.started)
+		assert.Nil(t, second.lock.Hold())
+		assert.NoError(t, second.lock.Release(t.Context()))
+		assert.NotNil(t, first.lock.Hold())
+	})
+}
+
 // The elector itself would believe in its leadership for ten seconds more.
 func TestTheContextEndsBeforeAnotherLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
