@@ -7,7 +7,9 @@
 //	_, err = fence.Exec(ctx, tx, hold, `UPDATE orders SET state = $1 WHERE id = $2`, "shipped", 42)
 //
 // It is for locks that one holder has at a time: not for readers, nor for semaphores, of
-// which a later holder would shut out an earlier one that still holds.
+// which a later holder would shut out an earlier one that still holds. Holds of an unfenced
+// zklock.Cohort that follow one another in a process have one token: it shuts out those of other
+// processes only.
 //
 // The statements are tested on PostgreSQL, SQLite and MariaDB. Those for MariaDB are meant for
 // MySQL as well, which is not tested.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -212,6 +213,31 @@ func TestOfSeveralLocksEachHasAFenceOfItsOwn(t *testing.T) {
 			require.NoError(t, s.fence.RaiseOf(t.Context(), later, both, "/locks/stock"))
 			require.NoError(t, later.Commit())
 		}}
+		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
+	})
+}
+
+func TestAnUnfencedCohortShutsOutOtherProcessesOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, s *setup) {
+		cohort := s.client.Cohort("/locks/orders", &zklock.CohortOptions{Unfenced: true, Keep: time.Hour})
+		take := func() *zklock.Hold {
+			hold, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
+			return hold
+		}
+		stopped := take()
+		tx := &standsStill{Tx: s.begin(t), meanwhile: func() {
+			require.NoError(t, stopped.Unlock(t.Context()))
+			next := take()
+			require.Equal(t, stopped.Token(), next.Token())
+			s.commit(t, next, "shipped")
+			require.NoError(t, next.Unlock(t.Context()))
+		}}
+		require.NoError(t, s.write(t, tx, stopped, "cancelled"), "as CohortOptions.Unfenced says")
+		require.NoError(t, tx.Rollback())
+
+		stopped = take()
+		tx = &standsStill{Tx: s.begin(t), meanwhile: func() { s.commit(t, s.takeAway(t, stopped), "shipped") }}
 		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
 	})
 }
