@@ -4,12 +4,16 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // policy lets the page use its own files and nothing else. Text from ZooKeeper that came to stand as markup would do
 // nothing, and the page never puts it there: trusted types make the browser refuse that.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// bodyTime is how long a request's body may take. A time for all of reading (http.Server.ReadTimeout) would end streams as well.
+const bodyTime = 10 * time.Second
 
 // protect sets what browsers are to enforce. On loopback, it refuses requests under names that are not this machine's.
 func protect(onLoopback bool, next http.Handler) http.Handler {
@@ -19,6 +23,10 @@ func protect(onLoopback bool, next http.Handler) http.Handler {
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 		} {
 			w.Header().Set(name, value)
+		}
+		if r.ContentLength != 0 {
+			// Without it the server would wait for the rest of a body for as long as the connection stands.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		if onLoopback && !isLocal(r.Host) {
 			http.Error(w, "this page is for this machine: use http://localhost", http.StatusMisdirectedRequest)

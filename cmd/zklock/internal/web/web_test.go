@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -445,22 +446,28 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
+// serveOnPipes serves a page without a network until the test's end.
+func serveOnPipes(t *testing.T, config *tls.Config) (*pipes, *zklock.Client) {
+	srv := zktest.Start(t)
+	client := connect(t, srv, &zklock.Options{Dialer: srv.Dial})
+	p := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+	s := &Server{listener: p, config: config, log: func(string) {}, board: newBoard("/", false)}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	// Owned by the test, whose end waits; ends with ctx.
+	go func() { served <- s.Serve(ctx, client) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-served)
+	})
+	return p, client
+}
+
 // By TLS browsers speak HTTP/2, where a deadline ends a stream also while nothing is written.
 func TestAStreamByTLSOutlastsAQuietTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pair, pool := certificate(t)
-		srv := zktest.Start(t)
-		client := connect(t, srv, &zklock.Options{Dialer: srv.Dial})
-		p := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
-		s := &Server{listener: p, config: &tls.Config{Certificates: []tls.Certificate{pair}}, log: func(string) {}, board: newBoard("/", false)}
-		ctx, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		// Owned by the test, whose end waits; ends with ctx.
-		go func() { served <- s.Serve(ctx, client) }()
-		t.Cleanup(func() {
-			stop()
-			assert.NoError(t, <-served)
-		})
+		p, client := serveOnPipes(t, &tls.Config{Certificates: []tls.Certificate{pair}})
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DialContext: p.dial}
 		t.Cleanup(transport.CloseIdleConnections)
 		b := listen(t, &http.Client{Transport: transport}, "https://127.0.0.1/", "")
@@ -469,5 +476,21 @@ func TestAStreamByTLSOutlastsAQuietTime(t *testing.T) {
 		_, err := client.Mutex("/orders").Lock(t.Context())
 		require.NoError(t, err)
 		b.until(func() bool { return len(b.list("locks")) == 1 })
+	})
+}
+
+func TestABodyThatNeverComesIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := serveOnPipes(t, nil)
+		for _, what := range []string{"POST /change", "GET /page.js", "PUT /no/such"} {
+			conn, err := p.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(time.Hour)))
+			_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", what)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, conn)
+			assert.NoError(t, err, "%s: the connection is still there", what)
+		}
 	})
 }
