@@ -53,12 +53,17 @@ func (w worker) run(ctx context.Context, connect Connect) error {
 	defer client.Close()
 	for ctx.Err() == nil {
 		err := w.turn(ctx, client)
-		if ours := errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrEvicted); err != nil && ctx.Err() == nil && !ours {
+		if err != nil && ctx.Err() == nil && !isPartOfIt(err) {
 			return err
 		}
 		rest(ctx, 200*time.Millisecond, 3*time.Second)
 	}
 	return nil
+}
+
+// isPartOfIt reports whether an error is of those that an onlooker may bring about: an outage, a cut, an eviction.
+func isPartOfIt(err error) bool {
+	return errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrEvicted) || errors.Is(err, zklock.ErrUncertain)
 }
 
 // workers returns the shop's staff.
