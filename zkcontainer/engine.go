@@ -49,7 +49,7 @@ func open(ctx context.Context) (*Engine, error) {
 	}
 	settle()
 	e := &Engine{API: api, run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
-	if e.life, err = claim(e.run); err != nil {
+	if e.life, err = begin(e.run); err != nil {
 		return nil, err
 	}
 	if err := e.startReaper(); err != nil {

@@ -10,12 +10,12 @@ import (
 
 // A run's life is a locked file: the kernel drops the lock when the process ends, in whatever way. Each user has their own,
 // and one that somebody else has put into its place is not followed anywhere.
-func lifeFile(run string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(os.TempDir(), "zkcontainer-"+filepath.Base(run)+".life"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+func lifeFile(run string, create int) (*os.File, error) {
+	return os.OpenFile(filepath.Join(os.TempDir(), "zkcontainer-"+filepath.Base(run)+".life"), create|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 }
 
-func lockLife(run string, how int) (*os.File, error) {
-	f, err := lifeFile(run)
+func lockLife(run string, create, how int) (*os.File, error) {
+	f, err := lifeFile(run, create)
 	if err != nil {
 		return nil, err
 	}
@@ -31,10 +31,16 @@ func lockLife(run string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// claim takes a run's life, and fails at once if its process lives.
-func claim(run string) (*os.File, error) { return lockLife(run, syscall.LOCK_EX|syscall.LOCK_NB) }
+// begin makes a run's life.
+func begin(run string) (*os.File, error) {
+	return lockLife(run, os.O_CREATE, syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// claim takes the life of a run that has ended. It fails at once if its process lives, and if its life is not here: it may
+// be in the directory for temporary files of another container, and its process live there.
+func claim(run string) (*os.File, error) { return lockLife(run, 0, syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // outlive waits until the run's process is no more.
-func outlive(run string) (*os.File, error) { return lockLife(run, syscall.LOCK_EX) }
+func outlive(run string) (*os.File, error) { return lockLife(run, os.O_CREATE, syscall.LOCK_EX) }
 
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
