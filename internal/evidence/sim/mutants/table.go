@@ -1289,6 +1289,194 @@ var Table = []Mutant{
 		Edits: []Edit{{"cmd/zklock/slotflag.go", "now = now.In(place)", "_ = place"}},
 		Test:  Test{"cmd/zklock", "TestAPeriodMeansWhatCronMeans"},
 	},
+	{
+		Name: "a value of a leader may read as that of a writer who became a reader", After: "our own first version: readers passed a leader",
+		Edits: []Edit{{"election.go", "\tcase node.IsDowngraded(value):\n", "\tcase false:\n"}},
+		Test:  Test{".", "TestAValueOfALeaderLetsNoReaderIn"},
+	},
+	{
+		Name: "a latch's value is written through another kind of election", After: "our own first version: Curator's latches took the event for their turn",
+		Edits: []Edit{{"election.go", " && g.nodes[0].Fixed == e.recipe().Fixed", ""}},
+		Test:  Test{".", "TestALatchsDataIsNotWrittenByAnotherKindOfElection"},
+	},
+	{
+		Name: "a guarded function is told of a loss however its hold ends", After: "our own first version",
+		Edits: []Edit{{"failstop.go", "\tif h.Context().Err() != nil {\n\t\tcut(", "\tif h == nil {\n\t\tcut("}},
+		Test:  Test{".", "TestAGuardedFunctionIsToldWhyItsHoldHasEnded"},
+	},
+	{
+		Name: "a program's own end waits for itself", After: "our own first version: FailStop could not close the client",
+		Edits: []Edit{{"failstop.go", "\t\t\tgo h.of().c.FailStop(", "\t\t\th.of().c.FailStop("}},
+		Test:  Test{".", "TestFailStopMayCloseTheClient"},
+	},
+	{
+		Name: "permits are made though their place in the queue is gone", After: "our own first version: who was evicted went on to hold",
+		Edits: []Edit{{"internal/queue/permits.go", "\t\tmade.passThrough(&gate.member)", "\t\t_ = made.passThrough"}},
+		Test:  Test{".", "TestOneThatIsEvictedWhileItMakesItsPermitsIsTold"},
+	},
+	{
+		Name: "an eviction leaves the permits that were made meanwhile", After: "our own first version: who was evicted held",
+		Edits: []Edit{{"operate/evict.go", "if who.Kind != KindPermit || !isPlace", "if who.Kind == KindPermit || !isPlace"}},
+		Test:  Test{".", "TestNobodyHoldsPermitsAfterItsEviction"},
+	},
+	{
+		Name: "who is evicted before it finds its place for permits asks again", After: "our own first version",
+		Edits: []Edit{{"internal/queue/permits.go", "return nil, gate.unlessEvicted(ctx, err)", "return nil, err"}},
+		Test:  Test{".", "TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold"},
+	},
+	{
+		Name: "a try for permits is not told that it was evicted", After: "our own first version",
+		Edits: []Edit{{"internal/queue/permits.go", "\t\terr = made.unlessEvicted(ctx, err)\n\t\ts.Engine.discard", "\t\ts.Engine.discard"}},
+		Test:  Test{".", "TestATryForPermitsThatIsEvictedIsTold"},
+	},
+	{
+		Name: "a goroutine holds in the place of one that asked before others", After: "our own first version: it overtook another process",
+		Edits: []Edit{{"sharedplace.go", "!p.place.Waited && len(p.holds) == 0", "len(p.holds) == 0"}},
+		Test:  Test{".", "TestAGoroutineTakesNoPlaceThatWasAskedForBefore"},
+	},
+	{
+		Name: "a goroutine begins in a place that is lost", After: "our own first version",
+		Edits: []Edit{{"sharedplace.go", "if !p.hasRoom() || p.of.ctx.Err() != nil {", "if !p.hasRoom() {"}},
+		Test:  Test{".", "TestWhoMayBeginInAPlaceThatWasJustGranted"},
+	},
+	{
+		Name: "what locks several under a long hold leaves something there each time", After: "our own first version",
+		Edits: []Edit{{"holding.go", "range g.apart {", "range g.apart[:0] {"}},
+		Test:  Test{".", "TestLockingSeveralUnderALongHoldLeavesNothing"},
+	},
+	{
+		Name: "a label that is not UTF-8 is read as another's", After: "our own first version: the writer was taken for lost",
+		Edits: []Edit{{"internal/node/owner.go", "\to.Host, o.Label = strings.", "\to.Host, _ = strings."}},
+		Test:  Test{".", "TestAWriterWhoseLabelIsNotUTF8IsDowngraded"},
+	},
+	{
+		Name: "a mark that is too large is asked for on and on", After: "our own first version",
+		Edits: []Edit{{"slots/slots.go", "\tif err := node.CheckSize(ops); err != nil {\n", "\tif err := node.CheckSize(ops); err != nil && h == nil {\n"}},
+		Test:  Test{".", "TestAMarkUnderManyPermitsEnds"},
+	},
+	{
+		Name: "a mark is settled when the first of several locks is gone", After: "our own first version: one that was entered again stays",
+		Edits: []Edit{{"slots/slots.go", "\tfor _, n := range nodes {\n", "\tfor _, n := range nodes[:1] {\n"}},
+		Test:  Test{".", "TestAMarkIsSettledThoughOneOfTheLocksIsHeldOn"},
+	},
+	{
+		Name: "a path may have characters that servers refuse", After: "our own first version: the acquire was refused late",
+		Edits: []Edit{{"internal/node/paths.go", "r >= 0xe000 &&", "r >= 0xf000 &&"}},
+		Test:  Test{"internal/node", "TestPathsAreCheckedByZooKeepersRules"},
+	},
+	{
+		Name: "a Locker may return nothing", After: "our own first version: LockAll asked it on and on",
+		Edits: []Edit{{"multi.go", "if err == nil && h.of().c != c.engine {", "if err == nil && h != nil && h.of().c != c.engine {"}},
+		Test:  Test{".", "TestALockerWithoutAHoldIsRefused"},
+	},
+	{
+		Name: "a timer is trusted until a lease runs out", After: "our own first version: it stands still while a machine sleeps",
+		Edits: []Edit{{"internal/lease/lease.go", "{ return max(l.Term()/20, time.Millisecond) }", "{ return l.Term() }"}},
+		Test:  Test{".", "TestAMachineThatWakesUpWithoutANetworkIsToldSoon"},
+	},
+	{
+		Name: "a program's close of the connection is noticed by the servers first", After: "our own first version: Attach",
+		Edits: []Edit{{"internal/conn/tap.go", "r.Op() == frames.OpClose {", "r.Op() == frames.OpClose+1000 {"}},
+		Test:  Test{".", "TestAHoldEndsBeforeItsConnectionIsClosed"},
+	},
+	{
+		Name: "a refused credential is no denial", After: "our own first version: the session was renewed for ever",
+		Edits: []Edit{{"internal/conn/tap.go", "case asked.op == frames.OpAuth && r.Code != frames.CodeOK:", "case asked.op == frames.OpAuth && r.Code > frames.CodeOK:"}},
+		Test:  Test{".", "TestASessionWhoseCredentialsAreRefusedEnds"},
+	},
+	{
+		Name: "what shows that servers serve is kept as a session", After: "our own first version: an outage cost half of the waiters their places",
+		Edits: []Edit{{"internal/conn/link.go", "\tcase probed:\n\t\treturn nil, nil, errProbe\n", ""}},
+		Test:  Test{".", "TestAnOutageOfAnyLengthCostsNobodyItsPlace"},
+	},
+	{
+		Name: "each request that has to wait has the client library send one", After: "our own first version: a goroutine for each connection",
+		Edits: []Edit{{"internal/session/request.go", "if r.knocks.Add(1) > 1 {", "if r.knocks.Add(1) > 1<<40 {"}},
+		Test:  Test{".", "TestCredentialsThatAreRefusedForLongLeaveNoGoroutines"},
+	},
+	{
+		Name: "a heartbeat that failed is repeated until one is answered", After: "our own first version: four at once",
+		Edits: []Edit{{"internal/session/heartbeat.go", "b.last, b.retry.after = now, time.Time{}", "b.last = now"}},
+		Test:  Test{".", "TestAHeartbeatThatWasThrottledIsRepeatedOnce"},
+	},
+	{
+		Name: "one lost connection counts for each request that it took along", After: "our own first version: directories stayed for ever",
+		Edits: []Edit{{"internal/session/directories.go", "if d.hungUp != on {", "if d.hungUp != on || on != nil {"}},
+		Test:  Test{".", "TestOneLostConnectionIsNotTakenForAServerWithoutContainers"},
+	},
+	{
+		Name: "a quota that is exceeded is an unknown outcome", After: "our own first version: an acquire waited and said nothing",
+		Edits: []Edit{{"internal/outcome/outcome.go", "\tframes.ErrLocalSession, frames.ErrQuota,\n", "\tframes.ErrLocalSession,\n"}},
+		Test:  Test{".", "TestAnAcquireThatExceedsAQuotaIsToldAtOnce"},
+	},
+	{
+		Name: "a throttled request may have been carried out", After: "our own first version: it was looked for again and again",
+		Edits: []Edit{{"internal/outcome/outcome.go", " || errors.Is(err, frames.ErrThrottled)", ""}},
+		Test:  Test{".", "TestACreateThatWasThrottledIsNotLookedFor"},
+	},
+	{
+		Name: "a wait before the crash does not count", After: "our own first version: the delay began anew",
+		Edits: []Edit{{"internal/queue/delay.go", "n.Stat.Ctime >= r.mtime || t.recipe.Fixed", "n.Stat.Ctime >= 0 || t.recipe.Fixed"}},
+		Test:  Test{".", "TestAWaitOfOneThatStoodThereBeforeTheCrashCounts"},
+	},
+	{
+		Name: "a label shows what stands in quotes", After: "our own first version: ssh host 'mysql -psecret'",
+		Edits: []Edit{{"cmd/zklock/label.go", " || strings.ContainsFunc(w, unicode.IsSpace)", " || unicode.IsSpace(0)"}},
+		Test:  Test{"cmd/zklock", "TestLabelsTellJobsApartAndNoSecrets"},
+	},
+	{
+		Name: "an empty --node is every holder", After: "our own first version: an unset variable of a script",
+		Edits: []Edit{{"cmd/zklock/revoke.go", "\tcase f.given(\"node\") && c.node == \"\":\n", "\tcase f.given(\"node\") && c.node == \"-\":\n"}},
+		Test:  Test{"cmd/zklock", "TestRevokeAndEvictTouchNobodyBeyondTheNamed"},
+	},
+	{
+		Name: "without waiting a server that is silent counts as another holder", After: "our own first version: a cron job that no host ran",
+		Edits: []Edit{{"cmd/zklock/server.go", "errors.Is(answer, context.DeadlineExceeded) && !errors.Is(answer, zklock.ErrLocked)", "answer == context.DeadlineExceeded"}},
+		Test:  Test{"cmd/zklock", "TestWithoutWaitingServersThatDoNotAnswerAreNoOtherHolder"},
+	},
+	{
+		Name: "a request to let go finds nobody when the command has ended", After: "our own first version: a daemon kept the lock",
+		Edits: []Edit{{"cmd/zklock/supervise.go", "\t\t\ts.pass(terminate)\n", "\t\t\ts.order(order{Signal: int(terminate)})\n"}},
+		Test:  Test{"cmd/zklock", "TestRunEndsTheRestWhenToldToEnd"},
+	},
+	{
+		Name: "what writes the log waits for who reads it", After: "our own first version: a pager cost the lock",
+		Edits: []Edit{{"cmd/zklock/logwriter.go", "\tcase <-time.After(100 * time.Millisecond):\n", "\tcase <-time.After(time.Hour):\n"}},
+		Test:  Test{"cmd/zklock", "TestRunHoldsThoughNobodyReadsItsLog"},
+	},
+	{
+		Name: "a server that stops answering an eviction is waited for", After: "our own first version",
+		Edits: []Edit{{"cmd/zklock/evict.go", "err := server.ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })", "err := operate.Evict(ctx, client, who)"}},
+		Test:  Test{"cmd/zklock", "TestAChangeThatIsNotAnsweredEnds"},
+	},
+	{
+		Name: "a time zone that is not known is UTC", After: "our own first version: TZ=CET-1CEST",
+		Edits: []Edit{{"cmd/zklock/slotflag.go", "\tif err != nil {\n\t\treturn fmt.Errorf(\"the host's time zone", "\tif err != nil && tz == \"\" {\n\t\treturn fmt.Errorf(\"the host's time zone"}},
+		Test:  Test{"cmd/zklock", "TestADayIsNotCountedInAnotherZoneThanTheHosts"},
+	},
+	{
+		Name: "a script goes on after Ctrl-C", After: "our own first version: zklock exited by itself",
+		Edits: []Edit{{"cmd/zklock/job.go", "if by == os.Interrupt && j.sharesTerminal() {", "if by == nil && j.sharesTerminal() {"}},
+		Test:  Test{"cmd/zklock", "TestCtrlCEndsTheScriptThatRunsTheCommand"},
+	},
+	{
+		Name: "a command does not get the signals that few programs use", After: "our own first version: STOPSIGNAL SIGRTMIN+3",
+		Edits: []Edit{{"cmd/zklock/child_unix.go", "const lastSignal = 64", "const lastSignal = 31"}},
+		Test:  Test{"cmd/zklock", "TestRunPassesOnWhatProgramsUse"},
+	},
+	{
+		Name: "who the leader is may be printed to nobody", After: "our own first version: elect >/dev/full",
+		Edits: []Edit{{"cmd/zklock/elect.go", "\t_, err := fmt.Fprintln(std.out, valueOf(leader))\n\treturn err", "\tfmt.Fprintln(std.out, valueOf(leader))\n\treturn nil"}},
+		Test:  Test{"cmd/zklock", "TestWhatCannotBePrintedIsAFailure"},
+	},
+	{
+		Name: "a hold's timer is set once and trusted", After: "our own first version: a reconnect may give a shorter timeout",
+		Edits: []Edit{
+			{"holding.go", "\t\tcase <-again:\n", "\t\tcase <-map[bool]<-chan struct{}{false: again}[true]:\n"},
+			{"internal/lease/lease.go", "{ return max(l.Term()/20, time.Millisecond) }", "{ return time.Hour }"},
+		},
+		Test: Test{".", "TestAHoldEndsInTimeThoughItsSessionBecomesShorter"},
+	},
 }
 
 // Named returns the mutant of that name.
