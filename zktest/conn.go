@@ -358,6 +358,9 @@ func (c *conn) encode(enc *encoder, e *entry) bool {
 	case e.connect != nil:
 		enc.connectReply(e)
 		return e.sess == nil
+	case e.mixedUp && e.call.op != e.txn.op:
+		enc.mixedUpReply(e.call, e.txn)
+		return e.call.op == OpCloseSession
 	case e.txn != nil:
 		enc.txnReply(e.call, e.txn)
 		if e.call.op == OpSync && e.txn.code == CodeOK {

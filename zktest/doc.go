@@ -102,6 +102,10 @@
 // quorum or while one is elected, accepts connections, and closes each when it has
 // read the connect request. Only one that is stopped refuses them.
 //
+// A follower takes a commit for the answer to the first request that waits there, if it
+// has the same session and number. A client that begins to count anew on each connection
+// may get the outcome of an earlier request.
+//
 // A follower and its leader talk over two streams, one each way. Commits, PINGs
 // and the answers to syncs come down in the order they were sent; writes, syncs
 // and the answers to PINGs go up. A PING that is late (DelayStreams) brings the

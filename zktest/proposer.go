@@ -52,7 +52,7 @@ func (p *proposer) beginEpoch(epoch int64, now time.Duration) int64 {
 
 // commit applies a transaction on the leader and passes it on to the followers.
 func (p *proposer) commit(t *txn) *txn {
-	if t.origin != nil {
+	if t.origin != nil && !t.origin.mixedUp {
 		t.origin.txn = t
 	}
 	p.hooks.tell(t) // first: no client may see an effect that a hook has not

@@ -19,6 +19,7 @@ type replica struct {
 	clients  map[client]struct{}
 	attached map[int64]client // by session
 	syncs    []client         // whose next reply waits for a commit of somebody else's
+	asked    []*entry         // requests of clients, in order, that wait for the leader's word; see answerOf
 	received int64            // packets, for the four-letter words
 	sent     int64
 
@@ -60,6 +61,7 @@ func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *repli
 func (r *replica) clear() {
 	r.tree, r.watches = newTree(r.opts.WrapCounter), newWatches()
 	r.serving, r.lostAt, r.logged, r.backlog, r.ahead, r.syncs, r.former = false, never, 0, nil, nil, nil, nil
+	r.asked = nil
 	r.link.reset()
 }
 
@@ -78,6 +80,7 @@ func (r *replica) copyFrom(other *replica) {
 // lead puts the replica into service as the leader of an epoch, whose first zxid is given.
 func (r *replica) lead(epoch, zxid int64) {
 	r.serving, r.lostAt, r.epoch, r.logged, r.tree.zxid = true, never, epoch, zxid, zxid
+	r.asked = nil
 	r.link.reset()
 }
 
@@ -113,7 +116,7 @@ func (r *replica) regain() {
 // had asked for and was not committed is lost. A frozen one drops them when it
 // is thawed.
 func (r *replica) shut() {
-	r.serving, r.lostAt, r.syncs, r.former = false, never, nil, nil
+	r.serving, r.lostAt, r.syncs, r.asked, r.former = false, never, nil, nil, nil
 	if !r.frozen {
 		r.dropClients()
 	}
@@ -238,7 +241,12 @@ func (r *replica) apply(t *txn) {
 // applied is what comes after the changes of the tree and their events: the end
 // of a session's connection, and the replies that have waited.
 func (r *replica) applied(t *txn) {
+	mixedUp := r.answerOf(t)
 	r.tree.zxid = t.zxid
+	if mixedUp != nil {
+		mixedUp.mixUp(t)
+		mixedUp.c.drain()
+	}
 	if r.opts.Flavor == Keeper && t.session != 0 {
 		r.hear(t.session, t.zxid, r.clock.now())
 	}
@@ -253,6 +261,20 @@ func (r *replica) applied(t *txn) {
 	}
 	r.releaseSyncs()
 	r.bell.ring()
+}
+
+// answerOf returns the request that takes a commit for its own although it is another's, nil for none. A follower compares
+// session and number only, with those of the first request that waits. A client that gives a number twice in one session
+// may get the outcome of what it sent to another member before.
+func (r *replica) answerOf(t *txn) *entry {
+	for len(r.asked) > 0 && r.asked[0].isSettled(r.tree.zxid) {
+		r.asked[0] = nil
+		r.asked = r.asked[1:]
+	}
+	if len(r.asked) == 0 || r.asked[0] == t.origin || !r.asked[0].takes(t) {
+		return nil
+	}
+	return r.asked[0]
 }
 
 // log takes a commit of the leader's that has arrived. It is applied now, or

@@ -38,6 +38,23 @@ func (e *encoder) txnReply(r *call, t *txn) {
 	}
 }
 
+// mixedUpReply answers a request with the outcome of one of another type. Where the answer needs what that does not have,
+// the server fails in making it.
+func (e *encoder) mixedUpReply(r *call, t *txn) {
+	needsMore := r.op != OpDelete && r.op != OpSync && r.op != OpCloseSession
+	switch {
+	case t.code != CodeOK:
+		e.replyHeader(r.xid, t.zxid, t.code)
+	case needsMore:
+		e.replyHeader(r.xid, t.zxid, CodeMarshalling)
+	default:
+		e.replyHeader(r.xid, t.zxid, CodeOK)
+		if r.op == OpSync {
+			e.string(r.path)
+		}
+	}
+}
+
 // replyOp is the type a step's result has in a multi's reply: what has a stat
 // besides the path is a create2 there.
 func (res *result) replyOp() Op {

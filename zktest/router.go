@@ -29,6 +29,7 @@ func (rt *router) arrive(f upFrame, now time.Duration) {
 
 // submit sends a request on its way to the leader.
 func (rt *router) submit(e *entry) {
+	rt.note(e)
 	switch r := rt.peers.members[e.by.member]; {
 	case r.former != nil:
 		rt.submitToFormer(r, e)
@@ -36,6 +37,15 @@ func (rt *router) submit(e *entry) {
 		rt.proposer.arrive(e)
 	default:
 		rt.forward(r, e, rt.clock.now())
+	}
+}
+
+// note keeps a request among those whose commits a follower awaits. A leader has everybody's requests in one row, and mixes
+// up none.
+func (rt *router) note(e *entry) {
+	r := rt.peers.members[e.by.member]
+	if rt.opts.Flavor != Keeper && rt.peers.follows(r) && !rt.proposer.takesBack(e) {
+		r.asked = append(r.asked, e)
 	}
 }
 

@@ -78,6 +78,7 @@ type entry struct {
 	need    int64         // what this member must have applied before the answer
 	decided bool          // the leader has spoken; need is set
 	code    int32         // an answer without a transaction
+	mixedUp bool          // its member took another request's commit for its own: txn is that one's
 }
 
 // ready reports whether a member that has applied transactions up to applied can answer.
@@ -87,6 +88,20 @@ func (e *entry) ready(applied int64) bool {
 	}
 	return e.decided && applied >= e.need
 }
+
+// isSettled reports whether a member that has applied transactions up to applied waits for nothing more.
+func (e *entry) isSettled(applied int64) bool {
+	return e.mixedUp || e.ready(applied)
+}
+
+// takes reports whether its member takes a commit for the answer: it compares the session and the request's number.
+func (e *entry) takes(t *txn) bool {
+	return e.connect == nil && t.origin != nil && t.origin.connect == nil &&
+		e.by.id() == t.session && e.call.xid == t.origin.call.xid
+}
+
+// mixUp gives the request the outcome of another one of its session.
+func (e *entry) mixUp(t *txn) { e.txn, e.decided, e.mixedUp = t, true, true }
 
 // decide notes what the leader has to say, besides a transaction.
 func (e *entry) decide(need int64, code int32) {
