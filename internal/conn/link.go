@@ -30,6 +30,7 @@ type Link struct {
 	clock atomic.Pointer[func() lease.Instant]
 	gate  gate
 	told  atomic.Pointer[[]*listener] // changed with mu held: see Listen
+	last  atomic.Int32                // the number of the last request, of any connection
 
 	mu        sync.Mutex // guards what follows
 	tick      time.Duration
@@ -150,6 +151,18 @@ func (l *Link) deny(why error) {
 	defer l.mu.Unlock()
 	l.trouble = why
 	l.broadcast()
+}
+
+// number returns the next request's number. It goes on from one connection to the next: a follower that has yet to carry
+// out what another took from the same session tells its requests apart by their numbers alone.
+func (l *Link) number() int32 {
+	for {
+		last := l.last.Load()
+		next := max(last+1, 1) // behind the largest the row begins again
+		if l.last.CompareAndSwap(last, next) {
+			return next
+		}
+	}
 }
 
 // broadcast must be called with mu held.

@@ -77,7 +77,7 @@ func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
 func TestTheNumbersOfRequestsBeginAgainBehindTheLargest(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		_, w := opened(t)
-		w.last = math.MaxInt32 - 1
+		w.link.last.Store(math.MaxInt32 - 1)
 		for _, number := range []int32{math.MaxInt32, 1, 2} {
 			w.asks(5, frames.OpExists)
 			require.Equal(t, number, xidOf(w.sent(t)), "a negative one would be an event's or a ping's, and zero a login's")

@@ -37,7 +37,6 @@ type tap struct {
 	hears   bool          // the client library has set a watch: events are for it, too
 	session *Session      // the one it carries, nil before the answer
 	run     *lease.Run    // what this connection tells of it
-	last    int32         // the number of the last request
 	waiting map[int32]sentRequest
 	most    int             // of those that waited at once since the map was made
 	pings   []lease.Instant // their send times: all pings have one number, and come back in order
@@ -125,10 +124,10 @@ func (t *tap) send(r frames.Request, by Asker) bool {
 
 // enter gives a request its number, and remembers it and when it was sent. It must be called with mu held.
 func (t *tap) enter(r frames.Request, by Asker) {
-	t.last = max(t.last+1, 1) // behind the largest the row begins again
-	t.waiting[t.last] = sentRequest{t.link.Now(), r.Op(), by, r.Xid()}
+	number := t.link.number()
+	t.waiting[number] = sentRequest{t.link.Now(), r.Op(), by, r.Xid()}
 	t.most = max(t.most, len(t.waiting))
-	r.Number(t.last)
+	r.Number(number)
 }
 
 // Read reads bytes of frames that were checked, and are not answers to us.
