@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -482,7 +483,7 @@ func TestExpireSessionEndsItWithAllItsNodesInOneTransaction(t *testing.T) {
 		defer srv.OnTxn(func(txn zktest.Txn) { txns = append(txns, txn) })()
 		srv.ExpireSession(id)
 		require.Len(t, txns, 1)
-		require.Equal(t, []string{"/e1", "/e2"}, txns[0].Deleted)
+		require.ElementsMatch(t, []string{"/e1", "/e2"}, txns[0].Deleted)
 		require.Equal(t, id, txns[0].Session)
 		for e := range events {
 			if e.State == zk.StateExpired {
@@ -547,6 +548,28 @@ func TestNoContainersAnswersUnimplemented(t *testing.T) {
 		require.Error(t, err)
 		require.NotContains(t, srv.Tree(), "/c")
 	}, zktest.Options{NoContainers: true})
+}
+
+// ZooKeeper keeps a session's nodes in a hash set.
+func TestTheNodesOfASessionEndInAnyOrder(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
+		orders := map[string]bool{}
+		srv.OnTxn(func(tx zktest.Txn) {
+			if len(tx.Deleted) > 0 {
+				orders[strings.Join(tx.Deleted, " ")] = true
+			}
+		})
+		for range 50 {
+			c, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+			for _, path := range []string{"/a", "/b", "/c"} {
+				require.NoError(t, c.Send(1, int32(zktest.OpCreate), create(path, zk.FlagEphemeral)))
+				_, err := c.Read()
+				require.NoError(t, err)
+			}
+			srv.ExpireSession(sess.ID)
+		}
+		require.Len(t, orders, 6)
+	})
 }
 
 func TestRefusedDialsFailAtOnceAndConnectionsStay(t *testing.T) {

@@ -120,10 +120,12 @@ func (p *proposer) refuseMulti(e *entry, code int32) {
 	p.commit(t)
 }
 
-// endSession commits the end of a session: one transaction with all its ephemerals.
+// endSession commits the end of a session: one transaction with all its ephemerals, in an order that is anybody's guess.
 func (p *proposer) endSession(sess *session, origin *entry) {
 	t := p.begin(OpCloseSession, sess.id, origin)
-	for _, path := range p.peers.leader.latest().ephemeralsOf(sess.id, "") {
+	paths := p.peers.leader.latest().ephemeralsOf(sess.id, "")
+	p.rng.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+	for _, path := range paths {
 		t.changes = append(t.changes, change{kind: changeDelete, path: path})
 	}
 	p.sessions.end(sess)
