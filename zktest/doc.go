@@ -62,7 +62,9 @@
 //	local sessions, reconfig                 not served
 //	disk                                     nothing is stored; a "restart" keeps memory;
 //	                                         Dump and Restore carry the data elsewhere
-//	uncommitted proposals                    those a deposed leader had are always lost
+//	uncommitted proposals                    those that a leader without a quorum has logged are
+//	                                         committed if it is the next leader too, and lost if
+//	                                         another is; followers log none
 //	the sync of a new follower               takes no time
 //
 // A body that cannot be decoded is answered with a marshalling error, as

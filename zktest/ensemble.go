@@ -56,7 +56,7 @@ func (e *ensemble) reset(snap *Snapshot, now time.Duration) {
 	}
 	e.sessions.clear()
 	e.proposer.outstanding, e.proposer.zxid = nil, 0
-	e.peers.leader, e.peers.epoch = nil, 0
+	e.peers.leader, e.peers.longest, e.peers.epoch = nil, nil, 0
 	e.electAt, e.aloneSince = never, never
 	if snap != nil {
 		e.load(snap)
@@ -198,8 +198,13 @@ func (e *ensemble) usurp() {
 	e.vacate()
 }
 
+// vacate leaves the ensemble without a leader. What the last one has proposed without a quorum stays in its log.
 func (e *ensemble) vacate() {
-	e.peers.leader, e.aloneSince, e.proposer.outstanding = nil, never, nil
+	e.peers.longest = nil
+	if len(e.proposer.outstanding) > 0 || len(e.sessions.closings) > 0 {
+		e.peers.longest = e.peers.leader
+	}
+	e.peers.leader, e.aloneSince = nil, never
 }
 
 func (e *ensemble) dismissFollowers() {
@@ -230,10 +235,14 @@ func (e *ensemble) elect(now time.Duration) {
 	}
 }
 
-// lead makes a member the leader of a new epoch. Every session gets a full
-// timeout again, through whichever member it writes.
+// lead makes a member the leader of a new epoch. What it has in its log it commits, as if there had been a quorum. Every
+// session gets a full timeout again, through whichever member it writes.
 func (e *ensemble) lead(r *replica, now time.Duration) {
 	e.peers.leader = r
+	if r == e.peers.longest {
+		e.proposer.commitLogged()
+	}
+	e.peers.longest = nil
 	e.peers.epoch++
 	e.electAt, e.aloneSince = never, never
 	r.lead(e.peers.epoch, e.proposer.beginEpoch(e.peers.epoch, now))
@@ -275,7 +284,10 @@ func (e *ensemble) restart(now time.Duration) {
 	for _, r := range e.peers.members {
 		r.shut()
 	}
-	e.peers.leader, e.aloneSince, e.electAt = nil, never, never
+	e.electAt = never
+	if e.peers.leader != nil {
+		e.vacate()
+	}
 	if best := e.peers.candidate(); best != nil {
 		e.lead(best, now)
 	}

@@ -8,6 +8,7 @@ type membership struct {
 	members []*replica
 	leader  *replica // nil while there is none
 	epoch   int64    // of the leader, or of the last one
+	longest *replica // the last leader, if it has logged what no quorum has; nil once there is another leader
 }
 
 // quorum is how many members have to agree: a majority of those with a vote.
@@ -88,7 +89,7 @@ func (m *membership) mayJoin(r *replica) bool {
 	return !r.serving && r.reachable() && !r.deaf && !r.mute && m.leader.reachable()
 }
 
-// candidate is the member that a quorum would elect: the one that has seen
+// candidate is the member that a quorum would elect: the one that has logged
 // most, and of those the last. There is none without a quorum.
 func (m *membership) candidate() *replica {
 	var best *replica
@@ -98,7 +99,7 @@ func (m *membership) candidate() *replica {
 			continue
 		}
 		count++
-		if best == nil || r.logged >= best.logged {
+		if best == nil || r.logged > best.logged || r.logged == best.logged && best != m.longest {
 			best = r
 		}
 	}

@@ -162,6 +162,21 @@ func (p *proposer) proposeOutstanding() {
 	}
 }
 
+// commitLogged commits what a leader that is elected again has proposed without a quorum. Nobody waits for it any more.
+func (p *proposer) commitLogged() {
+	lag := p.peers.leader.lag
+	p.peers.leader.lag = 0 // a server has applied its whole log when it begins to lead
+	for sess := p.sessions.nextClosed(); sess != nil; sess = p.sessions.nextClosed() {
+		p.endSession(sess, nil)
+	}
+	for _, e := range p.outstanding {
+		if !e.syncs() {
+			p.propose(e)
+		}
+	}
+	p.peers.leader.lag = lag
+}
+
 // propose decides about a request and sends the decision to the member it came from.
 func (p *proposer) propose(e *entry) {
 	switch {
