@@ -550,6 +550,30 @@ func TestNoContainersAnswersUnimplemented(t *testing.T) {
 	}, zktest.Options{NoContainers: true})
 }
 
+func TestTheLastEventsOfASessionCanBeLost(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
+			c, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+			require.NoError(t, c.Send(1, int32(zktest.OpCreate), create("/e", zk.FlagEphemeral)))
+			require.NoError(t, c.Send(2, int32(zktest.OpExists), wire.NewBody().Str("/e").Bool(true)))
+			for range 2 {
+				_, err := c.Read()
+				require.NoError(t, err)
+			}
+			srv.ExpireSession(sess.ID)
+			event, err := c.Read()
+			if lost {
+				require.Error(t, err)
+				return
+			}
+			require.NoError(t, err)
+			require.True(t, event.Notification())
+			_, err = c.Read()
+			require.Error(t, err)
+		}, zktest.Options{LoseLastEvents: lost})
+	}
+}
+
 // ZooKeeper keeps a session's nodes in a hash set.
 func TestTheNodesOfASessionEndInAnyOrder(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {

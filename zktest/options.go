@@ -81,6 +81,11 @@ type Options struct {
 	// ForgetSessions gives each reconnecting client a new session without
 	// telling it that the old one is gone, as ClickHouse Keeper does.
 	ForgetSessions bool
+	// LoseLastEvents has the end of a session that its client has not asked for close its
+	// connection at once. What the server has just written there, as the events of the
+	// session's own nodes, is lost: so do ZooKeeper's default connections, most times.
+	// Those over Netty send it.
+	LoseLastEvents bool
 	// ContainerCheck is how often empty containers and expired TTL nodes are
 	// looked for, 60s if 0.
 	ContainerCheck time.Duration

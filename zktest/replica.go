@@ -165,7 +165,11 @@ func (r *replica) dismiss(c client) {
 
 // closeSession ends the connection of a session, if it is here.
 func (r *replica) closeSession(id int64) {
-	if c := r.attached[id]; c != nil {
+	switch c := r.attached[id]; {
+	case c == nil:
+	case r.opts.LoseLastEvents:
+		c.abort()
+	default:
 		c.close()
 	}
 }
