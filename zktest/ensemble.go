@@ -161,8 +161,16 @@ func (e *ensemble) checkContact(r *replica, now time.Duration) {
 	}
 }
 
-// checkLeader deposes a leader that is dead, or that has had no quorum for
-// syncLimit ticks.
+// patience is how long a leader leads without a quorum. It hears at once of the end of a member that is stopped, and looks
+// every tick; of one that is silent it believes for syncLimit ticks that it is there.
+func (e *ensemble) patience() time.Duration {
+	if e.peers.running() < e.peers.quorum() {
+		return e.opts.TickTime
+	}
+	return e.syncLimit()
+}
+
+// checkLeader deposes a leader that is dead, or that has had no quorum for too long.
 func (e *ensemble) checkLeader(now time.Duration) {
 	switch l := e.peers.leader; {
 	case l == nil:
@@ -174,11 +182,11 @@ func (e *ensemble) checkLeader(now time.Duration) {
 		e.aloneSince = never
 	case e.aloneSince == never:
 		e.aloneSince = now
-		e.clock.arm(now + e.syncLimit())
-	case now >= e.aloneSince+e.syncLimit():
+		e.clock.arm(now + e.patience())
+	case now >= e.aloneSince+e.patience():
 		e.depose()
 	default:
-		e.clock.arm(e.aloneSince + e.syncLimit())
+		e.clock.arm(e.aloneSince + e.patience())
 	}
 }
 

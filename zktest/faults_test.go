@@ -820,6 +820,23 @@ func requireHangsUp(t *testing.T, srv *zktest.Server, m *zktest.Member) {
 	require.Zero(t, time.Since(begin))
 }
 
+func TestALeaderWhoseFollowersHaveEndedGivesUpAfterATick(t *testing.T) {
+	for name, strike := range map[string]func(m *zktest.Member){
+		"ended": (*zktest.Member).Stop, "silent": (*zktest.Member).CutOff,
+	} {
+		bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+			strike(srv.Member(1))
+			strike(srv.Member(2))
+			begin := time.Now()
+			for srv.Leader() != nil {
+				time.Sleep(100 * time.Millisecond)
+			}
+			ticks := map[string]int{"ended": 1, "silent": 5}
+			require.InDelta(t, 2*ticks[name], time.Since(begin).Seconds(), 0.2, name)
+		})
+	}
+}
+
 // A member that is back has connections from before, and serves them.
 func TestAMemberServesWhoeverCameBeforeItHadALeader(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {

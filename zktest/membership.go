@@ -22,6 +22,17 @@ func (m *membership) quorum() int {
 	return voters/2 + 1
 }
 
+// running counts the members with a vote that are not stopped.
+func (m *membership) running() int {
+	count := 0
+	for _, r := range m.members {
+		if !r.observer && !r.stopped {
+			count++
+		}
+	}
+	return count
+}
+
 // alone reports whether there is one member only. It needs nobody's vote.
 func (m *membership) alone() bool { return len(m.members) == 1 }
 
