@@ -1477,6 +1477,14 @@ var Table = []Mutant{
 		},
 		Test: Test{".", "TestAHoldEndsInTimeThoughItsSessionBecomesShorter"},
 	},
+	{
+		Name: "each connection numbers its requests anew", After: "our own first version: a follower tells a session's requests apart by their numbers alone",
+		Edits: []Edit{
+			{"internal/conn/tap.go", "\tmost    int             // of those", "\tlast    int32\n\tmost    int             // of those"},
+			{"internal/conn/tap.go", "\tnumber := t.link.number()\n", "\tt.last++\n\tnumber := t.last\n"},
+		},
+		Test: Test{".", "TestNoNumberIsGivenTwiceInASession"},
+	},
 }
 
 // Named returns the mutant of that name.
