@@ -323,7 +323,7 @@ func TestOneThatIsEvictedWhileItMakesItsPermitsIsTold(t *testing.T) {
 	}
 }
 
-// Whoever was evicted does not hold, whenever the operator's request comes.
+// One that was evicted does not hold, whenever the operator's request comes.
 func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
 	evictions := 0
 	for d := range 120 {

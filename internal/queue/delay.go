@@ -141,8 +141,8 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 }
 
 // serversTime returns a time that the servers' clock has certainly reached, in milliseconds: when our node was created. A node that
-// is older than the record is written again, unchanged, unless its data must never change: whoever waited before us may have given
-// up when most of the delay had passed.
+// is older than the record is written again, unchanged, unless its data must never change: the one that waited before us may have
+// given up when most of the delay had passed.
 func (t *place) serversTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
 		n, err := t.c.Get(ctx, t.Sess, t.Path())
