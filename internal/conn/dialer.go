@@ -58,7 +58,6 @@ func (l *Link) adopt(conn net.Conn) (net.Conn, error) {
 		t.line.Close()
 		return nil, errClosed
 	}
-	t.until = time.Now().Add(handshake)
-	conn.SetReadDeadline(t.until)
+	conn.SetReadDeadline(time.Now().Add(handshake)) // the login included
 	return t, nil
 }

@@ -22,9 +22,8 @@ import (
 // else; and events do not pass as long as the client library has set no watch.
 type tap struct {
 	*line
-	link  *Link
-	in    *frames.Reader
-	until time.Time // how long the server may take for the handshake, the login included
+	link *Link
+	in   *frames.Reader
 
 	accepted bool          // the server has answered a request; of the reading goroutine alone, like what follows
 	bound    time.Duration // how long the client library lets the server say nothing; zero: as long as it likes
