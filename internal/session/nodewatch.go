@@ -152,8 +152,9 @@ func (w *NodeWatch) renewed(now seen, err error) Change {
 	return saw
 }
 
-// fire ends the watch if the server has answered for it, tells those who wait for that, and reports whether it has. It
-// returns what WhenFired has asked for.
+// fire ends the watch if the server has answered for it, and reports whether it has. It returns what WhenFired has asked for,
+// nil for nothing. Those who wait are told then, or by the caller after that: our own node's holder is told of its end
+// before another of this client is granted what it has held.
 func (w *NodeWatch) fire(saw Change) (then func(), fired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +162,9 @@ func (w *NodeWatch) fire(saw Change) (then func(), fired bool) {
 		return nil, false
 	}
 	w.Saw, then, w.then = saw, w.then, nil
-	w.Fired.Set()
+	if then == nil {
+		w.Fired.Set()
+	}
 	return then, true
 }
 

@@ -266,9 +266,16 @@ func (t *Watches) fire(w *NodeWatch, saw Change) {
 		return
 	}
 	t.drop(w)
-	// Owned by the client; ends when the watch on an own node has been looked after; Close waits for it.
-	if then != nil && !t.requests.Calls.Run(then) {
+	if then == nil {
+		return
+	}
+	tell := func() {
 		then()
+		w.Fired.Set()
+	}
+	// Owned by the client; ends when the watch on an own node has been looked after; Close waits for it.
+	if !t.requests.Calls.Run(tell) {
+		tell()
 	}
 }
 

@@ -1177,7 +1177,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for sleeps through its event", After: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"internal/session/watch.go", "if then != nil && !t.requests.Calls.Run(then) {", "if false {"}},
+		Edits: []Edit{{"internal/session/watch.go", "\t\tthen()\n\t\tw.Fired.Set()", "\t\tw.Fired.Set()"}},
 		Test:  Test{".", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
@@ -1484,6 +1484,11 @@ var Table = []Mutant{
 			{"internal/conn/tap.go", "\tnumber := t.link.number()\n", "\tt.last++\n\tnumber := t.last\n"},
 		},
 		Test: Test{".", "TestNoNumberIsGivenTwiceInASession"},
+	},
+	{
+		Name: "those who wait for a node hear of its end before its owner", After: "our own first version: two goroutines of a client held for an instant",
+		Edits: []Edit{{"internal/session/nodewatch.go", "\tif then == nil {\n\t\tw.Fired.Set()", "\tif w != nil {\n\t\tw.Fired.Set()"}},
+		Test:  Test{"internal/session", "TestTheOwnerOfANodeIsToldOfItsEndBeforeThoseThatWaitForIt"},
 	},
 }
 
