@@ -145,9 +145,8 @@ const (
 	session   = 3 * time.Second
 	// lasting is how long a fault lasts at least: sessions that depend on what is hurt end in it, and others take over.
 	lasting = 2 * session
-	// asleep is how long a turn may stay unused while nothing is broken. A generous bound: nothing is measured here. Those of a
-	// process who queue for permits count as without a place, one after the other: on a slow machine that lasted for 20.5 s.
-	asleep = 40 * time.Second
+	// asleep is how long a turn may stay unused while nothing is broken. A generous bound: nothing is measured here.
+	asleep = 20 * time.Second
 )
 
 func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
