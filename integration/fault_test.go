@@ -2,9 +2,12 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,7 +244,33 @@ func checkHistory(t *testing.T, w *workload, h *history.History) {
 	for _, v := range violations[:min(len(violations), 10)] {
 		t.Error(v)
 	}
+	if len(violations) > 0 {
+		keepHistory(t, h, violations[0])
+	}
 	checkStore(t, w.uses)
+}
+
+// keepHistory saves a history that breaks a promise, and tells what happened around the first violation.
+func keepHistory(t *testing.T, h *history.History, first history.Violation) {
+	f, err := os.CreateTemp("", "zklock-history-*.jsonl")
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(h.Save(f), f.Close()))
+	near := &history.History{Faults: h.Faults}
+	around := func(from, to time.Duration) bool { return from <= first.At+2*asleep && (to == 0 || to >= first.At-asleep/2) }
+	for _, op := range h.Ops {
+		if op.Path == first.Path && around(op.Call, op.Freed) {
+			near.Ops = append(near.Ops, op)
+		}
+	}
+	for _, txn := range h.Txns {
+		// A semaphore's queue is a lock in the history.
+		if (txn.Lock == "" || strings.HasPrefix(txn.Lock, first.Path)) && around(txn.Time, txn.Time) {
+			near.Txns = append(near.Txns, txn)
+		}
+	}
+	var story strings.Builder
+	require.NoError(t, history.Story(&story, near, nil))
+	t.Logf("history: %s; around the first violation:\n%s", f.Name(), story.String())
 }
 
 // noGhosts waits until no queue has a node. All were released, those of dead sessions end with them.
