@@ -213,7 +213,8 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 		only := *h
 		only.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return op.Path != lock })
 		before, during, after := history.Contended(&only, 0, from), history.Contended(&only, from, to), history.Contended(&only, to, h.End)
-		t.Logf("%s: contended grants: %d before, %d during, %d after", path.Base(lock), before, during, after)
+		t.Logf("%s: contended grants: %d before, %d during, %d after; the longest wait before took %v", path.Base(lock), before, during, after,
+			longest(only.Ops, from).Round(time.Millisecond))
 		proof := min(before, after) >= enough && (f.outage || during >= enough)
 		assert.True(t, proof, "too few contended grants of %s to prove anything", path.Base(lock))
 	}
@@ -237,6 +238,16 @@ func TestCalm(t *testing.T) {
 	checkHistory(t, w, h)
 	noGhosts(t, w, servers(t))
 	t.Logf("%d operations, %d transactions; contended grants: %d", len(h.Ops), len(h.Txns), history.Contended(h, 0, h.End))
+}
+
+// longest returns the longest wait that had ended by then.
+func longest(ops []history.Op, then time.Duration) (wait time.Duration) {
+	for _, op := range ops {
+		if op.Outcome == history.Granted && op.Kind == "" && op.Return < then {
+			wait = max(wait, op.Return-op.Call)
+		}
+	}
+	return wait
 }
 
 func checkHistory(t *testing.T, w *workload, h *history.History) {

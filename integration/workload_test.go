@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -74,7 +75,8 @@ func startWorkload(t *testing.T, servers []string, processes int, session time.D
 	w.watchLeases(t, servers[len(servers)-1])
 	for i := range processes {
 		process := worker{name: fmt.Sprintf("process %d", i), server: i % len(servers), bound: i < len(servers)}
-		opts, addrs := &zklock.Options{SessionTimeout: session, Label: process.name}, servers
+		told := slog.New(slog.NewTextHandler(t.Output(), nil)).With("client", process.name)
+		opts, addrs := &zklock.Options{SessionTimeout: session, Label: process.name, Logger: told}, servers
 		if process.bound {
 			addrs = []string{servers[process.server]}
 		} else {
