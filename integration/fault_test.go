@@ -267,7 +267,9 @@ func keepHistory(t *testing.T, h *history.History, first history.Violation) {
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(h.Save(f), f.Close()))
 	near := &history.History{Faults: h.Faults}
-	around := func(from, to time.Duration) bool { return from <= first.At+2*asleep && (to == 0 || to >= first.At-asleep/2) }
+	around := func(from, to time.Duration) bool {
+		return from <= first.At+2*asleep && (to == 0 || to >= first.At-asleep/2)
+	}
 	for _, op := range h.Ops {
 		if op.Path == first.Path && around(op.Call, op.Freed) {
 			near.Ops = append(near.Ops, op)
