@@ -73,6 +73,7 @@ func startWorkload(t *testing.T, servers []string, processes int, session time.D
 	w.gripper.Store(&nobody)
 	w.leases.Store(&[]string{})
 	w.watchLeases(t, servers[len(servers)-1])
+	w.watchServers(t, servers)
 	for i := range processes {
 		process := worker{name: fmt.Sprintf("process %d", i), server: i % len(servers), bound: i < len(servers)}
 		told := slog.New(slog.NewTextHandler(t.Output(), nil)).With("client", process.name)
