@@ -15,7 +15,8 @@ const (
 	// restless is how often the bystander writes.
 	restless = 100 * time.Millisecond
 	// standstill is for how long a write is not answered when servers count as standing still: holds and sessions end by then.
-	standstill = session
+	standstill    = session
+	standingStill = "servers stand still"
 )
 
 // watchServers writes again and again by a client library alone, in a session of its own. While servers answer none of its
@@ -38,7 +39,7 @@ func (w *workload) watchServers(t *testing.T, servers []string) {
 			over = w.stopped()
 			now := w.rec.Now()
 			if (answered || over) && now-since > standstill {
-				w.rec.Fault(history.Window{From: since, To: now, Kind: "servers stand still"})
+				w.rec.Fault(history.Window{From: since, To: now, Kind: standingStill})
 			}
 			if answered {
 				since = now

@@ -221,6 +221,10 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 	if f.costs {
 		assert.Positive(t, lost, "the fault has hit no hold")
 	}
+	if f.outage {
+		seen := func(w history.Window) bool { return w.Kind == standingStill && w.From < ending && w.To > ending }
+		assert.True(t, slices.ContainsFunc(h.Faults, seen), "nobody saw the servers stand still: %v", h.Faults)
+	}
 	noGhosts(t, w, z.Addrs())
 }
 
