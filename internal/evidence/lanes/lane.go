@@ -24,11 +24,14 @@ func goTest(dir string, packages ...string) step {
 	return step{dir, append([]string{"go", "test", "-json", "-timeout", "20m"}, packages...)}
 }
 
-// The modules whose tests need real servers. The first builds the image that both use where no registry has one.
+// The modules whose tests need real servers. The first builds the images where no registry has one.
 const servers, containers = "integration", "zkcontainer"
 
-// image builds the servers' image, or waits until another lane has. The tests say what they leave out without it.
-const image = "./setup && image/build bookworm || :"
+// image is a step that builds the servers' image of a Debian suite, or waits until another lane has. The tests say what
+// they leave out without it.
+func image(suite string) step {
+	return step{servers, []string{"sh", "-c", "./setup && image/build " + suite + " || :"}}
+}
 
 // browser is the module whose tests need one.
 const browser = "cmd/zklock/browser"
@@ -45,7 +48,8 @@ func lanes(library, nested []string) []lane {
 		case servers:
 			real.steps = append(real.steps, step{dir, []string{"env", "ZKLOCK_TEST_JSON=1", "./run"}})
 		case containers:
-			started.steps = append(started.steps, step{servers, []string{"sh", "-c", image}}, goTest(dir, "./..."))
+			// The last is for the other lane, which needs it later: nobody shall wait for it.
+			started.steps = append(started.steps, image("bookworm"), goTest(dir, "./..."), image("trixie"))
 		case browser:
 			modules.steps = append(modules.steps, step{dir, []string{"./setup"}}, goTest(dir, "./..."))
 		default:
