@@ -262,3 +262,38 @@ func leaveCommitsLying(srv *zktest.Server, member int) {
 		return zktest.Pass
 	})
 }
+
+// A server can owe one session its answers, and go on telling it of what others do. That is no sign of life: another
+// server is asked before the lease runs out.
+func TestAServerThatTellsOfEventsAndAnswersNothingIsLeft(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+		busy, c := connect(t, srv, "busy", term), connect(t, srv, "c", term)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		const locks = 60
+		lock := func(i int) string { return fmt.Sprintf("%s-%d", path, i) }
+		for i := range locks {
+			_, err := busy.Mutex(lock(i)).Lock(t.Context())
+			require.NoError(t, err)
+			lockLater(t.Context(), c.Mutex(lock(i)).Lock)
+		}
+		time.Sleep(2 * term)
+
+		var owes atomic.Int64 // the first member that is asked, and one more
+		never := make(chan struct{})
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "c" && (owes.CompareAndSwap(0, int64(r.Member)+1) || owes.Load() == int64(r.Member)+1) {
+				return zktest.Hold(never)
+			}
+			return zktest.Pass
+		})
+		for i := range locks {
+			nodes := srv.Children(lock(i))
+			require.NotEmpty(t, nodes)
+			require.NoError(t, srv.DeleteNode(lock(i)+"/"+nodes[0]))
+			time.Sleep(term / 20)
+		}
+		require.NoError(t, hold.Check())
+		unlock(t, hold)
+	})
+}

@@ -26,6 +26,7 @@ type tap struct {
 	in   *frames.Reader
 
 	accepted bool          // the server has answered a request; of the reading goroutine alone, like what follows
+	begun    bool          // bytes of the present frame have come
 	bound    time.Duration // how long the client library lets the server say nothing; zero: as long as it likes
 
 	mu      sync.Mutex // guards what follows: several goroutines send, another receives
@@ -39,7 +40,7 @@ type tap struct {
 	waiting map[int32]sentRequest
 	most    int             // of those that waited at once since the map was made
 	pings   []lease.Instant // their send times: all pings have one number, and come back in order
-	heard   time.Time       // when the last bytes have come
+	heard   time.Time       // when the last bytes of answers have come
 }
 
 // sentRequest is a request without an answer.
@@ -140,7 +141,8 @@ func (t *tap) Read(p []byte) (int, error) {
 	return t.in.Copy(p), nil
 }
 
-// incoming is what the server sends. A long listing takes its time: a server that sends is not silent.
+// incoming is what the server sends. A long listing takes its time: a server that sends one is not silent. Events are no
+// answers, and short: they come in one piece.
 type incoming struct{ *tap }
 
 func (i incoming) Read(p []byte) (int, error) {
@@ -148,12 +150,18 @@ func (i incoming) Read(p []byte) (int, error) {
 		i.line.SetReadDeadline(time.Now().Add(i.bound))
 	}
 	n, err := i.line.Read(p)
-	if n > 0 {
-		i.mu.Lock()
-		i.heard = time.Now()
-		i.mu.Unlock()
+	if n > 0 && i.begun {
+		i.hear()
 	}
+	i.begun = true
 	return n, err
+}
+
+// hear notes that bytes of an answer have come.
+func (t *tap) hear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heard = time.Now()
 }
 
 // receive reads the next frame and checks it.
@@ -164,6 +172,7 @@ func (t *tap) receive() error {
 	if shaking {
 		limit = frames.MaxGreeting
 	}
+	t.begun = false
 	frame, err := t.in.Next(limit)
 	switch {
 	case err != nil:
@@ -313,6 +322,7 @@ func (t *tap) happened() (s *Session, hears bool) {
 func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.heard = time.Now()
 	asked, ok = t.take(xid)
 	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
 	return asked, t.session, stuck, ok

@@ -1490,6 +1490,11 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/session/nodewatch.go", "\tif then == nil {\n\t\tw.Fired.Set()", "\tif w != nil {\n\t\tw.Fired.Set()"}},
 		Test:  Test{"internal/session", "TestTheOwnerOfANodeIsToldOfItsEndBeforeThoseThatWaitForIt"},
 	},
+	{
+		Name: "a server that tells of events is not silent", After: "our own first version: it can owe a session its answers, and go on telling it of others",
+		Edits: []Edit{{"internal/conn/tap.go", "\tif n > 0 && i.begun {", "\tif n > 0 {"}},
+		Test:  Test{".", "TestAServerThatTellsOfEventsAndAnswersNothingIsLeft"},
+	},
 }
 
 // Named returns the mutant of that name.
