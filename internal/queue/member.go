@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -64,24 +63,3 @@ func (m *member) goneIfSeen() <-chan struct{} {
 
 // stands reports whether nothing has happened to the node, as far as it is watched.
 func (m *member) stands() bool { return !m.IsGone() && (m.self == nil || m.self.stands()) }
-
-// freshen waits until the lease makes certain that the session lives, and for as long as every hold
-// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
-// after our session has ended. Heartbeats ask the quorum, because our node is kept.
-func (m *member) freshen(ctx context.Context) error {
-	asked := m.c.Asked()
-	for isEnough := m.Sess.Lease.IsAmple; !isEnough(); isEnough = m.Sess.Lease.Fresh {
-		m.watchSelf(0) // it will be long since our node was seen
-		select {
-		case <-asked:
-			asked = m.c.Asked()
-		case <-m.Gone.Done():
-			return outcome.ErrGone
-		case <-m.Sess.Over():
-			return outcome.ErrSessionOver
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}

@@ -230,10 +230,8 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 				return err
 			}
 		}
-		for _, x := range slices.Backward(t.members()) {
-			if err := t.makeCertain(ctx, x); err != nil {
-				return x.Because(err)
-			}
+		if err := t.makeCertain(ctx); err != nil {
+			return err
 		}
 		if t.standsWhole() && (gate == nil || gate.stands()) {
 			return nil
@@ -265,31 +263,64 @@ func (t *place) standsWhole() bool {
 // sawItself notes that our node is there, and those that it was created with.
 func (t *place) sawItself() { t.looked = time.Now() }
 
-// makeCertain makes certain that x, which is our contender or one that was created with it, may hold.
-// All of them have one token, because they were created at once.
-func (t *place) makeCertain(ctx context.Context, x *member) error {
-	if err := x.isThere(ctx); err != nil {
-		return err
+// makeCertain makes certain that our node, and those that it was created with, may hold. All of them
+// have one token, because they were created at once.
+func (t *place) makeCertain(ctx context.Context) error {
+	members := t.members()
+	for _, x := range slices.Backward(members) {
+		if err := x.isThere(ctx); err != nil {
+			return x.Because(err)
+		}
 	}
 	if t.czxid == 0 { // the answer to the create was lost
 		own := node.Entry{Name: t.Name}
 		if err := t.askCzxid(ctx, &own); err != nil {
-			return outcome.GoneIfMissing(err)
+			return t.Because(outcome.GoneIfMissing(err))
 		}
 		t.czxid = own.Czxid
 	}
-	t.c.Keep(&x.OwnNode)
+	for _, x := range members {
+		t.c.Keep(&x.OwnNode)
+	}
 	began := time.Now()
-	err := x.freshen(ctx)
+	err := t.freshen(ctx)
 	t.proving += time.Since(began)
 	if err != nil {
-		return err
+		return t.Because(err)
 	}
-	if x.IsGone() {
-		return outcome.ErrGone
+	for _, x := range slices.Backward(members) {
+		if x.IsGone() {
+			return x.Because(outcome.ErrGone)
+		}
 	}
 	if !t.c.Link.Carries(t.Sess) {
 		return outcome.ErrSessionOver
+	}
+	return nil
+}
+
+// freshen waits until the lease makes certain that the session lives, and for as long as every hold
+// begins with if one answer of the quorum makes it so. A server that lags can show us first in line
+// after our session has ended. Heartbeats ask the quorum, because our nodes are kept.
+//
+// It waits once for all our nodes, and has all of them watched. One that is not would have to be looked at
+// again after each wait. Where answers take long, the lease would have to be proven again after each look.
+func (t *place) freshen(ctx context.Context) error {
+	asked := t.c.Asked()
+	for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {
+		for x := range t.each {
+			x.watchSelf(0) // it will be long since our nodes were seen
+		}
+		select {
+		case <-asked:
+			asked = t.c.Asked()
+		case <-t.Gone.Done():
+			return outcome.ErrGone
+		case <-t.Sess.Over():
+			return outcome.ErrSessionOver
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }

@@ -423,7 +423,7 @@ var Table = []Mutant{
 	t.c.Keep(&t.OwnNode)
 `, `	t.watchSelf(0)
 `}, {"internal/queue/handoff.go", `		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
-`, ""}, {"internal/queue/member.go", "m.Sess.Lease.IsAmple; !isEnough()", "m.Sess.Lease.Fresh; !isEnough()"}},
+`, ""}, {"internal/queue/place.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
 		Test: Test{".", "TestAHoldThatNobodyExpectedHasFourTenthsOfTheTimeoutLeft"},
 	},
 	{
@@ -442,7 +442,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"internal/queue/member.go", "for isEnough := m.Sess.Lease.IsAmple; !isEnough(); isEnough = m.Sess.Lease.Fresh {", "for isEnough := m.Sess.Lease.IsAmple; !isEnough() && m.Sess.IsOver(); {"}},
+		Edits: []Edit{{"internal/queue/place.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
