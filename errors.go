@@ -35,7 +35,7 @@ var (
 	// ErrInvalid is returned for an argument or option that cannot be right, mostly before
 	// anything is sent.
 	ErrInvalid = outcome.ErrInvalid
-	// ErrMismatch is returned by an acquire if the nodes at the path show that others use it
+	// ErrMismatch is returned by an acquire and by Resize if the nodes at the path show that others use it
 	// differently: as another kind of lock, with another lock-delay, or with another number of
 	// permits. All users of a path must agree on these.
 	ErrMismatch = outcome.ErrMismatch

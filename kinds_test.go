@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,75 @@ func TestALockAndASemaphoreAtOnePathAreRefused(t *testing.T) {
 				require.NoError(t, hold.Check())
 				unlock(t, hold)
 			})
+		})
+	}
+}
+
+// A number of permits beside a lock would let its holder and those of permits hold at a time.
+func TestNoNumberOfPermitsIsStoredWhereALockIs(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		hold, err := a.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		s := b.Semaphore(path, 2)
+		for range 2 {
+			require.ErrorIs(t, s.Resize(t.Context(), 2), zklock.ErrMismatch)
+			_, err = s.Acquire(t.Context(), 1)
+			require.ErrorIs(t, err, zklock.ErrMismatch)
+		}
+		unlock(t, hold)
+		require.NoError(t, s.Resize(t.Context(), 2))
+		permit, err := s.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		unlock(t, permit)
+		unlockSoon(t, a)
+	})
+}
+
+// TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld has the second come while any one request of the first is under way.
+func TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld(t *testing.T) {
+	acquire := func(c *zklock.Client) lockFunc { return c.Semaphore(path, 2).Permits(1).Lock }
+	lock := func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock }
+	for name, two := range map[string]struct {
+		first, second func(c *zklock.Client) lockFunc
+	}{
+		"a lock while permits are asked for": {acquire, lock},
+		"permits while a lock is asked for":  {lock, acquire},
+		"a lock after a resize": {func(c *zklock.Client) lockFunc {
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				if err := c.Semaphore(path, 2).Resize(ctx, 2); err != nil {
+					return nil, err
+				}
+				return acquire(c)(ctx)
+			}
+		}, lock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, used := range []bool{false, true} {
+				atEveryRequest(t, func(t *testing.T, srv *zktest.Server, n int) bool {
+					a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+					if used {
+						require.NoError(t, b.Semaphore(path, 2).Resize(t.Context(), 2))
+					}
+					struck := strikeOnce(srv, "a", n, func(*zktest.Request) zktest.Verdict { return zktest.Delay(2 * time.Second) })
+					first := lockLater(t.Context(), two.first(a))
+					time.Sleep(time.Second)
+					second := lockLater(t.Context(), two.second(b))
+					<-first.done
+					<-second.done
+					require.False(t, first.err == nil && second.err == nil, "both hold")
+					for _, x := range []*attempt{first, second} {
+						if x.err != nil {
+							require.ErrorIs(t, x.err, zklock.ErrMismatch)
+							continue
+						}
+						require.NoError(t, x.hold.Check())
+						unlock(t, x.hold)
+					}
+					noGhost(t, srv, path)
+					return struck() && n < 30 // heartbeats go on for ever
+				})
+			}
 		})
 	}
 }

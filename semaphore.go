@@ -81,7 +81,8 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
 // Current holders keep their permits, even if they now hold more than there are. Later calls
-// with the old number return ErrMismatch.
+// with the old number return ErrMismatch. So does Resize where another kind of lock is held or
+// waited for.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	inside := s.c().engine.Inside(ctx)
 	defer inside.Leave()

@@ -15,28 +15,45 @@ import (
 
 // notASemaphore refuses a directory where permits are held: their
 // holders and those of a lock at the same path would know nothing of each other. A semaphore
-// that nobody uses any more is removed, so that its next user looks for others first.
+// that nobody uses, or whose number is just about to be stored, is removed, so that its next user
+// looks for others first.
 func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, line *node.Line) error {
 	if !line.Permits {
 		return nil
 	}
-	used := fmt.Errorf("%w: a semaphore is at that path", outcome.ErrMismatch)
-	n, err := session.Again(ctx, func() (session.Node, error) { return c.Get(ctx, sess, dir+node.LeasesDir) })
-	switch {
-	case err == nil && !strings.HasPrefix(string(n.Data), node.LimitPrefix):
-		return nil
-	case err == nil && n.Stat.NumChildren > 0:
-		return used
-	case err == nil:
-		_, err = session.Again(ctx, func() (struct{}, error) {
-			return struct{}{}, c.Delete(ctx, sess, dir+node.LeasesDir, n.Stat.Version)
-		})
+	for {
+		err := c.removeUnused(ctx, sess, dir+node.LeasesDir)
+		switch {
+		case errors.Is(err, zk.ErrNotEmpty):
+			return fmt.Errorf("%w: a semaphore is at that path", outcome.ErrMismatch)
+		case errors.Is(err, zk.ErrBadVersion): // a number was stored since we looked
+		case outcome.IsRefusal(err): // gone, or not ours to look at
+			return nil
+		default:
+			return err
+		}
 	}
+}
+
+// removeUnused removes the directory of a semaphore's permits. If there are any, it returns zk.ErrNotEmpty. It
+// leaves one alone that has other data, or children but no number, as that of a lock can have.
+func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases string) error {
+	n, err := session.Again(ctx, func() (session.Node, error) { return c.Get(ctx, sess, leases) })
+	if err != nil {
+		return err
+	}
+	numbered := strings.HasPrefix(string(n.Data), node.LimitPrefix)
 	switch {
-	case errors.Is(err, zk.ErrNotEmpty):
-		return used
-	case outcome.IsRefusal(err): // gone, or not ours to look at
+	case !numbered && (len(n.Data) > 0 || n.Stat.NumChildren > 0):
 		return nil
+	case n.Stat.NumChildren > 0:
+		return zk.ErrNotEmpty
+	}
+	_, err = session.Again(ctx, func() (struct{}, error) {
+		return struct{}{}, c.Delete(ctx, sess, leases, n.Stat.Version)
+	})
+	if errors.Is(err, zk.ErrNotEmpty) && !numbered {
+		return zk.ErrBadVersion
 	}
 	return err
 }

@@ -259,22 +259,39 @@ func (s *Permits) limitThat(ctx context.Context, sess *session.Session, suits fu
 // may be new, made by Curator, or made again after ZooKeeper has cleaned it away.
 func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error) {
 	for {
-		n, err := s.Engine.Get(ctx, sess, s.Dir+node.LeasesDir)
+		n, err := s.limitNode(ctx, sess)
 		if err == nil && len(n.Data) > 0 {
 			return node.ParseLimit(n.Data)
 		}
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			err = s.Engine.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth())
-		case err == nil:
-			if err = s.Engine.notAQueue(ctx, sess, s.Dir); err == nil {
-				_, err = s.Engine.Set(ctx, sess, s.Dir+node.LeasesDir, node.LimitData(s.Total), n.Stat.Version)
-			}
+		if err == nil {
+			_, err = s.Engine.Set(ctx, sess, s.Dir+node.LeasesDir, node.LimitData(s.Total), n.Stat.Version)
 		}
-		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+		if err != nil && !isRewritten(err) {
 			return 0, err
 		}
 	}
+}
+
+// limitNode returns the node that has the number of permits, and makes it if there is none. If no number is stored
+// there, no lock of another kind is at the path. A lock that comes later removes the node, or is refused.
+func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session.Node, error) {
+	for {
+		n, err := s.Engine.Get(ctx, sess, s.Dir+node.LeasesDir)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			if err = s.Engine.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth()); err == nil {
+				continue
+			}
+		case err == nil && len(n.Data) == 0:
+			err = s.Engine.notAQueue(ctx, sess, s.Dir)
+		}
+		return n, err
+	}
+}
+
+// isRewritten reports whether a write was refused because the node was written or removed since we looked.
+func isRewritten(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }
 
 // Resize makes their number ours.
@@ -283,19 +300,17 @@ func (s *Permits) Resize(ctx context.Context) error {
 	resized := dir + "/resized"
 	for {
 		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
-			answers, err := s.Engine.Multi(ctx, sess,
-				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: -1},
+			n, err := s.limitNode(ctx, sess)
+			if err != nil {
+				return nil, err
+			}
+			return s.Engine.Multi(ctx, sess,
+				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: n.Stat.Version},
 				// Waiters watch the children, and not the number.
 				&zk.CreateRequest{Path: resized, Acl: s.Engine.ACL},
 				&zk.DeleteRequest{Path: resized, Version: -1})
-			if errors.Is(err, zk.ErrNoNode) {
-				if err := s.Engine.MakeDir(ctx, sess, dir, PermitRecipe.depth()); err != nil {
-					return nil, err
-				}
-			}
-			return answers, err
 		})
-		if !errors.Is(err, zk.ErrNoNode) { // else the directory is there now
+		if !isRewritten(err) {
 			return err
 		}
 	}
