@@ -107,11 +107,11 @@ func around(ctx context.Context, each func(g *holding) bool) {
 		if !each(h.of()) {
 			return
 		}
-		for _, lock := range h.of().locks {
-			if lock.quiet && h.Context().Err() != nil {
+		for _, part := range h.of().parts {
+			if part.of().quiet && h.Context().Err() != nil {
 				continue // as above
 			}
-			if !each(lock) {
+			if !each(part.of()) {
 				return
 			}
 		}
@@ -174,6 +174,7 @@ func (h *Hold) Check() error {
 // If stopping your work takes time (a child process, a device), begin to stop when no more
 // than that time remains, instead of waiting for Context to end.
 func (h *Hold) Remaining() time.Duration {
+	h.of().checkParts()
 	if h.Context().Err() != nil {
 		return 0
 	}
@@ -370,6 +371,7 @@ func (h *Hold) release() (last bool, err error) {
 	if h.local != nil {
 		return false, h.local.giveUp()
 	}
+	h.of().checkParts()
 	last, err = h.of().drop()
 	if h.end != nil {
 		h.end(ErrReleased) // no cause replaces an earlier one

@@ -23,8 +23,8 @@ type holding struct {
 	recipe string
 	path   string // as the caller names it
 	nodes  []*session.OwnNode
-	locks  []*holding // whose nodes these are, if several locks were taken at once
-	token  int64      // the largest, if there are several
+	parts  []*Hold // whose nodes these are, if several locks were taken at once
+	token  int64   // the largest, if there are several
 	since  time.Time
 
 	// release begins to release the lock, for the reason why the holding has ended, and
@@ -228,8 +228,18 @@ func (g *holding) giveUp() {
 	g.forfeit = true
 }
 
-// checkLease ends the holding if its lease has run out and no timer has noticed yet.
+// checkParts ends the holding if one of its locks has ended and the goroutine that tells of that has not run yet.
+func (g *holding) checkParts() {
+	for _, part := range g.parts {
+		if g.ctx.Err() == nil && part.Context().Err() != nil {
+			g.lose(context.Cause(part.Context()))
+		}
+	}
+}
+
+// checkLease ends the holding if its lease has run out and no timer has noticed yet, or one of its locks has ended.
 func (g *holding) checkLease() {
+	g.checkParts()
 	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
 			g.lose(lapse())

@@ -144,9 +144,9 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, parts: locks, quiet: true}
 	for _, lock := range locks {
-		g.nodes, g.locks = append(g.nodes, lock.of().nodes...), append(g.locks, lock.of())
+		g.nodes = append(g.nodes, lock.of().nodes...)
 		g.token, g.unfenced = max(g.token, lock.of().token), g.unfenced || lock.of().unfenced
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }
@@ -190,9 +190,9 @@ func (h *Hold) TokenOf(path string) int64 {
 	if h.of().path == path {
 		return h.of().token
 	}
-	for _, lock := range h.of().locks {
-		if lock.path == path {
-			return lock.token
+	for _, part := range h.of().parts {
+		if part.Path() == path {
+			return part.Token()
 		}
 	}
 	return 0

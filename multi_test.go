@@ -190,6 +190,47 @@ func TestOneLostPartEndsTheWholeAndFreesTheRest(t *testing.T) {
 	}
 }
 
+// keeping takes a lock for LockAll, and keeps its hold.
+type keeping struct {
+	zklock.Locker
+	hold *zklock.Hold
+}
+
+func (k *keeping) Lock(ctx context.Context) (hold *zklock.Hold, err error) {
+	k.hold, err = k.Locker.Lock(ctx)
+	return k.hold, err
+}
+
+// Whoever knows from the context of a part that it is lost finds the whole over as well.
+func TestTheWholeIsOverWhenAPartIsKnownToBeLost(t *testing.T) {
+	for name, look := range map[string]func(t *testing.T, whole *zklock.Hold){
+		"check":     func(t *testing.T, whole *zklock.Hold) { assert.ErrorIs(t, whole.Check(), zklock.ErrLost) },
+		"remaining": func(t *testing.T, whole *zklock.Hold) { assert.Zero(t, whole.Remaining()) },
+		"unlock":    func(t *testing.T, whole *zklock.Hold) { assert.ErrorIs(t, whole.Unlock(t.Context()), zklock.ErrLost) },
+		"multi": func(t *testing.T, whole *zklock.Hold) {
+			_, err := whole.Multi()
+			assert.ErrorIs(t, err, zklock.ErrLost)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				for _, kind := range []zklock.Locker{c.Mutex(pathB), c.Cohort(pathB, nil)} {
+					part := &keeping{Locker: kind}
+					whole, err := c.LockAll(t.Context(), c.Mutex(pathA), part)
+					require.NoError(t, err)
+					time.Sleep(time.Second)
+					require.NoError(t, srv.DeleteNode(part.hold.Node()))
+					<-part.hold.Context().Done()
+					look(t, whole)
+					<-whole.Context().Done()
+				}
+				noGhost(t, srv, pathA)
+			})
+		})
+	}
+}
+
 func TestAllHoldsEndOnTimeLikeAMutex(t *testing.T) {
 	for _, c := range lossCases {
 		t.Run(c.name, func(t *testing.T) {
