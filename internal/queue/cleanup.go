@@ -33,9 +33,10 @@ func (c *Engine) remove(t *contender) <-chan error {
 // beginRemoval takes leave of the contender's nodes, and returns what deletes them and returns
 // the outcome.
 func (c *Engine) beginRemoval(t *contender) func() error {
+	c.holders.remove(t)
 	for x := range t.each {
-		if x.self != nil {
-			x.self.stop()
+		if self := x.self.Load(); self != nil {
+			self.stop()
 		}
 		c.Leave(&x.OwnNode)
 	}

@@ -21,6 +21,7 @@ type Engine struct {
 	leaving  leavers          // counts each node of ours whose caller no longer waits for its end, until that is certain
 	records  recent[recordAt] // contains only records that we wrote at a release; others may have written since
 	waits    waits
+	holders  holders
 	Removals *session.Tasks // of nodes: Close waits for them, for a while
 	readable atomic.Bool    // set only once we have read a node of our own: all have one ACL
 	FailStop func(error)    // see Options; nil for none

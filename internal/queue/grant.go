@@ -61,7 +61,7 @@ func (g *Grant) Retire() {
 
 // Stands reports whether our node, which is watched, is certainly there: its watch has not fired, and
 // stands on the connection that we have.
-func (g *Grant) Stands() bool { return g.t.self.stands() }
+func (g *Grant) Stands() bool { return g.t.isWatched() }
 
 // WatchOthers returns a watch on the directory's children that was set when our node was there, and
 // whether anybody stood in the queue then who wants the place. With self it makes sure that our

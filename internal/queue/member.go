@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
@@ -11,9 +12,9 @@ import (
 // member is one node of a contender: its own, or another of its batch.
 type member struct {
 	session.OwnNode
-	c    *Engine    // never changes
-	guid string     // in the node's name, unlike any other; empty before the node is asked for
-	self *selfWatch // on the node; nil while that is not watched
+	c    *Engine                   // never changes
+	guid string                    // in the node's name, unlike any other; empty before the node is asked for
+	self atomic.Pointer[selfWatch] // on the node; nil while that is not watched; set by whom the contender belongs to
 }
 
 // A batch is the nodes that one transaction creates with a contender's own: all or none, with no
@@ -38,28 +39,38 @@ func (m *member) prefix() string { return node.NamePrefix + m.guid }
 
 // watchSelf has our node watched, beginning after that time, unless it is watched already.
 func (m *member) watchSelf(after time.Duration) {
-	if m.self == nil {
-		m.self = newSelfWatch(m.c, &m.OwnNode, after)
+	if m.self.Load() == nil {
+		m.self.Store(newSelfWatch(m.c, &m.OwnNode, after))
 		session.Yield()
 	}
 }
 
 // isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
 func (m *member) isThere(ctx context.Context) error {
-	if m.self == nil {
+	self := m.self.Load()
+	if self == nil {
 		return nil
 	}
-	return m.self.await(ctx)
+	return self.await(ctx)
 }
 
 // goneIfSeen returns a channel that is closed when the node is found gone; nil while nothing looks at it.
 // Most of a long queue waits so, and the channel would be a twentieth of what a waiter takes.
 func (m *member) goneIfSeen() <-chan struct{} {
-	if m.self == nil && !m.Kept {
+	if m.self.Load() == nil && !m.Kept {
 		return nil
 	}
 	return m.Gone.Done()
 }
 
 // stands reports whether nothing has happened to the node, as far as it is watched.
-func (m *member) stands() bool { return !m.IsGone() && (m.self == nil || m.self.stands()) }
+func (m *member) stands() bool {
+	self := m.self.Load()
+	return !m.IsGone() && (self == nil || self.stands())
+}
+
+// isWatched reports whether a watch tells of the node's end before anybody can see it in another way. All may ask.
+func (m *member) isWatched() bool {
+	self := m.self.Load()
+	return self != nil && self.stands()
+}

@@ -202,7 +202,7 @@ func (s *Permits) await(ctx context.Context, made, gate *place) error {
 	inside, stop := untilGone(ctx, &gate.OwnNode)
 	defer stop()
 	err := s.awaitRoom(inside, made)
-	if err != nil && gate.IsGone() {
+	if err != nil && errors.Is(context.Cause(inside), outcome.ErrGone) {
 		return outcome.ErrGone // and not what the end of inside has made of a request under way
 	}
 	return err

@@ -99,6 +99,7 @@ func (t *place) isAlone(counted *count) bool {
 		return false
 	}
 	dir := counted.dir
+	t.c.holders.endMissing(t.contender, func(string) bool { return false })
 	t.relist()
 	t.keep(t.recipe.Rule, nil)
 	t.listed, t.looked = dir.Mzxid, counted.looked
@@ -125,6 +126,7 @@ func (t *place) findPlace(ctx context.Context, l *session.Listing) error {
 	if err := t.c.notDelayed(t.recipe, line); err != nil {
 		return err
 	}
+	t.c.holders.endMissing(t.contender, line.Has)
 	t.relist()
 	t.listed, t.looked = l.Stat.Mzxid, l.At
 	t.noticeSolitude(*l)
@@ -218,6 +220,7 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 	if !t.c.readable.Load() {
 		t.watchSelf(0)
 	}
+	t.c.holders.add(t.contender)
 	for {
 		if t.isUnseen() {
 			if err := t.lookAgain(ctx); err != nil {
@@ -233,6 +236,9 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 		if err := t.makeCertain(ctx); err != nil {
 			return err
 		}
+		if err := t.endThoseGone(ctx); err != nil {
+			return err
+		}
 		if t.standsWhole() && (gate == nil || gate.stands()) {
 			return nil
 		}
@@ -242,7 +248,7 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 // isUnseen reports whether any of our nodes is not watched, and was not seen lately either.
 func (t *place) isUnseen() bool {
 	for x := range t.each {
-		if x.self == nil {
+		if x.self.Load() == nil {
 			return time.Since(t.looked) > aloneGrace
 		}
 	}

@@ -23,11 +23,12 @@ type OwnNode struct {
 	Kept  bool     // heartbeats look at it, or have: see Keep
 	Asked *Revocation
 
-	Gone Latch // the node was found missing, or is of no use
+	Gone Latch // the node was found missing, or is of no use, and whoever wanted to know was told
 	why  error // set before gone: what is wrong, unless it was deleted
 
 	mu     sync.Mutex
 	data   []byte // guarded by mu: what its data should be
+	ending bool   // guarded by mu: Gone is about to be set
 	onGone func() // guarded by mu: see whenGone
 }
 
@@ -40,30 +41,36 @@ func (n *OwnNode) Init(dir string, data []byte, fixed bool) {
 // Path is the node's, valid once its name is known.
 func (n *OwnNode) Path() string { return n.Dir + "/" + n.Name }
 
-// MarkGone tells everybody that our node is gone, or of no use for that reason.
+// MarkGone tells everybody that our node is gone, or of no use for that reason. The one whom WhenGone tells knows it first:
+// when MarkGone returns, or IsGone says so, nobody relies on the node any more.
 func (n *OwnNode) MarkGone(why error) {
-	if tell := n.setGone(why); tell != nil {
+	tell, first := n.setEnding(why)
+	if !first {
+		<-n.Gone.Done() // soon: who is told must not wait
+		return
+	}
+	if tell != nil {
 		tell()
 	}
+	n.Gone.Set()
 }
 
-// setGone is MarkGone without telling; it returns what tells, nil if there is nothing to tell.
-func (n *OwnNode) setGone(why error) (tell func()) {
+// setEnding notes that the node is gone. It returns whom to tell, nil for nobody, and whether this was the first call.
+func (n *OwnNode) setEnding(why error) (tell func(), first bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.IsGone() {
-		return nil
+	if n.ending {
+		return nil, false
 	}
-	n.why = why
-	n.Gone.Set()
-	return n.onGone
+	n.why, n.ending = why, true
+	return n.onGone, true
 }
 
 // WhenGone has fn called, once, when our node is gone, at once if it is. fn must not wait.
 func (n *OwnNode) WhenGone(fn func()) {
 	n.mu.Lock()
 	n.onGone = fn
-	gone := n.IsGone()
+	gone := n.ending
 	n.mu.Unlock()
 	if gone {
 		fn()
