@@ -106,9 +106,18 @@ func comparePaths(a, b Locker) int { return strings.Compare(a.Path(), b.Path()) 
 // errPartLost is the error of a lock that was lost while LockAll waited for others.
 var errPartLost = errors.New("one of the locks was lost meanwhile")
 
-// takeAll takes one lock after the other. On an error it releases those that it has.
+// takeAll takes one lock after the other. On an error, or if a Locker of the caller's panics, it releases those that it has.
 func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
-	inside := ctx
+	inside, all := ctx, false
+	defer func() {
+		if all {
+			return
+		}
+		for _, h := range slices.Backward(locks) {
+			h.Unlock(ctx) // if this fails, the lock is lost, or its release goes on
+		}
+		locks = nil
+	}()
 	for _, l := range lockers {
 		h, err := l.Lock(inside)
 		if err == nil {
@@ -123,12 +132,10 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			err = partLost(locks, err)
 		}
 		if err != nil {
-			for _, h := range slices.Backward(locks) {
-				h.Unlock(ctx) // if this fails, the lock is lost, or its release goes on
-			}
-			return nil, err
+			return locks, err
 		}
 	}
+	all = true
 	return locks, nil
 }
 

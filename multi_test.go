@@ -201,6 +201,36 @@ func (k *keeping) Lock(ctx context.Context) (hold *zklock.Hold, err error) {
 	return k.hold, err
 }
 
+// leaving is a Locker that does not return from Lock.
+type leaving struct {
+	zklock.Locker
+	leave func()
+}
+
+func (l leaving) Lock(context.Context) (*zklock.Hold, error) {
+	l.leave()
+	return nil, nil
+}
+
+func TestALockerThatDoesNotReturnLeavesNoLock(t *testing.T) {
+	for name, leave := range map[string]func(){"it panics": func() { panic("x") }, "it ends its goroutine": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					defer func() { recover() }()
+					c.LockAll(t.Context(), c.Mutex(pathA), c.Cohort(pathB, nil), leaving{c.Mutex(pathC), leave})
+				}()
+				<-ended
+				noGhost(t, srv, pathA)
+				noGhost(t, srv, pathB)
+			})
+		})
+	}
+}
+
 // Whoever knows from the context of a part that it is lost finds the whole over as well.
 func TestTheWholeIsOverWhenAPartIsKnownToBeLost(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, whole *zklock.Hold){
