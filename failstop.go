@@ -144,7 +144,7 @@ func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t t
 	}
 	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
 	if ctx.Err() != nil {
-		err := outcome.CauseOf(ctx, ctx.Err())
+		err := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
 		return term{failed: h.of().failure("do", err), ended: err}
 	}
 	err := fn(inside)
@@ -153,11 +153,12 @@ func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t t
 
 // endOf returns why the context of a function under the hold has ended, nil if it has not.
 func (h *Hold) endOf(inside context.Context) error {
+	why, cause := context.Cause(h.Context()), context.Cause(inside)
 	switch {
-	case inside.Err() != nil:
-		return outcome.CauseOf(inside, inside.Err())
-	case h.Context().Err() != nil: // inside is about to end
-		return context.Cause(h.Context())
+	case cause == nil: // or it is about to end
+		return why
+	case cause == why, cause == errExpiring:
+		return cause
 	}
-	return nil
+	return outcome.Beside(inside, outcome.CauseOf(inside, cause))
 }

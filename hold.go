@@ -205,9 +205,17 @@ func (h *Hold) Confirm(ctx context.Context) error {
 			h.of().lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			err = context.Cause(h.Context())
 		}
-		return h.of().failure("confirm", outcome.CauseOf(ctx, err))
+		return h.of().failure("confirm", h.causeOf(ctx, err))
 	}
 	return h.Check()
+}
+
+// causeOf returns err, with which a call under ctx failed that also ends with the hold, or if ctx has ended why.
+func (h *Hold) causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil && h.Context().Err() != nil {
+		return context.Cause(h.Context())
+	}
+	return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
 }
 
 // Guard returns operations to put in front of those of your own transaction, which then
@@ -299,7 +307,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-inside.Done():
-		return outcome.CauseOf(inside, inside.Err())
+		return h.causeOf(inside, inside.Err())
 	}
 	t := h.of().nodes[0]
 	before := t.SetOwnData(value)
@@ -321,10 +329,10 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 			t.SetOwnData(before)
 			return err
 		case inside.Err() != nil || !outcome.IsTransient(err):
-			return outcome.CauseOf(inside, err)
+			return h.causeOf(inside, err)
 		}
 		if err := p.Next(inside); err != nil {
-			return outcome.CauseOf(inside, err)
+			return h.causeOf(inside, err)
 		}
 	}
 }

@@ -178,7 +178,7 @@ func (g *holding) awaitRelease(ctx context.Context) error {
 		case <-g.released.Done():
 			return g.err
 		case <-ctx.Done():
-			return fmt.Errorf("release goes on: %w", outcome.CauseOf(ctx, ctx.Err()))
+			return fmt.Errorf("release goes on: %w", outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err())))
 		case <-timer.C:
 		}
 		left := g.untilFree()

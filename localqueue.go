@@ -298,7 +298,10 @@ func (q *localQueue) obtain(old *queue.Grant) {
 	fresh := old == nil
 	granted, err := q.stand(ctx, first != nil && first.try, old)
 	if err != nil {
-		q.refuse(first, q.c.engine.Explain(ctx, err))
+		if ctx.Err() != nil { // it is nobody's of those that wait
+			err = context.Cause(ctx)
+		}
+		q.refuse(first, err)
 		return
 	}
 	if fresh || granted.Waited {

@@ -111,8 +111,10 @@ func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 	switch {
 	case err == nil:
 		return nil
-	case !errors.Is(err, zklock.ErrUncertain) && !outcome.IsOfSlot(err) && !errors.Is(err, zklock.ErrLost):
-		err = s.c.Explain(inside, err)
+	case errors.Is(err, zklock.ErrUncertain) || outcome.IsOfSlot(err):
+	case h.Context().Err() != nil: // err says why
+	default:
+		err = outcome.Beside(inside, s.c.Explain(inside, err))
 	}
 	return s.failure("mark", err)
 }
@@ -240,7 +242,7 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 		case h.Context().Err() != nil:
 			return s.settle(ctx, h, unknown)
 		case ctx.Err() != nil && unknown:
-			return errors.Join(zklock.ErrUncertain, err)
+			return errors.Join(zklock.ErrUncertain, outcome.Beside(ctx, err))
 		case isOutdated(err):
 		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err

@@ -82,10 +82,7 @@ func CauseOf(ctx context.Context, err error) error {
 		return err
 	}
 	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(cause, ErrLost) || errors.Is(cause, ErrReleased) || errors.Is(cause, ErrClosed):
-		return cause
-	case !errors.Is(cause, ctx.Err()):
+	if !errors.Is(cause, ctx.Err()) {
 		cause = errors.Join(ctx.Err(), cause)
 	}
 	var b *behind
@@ -93,6 +90,20 @@ func CauseOf(ctx context.Context, err error) error {
 		return Behind(cause, b.whom)
 	}
 	return cause
+}
+
+// Beside returns why, with which a call under ctx failed that is about a hold, which lasts. Where ctx has ended with another hold,
+// that is in the text only: with errors.Is it would be the end of this one.
+func Beside(ctx context.Context, why error) error {
+	if end := ctx.Err(); end != nil && !isEnd(end) && isEnd(why) {
+		return fmt.Errorf("%w: %v", end, context.Cause(ctx))
+	}
+	return why
+}
+
+// isEnd reports whether err says how a hold has ended.
+func isEnd(err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) || errors.Is(err, ErrClosed)
 }
 
 // Behind returns err, with which a caller has ended its wait, as one that says whom the wait was for.
