@@ -89,12 +89,20 @@ func (h *Hold) of() *holding { return h.known().from }
 
 // enclose returns ctx as a context that was derived from the hold.
 func (h *Hold) enclose(ctx context.Context) context.Context {
-	for other := range chainOf(ctx).each {
-		if other == h {
-			return ctx
-		}
+	if h.isAround(ctx) {
+		return ctx
 	}
 	return context.WithValue(ctx, chainKey{}, &chain{h, chainOf(ctx)})
+}
+
+// isAround reports whether ctx was derived from the hold.
+func (h *Hold) isAround(ctx context.Context) bool {
+	for other := range chainOf(ctx).each {
+		if other == h {
+			return true
+		}
+	}
+	return false
 }
 
 // around calls each for every holding that ctx was derived from, innermost first, until each
@@ -352,7 +360,8 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 
 // Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
 // success, the node is gone. If ctx ends first, Unlock returns an error that wraps
-// ctx.Err(), and the release goes on for as long as the client lives.
+// ctx.Err(), and the release goes on for as long as the client lives. Of a context that was
+// derived from the hold's own and lasts when Unlock is called, only the deadline counts.
 //
 // Unlock needs no deadline. If the servers do not answer, it returns an error that wraps
 // ErrUncertain as soon as a session timeout has passed since they last did for certain: they
@@ -360,6 +369,8 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 //
 // After a loss Unlock returns ErrLost, and on a second call ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
+	ctx, stop := h.outlast(ctx)
+	defer stop()
 	last, err := h.release()
 	if err == nil && last {
 		err = h.of().awaitRelease(ctx)
@@ -368,6 +379,17 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return h.of().failure("unlock", err)
 	}
 	return nil
+}
+
+// outlast returns ctx without what the end of the hold does to it, if it was derived from the hold's context and has not ended.
+func (h *Hold) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil || !h.isAround(ctx) {
+		return ctx, func() {}
+	}
+	if due, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(context.WithoutCancel(ctx), due)
+	}
+	return context.WithoutCancel(ctx), func() {}
 }
 
 // release begins to give the lock up and reports true if this was the last level of it; released

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -88,4 +89,53 @@ func TestUnlockGoesOnThroughAnotherServer(t *testing.T) {
 			require.Empty(t, queue(srv, path))
 		})
 	}
+}
+
+// The end of the hold, which Unlock itself brings about, does not end its wait.
+func TestUnlockUnderTheHoldsOwnContextWaits(t *testing.T) {
+	for name, take := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"reentrant": func(c *zklock.Client) lockFunc { return c.Reentrant(path).Lock },
+		"cohort":    func(c *zklock.Client) lockFunc { return c.Cohort(path, &zklock.CohortOptions{Keep: -1}).Lock },
+		"several":   all,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connect(t, srv, "a", term)
+				hold, err := take(c)(t.Context())
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(hold.Context(), time.Minute)
+				defer cancel()
+				require.NoError(t, hold.Unlock(ctx))
+				if name != "cohort" { // which does not wait for a server
+					require.Empty(t, queue(srv, path))
+				}
+
+				hold, err = take(c)(t.Context())
+				require.NoError(t, err)
+				require.ErrorIs(t, hold.Do(t.Context(), func(ctx context.Context) error {
+					return errors.Join(zklock.HoldOf(ctx).Unlock(ctx), errWork)
+				}), errWork)
+				if name != "cohort" {
+					require.Empty(t, queue(srv, path))
+				}
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+func TestUnlockUnderTheHoldsOwnContextEndsAtItsDeadline(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Partition("a")
+		ctx, cancel := context.WithTimeout(hold.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		require.ErrorIs(t, hold.Unlock(ctx), context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(start))
+		srv.HealClient("a")
+		noGhost(t, srv, path)
+	})
 }
