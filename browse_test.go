@@ -328,6 +328,7 @@ func TestAWatchOfWhatMayNotBeReadEnds(t *testing.T) {
 		w := watchQueues(t.Context(), c, "/locks")
 		<-w.done
 		require.ErrorIs(t, w.err, zk.ErrNoAuth)
+		require.NotErrorIs(t, w.err, context.Canceled, "its context has not ended")
 		require.ErrorContains(t, w.err, "/locks")
 	})
 }

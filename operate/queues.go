@@ -121,7 +121,7 @@ func (c client) watch(ctx context.Context, path string) iter.Seq2[*Queue, error]
 		b := &browser{c: c, changed: make(chan *Queue), fail: cancel, known: map[string]bool{}}
 		b.follow(following, below, true)
 		if err := b.pass(following, yield); err != nil {
-			failed(c.Explain(following, err))
+			failed(c.Explain(inside, err))
 		}
 	}
 }
