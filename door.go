@@ -4,7 +4,7 @@ import "github.com/zklock-go/zklock/internal/door"
 
 func init() {
 	door.ClientOf = func(client any) door.Client {
-		c := client.(*Client)
+		c := owner{client.(*Client)}.c()
 		return door.Client{Engine: c.engine, Root: c.root, Identity: c.identity}
 	}
 	door.HoldOf = func(hold any) door.Hold {

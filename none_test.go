@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -102,4 +104,30 @@ func TestALockThatNoClientHasMadeIsInvalid(t *testing.T) {
 		require.ErrorIs(t, new(zklock.Election).Proclaim(hold.Context(), nil), zklock.ErrNotHeld)
 		unlock(t, hold)
 	})
+}
+
+// So does what asks for an operator, or for a slot.
+func TestAClientThatNobodyHasMadeIsInvalid(t *testing.T) {
+	who := zklock.Contender{Node: path + "/_c_7a6b6c00000000000000000000000000-lock-0000000000"}
+	for name, c := range map[string]*zklock.Client{"nil": nil, "zero": {}} {
+		for call, ask := range map[string]func(ctx context.Context) error{
+			"inspect": func(ctx context.Context) error { _, err := operate.Inspect(ctx, c, path); return err },
+			"queues":  func(ctx context.Context) error { _, err := operate.Queues(ctx, c, "/"); return err },
+			"watch": func(ctx context.Context) error {
+				for _, err := range operate.Watch(ctx, c, path) {
+					return err
+				}
+				return nil
+			},
+			"revoke": func(ctx context.Context) error { return operate.Revoke(ctx, c, who) },
+			"evict":  func(ctx context.Context) error { return operate.Evict(ctx, c, who) },
+			"open":   func(ctx context.Context) error { return slots.Named(c, path, "nightly").Open(ctx) },
+			"do": func(ctx context.Context) error {
+				return slots.At(c, path, time.Now(), time.Hour).Do(ctx, func(context.Context) error { t.Error("it was called"); return nil })
+			},
+			"all": func(ctx context.Context) error { _, err := c.LockAll(ctx, c.Mutex(path)); return err },
+		} {
+			require.ErrorIs(t, ask(t.Context()), zklock.ErrInvalid, "%s of a %s client", call, name)
+		}
+	}
 }
