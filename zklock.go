@@ -70,6 +70,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -164,7 +165,8 @@ type Client struct {
 	endLife  context.CancelCauseFunc
 	endAfter context.CancelCauseFunc
 	acquires *session.Tasks // calls that may make nodes
-	closing  sync.Once
+	closing  atomic.Bool    // Close was called
+	closed   session.Latch  // Close is over
 
 	holds   holdings
 	cohorts sync.Map // the local queues of cohorts, by their keys
@@ -386,7 +388,11 @@ func (c *Client) String() string {
 // ended. If no server can be reached, the session, and with it what was held, ends by itself
 // after the session timeout. The error is always nil.
 func (c *Client) Close() error {
-	c.closing.Do(c.close)
+	if !c.closing.Swap(true) {
+		c.close()
+		c.closed.Set()
+	}
+	<-c.closed.Done() // a sync.Once would wait at a mutex, where a test's virtual time stands still
 	return nil
 }
 

@@ -330,6 +330,30 @@ func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
 	}
 }
 
+// Whoever calls Close again waits until the client is closed. That may take a while, in virtual time as well.
+func TestEachOfTwoWhoCloseAtOnceWaits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		hold, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Partition("a")
+		start := time.Now()
+		var took [2]time.Duration
+		var both sync.WaitGroup
+		for i := range took {
+			both.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				require.NoError(t, c.Close())
+				took[i] = time.Since(start)
+			})
+		}
+		both.Wait()
+		require.Greater(t, took[0], time.Second)
+		require.Equal(t, took[0], took[1])
+		require.ErrorIs(t, hold.Check(), zklock.ErrClosed)
+	})
+}
+
 func TestCloseEndsWhenNoServerAnswers(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Server){
 		"partitioned": func(srv *zktest.Server) { srv.Partition("a") },
