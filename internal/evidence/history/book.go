@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -93,7 +94,7 @@ const never = time.Duration(1<<63 - 1)
 type book struct {
 	h       *History
 	lim     Limits
-	faults  []Window // merged, in order
+	faults  map[string][]Window // those that hit a client, merged, in order
 	locks   map[string]*lock
 	inOrder []*lock
 	byID    map[int64]*Op
@@ -119,7 +120,7 @@ type lock struct {
 
 func newBook(h *History, lim Limits) *book {
 	b := &book{
-		h: h, lim: lim, faults: merge(h.Faults),
+		h: h, lim: lim, faults: map[string][]Window{},
 		locks: map[string]*lock{}, byID: make(map[int64]*Op, len(h.Ops)),
 		groups: map[int64][]*Op{}, byPath: map[string][]*life{}, claim: make(map[*Op]*life, len(h.Ops)), ends: map[string]time.Duration{},
 	}
@@ -221,6 +222,27 @@ func (b *book) returned(op *Op) time.Duration {
 
 func (b *book) logged() bool { return len(b.h.Txns) > 0 }
 
+// faultsOf returns the times under faults that hit a client, or a view of its that has a name of its own. If nobody knows whose
+// a node is, any fault may have hit its owner.
+func (b *book) faultsOf(client string) []Window {
+	client, _, _ = strings.Cut(client, "/")
+	hits, known := b.faults[client]
+	if known {
+		return hits
+	}
+	for _, w := range b.h.Faults {
+		if client != "" && len(w.Clients) > 0 && !slices.Contains(w.Clients, client) {
+			w.To = w.First
+		}
+		if w.To > w.From {
+			hits = append(hits, w)
+		}
+	}
+	hits = merge(hits)
+	b.faults[client] = hits
+	return hits
+}
+
 // merge returns the windows in order and without overlap.
 func merge(ws []Window) []Window {
 	ws = slices.Clone(ws)
@@ -236,21 +258,22 @@ func merge(ws []Window) []Window {
 	return out
 }
 
-// calm is the longest time without a fault between from and to.
-func (b *book) calm(from, to time.Duration) time.Duration {
-	longest := time.Duration(0)
-	i, _ := slices.BinarySearchFunc(b.faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
-	for ; i < len(b.faults) && b.faults[i].From < to; i++ {
-		longest = max(longest, b.faults[i].From-from)
-		from = max(from, b.faults[i].To)
+// calm is the longest time between from and to without a fault that hits the client.
+func (b *book) calm(client string, from, to time.Duration) time.Duration {
+	longest, faults := time.Duration(0), b.faultsOf(client)
+	i, _ := slices.BinarySearchFunc(faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
+	for ; i < len(faults) && faults[i].From < to; i++ {
+		longest = max(longest, faults[i].From-from)
+		from = max(from, faults[i].To)
 	}
 	return max(longest, to-from)
 }
 
-// quiet is the longest time between from and to in which nothing was broken, nor had been for as long as Wake before.
-func (b *book) quiet(from, to time.Duration) time.Duration {
+// quiet is the longest time between from and to in which nothing was broken for the client, nor had been for as long as Wake
+// before.
+func (b *book) quiet(client string, from, to time.Duration) time.Duration {
 	longest := time.Duration(0)
-	for _, w := range b.faults {
+	for _, w := range b.faultsOf(client) {
 		if w.From >= to {
 			break
 		}
@@ -260,12 +283,12 @@ func (b *book) quiet(from, to time.Duration) time.Duration {
 	return max(longest, to-from)
 }
 
-// overdue returns for how long nobody did between from and to what was to be done, and reports whether that is too long.
-func (b *book) overdue(from, to time.Duration) (time.Duration, bool) {
-	if long := b.calm(from, to); long > b.lim.Wake {
+// overdue returns for how long a client did not do between from and to what was to be done, and reports whether that is too long.
+func (b *book) overdue(client string, from, to time.Duration) (time.Duration, bool) {
+	if long := b.calm(client, from, to); long > b.lim.Wake {
 		return long, true
 	}
-	long := b.quiet(from, to)
+	long := b.quiet(client, from, to)
 	return long, b.lim.Prompt > 0 && long > b.lim.Prompt
 }
 

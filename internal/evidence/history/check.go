@@ -100,7 +100,7 @@ func (b *book) checkHolds(l *lock) {
 		}
 		end := b.end(op)
 		if life := b.claim[op]; life != nil && end > life.removed {
-			if life.how != foreign || !b.excused(max(life.removed, op.Return), end) {
+			if life.how != foreign || !b.excused(op.Client, max(life.removed, op.Return), end) {
 				b.report("P2", l.path, life.removed, []*Op{op}, "relied on until %v, but %s was gone at %v (%s)", end, op.Node, life.removed, life.how)
 			}
 			end = life.removed // the overlaps that follow from it are one fault, not many
@@ -112,23 +112,23 @@ func (b *book) checkHolds(l *lock) {
 	b.sweep("P2", l, spans)
 }
 
-// excused reports whether a holder may have relied until end on a node that a third party deleted at gone.
-func (b *book) excused(gone, end time.Duration) bool {
+// excused reports whether a client may have relied until end on a node that a third party deleted at gone.
+func (b *book) excused(client string, gone, end time.Duration) bool {
 	notice := b.lim.Notice
 	if notice == 0 {
 		notice = b.lim.Foreign
 	}
-	return end-gone <= b.lim.Foreign && b.calm(gone, end) <= notice
+	return end-gone <= b.lim.Foreign && b.calm(client, gone, end) <= notice
 }
 
-// checkLosses: a hold is not said to be lost where nothing was broken for long, and its node stood.
+// checkLosses: a hold is not said to be lost where nothing was broken for long for its client, and its node stood.
 func (b *book) checkLosses(l *lock) {
 	for _, op := range l.ops {
 		life := b.claim[op]
 		if !b.lim.Lossless || !op.Lost || life == nil || life.removed < op.End && life.how != own {
 			continue
 		}
-		if b.calm(max(0, op.End-b.lim.Wake-1), op.End) > b.lim.Wake && op.End > b.lim.Wake {
+		if b.calm(op.Client, max(0, op.End-b.lim.Wake-1), op.End) > b.lim.Wake && op.End > b.lim.Wake {
 			b.report("P2", l.path, op.End, []*Op{op}, "said to be lost, although nothing was broken")
 		}
 	}
@@ -272,7 +272,7 @@ func (b *book) checkTurns(l *lock) {
 		if op != nil {
 			taken = min(taken, op.Return)
 		}
-		if idle, late := b.overdue(since, taken); late && !b.awaitsOthers(l, life) {
+		if idle, late := b.overdue(life.client, since, taken); late && !b.awaitsOthers(l, life) {
 			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
 		}
 	}
@@ -417,7 +417,7 @@ func (b *book) checkUnseen(l *lock, op, shown *Op) {
 			if from >= to {
 				continue
 			}
-			if long, late := b.overdue(from, to); late {
+			if long, late := b.overdue(op.Client, from, to); late {
 				b.report("P7", l.path, from, []*Op{op}, "%s was not shown that %s leads with %q, for %v", op.Client, life.path, v.text, long)
 			}
 		}
@@ -495,12 +495,12 @@ func (b *book) checkPlaces(l *lock) {
 		var spare, due counter
 		for _, c := range changes {
 			spare.add(c.at, c.spare, func(from, to time.Duration) {
-				if long, late := b.overdue(from, min(to, b.h.End)); late {
+				if long, late := b.overdue(client, from, min(to, b.h.End)); late {
 					b.report("P5", l.path, from, nil, "a node of %s has no operation for %v", client, long)
 				}
 			})
 			due.add(c.at, c.due, func(from, to time.Duration) {
-				if long, late := b.overdue(from, min(to, b.h.End)); late {
+				if long, late := b.overdue(client, from, min(to, b.h.End)); late {
 					b.report("P7", l.path, from, nil, "%s waits without a place in the queue for %v", client, long)
 				}
 			})
@@ -547,7 +547,7 @@ func (b *book) checkCohorts(l *lock) {
 		var asleep counter
 		for _, c := range changes {
 			asleep.add(c.at, c.by, func(from, to time.Duration) {
-				if long, late := b.overdue(from, min(to, b.h.End)); late {
+				if long, late := b.overdue(s.client, from, min(to, b.h.End)); late {
 					b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
 				}
 			})

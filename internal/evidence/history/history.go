@@ -125,11 +125,14 @@ type Txn struct {
 	Forced  bool          `json:"forced,omitempty"` // Ended: by an operator, before its timeout: a third party's delete
 }
 
-// Window is a time under faults: nobody has to make progress in it.
+// Window is a time under faults: nobody that they hit has to make progress in it.
 type Window struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 	Kind string        `json:"kind,omitempty"`
+
+	Clients []string      `json:"clients,omitempty"` // those that it hits, by name; none means all
+	First   time.Duration `json:"first,omitempty"`   // until then it hits all, also where it has Clients
 
 	Stream string `json:"stream,omitempty"` // where a simulator drew it from, and the how manieth it was there
 	Number int    `json:"number,omitempty"`

@@ -128,7 +128,7 @@ func (b *book) checkRequests(l *lock) {
 			if op.End > 0 {
 				to = min(to, op.End)
 			}
-			if long := b.calm(from, to); b.lim.Notice > 0 && from < to && long > b.lim.Notice {
+			if long := b.calm(op.Client, from, to); b.lim.Notice > 0 && from < to && long > b.lim.Notice {
 				b.report("ask", l.path, to, []*Op{ask, op}, "%s was asked to let go, and was not told for %v", op.Node, long)
 			}
 		}
