@@ -19,6 +19,7 @@ func Check(h *History, lim Limits) []Violation {
 		b.checkTokens(l)
 		b.checkTurns(l)
 		b.checkReleases(l)
+		b.checkRefusals(l)
 		b.checkReentrant(l)
 		b.checkDowngrades(l)
 		b.checkObservers(l)
@@ -76,7 +77,7 @@ func (b *book) checkClaims(l *lock) {
 			continue
 		}
 		late := op.Return - life.removed
-		if late > 0 && !(life.how == foreign && late <= b.lim.Foreign) {
+		if late > 0 && !(life.how == foreign && b.excused(op.Client, life.removed, op.Return)) {
 			b.report("P1", l.path, op.Return, []*Op{op}, "granted %s, which was gone since %v (%s)", op.Node, life.removed, life.how)
 			continue
 		}
@@ -140,7 +141,7 @@ func (b *book) sweep(rule string, l *lock, spans []span) {
 	var open []span
 	for _, s := range spans {
 		open = slices.DeleteFunc(open, func(o span) bool { return o.to <= s.from })
-		if other := b.conflict(l, open, s.op); other != nil {
+		if other := b.conflict(l, open, s.op, rule == "P2"); other != nil {
 			b.report(rule, l.path, s.from, []*Op{other, s.op}, "%s and %s hold at the same time", name(other), name(s.op))
 			continue
 		}
@@ -150,8 +151,9 @@ func (b *book) sweep(rule string, l *lock, spans []span) {
 	}
 }
 
-// conflict returns an operation of open that op cannot hold together with.
-func (b *book) conflict(l *lock, open []span, op *Op) *Op {
+// conflict returns an operation of open that op cannot hold together with. Goroutines whose process has one place for all may
+// claim the same node, one after the other or as readers: apart tells whether to look at these as well.
+func (b *book) conflict(l *lock, open []span, op *Op, apart bool) *Op {
 	used := weight(op)
 	for _, o := range open {
 		switch {
@@ -159,6 +161,8 @@ func (b *book) conflict(l *lock, open []span, op *Op) *Op {
 			if used += weight(o.op); used > l.limit(op.Call, op.Return) {
 				return o.op
 			}
+		case apart && op.Cohort && o.op.Cohort && (!op.Shared || !o.op.Shared):
+			return o.op
 		case b.root(o.op) == b.root(op):
 		case !op.Shared || !o.op.Shared:
 			return o.op
@@ -189,7 +193,7 @@ func (b *book) checkEpoch(l *lock, holds []*Op) {
 	// In an exclusive recipe the grant is the instant to compare with; those that share are granted together,
 	// and a slow reply may turn two grants round: there, only what was over before the call must be smaller.
 	since := func(op *Op) time.Duration {
-		if op.Recipe == Semaphore || op.Recipe == RW {
+		if op.Recipe == Semaphore || op.Recipe == RW && op.Shared {
 			return op.Call
 		}
 		return op.Return
@@ -272,6 +276,9 @@ func (b *book) checkTurns(l *lock) {
 		if op != nil {
 			taken = min(taken, op.Return)
 		}
+		if of := b.behind(l); of != nil {
+			taken = min(taken, of.asked(life))
+		}
 		if idle, late := b.overdue(life.client, since, taken); late && !b.awaitsOthers(l, life) {
 			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
 		}
@@ -294,27 +301,55 @@ func (b *book) since(life *life) time.Duration {
 	return since
 }
 
-// awaitsOthers reports whether a node that nobody was granted may belong to one of several that were taken together, in vain.
+// asked is when those who stood at a semaphore's gate had a node for their permits, if ever.
+func (l *lock) asked(gate *life) time.Duration {
+	at := never
+	for _, life := range l.lives {
+		if life.created >= gate.created && acquireOf(life.path) == acquireOf(gate.path) {
+			at = min(at, life.created)
+		}
+	}
+	return at
+}
+
+// awaitsOthers reports whether a node that nobody was granted may belong to one of several that were taken together, in vain:
+// another of them never had its turn, or only after this one.
 func (b *book) awaitsOthers(l *lock, life *life) bool {
 	return life.op == nil && slices.ContainsFunc(l.ops, func(op *Op) bool {
-		return op.Group != 0 && op.Client == life.client && op.Call <= life.since && life.since <= b.returned(op)
+		if op.Group == 0 || op.Client != life.client || op.Call > life.since || life.since > b.returned(op) {
+			return false
+		}
+		if op.Recipe == Semaphore && !b.several(op) {
+			return slices.ContainsFunc(l.lives, life.waitsFor)
+		}
+		return true
 	})
+}
+
+// waitsFor reports whether another node of the same acquire of permits had its turn later.
+func (x *life) waitsFor(other *life) bool {
+	return other != x && acquireOf(other.path) == acquireOf(x.path) && other.since > x.since
+}
+
+// several reports whether op was taken together with others of other locks.
+func (b *book) several(op *Op) bool {
+	return slices.ContainsFunc(b.groups[group(op)], func(other *Op) bool { return other.Path != op.Path })
 }
 
 // checkReleases is P5 for a release that said it was done.
 func (b *book) checkReleases(l *lock) {
-	last := map[*Op]*Op{} // the last release of each hold, whatever its levels
+	last := map[*life]*Op{} // the last release of each node, whatever its levels
 	for _, op := range l.ops {
-		if op.Outcome != Granted {
+		life := b.claim[op]
+		if life == nil {
 			continue
 		}
-		root := b.root(op)
-		if prev := last[root]; prev == nil || b.freed(op) > b.freed(prev) {
-			last[root] = op
+		if prev := last[life]; prev == nil || b.freed(op) > b.freed(prev) {
+			last[life] = op
 		}
 	}
-	for _, op := range last {
-		if life := b.claim[op]; life != nil && op.Clean && life.removed > op.Freed {
+	for life, op := range last {
+		if op.Clean && life.removed > op.Freed {
 			b.report("P5", l.path, op.Freed, []*Op{op}, "released, but %s is still there", life.path)
 		}
 	}
@@ -365,7 +400,12 @@ func (b *book) checkObservers(l *lock) {
 	newest := map[string]*Op{}
 	for _, op := range l.seen {
 		if op.Outcome != Granted {
+			b.checkVacancy(l, op)
 			b.checkUnseen(l, op, newest[op.Client])
+			continue
+		}
+		if b.logged() && !slices.ContainsFunc(b.byPath[op.Node], func(life *life) bool { return life.czxid == op.Token && life.created <= op.Return }) {
+			b.report("election", l.path, op.Return, []*Op{op}, "%s seen as the leader with %d, which never was there", op.Node, op.Token)
 			continue
 		}
 		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token && b.epoch(prev) == b.epoch(op) {
@@ -401,6 +441,64 @@ func (b *book) checkValue(l *lock, op, prev *Op) {
 			b.report("election", l.path, op.Return, []*Op{op}, "%s seen with %q, which it did not say between %v and then", op.Node, op.Value, since)
 		}
 	}
+}
+
+// checkVacancy: who asks for the leader is not told that there is none while one stands all the time.
+func (b *book) checkVacancy(l *lock, op *Op) {
+	if op.Outcome != Refused || b.restored(op.Call, op.Return) {
+		return
+	}
+	for _, life := range l.lives {
+		if stood(life, op) {
+			b.report("election", l.path, op.Return, []*Op{op}, "no leader was seen, and %s stood there all the while", life.path)
+			return
+		}
+	}
+}
+
+// checkRefusals is P7 for tries: one is refused because of somebody, or of one who has just left, as its server may lag.
+func (b *book) checkRefusals(l *lock) {
+	if !b.logged() || b.lim.Notice == 0 || b.lim.Delay > 0 {
+		return
+	}
+	all := l.lives
+	if gate := b.gate(l); gate != nil {
+		all = slices.Concat(all, gate.lives)
+	}
+	for _, op := range l.ops {
+		if op.Outcome != Refused || b.restored(0, op.Return) {
+			continue
+		}
+		last, own := time.Duration(0), 0
+		for _, life := range all {
+			switch {
+			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
+			case life.client == op.Client && life.created >= op.Call && life.op == nil && own == 0:
+				own++ // that of the try, if it made one
+			default:
+				last = max(last, life.removed)
+			}
+		}
+		if last < op.Call {
+			if long := b.calm(op.Client, last, op.Call); long > b.lim.Notice {
+				b.report("P7", l.path, op.Return, []*Op{op}, "refused, and nobody had been there for %v", long)
+			}
+		}
+	}
+}
+
+// gate is the queue of those that ask for permits of l, nil if it is not known.
+func (b *book) gate(l *lock) *lock {
+	return b.locks[l.path+"/locks"]
+}
+
+// behind is the semaphore whose queue l is, nil if it is none.
+func (b *book) behind(l *lock) *lock {
+	path, ok := strings.CutSuffix(l.path, "/locks")
+	if of := b.locks[path]; ok && of != nil && len(of.ops) > 0 && of.ops[0].Recipe == Semaphore {
+		return of
+	}
+	return nil
 }
 
 // checkUnseen is P7 for an observer that looked on until its caller gave up: it was shown every leader and value that lasted.
@@ -484,6 +582,14 @@ func (b *book) checkPlaces(l *lock) {
 		}
 		add(life.client, life.created, max(to, life.created), 0, -1)
 	}
+	b.checkGate(l)
+	if of := b.behind(l); of != nil {
+		for _, op := range of.ops {
+			if op.Outer == 0 {
+				add(op.Client, op.Call, b.queued(op), -1, 0)
+			}
+		}
+	}
 	for _, op := range l.ops {
 		add(op.Client, op.Call, b.over(op), -1, 0)
 		if op.Group == 0 && op.Outer == 0 && !op.Cohort && op.Outcome != Unknown {
@@ -502,6 +608,68 @@ func (b *book) checkPlaces(l *lock) {
 			due.add(c.at, c.due, func(from, to time.Duration) {
 				if long, late := b.overdue(client, from, min(to, b.h.End)); late {
 					b.report("P7", l.path, from, nil, "%s waits without a place in the queue for %v", client, long)
+				}
+			})
+		}
+	}
+}
+
+// queued is when op may no longer have a node in the queue of those that ask for permits.
+func (b *book) queued(op *Op) time.Duration {
+	if op.Outcome == Unknown {
+		return b.sessionEnd(op)
+	}
+	return b.returned(op)
+}
+
+// checkGate is the second half of P7 for those that ask for permits: each has a place in the queue, or nodes for its permits.
+func (b *book) checkGate(l *lock) {
+	gate := b.gate(l)
+	if gate == nil || b.behind(gate) != l {
+		return
+	}
+	type change struct {
+		at time.Duration
+		by int
+	}
+	byClient := map[string][]change{}
+	add := func(client string, from, to time.Duration, by int) {
+		byClient[client] = append(byClient[client], change{from, by}, change{max(from, to), -by})
+	}
+	places := map[string][]Window{} // when the nodes of each acquire were there
+	owner := map[string]string{}
+	for _, life := range slices.Concat(gate.lives, l.lives) {
+		name := acquireOf(life.path)
+		places[name] = append(places[name], Window{From: life.created, To: min(life.removed, b.h.End+1)})
+		owner[name] = life.client
+	}
+	for name, there := range places {
+		for _, w := range merge(there) {
+			add(owner[name], w.From, w.To, -1)
+		}
+	}
+	for _, op := range l.ops {
+		if op.Outer != 0 {
+			continue
+		}
+		if !b.several(op) && op.Outcome != Unknown {
+			add(op.Client, op.Call, b.returned(op), 1)
+		}
+		if op.Outcome == Granted { // its nodes are nobody else's place
+			to := b.over(op)
+			if life := b.claim[op]; life != nil {
+				to = min(to, life.removed)
+			}
+			add(op.Client, op.Return, to, 1)
+		}
+	}
+	for client, changes := range byClient {
+		slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
+		var asleep counter
+		for _, c := range changes {
+			asleep.add(c.at, c.by, func(from, to time.Duration) {
+				if long, late := b.overdue(client, from, min(to, b.h.End)); late {
+					b.report("P7", l.path, from, nil, "%s waits for permits without a place in the queue for %v", client, long)
 				}
 			})
 		}

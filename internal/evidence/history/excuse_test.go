@@ -1,7 +1,10 @@
 package history
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,4 +35,174 @@ func TestAFaultOfAnotherExcusesNoLoss(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 	h.Faults[0].Clients[0] = "a"
 	require.Equal(t, "P2", rules(Check(h, bounds)))
+}
+
+// A third party's delete is noticed within the time that an event takes, also by one that is just granted.
+func TestAGrantOfANodeThatAThirdPartyDeletedIsFound(t *testing.T) {
+	strict := bounds
+	strict.Notice = 5 * ms
+	granted := func(after time.Duration) *History { // b's node goes at 31 ms
+		h := handOff()
+		h.Txns[5] = deleted(15, 31, "z", node("b", 1))
+		h.Ops[1].Return = 31*ms + after
+		h.Ops[1].End, h.Ops[1].Freed, h.Ops[1].Clean = h.Ops[1].Return, 60*ms, false
+		return h
+	}
+	require.Empty(t, Check(granted(4*ms), strict))
+	require.Equal(t, "P1", rules(Check(granted(6*ms), strict)))
+	h := granted(6 * ms)
+	h.Faults = []Window{{From: 31 * ms, To: 36 * ms, Clients: []string{"b"}}}
+	require.Empty(t, Check(h, strict))
+	h.Faults[0].Clients[0] = "a"
+	require.Equal(t, "P1", rules(Check(h, strict)))
+}
+
+// Goroutines that share a node are one claim towards others. Towards each other they are not.
+func TestGoroutinesOfACohortThatHoldAtTheSameTimeAreFound(t *testing.T) {
+	h := handOff()
+	second := held(4, "a", node("a", 0), 10, 9, 20, 29, 0)
+	h.Ops[0].End, h.Ops[0].Freed, h.Ops[0].Clean, h.Ops[0].Cohort = 20*ms, 20*ms, false, true
+	second.Outer, second.Clean, second.Cohort = 1, false, true
+	h.Ops = append(h.Ops, second)
+	require.Empty(t, Check(h, bounds))
+	h.Ops[0].End = 21 * ms
+	require.Equal(t, "P2", rules(Check(h, bounds)))
+	h.Ops[0].Shared, h.Ops[3].Shared = true, true
+	require.Empty(t, Check(as(RW, h), bounds), "readers share")
+	h.Ops[3].Shared = false
+	require.Equal(t, "P2", rules(Check(h, bounds)))
+}
+
+// taken is a sound history: a takes two of two permits, in a transaction, and b waits for one behind it.
+func taken() *History {
+	a, b := acquireOfPermits("a"), acquireOfPermits("b")
+	gate := func(zxid int64, at int, client string, seq int) Txn {
+		txn := created(zxid, at, client, fmt.Sprintf("/l/locks/%s000000000000-lock-%010d", acquireOfPermits(client), seq))
+		txn.Lock = "/l/locks"
+		return txn
+	}
+	first, second := "/l/leases/"+a+"000000000001-lease-0000000000", "/l/leases/"+a+"000000000002-lease-0000000001"
+	third := "/l/leases/" + b + "000000000001-lease-0000000002"
+	h := as(Semaphore, &History{
+		End: 1000 * ms,
+		Txns: []Txn{
+			gate(9, 9, "a", 0), created(10, 10, "a", first), created(10, 10, "a", second), deleted(11, 13, "a", ""),
+			gate(12, 14, "b", 1), created(13, 15, "b", third),
+			deleted(14, 30, "a", first), deleted(14, 30, "a", second), deleted(15, 33, "b", ""), deleted(16, 50, "b", third),
+		},
+		Ops: []Op{held(1, "a", second, 10, 8, 12, 29, 31), held(2, "a", first, 10, 8, 12, 29, 31), held(3, "b", third, 13, 13, 32, 49, 51)},
+	})
+	h.Txns[3].Path, h.Txns[8].Path = h.Txns[0].Path, h.Txns[4].Path
+	h.Ops[0].Group, h.Ops[1].Group, h.Ops[1].Outer, h.Ops[2].Group = -1, 1, 1, -1
+	h.Ops = append(h.Ops, Op{ID: 4, Kind: Resize, Recipe: Semaphore, Path: "/l", Outcome: Granted, Weight: 2})
+	return h
+}
+
+// acquireOfPermits is what the names of the nodes of a client's acquire begin with.
+func acquireOfPermits(client string) string { return "_c_7a6b6c0000000000000" + client }
+
+func TestEachPermitIsReleased(t *testing.T) {
+	require.Empty(t, Check(taken(), bounds))
+	for _, i := range []int{6, 7} {
+		h := taken()
+		h.Txns[i].Time = 32 * ms
+		h.Ops[2].Return, h.Ops[2].Weight, h.Txns[5].Weight = 34*ms, 1, 1
+		slices.SortStableFunc(h.Txns, func(x, y Txn) int { return int(x.Time - y.Time) })
+		require.Equal(t, "P5", rules(Check(h, bounds)), i)
+	}
+}
+
+// One who asks for permits has a place in the queue, or nodes for its permits.
+func TestOneWhoAsksForPermitsWithoutAPlaceIsFound(t *testing.T) {
+	late := func(h *History, at int) *History { // b is granted, and leaves, at
+		h.Ops[2].Return, h.Ops[2].End, h.Ops[2].Freed = time.Duration(at)*ms, time.Duration(at+20)*ms, time.Duration(at+22)*ms
+		h.Txns[8].Time, h.Txns[9].Time = time.Duration(at+1)*ms, time.Duration(at+21)*ms
+		return h
+	}
+	waiting := func() *History { // a holds until 500 ms
+		h := late(taken(), 502)
+		for i := range 2 {
+			h.Ops[i].End, h.Ops[i].Freed, h.Txns[6+i].Time = 499*ms, 501*ms, 500*ms
+		}
+		return h
+	}
+	require.Empty(t, Check(waiting(), bounds))
+
+	asleep := waiting()
+	asleep.Txns[4].Time, asleep.Txns[5].Time = 498*ms, 499*ms
+	require.Equal(t, "P7", rules(Check(asleep, bounds)), "it has come late")
+
+	before := waiting()
+	before.Txns[4].Time, before.Txns[5].Time = 14*ms, 499*ms
+	require.Equal(t, "P7", rules(Check(before, bounds)), "it was the first to ask, and made no node for its permit")
+
+	ghost := taken()
+	ghost.Txns[3].Time = 300 * ms
+	slices.SortStableFunc(ghost.Txns, func(x, y Txn) int { return int(x.Time - y.Time) })
+	require.Equal(t, "P5", rules(Check(ghost, bounds)), "its place stays behind")
+}
+
+// One who gives permits up that it could have had for long was asleep.
+func TestPermitsThatNobodyTakesAreFound(t *testing.T) {
+	h := taken()
+	h.Ops[2] = Op{ID: 3, Recipe: Semaphore, Path: "/l", Client: "b", Outcome: Failed, Group: -1, Call: 13 * ms, Return: 200 * ms}
+	h.Txns[8].Time, h.Txns[9].Time = 201*ms, 201*ms
+	require.Equal(t, "P7", rules(Check(h, bounds)))
+	h.Ops[2].Return, h.Txns[8].Time, h.Txns[9].Time = 120*ms, 121*ms, 121*ms
+	require.Empty(t, Check(h, bounds))
+}
+
+func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
+	strict := bounds
+	strict.Notice = 5 * ms
+	try := func(call int) *History {
+		h := handOff()
+		at := time.Duration(call) * ms
+		h.Ops = append(h.Ops, Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: at, Return: at + ms})
+		return h
+	}
+	require.Empty(t, Check(try(40), strict), "b holds")
+	require.Empty(t, Check(try(55), strict), "its server may not know yet")
+	require.Equal(t, "P7", rules(Check(try(56), strict)))
+
+	own := try(56)
+	own.Txns = append(own.Txns, created(16, 56, "d", node("d", 3)), deleted(17, 57, "d", node("d", 3)))
+	require.Equal(t, "P7", rules(Check(own, strict)), "its own node is not in its way")
+
+	lag := try(56)
+	lag.Faults = []Window{{From: 50 * ms, To: 54 * ms}}
+	require.Empty(t, Check(lag, strict))
+	lag.Faults[0].Clients = []string{"a"}
+	require.Equal(t, "P7", rules(Check(lag, strict)))
+
+	reader := as(RW, try(40))
+	reader.Ops[3].Shared, reader.Ops[1].Shared, reader.Txns[1].Shared = true, true, true
+	require.Equal(t, "P7", rules(Check(reader, strict)), "a reader is not in its way")
+}
+
+func TestALeaderThatNeverWasIsFound(t *testing.T) {
+	h := campaign()
+	h.Ops[3].Token = 9
+	require.Equal(t, "election", rules(Check(h, bounds)))
+	h.Ops[3].Token, h.Ops[3].Node = 10, node("x", 7)
+	require.Equal(t, "election", rules(Check(h, bounds)))
+}
+
+func TestAnElectionThatIsSaidToHaveNoLeaderIsFound(t *testing.T) {
+	h := campaign()
+	h.Ops = append(h.Ops, Op{ID: 8, Kind: Observe, Recipe: Election, Path: "/l", Client: "p", Outcome: Refused, Fresh: true, Call: 52 * ms, Return: 53 * ms})
+	require.Empty(t, Check(h, bounds))
+	h.Ops[5].Call, h.Ops[5].Return = 49*ms, 51*ms
+	require.Empty(t, Check(h, bounds), "the last leaves meanwhile")
+	h.Ops[5].Return = 50*ms - 1
+	require.Equal(t, "election", rules(Check(h, bounds)))
+}
+
+// A writer holds alone: its token is larger than that of each reader that was over before its grant, not only before its call.
+func TestAWritersTokenIsLargerThanThoseOfReadersBeforeIt(t *testing.T) {
+	h := readers()
+	h.Txns = nil
+	require.Empty(t, Check(h, bounds))
+	h.Ops[2].Token = 9
+	require.Equal(t, "P3", rules(Check(h, bounds)))
 }

@@ -252,7 +252,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 		{"a reader before the writer it stands behind", readers, func(h *History) {
 			h.Ops[3].Return, h.Ops[3].End, h.Ops[3].Freed, h.Txns[7].Time = 25*ms, 27*ms, 28*ms, 27*ms
 			h.Txns[4], h.Txns[5], h.Txns[6], h.Txns[7] = h.Txns[7], h.Txns[4], h.Txns[5], h.Txns[6]
-		}, "P4"},
+		}, "P3 P4"},
 		{"a downgrade that leaves its place", downgrade, func(h *History) {
 			h.Txns[2].Path, h.Ops[1].Node = "/l/_c_a-__READ__0000000002", "/l/_c_a-__READ__0000000002"
 			h.Txns[4].Path = h.Ops[1].Node
