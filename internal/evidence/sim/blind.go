@@ -11,7 +11,7 @@ import (
 )
 
 // blind takes READ from one client for a while, on what others have in a lock's directories, and mostly on these too.
-func blind(f *fleet, r *rand.Rand) {
+func blind(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	dirs := slices.Compact([]string{l.queue(), l.waiting()})
 	var nodes []string
@@ -27,14 +27,16 @@ func blind(f *fleet, r *rand.Rand) {
 		nodes = append(nodes, dirs...)
 	}
 	p.deny(nodes, zktest.PermRead, around(r, pick(r, 100*time.Millisecond, f.plan.Tick, p.spec.Session)))
+	return only(p.name)
 }
 
 // withhold takes CREATE, DELETE or both from one client for a while, in a lock's directories. It gets nothing, or what it
 // releases stays, until it may again; what is promised to others stands.
-func withhold(f *fleet, r *rand.Rand) {
+func withhold(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	perms := pick(r, zktest.PermCreate, zktest.PermDelete, zktest.PermDelete, zktest.PermCreate|zktest.PermDelete)
 	p.deny(slices.Compact([]string{l.queue(), l.waiting()}), perms, around(r, pick(r, f.plan.Tick, p.spec.Session)))
+	return only(p.name)
 }
 
 // deny takes rights on nodes from the process, for a while. That is over when no server refuses it any more: one that lags

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -40,12 +39,12 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	k := p.client.Cohort(l.Path, p.cohort)
-	reads, lock := l.Recipe == history.RW && r.IntN(3) > 0, k.Lock
+	reads, lock, try := l.Recipe == history.RW && r.IntN(3) > 0, k.Lock, false
 	switch {
 	case reads:
 		lock = k.RLock
 	case r.IntN(8) == 0:
-		lock = k.TryLock
+		lock, try = k.TryLock, true
 	}
 	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true, Shared: reads}), p.f.rec.Now()
 	defer p.done(op)
@@ -54,8 +53,11 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 		p.told.fails(l.Path, err)
 	}
 	switch {
-	case errors.Is(err, zklock.ErrLocked):
+	case try && errors.Is(err, zklock.ErrLocked):
 		op.Finished(history.Refused, err)
+		return
+	case try && errors.Is(err, zklock.ErrNotConnected):
+		op.Finished(history.Failed, err)
 		return
 	case err != nil:
 		op.Finished(history.Failed, err)
@@ -69,9 +71,8 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	op.Ended()
 	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
-	if err != nil && !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) && !p.wasRefused(err, since) {
-		p.f.report("P8", l.Path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
-	}
+	op.Left(err) // its process may keep the place
+	p.judgeRelease(p.alive, hold, err, since, l.Path)
 }
 
 // welcome is P1 inside the process: the hold of the worker before that held alone has ended. What is granted on one node

@@ -27,6 +27,7 @@ func (f *fleet) launch(spec Client, n int) {
 		i := r.IntN(len(servers))
 		servers = servers[i : i+1] // sees the ensemble through one server only
 	}
+	p.servers = servers
 	ctx := wall.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
 	opts := &zklock.Options{
 		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),

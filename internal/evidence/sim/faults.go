@@ -13,45 +13,76 @@ import (
 // fault is one kind of trouble: it does its harm, lasts, and is mended again when it returns.
 type fault struct {
 	name string
-	do   func(f *fleet, r *rand.Rand)
+	do   func(f *fleet, r *rand.Rand) reach
+}
+
+// reach is whom a fault hits. The zero reach is everybody, all the while.
+type reach struct {
+	only  []string      // these clients
+	after time.Duration // from then on; everybody before
+}
+
+// nobody is hit by what neither a client nor a server has to do with.
+const nobody = "nobody"
+
+// only is the reach of a fault that hits these clients.
+func only(clients ...string) reach { return reach{only: append(clients, nobody)} }
+
+// everybody makes a fault of what may hit all clients.
+func everybody(do func(f *fleet, r *rand.Rand)) func(f *fleet, r *rand.Rand) reach {
+	return func(f *fleet, r *rand.Rand) reach {
+		do(f, r)
+		return reach{}
+	}
+}
+
+// owner is the client whose node it is, nobody if it has none.
+func (f *fleet) owner(node string) string {
+	n, ok := f.srv.Node(node)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if name := f.sessions[n.EphemeralOwner]; ok && name != "" {
+		return name
+	}
+	return nobody
 }
 
 // Each group is one stream of trouble: faults of a group follow one another, groups overlap.
 var troubles = map[string][]fault{
 	"ensemble": {
-		{"drop", func(f *fleet, r *rand.Rand) { f.srv.DropConnections() }},
-		{"restart", func(f *fleet, r *rand.Rand) { f.srv.Restart() }},
-		{"elect", elect},
-		{"usurp", usurp},
-		{"stop", onMember((*zktest.Member).Stop, (*zktest.Member).Start)},
-		{"freeze", standstill((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
-		{"cut off", standstill((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
-		{"lag", lag},
-		{"behind", behind},
-		{"refuse", onMember(func(m *zktest.Member) { m.Refuse(true) }, func(m *zktest.Member) { m.Refuse(false) })},
+		{"drop", everybody(func(f *fleet, r *rand.Rand) { f.srv.DropConnections() })},
+		{"restart", everybody(func(f *fleet, r *rand.Rand) { f.srv.Restart() })},
+		{"elect", everybody(elect)},
+		{"usurp", everybody(usurp)},
+		{"stop", everybody(onMember((*zktest.Member).Stop, (*zktest.Member).Start))},
+		{"freeze", everybody(standstill((*zktest.Member).Freeze, (*zktest.Member).Thaw))},
+		{"cut off", everybody(standstill((*zktest.Member).CutOff, (*zktest.Member).Rejoin))},
+		{"lag", everybody(lag)},
+		{"behind", everybody(behind)},
+		{"refuse", everybody(onMember(func(m *zktest.Member) { m.Refuse(true) }, func(m *zktest.Member) { m.Refuse(false) }))},
 	},
 	"network": {
 		{"partition", partition},
-		{"lost replies", flaky(zktest.LoseReply)},
-		{"lost requests", flaky(zktest.DropBefore)},
-		{"delays", delays},
+		{"lost replies", everybody(flaky(zktest.LoseReply))},
+		{"lost requests", everybody(flaky(zktest.DropBefore))},
+		{"delays", everybody(delays)},
 		{"crash", crash},
 		{"wall clock", wallClock},
 	},
 	"operator": {
 		{"delete", deleteNode},
 		{"expire", expire},
-		{"parents", reapParent},
-		{"counter", exhaust},
+		{"parents", everybody(reapParent)},
+		{"counter", everybody(exhaust)},
 		{"stranger", stranger},
 	},
 }
 
 // failures are what happens in a world in which one follower after the other fails, and nothing else.
 var failures = []fault{
-	{"follower, frozen", failing((*zktest.Member).Freeze, (*zktest.Member).Thaw)},
-	{"follower, cut off", failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin)},
-	{"follower, stopped", failing((*zktest.Member).Stop, (*zktest.Member).Start)},
+	{"follower, frozen", everybody(failing((*zktest.Member).Freeze, (*zktest.Member).Thaw))},
+	{"follower, cut off", everybody(failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin))},
+	{"follower, stopped", everybody(failing((*zktest.Member).Stop, (*zktest.Member).Start))},
 }
 
 // failing harms a follower, and lets it rest when it is well again.
@@ -160,9 +191,10 @@ func (f *fleet) holder(r *rand.Rand) *process {
 	return f.anyone(r)
 }
 
-func partition(f *fleet, r *rand.Rand) {
+func partition(f *fleet, r *rand.Rand) reach {
 	p := f.holder(r)
 	p.cutOff(around(r, pick(r, p.spec.Session/4, p.spec.Session, 2*p.spec.Session)))
+	return only(p.name)
 }
 
 // flaky lets some requests of everybody fail for a while.
@@ -195,7 +227,7 @@ func (f *fleet) unsettle(r *rand.Rand, verdict func(*rand.Rand) zktest.Verdict, 
 }
 
 // crash ends a process, and starts another in its place after a while.
-func crash(f *fleet, r *rand.Rand) {
+func crash(f *fleet, r *rand.Rand) reach {
 	p := f.anyone(r)
 	f.crash(p)
 	time.Sleep(around(r, p.spec.Session))
@@ -206,11 +238,14 @@ func crash(f *fleet, r *rand.Rand) {
 		}
 	}
 	f.launch(p.spec, n)
+	return only(p.name)
 }
 
 // wallClock moves one machine's wall clock: forward as a machine that slept sees it, or back.
-func wallClock(f *fleet, r *rand.Rand) {
-	f.anyone(r).skew.Add(int64(around(r, 2*f.plan.Timeout)) * int64(pick(r, 1, 1, -1)))
+func wallClock(f *fleet, r *rand.Rand) reach {
+	p := f.anyone(r)
+	p.skew.Add(int64(around(r, 2*f.plan.Timeout)) * int64(pick(r, 1, 1, -1)))
+	return only(p.name)
 }
 
 // someNode is a node in one of the queues, often the first.
@@ -227,22 +262,28 @@ func (f *fleet) someNode(r *rand.Rand) (string, bool) {
 	return l.queue() + "/" + names[r.IntN(len(names))], true
 }
 
-func deleteNode(f *fleet, r *rand.Rand) {
-	if node, ok := f.someNode(r); ok {
-		_ = f.srv.DeleteNode(node) // who was faster does not matter
+func deleteNode(f *fleet, r *rand.Rand) reach {
+	node, ok := f.someNode(r)
+	if !ok {
+		return only()
 	}
+	owner := f.owner(node)
+	_ = f.srv.DeleteNode(node) // who was faster does not matter
+	return only(owner)
 }
 
-func expire(f *fleet, r *rand.Rand) {
+func expire(f *fleet, r *rand.Rand) reach {
 	sessions := f.srv.Sessions()
 	if len(sessions) == 0 {
-		return
+		return only()
 	}
 	id := sessions[r.IntN(len(sessions))].ID
 	f.mu.Lock()
 	f.forced[id] = true
+	name := f.sessions[id]
 	f.mu.Unlock()
 	f.srv.ExpireSession(id)
+	return only(name)
 }
 
 // reapParent deletes a lock with all that is in it, as a clean-up script would.
@@ -267,10 +308,11 @@ func exhaust(f *fleet, r *rand.Rand) {
 }
 
 // stranger puts a node into a lock's directory that is none of its business.
-func stranger(f *fleet, r *rand.Rand) {
+func stranger(f *fleet, r *rand.Rand) reach {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	node := l.queue() + "/" + pick(r, "_c_short", "lost+found", "_c_x-lock-", "x-lock-12", "config", "_c_0123456789abcdef0123456789abcdef-lock-00000000zz")
 	_ = f.srv.PutNode(node, []byte("mine"))
 	time.Sleep(f.long(r))
 	_ = f.srv.DeleteNode(node)
+	return only()
 }

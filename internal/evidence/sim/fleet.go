@@ -31,35 +31,36 @@ type fleet struct {
 	wg   sync.WaitGroup // workers and those who revive clients
 
 	mu       sync.Mutex
-	views    int                 // guarded by mu
-	procs    []*process          // guarded by mu; the present ones, in the plan's order
-	told     []*told             // guarded by mu: of all processes that there were
-	sessions map[int64]string    // guarded by mu: session -> client
-	hears    *hearing            // guarded by mu
-	forced   map[int64]bool      // guarded by mu: sessions that an operator ended
-	known    map[string]bool     // guarded by mu: contender nodes
-	fenced   map[string]int64    // guarded by mu: the token written last, by lock
-	said     map[string]int      // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
-	writes   int                 // guarded by mu: guarded writes that were begun
-	written  map[string]bool     // guarded by mu: the data of those that were committed
-	refused  map[string]bool     // guarded by mu: the data of those that were said to have come too late
-	evicted  map[string]bool     // guarded by mu: locks from which an operator has removed somebody
-	limits   map[string][]limit  // guarded by mu: by semaphore, the number of permits that was stored
-	faults   map[string]int      // guarded by mu
-	broken   []history.Violation // guarded by mu: what the workers saw themselves
+	views    int                      // guarded by mu
+	procs    []*process               // guarded by mu; the present ones, in the plan's order
+	told     []*told                  // guarded by mu: of all processes that there were
+	sessions map[int64]string         // guarded by mu: session -> client
+	hears    *hearing                 // guarded by mu
+	forced   map[int64]bool           // guarded by mu: sessions that an operator ended
+	known    map[string]bool          // guarded by mu: contender nodes
+	fenced   map[string]int64         // guarded by mu: the token written last, by lock
+	said     map[string]int           // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
+	writes   int                      // guarded by mu: guarded writes that were begun
+	written  map[string]bool          // guarded by mu: the data of those that were committed
+	refused  map[string]bool          // guarded by mu: the data of those that were said to have come too late
+	evicted  map[string]time.Duration // guarded by mu: by lock, until when an operator removed somebody
+	limits   map[string][]limit       // guarded by mu: by semaphore, the number of permits that was stored
+	faults   map[string]int           // guarded by mu
+	broken   []history.Violation      // guarded by mu: what the workers saw themselves
 }
 
 // process is one client with its workers: when it crashes, another takes its place.
 type process struct {
-	f      *fleet
-	spec   Client
-	name   string
-	client *zklock.Client
-	alive  context.Context // of its workers
-	die    context.CancelFunc
-	skew   atomic.Int64 // of its wall clock
-	told   *told
-	cohort *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
+	f       *fleet
+	spec    Client
+	name    string
+	servers []string // that it knows
+	client  *zklock.Client
+	alive   context.Context // of its workers
+	die     context.CancelFunc
+	skew    atomic.Int64 // of its wall clock
+	told    *told
+	cohort  *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
 
 	mu     sync.Mutex
 	open   map[*history.Handle]struct{} // guarded by mu: operations under way
@@ -122,11 +123,19 @@ func (f *fleet) nextView() string {
 	return fmt.Sprintf("view%d", f.views)
 }
 
-// hasEvicted reports whether somebody was removed from the lock.
-func (f *fleet) hasEvicted(path string) bool {
+// hasEvicted reports whether somebody was removed from the lock since then.
+func (f *fleet) hasEvicted(path string, since time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.evicted[path]
+	until, ok := f.evicted[path]
+	return ok && until >= since
+}
+
+// evicts notes until when somebody is removed from the lock.
+func (f *fleet) evicts(path string, until time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.evicted[path] = until
 }
 
 // cutOff takes the network from the process, for a while.

@@ -16,47 +16,52 @@ import (
 )
 
 // evict removes everybody, or some, from a queue as an operator does, by a command of its own.
-func evict(f *fleet, r *rand.Rand) {
+func evict(f *fleet, r *rand.Rand) (hit reach) {
+	hit = only("operator")
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	all, oneIn := r.IntN(2) == 0, 1+r.IntN(3)
 	ctx, cancel := context.WithTimeout(f.end, f.plan.Timeout)
 	defer cancel()
 	operator, err := f.operator(ctx, "operator", f.plan.Timeout)
 	if err != nil {
-		return
+		return hit
 	}
 	defer operator.Close()
-	f.mu.Lock()
-	f.evicted[l.Path] = true
-	f.mu.Unlock()
+	f.evicts(l.Path, 1<<63-1)
+	defer func() { f.evicts(l.Path, f.rec.Now()) }()
 	// A waiter of a semaphore stands in another queue than the holders: Inspect shows both.
 	if q, err := operate.Inspect(ctx, operator, l.Path); err == nil {
 		who := slices.DeleteFunc(q.Contenders, func(zklock.Contender) bool { return !all && r.IntN(oneIn) > 0 })
 		_, waiting := apart(who)
+		for _, node := range nodesOf(who) {
+			hit.only = append(hit.only, f.owner(node))
+		}
 		op := f.rec.Begin(history.Op{Kind: history.Evict, Recipe: l.Recipe, Path: l.Path, Client: "operator", Nodes: nodesOf(waiting)})
 		op.Finished(history.Granted, operate.Evict(ctx, operator, who...)) // who was faster does not matter
 	}
+	return hit
 }
 
 // curator takes a read-write lock, or a mutex, as Curator's writer does, and half of the time goes on as its reader: with
 // another node of the same number, and then without the first.
-func curator(f *fleet, r *rand.Rand) {
+func curator(f *fleet, r *rand.Rand) reach {
 	locks := slices.DeleteFunc(slices.Clone(f.plan.Locks), func(l Lock) bool {
 		return l.Recipe != history.RW && l.Recipe != history.Mutex
 	})
 	if len(locks) == 0 {
-		return
+		return only(guestName)
 	}
 	conn, _, err := zk.Connect(f.srv.Addrs(), f.plan.Timeout, zk.WithDialer(f.srv.DialFrom("curator")), zk.WithLogInfo(false),
 		zk.WithLogger(silent{}))
 	if err != nil {
-		return
+		return only(guestName)
 	}
 	defer conn.Close()
 	g := &guest{f: f, conn: conn, lock: locks[r.IntN(len(locks))]}
 	if g.enter() && g.awaitTurn(time.Now().Add(20*f.plan.Hold+f.plan.Timeout)) {
 		g.use(r)
 	}
+	return only(guestName)
 }
 
 type silent struct{}

@@ -24,7 +24,7 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Streams && p.Servers > 1 {
 		// One after the other with what else befalls servers: an election needs members that hear each other.
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{
-			{"late streams", lateStreams}, {"late streams, cut", lateAndCut}, {"one way", oneWay}, {"held requests", holdForwards},
+			{"late streams", everybody(lateStreams)}, {"late streams, cut", everybody(lateAndCut)}, {"one way", everybody(oneWay)}, {"held requests", everybody(holdForwards)},
 		})
 	}
 	if p.Hostile.Minimums {
@@ -34,7 +34,7 @@ func (p *Plan) troubles() map[string][]fault {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"crowd", crowd}})
 	}
 	if p.Hostile.Backups {
-		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"restore", restore}})
+		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"restore", everybody(restore)}})
 	}
 	if p.Hostile.Wipes {
 		all["wipes"] = []fault{{"several deletes", deleteSeveral}}
@@ -74,7 +74,7 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 }
 
 // refuseLogins has one server, or all, take nobody's login or credential for a while.
-func refuseLogins(f *fleet, r *rand.Rand) {
+func refuseLogins(f *fleet, r *rand.Rand) reach {
 	all, one := r.IntN(2) == 0, r.IntN(f.plan.Servers)
 	mend := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
 		if (q.Op == zktest.OpSASL || q.Op == zktest.OpAuth) && (all || q.Member == one) {
@@ -83,8 +83,24 @@ func refuseLogins(f *fleet, r *rand.Rand) {
 		return zktest.Pass
 	})
 	f.srv.DropConnections()
+	hit := reach{after: f.rec.Now() + 1, only: f.tied(one)}
+	if all {
+		hit = reach{}
+	}
 	time.Sleep(f.long(r))
 	mend()
+	return hit
+}
+
+// tied are the clients that know no other server than this one.
+func (f *fleet) tied(server int) []string {
+	names := []string{nobody}
+	for _, p := range f.present() {
+		if len(p.servers) == 1 && p.servers[0] == f.srv.Addrs()[server] {
+			names = append(names, p.name)
+		}
+	}
+	return names
 }
 
 // lateStreams makes what the leader sends late, its PINGs too, and often what it is sent.
@@ -107,7 +123,7 @@ func lateAndCut(f *fleet, r *rand.Rand) {
 }
 
 // crowd has many goroutines of a client ask for a lock at once. Often the leader changes before they stand in its queue.
-func crowd(f *fleet, r *rand.Rand) {
+func crowd(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	var all sync.WaitGroup
 	for range 10 + r.IntN(30) {
@@ -119,13 +135,18 @@ func crowd(f *fleet, r *rand.Rand) {
 		time.Sleep(around(r, 2*f.plan.Latency))
 		elect(f, r)
 	}
+	hit := reach{after: f.rec.Now() + 1, only: []string{nobody}}
 	all.Wait()
+	return hit
 }
 
 // electAndPart has the leader change, and a holder cut off before it has found another server: what has failed is between both.
-func electAndPart(f *fleet, r *rand.Rand) {
+func electAndPart(f *fleet, r *rand.Rand) reach {
 	elect(f, r)
-	partition(f, r)
+	after := f.rec.Now() + 1
+	hit := partition(f, r)
+	hit.after = after
+	return hit
 }
 
 func oneWay(f *fleet, r *rand.Rand) {
@@ -146,22 +167,24 @@ func holdForwards(f *fleet, r *rand.Rand) {
 }
 
 // deleteSeveral deletes some neighbours in a queue, the last first or all at once.
-func deleteSeveral(f *fleet, r *rand.Rand) {
+func deleteSeveral(f *fleet, r *rand.Rand) reach {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	names := slices.DeleteFunc(f.srv.Children(l.queue()), func(name string) bool { return !contends("/" + name) })
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(b[max(0, len(b)-10):], a[max(0, len(a)-10):]) })
 	from := r.IntN(len(names) + 1)
-	paths := []string{}
+	paths, hit := []string{}, only()
 	for _, name := range names[from:min(len(names), from+1+r.IntN(4))] {
 		paths = append(paths, l.queue()+"/"+name)
+		hit.only = append(hit.only, f.owner(l.queue()+"/"+name))
 	}
 	if r.IntN(2) == 0 {
 		_ = f.srv.DeleteNodes(paths...) // one that was faster does not matter
-		return
+		return hit
 	}
 	for _, path := range paths {
 		_ = f.srv.DeleteNodes(path)
 	}
+	return hit
 }
 
 // restore puts the ensemble back to an earlier state, as an operator does in an emergency: all servers are stopped, for longer
@@ -186,8 +209,9 @@ func restore(f *fleet, r *rand.Rand) {
 	}
 }
 
-// forge writes notes as a holder leaves them, which name some of those in the queue, one after the other.
-func forge(f *fleet, r *rand.Rand) {
+// forge writes notes as a holder leaves them, which name some of those in the queue, one after the other. Clients that trust
+// nobody are not to be moved by them.
+func forge(f *fleet, r *rand.Rand) reach {
 	dir := f.plan.Locks[r.IntN(len(f.plan.Locks))].waiting()
 	for range 1 + r.IntN(20) {
 		names := slices.DeleteFunc(f.srv.Children(dir), func(name string) bool { return !contends("/" + name) })
@@ -197,4 +221,5 @@ func forge(f *fleet, r *rand.Rand) {
 		}
 		time.Sleep(around(r, f.plan.Hold/2))
 	}
+	return only()
 }

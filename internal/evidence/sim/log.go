@@ -46,7 +46,7 @@ func (f *fleet) note(t zktest.Txn) {
 	txn := history.Txn{Zxid: t.Zxid, Time: f.rec.Now(), Session: t.Session, Client: f.sessions[t.Session], Path: t.Path}
 	switch t.Op {
 	case zktest.OpCreate, zktest.OpCreate2:
-		if !contends(t.Path) {
+		if !contends(t.Path) && !f.queues(t.Path) {
 			return
 		}
 		f.known[t.Path] = true
@@ -112,6 +112,12 @@ func contends(node string) bool {
 		}
 	}
 	return false
+}
+
+// queues reports whether a node stands in the queue of those that ask for permits. It is a lock of its own in the history.
+func (f *fleet) queues(node string) bool {
+	lock, ok := strings.CutSuffix(path.Dir(node), "/locks")
+	return ok && f.recipe(lock) == history.Semaphore && strings.Contains(path.Base(node), "-lock-")
 }
 
 // lockOf is the lock in whose queue a node stands.

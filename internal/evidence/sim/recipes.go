@@ -27,7 +27,7 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: m.Lock}
 	switch r.IntN(12) {
 	case 0, 1:
-		t.lock = m.TryLock
+		t.lock, t.try = m.TryLock, true
 	case 2:
 		t.inside = func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
 			p.lockAllInside(hold, l)
@@ -134,7 +134,9 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	for _, op := range ops {
 		op.Ended()
 	}
+	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
+	p.judgeRelease(p.alive, hold, err, since, locks[0].Path)
 	for _, op := range ops {
 		op.Freed(err)
 	}
@@ -144,7 +146,7 @@ func takeReentrant(p *process, l Lock, r *rand.Rand) {
 	re := p.client.Reentrant(l.Path)
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: re.Lock}
 	if r.IntN(6) == 0 {
-		t.lock = re.TryLock
+		t.lock, t.try = re.TryLock, true
 	}
 	t.inside = func(hold *zklock.Hold, outer *history.Handle) *history.Handle {
 		switch r.IntN(4) {
@@ -170,7 +172,7 @@ func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *z
 	inner, err := re.Lock(ctx)
 	if err != nil {
 		op.Finished(history.Failed, err)
-		if !errors.Is(err, zklock.ErrLost) && !errors.Is(err, zklock.ErrClosed) {
+		if p.alive.Err() == nil && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) {
 			p.f.report("P8", l.Path, fmt.Sprintf("%s: entering again failed: %v", p.name, err))
 		}
 		return
@@ -179,7 +181,10 @@ func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *z
 	defer p.watch(inner, op)()
 	p.rest(around(r, p.f.plan.Hold/4))
 	op.Ended()
-	op.Freed(inner.Unlock(p.alive))
+	since := p.f.rec.Now()
+	err = inner.Unlock(p.alive)
+	p.judgeRelease(p.alive, inner, err, since, l.Path)
+	op.Freed(err)
 }
 
 func takeElection(p *process, l Lock, r *rand.Rand) {
@@ -198,11 +203,20 @@ func takeElection(p *process, l Lock, r *rand.Rand) {
 			lock: func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, value) },
 			inside: func(hold *zklock.Hold, _ *history.Handle) *history.Handle {
 				if r.IntN(3) == 0 {
-					_ = e.Proclaim(hold.Context(), append(value, '!'))
+					p.proclaim(e, l, hold, append(value, '!'))
 				}
 				return nil
 			},
 		})
+	}
+}
+
+// proclaim changes what a leader says. Only the end of the lead is a reason to fail.
+func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value []byte) {
+	since := p.f.rec.Now()
+	err := e.Proclaim(hold.Context(), value)
+	if err != nil && hold.Check() == nil && p.alive.Err() == nil && !p.wasRefused(err, since) {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: proclaim failed: %v", p.name, err))
 	}
 }
 
@@ -212,9 +226,10 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	defer cancel()
 	p.told.isSilentOf(l.Path)
 	for ctx.Err() == nil {
-		op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
+		op, since, led := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path}), p.f.rec.Now(), false
 		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
 			hold := zklock.HoldOf(ctx)
+			led = true
 			p.grants(op, l.Path, hold.Node(), hold.Token())
 			defer p.watch(hold, op)()
 			p.use(r, history.Op{Path: l.Path}, hold)
@@ -229,6 +244,9 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 		})
 		op.Left(err)
 		p.done(op)
+		if !led {
+			p.judgeError(ctx, err, since, l)
+		}
 		if errors.Is(err, zk.ErrNoAuth) {
 			p.rest(p.f.plan.Tick) // else it is refused again and again
 		}
@@ -238,9 +256,15 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 func (p *process) askLeader(e *zklock.Election, l Lock) {
 	op := p.begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Fresh: true})
 	defer p.done(op)
+	since := p.f.rec.Now()
 	leader, err := e.Leader(p.alive)
-	if err != nil {
+	switch {
+	case errors.Is(err, zklock.ErrNoLeader):
+		op.Finished(history.Refused, err)
+		return
+	case err != nil:
 		op.Finished(history.Failed, err)
+		p.judgeError(p.alive, err, since, l)
 		return
 	}
 	op.Seen(leader.Node, leader.Token, string(leader.Data))
@@ -250,12 +274,14 @@ func (p *process) askLeader(e *zklock.Election, l Lock) {
 func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
 	defer cancel()
-	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.f.nextView(), Fresh: true, View: true}
+	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.name + "/" + p.f.nextView(), Fresh: true, View: true}
 	op := p.f.rec.Begin(look)
 	look.Fresh = false // what comes later comes as servers show it
+	since := p.f.rec.Now()
 	for leader, err := range e.Observe(ctx) {
 		if err != nil {
 			op.Finished(history.Failed, err)
+			p.judgeError(ctx, err, since, l)
 			return
 		}
 		op.Seen(leader.Node, leader.Token, string(leader.Data))
@@ -269,11 +295,11 @@ func takeRW(p *process, l Lock, r *rand.Rand) {
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path, Shared: r.IntN(3) > 0}}
 	switch try := r.IntN(6) == 0; {
 	case t.op.Shared && try:
-		t.lock = rw.TryRLock
+		t.lock, t.try = rw.TryRLock, true
 	case t.op.Shared:
 		t.lock = rw.RLock
 	case try:
-		t.lock = rw.TryLock
+		t.lock, t.try = rw.TryLock, true
 	default:
 		t.lock = rw.Lock
 	}
@@ -299,7 +325,7 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 	if err == nil {
 		op.Downgraded()
 	}
-	if err != nil && !errors.Is(err, zklock.ErrLost) && p.alive.Err() == nil {
+	if err != nil && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) && p.alive.Err() == nil {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: downgrade failed: %v", p.name, err))
 	}
 	return op
@@ -327,17 +353,19 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		ops = append(ops, p.begin(op))
 		defer p.done(ops[i])
 	}
-	acquire := s.Acquire
+	acquire, try := s.Acquire, false
 	if r.IntN(6) == 0 {
-		acquire = s.TryAcquire
+		acquire, try = s.TryAcquire, true
 	}
 	hold, err := acquire(ctx, k)
 	if err != nil {
 		p.told.fails(l.Path, err)
 		outcome := history.Failed
-		if errors.Is(err, zklock.ErrLocked) {
+		switch {
+		case try && errors.Is(err, zklock.ErrLocked):
 			outcome = history.Refused
-		} else {
+		case try && errors.Is(err, zklock.ErrNotConnected):
+		default:
 			defer p.judgeError(ctx, err, since, l)
 		}
 		for _, op := range ops {
@@ -360,7 +388,9 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	for _, op := range ops {
 		op.Ended()
 	}
+	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
+	p.judgeRelease(p.alive, hold, err, since, l.Path)
 	for _, op := range ops {
 		op.Freed(err)
 	}

@@ -34,7 +34,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
 		sessions: map[int64]string{}, hears: newHearing(p.shortest()), forced: map[int64]bool{}, exhausted: map[int64]bool{}, known: map[string]bool{}, fenced: map[string]int64{},
-		said: map[string]int{}, evicted: map[string]bool{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
+		said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
 	f.rec.Meta("plan", string(spec))

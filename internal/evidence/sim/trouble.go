@@ -65,7 +65,9 @@ func (f *fleet) harm(s Step, faults []fault, r *rand.Rand) {
 		x = faults[i]
 	}
 	from := f.rec.Now()
-	x.do(f, r)
-	f.rec.Fault(history.Window{From: from, To: f.rec.Now() + 1, Kind: x.name, Stream: s.Stream, Number: s.Number})
+	hit := x.do(f, r)
+	f.rec.Fault(history.Window{
+		From: from, To: f.rec.Now() + 1, Kind: x.name, Stream: s.Stream, Number: s.Number, Clients: hit.only, First: hit.after,
+	})
 	f.count(x.name)
 }

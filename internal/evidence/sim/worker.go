@@ -32,6 +32,7 @@ func (p *process) done(h *history.Handle) {
 type taking struct {
 	op   history.Op
 	lock func(context.Context) (*zklock.Hold, error)
+	try  bool // it does not wait
 	// inside, if set, runs while the hold is used. What it returns, if anything, is the operation that the hold is from then on.
 	inside func(h *zklock.Hold, op *history.Handle) *history.Handle
 }
@@ -47,8 +48,11 @@ func (p *process) take(r *rand.Rand, t taking) {
 		p.told.fails(t.op.Path, err)
 	}
 	switch {
-	case errors.Is(err, zklock.ErrLocked):
+	case t.try && errors.Is(err, zklock.ErrLocked):
 		op.Finished(history.Refused, err)
+		return
+	case t.try && errors.Is(err, zklock.ErrNotConnected):
+		op.Finished(history.Failed, err)
 		return
 	case err != nil:
 		op.Finished(history.Failed, err)
@@ -84,14 +88,13 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 			}
 		}
 	}
-	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path) }) {
+	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path, since) }) {
 		return
 	}
 	if p.wasRefused(err, since) {
 		return
 	}
-	expected := ctx.Err() != nil || errors.Is(err, zklock.ErrClosed) || errors.Is(err, zklock.ErrNotConnected)
-	if !expected {
+	if ctx.Err() == nil {
 		p.f.report("P8", locks[0].Path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
 	}
 }
@@ -115,12 +118,26 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
 		p.f.report("P2", t.op.Path, p.name+": a hold was released that nobody has unlocked")
 	}
-	node, token := hold.Node(), hold.Token()
+	node, token, since := hold.Node(), hold.Token(), p.f.rec.Now()
 	err := hold.Unlock(ctx)
+	p.judgeRelease(ctx, hold, err, since, t.op.Path)
 	if err == nil {
 		p.told.ends(t.op.Path, node, token)
 	}
 	op.Freed(err)
+}
+
+// judgeRelease is P8 for a release, called then: it fails only if the hold was lost, its caller gave up, the servers did not
+// answer, or refused it.
+func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string) {
+	lost := errors.Is(context.Cause(hold.Context()), zklock.ErrLost)
+	switch {
+	case errors.Is(err, zklock.ErrLost) != lost:
+		p.f.report("P8", path, fmt.Sprintf("%s: unlock said %v of a hold that has ended because %v", p.name, err, context.Cause(hold.Context())))
+	case err == nil, lost, ctx.Err() != nil, errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
+	default:
+		p.f.report("P8", path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
+	}
 }
 
 // watch notes the end of a hold when its context tells, and that it is asked to let go, until the returned function is called.
