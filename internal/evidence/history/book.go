@@ -269,6 +269,15 @@ func (b *book) calm(client string, from, to time.Duration) time.Duration {
 	return max(longest, to-from)
 }
 
+// healthy is the time between from and to without a fault that hits the client, in all.
+func (b *book) healthy(client string, from, to time.Duration) time.Duration {
+	sum := max(0, to-from)
+	for _, w := range b.faultsOf(client) {
+		sum -= max(0, min(to, w.To)-max(from, w.From))
+	}
+	return sum
+}
+
 // quiet is the longest time between from and to in which nothing was broken for the client, nor had been for as long as Wake
 // before.
 func (b *book) quiet(client string, from, to time.Duration) time.Duration {
@@ -287,6 +296,10 @@ func (b *book) quiet(client string, from, to time.Duration) time.Duration {
 func (b *book) overdue(client string, from, to time.Duration) (time.Duration, bool) {
 	if long := b.calm(client, from, to); long > b.lim.Wake {
 		return long, true
+	}
+	// Each fault may undo what was about to be done. All of them together are no excuse for ever.
+	if sum := b.healthy(client, from, to); sum > b.lim.Wake*3/2 {
+		return sum, true
 	}
 	long := b.quiet(client, from, to)
 	return long, b.lim.Prompt > 0 && long > b.lim.Prompt

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ func Check(h *History, lim Limits) []Violation {
 			b.checkLosses(l)
 			b.checkPlaces(l)
 		}
+	}
+	if lim.Wake > 0 && b.logged() {
+		b.checkGroups()
 	}
 	slices.SortStableFunc(b.found, func(x, y Violation) int { return cmp.Compare(x.At, y.At) })
 	return b.found
@@ -564,19 +568,11 @@ func (b *book) checkPlaces(l *lock) {
 	add := func(client string, from, to time.Duration, spare, due int) {
 		byClient[client] = append(byClient[client], change{from, spare, due}, change{to, -spare, -due})
 	}
-	ahead := time.Duration(0) // when the last of those that were made earlier went
-	for _, life := range l.lives {
-		earlier := ahead
-		ahead = max(ahead, min(life.removed, b.h.End+1))
+	for life, to := range b.standing(l) {
 		if life.client == "" {
 			continue
 		}
-		to := min(life.removed, b.h.End+1)
-		add(life.client, life.created, to, 1, 0)
-		if life.how == foreign {
-			// A waiter watches the one before it: that a third party took its own node away, it learns when that one goes.
-			to = max(to, earlier)
-		}
+		add(life.client, life.created, min(life.removed, b.h.End+1), 1, 0)
 		if life.op != nil {
 			to = min(to, life.op.Return)
 		}
@@ -592,7 +588,7 @@ func (b *book) checkPlaces(l *lock) {
 	}
 	for _, op := range l.ops {
 		add(op.Client, op.Call, b.over(op), -1, 0)
-		if op.Group == 0 && op.Outer == 0 && !op.Cohort && op.Outcome != Unknown {
+		if op.Group == 0 && op.Outer == 0 && !op.Cohort { // of unknown outcome is one that waited until its process vanished
 			add(op.Client, op.Call, b.returned(op), 0, 1)
 		}
 	}
@@ -628,10 +624,6 @@ func (b *book) checkGate(l *lock) {
 	if gate == nil || b.behind(gate) != l {
 		return
 	}
-	type change struct {
-		at time.Duration
-		by int
-	}
 	byClient := map[string][]change{}
 	add := func(client string, from, to time.Duration, by int) {
 		byClient[client] = append(byClient[client], change{from, by}, change{max(from, to), -by})
@@ -652,7 +644,7 @@ func (b *book) checkGate(l *lock) {
 		if op.Outer != 0 {
 			continue
 		}
-		if !b.several(op) && op.Outcome != Unknown {
+		if !b.several(op) {
 			add(op.Client, op.Call, b.returned(op), 1)
 		}
 		if op.Outcome == Granted { // its nodes are nobody else's place
@@ -664,15 +656,76 @@ func (b *book) checkGate(l *lock) {
 		}
 	}
 	for client, changes := range byClient {
-		slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
-		var asleep counter
-		for _, c := range changes {
-			asleep.add(c.at, c.by, func(from, to time.Duration) {
-				if long, late := b.overdue(client, from, min(to, b.h.End)); late {
-					b.report("P7", l.path, from, nil, "%s waits for permits without a place in the queue for %v", client, long)
-				}
-			})
+		b.follow(changes, client, func(from, long time.Duration) {
+			b.report("P7", l.path, from, nil, "%s waits for permits without a place in the queue for %v", client, long)
+		})
+	}
+}
+
+// standing returns until when the owner of each node may believe that it is there. A waiter watches the one before it: that a
+// third party took its own node away, it learns when that one goes.
+func (b *book) standing(l *lock) iter.Seq2[*life, time.Duration] {
+	return func(yield func(*life, time.Duration) bool) {
+		ahead := time.Duration(0) // when the last of those that were made earlier went
+		for _, life := range l.lives {
+			to := min(life.removed, b.h.End+1)
+			earlier := ahead
+			ahead = max(ahead, to)
+			if life.how == foreign {
+				to = max(to, earlier)
+			}
+			if !yield(life, to) {
+				return
+			}
 		}
+	}
+}
+
+// checkGroups is the second half of P7 for several locks that are taken together: while they are waited for, one of them at
+// least has a place. Whose of the same client's it is, nobody knows, so that all its acquires are counted.
+func (b *book) checkGroups() {
+	places, asleep := map[string][]change{}, map[string]bool{}
+	for _, l := range b.inOrder {
+		for life, to := range b.standing(l) {
+			if life.op != nil {
+				to = min(to, life.op.Return)
+			}
+			places[life.client] = append(places[life.client], change{life.created, -1}, change{max(life.created, to), 1})
+		}
+		for _, op := range l.ops {
+			if op.Cohort || op.Outer != 0 || op.Group > 0 {
+				continue // a process may have one place for many, and one of several stands for all
+			}
+			asleep[op.Client] = asleep[op.Client] || b.several(op)
+			places[op.Client] = append(places[op.Client], change{op.Call, 1}, change{b.returned(op), -1})
+		}
+	}
+	for client, changes := range places {
+		if !asleep[client] {
+			continue
+		}
+		b.follow(changes, client, func(from time.Duration, long time.Duration) {
+			b.report("P7", "", from, nil, "%s waits for several locks without a place in any queue for %v", client, long)
+		})
+	}
+}
+
+// change is one of a sum that is followed.
+type change struct {
+	at time.Duration
+	by int
+}
+
+// follow calls late for each time in which the sum is positive for longer than the client may take.
+func (b *book) follow(changes []change, client string, late func(from, long time.Duration)) {
+	slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
+	var sum counter
+	for _, c := range changes {
+		sum.add(c.at, c.by, func(from, to time.Duration) {
+			if long, is := b.overdue(client, from, min(to, b.h.End)); is {
+				late(from, long)
+			}
+		})
 	}
 }
 
@@ -680,10 +733,6 @@ func (b *book) checkGate(l *lock) {
 // alone, its process has a node. While one waits to read, its process has a reader's node that waits for its turn: a
 // reader waits for no other reader.
 func (b *book) checkCohorts(l *lock) {
-	type change struct {
-		at time.Duration
-		by int
-	}
 	type side struct {
 		client string
 		reads  bool
@@ -706,20 +755,14 @@ func (b *book) checkCohorts(l *lock) {
 		add(side{life.client, life.shared}, life.created, to, -enough)
 	}
 	for _, op := range l.ops {
-		if op.Cohort && op.Outcome != Unknown {
+		if op.Cohort {
 			add(side{op.Client, op.Shared}, op.Call, b.returned(op), 1)
 		}
 	}
 	for s, changes := range sides {
-		slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
-		var asleep counter
-		for _, c := range changes {
-			asleep.add(c.at, c.by, func(from, to time.Duration) {
-				if long, late := b.overdue(s.client, from, min(to, b.h.End)); late {
-					b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
-				}
-			})
-		}
+		b.follow(changes, s.client, func(from, long time.Duration) {
+			b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
+		})
 	}
 }
 

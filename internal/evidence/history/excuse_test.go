@@ -27,6 +27,45 @@ func TestAFaultExcusesThoseThatItHits(t *testing.T) {
 		Window{From: 40 * ms, To: 200 * ms, Clients: []string{"b"}}, Window{From: 50 * ms, To: 60 * ms, Clients: []string{"a"}}))
 }
 
+// Faults that follow one another sooner than anything is late are an excuse for one and a half times that only.
+func TestFaultAfterFaultIsNoExcuseForEver(t *testing.T) {
+	late := func(by time.Duration) string { // after 30 ms, with a fault every 10 ms, each half as long
+		h := handOff()
+		h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed = 30*ms+by, 800*ms, 801*ms
+		h.Txns[5].Time = 800 * ms
+		for at := 30 * ms; at < 900*ms; at += 10 * ms {
+			h.Faults = append(h.Faults, Window{From: at, To: at + 5*ms})
+		}
+		return rules(Check(h, bounds))
+	}
+	require.Empty(t, late(300*ms))
+	require.Equal(t, "P7", late(310*ms))
+}
+
+// One whose process has vanished must have had a place until then.
+func TestOneThatVanishesWithoutAPlaceIsFound(t *testing.T) {
+	h := handOff()
+	h.Ops = append(h.Ops, Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "e", Outcome: Unknown, Call: 199 * ms, Return: 290 * ms})
+	require.Empty(t, Check(h, bounds))
+	h.Ops[3].Return = 300 * ms
+	require.Equal(t, "P7", rules(Check(h, bounds)))
+}
+
+// Of several locks that are waited for together, one at least has a place.
+func TestOneWhoWaitsForSeveralLocksWithoutAPlaceIsFound(t *testing.T) {
+	both := func(at int) *History { // b enters one of the queues then
+		h := handOff()
+		b := node("b", 3)
+		h.Txns = append(h.Txns, created(20, at, "b", b), deleted(21, 400, "b", b))
+		h.Ops = append(h.Ops,
+			Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "b", Outcome: Failed, Group: -1, Call: 200 * ms, Return: 399 * ms},
+			Op{ID: 5, Recipe: Mutex, Path: "/m", Client: "b", Outcome: Failed, Group: 4, Call: 200 * ms, Return: 399 * ms})
+		return h
+	}
+	require.Empty(t, Check(both(300), bounds))
+	require.Equal(t, "P7", rules(Check(both(301), bounds)))
+}
+
 func TestAFaultOfAnotherExcusesNoLoss(t *testing.T) {
 	h := handOff()
 	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Lost, h.Ops[1].Clean, h.Ops[1].Freed = 32*ms, 349*ms, true, false, 351*ms

@@ -88,7 +88,9 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 			}
 		}
 	}
-	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path, since) }) {
+	// A goroutine may have joined a place of its process whose end the client did not know yet.
+	known := since - p.f.plan.Limits().Notice
+	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path, known) }) {
 		return
 	}
 	if p.wasRefused(err, since) {
