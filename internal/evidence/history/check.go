@@ -72,7 +72,7 @@ func (b *book) checkClaims(l *lock) {
 	}
 	var spans []span
 	for _, op := range l.ops {
-		if op.Outcome != Granted || op.Node == "" {
+		if op.Outcome != Granted {
 			continue
 		}
 		life := b.claim[op]
@@ -340,7 +340,7 @@ func (b *book) several(op *Op) bool {
 	return slices.ContainsFunc(b.groups[group(op)], func(other *Op) bool { return other.Path != op.Path })
 }
 
-// checkReleases is P5 for a release that said it was done.
+// checkReleases is P5 for a release that said it was done, or that it does not know, which takes a fault.
 func (b *book) checkReleases(l *lock) {
 	last := map[*life]*Op{} // the last release of each node, whatever its levels
 	for _, op := range l.ops {
@@ -355,6 +355,11 @@ func (b *book) checkReleases(l *lock) {
 	for life, op := range last {
 		if op.Clean && life.removed > op.Freed {
 			b.report("P5", l.path, op.Freed, []*Op{op}, "released, but %s is still there", life.path)
+		}
+	}
+	for _, op := range l.ops {
+		if b.lim.Lossless && op.Uncertain && !op.Lost && op.Freed > b.lim.Wake && b.calm(op.Client, op.Freed-b.lim.Wake-1, op.Freed) > b.lim.Wake {
+			b.report("P5", l.path, op.Freed, []*Op{op}, "whether it is released was not known, although nothing was broken")
 		}
 	}
 }
@@ -470,7 +475,7 @@ func (b *book) checkRefusals(l *lock) {
 		all = slices.Concat(all, gate.lives)
 	}
 	for _, op := range l.ops {
-		if op.Outcome != Refused || b.restored(0, op.Return) {
+		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
 			continue
 		}
 		last, own := time.Duration(0), 0

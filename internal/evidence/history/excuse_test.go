@@ -245,3 +245,21 @@ func TestAWritersTokenIsLargerThanThoseOfReadersBeforeIt(t *testing.T) {
 	h.Ops[2].Token = 9
 	require.Equal(t, "P3", rules(Check(h, bounds)))
 }
+
+// A release that cannot say whether it is done needs a fault that hit its client.
+func TestAReleaseThatIsUncertainForNothingIsFound(t *testing.T) {
+	h := handOff()
+	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed, h.Ops[1].Clean, h.Ops[1].Uncertain = 32*ms, 349*ms, 351*ms, false, true
+	h.Txns[5].Time = 350 * ms
+	require.Equal(t, "P5", rules(Check(h, bounds)))
+	h.Faults = []Window{{From: 300 * ms, To: 310 * ms, Clients: []string{"b"}}}
+	require.Empty(t, Check(h, bounds))
+	h.Faults[0].Clients[0] = "a"
+	require.Equal(t, "P5", rules(Check(h, bounds)))
+}
+
+func TestAGrantWithoutANodeIsFound(t *testing.T) {
+	h := handOff()
+	h.Ops[0].Node, h.Ops[0].Clean = "", false
+	require.Contains(t, rules(Check(h, bounds)), "P1")
+}

@@ -14,7 +14,7 @@
 //	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
 //
 // and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
-// level is the outer hold, and a leader that was seen was a leader. An operator is shown the queue as it is, removes
+// level is the outer hold, a leader that was seen was a leader, and a try is refused because of somebody. An operator is shown the queue as it is, removes
 // the last of those that wait first, and whom he asks to let go is told. Every check costs O(n log n), but those of operators, which compare each look
 // and each request with all that there was. A rule that needs the transaction log is skipped when there is none.
 package history
@@ -93,6 +93,8 @@ type Op struct {
 	Clean  bool          `json:"clean,omitempty"`  // the release said that the node is gone
 	Lost   bool          `json:"lost,omitempty"`   // the hold ended because it was said to be lost
 	Error  string        `json:"error,omitempty"`
+
+	Uncertain bool `json:"uncertain,omitempty"` // the release said that it does not know whether the node is gone
 }
 
 // TxnKind says what a transaction did to the queue.
@@ -293,6 +295,9 @@ func (h *Handle) Freed(err error) {
 		}
 	})
 }
+
+// Unsettled notes that the release said that it does not know whether the node is gone.
+func (h *Handle) Unsettled() { h.set(func(op *Op) { op.Uncertain = true }) }
 
 // Left notes that a call returned which acquires, holds and releases in one: failed if it never came to a hold, else freed.
 func (h *Handle) Left(err error) {

@@ -72,7 +72,7 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
 	op.Left(err) // its process may keep the place
-	p.judgeRelease(p.alive, hold, err, since, l.Path)
+	p.judgeRelease(p.alive, hold, err, since, l.Path, op)
 }
 
 // welcome is P1 inside the process: the hold of the worker before that held alone has ended. What is granted on one node

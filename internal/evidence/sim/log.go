@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -131,7 +132,9 @@ func (p *process) fence(op history.Op, hold *zklock.Hold) {
 	f.writes++
 	data := fmt.Sprint(hold.TokenOf(op.Path), " ", nodeBelow(hold, op.Path), " ", f.writes)
 	f.mu.Unlock()
+	since := f.rec.Now()
 	_, err := hold.Multi(&zk.SetDataRequest{Path: fencePath(op.Path), Data: []byte(data), Version: -1})
+	p.judgeWrite(hold, err, since, op.Path)
 	if !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrUncertain) {
 		return
 	}
@@ -141,6 +144,15 @@ func (p *process) fence(op history.Op, hold *zklock.Hold) {
 		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: op.Path, At: f.rec.Now(), Text: "said not to be written, and was: " + data})
 	}
 	f.refused[data] = true
+}
+
+// judgeWrite is P8 for a guarded write, called then: it fails only if its hold has ended, its answer was lost, or it is refused.
+func (p *process) judgeWrite(hold *zklock.Hold, err error, since time.Duration, path string) {
+	switch {
+	case err == nil, p.alive.Err() != nil, errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
+	case hold.Check() == nil, !errors.Is(err, zklock.ErrLost):
+		p.f.report("P8", path, fmt.Sprintf("%s: a guarded write failed: %v", p.name, err))
+	}
 }
 
 func fencePath(lock string) string { return "/fence" + lock }

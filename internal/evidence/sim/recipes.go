@@ -136,7 +136,7 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	}
 	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
-	p.judgeRelease(p.alive, hold, err, since, locks[0].Path)
+	p.judgeRelease(p.alive, hold, err, since, locks[0].Path, ops...)
 	for _, op := range ops {
 		op.Freed(err)
 	}
@@ -183,7 +183,7 @@ func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *z
 	op.Ended()
 	since := p.f.rec.Now()
 	err = inner.Unlock(p.alive)
-	p.judgeRelease(p.alive, inner, err, since, l.Path)
+	p.judgeRelease(p.alive, inner, err, since, l.Path, op)
 	op.Freed(err)
 }
 
@@ -390,7 +390,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	}
 	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
-	p.judgeRelease(p.alive, hold, err, since, l.Path)
+	p.judgeRelease(p.alive, hold, err, since, l.Path, ops...)
 	for _, op := range ops {
 		op.Freed(err)
 	}

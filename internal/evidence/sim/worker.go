@@ -122,7 +122,7 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	}
 	node, token, since := hold.Node(), hold.Token(), p.f.rec.Now()
 	err := hold.Unlock(ctx)
-	p.judgeRelease(ctx, hold, err, since, t.op.Path)
+	p.judgeRelease(ctx, hold, err, since, t.op.Path, op)
 	if err == nil {
 		p.told.ends(t.op.Path, node, token)
 	}
@@ -131,12 +131,16 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 
 // judgeRelease is P8 for a release, called then: it fails only if the hold was lost, its caller gave up, the servers did not
 // answer, or refused it.
-func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string) {
+func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string, ops ...*history.Handle) {
 	lost := errors.Is(context.Cause(hold.Context()), zklock.ErrLost)
 	switch {
 	case errors.Is(err, zklock.ErrLost) != lost:
 		p.f.report("P8", path, fmt.Sprintf("%s: unlock said %v of a hold that has ended because %v", p.name, err, context.Cause(hold.Context())))
-	case err == nil, lost, ctx.Err() != nil, errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
+	case err == nil, lost, ctx.Err() != nil, p.wasRefused(err, since):
+	case errors.Is(err, zklock.ErrUncertain):
+		for _, op := range ops {
+			op.Unsettled()
+		}
 	default:
 		p.f.report("P8", path, fmt.Sprintf("%s: unlock failed: %v", p.name, err))
 	}
