@@ -23,8 +23,8 @@ type holding struct {
 	recipe string
 	path   string // as the caller names it
 	nodes  []*session.OwnNode
-	parts  []*Hold // whose nodes these are, if several locks were taken at once
-	token  int64   // the largest, if there are several
+	parts  []part // whose nodes these are, if several locks were taken at once
+	token  int64  // the largest, if there are several
 	since  time.Time
 
 	// release begins to release the lock, for the reason why the holding has ended, and
@@ -226,6 +226,14 @@ func (g *holding) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forfeit = true
+}
+
+// part is the hold of one of several locks that were taken at once.
+type part interface {
+	Context() context.Context
+	Path() string
+	Token() int64
+	of() *holding
 }
 
 // checkParts ends the holding if one of its locks has ended and the goroutine that tells of that has not run yet.

@@ -151,9 +151,9 @@ func partLost(locks []*Hold, err error) error {
 
 // combine returns one hold of several locks, which are in the order in which they were taken.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, parts: locks, quiet: true}
+	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
-		g.nodes = append(g.nodes, lock.of().nodes...)
+		g.nodes, g.parts = append(g.nodes, lock.of().nodes...), append(g.parts, lock)
 		g.token, g.unfenced = max(g.token, lock.of().token), g.unfenced || lock.of().unfenced
 	}
 	g.release = func(why error) func() error { return releaseAll(locks, why) }

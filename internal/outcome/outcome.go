@@ -59,14 +59,6 @@ func IsOfSlot(err error) bool {
 	return errors.Is(err, ErrDone) || errors.Is(err, ErrForgotten) || errors.Is(err, ErrAhead)
 }
 
-// GoneIfMissing returns errGone for the error of a node that does not exist, else err.
-func GoneIfMissing(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return ErrGone
-	}
-	return err
-}
-
 // IgnoreMissing returns nil for the error of a node that does not exist, else err.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {

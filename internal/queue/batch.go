@@ -39,6 +39,19 @@ func (t *contender) nodes() []*session.OwnNode {
 	return nodes
 }
 
+// at says where our node is. Like the rest of a holder, it is called when the node has a name.
+func (t *contender) at() (dir, name string, s *session.Session) { return t.Dir, t.Name, t.Sess }
+
+func (t *contender) isShared() bool { return t.recipe.Shared }
+
+func (t *contender) nodesHeld(yield func(n *session.OwnNode, watched bool) bool) {
+	for x := range t.each {
+		if !yield(&x.OwnNode, x.isWatched()) {
+			return
+		}
+	}
+}
+
 // errNoGate is the error of a create whose place in another queue is gone. It is a refusal.
 var errNoGate = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
 

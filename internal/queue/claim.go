@@ -67,7 +67,7 @@ func (t *contender) post(ctx context.Context, over recordAt, r node.Record) erro
 		t.claim.saw(recordAt{r, t.Sess, answers[1].Stat.Version, answers[1].Stat.Mtime})
 		return nil
 	case Refused(answers) == 0:
-		return outcome.GoneIfMissing(answers[0].Error)
+		return goneIfMissing(answers[0].Error)
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return errRecordMoved
 	}

@@ -173,7 +173,7 @@ func ctimeOf(n session.Node) int64 {
 func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	now, err := t.serversTime(ctx, r)
 	if err != nil {
-		return outcome.GoneIfMissing(err)
+		return goneIfMissing(err)
 	}
 	stood := time.Duration(now-r.mtime-1) * time.Millisecond // at least: both are rounded down
 	left := r.Delay - max(0, stood)

@@ -1,13 +1,10 @@
 package queue
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -16,77 +13,79 @@ import (
 // order. So whoever is granted finds out first what has become of those ahead.
 type holders struct {
 	mu sync.Mutex
-	of map[string][]*contender // guarded by mu
+	of map[string][]holder // guarded by mu
 }
 
-// add is called before t is certain to hold.
-func (h *holders) add(t *contender) {
+// holder is one who holds. What it says does not change.
+type holder interface {
+	at() (dir, name string, s *session.Session)
+	isShared() bool
+	nodesHeld(yield func(n *session.OwnNode, watched bool) bool) // its nodes; a watch tells of the end of one before anything else can
+}
+
+// add is called before who is certain to hold.
+func (h *holders) add(who holder) {
+	dir, _, _ := who.at()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of == nil {
-		h.of = map[string][]*contender{}
+		h.of = map[string][]holder{}
 	}
-	h.of[t.Dir] = append(h.of[t.Dir], t)
+	h.of[dir] = append(h.of[dir], who)
 }
 
-// remove is called when t holds no more.
-func (h *holders) remove(t *contender) {
+// remove is called when who holds no more.
+func (h *holders) remove(who holder) {
+	dir, _, _ := who.at()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	left := slices.DeleteFunc(h.of[t.Dir], func(x *contender) bool { return x == t })
+	left := slices.DeleteFunc(h.of[dir], func(other holder) bool { return other == who })
 	if len(left) == 0 {
-		delete(h.of, t.Dir)
+		delete(h.of, dir)
 		return
 	}
-	h.of[t.Dir] = left
+	h.of[dir] = left
 }
 
-// ahead returns the nodes of those ahead of t in its queue that may be held, and of which suits says so.
-func (h *holders) ahead(t *contender, suits func(x *member, of *contender) bool) []*member {
+// ahead returns those that are ahead of who in its queue.
+func (h *holders) ahead(who holder) []holder {
+	dir, name, s := who.at()
+	own, _ := node.ParseEntry(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var ahead []*member
-	own, _ := node.ParseEntry(t.Name)
-	for _, other := range h.of[t.Dir] {
-		e, _ := node.ParseEntry(other.Name)
-		if other == t || other.Sess != t.Sess || node.NeedCzxid(e, own) || node.Compare(e, own) > 0 {
-			continue
-		}
-		for x := range other.each {
-			if !x.IsGone() && suits(x, other) {
-				ahead = append(ahead, x)
-			}
+	var ahead []holder
+	for _, other := range h.of[dir] {
+		_, name, under := other.at()
+		e, _ := node.ParseEntry(name)
+		if other != who && under == s && !node.NeedCzxid(e, own) && node.Compare(e, own) < 0 {
+			ahead = append(ahead, other)
 		}
 	}
 	return ahead
 }
 
-// endMissing ends those ahead of t that are not in a line that was seen when t's node was there.
-func (h *holders) endMissing(t *contender, has func(name string) bool) {
-	for _, x := range h.ahead(t, func(x *member, _ *contender) bool { return !has(x.Name) }) {
-		x.MarkGone(nil)
+// endMissing ends those ahead of who that are not in a line that was seen when its node was there.
+func (h *holders) endMissing(who holder, has func(name string) bool) {
+	for _, other := range h.ahead(who) {
+		for n := range other.nodesHeld {
+			if !has(n.Name) {
+				n.MarkGone(nil)
+			}
+		}
 	}
 }
 
-// endThoseGone ends those ahead of t, which has its turn, that cannot hold beside it, if their nodes are gone. It asks the
-// quorum where no watch tells. For permits it need not: the listing that grants them shows all that are held.
-func (t *place) endThoseGone(ctx context.Context) error {
-	if t.recipe.limited {
-		return nil
-	}
-	for {
-		var unsure []*session.OwnNode
-		for _, x := range t.c.holders.ahead(t.contender, func(x *member, of *contender) bool {
-			return !x.isWatched() && !(t.recipe.Shared && of.recipe.Shared)
-		}) {
-			unsure = append(unsure, &x.OwnNode)
+// unwatched returns the nodes of those ahead of who that cannot hold beside it, of which no watch tells.
+func (h *holders) unwatched(who holder) (nodes []*session.OwnNode) {
+	for _, other := range h.ahead(who) {
+		if other.isShared() && who.isShared() {
+			continue
 		}
-		if len(unsure) == 0 {
-			return nil
-		}
-		_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, unsure) })
-		if !errors.Is(err, outcome.ErrGone) {
-			return err
+		for n, watched := range other.nodesHeld {
+			if !watched && !n.IsGone() {
+				nodes = append(nodes, n)
+			}
 		}
 	}
+	return nodes
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/outcome"
 )
 
 // readNote is called after the i-th contender ahead of us has left. It strikes off those that
@@ -22,7 +21,7 @@ func (t *place) readNote(ctx context.Context, i int) error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return nil
 	case err != nil:
-		return outcome.GoneIfMissing(err)
+		return goneIfMissing(err)
 	}
 	b, ours := node.ParseDirData(dir.Data)
 	named := slices.IndexFunc(t.ahead, func(e node.Entry) bool { return e.Name == b.Last })

@@ -218,7 +218,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
 			err = made.findPlace(ctx, &l)
 		}
 		if err != nil {
-			return outcome.GoneIfMissing(err)
+			return goneIfMissing(err)
 		}
 		if fit, err := s.fit(ctx, made); fit || err != nil {
 			return err

@@ -170,7 +170,7 @@ func (t *place) askCzxids(ctx context.Context, entries []node.Entry, own *node.E
 		return nil, err
 	}
 	if err = t.askCzxid(ctx, own); err != nil {
-		return nil, outcome.GoneIfMissing(err)
+		return nil, goneIfMissing(err)
 	}
 	t.replaceFormer(tied)
 	return slices.DeleteFunc(entries, func(e node.Entry) bool {
@@ -245,6 +245,22 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 	}
 }
 
+// endThoseGone ends those of this client ahead of us that cannot hold beside us, if their nodes are gone. It asks the quorum
+// where no watch tells. For permits it need not: the listing that grants them shows all that are held.
+func (t *place) endThoseGone(ctx context.Context) error {
+	for !t.recipe.limited {
+		unwatched := t.c.holders.unwatched(t.contender)
+		if len(unwatched) == 0 {
+			return nil
+		}
+		_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, unwatched) })
+		if !errors.Is(err, outcome.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
 // isUnseen reports whether any of our nodes is not watched, and was not seen lately either.
 func (t *place) isUnseen() bool {
 	for x := range t.each {
@@ -281,7 +297,7 @@ func (t *place) makeCertain(ctx context.Context) error {
 	if t.czxid == 0 { // the answer to the create was lost
 		own := node.Entry{Name: t.Name}
 		if err := t.askCzxid(ctx, &own); err != nil {
-			return t.Because(outcome.GoneIfMissing(err))
+			return t.Because(goneIfMissing(err))
 		}
 		t.czxid = own.Czxid
 	}

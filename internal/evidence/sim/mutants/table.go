@@ -399,7 +399,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server is silent until a whole answer has come", After: "our own: a long listing takes its time",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.heard = time.Now()\n", ""}},
+		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.hear()\n", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
