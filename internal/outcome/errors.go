@@ -19,7 +19,7 @@ var (
 	ErrUncertain    = errors.New("answer was lost, it may have been done")
 	ErrInvalid      = errors.New("invalid argument")
 	ErrMismatch     = errors.New("others use the path differently")
-	ErrLimit        = errors.New("more permits than there are")
+	ErrLimit        = errors.New("more than there may be")
 	ErrEvicted      = errors.New("evicted from the queue")
 )
 

@@ -81,6 +81,7 @@ func (t *contender) clear(ctx context.Context) error {
 		err := t.tryClear(ctx)
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNoNode):
+			t.disown()
 			return nil
 		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err
@@ -164,4 +165,10 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 		t.Hear(n)
 		t.hasRead(n.Stat.Version)
 	}
+}
+
+// disown counts the nodes no more, which are certainly gone.
+func (t *contender) disown() {
+	_ = t.c.owned.add(t.Sess, -t.owns) // never over the limit
+	t.owns = 0
 }

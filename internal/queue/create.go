@@ -19,6 +19,10 @@ import (
 func (t *contender) send(ctx context.Context, s *session.Session) {
 	t.creation.begin(t.expectNobody())
 	t.nameNew(s)
+	if err := t.own(s); err != nil {
+		t.creation.end(notSent{err})
+		return
+	}
 	request, take := t.request(t.Shown(t.OwnData()), t.noteOfOld())
 	attempt := t.creation
 	_, err := session.Begin(ctx, t.c.Requests, s, request, take, func(_ struct{}, err error) { attempt.end(err) })
@@ -26,6 +30,30 @@ func (t *contender) send(ctx context.Context, s *session.Session) {
 		attempt.end(notSent{err})
 	}
 }
+
+// own counts the contender's nodes, which are about to be asked for under s. It takes over what was counted for a node that ours
+// replace.
+func (t *contender) own(s *session.Session) error {
+	if t.owns > 0 {
+		return nil // by an earlier attempt
+	}
+	size := 0
+	for x := range t.each {
+		size += len(t.nameless(x)) + pathExtra
+	}
+	more := size
+	if old := t.creation.replaces; old != nil && old.Sess == s {
+		more, old.owns = size-old.owns, 0
+	}
+	err := t.c.owned.add(s, more)
+	if err == nil {
+		t.owns = size
+	}
+	return err
+}
+
+// pathExtra is what a path has in a transaction besides our part of it: the server's number, and four bytes for its length.
+const pathExtra = 10 + 4
 
 // notSent is the error of a create that was not sent.
 type notSent struct{ error }
@@ -108,7 +136,7 @@ func (a *creation) fate(made, carried bool) fate {
 		return mayBeLate
 	case made:
 		return wasCreated
-	case errors.Is(a.err, outcome.ErrGone):
+	case errors.Is(a.err, outcome.ErrGone), errors.Is(a.err, outcome.ErrLimit):
 		return wasRefused
 	case a.counted != nil && isRefused:
 		return metOthers

@@ -1,0 +1,41 @@
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zkcontainer"
+)
+
+// TestACrashOfAClientWithManyNodesHarmsNoServer lets the session of a client end that has taken all the permits it could get.
+// ZooKeeper writes the paths of all its nodes into one transaction. It reads none of more than two megabytes, and does not start
+// with one in its log.
+func TestACrashOfAClientWithManyNodesHarmsNoServer(t *testing.T) {
+	t.Parallel()
+	part(t)
+	ensemble := start(t, zkcontainer.Options{})
+	server, ctx := ensemble.Members[0], soon(t)
+	owner := connect(t, &zklock.Options{SessionTimeout: 2 * time.Second, Dialer: ensemble.DialFrom("owner")}, server.Addr)
+	path := root(t) + "/" + strings.Repeat("x", 900)
+	var err error
+	for range 3 { // each has 0.8 MB of paths
+		if err == nil {
+			_, err = owner.Semaphore(path, 10_000).Acquire(ctx, 850)
+		}
+	}
+	assert.ErrorIs(t, err, zklock.ErrLimit, "it takes no more than may end at once")
+
+	ensemble.Partition("owner")
+	waitForChildren(t, server.Addr, path+"/leases", 0) // the session is over
+	ensemble.HealClient("owner")
+	require.NoError(t, server.Kill(ctx))
+	again, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	require.NoError(t, server.Restart(again), "the server reads its log")
+}
