@@ -130,7 +130,7 @@ func (z *Ensemble) Healthy(ctx context.Context) error {
 		if len(z.Members) == 1 {
 			return modes[Standalone] == 1
 		}
-		return modes[Leader] == 1 && modes[Follower] == len(z.Members)-1
+		return modes[Leader] == 1 && modes[Follower]+modes[Observer] == len(z.Members)-1
 	})
 }
 

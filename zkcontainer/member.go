@@ -42,6 +42,7 @@ const (
 	Standalone = "standalone"
 	Leader     = "leader"
 	Follower   = "follower"
+	Observer   = "observer"
 )
 
 // ask sends one of the server's four letter words.
