@@ -1,0 +1,65 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zkcontainer"
+)
+
+// TestDirectoriesThatVanishAtOnce has a server remove each container a millisecond after it became empty, or was made and is not used yet.
+// Clients that come and go meet that between any two of their requests.
+func TestDirectoriesThatVanishAtOnce(t *testing.T) {
+	t.Parallel()
+	part(t)
+	ensemble := start(t, zkcontainer.Options{JVMFlags: "-Dznode.container.checkIntervalMs=1 -Dznode.container.maxPerMinute=6000000 -Dznode.container.maxNeverUsedIntervalMs=1"})
+	const each = 25
+	ctx, path := soon(t), root(t)+"/a/b"
+	var inside [5]atomic.Int32
+	var anew atomic.Int32 // grants of a directory's first node
+	var users sync.WaitGroup
+	for range 3 {
+		c := connect(t, nil, ensemble.Addrs()...)
+		for i, take := range []func(context.Context) (*zklock.Hold, error){
+			c.Mutex(path + "/mutex").Lock,
+			c.Mutex(path + "/try").TryLock,
+			func(ctx context.Context) (*zklock.Hold, error) {
+				return c.Semaphore(path+"/semaphore", 2).Acquire(ctx, 2)
+			},
+			c.RWMutex(path + "/rwmutex").Lock,
+			c.Cohort(path+"/cohort", nil).Lock,
+		} {
+			// Owned by the test, which waits for it; ends after its grants, or with ctx.
+			users.Go(func() {
+				for grants := 0; grants < each; {
+					hold, err := take(ctx)
+					if err == nil {
+						assert.EqualValues(t, 1, inside[i].Add(1), "holders of recipe %d", i)
+						inside[i].Add(-1)
+						if strings.HasSuffix(hold.Node(), "-0000000000") {
+							anew.Add(1)
+						}
+						err = hold.Unlock(ctx)
+						grants++
+					}
+					if err != nil && !errors.Is(err, zklock.ErrLocked) {
+						assert.NoError(t, err)
+						return
+					}
+					time.Sleep(time.Duration(3+i) * time.Millisecond) // the others may be away as well then, and the directory is empty
+				}
+			})
+		}
+	}
+	users.Wait()
+	t.Logf("directories were made %d times", anew.Load())
+	assert.Greater(t, anew.Load(), int32(20), "directories vanish")
+}
