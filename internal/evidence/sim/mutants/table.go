@@ -1495,6 +1495,21 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/conn/tap.go", "\tif n > 0 && i.begun {", "\tif n > 0 {"}},
 		Test:  Test{".", "TestAServerThatTellsOfEventsAndAnswersNothingIsLeft"},
 	},
+	{
+		Name: "a client owns as many nodes as it likes", After: "our own first version: its crash stopped ZooKeeper for good",
+		Edits: []Edit{{"internal/queue/owned.go", "n > 0 && sum > maxOwned", "sum > 100*maxOwned"}},
+		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
+	},
+	{
+		Name: "nodes that were released count on", After: "a forgotten subtraction",
+		Edits: []Edit{{"internal/queue/cleanup.go", "\t\t\tt.disown()\n", ""}},
+		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
+	},
+	{
+		Name: "a node that was replaced counts on", After: "a hand-off, where nobody deletes the old node by itself",
+		Edits: []Edit{{"internal/queue/create.go", "more, old.owns = size-old.owns, 0", "more = size"}},
+		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
+	},
 }
 
 // Named returns the mutant of that name.
