@@ -1510,6 +1510,75 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/create.go", "more, old.owns = size-old.owns, 0", "more = size"}},
 		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
+	{
+		Name: "of permits only the last is watched while the lease is proven", After: "our own first version: the others were looked at again after each wait",
+		Edits: []Edit{{"internal/queue/place.go", "\t\t\tx.watchSelf(0) // it will be long since our nodes were seen", "\t\t\tif x == &t.member {\n\t\t\t\tx.watchSelf(0)\n\t\t\t}"}},
+		Test:  Test{".", "TestManyPermitsAreGrantedAsFastAsOne"},
+	},
+	{
+		Name: "a grant does not mind the holds of its own client", After: "our own first version: each holder watches its own node",
+		Edits: []Edit{{"internal/queue/place.go", "\tfor !t.recipe.limited {\n\t\tunwatched", "\tfor t.recipe == nil {\n\t\tunwatched"}},
+		Test:  Test{".", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone"},
+	},
+	{
+		Name: "a listing ends no hold of its own client", After: "our own first version: each holder watches its own node",
+		Edits: []Edit{{"internal/queue/place.go", "\tt.c.holders.endMissing(t.contender, line.Has)\n", ""}},
+		Test:  Test{".", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone"},
+	},
+	{
+		Name: "a node is gone before its holder was told", After: "our own first version: another goroutine could come in between",
+		Edits: []Edit{{"internal/session/own.go", "\tif tell != nil {\n\t\ttell()\n\t}\n\tn.Gone.Set()", "\tn.Gone.Set()\n\tif tell != nil {\n\t\ttell()\n\t}"}},
+		Test:  Test{"internal/session", "TestANodeIsGoneWhenItsHolderWasTold"},
+	},
+	{
+		Name: "a resize looks at no version", After: "our own first version: a number beside a held lock made permits of it",
+		Edits: []Edit{{"internal/queue/permits.go", "Data: node.LimitData(s.Total), Version: n.Stat.Version},", "Data: node.LimitData(s.Total), Version: 0*n.Stat.Version - 1},"}},
+		Test:  Test{".", "TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld"},
+	},
+	{
+		Name: "a lock leaves the directory of a semaphore that is about to begin", After: "our own first version",
+		Edits: []Edit{{"internal/queue/neighbours.go", "\tcase !numbered && (len(n.Data) > 0 || n.Stat.NumChildren > 0):", "\tcase !numbered:"}},
+		Test:  Test{".", "TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld"},
+	},
+	{
+		Name: "a whole learns of the end of a part from a goroutine alone", After: "our own first version",
+		Edits: []Edit{{"holding.go", "if g.ctx.Err() == nil && part.Context().Err() != nil {", "if g.ctx.Err() != nil && part.Context().Err() != nil {"}},
+		Test:  Test{".", "TestTheWholeIsOverWhenAPartIsKnownToBeLost"},
+	},
+	{
+		Name: "a Locker that panics leaves what was taken", After: "our own first version: only errors were thought of",
+		Edits: []Edit{{"multi.go", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all {", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all || err == nil {"}},
+		Test:  Test{".", "TestALockerThatDoesNotReturnLeavesNoLock"},
+	},
+	{
+		Name: "the end of another hold is taken for that of one's own", After: "our own first version: a context can be derived from another hold's",
+		Edits: []Edit{{"internal/outcome/outcome.go", "!isEnd(end) && isEnd(why)", "isEnd(end) && isEnd(why)"}},
+		Test:  Test{".", "TestACallThatEndsWithAnotherHoldSaysNothingOfItsOwn"},
+	},
+	{
+		Name: "a release under the hold's own context is not waited for", After: "our own first version: that context ends first",
+		Edits: []Edit{{"hold.go", "\tif ctx.Err() != nil || !h.isAround(ctx) {", "\tif ctx.Err() != nil || h != nil {"}},
+		Test:  Test{".", "TestUnlockUnderTheHoldsOwnContextWaits"},
+	},
+	{
+		Name: "a second Close returns while the first is under way", After: "a flag in place of sync.Once",
+		Edits: []Edit{{"zklock.go", "\t<-c.closed.Done() // a sync.Once", "\t// a sync.Once"}},
+		Test:  Test{".", "TestEachOfTwoWhoCloseAtOnceWaits"},
+	},
+	{
+		Name: "a watch that was refused says that its caller has ended it", After: "our own first version: it cancels a context of its own",
+		Edits: []Edit{{"operate/queues.go", "failed(c.Explain(inside, err))\n\t\t}\n\t}\n}", "failed(c.Explain(following, err))\n\t\t}\n\t}\n}"}},
+		Test:  Test{".", "TestAWatchOfWhatMayNotBeReadEnds"},
+	},
+	{
+		Name: "a client that nobody has made has no engine", After: "our own first version: operate and slots ended in a nil pointer",
+		Edits: []Edit{{"door.go", "c := owner{client.(*Client)}.c()", "c := client.(*Client)"}},
+		Test:  Test{".", "TestAClientThatNobodyHasMadeIsInvalid"},
+	},
+	{
+		Name: "an election has no leader as soon as the first node goes", After: "a loop that gives up: the history had no rule for who is told that there is none", Focus: "election",
+		Edits: []Edit{{"election.go", "\t\t\tcase !errors.Is(err, zk.ErrNoNode):\n\t\t\t\treturn Contender{}, err\n", "\t\t\tdefault:\n\t\t\t\treturn Contender{}, nil\n"}},
+	},
 }
 
 // Named returns the mutant of that name.
