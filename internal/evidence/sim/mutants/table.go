@@ -442,7 +442,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant needs no fresh lease", After: "etcd's lock returned without a look at its own lease",
-		Edits: []Edit{{"internal/queue/place.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}},
+		Edits: []Edit{{"internal/queue/place.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}, {"internal/queue/place.go", "return !t.isUnseen() && t.Sess.Lease.Fresh() && ", "return !t.isUnseen() && "}},
 		Test:  Test{".", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
