@@ -1531,9 +1531,9 @@ var Table = []Mutant{
 		Test:  Test{"internal/session", "TestANodeIsGoneWhenItsHolderWasTold"},
 	},
 	{
-		Name: "a resize looks at no version", After: "our own first version: a number beside a held lock made permits of it",
-		Edits: []Edit{{"internal/queue/permits.go", "Data: node.LimitData(s.Total), Version: n.Stat.Version},", "Data: node.LimitData(s.Total), Version: 0*n.Stat.Version - 1},"}},
-		Test:  Test{".", "TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld"},
+		Name: "a number of permits is stored without a look at the path", After: "our own first version: Resize beside a held lock made permits of it",
+		Edits: []Edit{{"internal/queue/permits.go", "\t\t\terr = s.Engine.notAQueue(ctx, sess, s.Dir)\n\t\t}\n\t\treturn n, err", "\t\t\terr = nil\n\t\t}\n\t\treturn n, err"}},
+		Test:  Test{".", "TestNoNumberOfPermitsIsStoredWhereALockIs"},
 	},
 	{
 		Name: "a lock leaves the directory of a semaphore that is about to begin", After: "our own first version",
