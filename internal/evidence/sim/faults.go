@@ -80,21 +80,45 @@ var troubles = map[string][]fault{
 
 // failures are what happens in a world in which one follower after the other fails, and nothing else.
 var failures = []fault{
-	{"follower, frozen", everybody(failing((*zktest.Member).Freeze, (*zktest.Member).Thaw))},
-	{"follower, cut off", everybody(failing((*zktest.Member).CutOff, (*zktest.Member).Rejoin))},
-	{"follower, stopped", everybody(failing((*zktest.Member).Stop, (*zktest.Member).Start))},
+	{"follower, frozen", everybody(failing(onItself((*zktest.Member).Freeze, (*zktest.Member).Thaw)))},
+	{"follower, cut off", everybody(failing(onItself((*zktest.Member).CutOff, (*zktest.Member).Rejoin)))},
+	{"follower, stopped", everybody(failing(onItself((*zktest.Member).Stop, (*zktest.Member).Start)))},
+	{"follower, mute", everybody(failing(mute))},
+}
+
+// onItself harms a member, and returns what mends it.
+func onItself(harm, mend func(*zktest.Member)) func(f *fleet, i int) func() {
+	return func(f *fleet, i int) func() {
+		harm(f.srv.Member(i))
+		return func() { mend(f.srv.Member(i)) }
+	}
+}
+
+// mute has a member answer nobody, and go on telling of what happens.
+func mute(f *fleet, i int) func() {
+	answers := make(chan struct{})
+	listen := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
+		if q.Member == i {
+			return zktest.Hold(answers)
+		}
+		return zktest.Pass
+	})
+	return func() {
+		listen()
+		close(answers)
+	}
 }
 
 // failing harms a follower, and lets it rest when it is well again.
-func failing(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
+func failing(harm func(f *fleet, i int) (mend func())) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
-		m := f.member(r)
-		for m == f.srv.Leader() {
-			m = f.member(r)
+		i := r.IntN(f.plan.Servers)
+		for f.srv.Member(i) == f.srv.Leader() {
+			i = r.IntN(f.plan.Servers)
 		}
-		harm(m)
+		mend := harm(f, i)
 		time.Sleep(around(r, 2*f.plan.Timeout))
-		mend(m)
+		mend()
 		time.Sleep(f.plan.Timeout)
 	}
 }
