@@ -17,7 +17,7 @@ import (
 // launch starts the n-th incarnation of a client, unless the run ends before it has a session.
 func (f *fleet) launch(spec Client, n int) {
 	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
-		guests: map[string]*zklock.Hold{}, firsts: map[string]int64{}}
+		guests: map[string]*zklock.Hold{}, firsts: map[string]int64{}, granted: map[string]time.Duration{}}
 	p.told = &told{report: f.report, name: p.name}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)

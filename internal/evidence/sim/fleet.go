@@ -62,13 +62,14 @@ type process struct {
 	told    *told
 	cohort  *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
 
-	mu     sync.Mutex
-	open   map[*history.Handle]struct{} // guarded by mu: operations under way
-	away   chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
-	guests map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
-	firsts map[string]int64             // guarded by mu: by node, the first operation that held there
-	denied int                          // guarded by mu: faults that take rights from it
-	freed  time.Duration                // guarded by mu: when the last of them ended
+	mu      sync.Mutex
+	open    map[*history.Handle]struct{} // guarded by mu: operations under way
+	away    chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
+	guests  map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
+	firsts  map[string]int64             // guarded by mu: by node, the first operation that held there
+	granted map[string]time.Duration     // guarded by mu: by lock, when it was granted last
+	denied  int                          // guarded by mu: faults that take rights from it
+	freed   time.Duration                // guarded by mu: when the last of them ended
 }
 
 func (f *fleet) report(rule, path, text string) {

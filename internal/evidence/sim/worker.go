@@ -67,6 +67,20 @@ func (p *process) take(r *rand.Rand, t taking) {
 func (p *process) grants(op *history.Handle, lock, node string, token int64) {
 	op.Granted(node, token)
 	p.told.holds(lock, node, token)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.granted[lock] = p.f.rec.Now()
+}
+
+// mayBeEvicted reports whether an acquire that was called then can have been evicted. A goroutine may have joined a place of its
+// process whose end the client did not know yet: it learns of that when the one before it goes, but not after a grant.
+func (p *process) mayBeEvicted(lock string, since time.Duration) bool {
+	if p.cohort != nil {
+		p.mu.Lock()
+		since = min(since, p.granted[lock])
+		p.mu.Unlock()
+	}
+	return p.f.hasEvicted(lock, since-p.f.plan.Limits().Notice)
 }
 
 // patience is a caller's context: one in four does not wait for ever.
@@ -88,9 +102,7 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 			}
 		}
 	}
-	// A goroutine may have joined a place of its process whose end the client did not know yet.
-	known := since - p.f.plan.Limits().Notice
-	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.f.hasEvicted(l.Path, known) }) {
+	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.mayBeEvicted(l.Path, since) }) {
 		return
 	}
 	if p.wasRefused(err, since) {
