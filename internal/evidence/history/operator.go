@@ -3,6 +3,7 @@ package history
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,9 +68,12 @@ func (l *lock) shrunk(from, to time.Duration) bool {
 }
 
 // acquireOf returns what the names of all nodes of one acquire of this library begin with: the place in the queue for permits, and
-// those.
+// those. A node of another library's is the only one of its acquire.
 func acquireOf(node string) string {
 	name := path.Base(node)
+	if !strings.HasPrefix(name, "_c_7a6b6") {
+		return name
+	}
 	return name[:min(len(name), len("_c_7a6b6c")+14)]
 }
 

@@ -82,6 +82,18 @@ func TestAnEvictionThatLeavesSomethingIsFound(t *testing.T) {
 	}
 }
 
+// Curator's names of one process begin alike.
+func TestTwoNodesOfAnotherLibraryAreNotOneAcquire(t *testing.T) {
+	const name = "/l/_c_01234567-89ab-cdef-0123-456789abcdef-lock-000000000"
+	h := &History{End: 50 * ms}
+	for i, number := range []string{"0", "1"} {
+		h.Txns = append(h.Txns, Txn{Zxid: 10 + int64(i), Time: 10 * ms, Kind: Create, Client: "a", Session: session("a"), Path: name + number, Lock: "/l"})
+	}
+	h.Txns = append(h.Txns, Txn{Zxid: 12, Time: 25 * ms, Kind: Delete, Client: "o", Session: session("o"), Path: name + "1", Lock: "/l"})
+	h.Ops = []Op{{ID: 1, Kind: Evict, Recipe: Mutex, Path: "/l", Client: "o", Outcome: Granted, Call: 20 * ms, Return: 30 * ms, Nodes: []string{name + "1"}}}
+	require.Empty(t, Check(h, bounds))
+}
+
 func TestValuesOfLeadersAreJudged(t *testing.T) {
 	type look struct {
 		client    string
