@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,14 +20,7 @@ import (
 func TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone(t *testing.T) {
 	asCohort := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock }
 	try := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
-		return func(ctx context.Context) (*zklock.Hold, error) {
-			for { // until nobody is there
-				if hold, err := c.Mutex(path).TryLock(ctx); err == nil {
-					return hold, err
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
+		return untilHeld(c.Mutex(path).TryLock)
 	}
 	for name, pair := range map[string][2]way{
 		"mutex behind mutex":   {asMutex, asMutex},
@@ -71,6 +65,18 @@ func TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone(t *testing.T) {
 	}
 }
 
+// untilHeld has try called until nobody is there.
+func untilHeld(try lockFunc) lockFunc {
+	return func(ctx context.Context) (*zklock.Hold, error) {
+		for {
+			if hold, err := try(ctx); err == nil {
+				return hold, err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 // deleteNodesOf deletes the nodes of a hold as a third party, and cuts all connections if told so.
 func deleteNodesOf(srv *zktest.Server, hold *zklock.Hold, cut bool) {
 	for _, check := range hold.Guard() {
@@ -78,5 +84,48 @@ func deleteNodesOf(srv *zktest.Server, hold *zklock.Hold, cut bool) {
 	}
 	if cut {
 		srv.DropConnections()
+	}
+}
+
+// Numbers do not tell who came first where the directory was deleted as well and made anew, or where the counter has ended.
+func TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGoneWhateverTheNumbers(t *testing.T) {
+	try := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+		return untilHeld(c.Mutex(path).TryLock)
+	}
+	for dir, as := range map[string]way{path: try, path + "/leases": forTwo} {
+		for _, exhausted := range []bool{false, true} {
+			for n := range 8 {
+				t.Run(fmt.Sprint(dir, " ", exhausted, " at ", n), func(t *testing.T) {
+					virtual(t, zktest.Options{Latency: fixed(500 * time.Microsecond)}, func(t *testing.T, srv *zktest.Server) {
+						c := connect(t, srv, "a", term)
+						for range 2 { // the first hold of a client is watched from the beginning
+							unlockSoonAs(t, c, as)
+						}
+						if exhausted {
+							srv.SetChildCounter(dir, math.MaxInt32)
+						}
+						hold, err := as(c)(t.Context())
+						require.NoError(t, err)
+						strikeOnce(srv, "a", n, func(*zktest.Request) zktest.Verdict {
+							deleteNodesOf(srv, hold, false)
+							if !exhausted {
+								_ = srv.DeleteNode(dir) // somebody may be there again
+							}
+							return zktest.Pass
+						})
+						together := false
+						second := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) {
+							other, err := as(c)(ctx)
+							together = err == nil && hold.Check() == nil && other.Check() == nil
+							return other, err
+						})
+						<-second.done
+						require.NoError(t, second.err)
+						require.False(t, together)
+						unlock(t, second.hold)
+					})
+				})
+			}
+		}
 	}
 }

@@ -40,7 +40,9 @@ func (t *contender) nodes() []*session.OwnNode {
 }
 
 // at says where our node is. Like the rest of a holder, it is called when the node has a name.
-func (t *contender) at() (dir, name string, s *session.Session) { return t.Dir, t.Name, t.Sess }
+func (t *contender) at() (dir string, s *session.Session) { return t.Dir, t.Sess }
+
+func (t *contender) made() (name string, czxid int64) { return t.Name, t.czxid }
 
 func (t *contender) isShared() bool { return t.recipe.Shared }
 

@@ -177,6 +177,7 @@ func (t *place) askCzxids(ctx context.Context, entries []node.Entry, own *node.E
 		missing := e.Name != own.Name && e.Czxid == 0 && node.NeedCzxid(e, *own)
 		if missing {
 			t.noticeFormer(e)
+			t.c.holders.endMissing(t.contender, func(name string) bool { return name != e.Name })
 		}
 		return missing
 	}), nil
@@ -220,6 +221,13 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 	if !t.c.readable.Load() {
 		t.watchSelf(0)
 	}
+	if t.czxid == 0 { // the answer to the create was lost; others of a batch have the same token
+		own := node.Entry{Name: t.Name}
+		if err := t.askCzxid(ctx, &own); err != nil {
+			return t.Because(goneIfMissing(err))
+		}
+		t.czxid = own.Czxid
+	}
 	t.c.holders.add(t.contender)
 	for {
 		if t.isUnseen() {
@@ -245,7 +253,7 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 	}
 }
 
-// endThoseGone ends those of this client ahead of us that cannot hold beside us, if their nodes are gone. It asks the quorum
+// endThoseGone ends those of this client that cannot hold beside us, if their nodes are gone. It asks the quorum
 // where no watch tells. For permits it need not: the listing that grants them shows all that are held.
 func (t *place) endThoseGone(ctx context.Context) error {
 	for !t.recipe.limited {
@@ -285,21 +293,13 @@ func (t *place) standsWhole() bool {
 // sawItself notes that our node is there, and those that it was created with.
 func (t *place) sawItself() { t.looked = time.Now() }
 
-// makeCertain makes certain that our node, and those that it was created with, may hold. All of them
-// have one token, because they were created at once.
+// makeCertain makes certain that our node, and those that it was created with, may hold.
 func (t *place) makeCertain(ctx context.Context) error {
 	members := t.members()
 	for _, x := range slices.Backward(members) {
 		if err := x.isThere(ctx); err != nil {
 			return x.Because(err)
 		}
-	}
-	if t.czxid == 0 { // the answer to the create was lost
-		own := node.Entry{Name: t.Name}
-		if err := t.askCzxid(ctx, &own); err != nil {
-			return t.Because(goneIfMissing(err))
-		}
-		t.czxid = own.Czxid
 	}
 	for _, x := range members {
 		t.c.Keep(&x.OwnNode)

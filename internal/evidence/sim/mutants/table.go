@@ -1526,6 +1526,11 @@ var Table = []Mutant{
 		Test:  Test{".", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone"},
 	},
 	{
+		Name: "who of a client came first is told by numbers alone", After: "our own first version: a directory is deleted and made anew",
+		Edits: []Edit{{"internal/queue/holders.go", "\tif before != 0 {", "\tif before < 0 {"}},
+		Test:  Test{".", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGoneWhateverTheNumbers"},
+	},
+	{
 		Name: "a node is gone before its holder was told", After: "our own first version: another goroutine could come in between",
 		Edits: []Edit{{"internal/session/own.go", "\tif tell != nil {\n\t\ttell()\n\t}\n\tn.Gone.Set()", "\tn.Gone.Set()\n\tif tell != nil {\n\t\ttell()\n\t}"}},
 		Test:  Test{"internal/session", "TestANodeIsGoneWhenItsHolderWasTold"},
