@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,6 +297,36 @@ func TestUnansweredTellsSinceWhenAServerIsSilent(t *testing.T) {
 		assert.Equal(t, asked, since, "an event is no answer")
 		_, ok = l.Unanswered(&Session{})
 		assert.False(t, ok, "a session that is not carried")
+	})
+}
+
+// A link can be so slow that the parts of a long answer, such as records of TLS, come one every while.
+func TestEachPartOfAnAnswerIsASignOfLife(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		asked := time.Now()
+		w.asks(1, frames.OpGetData)
+		w.asks(2, frames.OpGetData)
+		heard := func() time.Time {
+			since, ok := l.Unanswered(l.Carried())
+			require.True(t, ok)
+			return since
+		}
+		inParts := func(frame []byte, told func(part int)) {
+			go func() { // ends when all has come
+				_, _ = io.Copy(io.Discard, io.LimitReader(w.tap, int64(len(frame))))
+			}()
+			for i := range 4 {
+				time.Sleep(time.Second)
+				_, err := w.server.Write(frame[i*len(frame)/4 : (i+1)*len(frame)/4])
+				require.NoError(t, err)
+				synctest.Wait()
+				told(i)
+			}
+		}
+		w.hears = true
+		inParts(eventOf("/"+strings.Repeat("a", 1000)), func(int) { assert.Equal(t, asked, heard(), "an event is no answer, however long") })
+		inParts(replyOf(1, -101, 5, make([]byte, 1000)...), func(part int) { assert.Equal(t, time.Now(), heard(), "part %d", part) })
 	})
 }
 

@@ -26,7 +26,7 @@ type tap struct {
 	in   *frames.Reader
 
 	accepted bool          // the server has answered a request; of the reading goroutine alone, like what follows
-	begun    bool          // bytes of the present frame have come
+	answers  bool          // the present frame, which has begun, is no event
 	bound    time.Duration // how long the client library lets the server say nothing; zero: as long as it likes
 
 	mu      sync.Mutex // guards what follows: several goroutines send, another receives
@@ -142,7 +142,7 @@ func (t *tap) Read(p []byte) (int, error) {
 }
 
 // incoming is what the server sends. A long listing takes its time: a server that sends one is not silent. Events are no
-// answers, and short: they come in one piece.
+// answers.
 type incoming struct{ *tap }
 
 func (i incoming) Read(p []byte) (int, error) {
@@ -150,10 +150,9 @@ func (i incoming) Read(p []byte) (int, error) {
 		i.line.SetReadDeadline(time.Now().Add(i.bound))
 	}
 	n, err := i.line.Read(p)
-	if n > 0 && i.begun {
+	if n > 0 && i.answers {
 		i.hear()
 	}
-	i.begun = true
 	return n, err
 }
 
@@ -172,8 +171,7 @@ func (t *tap) receive() error {
 	if shaking {
 		limit = frames.MaxGreeting
 	}
-	t.begun = false
-	frame, err := t.in.Next(limit)
+	frame, err := t.next(limit, shaking)
 	switch {
 	case err != nil:
 	case shaking:
@@ -185,6 +183,19 @@ func (t *tap) receive() error {
 		t.in.Drop()
 	}
 	return err
+}
+
+// next reads the next frame.
+func (t *tap) next(limit int, shaking bool) ([]byte, error) {
+	t.answers = false
+	xid, err := t.in.Begin(limit)
+	if err != nil {
+		return nil, err
+	}
+	if t.answers = shaking || xid != frames.XidEvent; t.answers {
+		t.hear()
+	}
+	return t.in.Next(limit)
 }
 
 // Close ends the connection.
@@ -322,7 +333,6 @@ func (t *tap) happened() (s *Session, hears bool) {
 func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.heard = time.Now()
 	asked, ok = t.take(xid)
 	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
 	return asked, t.session, stuck, ok

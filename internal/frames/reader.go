@@ -25,6 +25,31 @@ type Reader struct {
 // NewReader returns a Reader of a stream.
 func NewReader(from io.Reader) *Reader { return &Reader{from: bufio.NewReader(from)} }
 
+// Begin waits for the beginning of the next frame, and returns the number in it.
+func (r *Reader) Begin(limit int) (xid int32, err error) {
+	head, err := r.from.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	if size, err := lengthOf(head, limit); err != nil || size < 4 {
+		return 0, err
+	}
+	head, err = r.from.Peek(8)
+	if err != nil {
+		return 0, err
+	}
+	return int32(binary.BigEndian.Uint32(head[4:])), nil
+}
+
+// lengthOf returns the length of a frame that begins so.
+func lengthOf(head []byte, limit int) (int, error) {
+	size := int(int32(binary.BigEndian.Uint32(head)))
+	if size < 0 || size > limit {
+		return 0, fmt.Errorf("%w: %d bytes long", ErrMalformed, uint32(size))
+	}
+	return size, nil
+}
+
 // Next reads the next frame, which must not be longer than limit, and returns it without its
 // length. It is valid until the next call.
 func (r *Reader) Next(limit int) ([]byte, error) {
@@ -32,9 +57,9 @@ func (r *Reader) Next(limit int) ([]byte, error) {
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
 		return nil, err
 	}
-	size := int(int32(binary.BigEndian.Uint32(head[:])))
-	if size < 0 || size > limit {
-		return nil, fmt.Errorf("%w: %d bytes long", ErrMalformed, uint32(size))
+	size, err := lengthOf(head[:], limit)
+	if err != nil {
+		return nil, err
 	}
 	if err := r.fill(head, size); err != nil {
 		return nil, err

@@ -1492,8 +1492,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server that tells of events is not silent", After: "our own first version: it can owe a session its answers, and go on telling it of others",
-		Edits: []Edit{{"internal/conn/tap.go", "\tif n > 0 && i.begun {", "\tif n > 0 {"}},
+		Edits: []Edit{{"internal/conn/tap.go", "xid != frames.XidEvent; t.answers", "xid != 0; t.answers"}},
 		Test:  Test{".", "TestAServerThatTellsOfEventsAndAnswersNothingIsLeft"},
+	},
+	{
+		Name: "the first part of a long answer is no sign of life", After: "our own: on a slow link the next part can take as long",
+		Edits: []Edit{{"internal/conn/tap.go", "\t\tt.hear()\n", ""}},
+		Test:  Test{"internal/conn", "TestEachPartOfAnAnswerIsASignOfLife"},
 	},
 	{
 		Name: "a client owns as many nodes as it likes", After: "our own first version: its crash stopped ZooKeeper for good",
