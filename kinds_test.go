@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,6 +122,38 @@ func TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Locks can come and go while permits are asked for, and so the number of permits as well. A lock that comes when permits are
+// made anew, without a number, sees that they are permits.
+func TestALockThatComesWhenPermitsHaveNoNumberIsNotHeldBesideThem(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		var multis, stored atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			switch {
+			case r.Client != "a":
+			case r.Op == zktest.OpMulti && multis.Add(1) == 1:
+				return zktest.Delay(2 * time.Second)
+			case r.Op == zktest.OpSetData && stored.Add(1) == 2:
+				return zktest.Delay(2 * time.Second)
+			}
+			return zktest.Pass
+		})
+		permit := lockLater(t.Context(), a.Semaphore(path, 2).Permits(1).Lock)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, multis.Load(), "it is its turn")
+		unlockSoon(t, b)
+		time.Sleep(2 * time.Second)
+		require.EqualValues(t, 2, stored.Load(), "its number was removed, and is stored again")
+		lock := lockLater(t.Context(), b.Mutex(path).Lock)
+		<-permit.done
+		<-lock.done
+		require.False(t, permit.err == nil && lock.err == nil, "both hold")
+		require.ErrorIs(t, lock.err, zklock.ErrMismatch)
+		require.NoError(t, permit.err)
+		unlock(t, permit.hold)
+	})
 }
 
 // Names alone prove nothing: other locks can have such names.

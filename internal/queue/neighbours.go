@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -36,7 +37,7 @@ func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir s
 }
 
 // removeUnused removes the directory of a semaphore's permits. If there are any, it returns zk.ErrNotEmpty. It
-// leaves one alone that has other data, or children but no number, as that of a lock can have.
+// leaves one alone that has other data, or other children, as that of a lock can have.
 func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases string) error {
 	n, err := session.Again(ctx, func() (session.Node, error) { return c.Get(ctx, sess, leases) })
 	if err != nil {
@@ -44,8 +45,10 @@ func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases
 	}
 	numbered := strings.HasPrefix(string(n.Data), node.LimitPrefix)
 	switch {
-	case !numbered && (len(n.Data) > 0 || n.Stat.NumChildren > 0):
+	case !numbered && len(n.Data) > 0:
 		return nil
+	case !numbered && n.Stat.NumChildren > 0:
+		return c.unlessPermits(ctx, sess, leases)
 	case n.Stat.NumChildren > 0:
 		return zk.ErrNotEmpty
 	}
@@ -56,6 +59,21 @@ func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases
 		return zk.ErrBadVersion
 	}
 	return err
+}
+
+// unlessPermits returns zk.ErrNotEmpty if there are permits in a directory that has no number. Its users are about to store one
+// again, and may have looked for a lock already. If it got empty meanwhile, it is to be looked at again.
+func (c *Engine) unlessPermits(ctx context.Context, sess *session.Session, leases string) error {
+	l, err := session.Again(ctx, func() (session.Listing, error) { return c.List(ctx, sess, leases) })
+	switch {
+	case err != nil:
+		return err
+	case len(l.Names) == 0:
+		return zk.ErrBadVersion
+	case slices.ContainsFunc(l.Names, func(name string) bool { return strings.Contains(name, node.LeaseInfix) }):
+		return zk.ErrNotEmpty
+	}
+	return nil
 }
 
 // notDelayed refuses a directory in which contenders stand that have

@@ -1501,6 +1501,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestEachPartOfAnAnswerIsASignOfLife"},
 	},
 	{
+		Name: "permits without a number are a lock's directory", After: "our own first version: their users are about to store it",
+		Edits: []Edit{{"internal/queue/neighbours.go", "return c.unlessPermits(ctx, sess, leases)", "return nil"}},
+		Test:  Test{".", "TestALockThatComesWhenPermitsHaveNoNumberIsNotHeldBesideThem"},
+	},
+	{
 		Name: "a client owns as many nodes as it likes", After: "our own first version: its crash stopped ZooKeeper for good",
 		Edits: []Edit{{"internal/queue/owned.go", "n > 0 && sum > maxOwned", "sum > 100*maxOwned"}},
 		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
@@ -1547,7 +1552,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock leaves the directory of a semaphore that is about to begin", After: "our own first version",
-		Edits: []Edit{{"internal/queue/neighbours.go", "\tcase !numbered && (len(n.Data) > 0 || n.Stat.NumChildren > 0):", "\tcase !numbered:"}},
+		Edits: []Edit{{"internal/queue/neighbours.go", "\tcase !numbered && len(n.Data) > 0:", "\tcase !numbered:"}},
 		Test:  Test{".", "TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld"},
 	},
 	{
