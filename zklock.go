@@ -63,6 +63,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -160,7 +161,7 @@ type Client struct {
 	root     string
 	identity []byte        // owner data
 	shared   []byte        // owner data of cohorts
-	patience time.Duration // how long Close waits for clean-up
+	asked    time.Duration // the session timeout that was asked for
 
 	endLife  context.CancelCauseFunc
 	endAfter context.CancelCauseFunc
@@ -327,7 +328,7 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: o.Logger, To: o.Observer}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{
-		engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), patience: min(o.SessionTimeout, 5*time.Second),
+		engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), asked: o.SessionTimeout,
 		acquires: session.NewTasks(),
 	}
 	c.shared = node.OfCohort(c.identity)
@@ -384,8 +385,8 @@ func (c *Client) String() string {
 
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than the
-// session timeout or 5 s, whichever is less. It returns when every goroutine of the client has
-// ended. If no server can be reached, the session, and with it what was held, ends by itself
+// session timeout or 5 s, whichever is less, and then up to a second until the session has ended. It
+// returns when every goroutine of the client has ended. If no server can be reached, the session, and with it what was held, ends by itself
 // after the session timeout. The error is always nil.
 func (c *Client) Close() error {
 	if !c.closing.Swap(true) {
@@ -403,7 +404,7 @@ func (c *Client) close() {
 		g.lose(ErrClosed)
 	}
 	cleared := c.engine.Removals.Close()
-	timer := time.NewTimer(c.patience)
+	timer := time.NewTimer(min(cmp.Or(c.SessionTimeout(), c.asked), 5*time.Second))
 	select {
 	case <-cleared:
 	case <-timer.C:

@@ -354,6 +354,24 @@ func TestEachOfTwoWhoCloseAtOnceWaits(t *testing.T) {
 	})
 }
 
+// What was asked for is not what the servers end the session by, and with it all that Close waits for.
+func TestCloseWaitsNoLongerThanTheSessionLasts(t *testing.T) {
+	const tick = 100 * time.Millisecond
+	for granted, asked := range map[time.Duration]time.Duration{20 * tick: 10 * time.Second, 15 * tick: 5 * tick} {
+		virtual(t, zktest.Options{TickTime: tick, MinSessionTimeout: 15 * tick}, func(t *testing.T, srv *zktest.Server) {
+			client := connect(t, srv, "a", asked)
+			require.Equal(t, granted, client.SessionTimeout())
+			_, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			srv.Partition("a")
+			start := time.Now()
+			client.Close()
+			require.GreaterOrEqual(t, time.Since(start), granted)
+			require.LessOrEqual(t, time.Since(start), granted+time.Second, "and a while to end the session")
+		})
+	}
+}
+
 func TestCloseEndsWhenNoServerAnswers(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Server){
 		"partitioned": func(srv *zktest.Server) { srv.Partition("a") },
