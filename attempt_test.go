@@ -157,6 +157,31 @@ func TestErrorsNameTheVerb(t *testing.T) {
 	})
 }
 
+func TestErrorsOfAHoldThatIsOverNameTheVerb(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		hold, err := c.RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		leader, err := c.Election(pathC, nil).Campaign(t.Context(), nil)
+		require.NoError(t, err)
+		unlock(t, hold)
+		unlock(t, leader)
+		for verb, ask := range map[string]func(context.Context) error{
+			"check " + path:     func(context.Context) error { return hold.Check() },
+			"confirm " + path:   hold.Confirm,
+			"multi " + path:     func(context.Context) error { _, err := hold.Multi(); return err },
+			"downgrade " + path: hold.Downgrade,
+			"do " + path:        func(ctx context.Context) error { return hold.Do(ctx, func(context.Context) error { return nil }) },
+			"proclaim " + pathC: func(context.Context) error { return c.Election(pathC, nil).Proclaim(leader.Context(), nil) },
+		} {
+			err := ask(t.Context())
+			require.ErrorIs(t, err, zklock.ErrReleased, verb)
+			require.ErrorContains(t, err, fmt.Sprintf("zklock: %s: %v", verb, zklock.ErrReleased), "once, and no other")
+		}
+		require.EqualError(t, hold.Unlock(t.Context()), fmt.Sprintf("zklock: unlock %s: %v", path, zklock.ErrNotHeld))
+	})
+}
+
 func TestLockAllUnderAHoldOfOneOfItsLocksIsADeadlock(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)

@@ -139,7 +139,7 @@ type term struct {
 func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
 	inside, stop := h.within(ctx)
 	defer stop()
-	if err := h.Check(); err != nil {
+	if err := h.unlessOver("do"); err != nil {
 		return term{ended: err, left: err}
 	}
 	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()

@@ -167,10 +167,21 @@ func (h *Hold) Revoked() <-chan struct{} { return h.of().asked.Heard.Done() }
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
 // ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
 // clock, and so notices at once that the machine was asleep, which a timer may notice late.
-func (h *Hold) Check() error {
+func (h *Hold) Check() error { return h.unlessOver("check") }
+
+// unlessOver returns nil if the hold is still valid, and otherwise the error of what was to be done.
+func (h *Hold) unlessOver(op string) error {
+	if why := h.over(); why != nil {
+		return h.of().failure(op, why)
+	}
+	return nil
+}
+
+// over returns why the hold has ended, by the clock if that is first to say so, and nil if it has not.
+func (h *Hold) over() error {
 	h.of().checkLease()
 	if h.Context().Err() != nil {
-		return h.of().failure("check", context.Cause(h.Context()))
+		return context.Cause(h.Context())
 	}
 	return nil
 }
@@ -198,7 +209,7 @@ func (h *Hold) Remaining() time.Duration {
 // was no answer, and leaves the hold as it is. It costs one write, or several if the hold
 // has more nodes than fit into one request.
 func (h *Hold) Confirm(ctx context.Context) error {
-	if err := h.Check(); err != nil {
+	if err := h.unlessOver("confirm"); err != nil {
 		return err
 	}
 	ctx, stop := session.Either(ctx, h.Context())
@@ -215,7 +226,7 @@ func (h *Hold) Confirm(ctx context.Context) error {
 		}
 		return h.of().failure("confirm", h.causeOf(ctx, err))
 	}
-	return h.Check()
+	return h.unlessOver("confirm")
 }
 
 // causeOf returns err, with which a call under ctx failed that also ends with the hold, or if ctx has ended why.
@@ -258,7 +269,7 @@ var errUnfenced = fmt.Errorf("%w: a hold of an unfenced cohort has no guard", Er
 // operations and the guard do not fit into one request (1 MB). The guard adds one for each of
 // the hold's nodes.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
-	if err := h.Check(); err != nil {
+	if err := h.unlessOver("multi"); err != nil {
 		return nil, err
 	}
 	if h.of().unfenced {
@@ -305,7 +316,7 @@ func uncertain(err error) error {
 //
 // Callers take turns, so that the last to write is also the last to tell the watcher.
 func (h *Hold) rewrite(ctx context.Context, value []byte) error {
-	if err := h.Check(); err != nil {
+	if err := h.over(); err != nil {
 		return err
 	}
 	inside, stop := session.Either(ctx, h.Context())
@@ -324,7 +335,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		err := h.overwrite(inside, value)
 		switch {
 		case err == nil:
-			return h.Check()
+			return h.over()
 		case errors.Is(err, zk.ErrNoNode):
 			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
 			return context.Cause(h.Context())

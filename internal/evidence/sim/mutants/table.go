@@ -915,7 +915,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a leader works though its leadership is over", After: "our own first version",
-		Edits: []Edit{{"failstop.go", "\tif err := h.Check(); err != nil {\n\t\treturn term{", "\tif err := ctx.Err(); err != nil {\n\t\treturn term{"}},
+		Edits: []Edit{{"failstop.go", "\tif err := h.unlessOver(\"do\"); err != nil {\n\t\treturn term{", "\tif err := ctx.Err(); err != nil {\n\t\treturn term{"}},
 		Test:  Test{".", "TestRunPassesOverALeadershipThatIsOver"},
 	},
 	{
