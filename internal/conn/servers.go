@@ -59,6 +59,9 @@ func parseServer(address string) (string, error) {
 	if bracketed {
 		name = address[1 : len(address)-1]
 	}
+	if name == "" || !strings.Contains(address, ":") && strings.ContainsAny(name, "[]") {
+		return bad("is not host:port")
+	}
 	if ip := net.ParseIP(name); ip != nil || !strings.Contains(address, ":") {
 		if ip != nil && ip.To4() == nil && !bracketed {
 			return bad("is an IPv6 address: write [address]:port")
