@@ -20,7 +20,10 @@ import (
 func listCircles(ctx context.Context, client *zklock.Client, path string, v view) error {
 	queues, err := operate.Queues(ctx, client, path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%s does not exist", path)
+		if !v.json {
+			return v.sayUnused(path)
+		}
+		err = nil
 	}
 	found := locks.Circles(queues)
 	if len(found) > 0 {
