@@ -83,7 +83,7 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 func TestFlagsThatDoNothingAreNotOffered(t *testing.T) {
 	for command, useless := range map[string][]string{
 		"ls": {"label", "acl", "session-timeout"}, "top": {"label", "acl", "session-timeout"}, "revoke": {"label", "acl"}, "evict": {"label", "acl"},
-		"demo": {"label", "tls", "tls-ca"}, "serve": {"servers", "auth"}, "elect": {"semaphore", "shared"},
+		"demo": {"label", "tls", "tls-ca"}, "serve": {"servers", "auth"}, "elect": {"semaphore", "shared", "label"},
 	} {
 		for _, flag := range useless {
 			code, _, err := run(t, "", command, "--"+flag, "x")
@@ -91,7 +91,7 @@ func TestFlagsThatDoNothingAreNotOffered(t *testing.T) {
 			assert.Contains(t, err, "not defined", "%s --%s", command, flag)
 		}
 	}
-	for _, flag := range [][]string{{"--label", "x"}, {"--no-wait"}, {"-E", "3"}} {
+	for _, flag := range [][]string{{"--value", "x"}, {"--no-wait"}, {"-E", "3"}} {
 		code, _, err := run(t, "", append(append([]string{"elect"}, flag...), "/l")...)
 		assert.Equal(t, codeUsage, code)
 		assert.Contains(t, err, "does nothing without a COMMAND")

@@ -35,7 +35,7 @@ func electCommand(std streams) *command {
 		if !slices.Contains(args, "--") {
 			path, err := f.parseAlone(args)
 			if err == nil {
-				err = onlyGiven(f, "value", "label", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
+				err = onlyGiven(f, "value", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
 			}
 			if err != nil {
 				return err

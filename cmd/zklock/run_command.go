@@ -37,6 +37,7 @@ func runCommand(std streams) *command {
 	f := newFlags(std, "run", "[flags] PATH -- COMMAND [ARGS...]", runAbout)
 	j := &job{server: f.server().security(f), std: std}
 	j.server.owner(f)
+	f.StringVar(&j.server.label, "label", "", "`text` that others see as the owner (default: made of the command)")
 	j.flags(f)
 	var w waiting
 	w.flags(f)

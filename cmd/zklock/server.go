@@ -84,7 +84,6 @@ func (s *serverFlags) nodes(f *flags) *serverFlags {
 
 // owner adds the flags of commands that hold something.
 func (s *serverFlags) owner(f *flags) *serverFlags {
-	f.StringVar(&s.label, "label", "", "`text` that others see as the owner (default: made of the command)")
 	f.BoolVar(&s.anonymous, "anonymous", false, "keep the host's name, the process number and what the command is out of what others see")
 	f.DurationVar(&s.delay, "lock-delay", 0, "after a holder that crashed, stay without one for this time; all must say the same (default none)")
 	return s.nodes(f)
