@@ -105,9 +105,9 @@ func checkValue(value []byte) error {
 // server refuses to let it stand (zk.ErrNoAuth). The error is never nil. If fn panics, Run
 // resigns before the panic goes on.
 //
-// Run does not call fn for a leadership that is over before it could. It pauses after a term
-// that was shorter than the last pause, for 10 ms at first and then twice as long each time up
-// to a second. So a fn that returns at once does not keep the servers busy.
+// Run does not call fn for a leadership that is over before it could. It pauses after each term:
+// for 10 ms, or twice as long as the last time, up to a second, if the term was shorter than the
+// last pause. So a fn that returns at once does not keep the servers busy.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
 	pausing := e.c().engine.Inside(ctx)
 	defer pausing.Leave()

@@ -18,7 +18,7 @@ var (
 	// that of a leader. A slot's Mark returns it without a hold, and Revoke and Evict if the
 	// contender is gone.
 	ErrNotHeld = outcome.ErrNotHeld
-	// ErrLocked is returned by TryLock, TryRLock and TryAcquire if they would have to wait.
+	// ErrLocked is returned by TryLock, TryRLock, TryAcquire and TryCampaign if they would have to wait.
 	ErrLocked = outcome.ErrLocked
 	// ErrDeadlock is returned by an acquire whose context is that of a hold of the same lock:
 	// it would wait for itself.
@@ -26,8 +26,8 @@ var (
 	// ErrClosed is returned by calls on a client that is closed, or is closed while they
 	// wait. It is the cause of the end of what the client held when it was closed.
 	ErrClosed = outcome.ErrClosed
-	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire)
-	// if the client has no connection, or loses it before the answer has come.
+	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire,
+	// TryCampaign) if the client has no connection, or loses it before the answer has come.
 	ErrNotConnected = outcome.ErrNotConnected
 	// ErrUncertain is returned by Multi, by Unlock and Do, and by a slot's Mark and Do, if
 	// something was sent and its answer did not come: either all of it was done or nothing.

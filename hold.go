@@ -147,7 +147,8 @@ func (h *Hold) Context() context.Context { return h.known().life }
 // the node, and not the node's sequence number, which starts again in a new directory.
 func (h *Hold) Token() int64 { return h.of().token }
 
-// Path returns the lock's path, as it was given to the client.
+// Path returns the lock's path, as it was given to the client. Of several locks it returns all, in
+// order, with commas between them.
 func (h *Hold) Path() string { return h.of().path }
 
 // Node returns the full path of the hold's node in ZooKeeper, of the first one if it has

@@ -119,7 +119,8 @@ type Options struct {
 	// and an evicted waiter queues again. Default false.
 	Untrusted bool
 	// Label is written into each node's data, beside the host's name and the process's
-	// number, for operators to read. At most 1024 bytes. Default none.
+	// number, for operators to read. A member of an election has its value there instead. At
+	// most 1024 bytes. Default none.
 	Label string
 	// Anonymous leaves the host's name and the process's number out of each node's data,
 	// which everybody whom the ACL admits can read. Default false.

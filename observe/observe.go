@@ -10,7 +10,8 @@ type Observer interface{ Observe(Event) }
 
 // Kind is the kind of an Event. Every attempt to acquire ends with one of Acquired,
 // GivenUp and Refused, and every hold with one of Released, Lost and Ended. For a hold of
-// several locks there are events of each lock and none of the whole.
+// several locks there are events of each lock and none of the whole. A bad argument is no attempt,
+// and a Reentrant that is entered again tells nothing.
 type Kind int
 
 const (

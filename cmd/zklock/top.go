@@ -14,8 +14,9 @@ import (
 
 const topAbout = `
 Shows the busiest locks at PATH and below it (default: all), live: how many hold and
-wait, for how long the lock is held, and by which owner. It watches, and asks for nothing
-while nothing changes.
+wait, for how long the lock is held, and by which owner. It watches: while nothing
+changes, it only asks, once in a session timeout, whether each directory is still as it
+was seen.
 
 HELD is how long ago the lock was granted, as seen from here: ">" stands before it for a
 holder that was there before zklock came. On what is no terminal, and with --json, it
