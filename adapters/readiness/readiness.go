@@ -21,7 +21,7 @@ import (
 type Handler struct {
 	// Margin is how long a hold must be certain from now on: with less left, the answer is
 	// 503. Between two heartbeats of a healthy client, what is left falls to somewhat less
-	// than half the session timeout (see Hold.Remaining): more than a third of it makes a
+	// than half the session timeout (see Hold.Remaining): more than a third of it can make a
 	// healthy process unready. Default zero.
 	Margin time.Duration
 
