@@ -21,7 +21,8 @@ type Semaphore struct {
 	permits int
 }
 
-// Semaphore returns the semaphore at path with a number of permits.
+// Semaphore returns the semaphore at path with a number of permits, of 100,000 at most. With a number
+// that cannot be, its methods return ErrInvalid.
 func (c *Client) Semaphore(path string, permits int) *Semaphore {
 	return &Semaphore{owner{c}, path, permits}
 }

@@ -386,9 +386,9 @@ func (c *Client) String() string {
 
 // Close releases everything that is still held and ends the session. Waiting calls return
 // ErrClosed. Close waits until the client has no node left in any queue, but no longer than the
-// session timeout or 5 s, whichever is less, and then up to a second until the session has ended. It
-// returns when every goroutine of the client has ended. If no server can be reached, the session, and with it what was held, ends by itself
-// after the session timeout. The error is always nil.
+// session timeout or 5 s, whichever is less. Ending the session may take a second more. It
+// returns when every goroutine of the client has ended. If no server can be reached, the session,
+// and with it what was held, ends by itself after the session timeout. The error is always nil.
 func (c *Client) Close() error {
 	if !c.closing.Swap(true) {
 		c.close()
