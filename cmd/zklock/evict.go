@@ -18,8 +18,8 @@ with 79. Waiters go first, so that nobody is let in between.
 
 Holders of other libraries may go on as if they held: make sure first that they are
 stopped. Not told, and so queueing again, are waiters in a directory whose data cannot
-be written, and those that are stopped until the directory has vanished, a minute after
-its last contender has gone.
+be written, or is somebody else's. So are those that are stopped until 256 others were
+evicted, or the directory has vanished, a minute after its last contender has gone.
 
 The exit code is 0 if all that were meant are gone, and 77 if the servers do not allow
 it: the error names who has the right to.`
