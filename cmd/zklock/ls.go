@@ -103,11 +103,6 @@ func listOne(ctx context.Context, client *zklock.Client, path string, v view) er
 	return v.show(q)
 }
 
-// sayUnused tells that there is no such path, which is no failure: ZooKeeper removes directories that are empty.
-func (v view) sayUnused(path string) error {
-	return v.say("%s does not exist: nobody has used it lately\n", path)
-}
-
 // orElse returns err if it is one, else what next returns.
 func orElse(err error, next func() error) error {
 	if err != nil {

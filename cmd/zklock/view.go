@@ -35,6 +35,11 @@ func (v view) say(format string, path string, more ...any) error {
 	return err
 }
 
+// sayUnused tells that there is no such path, which is no failure: ZooKeeper removes directories that are empty.
+func (v view) sayUnused(path string) error {
+	return v.say("%s does not exist: nobody has used it lately\n", path)
+}
+
 func (v view) table(w io.Writer, q *operate.Queue, now time.Time) {
 	held := holders(q)
 	why := ""
