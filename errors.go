@@ -41,7 +41,7 @@ var (
 	ErrMismatch = outcome.ErrMismatch
 	// ErrLimit is returned by an acquire that asks a semaphore for more permits than there are
 	// or than fit into one request. It is returned by any acquire for which the client would own
-	// too many nodes: the paths of all of them may have 1,750,000 bytes.
+	// too many nodes: the paths of all of them, and of all clients of one connection, may have 1,750,000 bytes.
 	ErrLimit = outcome.ErrLimit
 	// ErrEvicted is returned by an acquire if operate.Evict has removed it from the queue.
 	// A holder that is evicted gets ErrLost.

@@ -1,20 +1,24 @@
 package zklock_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
+// mostThatServersRead is the length of the longest transaction with which a server starts.
+const mostThatServersRead = 2_097_150
+
 // When a session ends, all its nodes end in one transaction. Servers that log one of two megabytes never start again. So a
 // client owns less than that, whatever it holds and waits for.
 func TestAllNodesOfAClientCanEndInOneTransaction(t *testing.T) {
-	const mostThatServersRead = 2_097_150
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ended := 0 // bytes, of the session that had most
 		srv.OnTxn(func(txn zktest.Txn) {
@@ -72,5 +76,29 @@ func TestAllNodesOfAClientCanEndInOneTransaction(t *testing.T) {
 		require.Greater(t, ended, 1_500_000)
 		require.Less(t, ended, mostThatServersRead)
 		require.Len(t, all(100), len(holds), "the next session owns nothing yet")
+	})
+}
+
+// Clients of one connection have one session, and their nodes end together.
+func TestAllNodesOfTheClientsOfAConnectionCanEndInOneTransaction(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		conn, hooks := hooked(t, srv)
+		dir, owned := "/"+strings.Repeat("d", 900), 0
+		for i := range 3 {
+			c, err := zklock.Attach(t.Context(), conn, hooks, nil)
+			require.NoError(t, err)
+			defer c.Close()
+			for k := range 30 {
+				hold, err := c.Semaphore(fmt.Sprint(dir, i), 10_000).Acquire(t.Context(), 100)
+				if err != nil {
+					require.ErrorIs(t, err, zklock.ErrLimit)
+					break
+				}
+				for _, check := range hold.Guard() {
+					owned += 4 + len(check.(*zk.CheckVersionRequest).Path)
+				}
+				require.Less(t, owned, mostThatServersRead, "client %d, acquire %d", i, k)
+			}
+		}
 	})
 }

@@ -25,10 +25,24 @@ type Session struct {
 
 	mu    sync.Mutex
 	again chan struct{} // guarded by mu; closed and replaced at every re-attach
+	owned int           // guarded by mu: see Own
 }
 
 func newSession(id int64, l *lease.Lease) *Session {
 	return &Session{ID: id, Lease: l, over: make(chan struct{}), again: make(chan struct{})}
+}
+
+// Own adds n, which may be negative, to what all clients of the session own that ends with it. It returns the sum, and adds
+// nothing that would make it more than limit.
+func (s *Session) Own(n, limit int) (sum int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum = s.owned + n
+	if n > 0 && sum > limit {
+		return sum, false
+	}
+	s.owned = sum
+	return sum, true
 }
 
 // end ends the session. The link that owns the session calls it once.

@@ -169,6 +169,8 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 
 // disown counts the nodes no more, which are certainly gone.
 func (t *contender) disown() {
-	_ = t.c.owned.add(t.Sess, -t.owns) // never over the limit
-	t.owns = 0
+	if t.owns > 0 {
+		_ = addOwned(t.Sess, -t.owns) // never over the limit
+		t.owns = 0
+	}
 }

@@ -28,7 +28,7 @@ type contender struct {
 	gate     *member   // our node in another queue, without which none of these is created; nil for none
 	creation *creation // of the node; nil once the node certainly belongs to Sess
 	czxid    int64     // the transaction that has made the nodes, which is the hold's token; zero if it is not known
-	owns     int       // how many bytes of owned are ours
+	owns     int       // how many bytes of what the session owns are ours
 	ending
 }
 

@@ -41,15 +41,19 @@ func (t *contender) own(s *session.Session) error {
 	for x := range t.each {
 		size += len(t.nameless(x)) + pathExtra
 	}
-	more := size
-	if old := t.creation.replaces; old != nil && old.Sess == s {
-		more, old.owns = size-old.owns, 0
+	old, more := t.creation.replaces, size
+	takesOver := old != nil && old.Sess == s
+	if takesOver {
+		more -= old.owns
 	}
-	err := t.c.owned.add(s, more)
-	if err == nil {
-		t.owns = size
+	if err := addOwned(s, more); err != nil {
+		return err
 	}
-	return err
+	if takesOver {
+		old.owns = 0
+	}
+	t.owns = size
+	return nil
 }
 
 // pathExtra is what a path has in a transaction besides our part of it: the server's number, and four bytes for its length.

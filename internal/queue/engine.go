@@ -22,7 +22,6 @@ type Engine struct {
 	records  recent[recordAt] // contains only records that we wrote at a release; others may have written since
 	waits    waits
 	holders  holders
-	owned    owned
 	Removals *session.Tasks // of nodes: Close waits for them, for a while
 	readable atomic.Bool    // set only once we have read a node of our own: all have one ACL
 	FailStop func(error)    // see Options; nil for none

@@ -1507,7 +1507,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a client owns as many nodes as it likes", After: "our own first version: its crash stopped ZooKeeper for good",
-		Edits: []Edit{{"internal/queue/owned.go", "n > 0 && sum > maxOwned", "sum > 100*maxOwned"}},
+		Edits: []Edit{{"internal/queue/owned.go", "s.Own(n, maxOwned)", "s.Own(n, 100*maxOwned)"}},
 		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
 	{
@@ -1517,7 +1517,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a node that was replaced counts on", After: "a hand-off, where nobody deletes the old node by itself",
-		Edits: []Edit{{"internal/queue/create.go", "more, old.owns = size-old.owns, 0", "more = size"}},
+		Edits: []Edit{{"internal/queue/create.go", "if takesOver {\n\t\tmore", "if old != nil && s == nil {\n\t\tmore"}},
 		Test:  Test{".", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
 	{
