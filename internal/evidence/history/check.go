@@ -478,12 +478,12 @@ func (b *book) checkRefusals(l *lock) {
 		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
 			continue
 		}
-		last, own := time.Duration(0), 0
+		last, own := time.Duration(0), int64(0)
 		for _, life := range all {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
-			case life.client == op.Client && life.created >= op.Call && life.op == nil && own == 0:
-				own++ // that of the try, if it made one
+			case life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid):
+				own = life.czxid // of those of the try, if it made any
 			default:
 				last = max(last, life.removed)
 			}

@@ -207,6 +207,10 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	own := try(56)
 	own.Txns = append(own.Txns, created(16, 56, "d", node("d", 3)), deleted(17, 57, "d", node("d", 3)))
 	require.Equal(t, "P7", rules(Check(own, strict)), "its own node is not in its way")
+	own.Txns = append(own.Txns[:len(own.Txns)-1], created(16, 56, "d", node("d", 4)), deleted(17, 57, "d", node("d", 3)), deleted(17, 57, "d", node("d", 4)))
+	require.Equal(t, "P7", rules(Check(own, strict)), "nor is any that it made at once, as for permits")
+	own.Txns[len(own.Txns)-3].Zxid = 18
+	require.Empty(t, Check(own, strict), "another of its process may be")
 
 	lag := try(56)
 	lag.Faults = []Window{{From: 50 * ms, To: 54 * ms}}
