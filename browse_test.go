@@ -62,6 +62,24 @@ func TestQueuesFindsTheLocksBelowAPath(t *testing.T) {
 	})
 }
 
+// Of a fleet's locks each would otherwise cost a write, on the disks of all servers.
+func TestQueuesCostsARequestForEachNodeAndOneWrite(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		const locks = 50
+		c, looks := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		for i := range locks {
+			_, err := c.Mutex(fmt.Sprintf("/locks/%d", i)).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		resetCounts(srv)
+		queues, err := operate.Queues(t.Context(), looks, "/locks")
+		require.NoError(t, err)
+		require.Len(t, queues, locks)
+		const directories, contenders = 1 + locks, locks
+		require.Equal(t, map[zktest.Op]int{zktest.OpMulti: 1, zktest.OpGetChildren2: directories, zktest.OpGetData: contenders}, srv.Requests())
+	})
+}
+
 func TestWhatMayNotBeReadIsLeftOut(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		opts := &zklock.Options{Label: "owner", SessionTimeout: term, ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}}

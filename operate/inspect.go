@@ -28,17 +28,22 @@ func (c client) inspect(ctx context.Context, path string) (*Queue, error) {
 }
 
 func (c client) look(ctx context.Context, s *session.Session, path string) (*Queue, error) {
-	dir := c.Root + path
-	q := &Queue{Path: path}
-	l, err := c.FreshList(ctx, s, dir)
+	l, err := c.FreshList(ctx, s, c.Root+path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return q, nil
+		return &Queue{Path: path}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return c.lookIn(ctx, s, path, l)
+}
+
+// lookIn reads the queue of a directory that was listed.
+func (c client) lookIn(ctx context.Context, s *session.Session, path string, l session.Listing) (*Queue, error) {
+	dir := c.Root + path
 	entries := node.ParseEntries(l.Names)
-	q.Issued = issued(l.Stat, entries)
+	q := &Queue{Path: path, Issued: issued(l.Stat, entries)}
+	var err error
 	q.Contenders, err = c.readAll(ctx, s, dir, entries)
 	if err == nil && len(q.Contenders) > 0 && node.IsDelayed(nameOf(q.Contenders[0])) {
 		err = c.lookAtDelay(ctx, s, dir, q)

@@ -20,8 +20,8 @@ func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error)
 
 // Queues returns the queue of the lock at path and of every lock below it, as Inspect does,
 // if they have contenders. They are in the order of their paths. path may be "/". Each node
-// below it costs a request. A node whose name is like a contender's is taken for one, and Queues
-// does not look below it.
+// below it costs a request. One more, a write that changes nothing, asks the quorum for all. A node
+// whose name is like a contender's is taken for one, and Queues does not look below it.
 //
 // If path does not exist, the error wraps zk.ErrNoNode. If a node below it may not be read,
 // the error wraps zk.ErrNoAuth and names it, and Queues returns all others with it.

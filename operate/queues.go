@@ -28,10 +28,7 @@ func (c client) queues(ctx context.Context, path string) ([]*Queue, error) {
 		return nil, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), err)
 	}
 	queues, err := session.Persist(inside, c.Requests, func(s *session.Session) ([]*Queue, error) {
-		if err := c.Sync(inside, s, node.DirOf(c.Root+below)); err != nil {
-			return nil, err
-		}
-		return c.browse(inside, s, below)
+		return session.UpToDate(inside, c.Requests, s, func() ([]*Queue, error) { return c.browse(inside, s, below) })
 	})
 	if err != nil {
 		return queues, fmt.Errorf("zklock: queues below %s: %w", node.Printable(path), c.Explain(inside, err))
@@ -60,7 +57,7 @@ func (c client) browse(ctx context.Context, s *session.Session, path string) ([]
 	var queues []*Queue
 	var hidden error
 	if isQueue(l.Names) && path != "" {
-		q, err := c.look(ctx, s, path)
+		q, err := c.lookIn(ctx, s, path, l)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			hidden = fmt.Errorf("%s: %w", node.Printable(path), err)

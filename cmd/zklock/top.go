@@ -26,7 +26,7 @@ func topCommand(std streams) *command {
 	f := newFlags(std, "top", "[flags] [PATH]", topAbout)
 	server := f.server().security(f)
 	asJSON := f.Bool("json", false, "print a line of JSON for each change, also on a terminal")
-	limit := f.Int("limit", 0, "show at most so many `locks` (default: what fits the terminal)")
+	limit := f.Int("limit", 0, "on a terminal, show at most so many `locks` (default: what fits it)")
 	return &command{f, func(args []string) error {
 		positional, err := f.parse(args, 0, 1)
 		switch {
