@@ -203,6 +203,17 @@ func TestWatchShowsQueuesAsTheyChange(t *testing.T) {
 func TestWatchOfABusyQueueIsCheap(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
+		var writes, listings atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			switch {
+			case r.Client != "watcher":
+			case r.Op == zktest.OpMulti:
+				writes.Add(1)
+			case r.Op == zktest.OpGetChildren2:
+				listings.Add(1)
+			}
+			return zktest.Pass
+		})
 		w := watchQueues(ctx, connect(t, srv, "watcher", term), "/locks")
 		c := connect(t, srv, "a", term)
 		for range 2000 {
@@ -215,6 +226,8 @@ func TestWatchOfABusyQueueIsCheap(t *testing.T) {
 		<-w.done
 		require.Less(t, w.shown, 100)
 		require.Positive(t, w.shown)
+		require.Zero(t, writes.Load(), "who only looks on writes nothing")
+		require.Less(t, listings.Load(), int32(100), "what is watched was listed for that")
 	})
 }
 

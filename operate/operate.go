@@ -33,7 +33,7 @@ func Queues(ctx context.Context, c *zklock.Client, path string) ([]*Queue, error
 // A queue that becomes empty is yielded once more, with no contenders. Of a queue that
 // changes all the time, Watch yields a few states in a second. It watches the directories, of
 // which there can be 10,000. While nothing changes, it asks of each once in a session timeout
-// whether it is still as it was seen.
+// whether it is still as it was seen. It asks no quorum: what it yields is as late as its server.
 //
 // If path does not exist, Watch waits for it. Nodes below it that may not be read are left
 // out. The sequence ends when the loop does, or after an error: the end of ctx, zklock.ErrClosed,

@@ -28,7 +28,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "Inspect believes a server that lags", After: "a queue is shown as it was",
-		Edits:   []Edit{{"operate/inspect.go", "l, err := c.FreshList(ctx, s, dir)", "l, err := c.List(ctx, s, dir)"}},
+		Edits:   []Edit{{"operate/inspect.go", "l, err := c.FreshList(ctx, s, c.Root+path)", "l, err := c.List(ctx, s, c.Root+path)"}},
 		Trouble: "looks",
 	},
 	{
