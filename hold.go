@@ -262,7 +262,8 @@ type noGuard struct{}
 var errUnfenced = fmt.Errorf("%w: a hold of an unfenced cohort has no guard", ErrInvalid)
 
 // Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is
-// held. The paths in ops are ZooKeeper's own: Options.Root is not put before them.
+// held. The paths in ops are ZooKeeper's own: neither a chroot of the servers nor Options.Root is
+// put before them.
 //
 // If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the
 // answer was lost or the hold ended before it came: either all operations were done or none.
@@ -371,9 +372,10 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 }
 
 // Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
-// success, the node is gone. If ctx ends first, Unlock returns an error that wraps
-// ctx.Err(), and the release goes on for as long as the client lives. Of a context that was
-// derived from the hold's own and lasts when Unlock is called, only the deadline counts.
+// success, the node is gone, but for one that others of the process share: see Reentrant and Cohort.
+// If ctx ends first, Unlock returns an error that wraps ctx.Err(), and the release goes on for as
+// long as the client lives. Of a context that was derived from the hold's own and lasts when Unlock
+// is called, only the deadline counts.
 //
 // Unlock needs no deadline. If the servers do not answer, it returns an error that wraps
 // ErrUncertain as soon as a session timeout has passed since they last did for certain: they
