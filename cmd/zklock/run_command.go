@@ -28,7 +28,7 @@ const exitCodes = `Exit code: the command's (128 plus the signal's number if one
   64 wrong usage                      75 not acquired: another holds (see -E)
   69 no server reached                77 the server does not permit it
   70 the guardian has ended           79 lock lost, and the command ended
-  74 done, but --once not written     80 lock lost, and something goes on
+  74 run: done, --once not written    80 lock lost, and something goes on
   126 command cannot be executed      127 command not found
   2 no thread or memory for zklock: nothing was run; 1 any other failure of zklock
 With each of its own codes, zklock says why on standard error.`
