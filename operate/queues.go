@@ -217,7 +217,7 @@ func (b *browser) step(ctx context.Context, path string, last **Queue) error {
 		b.follow(ctx, path+"/"+name, false)
 	}
 	if path != "" && (isQueue(w.Names) || len((*last).Contenders) > 0) {
-		q, err := b.c.lookIn(ctx, s, path, session.Listing{Names: w.Names, Stat: w.Stat})
+		q, err := b.c.lookIn(ctx, s, path, session.NewListing(w.Names, w.Stat, time.Time{}))
 		if err != nil {
 			return err
 		}
