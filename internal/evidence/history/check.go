@@ -482,7 +482,7 @@ func (b *book) checkRefusals(l *lock) {
 		for _, life := range all {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
-			case life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid):
+			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid):
 				own = life.czxid // of those of the try, if it made any
 			default:
 				last = max(last, life.removed)

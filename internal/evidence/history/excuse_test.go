@@ -212,6 +212,12 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	own.Txns[len(own.Txns)-3].Zxid = 18
 	require.Empty(t, Check(own, strict), "another of its process may be")
 
+	permits := &History{End: 99 * ms, Ops: []Op{{ID: 1, Recipe: Semaphore, Path: "/s", Client: "d", Outcome: Refused, Call: 56 * ms, Return: 58 * ms}}}
+	asks := created(10, 57, "d", "/s/locks/_c_7a6b6c000000000000000000000000dd-lock-0000000000")
+	asks.Lock = "/s/locks"
+	permits.Txns = []Txn{asks}
+	require.Empty(t, Check(permits, strict), "one that has just asked is in the way, also of its own client")
+
 	lag := try(56)
 	lag.Faults = []Window{{From: 50 * ms, To: 54 * ms}}
 	require.Empty(t, Check(lag, strict))
