@@ -1128,3 +1128,30 @@ func TestAGoroutineTakesNoPlaceThatWasAskedForBefore(t *testing.T) {
 		noGhost(t, srv, path)
 	})
 }
+
+// A goroutine that gives up while its process finds out whether others want the lock is no reason to overlook them.
+func TestAnIdlePlaceIsGivenUpThoughAWaiterHasGivenUpBefore(t *testing.T) {
+	const latency = 20 * time.Millisecond
+	for holds := 2 * latency; holds <= 10*latency; holds += latency / 4 {
+		t.Run(fmt.Sprint("held for ", holds), func(t *testing.T) {
+			virtual(t, zktest.Options{Latency: fixed(latency)}, func(t *testing.T, srv *zktest.Server) {
+				c, other := connect(t, srv, "c", term), connect(t, srv, "other", term)
+				shared := c.Cohort(path, &zklock.CohortOptions{Unfenced: true, Keep: time.Minute})
+				hold, err := shared.Lock(t.Context())
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), latency/2)
+				defer cancel()
+				_, err = shared.Lock(ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(holds)
+				require.NoError(t, hold.Unlock(t.Context()))
+				time.Sleep(time.Second)
+				waits, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				next, err := other.Mutex(path).Lock(waits)
+				require.NoError(t, err)
+				unlock(t, next)
+			})
+		})
+	}
+}

@@ -435,8 +435,8 @@ func (q *localQueue) watched(p *sharedPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p.see(w, wanted, q.c.engine.Link.Now())
-	if q.place == p && (len(q.waiting) > 0 || len(p.holds) == 0) {
-		q.kick()
+	if q.place == p && (q.running || len(q.waiting) > 0 || len(p.holds) == 0) {
+		q.kick() // it may sleep as if the place were not watched
 	}
 }
 

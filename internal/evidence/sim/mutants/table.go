@@ -1594,6 +1594,11 @@ var Table = []Mutant{
 		Name: "an election has no leader as soon as the first node goes", After: "a loop that gives up: the history had no rule for who is told that there is none", Focus: "election",
 		Edits: []Edit{{"election.go", "\t\t\tcase !errors.Is(err, zk.ErrNoNode):\n\t\t\t\treturn Contender{}, err\n", "\t\t\tdefault:\n\t\t\t\treturn Contender{}, nil\n"}},
 	},
+	{
+		Name: "a place that is watched from now on wakes nobody", After: "our own first version: a goroutine that gave up had others wait for an hour",
+		Edits: []Edit{{"localqueue.go", "if q.place == p && (q.running || len(", "if q.place == p && (len("}},
+		Test:  Test{".", "TestAnIdlePlaceIsGivenUpThoughAWaiterHasGivenUpBefore"},
+	},
 }
 
 // Named returns the mutant of that name.
