@@ -231,7 +231,7 @@ func TestALockerThatDoesNotReturnLeavesNoLock(t *testing.T) {
 	}
 }
 
-// Whoever knows from the context of a part that it is lost finds the whole over as well.
+// A caller that knows from the context of a part that it is lost finds the whole over as well.
 func TestTheWholeIsOverWhenAPartIsKnownToBeLost(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, whole *zklock.Hold){
 		"check":     func(t *testing.T, whole *zklock.Hold) { assert.ErrorIs(t, whole.Check(), zklock.ErrLost) },

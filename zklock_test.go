@@ -330,7 +330,7 @@ func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever calls Close again waits until the client is closed. That may take a while, in virtual time as well.
+// A second call of Close waits until the client is closed. That may take a while, in virtual time as well.
 func TestEachOfTwoWhoCloseAtOnceWaits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// holders knows who of this client holds, by directory. A third party can delete the node of one, and another who waits for
-// it may learn of that sooner: the first watches its node only after a while, and a reconnect sets watches anew in any
-// order. So whoever is granted finds out first what has become of those ahead.
+// holders knows which contenders of this client hold, by directory. A third party can delete the node of one, and another that
+// waits for it may learn of that sooner: the first watches its node only after a while, and a reconnect sets watches anew in
+// any order. So a contender that has its turn finds out first what has become of those ahead.
 type holders struct {
 	mu sync.Mutex
 	of map[string][]holder // guarded by mu

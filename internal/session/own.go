@@ -23,7 +23,7 @@ type OwnNode struct {
 	Kept  bool     // heartbeats look at it, or have: see Keep
 	Asked *Revocation
 
-	Gone Latch // the node was found missing, or is of no use, and whoever wanted to know was told
+	Gone Latch // the node was found missing, or is of no use, and its holder was told
 	why  error // set before gone: what is wrong, unless it was deleted
 
 	mu     sync.Mutex
