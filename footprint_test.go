@@ -107,8 +107,12 @@ func TestAWaiterTakesTwoKilobytes(t *testing.T) {
 	rate := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = rate }()
 	runtime.MemProfileRate = 1
+	sizes := []int{100, 1000}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
 	for name, lock := range map[string]way{"a mutex": asMutex, "writers": asWriter, "a reader among writers": asEither(), "two permits": forTwo} {
-		for _, n := range []int{100, 1000} {
+		for _, n := range sizes {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					waitTogether(t, lock, func(join func(n int)) {
