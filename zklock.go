@@ -392,13 +392,13 @@ func (c *Client) String() string {
 func (c *Client) Close() error {
 	if !c.closing.Swap(true) {
 		c.close()
-		c.closed.Set()
 	}
 	<-c.closed.Done() // a sync.Once would wait at a mutex, where a test's virtual time stands still
 	return nil
 }
 
 func (c *Client) close() {
+	defer c.closed.Set() // also if an observer panics
 	c.endLife(ErrClosed)
 	<-c.acquires.Close() // they return at once; removals below takes their nodes away
 	for _, g := range c.holds.all() {

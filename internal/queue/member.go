@@ -64,10 +64,7 @@ func (m *member) goneIfSeen() <-chan struct{} {
 }
 
 // stands reports whether nothing has happened to the node, as far as it is watched.
-func (m *member) stands() bool {
-	self := m.self.Load()
-	return !m.IsGone() && (self == nil || self.stands())
-}
+func (m *member) stands() bool { return !m.IsGone() && (m.self.Load() == nil || m.isWatched()) }
 
 // isWatched reports whether a watch tells of the node's end before anybody can see it in another way. All may ask.
 func (m *member) isWatched() bool {

@@ -231,7 +231,7 @@ func (t *place) grant(ctx context.Context, gate *place) error {
 	t.c.holders.add(t.contender)
 	for {
 		if t.isUnseen() {
-			if err := t.lookAgain(ctx); err != nil {
+			if err := t.lookAgain(ctx, t.nodes()); err != nil {
 				return t.Because(err)
 			}
 			t.sawItself()
@@ -261,8 +261,7 @@ func (t *place) endThoseGone(ctx context.Context) error {
 		if len(unwatched) == 0 {
 			return nil
 		}
-		_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, unwatched) })
-		if !errors.Is(err, outcome.ErrGone) {
+		if err := t.lookAgain(ctx, unwatched); !errors.Is(err, outcome.ErrGone) {
 			return err
 		}
 	}
@@ -347,8 +346,8 @@ func (t *place) freshen(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain makes sure that our node, and those that it was created with, still exist.
-func (t *contender) lookAgain(ctx context.Context) error {
-	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, t.nodes()) })
+// lookAgain makes sure that nodes of this client still exist.
+func (t *contender) lookAgain(ctx context.Context, nodes []*session.OwnNode) error {
+	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.ConfirmAll(ctx, t.Sess, nodes) })
 	return err
 }
