@@ -178,7 +178,7 @@ func later(ctx context.Context, after time.Duration, call func(ctx context.Conte
 
 // atEveryRequest plays a scenario in which the n-th request is refused, for every n until it says that there was none.
 func atEveryRequest(t *testing.T, strike func(t *testing.T, srv *zktest.Server, n int) bool) {
-	for n, struck := 0, true; struck; n += oneIn(8) {
+	for n, struck := 0, true; struck; n += oneIn(16) {
 		t.Run(fmt.Sprint("request ", n), func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) { struck = strike(t, srv, n) })
 		})

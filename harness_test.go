@@ -67,10 +67,10 @@ func oneIn(n int) int {
 }
 
 // throughEveryFault has strike play a scenario in which the n-th request is struck, for every fault and every n until it
-// says that there was none; there must be more than least. A short test takes every tenth n, each fault other ones.
+// says that there was none; there must be more than least. A short test takes every twentieth n, each fault other ones.
 func throughEveryFault(t *testing.T, least int, strike func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool) {
 	for i, f := range faults {
-		step := oneIn(10)
+		step := oneIn(20)
 		first := i % step
 		t.Run(f.name, func(t *testing.T) {
 			for n, struck := first, true; struck; n += step {

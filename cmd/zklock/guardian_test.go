@@ -211,6 +211,7 @@ func TestRunEndsTheRestIfAsked(t *testing.T) {
 }
 
 func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
+	t.Parallel()
 	for name, tell := range map[string]func(*testing.T, *zktest.Server, *invocation){
 		"by a signal": func(_ *testing.T, _ *zktest.Server, i *invocation) { i.Process.Signal(syscall.SIGINT) },
 		"by revoke": func(t *testing.T, srv *zktest.Server, _ *invocation) {
@@ -396,6 +397,7 @@ func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
 
 // The log is written by those who connect and renew: they must not wait for a reader.
 func TestRunHoldsThoughNobodyReadsItsLog(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	_, full := fullPipe(t)
 	ready := filepath.Join(t.TempDir(), "ready")

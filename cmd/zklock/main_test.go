@@ -33,11 +33,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// atOnce lets eight tests run at a time, unless the command line says how many: those that may do little but wait.
+// atOnce lets sixteen tests run at a time, unless the command line says how many: those that may do little but wait.
 func atOnce() {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("8")
+		f.Value.Set("16")
 	}
 }
 

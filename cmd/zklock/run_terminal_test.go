@@ -102,6 +102,7 @@ func TestRunLetsCtrlCReachTheCommandOnce(t *testing.T) {
 }
 
 func TestRunOnATerminalEndsOnCtrlC(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	tty := openTerminal(t)
 	// The background process ignores Ctrl-C, as all of a script do.

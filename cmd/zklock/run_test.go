@@ -295,6 +295,7 @@ func lastSign(t *testing.T, file string) time.Time {
 }
 
 func TestRunEndsTheCommandBeforeAnotherCanHold(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	file := filepath.Join(t.TempDir(), "alive")
 	remove := passNothingFrom(t, srv)

@@ -27,7 +27,7 @@ func measure(t *testing.T, world func(seed uint64) *Plan, share, ways float64) {
 	var mu sync.Mutex
 	seeds := *healthy
 	if testing.Short() || raceDetector {
-		seeds = min(seeds, 2)
+		seeds = min(seeds, 1)
 	}
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range uint64(seeds) {

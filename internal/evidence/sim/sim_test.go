@@ -161,6 +161,9 @@ func TestLongerRunsAreLonger(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if flag.Lookup("test.memprofile").Value.String() == "" {
+		runtime.MemProfileRate = 0
+	}
 	debug.SetGCPercent(1600) // the runs make much garbage and keep little
 	if *soakFor == 0 {
 		runtime.GOMAXPROCS(1) // of a bubble's goroutines one runs at a time; to hand each to another thread costs half as much again

@@ -11,7 +11,7 @@ import (
 // A plan can list its faults instead of drawing them, and then some can be left out.
 func TestAPlanCanListItsFaults(t *testing.T) {
 	plan := NewPlan(2)
-	plan.Shorten(8)
+	plan.Shorten(32)
 	drawn := simulate(t, plan)
 	require.NotEmpty(t, drawn.History.Faults)
 	for _, w := range drawn.History.Faults {
