@@ -151,16 +151,21 @@ func TestMorePermitsThanFitARequestAreRefusedBeforeAny(t *testing.T) {
 func tooLong(srv *zktest.Server) *atomic.Int32 {
 	var n atomic.Int32
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-		size := len(r.Path) + len(r.Data)
-		for _, p := range r.Paths {
-			size += len(p) + 17
-		}
-		if size > 1<<20 {
+		if requestSize(r) > 1<<20 {
 			n.Add(1)
 		}
 		return zktest.Pass
 	})
 	return &n
+}
+
+// requestSize is about how many bytes a request has.
+func requestSize(r *zktest.Request) int {
+	size := len(r.Path) + len(r.Data)
+	for _, p := range r.Paths {
+		size += len(p) + 17
+	}
+	return size
 }
 
 // Thousands of locks with long paths: no request about all of them grows beyond what servers take.

@@ -21,46 +21,30 @@ type Heart struct {
 	requests *Requests
 	missed   func(error) // is told why a heartbeat was not answered by a quorum
 	kick     chan struct{}
+	kept     turns
 
 	mu   sync.Mutex
-	kept map[*OwnNode]bool // guarded by mu: see Keep; false for those that are being deleted
-	told chan struct{}     // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
+	told chan struct{} // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
 }
 
 func NewHeart(r *Requests, missed func(error)) *Heart {
-	return &Heart{requests: r, missed: missed, kick: make(chan struct{}, 1), kept: map[*OwnNode]bool{}}
+	return &Heart{requests: r, missed: missed, kick: make(chan struct{}, 1), kept: newTurns()}
 }
-
-// maxChecks bounds how many nodes one heartbeat checks. If there are more, each heartbeat
-// checks some of them.
-const maxChecks = 1000
 
 // Keep makes heartbeats ask the quorum, and check that the node exists, for as long as it is held or
 // next in line.
 func (h *Heart) Keep(t *OwnNode) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.kept[t] {
-		return
+	if h.kept.add(t) {
+		h.nudge()
 	}
-	h.kept[t], t.Kept = true, true
-	h.nudge()
 }
 
 // Leave makes heartbeats go on asking the quorum while the node is being deleted, and check it no more: as long as the session
 // is proven, a release is waited for. Unkeep ends that, too.
-func (h *Heart) Leave(t *OwnNode) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.kept[t] = false
-}
+func (h *Heart) Leave(t *OwnNode) { h.kept.leave(t) }
 
 // Unkeep ends what Keep has begun.
-func (h *Heart) Unkeep(t *OwnNode) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.kept, t)
-}
+func (h *Heart) Unkeep(t *OwnNode) { h.kept.remove(t) }
 
 // nudge makes beatForever compute again when the next heartbeat is due.
 func (h *Heart) nudge() {
@@ -209,7 +193,7 @@ func (b *beats) nextBeat(now time.Time) time.Time {
 
 // untilQuorum returns how long it is until the quorum is to be asked.
 func (b *beats) untilQuorum(now time.Time) time.Duration {
-	if b.asking || !b.on || !b.h.keepsUnder(b.s) {
+	if b.asking || !b.on || !b.h.kept.isAny(b.s) {
 		return never
 	}
 	wait, ok := b.s.Lease.NextQuorum()
@@ -254,7 +238,7 @@ func (b *beats) ask() {
 	s, before := b.s, b.s.Lease.FreshUntil()
 	// Owned by beatForever, which waits for it; ends with the request; Close waits for it.
 	b.asking = b.h.requests.Calls.Run(func() {
-		err := b.h.confirm(b.h.requests.Life, s, b.h.keptUnder(s))
+		err := b.h.confirmSome(b.h.requests.Life, s)
 		if err == nil && s.Lease.FreshUntil().Mono.Sub(before.Mono) < s.Lease.Term()/128 {
 			err = errNoQuorum
 		}
@@ -289,7 +273,7 @@ func (b *beats) finish(done beaten) {
 // missed reports a heartbeat that was not answered by a quorum, if anything depends on it. If
 // several fail together, it reports only the last.
 func (b *beats) missed(why error) {
-	if b.running == 0 && !b.asking && b.h.keepsUnder(b.s) {
+	if b.running == 0 && !b.asking && b.h.kept.isAny(b.s) {
 		b.h.missed(why)
 	}
 }
@@ -311,7 +295,7 @@ func (b *beats) untilSilent(now time.Time) time.Duration {
 	if wait := since.Add(patience).Sub(now); wait > 0 {
 		return wait
 	}
-	if b.h.keepsUnder(b.s) {
+	if b.h.kept.isAny(b.s) {
 		b.h.missed(errSilent)
 	}
 	b.s.Lease.Leave()
@@ -356,34 +340,14 @@ func (h *Heart) pause(s *Session) error {
 	}
 }
 
-// keepsUnder reports whether any node is to be checked under s, or being deleted.
-func (h *Heart) keepsUnder(s *Session) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for t := range h.kept {
-		if t.Sess == s {
-			return true
-		}
+// confirmSome is confirm for nodes whose turn it is under s, as many as one heartbeat checks.
+func (h *Heart) confirmSome(ctx context.Context, s *Session) error {
+	due, all := h.kept.due(s)
+	err := h.confirm(ctx, s, due)
+	if err == nil {
+		h.kept.setSeen(due, all)
 	}
-	return false
-}
-
-// keptUnder returns some of the nodes to be checked under s, at least one if there is any.
-func (h *Heart) keptUnder(s *Session) []*OwnNode {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var kept []*OwnNode
-	var size int
-	for t := range h.kept { // in random order, so that each has its turn if there are too many
-		if t.Sess != s || !h.kept[t] {
-			continue
-		}
-		if size += t.checkSize(); len(kept) == maxChecks || size > node.MaxRequest && len(kept) > 0 {
-			break
-		}
-		kept = append(kept, t)
-	}
-	return kept
+	return err
 }
 
 // confirm asks the quorum whether the session lives and the nodes exist. It changes nothing and
@@ -400,11 +364,7 @@ func (h *Heart) confirm(ctx context.Context, s *Session, nodes []*OwnNode) error
 // a later request is answered existed when the earlier ones were.
 func (h *Heart) ConfirmAll(ctx context.Context, s *Session, nodes []*OwnNode) error {
 	for len(nodes) > 0 {
-		n, size := 0, 0
-		for n < len(nodes) && (n == 0 || size+nodes[n].checkSize() <= node.MaxRequest) {
-			size += nodes[n].checkSize()
-			n++
-		}
+		n := fitting(nodes, node.MaxRequest)
 		if err := h.confirm(ctx, s, nodes[:n]); err != nil {
 			return err
 		}
@@ -429,16 +389,4 @@ func (h *Heart) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error 
 		return outcome.ErrGone
 	}
 	return nil
-}
-
-// checks returns operations that check that the nodes exist, or the root if there are none.
-func checks(nodes []*OwnNode) []any {
-	var ops []any
-	for _, t := range nodes {
-		ops = append(ops, t.Exists())
-	}
-	if len(ops) == 0 {
-		ops = []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
-	}
-	return ops
 }

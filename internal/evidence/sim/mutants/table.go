@@ -999,8 +999,18 @@ var Table = []Mutant{
 		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
 	},
 	{
+		Name: "heartbeats check whichever of many nodes come first", After: "our own first version: they were drawn each time",
+		Edits: []Edit{{"internal/session/turns.go", "	if all {", "	if all || nodes != nil {"}},
+		Test:  Test{".", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
+	},
+	{
+		Name: "a heartbeat checks a thousand nodes", After: "our own first version: 70 kB in the log of each server",
+		Edits: []Edit{{"internal/session/turns.go", "const maxChecks = 10_000", "const maxChecks = 1_000_000"}},
+		Test:  Test{".", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
+	},
+	{
 		Name: "one heartbeat asks for all nodes at once", After: "our own first version: more than a server's request can be",
-		Edits: []Edit{{"internal/session/heartbeat.go", "size > node.MaxRequest && len(kept) > 0 {", "size < 0 {"}},
+		Edits: []Edit{{"internal/session/turns.go", "size > most && i > 0 {", "size < 0 {"}},
 		Test:  Test{".", "TestRequestsAboutManyHoldsStayWithinALimit"},
 	},
 	{

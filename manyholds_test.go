@@ -1,0 +1,63 @@
+package zklock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// Each server logs what a heartbeat asks the quorum, so that is bounded: it takes the nodes of many holds in turn. A node
+// whose deletion nobody was told of is found when its turn comes.
+func TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn(t *testing.T) {
+	t.Parallel()
+	const many = 900
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		var holds []*zklock.Hold
+		for i := range many {
+			hold, err := c.Mutex(fmt.Sprint("/many/", i)).Lock(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, hold)
+		}
+		time.Sleep(term)
+		beats, most, checked := 0, 0, map[string]int{}
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti {
+				beats++
+				most = max(most, requestSize(r))
+				for _, p := range r.Paths {
+					checked[p]++
+				}
+			}
+			return zktest.Pass
+		})
+		var lost []*zklock.Hold
+		for i := 0; i < many; i += 100 {
+			giveBack := withholdRead(t, srv, holds[i].Node())
+			require.NoError(t, srv.DeleteNode(holds[i].Node()))
+			giveBack()
+			lost = append(lost, holds[i])
+		}
+		for _, hold := range lost {
+			<-hold.Context().Done()
+		}
+		require.Less(t, most, 16<<10)
+		t.Logf("%d heartbeats of %d bytes at most", beats, most)
+		for range 5 {
+			for beats, checked = 0, map[string]int{}; beats < 2*many/90; {
+				time.Sleep(time.Second)
+			}
+			for i, hold := range holds {
+				if i%100 > 0 {
+					require.NoError(t, hold.Check())
+					require.NotZero(t, checked[hold.Node()], "of %d heartbeats", beats)
+				}
+			}
+		}
+	})
+}
