@@ -950,7 +950,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a silent server is only left for what is kept", After: "whoever held nothing waited as long as the client library does",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\tif !b.on {\n\t\treturn never\n\t}\n\tsince", "\tif !b.on || !b.h.keepsUnder(b.s) {\n\t\treturn never\n\t}\n\tsince"}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\tif !b.on {\n\t\treturn never\n\t}\n\tsince", "\tif !b.on || !b.h.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\tsince"}},
 		Test:  Test{".", "TestALockThatASilentServerIsAskedForComesFromAnother"},
 	},
 	{
