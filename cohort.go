@@ -12,7 +12,6 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
-	"github.com/zklock-go/zklock/observe"
 )
 
 // Cohort is a mutex whose goroutines in one process share a place in the queue. So the lock goes
@@ -160,9 +159,7 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 		return nil, err
 	}
 	if k.c().engine.To != nil {
-		ev := h.of().event(observe.Acquired, nil)
-		ev.Elapsed = time.Since(start.Mono)
-		k.c().engine.Observe(ev)
+		h.observeSuccess(time.Since(start.Mono), 0)
 	}
 	return h, nil
 }

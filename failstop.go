@@ -38,7 +38,7 @@ func (h *Hold) untilExpiring(margin time.Duration) {
 		case <-h.Context().Done():
 			return
 		}
-		left := h.Remaining() - margin
+		left := h.Remaining() - max(margin, 0)
 		if left <= 0 {
 			return
 		}

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -30,11 +31,12 @@ func TestAHoldWarnsBeforeItIsLost(t *testing.T) {
 		for _, margin := range margins {
 			warnings = append(warnings, hold.Expiring(margin))
 		}
-		late := hold.Expiring(0)
+		late, never := hold.Expiring(0), hold.Expiring(math.MinInt64)
 		time.Sleep(time.Hour)
 		for i := range warnings {
 			require.False(t, isClosed(warnings[i]), "nothing is wrong")
 		}
+		require.False(t, isClosed(never))
 		<-hold.Expiring(term) // that much is never certain
 		srv.Partition("a")
 		for i, warning := range warnings {

@@ -194,7 +194,7 @@ func releaseAll(locks []*Hold, why error) func() error {
 // TokenOf returns the token of the lock at path if the hold is of that lock, alone or among
 // others that LockAll has taken. Otherwise it returns zero.
 func (h *Hold) TokenOf(path string) int64 {
-	if h.of().path == path {
+	if h.of().path == path && len(h.of().parts) == 0 {
 		return h.of().token
 	}
 	for _, part := range h.of().parts {

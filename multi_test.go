@@ -349,6 +349,7 @@ func TestTheTokenOfSeveralIsTheLargestAndGrows(t *testing.T) {
 			require.Positive(t, hold.TokenOf(pathA))
 			require.Greater(t, hold.Token(), last)
 			require.Zero(t, hold.TokenOf(pathC))
+			require.Zero(t, hold.TokenOf(hold.Path()), "which is of several")
 			last = hold.Token()
 			unlock(t, hold)
 			single, err := client.Mutex(pathA).Lock(t.Context())

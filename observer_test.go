@@ -250,3 +250,29 @@ func TestErrorsNameWhatOthersHaveMadePrintably(t *testing.T) {
 		require.NotContains(t, slot.Error(), "\x1b")
 	})
 }
+
+// A hold that was never returned to the caller is given back.
+func TestAnObserverThatPanicsLeavesNoHold(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"reader":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
+		"cohort":    func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
+		"reentrant": func(c *zklock.Client) lockFunc { return c.Reentrant(path).Lock },
+		"all": func(c *zklock.Client) lockFunc {
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				return c.LockAll(ctx, c.Mutex(path), c.Mutex("/other"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Acquired, func(observe.Event) { panic("an observer") }}})
+				require.PanicsWithValue(t, "an observer", func() { lock(c)(t.Context()) })
+				time.Sleep(time.Second)
+				hold, err := connect(t, srv, "b", term).Mutex(path).TryLock(t.Context())
+				require.NoError(t, err)
+				unlock(t, hold)
+			})
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error)
 	}
 	defer c.acquires.Leave()
 	h := c.hold(ctx, w.recipe, w.path, granted)
-	c.observeSuccess(h, time.Since(start), granted.Proving)
+	h.observeSuccess(time.Since(start), granted.Proving)
 	return h, nil
 }
 
@@ -105,11 +105,19 @@ func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool
 	return held
 }
 
-// observeSuccess reports an attempt that was granted. An event in the frame of obtain would be a part of every waiter's stack.
-func (c *Client) observeSuccess(h *Hold, took, proving time.Duration) {
+// observeSuccess reports an attempt that was granted. If the observer panics, nobody gets the hold, so it ends. An event in the
+// frame of obtain would be a part of every waiter's stack.
+func (h *Hold) observeSuccess(took, proving time.Duration) {
+	returned := false
+	defer func() {
+		if !returned {
+			h.release()
+		}
+	}()
 	ev := h.of().event(observe.Acquired, nil)
 	ev.Elapsed, ev.Proving = took, proving
-	c.engine.Observe(ev)
+	h.of().c.Observe(ev)
+	returned = true
 }
 
 // observeFailure reports an attempt that failed.

@@ -117,17 +117,19 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 // meanwhile. Runs are due at whole seconds, so half of one divides them best.
 func (l *Locker) early() time.Duration { return min(l.every, time.Second) / 2 }
 
-// marksSuffix is what the library puts after a lock's path for what it remembers of runs.
-const marksSuffix = ".zklock-slots"
+// keptNames end the names of what the library keeps beside a lock; no lock's path may.
+var keptNames = []string{".zklock-slots", ".zklock-delay"}
 
 // nodeName makes a job's name, which may be a function's, fit for a path: another one for each name.
 func nodeName(key string) string {
 	name := url.PathEscape(key)
-	switch rest, marks := strings.CutSuffix(name, marksSuffix); {
-	case marks:
-		return rest + "%2E" + marksSuffix[1:]
-	case name == "." || name == "..":
+	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	for _, kept := range keptNames {
+		if rest, ok := strings.CutSuffix(name, kept); ok {
+			return rest + "%2E" + kept[1:]
+		}
 	}
 	return name
 }

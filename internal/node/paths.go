@@ -12,7 +12,7 @@ import (
 // maxPath keeps a request that contains a path below the size that a server accepts.
 const maxPath = 32 << 10
 
-// CheckPath returns ErrInvalid with the reason if ZooKeeper's rules forbid a path.
+// CheckPath returns ErrInvalid with the reason if ZooKeeper's rules, or our own, forbid a path.
 func CheckPath(path string) error {
 	bad := func(what string) error { return fmt.Errorf("%w: path %q %s", outcome.ErrInvalid, path, what) }
 	switch {
@@ -35,6 +35,9 @@ func CheckPath(path string) error {
 	for name := range strings.SplitSeq(path[1:], "/") {
 		if name == "" || name == "." || name == ".." {
 			return bad("has a part that is empty or dots")
+		}
+		if strings.HasSuffix(name, MarksSuffix) || strings.HasSuffix(name, RecordSuffix) {
+			return bad("has a part that is the name of what is kept beside another lock")
 		}
 	}
 	for _, r := range path {

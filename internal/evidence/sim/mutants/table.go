@@ -999,6 +999,16 @@ var Table = []Mutant{
 		Test:  Test{".", "TestWithoutWritePermissionANoteIsTriedOnce"},
 	},
 	{
+		Name: "an observer that panics leaves a hold", After: "our own first version: until the client was closed",
+		Edits: []Edit{{"recipe.go", "if !returned {", "if !returned && h == nil {"}},
+		Test:  Test{".", "TestAnObserverThatPanicsLeavesNoHold"},
+	},
+	{
+		Name: "a lock stands where another one's record is", After: "our own first version: each wrote over the other",
+		Edits: []Edit{{"internal/node/paths.go", " || strings.HasSuffix(name, RecordSuffix)", ""}},
+		Test:  Test{"./internal/node", "TestPathsAreCheckedByZooKeepersRules"},
+	},
+	{
 		Name: "heartbeats check whichever of many nodes come first", After: "our own first version: they were drawn each time",
 		Edits: []Edit{{"internal/session/turns.go", "	if all {", "	if all || nodes != nil {"}},
 		Test:  Test{".", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
