@@ -127,7 +127,7 @@ func TestEachNameOfAJobHasALockOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		l := lockers(t, srv, 1, time.Minute)[0]
-		names := []string{"eu/report", "eu_report", "eu%2Freport", "report", "report.zklock-slots", "report%2Ezklock-slots", ".", "..", "%2E", "a b", "\x00"}
+		names := []string{"eu/report", "eu_report", "eu%2Freport", "report", "report.zklock-slots", "report%2Ezklock-slots", "report.zklock-delay", ".", "..", "%2E", "a b", "\x00"}
 		for _, name := range names {
 			got, err := l.Lock(t.Context(), name)
 			require.NoError(t, err, "%q", name)
