@@ -465,14 +465,19 @@ func (b *book) checkVacancy(l *lock, op *Op) {
 	}
 }
 
-// checkRefusals is P7 for tries: one is refused because of somebody, or of one who has just left, as its server may lag.
+// checkRefusals is P7 for tries: one is refused because of somebody, or of one who has just left, as its server may lag, or of a
+// loss that a lock-delay follows.
 func (b *book) checkRefusals(l *lock) {
-	if !b.logged() || b.lim.Notice == 0 || b.lim.Delay > 0 {
+	if !b.logged() || b.lim.Notice == 0 {
 		return
 	}
 	all := l.lives
 	if gate := b.gate(l); gate != nil {
 		all = slices.Concat(all, gate.lives)
+	}
+	until := map[*life]time.Duration{}
+	for _, life := range all {
+		until[life] = b.excludesUntil(l, life)
 	}
 	for _, op := range l.ops {
 		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
@@ -485,7 +490,7 @@ func (b *book) checkRefusals(l *lock) {
 			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid):
 				own = life.czxid // of those of the try, if it made any
 			default:
-				last = max(last, life.removed)
+				last = max(last, until[life])
 			}
 		}
 		if last < op.Call {

@@ -229,6 +229,29 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(reader, strict)), "a reader is not in its way")
 }
 
+// The lock-delay of a loss runs from when somebody has looked since, and for so long only.
+func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
+	strict := bounds
+	strict.Notice, strict.Delay = 5*ms, 20*ms
+	tries := func(calls ...int) *History {
+		h := handOff()
+		for i, call := range calls {
+			at := time.Duration(call) * ms
+			h.Ops = append(h.Ops, Op{ID: int64(i + 4), Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: at, Return: at + ms})
+		}
+		return h
+	}
+	require.Equal(t, "P7", rules(Check(tries(56), strict)), "b has released")
+	lost := func(calls ...int) *History {
+		h := tries(calls...)
+		h.Ops[1].Lost, h.Ops[1].Clean = true, false
+		return h
+	}
+	require.Empty(t, Check(lost(80), strict), "nobody had looked before")
+	require.Empty(t, Check(lost(60, 86), strict), "its server may not know yet")
+	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
+}
+
 func TestALeaderThatNeverWasIsFound(t *testing.T) {
 	h := campaign()
 	h.Ops[3].Token = 9

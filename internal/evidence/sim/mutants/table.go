@@ -1231,6 +1231,11 @@ var Table = []Mutant{
 		Trouble: "delays",
 	},
 	{
+		Name: "a try is refused when the lock-delay is over", After: "none: what the judge had left out",
+		Edits:   []Edit{{"internal/queue/delay.go", "case left <= 0:", "case left <= 0 && waits:"}},
+		Trouble: "delays",
+	},
+	{
 		Name: "a lock that was lost was released", After: "its node is deleted by its own client in both cases",
 		Edits:   []Edit{{"recipe.go", "granted.Leave(g.wasLost(why))", "granted.Leave(why == nil)"}},
 		Trouble: "delays",
