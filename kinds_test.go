@@ -132,10 +132,8 @@ func TestALockThatComesWhenPermitsHaveNoNumberIsNotHeldBesideThem(t *testing.T) 
 		var multis, stored atomic.Int32
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			switch {
-			case r.Client != "a":
-			case r.Op == zktest.OpMulti && multis.Add(1) == 1:
-				return zktest.Delay(2 * time.Second)
-			case r.Op == zktest.OpSetData && stored.Add(1) == 2:
+			case r.Client != "a" || r.Op != zktest.OpMulti:
+			case r.Ops[0] == zktest.OpSetData && stored.Add(1) == 2, r.Ops[0] == zktest.OpCreate && multis.Add(1) == 1:
 				return zktest.Delay(2 * time.Second)
 			}
 			return zktest.Pass
@@ -245,4 +243,38 @@ func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A number of permits that was meant for one directory must not be stored in another that was made at its place since, with a
+// lock beside it.
+func TestNoNumberOfPermitsIsStoredInADirectoryThatWasMadeAnew(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, c := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "c", term)
+		var stored atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && (r.Op == zktest.OpSetData || r.Op == zktest.OpMulti) && stored.Add(1) == 1 {
+				return zktest.Delay(2 * time.Second)
+			}
+			return zktest.Pass
+		})
+		permit := lockLater(t.Context(), a.Semaphore(path, 2).Permits(1).Lock)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, stored.Load(), "its number is about to be stored")
+		lock := lockLater(t.Context(), b.Mutex(path).Lock) // removes the directory
+		time.Sleep(100 * time.Millisecond)
+		third := lockLater(t.Context(), c.Semaphore(path, 2).Permits(1).Lock) // makes it anew
+		<-permit.done
+		<-lock.done
+		<-third.done
+		require.False(t, lock.err == nil && (permit.err == nil || third.err == nil), "both hold")
+		for _, x := range []*attempt{permit, lock, third} {
+			if x.err != nil {
+				require.ErrorIs(t, x.err, zklock.ErrMismatch)
+				continue
+			}
+			require.NoError(t, x.hold.Check())
+			unlock(t, x.hold)
+		}
+		noGhost(t, srv, path)
+	})
 }

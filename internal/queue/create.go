@@ -39,7 +39,7 @@ func (t *contender) own(s *session.Session) error {
 	}
 	size := 0
 	for x := range t.each {
-		size += len(t.nameless(x)) + pathExtra
+		size += t.pathSize(x)
 	}
 	old, more := t.creation.replaces, size
 	takesOver := old != nil && old.Sess == s
@@ -58,6 +58,12 @@ func (t *contender) own(s *session.Session) error {
 
 // pathExtra is what a path has in a transaction besides our part of it: the server's number, and four bytes for its length.
 const pathExtra = 10 + 4
+
+// pathSize is how many bytes the path of x will have in the transaction that ends our session.
+func (t *contender) pathSize(x *member) int { return len(t.nameless(x)) + pathExtra }
+
+// ownedBy returns which part of what is counted for us is that of x.
+func (t *contender) ownedBy(x *member) int { return min(t.owns, t.pathSize(x)) }
 
 // notSent is the error of a create that was not sent.
 type notSent struct{ error }
@@ -173,8 +179,9 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	if t.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range t.each {
-			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Epoch: epoch, Moved: moved})
+			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.ownedBy(x), Epoch: epoch, Moved: moved})
 		}
+		t.owns = 0 // from now on it is counted there
 	}
 	return t.Name, nil
 }

@@ -264,7 +264,7 @@ func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error)
 			return node.ParseLimit(n.Data)
 		}
 		if err == nil {
-			_, err = s.Engine.Set(ctx, sess, s.Dir+node.LeasesDir, node.LimitData(s.Total), n.Stat.Version)
+			err = s.store(ctx, sess, n)
 		}
 		if err != nil && !isRewritten(err) {
 			return 0, err
@@ -289,6 +289,28 @@ func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session
 	}
 }
 
+// store stores the number of permits in the directory n, where there is none.
+//
+// A lock that comes meanwhile may remove the directory, and another semaphore make it anew: the version of its data is the same
+// then. So a node of ours stands there from before we look for a lock until the number is stored.
+func (s *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
+	keeps := s.Engine.newPlace(PermitRecipe, s.Dir+node.LeasesDir, s.Data)
+	defer s.Engine.remove(keeps.contender)
+	if err := keeps.enter(ctx, sess); err != nil {
+		return err
+	}
+	if err := s.Engine.notAQueue(ctx, sess, s.Dir); err != nil {
+		return err
+	}
+	_, err := s.Engine.Multi(ctx, sess, s.setLimit(n), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
+	return err
+}
+
+// setLimit returns the operation that makes the number of permits in the directory n ours.
+func (s *Permits) setLimit(n session.Node) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: s.Dir + node.LeasesDir, Data: node.LimitData(s.Total), Version: n.Stat.Version}
+}
+
 // isRewritten reports whether a write was refused because the node was written or removed since we looked.
 func isRewritten(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
@@ -301,11 +323,13 @@ func (s *Permits) Resize(ctx context.Context) error {
 	for {
 		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
 			n, err := s.limitNode(ctx, sess)
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, err
+			case len(n.Data) == 0: // nobody waits for another number
+				return nil, s.store(ctx, sess, n)
 			}
-			return s.Engine.Multi(ctx, sess,
-				&zk.SetDataRequest{Path: dir, Data: node.LimitData(s.Total), Version: n.Stat.Version},
+			return s.Engine.Multi(ctx, sess, s.setLimit(n),
 				// Waiters watch the children, and not the number.
 				&zk.CreateRequest{Path: resized, Acl: s.Engine.ACL},
 				&zk.DeleteRequest{Path: resized, Version: -1})

@@ -217,7 +217,8 @@ func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()
 }
 
 // discard leaves a place, nil for none, that came to nothing because of err. A caller that
-// does not wait for others gets its answer when nothing is left in the queue.
+// does not wait for others gets its answer when nothing is left in the queue. One that has lost its node queues again when that
+// counts no more: both together may be more than a client may own.
 func (c *Engine) discard(ctx context.Context, err error, t *place) {
 	if t == nil {
 		return
@@ -226,7 +227,7 @@ func (c *Engine) discard(ctx context.Context, err error, t *place) {
 	if a := t.creation; a != nil && a.replaces != nil {
 		outcomes = append(outcomes, c.remove(a.replaces))
 	}
-	if !errors.Is(err, outcome.ErrLocked) {
+	if !errors.Is(err, outcome.ErrLocked) && !errors.Is(err, outcome.ErrGone) {
 		return
 	}
 	for _, removed := range outcomes {

@@ -28,6 +28,7 @@ import (
 type PendingCreate struct {
 	Dir, Prefix string
 	Sess        *Session        // the create was sent under it
+	Owns        int             // how many bytes of what the session owns are counted for it
 	Epoch       int32           // of a write sent after the create; zero if that is not known
 	Moved       <-chan struct{} // closed when the session was on another connection after that
 	over        time.Time
@@ -167,6 +168,9 @@ func (h *PendingCreates) hasOrphans() bool {
 func (h *PendingCreates) forget(gone []*PendingCreate) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, g := range gone {
+		g.Sess.Own(-g.Owns, 0)
+	}
 	h.all = slices.DeleteFunc(h.all, func(g *PendingCreate) bool { return slices.Contains(gone, g) })
 	if len(h.all) > 0 {
 		return false

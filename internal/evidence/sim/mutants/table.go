@@ -989,6 +989,22 @@ var Table = []Mutant{
 		Test:  Test{".", "TestARefusalByOneServerIsNoQuorums"},
 	},
 	{
+		Name: "only a version guards a number of permits", After: "our own first version: a directory that was made anew has the same",
+		Edits: []Edit{{"internal/queue/permits.go", "if err := keeps.enter(ctx, sess); err != nil {", "if err := ctx.Err(); err != nil {"},
+			{"internal/queue/permits.go", "s.setLimit(n), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})", "s.setLimit(n))"}},
+		Test: Test{".", "TestNoNumberOfPermitsIsStoredInADirectoryThatWasMadeAnew"},
+	},
+	{
+		Name: "who queues again owns twice", After: "our own first version: waiters got ErrLimit when their nodes were deleted",
+		Edits: []Edit{{"internal/queue/turn.go", " && !errors.Is(err, outcome.ErrGone) {\n\t\treturn\n", " {\n\t\treturn\n"}},
+		Test:  Test{".", "TestWaitersThatQueueAgainDoNotOwnTwice"},
+	},
+	{
+		Name: "a create that may still run is not counted", After: "our own first version: more than two megabytes ended with a session",
+		Edits: []Edit{{"internal/queue/create.go", "Owns: t.ownedBy(x), ", ""}},
+		Test:  Test{".", "TestACreateThatRunsLateIsCountedAmongWhatTheClientOwns"},
+	},
+	{
 		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
 		Edits: []Edit{{"internal/queue/neighbours.go", "if !line.Permits {", `if !line.Permits || dir != "" {`}},
 		Test:  Test{".", "TestALockAndASemaphoreAtOnePathAreRefused"},
