@@ -193,3 +193,35 @@ func TestACreateThatRunsLateIsCountedAmongWhatTheClientOwns(t *testing.T) {
 		require.Less(t, ended.Load(), mostThatServersRead)
 	})
 }
+
+// When the leader has changed, a create that was lost cannot run any more.
+func TestACreateThatCannotRunAnyMoreIsNotCounted(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		client := connect(t, srv, "a", term)
+		permits := client.Semaphore("/"+strings.Repeat("d", 900), 10_000)
+		hold, err := permits.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		unlock(t, hold)
+		lost := false
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti && len(r.Paths) > 100 && !lost {
+				lost = true
+				return zktest.DropBefore
+			}
+			return zktest.Pass
+		})
+		_, err = permits.TryAcquire(t.Context(), 800)
+		require.Error(t, err)
+		require.True(t, lost)
+		first, err := permits.Acquire(t.Context(), 800)
+		require.NoError(t, err)
+		_, err = permits.TryAcquire(t.Context(), 800)
+		require.ErrorIs(t, err, zklock.ErrLimit)
+		srv.ElectLeader((leaderIs(srv, 3) + 1) % 3)
+		time.Sleep(2 * term)
+		second, err := permits.Acquire(t.Context(), 800)
+		require.NoError(t, err)
+		unlock(t, second)
+		unlock(t, first)
+	})
+}

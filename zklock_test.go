@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,20 @@ func TestErrorsNameWhatWasDoneAndWhatWentWrong(t *testing.T) {
 		_, err = zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "last trouble")
+	})
+}
+
+// Who reads of the end of a connection alone does not learn that a server has no quorum, or too many connections.
+func TestAServerThatBeginsNoSessionIsNamed(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		srv.Member(1).CutOff()
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := zklock.Connect(ctx, srv.Addrs()[1:2], &zklock.Options{Dialer: srv.Dial})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, io.EOF)
+		require.ErrorContains(t, err, "maxClientCnxns")
 	})
 }
 

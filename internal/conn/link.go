@@ -8,6 +8,8 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -371,6 +373,9 @@ func (l *Link) lost(conn *line, why error, refused bool) {
 	defer l.mu.Unlock()
 	if l.conn != conn {
 		return
+	}
+	if refused && errors.Is(why, io.EOF) {
+		why = fmt.Errorf("the server has begun no session, as one does that has no quorum, or too many connections (maxClientCnxns): %w", why)
 	}
 	if why != nil {
 		l.trouble = why

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -178,7 +179,7 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 }
 
 // AtOnce runs try for a caller that waits for nobody, not for a server either: its context
-// ends, and the error is ErrNotConnected, when the connection that it began on is lost.
+// ends, and the error is ErrNotConnected, when the connection that it began on is lost, or has not served it for a session timeout.
 func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	s, changed := c.Link.State()
@@ -188,6 +189,7 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 	again := s.Reattached()
 	inside, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
+	defer time.AfterFunc(s.Lease.Term(), func() { cut(errUnserved) }).Stop()
 	// Owned by this call; ends with it; Close waits for it.
 	if !c.Calls.Run(func() {
 		if c.Link.AwaitLoss(inside, s, changed, again) {
@@ -200,14 +202,17 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return granted, err
-	case errors.Is(context.Cause(inside), errCutOff):
-		return none, errCutOff
+	case inside.Err() != nil:
+		return none, context.Cause(inside)
 	}
 	return none, notConnected(err)
 }
 
-// errCutOff ends attempts that do not wait for another connection.
-var errCutOff = fmt.Errorf("%w: it was lost meanwhile", outcome.ErrNotConnected)
+// These end attempts that do not wait for another connection.
+var (
+	errCutOff   = fmt.Errorf("%w: it was lost meanwhile", outcome.ErrNotConnected)
+	errUnserved = fmt.Errorf("%w that does what it is asked for", outcome.ErrNotConnected)
+)
 
 // untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.
 func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()) {

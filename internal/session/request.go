@@ -118,8 +118,25 @@ func Begin[T any](ctx context.Context, r *Requests, s *Session, q frames.Request
 
 // Ask sends a request under s, as soon as that is possible, and returns its answer. If ctx ends first, it returns its cause, and
 // nobody waits for the answer any more. The answer counts only if s is still the client's session when it comes; otherwise
-// Ask returns ErrSessionOver. Read may return an error beside the answer.
-func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (none T, _ error) {
+// Ask returns ErrSessionOver. Read may return an error beside the answer. What a server has not carried out because it has too many
+// requests is sent again, a few times.
+func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (T, error) {
+	var p Pace
+	for tries := 1; ; tries++ {
+		v, err := askOnce(ctx, r, s, q, read)
+		if !errors.Is(err, frames.ErrThrottled) || tries == maxAsks {
+			return v, err
+		}
+		if err := p.Next(ctx); err != nil {
+			return v, err
+		}
+	}
+}
+
+// maxAsks bounds how often a request is sent that a server has too many of.
+const maxAsks = 6
+
+func askOnce[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (none T, _ error) {
 	c, err := Begin(ctx, r, s, q, read, nil)
 	if err != nil {
 		return none, err

@@ -1001,8 +1001,23 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a create that may still run is not counted", After: "our own first version: more than two megabytes ended with a session",
-		Edits: []Edit{{"internal/queue/create.go", "Owns: t.ownedBy(x), ", ""}},
+		Edits: []Edit{{"internal/queue/create.go", "Owns: t.ownedBy(x), ", ""}, {"internal/queue/create.go", "\t\tt.owns = 0 // from now on it is counted there\n", ""}},
 		Test:  Test{".", "TestACreateThatRunsLateIsCountedAmongWhatTheClientOwns"},
+	},
+	{
+		Name: "a create that cannot run any more counts for ever", After: "none: a network that loses requests would use the limit up",
+		Edits: []Edit{{"internal/session/pending.go", "g.Sess.Own(-g.Owns, 0)", "_ = g"}},
+		Test:  Test{".", "TestACreateThatCannotRunAnyMoreIsNotCounted"},
+	},
+	{
+		Name: "what a server throttles is not sent again", After: "our own first version: of half of the requests a heartbeat came of few",
+		Edits: []Edit{{"internal/session/request.go", "const maxAsks = 6", "const maxAsks = 1"}},
+		Test:  Test{".", "TestAServerThatThrottlesCostsNoHold"},
+	},
+	{
+		Name: "a try waits for a server that does nothing", After: "our own first version: for ever, while the session lived",
+		Edits: []Edit{{"internal/queue/turn.go", "func() { cut(errUnserved) }", "func() {}"}, {"internal/queue/turn.go", "	errUnserved = fmt", "	_ = fmt"}},
+		Test:  Test{".", "TestATryThatIsAlwaysThrottledEnds"},
 	},
 	{
 		Name: "a lock and a semaphore share a path", After: "our own first version: both held",
