@@ -84,6 +84,7 @@ var failures = []fault{
 	{"follower, cut off", everybody(failing(onItself((*zktest.Member).CutOff, (*zktest.Member).Rejoin)))},
 	{"follower, stopped", everybody(failing(onItself((*zktest.Member).Stop, (*zktest.Member).Start)))},
 	{"follower, mute", everybody(failing(mute))},
+	{"follower, throttled", everybody(failing(overload))},
 }
 
 // onItself harms a member, and returns what mends it.
@@ -107,6 +108,17 @@ func mute(f *fleet, i int) func() {
 		listen()
 		close(answers)
 	}
+}
+
+// overload has a member throttle a part of what it is asked.
+func overload(f *fleet, i int) func() {
+	all := newThrottle(stream(f.plan.Seed, "throttle"))
+	return f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
+		if q.Member == i {
+			return all.judge(q)
+		}
+		return zktest.Pass
+	})
 }
 
 // failing harms a follower, and lets it rest when it is well again.

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +47,9 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Forged {
 		all["forgers"] = []fault{{"forged note", forge}}
 	}
+	if p.Hostile.Throttle {
+		all["load"] = []fault{{"throttled", throttled}}
+	}
 	if p.Hostile.Blind {
 		all["permissions"] = []fault{{"blind", blind}}
 	}
@@ -71,6 +76,47 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 			delete(all, name)
 		}
 	}
+}
+
+// throttled has servers carry out only a half of what they are asked for, which is nobody's excuse.
+func throttled(f *fleet, r *rand.Rand) reach {
+	serve := f.srv.Intercept(newThrottle(r).judge)
+	time.Sleep(f.long(r))
+	serve()
+	return only()
+}
+
+// throttle is a server's answer to a part of all requests. What is sent again is carried out in the end.
+type throttle struct {
+	mu   sync.Mutex
+	dice *rand.Rand     // guarded by mu
+	row  map[string]int // guarded by mu: how often a client was refused the same, one after the other
+}
+
+func newThrottle(r *rand.Rand) *throttle {
+	return &throttle{dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), row: map[string]int{}}
+}
+
+func (t *throttle) judge(q *zktest.Request) zktest.Verdict {
+	switch q.Op {
+	case zktest.OpPing, zktest.OpCreateSession, zktest.OpCloseSession, zktest.OpAuth, zktest.OpSASL: // which servers never throttle
+		return zktest.Pass
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	same := fmt.Sprint(q.Client, q.Op)
+	for _, p := range slices.Concat(q.Paths, []string{q.Path}) {
+		if strings.HasSuffix(p, "-") { // a create, which has another name each time
+			p = path.Dir(p)
+		}
+		same += p
+	}
+	if t.row[same] == 3 || t.dice.IntN(2) == 0 {
+		delete(t.row, same)
+		return zktest.Pass
+	}
+	t.row[same]++
+	return zktest.Answer(-127)
 }
 
 // refuseLogins has one server, or all, take nobody's login or credential for a while.

@@ -14,13 +14,13 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
 	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
 	require.NoError(t, h.Parse("all"))
-	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true}, h)
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true, Throttle: true}, h)
 }
 
 func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
 	for seed := range uint64(50) {
 		usual := NewHostilePlan(seed, Hostile{})
-		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}, {Minimums: true}, {Crowds: true}} {
+		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}, {Minimums: true}, {Crowds: true}, {Throttle: true}} {
 			plan := NewHostilePlan(seed, kind)
 			plan.Hostile, plan.MinSessions = Hostile{}, nil
 			require.Equal(t, usual, plan)
@@ -36,7 +36,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 	for seed := range uint64(400) {
 		h := NewPlan(seed).Hostile
 		require.True(t, h.Buckets && h.Wipes && h.Later && h.Evicts && h.Curator)
-		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind, "withheld": h.Withheld, "secret": h.Secret, "minimums": h.Minimums, "crowds": h.Crowds} {
+		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind, "withheld": h.Withheld, "secret": h.Secret, "minimums": h.Minimums, "crowds": h.Crowds, "throttle": h.Throttle} {
 			if has {
 				kinds[name]++
 			}
@@ -45,7 +45,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 			plain++
 		}
 	}
-	for _, name := range []string{"streams", "short", "closing", "keeper", "blind", "withheld", "secret", "minimums", "crowds"} {
+	for _, name := range []string{"streams", "short", "closing", "keeper", "blind", "withheld", "secret", "minimums", "crowds", "throttle"} {
 		require.GreaterOrEqual(t, kinds[name], 60, name)
 	}
 	require.GreaterOrEqual(t, plain, 150)

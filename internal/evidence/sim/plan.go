@@ -267,6 +267,7 @@ type Hostile struct {
 	Secret   bool // only clients with a credential may use what they create
 	Crowds   bool // many goroutines of one client ask for a lock at once, often while the leader changes
 	Looks    bool // an operator looks at queues all the time
+	Throttle bool // servers have too many requests now and then, and do not carry out half of them
 	Minimums bool // servers have different shortest timeouts, so that a session's grows where its client comes by
 }
 
@@ -281,10 +282,11 @@ func usual(seed uint64) Hostile {
 	minimums := r.IntN(4) == 0
 	crowds := r.IntN(4) == 0
 	looks := r.IntN(3) == 0
+	throttle := r.IntN(4) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds, Looks: looks,
+		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds, Looks: looks, Throttle: throttle,
 	}
 }
 
