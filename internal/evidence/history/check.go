@@ -480,7 +480,7 @@ func (b *book) checkRefusals(l *lock) {
 		until[life] = b.excludesUntil(l, life)
 	}
 	for _, op := range l.ops {
-		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
+		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedFor(op) {
 			continue
 		}
 		last, own := time.Duration(0), int64(0)
@@ -499,6 +499,13 @@ func (b *book) checkRefusals(l *lock) {
 			}
 		}
 	}
+}
+
+// isAskedFor reports whether another goroutine with the same place asked for the lock meanwhile. Its node may be still to come.
+func (l *lock) isAskedFor(op *Op) bool {
+	return slices.ContainsFunc(l.ops, func(o *Op) bool {
+		return o != op && o.Cohort && o.Client == op.Client && o.Outcome != Refused && o.Call <= op.Return && o.Return >= op.Call
+	})
 }
 
 // gate is the queue of those that ask for permits of l, nil if it is not known.

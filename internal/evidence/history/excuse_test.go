@@ -213,10 +213,17 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	require.Empty(t, Check(own, strict), "another of its process may be")
 
 	permits := &History{End: 99 * ms, Ops: []Op{{ID: 1, Recipe: Semaphore, Path: "/s", Client: "d", Outcome: Refused, Call: 56 * ms, Return: 58 * ms}}}
-	asks := created(10, 57, "d", "/s/locks/_c_7a6b6c000000000000000000000000dd-lock-0000000000")
-	asks.Lock = "/s/locks"
-	permits.Txns = []Txn{asks}
+	asker := created(10, 57, "d", "/s/locks/_c_7a6b6c000000000000000000000000dd-lock-0000000000")
+	asker.Lock = "/s/locks"
+	permits.Txns = []Txn{asker}
 	require.Empty(t, Check(permits, strict), "one that has just asked is in the way, also of its own client")
+
+	cohort := try(56)
+	cohort.Ops[3].Cohort = true
+	require.Equal(t, "P7", rules(Check(cohort, strict)))
+	asks := Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Cohort: true, Outcome: Failed, Call: 55 * ms, Return: 58 * ms}
+	cohort.Ops = append(cohort.Ops, asks)
+	require.Empty(t, Check(cohort, strict), "another goroutine of its process is before it")
 
 	lag := try(56)
 	lag.Faults = []Window{{From: 50 * ms, To: 54 * ms}}
