@@ -647,10 +647,16 @@ func (b *book) checkGate(l *lock) {
 	}
 	places := map[string][]Window{} // when the nodes of each acquire were there
 	owner := map[string]string{}
-	for _, life := range slices.Concat(gate.lives, l.lives) {
+	stands := func(life *life, to time.Duration) {
 		name := acquireOf(life.path)
-		places[name] = append(places[name], Window{From: life.created, To: min(life.removed, b.h.End+1)})
+		places[name] = append(places[name], Window{From: life.created, To: to})
 		owner[name] = life.client
+	}
+	for life, to := range b.standing(gate) {
+		stands(life, to)
+	}
+	for _, life := range l.lives {
+		stands(life, min(life.removed, b.h.End+1))
 	}
 	for name, there := range places {
 		for _, w := range merge(there) {
