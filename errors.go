@@ -27,7 +27,8 @@ var (
 	// wait. It is the cause of the end of what the client held when it was closed.
 	ErrClosed = outcome.ErrClosed
 	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire,
-	// TryCampaign) if the client has no connection, or loses it before the answer has come.
+	// TryCampaign) if the client has no connection, or loses it before the answer has come. So is
+	// it where the servers do nothing for a session timeout.
 	ErrNotConnected = outcome.ErrNotConnected
 	// ErrUncertain is returned by Multi, by Unlock and Do, and by a slot's Mark and Do, if
 	// something was sent and its answer did not come: either all of it was done or nothing.
