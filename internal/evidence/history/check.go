@@ -480,14 +480,14 @@ func (b *book) checkRefusals(l *lock) {
 		until[life] = b.excludesUntil(l, life)
 	}
 	for _, op := range l.ops {
-		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedFor(op) {
+		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedBeside(op) {
 			continue
 		}
 		last, own := time.Duration(0), int64(0)
 		for _, life := range all {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
-			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid):
+			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op):
 				own = life.czxid // of those of the try, if it made any
 			default:
 				last = max(last, until[life])
@@ -501,10 +501,11 @@ func (b *book) checkRefusals(l *lock) {
 	}
 }
 
-// isAskedFor reports whether another goroutine with the same place asked for the lock meanwhile. Its node may be still to come.
-func (l *lock) isAskedFor(op *Op) bool {
+// isAskedBeside reports whether another goroutine of the process asked for the lock meanwhile. A node that is new can be that one's,
+// and one place for both may be still to come.
+func (l *lock) isAskedBeside(op *Op) bool {
 	return slices.ContainsFunc(l.ops, func(o *Op) bool {
-		return o != op && o.Cohort && o.Client == op.Client && o.Outcome != Refused && o.Call <= op.Return && o.Return >= op.Call
+		return o != op && o.Client == op.Client && o.Cohort == op.Cohort && (!op.Cohort || o.Outcome != Refused) && o.Call <= op.Return && o.Return >= op.Call
 	})
 }
 
@@ -809,10 +810,16 @@ func (b *book) sessionEnd(op *Op) time.Duration {
 	if life := b.claim[op]; life != nil {
 		return min(life.removed, b.h.End+1)
 	}
-	if at, ok := b.ends[op.Client]; ok {
-		return max(at, op.Call)
+	at, ok := b.ends[op.Client]
+	if !ok {
+		return b.h.End + 1
 	}
-	return b.h.End + 1
+	for _, restored := range b.epochs {
+		if at < op.Call && op.Call < restored {
+			return restored // the log knows of no end of a session that the servers have forgotten
+		}
+	}
+	return max(at, op.Call)
 }
 
 // counter follows a sum and tells the spans in which it was positive.

@@ -209,6 +209,9 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(own, strict)), "its own node is not in its way")
 	own.Txns = append(own.Txns[:len(own.Txns)-1], created(16, 56, "d", node("d", 4)), deleted(17, 57, "d", node("d", 3)), deleted(17, 57, "d", node("d", 4)))
 	require.Equal(t, "P7", rules(Check(own, strict)), "nor is any that it made at once, as for permits")
+	beside := *own
+	beside.Ops = append(slices.Clone(own.Ops), Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Failed, Call: 55 * ms, Return: 56 * ms})
+	require.Empty(t, Check(&beside, strict), "they are those of another goroutine")
 	own.Txns[len(own.Txns)-3].Zxid = 18
 	require.Empty(t, Check(own, strict), "another of its process may be")
 
