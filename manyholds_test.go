@@ -1,11 +1,13 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -70,5 +72,37 @@ func TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Each of many short holds is new, and needs no heartbeat.
+func TestShortHoldsDoNotTakeTheTurnOfALongOne(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		long, err := c.Mutex("/long").Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var others sync.WaitGroup
+		for i := range 300 {
+			others.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				for ctx.Err() == nil {
+					hold, err := c.Mutex(fmt.Sprint("/short/", i)).Lock(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					time.Sleep(3 * time.Second)
+					assert.NoError(t, hold.Unlock(t.Context()))
+				}
+			})
+		}
+		time.Sleep(2 * term)
+		giveBack := withholdRead(t, srv, long.Node())
+		require.NoError(t, srv.DeleteNode(long.Node()))
+		giveBack()
+		time.Sleep(2 * term)
+		require.ErrorIs(t, long.Check(), zklock.ErrLost)
+		cancel()
+		others.Wait()
 	})
 }

@@ -342,10 +342,10 @@ func (h *Heart) pause(s *Session) error {
 
 // confirmSome is confirm for nodes whose turn it is under s, as many as one heartbeat checks.
 func (h *Heart) confirmSome(ctx context.Context, s *Session) error {
-	due, all := h.kept.due(s)
+	due := h.kept.due(s)
 	err := h.confirm(ctx, s, due)
 	if err == nil {
-		h.kept.setSeen(due, all)
+		h.kept.found(due)
 	}
 	return err
 }

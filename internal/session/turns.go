@@ -1,28 +1,32 @@
 package session
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// turns are our nodes that heartbeats check, all of them or some in turn.
+// turns are our nodes that heartbeats check, all of them or some in turn. Who was found last, or has come last, is behind all others:
+// those that come and go take nobody's turn.
 type turns struct {
 	mu   sync.Mutex
-	kept map[*OwnNode]bool // guarded by mu: false for those that are being deleted, and checked no more
-	seen map[*OwnNode]bool // guarded by mu: those that were found while others still wait for their turn
+	kept map[*OwnNode]int64 // guarded by mu: in the order of their turns; zero for those that are being deleted, and checked no more
+	last int64              // guarded by mu: the turn that was given last
 }
 
-func newTurns() turns { return turns{kept: map[*OwnNode]bool{}, seen: map[*OwnNode]bool{}} }
+func newTurns() turns { return turns{kept: map[*OwnNode]int64{}} }
 
 // add has a node checked, and reports whether it was not.
 func (k *turns) add(t *OwnNode) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.kept[t] {
+	if k.kept[t] > 0 {
 		return false
 	}
-	k.kept[t], t.Kept = true, true
+	k.last++
+	k.kept[t], t.Kept = k.last, true
 	return true
 }
 
@@ -30,14 +34,13 @@ func (k *turns) add(t *OwnNode) bool {
 func (k *turns) leave(t *OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.kept[t] = false
+	k.kept[t] = 0
 }
 
 func (k *turns) remove(t *OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.kept, t)
-	delete(k.seen, t)
 }
 
 // isAny reports whether any node is to be checked under s, or being deleted.
@@ -55,37 +58,28 @@ func (k *turns) isAny(s *Session) bool {
 // maxChecks bounds how many bytes of checks one heartbeat sends, which all servers log: about a hundred nodes.
 const maxChecks = 10_000
 
-// due returns nodes to be checked under s, those first whose turn it is. It says whether these are all of them.
-func (k *turns) due(s *Session) (due []*OwnNode, all bool) {
+// due returns the nodes whose turn it is under s.
+func (k *turns) due(s *Session) []*OwnNode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var again []*OwnNode
-	for t, held := range k.kept {
-		switch {
-		case t.Sess != s || !held:
-		case k.seen[t]:
-			again = append(again, t)
-		default:
+	var due []*OwnNode
+	for t, turn := range k.kept {
+		if t.Sess == s && turn > 0 {
 			due = append(due, t)
 		}
 	}
-	waiting := len(due)
-	due = append(due, again...)
-	due = due[:fitting(due, maxChecks)]
-	return due, len(due) >= waiting
+	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(k.kept[a], k.kept[b]) })
+	return due[:fitting(due, maxChecks)]
 }
 
-// setSeen notes that nodes were found. If no others waited for their turn, everybody's begins again.
-func (k *turns) setSeen(nodes []*OwnNode, all bool) {
+// found puts nodes behind all others.
+func (k *turns) found(nodes []*OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if all {
-		clear(k.seen)
-		return
-	}
+	k.last++
 	for _, t := range nodes {
-		if k.kept[t] {
-			k.seen[t] = true
+		if k.kept[t] > 0 {
+			k.kept[t] = k.last
 		}
 	}
 }

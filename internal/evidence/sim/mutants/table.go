@@ -1041,8 +1041,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats check whichever of many nodes come first", After: "our own first version: they were drawn each time",
-		Edits: []Edit{{"internal/session/turns.go", "	if all {", "	if all || nodes != nil {"}},
+		Edits: []Edit{{"internal/session/turns.go", "	k.last++\n	for", "	for"}},
 		Test:  Test{".", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
+	},
+	{
+		Name: "short holds take the turn of a long one", After: "our own second version: who had not been found came first",
+		Edits: []Edit{{"internal/session/turns.go", "	k.last++\n	k.kept[t], t.Kept = k.last, true", "	k.last++\n	k.kept[t], t.Kept = 1, true"}},
+		Test:  Test{".", "TestShortHoldsDoNotTakeTheTurnOfALongOne"},
 	},
 	{
 		Name: "a heartbeat checks a thousand nodes", After: "our own first version: 70 kB in the log of each server",
