@@ -28,7 +28,7 @@ var (
 	ErrClosed = outcome.ErrClosed
 	// ErrNotConnected is returned by calls that do not wait (TryLock, TryRLock, TryAcquire,
 	// TryCampaign) if the client has no connection, or loses it before the answer has come. So is
-	// it where the servers do nothing for a session timeout.
+	// it where the servers do nothing for five session timeouts.
 	ErrNotConnected = outcome.ErrNotConnected
 	// ErrUncertain is returned by Multi, by Unlock and Do, and by a slot's Mark and Do, if
 	// something was sent and its answer did not come: either all of it was done or nothing.

@@ -179,7 +179,8 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 }
 
 // AtOnce runs try for a caller that waits for nobody, not for a server either: its context
-// ends, and the error is ErrNotConnected, when the connection that it began on is lost, or has not served it for a session timeout.
+// ends, and the error is ErrNotConnected, when the connection that it began on is lost, or has not served it for five session
+// timeouts. It may have to ask several times, and each answer may come late.
 func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	s, changed := c.Link.State()
@@ -189,7 +190,7 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 	again := s.Reattached()
 	inside, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	defer time.AfterFunc(s.Lease.Term(), func() { cut(errUnserved) }).Stop()
+	defer time.AfterFunc(5*s.Lease.Term(), func() { cut(errUnserved) }).Stop()
 	// Owned by this call; ends with it; Close waits for it.
 	if !c.Calls.Run(func() {
 		if c.Link.AwaitLoss(inside, s, changed, again) {
