@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +21,19 @@ func TestACrashOfAClientWithManyNodesHarmsNoServer(t *testing.T) {
 	part(t)
 	ensemble := start(t, zkcontainer.Options{})
 	server, ctx := ensemble.Members[0], soon(t)
-	owner := connect(t, &zklock.Options{SessionTimeout: 2 * time.Second, Dialer: ensemble.DialFrom("owner")}, server.Addr)
+	owner := connect(t, &zklock.Options{SessionTimeout: 4 * time.Second, Dialer: ensemble.DialFrom("owner")}, server.Addr)
 	path := root(t) + "/" + strings.Repeat("x", 900)
-	var err error
-	for range 3 { // each has 0.8 MB of paths
-		if err == nil {
-			_, err = owner.Semaphore(path, 10_000).Acquire(ctx, 850)
+	var holds []*zklock.Hold // each has 0.8 MB of paths
+	for {
+		hold, err := owner.Semaphore(path, 10_000).Acquire(ctx, 850)
+		if err != nil {
+			assert.ErrorIs(t, err, zklock.ErrLimit, "it takes no more than may end at once")
+			break
 		}
+		// On a machine that stands still for long a session can end, and with it what it owned.
+		holds = slices.DeleteFunc(append(holds, hold), func(h *zklock.Hold) bool { return h.Check() != nil })
+		require.LessOrEqual(t, len(holds), 2)
 	}
-	assert.ErrorIs(t, err, zklock.ErrLimit, "it takes no more than may end at once")
 
 	ensemble.Partition("owner")
 	waitForChildren(t, server.Addr, path+"/leases", 0) // the session is over
