@@ -108,15 +108,7 @@ func TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld(t *testing.T) {
 					<-first.done
 					<-second.done
 					require.False(t, first.err == nil && second.err == nil, "both hold")
-					for _, x := range []*attempt{first, second} {
-						if x.err != nil {
-							require.ErrorIs(t, x.err, zklock.ErrMismatch)
-							continue
-						}
-						require.NoError(t, x.hold.Check())
-						unlock(t, x.hold)
-					}
-					noGhost(t, srv, path)
+					holdOrMismatch(t, srv, first, second)
 					return struck() && n < 30 // heartbeats go on for ever
 				})
 			}
@@ -267,14 +259,20 @@ func TestNoNumberOfPermitsIsStoredInADirectoryThatWasMadeAnew(t *testing.T) {
 		<-lock.done
 		<-third.done
 		require.False(t, lock.err == nil && (permit.err == nil || third.err == nil), "both hold")
-		for _, x := range []*attempt{permit, lock, third} {
-			if x.err != nil {
-				require.ErrorIs(t, x.err, zklock.ErrMismatch)
-				continue
-			}
-			require.NoError(t, x.hold.Check())
-			unlock(t, x.hold)
-		}
-		noGhost(t, srv, path)
+		holdOrMismatch(t, srv, permit, lock, third)
 	})
+}
+
+// holdOrMismatch has each attempt hold, or be refused because another kind of lock is there. It ends the holds, and nothing is left.
+func holdOrMismatch(t *testing.T, srv *zktest.Server, attempts ...*attempt) {
+	t.Helper()
+	for _, x := range attempts {
+		if x.err != nil {
+			require.ErrorIs(t, x.err, zklock.ErrMismatch)
+			continue
+		}
+		require.NoError(t, x.hold.Check())
+		unlock(t, x.hold)
+	}
+	noGhost(t, srv, path)
 }
