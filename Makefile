@@ -1,19 +1,18 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/goose adapters/certmagic adapters/leaderelection cmd/zklock/browser compare integration zkcontainer
+NESTED := tools tools/replay adapters/cron adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/certmagic adapters/leaderelection adapters/kerberos cmd/zklock/browser compare integration zkcontainer
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
-coded   := $(filter-out tools,$(modules))
-tested  := $(filter-out tools,$(nested))
 
-# The pinned checkers, usable from every module of the repository.
-tool = go tool -modfile=$(CURDIR)/tools/go.mod
+# The pinned checkers are built from tools/go.mod: $(call tool,PACKAGE) builds one, as bin/NAME.
+tool = go build -C tools -o $(CURDIR)/bin/ $(1)
 
 FUZZTIME ?= 60s
 SOAK     ?= 10m
 SESSIONS ?= 1h
 ROUNDS   ?= 3
 CROWD    ?= 10000
+CLIENTS  ?= 1000
 IDLE     ?= 3m
 SEED     ?= 1
 SEEDS    ?= 300
@@ -25,7 +24,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt vet staticcheck vulncheck tidy workflows test test-unit test-integration race fuzz suites parity sessions availability idle soak crowd mutants survivors planted replay explore shrink model crowd compare report picture screenshots bench man apidiff image snapshot release
+.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale crowd mutants survivors replay explore shrink model crowd compare report promises picture screenshots bench man apidiff image snapshot reproducible release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,36 +32,40 @@ help: ## show this list
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
-lint: gofmt vet staticcheck tidy workflows vulncheck ## gofmt, vet, staticcheck, tidy modules, workflow files, known vulnerabilities
+lint: gofmt analyze tidy workflows vulncheck ## gofmt, vet's and staticcheck's analyzers, tidy modules, workflow files, known vulnerabilities
 
 gofmt:
 	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	[ -z "$$bad" ] || { echo "gofmt: run 'make fmt' for:"; echo "$$bad"; exit 1; }
 
-vet:
-	@set -e; for m in $(coded); do echo "vet $$m"; (cd $$m && go vet ./...); done
-
-staticcheck:
-	@set -e; for m in $(coded); do echo "staticcheck $$m"; (cd $$m && $(tool) staticcheck ./...); done
+analyze:
+	$(call tool,./lint)
+	bin/lint $(modules)
 
 tidy:
 	@set -e; for m in $(modules); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
 
 # Without the checkers of shell and Python that some machines have and others do not.
 workflows:
-	$(tool) actionlint -shellcheck= -pyflakes=
+	$(call tool,github.com/rhysd/actionlint/cmd/actionlint)
+	bin/actionlint -shellcheck= -pyflakes=
 
+# With VULNCHECK_SOURCE=1, from the calls in the code rather than from the versions.
 vulncheck:
-	@set -e; for m in $(coded); do (cd $$m && $(CURDIR)/tools/vulncheck $$m $(tool) govulncheck ./...); done
+	$(call tool,golang.org/x/vuln/cmd/govulncheck)
+	tools/vulncheck $(CURDIR)/bin/govulncheck $(modules)
 
-test: ## all tests, side by side: this module, the nested ones, real servers
-	@go run ./internal/evidence/lanes $(tested)
+test: ## the tests of a commit, side by side: this module, nested ones, real servers
+	@go run ./internal/evidence/lanes $(nested)
+
+test-all: ## all tests: also those that take long or that few commits can break
+	@go run ./internal/evidence/lanes -all $(nested)
 
 test-unit: ## the tests that need no server and no container
-	@go run ./internal/evidence/lanes -only 'command|library|modules' $(tested)
+	@go run ./internal/evidence/lanes -all -only 'command|library|modules' $(nested)
 
 test-integration: ## the tests on real servers only
-	@go run ./internal/evidence/lanes -only 'servers|containers' $(tested)
+	@go run ./internal/evidence/lanes -all -only 'servers|containers' $(nested)
 
 race: ## this module's tests under the race detector
 	go test -race -timeout 20m ./...
@@ -87,7 +90,7 @@ sessions: ## how short a session may be here: holds for SESSIONS (1h) with timeo
 	integration/setup
 	cd integration && go test -timeout 0 -count 1 -v -run '^TestHowShortASessionMayBe$$' -args -sessions $(SESSIONS)
 
-availability: ## holds lost when a client's server fails and the others go on, for ROUNDS (3) on 3.8 and 3.9; needs containers
+availability: ## how many holds are lost when a client's server fails and the others keep running, for ROUNDS (3) on 3.8 and 3.9; needs containers
 	integration/setup
 	@set -e; for v in 3.8 3.9; do \
 	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestAServerThatFailsCostsNoHold$$' -args -availability $(ROUNDS)); \
@@ -103,17 +106,17 @@ idle: ## a follower and a leader that are cut off, with clients that did nothing
 	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestStale' -args -idle $(IDLE)); \
 	done
 
+scale: ## a fleet of CLIENTS (1000) with ten times as many waiters, simulated with servers that have one processor each
+	go test ./internal/evidence/scale -v -timeout 0 -count 1 -args -clients $(CLIENTS)
+
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
 
 mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
 	go test ./internal/evidence/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
-survivors: ## change one thing after the other, and list in internal/evidence/survivors what the tests do not notice (ARGS="-only note")
+survivors: ## change the product code in one place at a time, and list in internal/evidence/survivors the changes that no test notices (ARGS="-only internal/frames", "-own", "-budget 10m -seed 2")
 	go run ./internal/evidence/survivors $(ARGS)
-
-planted: ## plant 50 defects, one after the other, and print what finds each: hours (ARGS="-plant 20 -seed 2 -search 1m")
-	go run ./internal/evidence/survivors -plant 50 -timeout 20m $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
 
@@ -133,14 +136,17 @@ compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"
 	compare/setup
 	cd compare && nice go run . $(ARGS)
 
-report: ## what holders are told under nine faults (ARGS="--rounds 1", "--clients zklock"); writes compare/report.md
+report: ## when holders learn of a loss under nine faults (ARGS="--rounds 1", "--clients zklock"); writes compare/report.md
 	compare/setup
 	cd compare && nice go run . faults $(ARGS)
 
-picture: ## draw the README's picture of the demo anew
+promises: ## which tests back each promise (ID=P2.1 prints a pattern for go test -run)
+	@go run ./internal/evidence/docs/promises $(ID)
+
+picture: ## draw the README's picture of the demo
 	go run ./internal/evidence/docs/picture docs/demo.svg
 
-screenshots: ## draw the documents' pictures of `zklock web` anew; needs a Chromium
+screenshots: ## draw the documents' pictures of `zklock web`; needs a Chromium
 	cmd/zklock/browser/setup
 	cd cmd/zklock/browser && go test -count 1 -run '^TestPictures$$' -args -pictures $(CURDIR)/docs
 
@@ -159,8 +165,14 @@ image: ## a container image of the command, from nothing but its binary
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o bin/zklock ./cmd/zklock
 	docker build -q -t zklock .
 
-snapshot: ## what a release would have, in dist/, without publishing anything
-	$(GORELEASER) release --snapshot --clean
+snapshot: ## what a release would have, in dist/, without publishing or signing anything
+	$(GORELEASER) release --snapshot --clean --skip=sign $(ARGS)
+
+reproducible: ## build a snapshot twice, and compare: checksums.txt has a line for each file
+	$(MAKE) snapshot
+	cp dist/checksums.txt bin/checksums.txt
+	$(MAKE) snapshot
+	diff bin/checksums.txt dist/checksums.txt
 
 release:
 	$(GORELEASER) release --clean

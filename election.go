@@ -15,23 +15,24 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// ErrNoLeader is returned by Election.Leader if no member stands for election.
+// ErrNoLeader is returned by Election.Leader if the election has no members.
 var ErrNoLeader = errors.New("no leader")
 
 // ElectionOptions configures an election. A nil *ElectionOptions means the defaults.
 type ElectionOptions struct {
-	// Latch names the nodes as Curator's LeaderLatch does, to share an election with it. By
-	// default they are named as those of its LeaderSelector. All members must agree on it.
+	// Latch names the nodes like those of Curator's LeaderLatch, to share an election with it. By
+	// default they are named like those of Curator's LeaderSelector. All members must use the same
+	// setting.
 	Latch bool
 }
 
-// Election has one leader at a time among its members, in the order in which they stood for
-// election. An Election has no state of its own: all values for one path and the same
-// options are the same election.
+// Election has one leader at a time. Its members lead in the order in which they joined. An
+// Election has no state of its own: all values for one path and the same options are the same
+// election.
 //
-// Each member has a value, which others see while it leads: its address, for example. The
-// value is the data of the member's node, where Curator's LeaderSelector and LeaderLatch
-// keep their participants' ids.
+// Each member has a value that others can read while it leads, for example its address. The value
+// is the data of the member's node, where Curator's LeaderSelector and LeaderLatch keep their
+// participants' ids.
 type Election struct {
 	owner
 	path  string
@@ -43,13 +44,17 @@ var (
 	latchRecipe    = &queue.Recipe{Name: "election", Delays: true, Infix: node.LatchInfix, Rule: node.AfterAll, Fixed: true}
 )
 
-// maxValue keeps a request that contains a value below the size that a server accepts.
+// maxValue keeps a request that contains a value below the size limit of a server.
 const maxValue = 512 << 10
 
-// Election returns the election at path, below which every member has a node.
+// Election returns the election at path, below which every member has a node. It sends nothing; an
+// invalid path is reported by the first call.
 func (c *Client) Election(path string, opts *ElectionOptions) *Election {
 	return &Election{owner{c}, path, opts != nil && opts.Latch}
 }
+
+// Path returns the election's path, as it was passed to the client.
+func (e *Election) Path() string { return e.path }
 
 func (e *Election) recipe() *queue.Recipe {
 	if e.latch {
@@ -58,10 +63,10 @@ func (e *Election) recipe() *queue.Recipe {
 	return electionRecipe
 }
 
-// Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx
-// ends first, it withdraws and returns an error, as Mutex.Lock does. For a value that is
-// longer than 512 KiB or looks like a request to let go (see operate.Revoke) it returns
-// ErrInvalid. So it does for one that looks like the data of a writer that was downgraded.
+// Campaign waits until this member leads, and returns a hold whose Unlock resigns. If ctx ends
+// first, it withdraws and returns an error, as Mutex.Lock does. Campaign returns ErrInvalid if the
+// value is longer than 512 KiB or looks like a revocation (see operate.Revoke) or like the data of
+// a writer that was downgraded.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
@@ -69,8 +74,8 @@ func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	return e.c().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
 
-// TryCampaign is Campaign without waiting: if another member leads or stands for election, it
-// returns ErrLocked, and leaves nothing behind.
+// TryCampaign is Campaign without waiting: if the election has another member, it returns ErrLocked
+// and leaves nothing behind.
 func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: try to campaign for %s: %w", node.Printable(e.path), err)
@@ -83,34 +88,34 @@ func checkValue(value []byte) error {
 	case len(value) > maxValue:
 		return fmt.Errorf("%w: value of %d bytes, the limit is %d", ErrInvalid, len(value), maxValue)
 	case node.IsRevocation(value):
-		return fmt.Errorf("%w: the value looks like a request to let go", ErrInvalid)
+		return fmt.Errorf("%w: the value looks like a revocation", ErrInvalid)
 	case node.IsDowngraded(value):
-		return fmt.Errorf("%w: the value looks like the data of a writer that has become a reader", ErrInvalid)
+		return fmt.Errorf("%w: the value looks like the data of a downgraded writer", ErrInvalid)
 	}
 	return nil
 }
 
-// Run stands for election again and again. It calls fn whenever this member leads, resigns
-// when fn has returned, and, if fn has returned nil, stands again. The context of fn ends with
-// ctx and with the hold, which HoldOf finds.
+// Run campaigns repeatedly. It calls fn whenever this member leads, resigns when fn returns, and
+// campaigns again if fn returned nil. The context of fn ends with ctx and with the hold; HoldOf
+// returns that hold.
 //
-// If fn returns an error, Run resigns and returns that error. An error that fn returns after
-// the leadership was lost does not count: Run logs it and stands again.
+// If fn returns an error, Run resigns and returns that error. An error that fn returns after the
+// leadership was lost does not count: Run logs it and campaigns again.
 //
-// fn must return soon after its context has ended. While fn cleans up after the end of ctx,
-// no other member leads; but if the leadership was lost, another member may lead at once.
+// fn must return soon after its context ends. While fn cleans up after the end of ctx, no other
+// member leads; but if the leadership was lost, another member may already lead.
 //
-// Run goes on through failed connections and expired sessions. It returns when fn has failed,
-// ctx ends, the client is closed, the member is evicted while it waits (ErrEvicted), or a
-// server refuses to let it stand (zk.ErrNoAuth). The error is never nil. If fn panics, Run
-// resigns before the panic goes on.
+// Run continues through failed connections and expired sessions. It returns when fn fails, ctx
+// ends, the client is closed, the member is evicted while it waits (ErrEvicted), or a server
+// refuses the request (zk.ErrNoAuth). The error is never nil. If fn panics, Run resigns before the
+// panic continues.
 //
-// Run does not call fn for a leadership that is over before it could. It pauses after each term:
-// for 10 ms, or twice as long as the last time, up to a second, if the term was shorter than the
-// last pause. So a fn that returns at once does not keep the servers busy.
+// Run does not call fn for a leadership that ended before it could. It pauses after each term for
+// 10 ms. If the term was shorter than the last pause, it pauses twice as long as the last time, up
+// to a second. So a fn that returns at once does not overload the servers.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
-	pausing := e.c().engine.Inside(ctx)
-	defer pausing.Leave()
+	pausing := e.c().engine.Requests.CallContext(ctx)
+	defer pausing.Cancel()
 	var p session.Pace
 	for {
 		hold, err := e.Campaign(ctx, value)
@@ -124,19 +129,19 @@ func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Co
 		if time.Since(start) > p.Wait {
 			p = session.Pace{}
 		}
-		p.Next(pausing) // if that ends, the next campaign says so
+		p.Next(pausing) // if the context ends, the next Campaign returns the error
 	}
 }
 
-// lead returns the error of fn, nil if the leadership was lost.
+// lead runs fn and returns its error, or nil if the leadership was lost.
 func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Context) error) error {
-	t := hold.run(ctx, fn) // leaves the old place, else the next campaign would wait behind it
+	t := hold.run(ctx, fn) // leaves the old place; otherwise the next campaign would wait behind it
 	why, lost := t.left, errors.Is(t.ended, ErrLost)
 	if lost {
 		why = errors.Join(t.ended, t.failed)
 	}
 	if why != nil {
-		e.c().engine.Log.Info("zklock: leadership ended", "path", e.path, "why", why)
+		e.c().engine.Requests.Log.Info("zklock: leadership ended", "path", e.path, "err", why)
 	}
 	if t.failed == nil || lost {
 		return nil
@@ -144,19 +149,21 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 	return errors.Join(t.failed, t.ended)
 }
 
-// Proclaim replaces this member's value while it leads. ctx must be the context of its hold
-// or derived from it; otherwise Proclaim returns ErrNotHeld. If the leadership is lost it
-// returns ErrLost. If ctx ends first, the value may or may not have been replaced.
+// Proclaim replaces this member's value while it leads. ctx must be the context of its hold or
+// derived from it; otherwise Proclaim returns ErrNotHeld. If the leadership is lost, it returns
+// ErrLost. If ctx ends first, the value may or may not have been replaced.
 //
-// In an election with Latch it returns ErrInvalid: a LeaderLatch waits for the end of the
-// node before its own, and a change of that node's data would make it wait for ever.
+// Proclaim returns ErrInvalid for a value that Campaign would not accept.
+//
+// With ElectionOptions.Latch it returns ErrInvalid: a LeaderLatch waits for the node before its own
+// to be deleted, and would wait forever if that node's data changed.
 func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	h := e.leads(ctx)
 	err := checkValue(value)
 	switch {
 	case err != nil:
 	case e.recipe().Fixed:
-		err = fmt.Errorf("%w: the value of a latch cannot change", ErrInvalid)
+		err = fmt.Errorf("%w: the value of a latch member cannot be changed", ErrInvalid)
 	case h == nil:
 		err = ErrNotHeld
 	default:
@@ -168,7 +175,7 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 	return nil
 }
 
-// leads returns the hold of this election that ctx was derived from, or nil.
+// leads returns the hold of this election that ctx was derived from, or nil if there is none.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
 		g := h.of()
@@ -179,13 +186,13 @@ func (e *Election) leads(ctx context.Context) *Hold {
 	return nil
 }
 
-// Leader returns the leader, with its value as Data, or ErrNoLeader if there is none. The
-// answer is not older than the call. A new leader shows as soon as the old one's node is
-// gone, which can be a moment before the new leader itself knows. With Options.LockDelay, a
-// member also shows while it waits for the delay.
+// Leader returns the leader, with its value as Data, or ErrNoLeader if there is none. The result is
+// at least as recent as the call. A new leader is returned as soon as the old one's node is gone,
+// which can be a moment before the new leader itself knows. With Options.LockDelay, a member is
+// also returned while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
-	inside := e.c().engine.Inside(ctx)
-	defer inside.Leave()
+	inside := e.c().engine.Requests.CallContext(ctx)
+	defer inside.Cancel()
 	if err := node.CheckPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), err)
 	}
@@ -194,12 +201,12 @@ func (e *Election) Leader(ctx context.Context) (Contender, error) {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c().engine.Explain(inside, err))
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c().engine.Requests.Explain(inside, err))
 	}
 	return leader, nil
 }
 
-// look reads the first member's node. It returns the zero Contender if there is none.
+// look reads the first member's node. It returns the zero Contender if there is no member.
 func (e *Election) look(ctx context.Context, s *session.Session) (Contender, error) {
 	dir := e.c().root + e.path
 	for {
@@ -208,7 +215,7 @@ func (e *Election) look(ctx context.Context, s *session.Session) (Contender, err
 			return Contender{}, err
 		}
 		for _, first := range queue {
-			n, err := e.c().engine.Get(ctx, s, dir+"/"+first.Name)
+			n, err := e.c().engine.Requests.Get(ctx, s, dir+"/"+first.Name)
 			switch {
 			case err == nil:
 				return leaderOf(dir, first, n), nil
@@ -220,16 +227,16 @@ func (e *Election) look(ctx context.Context, s *session.Session) (Contender, err
 }
 
 func leaderOf(dir string, e node.Entry, n session.Node) Contender {
-	who := contenderOf(dir, e, n)
-	who.Holds = true
-	return who
+	leader := contenderOf(dir, e, n)
+	leader.Holds = true
+	return leader
 }
 
-// queue lists the members in order. New members only come at the end, so the list stays
-// right from its front on.
+// queue lists the members in order. New members are only added at the end, so the front of the list
+// stays valid.
 func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry, error) {
 	dir := e.c().root + e.path
-	l, err := e.c().engine.FreshList(ctx, s, dir)
+	l, err := e.c().engine.Requests.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -240,13 +247,13 @@ func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry,
 	return e.c().inOrder(ctx, s, dir, entries)
 }
 
-// inOrder sorts entries. Where their numbers do not show the order, it reads the transactions
-// that created them.
+// inOrder sorts entries. If their sequence numbers do not show the order, it reads the ids of the
+// transactions that created them.
 func (c *Client) inOrder(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]node.Entry, error) {
 	var there []node.Entry
 	for _, e := range entries {
 		if !node.IsPlain(e.Seq) {
-			stat, err := c.engine.Stat(ctx, s, dir+"/"+e.Name)
+			stat, err := c.engine.Requests.Stat(ctx, s, dir+"/"+e.Name)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
@@ -259,4 +266,31 @@ func (c *Client) inOrder(ctx context.Context, s *session.Session, dir string, en
 	}
 	slices.SortFunc(there, node.Compare)
 	return there, nil
+}
+
+// Contender is a node in a queue, created by zklock or by another client library.
+type Contender struct {
+	Node    string    // the full path in ZooKeeper
+	Kind    string    // what it requests: operate.KindLock …
+	Client  string    // the library that created it, judging by the node's name: operate.ClientZklock …; empty if unknown
+	Holds   bool      // whether it holds the lock; false for all contenders while a lock-delay runs
+	Token   int64     // Hold.Token, if the contender is a zklock hold
+	Session int64     // the session that it belongs to; zero if it is not ephemeral
+	Since   time.Time // when it was created, by the server's clock
+	Revoked bool      // whether it was asked to release the lock
+	Data    []byte    // the node's data without that request; in an election, the member's value
+	Omitted int       // the number of bytes that Inspect cut from Data, which it limits to 4 KiB
+
+	Anonymous bool // created with Options.Anonymous: without host name and process ID
+	Cohort    bool // a Cohort's place: it may exist while none of the process's goroutines holds
+
+	// A zklock contender describes itself in its data.
+	Host  string
+	PID   int
+	Label string
+}
+
+// contenderOf returns the Contender for a node.
+func contenderOf(dir string, e node.Entry, n session.Node) Contender {
+	return Contender(e.View(dir, n.Data, n.Stat))
 }

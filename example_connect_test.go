@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// secured is an ensemble that is reached with TLS, and the certificates to trust.
+// secured returns an ensemble that requires TLS, and the certificates to trust.
 func secured() (*zktest.Server, *x509.CertPool) {
 	donor := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
 	defer donor.Close()
@@ -29,7 +29,7 @@ func secured() (*zktest.Server, *x509.CertPool) {
 	return server, roots
 }
 
-// A client with TLS, and with a password that others need to take part in its locks.
+// A client with TLS and a password. Only clients with the password can use its locks.
 func ExampleConnect_tls() {
 	server, roots := secured()
 	defer server.Close()
@@ -62,8 +62,8 @@ func ExampleConnect_tls() {
 	// without the password: true
 }
 
-// A program that has a ZooKeeper connection can lock on it. The hooks let the client see
-// what it needs to keep its promises.
+// A program that already has a ZooKeeper connection can use it for locks. The hooks let the client
+// see the traffic that it needs for its guarantees.
 func ExampleAttach() {
 	server := ensemble()
 	defer server.Close()

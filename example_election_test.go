@@ -11,7 +11,7 @@ import (
 	"github.com/zklock-go/zklock/slots"
 )
 
-// A leader loop: each member of a fleet runs it, one leads at a time.
+// A leader loop: every member of a fleet runs it, and one of them leads at a time.
 func ExampleElection_Run() {
 	server := ensemble()
 	defer server.Close()
@@ -37,8 +37,8 @@ func ExampleElection_Run() {
 	// true
 }
 
-// Campaign leads once, and leaves it to you when to resign. Other members, and programs
-// that are none, find the leader and what it says of itself.
+// Campaign leads once, and lets you decide when to resign. Other members and other programs can
+// find the leader and its value.
 func ExampleElection_Campaign() {
 	server := ensemble()
 	defer server.Close()
@@ -67,7 +67,7 @@ func ExampleElection_Campaign() {
 	// host-a:9090 leads
 }
 
-// A program that follows the leader, wherever it moves.
+// A program that follows the leader when it changes.
 func ExampleElection_Observe() {
 	server := ensemble()
 	defer server.Close()
@@ -94,8 +94,8 @@ func ExampleElection_Observe() {
 	// host-b:8080 leads
 }
 
-// A cron job that must run once in a fleet, although every machine starts it. The name of its slot is
-// the time for which the run was scheduled, so that a machine whose clock is late finds it done.
+// A cron job that must run once per fleet, although every machine starts it. The name of its slot
+// is the time for which the run was scheduled, so that a machine whose clock is slow finds it done.
 func Example_cronJob() {
 	server := ensemble()
 	defer server.Close()
@@ -106,7 +106,7 @@ func Example_cronJob() {
 		slot := slots.Named(client, "/cron/nightly", scheduled.Format("2006-01-02T15:04"))
 		err := slot.Do(context.Background(), func(context.Context) error {
 			fmt.Println("backup made")
-			return nil // after an error, the next one tries
+			return nil // after an error, the next machine tries
 		})
 		fmt.Println(machine, errors.Is(err, slots.ErrDone))
 		client.Close()
@@ -118,14 +118,14 @@ func Example_cronJob() {
 	// 2 true
 }
 
-// reign is the begin of a leadership.
+// reign is the start of a leadership.
 type reign struct {
 	host string
 	from time.Time
 }
 
-// candidate has a host stand for election until stop is called, which returns when the host has
-// resigned, and when that was. It tells on terms when the host leads.
+// candidate makes a host campaign until stop is called. stop returns when the host has resigned,
+// and returns the time at which it did. When the host leads, candidate sends to terms.
 func candidate(c *zklock.Client, host string, terms chan<- reign) (stop func() time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan time.Time, 1)
@@ -149,8 +149,8 @@ func candidate(c *zklock.Client, host string, terms chan<- reign) (stop func() t
 	}
 }
 
-// A fleet is restarted, one leader after the other. A leader that resigns is followed by the
-// next one after a round trip, and not after a session timeout.
+// A fleet is restarted, one leader after the other. When a leader resigns, the next one takes over
+// after a round trip, not after a session timeout.
 func ExampleElection_Run_rollingRestart() {
 	server := ensemble()
 	defer server.Close()
@@ -168,7 +168,7 @@ func ExampleElection_Run_rollingRestart() {
 		for queue, err := range operate.Watch(context.Background(), operator, "/leader") {
 			must(err)
 			if len(queue.Contenders) == i+1 {
-				break // it stands behind the others
+				break // it is in the queue behind the others
 			}
 		}
 	}
@@ -176,11 +176,11 @@ func ExampleElection_Run_rollingRestart() {
 		until := stop()
 		next := <-terms
 		gap := next.from.Sub(until)
-		fmt.Println(next.host, "leads, and nobody did for less than a second:", gap < time.Second)
+		fmt.Println(next.host, "leads, after a gap of less than a second:", gap < time.Second)
 	}
 	stops[2]()
 	// Output:
 	// host-a leads
-	// host-b leads, and nobody did for less than a second: true
-	// host-c leads, and nobody did for less than a second: true
+	// host-b leads, after a gap of less than a second: true
+	// host-c leads, after a gap of less than a second: true
 }

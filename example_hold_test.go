@@ -9,7 +9,7 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// A program that needs time to stop its work asks how much it has.
+// A program that needs time to stop its work checks how much time it has.
 func ExampleHold_Remaining() {
 	server := ensemble()
 	defer server.Close()
@@ -17,7 +17,7 @@ func ExampleHold_Remaining() {
 	defer client.Close()
 	ctx := context.Background()
 
-	const toStop = 500 * time.Millisecond // what it takes to stop the machine
+	const toStop = 500 * time.Millisecond // the time that it takes to stop the machine
 	hold, err := client.Mutex("/locks/machine").Lock(ctx)
 	must(err)
 	defer hold.Unlock(ctx)
@@ -35,7 +35,7 @@ func ExampleHold_Remaining() {
 	// step 3
 }
 
-// Before a step that cannot be undone, ask the quorum. It costs one write.
+// Before a step that cannot be undone, confirm the lock with the quorum. This costs one write.
 func ExampleHold_Confirm() {
 	server := ensemble()
 	defer server.Close()
@@ -55,7 +55,8 @@ func ExampleHold_Confirm() {
 	// lost: true
 }
 
-// A writer that has finished writing goes on as a reader: no other writer gets in between.
+// A writer that has finished writing continues as a reader. No other writer acquires the lock in
+// between.
 func ExampleHold_Downgrade() {
 	server := ensemble()
 	defer server.Close()
@@ -68,20 +69,20 @@ func ExampleHold_Downgrade() {
 	must(err)
 	defer hold.Unlock(ctx)
 	_, err = lock.TryRLock(ctx)
-	fmt.Println("no reader beside the writer:", errors.Is(err, zklock.ErrLocked))
+	fmt.Println("no reader next to the writer:", errors.Is(err, zklock.ErrLocked))
 
 	must(hold.Downgrade(ctx))
 	reader, err := lock.TryRLock(ctx)
 	must(err)
 	defer reader.Unlock(ctx)
 	_, err = lock.TryLock(ctx)
-	fmt.Println("no writer beside the readers:", errors.Is(err, zklock.ErrLocked))
+	fmt.Println("no writer next to the readers:", errors.Is(err, zklock.ErrLocked))
 	// Output:
-	// no reader beside the writer: true
-	// no writer beside the readers: true
+	// no reader next to the writer: true
+	// no writer next to the readers: true
 }
 
-// What the errors of an acquire mean, and what a program can do.
+// The errors of an acquire, and how a program can react to them.
 func Example_errors() {
 	server := ensemble()
 	defer server.Close()
@@ -92,15 +93,15 @@ func Example_errors() {
 	explain := func(err error) {
 		switch {
 		case errors.Is(err, zklock.ErrLocked):
-			fmt.Println("another has it: try later")
+			fmt.Println("already locked: try later")
 		case errors.Is(err, context.DeadlineExceeded):
-			fmt.Println("its turn did not come in time")
+			fmt.Println("not granted in time")
 		case errors.Is(err, zklock.ErrDeadlock):
 			fmt.Println("we hold it: pass another context, or use Reentrant")
 		case errors.Is(err, zklock.ErrInvalid):
-			fmt.Println("a mistake in the program")
+			fmt.Println("bug in the program")
 		case errors.Is(err, zklock.ErrReleased), errors.Is(err, zklock.ErrNotHeld):
-			fmt.Println("it was unlocked before")
+			fmt.Println("already unlocked")
 		case errors.Is(err, zklock.ErrClosed):
 			fmt.Println("the client is closed")
 		default:
@@ -127,11 +128,11 @@ func Example_errors() {
 	_, err = lock.Lock(ctx)
 	explain(err)
 	// Output:
-	// another has it: try later
-	// its turn did not come in time
+	// already locked: try later
+	// not granted in time
 	// we hold it: pass another context, or use Reentrant
-	// a mistake in the program
-	// it was unlocked before
-	// it was unlocked before
+	// bug in the program
+	// already unlocked
+	// already unlocked
 	// the client is closed
 }

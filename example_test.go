@@ -15,8 +15,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// ensemble is a ZooKeeper for the examples: in process, reached without a socket. In
-// production you call zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil).
+// ensemble returns an in-process ZooKeeper for the examples, which they reach without a socket. In
+// production, call zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil).
 func ensemble() *zktest.Server {
 	server, err := zktest.New(zktest.Options{})
 	if err != nil {
@@ -52,7 +52,7 @@ func ExampleMutex_Lock() {
 		return
 	}
 	fmt.Println("held:", hold.Check() == nil)
-	if err := hold.Unlock(ctx); err != nil { // releasing can fail as well
+	if err := hold.Unlock(ctx); err != nil { // releasing can fail, too
 		fmt.Println(err)
 	}
 	fmt.Println("and after:", hold.Check())
@@ -61,7 +61,7 @@ func ExampleMutex_Lock() {
 	// and after: zklock: check /locks/orders/42: lock was released
 }
 
-// A deadline on the context limits the wait. A caller that gives up leaves nothing in the queue.
+// A deadline on the context limits the wait. A caller that gives up leaves no node in the queue.
 func ExampleMutex_Lock_deadline() {
 	server := ensemble()
 	defer server.Close()
@@ -104,13 +104,13 @@ func ExampleMutex_Do() {
 
 	stock := 10
 	var all sync.WaitGroup
-	for range 12 { // as many buyers
+	for range 12 { // the number of buyers
 		all.Go(func() {
 			err := client.Mutex("/locks/stock").Do(context.Background(), func(ctx context.Context) error {
 				if stock > 0 {
 					stock--
 				}
-				return ctx.Err() // set if the lock was lost meanwhile
+				return context.Cause(ctx) // not nil if the lock was lost in the meantime
 			})
 			must(err)
 		})
@@ -120,7 +120,7 @@ func ExampleMutex_Do() {
 	// Output: 0
 }
 
-// The hold's context ends before anybody else can hold: work under it.
+// The hold's context ends before anyone else can hold the lock, so use it for the work.
 func ExampleHold_Context() {
 	server := ensemble()
 	defer server.Close()
@@ -138,14 +138,14 @@ func ExampleHold_Context() {
 	// true
 }
 
-// orders stands in for an SQL database with one table.
+// orders is a stand-in for an SQL database with one table.
 type orders struct {
 	mu    sync.Mutex
 	state string
 	fence int64
 }
 
-// ExecContext carries out the one statement that the example has.
+// ExecContext executes the one statement that the example uses.
 func (o *orders) ExecContext(_ context.Context, _ string, args ...any) (sql.Result, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,9 +156,9 @@ func (o *orders) ExecContext(_ context.Context, _ string, args ...any) (sql.Resu
 	return driver.RowsAffected(0), nil
 }
 
-// A token grows with every grant. Write it with the data and refuse a smaller one: then
-// even a process that was stopped while it held the lock, and wakes up when another has
-// it, does no harm.
+// A token increases with every grant. Write it with the data and reject smaller tokens. Then a
+// process that is stopped while it holds the lock does no harm, even if it resumes when another
+// process holds the lock.
 func ExampleHold_Token() {
 	server := ensemble()
 	defer server.Close()
@@ -178,19 +178,18 @@ func ExampleHold_Token() {
 
 	stopped, err := client.Mutex("/locks/orders/42").Lock(ctx)
 	must(err)
-	must(server.DeleteNode(stopped.Node())) // its session ends while the process stands still
+	must(server.DeleteNode(stopped.Node())) // its session ends while the process is stopped
 	next, err := client.Mutex("/locks/orders/42").Lock(ctx)
 	must(err)
 	defer next.Unlock(ctx)
 	write(next, "shipped")
-	write(stopped, "cancelled") // it wakes up and knows nothing
+	write(stopped, "cancelled") // it resumes and has not noticed its loss
 	// Output:
 	// shipped: 1 row
 	// cancelled: 0 row
 }
 
-// What is written to ZooKeeper itself needs no token: a transaction of the hold commits
-// only while the lock is held.
+// Data in ZooKeeper needs no token: a transaction of the hold commits only while the lock is held.
 func ExampleHold_Multi() {
 	server := ensemble()
 	defer server.Close()

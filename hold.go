@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,36 +11,44 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Hold is a lock that a caller has, from a successful acquire until Unlock or until it is
-// lost. Its methods are safe for use by several goroutines.
+// Hold is a lock held by a caller, from a successful acquire until Unlock or until the lock is
+// lost. Its methods are safe for concurrent use by multiple goroutines.
 //
-// A lock is not a sync.Locker: both taking and releasing it can fail, and a hold can be lost
-// while you work. Work under Context, or call Check before each step. If a process that was
-// stopped would do harm when it wakes up, use Token or Guard as well: nothing can notify a
-// process while it is stopped.
+// A lock is not a sync.Locker: acquiring and releasing it can fail, and a hold can be lost while
+// you work. Work under Context, or call Check before each step. If a process that was stopped could
+// do harm when it resumes, use Token or Guard as well: a process cannot be notified while it is
+// stopped.
 type Hold struct {
 	from  *holding
 	life  context.Context
-	end   context.CancelCauseFunc // of ctx alone, for one level of several; else nil
-	local releaser                // of a hold in a shared place, which other holds of the process may follow; else nil
-	done  atomic.Bool             // this level was unlocked
+	under context.Context         // the acquiring caller's, without its cancellation: see valuesOf
+	end   context.CancelCauseFunc // cancels this level's context alone, for one level of several or a hold in a shared place; otherwise nil
+	local releaser                // for a hold in a shared place, after which other goroutines of the process may hold there; otherwise nil
+	done  atomic.Bool             // whether this level was unlocked
 }
 
-// A releaser is one hold of several in a shared place.
+// A releaser is a goroutine's hold in a shared place.
 type releaser interface {
-	// giveUp ends the hold. If it has ended before, giveUp returns why.
+	// giveUp ends the hold. If it has already ended, giveUp returns the reason.
 	giveUp() error
 }
 
-// A chain is the holds that a context was derived from, innermost first. Nil is none.
+// A chain lists the holds that a context was derived from, innermost first. A nil chain is empty.
 type chain struct {
 	hold  *Hold
-	outer *chain
+	outer atomic.Pointer[chain]
+}
+
+func newChain(h *Hold, outer *chain) *chain {
+	c := &chain{hold: h}
+	c.outer.Store(outer)
+	return c
 }
 
 type chainKey struct{}
@@ -51,13 +60,14 @@ func chainOf(ctx context.Context) *chain {
 
 // each yields the holds.
 func (c *chain) each(yield func(h *Hold) bool) {
-	for ; c != nil && yield(c.hold); c = c.outer {
+	for ; c != nil && yield(c.hold); c = c.outer.Load() {
 	}
 }
 
-// HoldOf returns the hold whose Context ctx is or was derived from: the innermost if there
-// are several, nil if there is none. It gives access to the token and the guard inside Do
-// and Election.Run. The methods of a nil Hold return ErrNotHeld or nothing.
+// HoldOf returns the hold whose Context ctx is or was derived from. If there are several, it
+// returns the innermost; if there is none, it returns nil. Use it to get the token and the guard
+// inside Do and Election.Run. A nil Hold behaves like a hold that has ended for the reason
+// ErrNotHeld.
 func HoldOf(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
 		return h
@@ -65,11 +75,15 @@ func HoldOf(ctx context.Context) *Hold {
 	return nil
 }
 
-// noHold is what a nil or zero Hold stands for: it has ended, and nobody had it.
+// noToken is the token of what is not held. A store that compares tokens refuses it, even if it
+// begins with zero.
+const noToken = -1
+
+// noHold stands in for a nil or zero Hold. It has ended, and it never held anything.
 var noHold = newNoHold()
 
 func newNoHold() *Hold {
-	g := &holding{c: none.engine, among: &none.holds, asked: new(session.Revocation), unfenced: true}
+	g := &holding{c: none.engine, set: &none.holds, revocation: new(session.Revocation), token: noToken}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.cancel(ErrNotHeld)
 	h := &Hold{from: g, life: g.ctx}
@@ -77,7 +91,7 @@ func newNoHold() *Hold {
 	return h
 }
 
-// known returns h, or noHold for a Hold that no acquire has returned.
+// known returns h, or noHold if h was not returned by an acquire.
 func (h *Hold) known() *Hold {
 	if h == nil || h.from == nil {
 		return noHold
@@ -87,12 +101,48 @@ func (h *Hold) known() *Hold {
 
 func (h *Hold) of() *holding { return h.known().from }
 
-// enclose returns ctx as a context that was derived from the hold.
+// prune returns the chain without the holds that have no effect any more. It also takes them out of
+// c behind its first hold: a later hold would otherwise keep all earlier ones in memory.
+func (c *chain) prune() *chain {
+	if c == nil {
+		return nil
+	}
+	outer := c.outer.Load().prune()
+	c.outer.Store(outer)
+	if c.hold.hasNoEffect() {
+		return outer
+	}
+	return c
+}
+
+// hasNoEffect reports whether the hold was unlocked, and nothing else of its holding is held.
+func (h *Hold) hasNoEffect() bool {
+	return h.done.Load() && (h.local != nil || h.of().ctx.Err() != nil)
+}
+
+// enclose returns ctx, marked as derived from the hold.
 func (h *Hold) enclose(ctx context.Context) context.Context {
 	if h.isAround(ctx) {
 		return ctx
 	}
-	return context.WithValue(ctx, chainKey{}, &chain{h, chainOf(ctx)})
+	return context.WithValue(ctx, chainKey{}, newChain(h, chainOf(ctx)))
+}
+
+// valuesOf returns a context without cancellation that has the values of ctx except its holds. For
+// the context of a hold, it is the one that the hold was acquired under: so a program that acquires
+// each lock under the hold of the previous one does not keep all of them.
+func valuesOf(ctx context.Context) context.Context {
+	if outer := HoldOf(ctx); outer != nil && outer.life == ctx {
+		return outer.under
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// values returns the values that the context of a hold has, in addition to its end: those of the
+// acquiring caller's context ctx, and the holds that this was derived from.
+func (h *Hold) values(ctx context.Context) context.Context {
+	h.under = valuesOf(ctx)
+	return context.WithValue(h.under, chainKey{}, newChain(h, chainOf(ctx).prune()))
 }
 
 // isAround reports whether ctx was derived from the hold.
@@ -110,48 +160,64 @@ func (h *Hold) isAround(ctx context.Context) bool {
 func around(ctx context.Context, each func(g *holding) bool) {
 	for h := range chainOf(ctx).each {
 		if h.local != nil && h.Context().Err() != nil {
-			continue // the holding lasts, for others
+			continue // this hold has ended, but the holding continues for other goroutines
 		}
 		if !each(h.of()) {
 			return
 		}
 		for _, part := range h.of().parts {
-			if part.of().quiet && h.Context().Err() != nil {
+			if part.quiet && h.Context().Err() != nil {
 				continue // as above
 			}
-			if !each(part.of()) {
+			if !each(part) {
 				return
 			}
 		}
 	}
 }
 
-// newHold begins a holding and returns its first Hold.
+// newHold starts a holding and returns its first Hold.
 func newHold(ctx context.Context, g *holding) *Hold {
 	h := &Hold{from: g}
-	g.begin(ctx, h.enclose)
+	g.begin(h.values(ctx))
 	h.life = g.ctx
 	return h
 }
 
-// Context returns a context that ends with the hold; context.Cause then wraps ErrLost,
-// ErrReleased or ErrClosed. It ends before the server can grant the lock to anybody else. This
-// assumes that the clocks of client and servers run at rates within 5 % of each other, and that
-// this process is running. It has the values of the context that the lock was acquired with,
-// but not its deadline or cancellation.
+// Context returns a context that ends with the hold; context.Cause then wraps ErrLost, ErrReleased
+// or ErrClosed. It ends before the servers can grant the lock to anyone else. This assumes that the
+// clocks of client and servers run at rates within 5 % of each other, and that this process is
+// running. The context has the values of the context that was passed to the acquire, but not its
+// deadline or cancellation.
 func (h *Hold) Context() context.Context { return h.known().life }
 
-// Token returns a number that grows with every grant of the path, for as long as the
-// ensemble lives. Pass it along with your writes, and let the store refuse a token that is
-// smaller than one it has seen. The token is the id of the ZooKeeper transaction that has made
-// the node, and not the node's sequence number, which starts again in a new directory.
+// OnEnd arranges for cancel to be called with the cause when the hold ends, in the same step in
+// which Context ends: before anyone else can acquire the lock. If the hold has already ended, OnEnd
+// calls cancel at once. The returned function undoes this. Use it to end a context of yours with
+// the hold:
+//
+//	ctx, cancel := context.WithCancelCause(ctx)
+//	defer hold.OnEnd(cancel)()
+//
+// context.AfterFunc is not suited for this, because it starts a goroutine, and someone else may
+// hold the lock before it runs. cancel must return immediately and must not use the hold, as is
+// the case for the functions that package context returns.
+func (h *Hold) OnEnd(cancel context.CancelCauseFunc) (stop func()) {
+	return h.of().onEndOf(h.Context(), cancel)
+}
+
+// Token returns a number that increases with every grant of the path, for as long as the ensemble
+// keeps its data. Pass it along with your writes, and have the store reject tokens smaller than the
+// largest it has seen. The token is the id of the ZooKeeper transaction that created the node. It
+// is not the node's sequence number, which restarts in a new directory. A nil Hold has the token -1,
+// which is smaller than every other.
 func (h *Hold) Token() int64 { return h.of().token }
 
-// Path returns the lock's path, as it was given to the client. Of several locks it returns all, in
-// order, with commas between them.
+// Path returns the lock's path, as it was passed to the client. For a hold of several locks it
+// returns all paths, sorted and separated by commas.
 func (h *Hold) Path() string { return h.of().path }
 
-// Node returns the full path of the hold's node in ZooKeeper, of the first one if it has
+// Node returns the full path of the hold's node in ZooKeeper, or of the first one if the hold has
 // several.
 func (h *Hold) Node() string {
 	for _, t := range h.of().nodes {
@@ -160,17 +226,21 @@ func (h *Hold) Node() string {
 	return ""
 }
 
-// Revoked returns a channel that is closed when the holder is asked to let go, by
-// operate.Revoke or Curator's Revoker; for a hold of several locks, when any of them is asked
-// for. The holder decides whether and when to unlock.
-func (h *Hold) Revoked() <-chan struct{} { return h.of().asked.Heard.Done() }
+// String describes the hold for people: its node, how long it has been held or why it ended, the
+// number of levels that are not unlocked (a Reentrant can have several), its token and its lease.
+func (h *Hold) String() string { return h.of().describe(context.Cause(h.Context())) }
 
-// Check returns nil if the hold is still valid. Otherwise it returns an error that wraps
-// ErrLost, ErrReleased or ErrClosed. It sends no request: it compares the lease with the
-// clock, and so notices at once that the machine was asleep, which a timer may notice late.
+// Revoked returns a channel that is closed when operate.Revoke or Curator's Revoker asks the holder
+// to release the lock. For a hold of several locks, it is closed when any of them is revoked. The
+// holder decides whether and when to unlock.
+func (h *Hold) Revoked() <-chan struct{} { return h.of().revocation.Requested.Done() }
+
+// Check returns nil if the hold is still valid. Otherwise it returns an error that wraps ErrLost,
+// ErrReleased or ErrClosed. It sends no request. It compares the lease with the clock, so it
+// notices immediately that the machine was asleep, which a timer may notice late.
 func (h *Hold) Check() error { return h.unlessOver("check") }
 
-// unlessOver returns nil if the hold is still valid, and otherwise the error of what was to be done.
+// unlessOver returns nil if the hold is still valid, and otherwise the error of the operation op.
 func (h *Hold) unlessOver(op string) error {
 	if why := h.over(); why != nil {
 		return h.of().failure(op, why)
@@ -178,7 +248,8 @@ func (h *Hold) unlessOver(op string) error {
 	return nil
 }
 
-// over returns why the hold has ended, by the clock if that is first to say so, and nil if it has not.
+// over returns why the hold has ended, or nil if it has not. It checks the clock first, in case the
+// lease has run out and no timer has noticed yet.
 func (h *Hold) over() error {
 	h.of().checkLease()
 	if h.Context().Err() != nil {
@@ -187,14 +258,13 @@ func (h *Hold) over() error {
 	return nil
 }
 
-// Remaining returns how long the hold lasts for certain if nothing more is heard from the
-// servers, or zero if it is over. Heartbeats prolong it several times in a session timeout;
-// between two of them it falls to somewhat less than half the session timeout.
+// Remaining returns how long the hold is guaranteed to last if no further reply arrives from the
+// servers, or zero if it has ended. Heartbeats extend it several times per session timeout; between
+// two heartbeats it falls to slightly less than half the session timeout.
 //
-// If stopping your work takes time (a child process, a device), begin to stop when no more
-// than that time remains, instead of waiting for Context to end.
+// If stopping your work takes time (a child process, a device), start to stop it when Remaining
+// falls to that time, instead of waiting for Context to end.
 func (h *Hold) Remaining() time.Duration {
-	h.of().checkParts()
 	if h.Context().Err() != nil {
 		return 0
 	}
@@ -205,17 +275,17 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, left)
 }
 
-// Confirm asks the quorum whether the lock is still held, and returns nil if it is. If it is
-// not, the error wraps ErrLost, ErrReleased or ErrClosed; any other error means that there
-// was no answer, and leaves the hold as it is. It costs one write, or several if the hold
-// has more nodes than fit into one request.
+// Confirm asks the quorum whether the lock is still held, and returns nil if it is. If the lock is
+// not held, the error wraps ErrLost, ErrReleased or ErrClosed. Any other error means that there was
+// no reply; the hold is unchanged. Confirm costs one write, or several if the hold has more nodes
+// than fit into one request.
 func (h *Hold) Confirm(ctx context.Context) error {
 	if err := h.unlessOver("confirm"); err != nil {
 		return err
 	}
 	ctx, stop := session.Either(ctx, h.Context())
 	defer stop()
-	err := h.of().c.ConfirmAll(ctx, h.of().nodes[0].Sess, h.of().nodes)
+	err := h.of().c.Heart.ConfirmAll(ctx, h.of().nodes[0].Sess, h.of().nodes)
 	if err != nil {
 		switch sess := h.of().nodes[0].Sess; {
 		case errors.Is(err, outcome.ErrGone):
@@ -230,7 +300,8 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	return h.unlessOver("confirm")
 }
 
-// causeOf returns err, with which a call under ctx failed that also ends with the hold, or if ctx has ended why.
+// causeOf returns the error of a call that failed with err, where ctx also ends with the hold. If
+// ctx has ended, it returns the reason.
 func (h *Hold) causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil && h.Context().Err() != nil {
 		return context.Cause(h.Context())
@@ -238,14 +309,14 @@ func (h *Hold) causeOf(ctx context.Context, err error) error {
 	return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
 }
 
-// Guard returns operations to put in front of those of your own transaction, which then
-// commits only while the lock is held. They check that the hold's nodes exist, and go on
-// to do so when the nodes' data changes.
+// Guard returns operations to put in front of those of your own transaction, which then commits
+// only while the lock is held. They check that the hold's nodes exist; a change to the nodes' data
+// does not affect them.
 //
-// A hold of an unfenced Cohort has no guard, because its node is also that of later holds:
-// what Guard returns makes a transaction fail before it is sent.
+// For a nil or zero Hold, Guard returns an operation that makes the transaction fail before it is
+// sent.
 func (h *Hold) Guard() []any {
-	if h.of().unfenced {
+	if len(h.of().nodes) == 0 {
 		return []any{noGuard{}}
 	}
 	ops := make([]any, len(h.of().nodes))
@@ -255,33 +326,29 @@ func (h *Hold) Guard() []any {
 	return ops
 }
 
-// noGuard is an operation that the client library does not know and refuses.
+// noGuard is an operation that the client library does not know and rejects.
 type noGuard struct{}
 
-// errUnfenced is returned for what needs a guard, before anything is sent.
-var errUnfenced = fmt.Errorf("%w: a hold of an unfenced cohort has no guard", ErrInvalid)
-
-// Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is
-// held. The paths in ops are ZooKeeper's own: neither a chroot of the servers nor Options.Root is
-// put before them.
+// Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is held.
+// The paths in ops are full ZooKeeper paths: neither the servers' chroot nor Options.Root is
+// prepended. Multi takes no context: it ends with the hold, because a caller that left earlier would
+// hold a lock without knowing what it has written.
 //
-// If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the
-// answer was lost or the hold ended before it came: either all operations were done or none.
-// If it wraps ErrInvalid, nothing was sent: the hold has no guard (see Guard), or the
-// operations and the guard do not fit into one request (1 MB). The guard adds one for each of
-// the hold's nodes.
+// If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the reply
+// was lost or the hold ended before the reply arrived: either all operations were done or none. If
+// the servers refuse an operation, nothing was done either: the error wraps the client library's, and
+// the responses say which operation it was. If the error wraps ErrInvalid, nothing was sent: the
+// operations and the guard do not fit into one request (1 MB). The guard adds one operation for each
+// of the hold's nodes.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := h.unlessOver("multi"); err != nil {
 		return nil, err
-	}
-	if h.of().unfenced {
-		return nil, h.of().failure("multi", errUnfenced)
 	}
 	guard := h.Guard()
 	if err := node.CheckSize(append(guard, ops...)); err != nil {
 		return nil, h.of().failure("multi", err)
 	}
-	answers, err := h.of().c.Multi(h.Context(), h.of().nodes[0].Sess, append(guard, ops...)...)
+	answers, err := h.of().c.Requests.Multi(h.Context(), h.of().nodes[0].Sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
 			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of().nodes[i].Path()))
@@ -299,9 +366,9 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	return nil, h.of().failure("multi", uncertain(err))
 }
 
-// uncertain returns the error of a transaction that may have been done although its answer
-// is err. An end of the hold is in the text only and cannot be found with errors.Is, because
-// ErrLost without ErrUncertain means that nothing was done.
+// uncertain returns the error of a transaction that failed with err but may have been committed. If
+// err says that the hold ended, that is only included as text and cannot be found with errors.Is,
+// because ErrLost without ErrUncertain means that nothing was done.
 func uncertain(err error) error {
 	for _, end := range []error{ErrLost, ErrReleased, ErrClosed} {
 		if errors.Is(err, end) {
@@ -311,12 +378,12 @@ func uncertain(err error) error {
 	return errors.Join(ErrUncertain, err)
 }
 
-// rewrite replaces the data of the hold's node. It only writes over the version that it has
-// read, so that it notices a request to let go that came in between, and keeps it. It tells
-// the node's watcher about the new data before it writes, because the watcher restores our
-// data where somebody has overwritten it.
+// rewrite replaces the data of the hold's node. It overwrites only the version that it has read, so
+// that a revocation that arrives in between is noticed and kept. It passes the new data to the
+// node's watcher before it writes, because the watcher restores our data if another client
+// overwrites it.
 //
-// Callers take turns, so that the last to write is also the last to tell the watcher.
+// Callers take turns, so that the last caller to write is also the last to update the watcher.
 func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	if err := h.over(); err != nil {
 		return err
@@ -358,36 +425,36 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 }
 
-// overwrite is one attempt of rewrite. If we were asked to let go, the new data shows that as
-// well.
+// overwrite makes one attempt at rewrite. If a revocation was requested, the new data contains it
+// too.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	t := h.of().nodes[0]
-	n, err := h.of().c.Get(ctx, t.Sess, t.Path())
+	n, err := h.of().c.Requests.Get(ctx, t.Sess, t.Path())
 	if err != nil {
 		return err
 	}
 	t.Hear(n)
-	_, err = h.of().c.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
+	_, err = h.of().c.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
 	return err
 }
 
-// Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On
-// success, the node is gone, but for one that others of the process share: see Reentrant and Cohort.
-// If ctx ends first, Unlock returns an error that wraps ctx.Err(), and the release goes on for as
-// long as the client lives. Of a context that was derived from the hold's own and lasts when Unlock
-// is called, only the deadline counts.
+// Unlock ends the hold: first its Context, with the cause ErrReleased, then its node. On success
+// the node is gone, unless other holds of the process share it: see Reentrant and Cohort. If ctx
+// ends first, Unlock returns an error that wraps ctx.Err(), and the release continues for as long
+// as the client lives. If ctx derives from the hold's context and is not yet done, only its
+// deadline applies: the end of the hold does not cancel the wait.
 //
 // Unlock needs no deadline. If the servers do not answer, it returns an error that wraps
-// ErrUncertain as soon as a session timeout has passed since they last did for certain: they
-// free the lock by themselves then, and the release goes on as well.
+// ErrUncertain once a session timeout has passed since the last proof that the session was alive.
+// By then the servers free the lock by themselves; the release also continues.
 //
-// After a loss Unlock returns ErrLost, and on a second call ErrNotHeld.
+// After a loss Unlock returns ErrLost. A second call returns ErrReleased, which wraps ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	ctx, stop := h.outlast(ctx)
 	defer stop()
 	last, err := h.release()
-	if err == nil && last {
-		err = h.of().awaitRelease(ctx)
+	if last {
+		err = join(err, h.of().awaitRelease(ctx))
 	}
 	if err != nil {
 		return h.of().failure("unlock", err)
@@ -395,7 +462,16 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// outlast returns ctx without what the end of the hold does to it, if it was derived from the hold's context and has not ended.
+// join returns an error that wraps a and b, or one of them if the other is nil.
+func join(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return errors.Join(a, b)
+}
+
+// outlast returns ctx without the cancellation that the end of the hold would cause, if ctx was
+// derived from the hold's context and has not ended. Its deadline is kept.
 func (h *Hold) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil || !h.isAround(ctx) {
 		return ctx, func() {}
@@ -406,22 +482,62 @@ func (h *Hold) outlast(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithoutCancel(ctx), func() {}
 }
 
-// release begins to give the lock up and reports true if this was the last level of it; released
-// tells when that is done.
+// release starts to release the lock. It returns an error if the hold had already ended. last
+// reports whether there is something to wait for: the holding's released latch, which is set when
+// the release is done.
 func (h *Hold) release() (last bool, err error) {
 	if h.known().done.Swap(true) {
-		return false, ErrNotHeld
+		if h.known() == noHold {
+			return false, ErrNotHeld
+		}
+		return false, ErrReleased
 	}
 	if h.local != nil {
 		return false, h.local.giveUp()
 	}
-	h.of().checkParts()
 	last, err = h.of().drop()
 	if h.end != nil {
-		h.end(ErrReleased) // no cause replaces an earlier one
+		h.end(ErrReleased) // if it has already ended, its cause stays
+		h.of().endOnly()
+	}
+	if len(h.of().parts) > 0 && !errors.Is(err, ErrClosed) {
+		last = true // after a loss, this releases the other locks
 	}
 	if last {
 		h.of().settle()
 	}
 	return last, err
+}
+
+// level returns a Hold whose context ends with its own Unlock or with the holding. The caller has
+// already counted the level.
+func (g *holding) level(ctx context.Context) *Hold {
+	h := &Hold{from: g}
+	life, end := context.WithCancelCause(g.ctx)
+	if first := chainOf(g.ctx); first != nil {
+		first.outer.Store(nil) // each level has a chain of its own
+	}
+	h.life = levelContext{life, h.values(ctx)}
+	h.end = end
+	return h
+}
+
+// levelContext ends when Context does, and has the values of values.
+type levelContext struct {
+	context.Context
+	values context.Context
+}
+
+func (l levelContext) Value(key any) any {
+	if v := l.values.Value(key); v != nil {
+		return v
+	}
+	return l.Context.Value(key) // package context finds the cause through Value
+}
+
+func init() {
+	bridge.HoldOf = func(hold any) bridge.Hold {
+		g := hold.(*Hold).of()
+		return bridge.Hold{Engine: g.c, Nodes: g.nodes, Lose: g.lose}
+	}
 }

@@ -16,46 +16,49 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
-// holding is what one acquire has obtained. Several Holds of a Reentrant can share it.
+// holding is the result of one acquire. Several Holds of a Reentrant can share it.
 type holding struct {
 	c      *queue.Engine
-	among  *holdings
+	set    *holdings
 	recipe string
-	path   string // as the caller names it
+	path   string       // as the caller passed it
+	grant  *queue.Grant // nil for a holding of several locks
 	nodes  []*session.OwnNode
-	parts  []part // whose nodes these are, if several locks were taken at once
-	token  int64  // the largest, if there are several
+	parts  []*holding // the holdings that own nodes, if several locks were acquired together
+	token  int64      // the largest one if there are several
 	since  time.Time
 
-	// release begins to release the lock, for the reason why the holding has ended, and
-	// returns a function that waits for the outcome.
-	release  func(why error) (outcome func() error)
-	quiet    bool // it tells no observer of its end: each of its locks or local holds tells for itself
-	unfenced bool // its local holds cannot be told apart by a token or a guard
+	// release starts to release the lock, given the reason why the holding ended, and returns a
+	// function that waits for the outcome.
+	release func(why error) (outcome func() error)
+	quiet   bool // its end is not reported to the observer, because each of its locks or local holds reports its own
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	asked  *session.Revocation // when any of the nodes is asked for
-	apart  []func()            // each ends that asked hears of a node, which can be that of other holds, too
+	ctx            context.Context
+	cancel         context.CancelCauseFunc
+	revocation     *session.Revocation // set when any of the nodes is revoked
+	stopForwarding []func()            // each stops forwarding a node's revocation to revocation; other holds may share the node
 
 	mu       sync.Mutex
-	writing  chan struct{} // guarded by mu: see turnToWrite; nil before the first write
-	levels   int           // guarded by mu: Holds that were not unlocked
-	forfeit  bool          // guarded by mu: its release counts as a loss
-	released session.Latch // the lock is released, or cannot be
-	err      error         // set before released: why it could not be released
+	writing  chan struct{}         // guarded by mu: see turnToWrite; nil before the first write
+	levels   int                   // guarded by mu: the number of Holds that are not unlocked
+	onEnd    map[*endHook]struct{} // guarded by mu: see Hold.OnEnd
+	err      error                 // set before removed: why the lock could not be released
+	removed  session.Latch         // set when the lock is released or cannot be
+	released session.Latch         // set when, in addition, the observer was notified
 }
 
-// begin begins to hold, with one level. The holding's context has the values of ctx, the
-// acquiring caller's, and those that under adds; it does not end with ctx.
-func (g *holding) begin(ctx context.Context, under func(context.Context) context.Context) {
+// begin starts the holding with one level. Its context has the values of the context values, which
+// never ends.
+func (g *holding) begin(values context.Context) {
 	g.since, g.levels = time.Now(), 1
-	g.ctx, g.cancel = context.WithCancelCause(under(context.WithoutCancel(ctx)))
+	g.ctx, g.cancel = context.WithCancelCause(values)
 	g.joinRevocations()
-	g.among.add(g)
+	if len(g.parts) == 0 { // otherwise it ends with its parts
+		g.set.add(g)
+	}
 }
 
-// turnToWrite returns what writers of the node's data take turns by: see rewrite.
+// turnToWrite returns the channel with which writers of the node's data take turns: see rewrite.
 func (g *holding) turnToWrite() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +70,7 @@ func (g *holding) turnToWrite() chan struct{} {
 
 // watchOver ends the holding when the node, its session or its lease ends.
 func (g *holding) watchOver(n *session.OwnNode) {
-	if !g.among.oversee(g, n.Sess) {
+	if !g.set.oversee(g, n.Sess) {
 		g.lose(ErrClosed)
 		return
 	}
@@ -78,31 +81,33 @@ func (g *holding) watchOver(n *session.OwnNode) {
 	})
 }
 
-// lapse is the reason why a holding ends whose lease has run out.
-func lapse() error {
+// leaseExpired returns the reason why a holding ends when its lease has run out.
+func leaseExpired() error {
 	return fmt.Errorf("%w: no quorum has answered for nearly a session timeout", ErrLost)
 }
 
-// lose ends the holding for a reason that wraps ErrLost or ErrClosed, tells the observer, and
-// has its nodes removed.
+// lose ends the holding for a reason that wraps ErrLost or ErrClosed, notifies the observer, and
+// removes its nodes. A holding of several locks keeps the ones that are not lost until it is
+// unlocked, because the caller may still be working under them.
 func (g *holding) lose(why error) {
-	if g.end(why) {
+	if g.end(why) && len(g.parts) == 0 {
 		g.settle()
 	}
 }
 
-// end ends the holding, whatever levels it has. If it reports true, the caller has to call settle.
+// end ends the holding regardless of its levels. If it returns true, the caller must call settle.
 func (g *holding) end(why error) bool {
 	last, _ := g.finish(why, true)
 	return last
 }
 
-// drop takes one level off, and ends the holding with the last one. If it reports true, the caller has
-// to call settle.
+// drop removes one level, and ends the holding with the last one. If last is true, the caller must
+// call settle.
 func (g *holding) drop() (last bool, err error) { return g.finish(ErrReleased, false) }
 
-// finish takes one level off and with the last one ends the holding for that cause, or ends it whatever
-// levels it has. This is the only place where a holding ends. If it has ended before, finish returns why.
+// finish removes one level and ends the holding if that was the last one; with all, it ends the
+// holding regardless of its levels. This is the only place where a holding ends. If it has already
+// ended, finish returns the reason.
 func (g *holding) finish(cause error, all bool) (last bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,47 +121,87 @@ func (g *holding) finish(cause error, all bool) (last bool, err error) {
 		return false, nil
 	}
 	g.cancel(cause)
+	g.callHooks()
 	return true, nil
 }
 
-// settle does what follows the end of the holding, and is called once: it tells the observer of an end
-// that is no release, and releases the lock in the background.
+// An endHook is a function that is called when a hold ends: see Hold.OnEnd.
+type endHook struct {
+	life   context.Context // of its Hold
+	cancel context.CancelCauseFunc
+}
+
+// onEndOf is Hold.OnEnd for the one of the holding's Holds that has the context life.
+func (g *holding) onEndOf(life context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if life.Err() != nil {
+		cancel(context.Cause(life))
+		return func() {}
+	}
+	hook := &endHook{life, cancel}
+	if g.onEnd == nil {
+		g.onEnd = map[*endHook]struct{}{}
+	}
+	g.onEnd[hook] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.onEnd, hook)
+	}
+}
+
+// endOnly is called when one Hold has ended and others of the holding may continue.
+func (g *holding) endOnly() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.callHooks()
+}
+
+// callHooks calls the hooks of the Holds that have ended. It must be called with mu held: a goroutine
+// that finds that the holding has ended, and then lets another one hold the lock, has waited for the
+// hooks.
+func (g *holding) callHooks() {
+	for hook := range g.onEnd {
+		if hook.life.Err() != nil {
+			delete(g.onEnd, hook)
+			hook.cancel(context.Cause(hook.life))
+		}
+	}
+}
+
+// settle must be called once, after the holding has ended. It notifies the observer, unless the
+// holding was released, and releases the lock in the background.
 func (g *holding) settle() {
 	why := context.Cause(g.ctx)
 	switch {
 	case errors.Is(why, ErrLost):
-		g.tell(observe.Lost, why)
+		g.report(observe.Lost, why)
 	case !errors.Is(why, ErrReleased):
-		g.tell(observe.Ended, why)
+		g.report(observe.Ended, why)
 	}
 	g.startRelease(why)
 }
 
-// settleLater is settle for a caller that must not wait for an observer.
+// settleLater is settle for a caller that must not wait for a connection.
 func (g *holding) settleLater() {
-	// Owned by the client; ends when the observer has returned; Close waits for it.
-	if !g.c.Calls.Run(g.settle) {
+	// Owned by the client; ends when the release was sent; Close waits for it.
+	if !g.c.Requests.Calls.Run(g.settle) {
 		g.settle()
 	}
 }
 
-// startRelease releases the lock in the background, after the holding has ended for that reason.
+// startRelease releases the lock in the background, after the holding has ended for the reason why.
 func (g *holding) startRelease(why error) {
-	g.among.remove(g)
-	for _, part := range g.apart {
+	g.set.remove(g)
+	for _, part := range g.stopForwarding {
 		part()
 	}
 	released := g.release(why)
 	finish := func() {
 		g.err = released()
-		switch {
-		case !errors.Is(why, ErrReleased):
-		case g.err != nil:
-			g.tell(observe.Ended, g.err)
-		default:
-			g.tell(observe.Released, nil)
-		}
-		g.released.Set()
+		g.removed.Set()
+		g.reportRelease(why)
 	}
 	// Owned by the client; ends with the removals, which Close bounds.
 	if !g.c.Removals.Run(finish) {
@@ -165,23 +210,42 @@ func (g *holding) startRelease(why error) {
 	}
 }
 
-// errUnanswered is why it is not known whether a lock was released.
-var errUnanswered = fmt.Errorf("%w: no quorum has answered for a session timeout, and the release goes on", ErrUncertain)
+// reportRelease reports the release of the holding, which ended for the reason why, to the observer,
+// and then sets released. The end of a holding that was not released has been reported already.
+func (g *holding) reportRelease(why error) {
+	done := func() { g.released.Set() }
+	switch {
+	case g.quiet:
+		g.c.Reporter.AfterNotices(done)
+	case !errors.Is(why, ErrReleased):
+		done()
+	case g.err != nil:
+		g.c.Reporter.ObserveLater(g.event(observe.Ended, g.err), done)
+	default:
+		g.c.Reporter.ObserveLater(g.event(observe.Released, nil), done)
+	}
+}
 
-// awaitRelease waits until the lock is released or cannot be, but for no servers longer than their
-// session timeout.
+// errUnanswered is returned by Unlock if the outcome of the release is unknown.
+var errUnanswered = fmt.Errorf("%w: no quorum has answered for a session timeout; the release continues", ErrUncertain)
+
+// awaitRelease waits until the lock is released or cannot be. If the servers do not answer, it
+// waits no longer than their session timeout.
 func (g *holding) awaitRelease(ctx context.Context) error {
-	timer := time.NewTimer(g.untilFree())
+	timer := time.NewTimer(g.untilExpired())
 	defer timer.Stop()
 	for {
 		select {
 		case <-g.released.Done():
 			return g.err
 		case <-ctx.Done():
-			return fmt.Errorf("release goes on: %w", outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err())))
+			return fmt.Errorf("release continues: %w", outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err())))
 		case <-timer.C:
 		}
-		left := g.untilFree()
+		if g.removed.IsSet() {
+			return g.err // an observer has not returned
+		}
+		left := g.untilExpired()
 		if left <= 0 {
 			return errUnanswered
 		}
@@ -189,19 +253,20 @@ func (g *holding) awaitRelease(ctx context.Context) error {
 	}
 }
 
-// untilFree returns when a session timeout will have passed since the last proof of each session.
-func (g *holding) untilFree() (left time.Duration) {
+// untilExpired returns how long it takes until a session timeout has passed since the last proof of
+// each session.
+func (g *holding) untilExpired() (left time.Duration) {
 	for _, t := range g.nodes {
 		l := t.Sess.Lease
-		left = max(left, l.Remaining()+l.Term()/20) // the lease is 95 % of it
+		left = max(left, l.Remaining()+l.Term()/20) // the lease is 95 % of the session timeout
 	}
 	return left
 }
 
-// tell tells the observer how the holding has ended.
-func (g *holding) tell(kind observe.Kind, err error) {
+// report reports to the observer how the holding has ended.
+func (g *holding) report(kind observe.Kind, err error) {
 	if !g.quiet {
-		g.c.Observe(g.event(kind, err))
+		g.c.Reporter.Observe(g.event(kind, err))
 	}
 }
 
@@ -209,48 +274,31 @@ func (g *holding) event(kind observe.Kind, err error) observe.Event {
 	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].Name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
 }
 
-func (g *holding) String() string {
-	return fmt.Sprintf("%s holds for %v: token=%d %v", g.nodes[0].Path(), time.Since(g.since).Round(time.Millisecond), g.token, g.nodes[0].Sess.Lease)
-}
+func (g *holding) String() string { return g.describe(context.Cause(g.ctx)) }
 
-// wasLost reports whether the holding, which has ended for that reason, ended without its
-// caller's or its client's doing. The caller may still be at work then.
-func (g *holding) wasLost(why error) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.forfeit || errors.Is(why, ErrLost)
-}
-
-// giveUp has the release of the holding count as a loss.
-func (g *holding) giveUp() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.forfeit = true
-}
-
-// part is the hold of one of several locks that were taken at once.
-type part interface {
-	Context() context.Context
-	Path() string
-	Token() int64
-	of() *holding
-}
-
-// checkParts ends the holding if one of its locks has ended and the goroutine that tells of that has not run yet.
-func (g *holding) checkParts() {
-	for _, part := range g.parts {
-		if g.ctx.Err() == nil && part.Context().Err() != nil {
-			g.lose(context.Cause(part.Context()))
-		}
+// describe describes a hold that ended for the reason why, or that has not ended if why is nil.
+func (g *holding) describe(why error) string {
+	if len(g.nodes) == 0 {
+		return "not held"
 	}
+	g.mu.Lock()
+	levels := g.levels
+	g.mu.Unlock()
+	state := fmt.Sprintf("holds for %v", time.Since(g.since).Round(time.Millisecond))
+	if why != nil {
+		state = fmt.Sprintf("ended (%v)", why)
+	}
+	return fmt.Sprintf("%s %s: levels=%d token=%d %v", g.nodes[0].Path(), state, levels, g.token, g.nodes[0].Sess.Lease)
 }
 
-// checkLease ends the holding if its lease has run out and no timer has noticed yet, or one of its locks has ended.
+// checkLease ends the holding if its lease has run out and no timer has noticed yet.
 func (g *holding) checkLease() {
-	g.checkParts()
+	for _, part := range g.parts {
+		part.checkLease() // the holding ends with it
+	}
 	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
-			g.lose(lapse())
+			g.lose(leaseExpired())
 		}
 	}
 }
@@ -259,29 +307,29 @@ func (g *holding) failure(op string, err error) error {
 	return fmt.Errorf("zklock: %s %s: %w", op, node.Printable(g.path), err)
 }
 
-// joinRevocations sets asked to what is heard when any of the nodes is asked for.
+// joinRevocations sets revocation to a Revocation that is set when any of the nodes is revoked.
 func (g *holding) joinRevocations() {
 	var requests []*session.Revocation
 	for _, t := range g.nodes {
-		if len(requests) == 0 || requests[len(requests)-1] != t.Asked { // permits taken at once share one
-			requests = append(requests, t.Asked)
+		if len(requests) == 0 || requests[len(requests)-1] != t.Revocation { // permits that were acquired together share one
+			requests = append(requests, t.Revocation)
 		}
 	}
 	if len(requests) == 1 {
-		g.asked = requests[0]
+		g.revocation = requests[0]
 		return
 	}
-	g.asked = new(session.Revocation)
+	g.revocation = new(session.Revocation)
 	for _, r := range requests {
-		g.apart = append(g.apart, r.PassOn(g.asked))
+		g.stopForwarding = append(g.stopForwarding, r.Forward(g.revocation))
 	}
 }
 
-// holdings are those of a client that have not ended.
+// holdings contains the holdings of a client that have not ended.
 type holdings struct {
 	mu   sync.Mutex
 	live map[*holding]struct{}                      // guarded by mu
-	by   map[*session.Session]map[*holding]struct{} // guarded by mu: those that an overseer looks after
+	by   map[*session.Session]map[*holding]struct{} // guarded by mu: the holdings that an overseer watches
 }
 
 func (s *holdings) add(g *holding) {
@@ -308,8 +356,8 @@ func (s *holdings) all() []*holding {
 	return slices.Collect(maps.Keys(s.live))
 }
 
-// oversee has the holding, unless it has ended, end with the session or its lease. All holdings of
-// a session share one overseer. It reports false if the client is closed.
+// oversee makes the holding end with the session or its lease, unless it has already ended. All
+// holdings of a session share one overseer. It returns false if the client is closed.
 func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +367,7 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	if s.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.
-		if !g.c.Calls.Run(func() { s.overseer(g.c.Life, sess) }) {
+		if !g.c.Requests.Calls.Run(func() { s.overseer(g.c.Requests.Life, sess) }) {
 			return false
 		}
 		s.by[sess] = map[*holding]struct{}{}
@@ -328,15 +376,15 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	return true
 }
 
-// overseer ends the holdings of a session when that is over or its lease has run out.
+// overseer ends the holdings of a session when the session is over or its lease has run out.
 func (s *holdings) overseer(life context.Context, sess *session.Session) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		again := sess.Reattached() // a server that takes the session back may give it a shorter timeout
+		again := sess.Reattached() // a server that resumes the session may give it a shorter timeout
 		left := sess.Lease.Remaining()
 		if left <= 0 {
-			s.loseAll(sess, lapse())
+			s.loseAll(sess, leaseExpired())
 			return
 		}
 		if s.dismiss(sess) {
@@ -347,7 +395,7 @@ func (s *holdings) overseer(life context.Context, sess *session.Session) {
 		case <-sess.Over():
 			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			return
-		case <-life.Done(): // Close ends them
+		case <-life.Done(): // Close ends the holdings
 			return
 		case <-again:
 		case <-timer.C:
@@ -355,8 +403,8 @@ func (s *holdings) overseer(life context.Context, sess *session.Session) {
 	}
 }
 
-// loseAll ends the holdings of a session, which has no overseer then. All have ended before an
-// observer is told of the first.
+// loseAll ends the holdings of a session. The session has no overseer afterwards. All of them have
+// ended before an observer is notified of the first.
 func (s *holdings) loseAll(sess *session.Session, why error) {
 	s.mu.Lock()
 	lost := s.by[sess]
@@ -372,7 +420,7 @@ func (s *holdings) loseAll(sess *session.Session, why error) {
 	}
 }
 
-// dismiss reports whether the session's overseer has nothing left to do, and then has it go.
+// dismiss reports whether the session's overseer has no holdings left, and unregisters it if so.
 func (s *holdings) dismiss(sess *session.Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

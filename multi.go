@@ -8,30 +8,41 @@ import (
 	"strings"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Locker is a lock that LockAll can take: a Mutex, a Reentrant, an RWMutex or a Cohort (to write),
-// the Reader of one of these, or a Semaphore's Permits. A type of yours is one, too, if its Lock
-// calls that of one of them and returns its hold.
+// Locker is a lock that LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
+// exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. A type of yours also works if
+// its Lock calls the Lock of one of these and returns its hold.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
-	// Path returns the lock's path, as it was given to the client.
+	// Path returns the lock's path, as it was passed to the client.
 	Path() string
 }
 
-// lockable is what LockAll needs to know about a lock.
+// lockable describes a lock to LockAll.
 type lockable struct {
-	c    *Client
-	path string // as it was given to the client
-	err  error  // of a bad argument, found without asking a server
-	// enters is the recipe whose holds of the path let this lock be entered again; mostly none.
+	c      *Client
+	path   string // as it was passed to the client
+	err    error  // of an invalid argument, found without a request
+	recipe string // the recipe's name; empty for a type of the caller's
+	// enters is the recipe whose holds of the path can enter this lock again; empty for most locks.
 	enters string
-	// wrapped means that the lock is a type of the caller's, of which only the path is known.
+	// wrapped reports that the lock is a type of the caller's, of which only the path is known.
 	wrapped bool
 }
 
-// describe returns what is known about a lock.
+// RecipeOf returns the name of a lock's recipe, as events have it: "mutex", "reentrant", "cohort",
+// "write", "read" or "semaphore". For a type of yours, it returns the empty string.
+func RecipeOf(l Locker) string {
+	if own, ok := l.(interface{ lockable() lockable }); ok {
+		return own.lockable().recipe
+	}
+	return ""
+}
+
+// describe returns a description of the lock l.
 func (c *Client) describe(l Locker) lockable {
 	if own, ok := l.(interface{ lockable() lockable }); ok {
 		return own.lockable()
@@ -39,19 +50,23 @@ func (c *Client) describe(l Locker) lockable {
 	return lockable{c: c, path: l.Path(), err: node.CheckPath(l.Path()), wrapped: true}
 }
 
-// LockAll takes several locks of this client, and returns one hold of all of them. If one
-// cannot be taken, or ctx ends first, it gives up those that it has and returns an error.
-// It takes them in the order of their paths, so that callers that name the same locks in
-// different orders do not block each other.
+// LockAll acquires several locks of this client, and returns one hold for all of them. If one of
+// them cannot be acquired, or ctx ends first, LockAll releases those that it holds and returns an
+// error. It acquires the locks in the order of their paths, so callers that pass the same locks in
+// different orders do not block each other. If the session ends while LockAll waits, it starts
+// again. If one of the locks is lost in another way while LockAll waits for the others, it returns
+// ErrEvicted if operate.Evict removed it, and otherwise ErrLost.
 //
-// The hold's Context ends when any of the locks is lost, and the others are released then.
-// Guard and Confirm cover all of them, and Unlock releases all. Its Token is the largest of
-// their tokens, which grows with every grant of this same set of locks. If what one of the
-// locks protects is also used by holders of that lock alone, fence it with TokenOf.
+// The hold's Context ends when any of the locks is lost. The others stay held until Unlock, or
+// until the function of Do has returned, because the work may not have stopped yet: always call
+// Unlock, even after a loss. Guard and Confirm cover all of the locks, and Unlock releases all of
+// them. The hold's Token is the largest of their tokens, which increases with every grant of this
+// same set of locks. If what one of the locks protects is also used by holders of that lock alone,
+// fence it with TokenOf.
 //
-// LockAll returns ErrInvalid for two locks of one path or a lock of another client. It returns
-// ErrDeadlock if ctx is the context of a hold of one of the locks. Both come before any
-// request, as far as the locks are types of this package.
+// LockAll returns ErrInvalid for two locks with the same path or a lock of another client, and
+// ErrDeadlock if ctx belongs to a hold of one of the locks. For locks that are types of this
+// package, it checks both before it sends a request.
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
@@ -62,26 +77,49 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 			return nil, fmt.Errorf("zklock: lock all of %s: %w: %s", path, ErrDeadlock, is.path)
 		}
 	}
+	callCtx := c.engine.Requests.CallContext(ctx)
+	defer callCtx.Cancel()
+	var p session.Pace
 	for {
-		locks, err := c.takeAll(ctx, ordered)
-		switch {
-		case err == nil:
+		locks, lost, err := c.takeAll(ctx, ordered)
+		if err == nil {
 			return c.combine(ctx, path, locks), nil
-		case !errors.Is(err, errPartLost) || ctx.Err() != nil || c.engine.Life.Err() != nil:
+		}
+		if lost == nil || callCtx.Err() != nil {
 			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, err)
 		}
-		c.engine.Log.Info("zklock: locking all again", "path", path, "why", err)
+		if alone := lost.lostAlone(callCtx); alone != nil {
+			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, alone)
+		}
+		c.engine.Requests.Log.Info("zklock: LockAll restarting", "path", path, "err", err)
+		p.Next(callCtx) // if the context ends, the next attempt returns the error
 	}
 }
 
-// arrange returns the lockers in the order in which every caller takes them.
+// lostAlone returns the error of LockAll if somebody ended the hold of one of the locks alone. It
+// returns nil if the hold ended because its session did: then LockAll can start again, like an
+// acquire whose session ends while it waits.
+func (h *Hold) lostAlone(ctx context.Context) error {
+	why := context.Cause(h.Context())
+	if g := h.of().grant; g != nil && errors.Is(why, ErrLost) {
+		switch fate := g.Fate(ctx); {
+		case errors.Is(fate, outcome.ErrSessionOver):
+			return nil
+		case errors.Is(fate, ErrEvicted):
+			why = fate
+		}
+	}
+	return h.partLost(why)
+}
+
+// arrange returns the lockers in the order in which every caller acquires them.
 func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err error) {
 	if len(lockers) == 0 {
-		return nil, "", fmt.Errorf("%w: no locks given", ErrInvalid)
+		return nil, "", fmt.Errorf("%w: no locks passed", ErrInvalid)
 	}
 	for _, l := range lockers {
 		if l == nil {
-			return nil, "", fmt.Errorf("%w: a nil lock", ErrInvalid)
+			return nil, "", fmt.Errorf("%w: nil lock", ErrInvalid)
 		}
 		switch is := c.describe(l); {
 		case is.err != nil:
@@ -95,7 +133,7 @@ func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err e
 	for i, l := range ordered {
 		paths[i] = l.Path()
 		if i > 0 && comparePaths(ordered[i-1], l) == 0 {
-			return nil, "", fmt.Errorf("%w: %s is given twice", ErrInvalid, paths[i])
+			return nil, "", fmt.Errorf("%w: %s is passed twice", ErrInvalid, paths[i])
 		}
 	}
 	return ordered, strings.Join(paths, ","), nil
@@ -103,18 +141,17 @@ func (c *Client) arrange(lockers []Locker) (ordered []Locker, path string, err e
 
 func comparePaths(a, b Locker) int { return strings.Compare(a.Path(), b.Path()) }
 
-// errPartLost is the error of a lock that was lost while LockAll waited for others.
-var errPartLost = errors.New("one of the locks was lost meanwhile")
-
-// takeAll takes one lock after the other. On an error, or if a Locker of the caller's panics, it releases those that it has.
-func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, err error) {
+// takeAll acquires one lock after the other. If it fails, or a Locker of the caller's panics, it
+// releases the locks that it holds. lost is the hold that was lost while takeAll waited for other
+// locks, or nil if none was.
+func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, lost *Hold, err error) {
 	inside, all := ctx, false
 	defer func() {
 		if all {
 			return
 		}
 		for _, h := range slices.Backward(locks) {
-			h.Unlock(ctx) // if this fails, the lock is lost, or its release goes on
+			h.Unlock(ctx) // if this fails, the lock is lost or its release continues
 		}
 		locks = nil
 	}()
@@ -122,85 +159,98 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 		h, err := l.Lock(inside)
 		if err == nil {
 			locks = append(locks, h)
+			if err := c.checkPart(l, h); err != nil {
+				return locks, nil, err
+			}
 			both, stop := session.Either(inside, h.Context())
 			defer stop()
 			inside = both
 		}
-		if err == nil && h.of().c != c.engine { // or it is none
-			err = fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
-		} else {
-			err = partLost(locks, err)
+		lost = firstEnded(locks)
+		if lost != nil {
+			return locks, lost, join(lost.partLost(context.Cause(lost.Context())), err)
 		}
 		if err != nil {
-			return locks, err
+			return locks, nil, err
 		}
 	}
 	all = true
-	return locks, nil
+	return locks, nil, nil
 }
 
-// partLost adds to err that one of locks was lost, if so.
-func partLost(locks []*Hold, err error) error {
+// checkPart checks the hold that l has returned. Only the Lock of a caller's own type can return
+// one that is not of this client, or that was used before.
+func (c *Client) checkPart(l Locker, h *Hold) error {
+	switch {
+	case h.of().c != c.engine: // or there is none
+		return fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
+	case h.done.Load():
+		return fmt.Errorf("%w: the Lock method for %s returned a hold that was unlocked", ErrInvalid, l.Path())
+	}
+	return nil
+}
+
+// firstEnded returns the first of the holds that has ended, or nil if none has.
+func firstEnded(locks []*Hold) *Hold {
 	for _, h := range locks {
 		if h.Context().Err() != nil {
-			return errors.Join(errPartLost, context.Cause(h.Context()), err)
+			return h
 		}
 	}
-	return err
+	return nil
 }
 
-// combine returns one hold of several locks, which are in the order in which they were taken.
+// partLost returns the error of a LockAll whose hold h ended while it waited for other locks.
+func (h *Hold) partLost(why error) error {
+	return fmt.Errorf("the hold of %s ended while waiting for other locks: %w", node.Printable(h.Path()), why)
+}
+
+// combine returns one hold for several locks, which are in the order in which they were acquired.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, among: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{c: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
-		g.nodes, g.parts = append(g.nodes, lock.of().nodes...), append(g.parts, lock)
-		g.token, g.unfenced = max(g.token, lock.of().token), g.unfenced || lock.of().unfenced
+		g.parts = append(g.parts, lock.of())
+		g.nodes = append(g.nodes, lock.of().nodes...)
+		g.token = max(g.token, lock.of().token)
 	}
-	g.release = func(why error) func() error { return releaseAll(locks, why) }
+	g.release = func(error) func() error { return releaseAll(locks) }
 	h := newHold(ctx, g)
 	for _, lock := range locks {
-		// Runs once, when that lock is lost or, with all of them, released.
-		context.AfterFunc(lock.Context(), func() { g.lose(context.Cause(lock.Context())) })
+		lock.OnEnd(g.lose)
 	}
 	return h
 }
 
-// releaseAll begins to release locks whose hold has ended for the reason why, and returns a
-// function that waits for the outcome. It begins with the last lock, so that the next caller
-// that is granted the first finds the others free; it does not wait in between.
-func releaseAll(locks []*Hold, why error) func() error {
+// releaseAll starts to release the locks, and returns a function that waits for the outcome. It
+// starts with the last lock, so that the next caller that is granted the first one finds the
+// others free. It does not wait in between. Locks that are lost already do not matter.
+func releaseAll(locks []*Hold) func() error {
 	var leaving []*Hold
 	for _, h := range slices.Backward(locks) {
-		if errors.Is(why, ErrLost) {
-			h.of().giveUp() // the caller, who has lost one of them, may still work under all
-		}
-		if errors.Is(why, ErrClosed) {
-			h.of().lose(why)
-			leaving = append(leaving, h)
-		} else if last, err := h.release(); last && err == nil { // else it is lost, or still held by its owner
+		if last, _ := h.release(); last {
 			leaving = append(leaving, h)
 		}
 		session.Yield()
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.of().released.Done()
+			<-h.of().removed.Done()
 			err = errors.Join(err, h.of().err)
 		}
 		return err
 	}
 }
 
-// TokenOf returns the token of the lock at path if the hold is of that lock, alone or among
-// others that LockAll has taken. Otherwise it returns zero.
+// TokenOf returns the token of the lock at path if the hold is of that lock, either alone or as one
+// of several from LockAll. Otherwise it returns -1, which is smaller than every token.
 func (h *Hold) TokenOf(path string) int64 {
 	if h.of().path == path && len(h.of().parts) == 0 {
 		return h.of().token
 	}
 	for _, part := range h.of().parts {
-		if part.Path() == path {
-			return part.Token()
+		if part.path == path {
+			return part.token
 		}
 	}
-	return 0
+	return noToken
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/zklock-go/zklock/internal/queue"
 )
 
-// Reentrant is a mutex that its owner may take again while holding it. A Reentrant has no
-// state of its own: all values for one path of one client are the same lock.
+// Reentrant is a mutex that its owner may lock again while holding it. A Reentrant has no state of
+// its own: all values for one path of one client are the same lock.
 //
-// The owner is a context, not a goroutine: a call under a hold's Context, or a context
-// derived from it, enters the lock again. Any goroutine that has that context is the owner;
-// a goroutine with another context waits as other processes do.
+// The owner is a context, not a goroutine: a call under a hold's Context, or under a context
+// derived from it, enters the lock again. Any goroutine that has that context is the owner; a
+// goroutine with another context waits as other processes do.
 //
-// A Reentrant stands in the same queue as every Mutex of its path. Each returns ErrDeadlock
-// under the context of a hold of the other.
+// A Reentrant is in the same queue as every Mutex of its path. Under the context of a hold of one,
+// the other returns ErrDeadlock.
 type Reentrant struct {
 	owner
 	path string
@@ -25,22 +25,23 @@ type Reentrant struct {
 
 var reentrantRecipe = &queue.Recipe{Name: "reentrant", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
-// Reentrant returns the lock at path, below which every contender has a node.
+// Reentrant returns the reentrant mutex at path, below which every contender has a node. It sends
+// nothing; an invalid path is reported by the first call.
 func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{owner{c}, path} }
 
-// Lock waits as Mutex.Lock does. If ctx is the context of a hold of this lock, it enters
-// again instead: without a request, and with the same token. Each hold has an Unlock of its
-// own, which ends its own Context; the last Unlock, in whatever order, gives the lock up.
+// Lock waits as Mutex.Lock does. If ctx belongs to a hold of this lock, Lock instead enters it
+// again, without a request and with the same token. Each hold has its own Unlock, which ends its
+// own Context; the last Unlock, in whatever order, releases the lock.
 //
-// If ctx is the context of a hold that was lost, Lock returns ErrLost and does not queue
-// again, because the caller's work may depend on the lost hold.
+// If ctx belongs to a hold that was lost, Lock returns ErrLost and does not queue again, because
+// the caller's work may depend on the lost hold.
 func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
 		return r.c().lock(ctx, "lock", reentrantRecipe, r.path, r.c().identity)
 	})
 }
 
-// TryLock enters again as Lock does, and otherwise behaves as Mutex.TryLock.
+// TryLock enters the lock again as Lock does, and otherwise behaves like Mutex.TryLock.
 func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
 		return r.c().tryLock(ctx, "try", reentrantRecipe, r.path, r.c().identity)
@@ -67,7 +68,7 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 	return h.of().level(ctx), nil
 }
 
-// enter returns another hold of the lock if ctx holds it already, and nil if it does not.
+// enter returns another hold of the lock if ctx already holds it, or nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
 		if g.c != r.c().engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
@@ -79,8 +80,8 @@ func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	return h, err
 }
 
-// enter adds a level and returns its hold. If the holding was released it returns neither a
-// hold nor an error.
+// enter adds a level and returns its hold. If the holding was released, it returns neither a hold
+// nor an error.
 func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	g.checkLease()
 	g.mu.Lock()
@@ -98,32 +99,9 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	return g.level(ctx), nil
 }
 
-// level returns a Hold whose context ends with its own Unlock or with the holding. The
-// caller has counted its level.
-func (g *holding) level(ctx context.Context) *Hold {
-	h := &Hold{from: g}
-	life, end := context.WithCancelCause(g.ctx)
-	h.life = levelContext{life, h.enclose(context.WithoutCancel(ctx))}
-	h.end = end
-	return h
-}
-
-// levelContext ends when Context does and has the values of values.
-type levelContext struct {
-	context.Context
-	values context.Context
-}
-
-func (l levelContext) Value(key any) any {
-	if v := l.values.Value(key); v != nil {
-		return v
-	}
-	return l.Context.Value(key) // package context looks for the cause there
-}
-
-// Path returns the lock's path, as it was given to the client.
+// Path returns the lock's path, as it was passed to the client.
 func (r *Reentrant) Path() string { return r.path }
 
 func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.c(), path: r.path, err: node.CheckPath(r.path), enters: reentrantRecipe.Name}
+	return lockable{c: r.c(), path: r.path, err: node.CheckPath(r.path), recipe: reentrantRecipe.Name, enters: reentrantRecipe.Name}
 }

@@ -8,72 +8,80 @@ import (
 	"github.com/zklock-go/zklock/internal/queue"
 )
 
-// RWMutex is a lock that many readers or one writer hold at a time, granted in the order of
-// asking: a reader that comes after a waiting writer waits behind it. An RWMutex has no
-// state of its own: all values for one path are the same lock, and so is Curator's
-// InterProcessReadWriteLock on that path.
+// RWMutex is a lock with many readers or one writer at a time, granted first come, first served: a
+// reader that arrives after a waiting writer waits behind it. An RWMutex has no state of its own:
+// all values for one path are the same lock. Curator's InterProcessReadWriteLock on that path is
+// the same lock, too.
 type RWMutex struct {
 	owner
 	path string
 }
 
-// A reader watches only the nearest writer ahead, so that the release of a writer wakes just
-// the readers between it and the next writer.
+// A reader watches only the nearest writer ahead, so the release of a writer wakes only the readers
+// between it and the next writer.
 var (
 	writerRecipe = &queue.Recipe{Name: "write", Delays: true, Infix: node.WriterInfix, Rule: node.AfterAll}
 	readerRecipe = &queue.Recipe{Name: "read", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
 
-// RWMutex returns the lock at path, below which every contender has a node.
+// RWMutex returns the read-write lock at path, below which every contender has a node. It sends
+// nothing; an invalid path is reported by the first call.
 func (c *Client) RWMutex(path string) *RWMutex { return &RWMutex{owner{c}, path} }
 
-// Lock waits until it holds the lock alone, and otherwise behaves as Mutex.Lock. If ctx is
-// the context of any hold of this lock, Lock returns ErrDeadlock: a reader cannot become a
-// writer, because two readers that tried would wait for each other.
+// Lock waits until it holds the lock exclusively, and otherwise behaves like Mutex.Lock. If ctx
+// belongs to any hold of this lock, Lock returns ErrDeadlock: a reader cannot become a writer,
+// because two readers that tried would wait for each other.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 	return m.c().lock(ctx, "lock", writerRecipe, m.path, m.c().identity)
 }
 
-// TryLock takes the lock alone if it is free, as Mutex.TryLock does.
+// TryLock acquires the lock exclusively if it is free, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.c().tryLock(ctx, "try", writerRecipe, m.path, m.c().identity)
 }
 
-// RLock waits until it holds the lock, alone or with other readers, and otherwise behaves as
-// Mutex.Lock. If ctx is the context of any hold of this lock, RLock returns ErrDeadlock; a
-// writer that wants to go on as a reader calls Hold.Downgrade.
+// RLock waits until it holds the lock, alone or together with other readers, and otherwise behaves
+// like Mutex.Lock. If ctx belongs to any hold of this lock, RLock returns ErrDeadlock; to continue
+// as a reader, a writer calls Hold.Downgrade.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 	return m.c().lock(ctx, "lock for reading", readerRecipe, m.path, m.c().identity)
 }
 
-// TryRLock takes the lock for reading if no writer holds it or waits. Otherwise it returns
-// ErrLocked, as Mutex.TryLock does.
+// TryRLock acquires the lock for reading if no writer holds it or waits for it. Otherwise it
+// returns ErrLocked, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.c().tryLock(ctx, "try", readerRecipe, m.path, m.c().identity)
 }
 
-// Reader returns the lock in the form in which LockAll takes it for reading. To take it for
-// writing, pass the RWMutex itself.
+// Reader returns a Locker that acquires the lock for reading, for use with LockAll. It sends
+// nothing. To acquire it for writing, pass the RWMutex itself.
 func (m *RWMutex) Reader() Locker { return reader{m} }
 
 type reader struct{ *RWMutex }
 
 func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
 
-// Path returns the lock's path, as it was given to the client.
+func (r reader) lockable() lockable {
+	l := r.RWMutex.lockable()
+	l.recipe = readerRecipe.Name
+	return l
+}
+
+// Path returns the lock's path, as it was passed to the client.
 func (m *RWMutex) Path() string { return m.path }
 
 func (m *RWMutex) lockable() lockable {
-	return lockable{c: m.c(), path: m.path, err: node.CheckPath(m.path)}
+	return lockable{c: m.c(), path: m.path, err: node.CheckPath(m.path), recipe: writerRecipe.Name}
 }
 
-// Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the
-// queue. No writer gets in between, and the readers right behind it are granted. Token,
-// context and guard stay the same. Curator's readers go on waiting until it is unlocked.
+// Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the queue. No
+// other writer acquires the lock in between, and the readers directly behind it are granted the
+// lock. Token, context and guard stay the same. Curator's readers keep waiting until the hold is
+// unlocked.
 //
-// Use the hold as a reader's from the call on, even if Downgrade fails: if ctx ended or the
-// answer was lost, readers may have been granted all the same. Downgrade may be called
-// again. For a hold that is not a writer's it returns ErrInvalid and changes nothing.
+// Treat the hold as a reader's as soon as you call Downgrade, even if the call fails: if ctx ended
+// or the reply was lost, readers may have been granted the lock. Downgrade may be called again. For
+// a hold that is not a writer's, it returns ErrInvalid and changes nothing.
 func (h *Hold) Downgrade(ctx context.Context) error {
 	err := h.downgrade(ctx)
 	if err != nil {
@@ -88,7 +96,7 @@ func (h *Hold) downgrade(ctx context.Context) error {
 	}
 	o, ok := node.ReadOwner(h.of().nodes[0].OwnData())
 	if !ok {
-		return fmt.Errorf("%w: the node's data is not ours", ErrInvalid)
+		return fmt.Errorf("%w: the node's data is not in zklock's format", ErrInvalid)
 	}
 	o.Shared = true
 	return h.rewrite(ctx, o.Encode())

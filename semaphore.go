@@ -8,47 +8,53 @@ import (
 	"github.com/zklock-go/zklock/internal/queue"
 )
 
-// Semaphore is a number of permits, of which each holder takes one or several. They are
-// granted in the order of asking: a caller that asks for few waits behind one that asked for
-// many. Curator's InterProcessSemaphoreV2 on the same path shares the permits, but ignores
-// the stored number.
+// Semaphore has a number of permits, and each holder takes one or several of them. Permits are
+// granted first come, first served: a caller that requests few permits waits behind one that
+// requested many. Curator's InterProcessSemaphoreV2 on the same path shares the permits, but
+// ignores the stored number.
 //
-// The number of permits is stored with the semaphore as long as it is used. A caller with
-// another number gets ErrMismatch. Resize changes the stored number.
+// The number of permits is stored with the semaphore while it is in use. A caller with a different
+// number gets ErrMismatch. Resize changes the stored number. A caller that passes zero
+// accepts any stored number.
 type Semaphore struct {
 	owner
 	path    string
 	permits int
 }
 
-// Semaphore returns the semaphore at path with a number of permits, of 100,000 at most. With a number
-// that cannot be, its methods return ErrInvalid.
+// Semaphore returns the semaphore at path with the given number of permits, at most 100,000. Zero
+// means the stored number: such a program needs no change when the semaphore is resized, but its
+// acquires return ErrMismatch as long as nobody has stored a number. Semaphore sends nothing; an invalid path or number is reported by the first call, as ErrInvalid.
 func (c *Client) Semaphore(path string, permits int) *Semaphore {
 	return &Semaphore{owner{c}, path, permits}
 }
 
-// Acquire waits until it holds k permits, and returns one hold of them. If ctx ends first, it
-// gives up its place in the queue and returns an error that wraps ctx.Err(). If the session
-// expires while it waits, it queues again at the end.
+// Path returns the semaphore's path, as it was passed to the client.
+func (s *Semaphore) Path() string { return s.path }
+
+// Acquire waits until it holds k permits, and returns one hold for all of them. If ctx ends first,
+// Acquire leaves the queue and returns an error that wraps ctx.Err(). If the session expires while
+// Acquire waits, it queues again at the end.
 //
-// Acquire returns ErrMismatch if the semaphore's number is not the stored one, and ErrLimit if
-// k is more than there are permits. It also returns ErrLimit, before any request, if k permits
-// do not fit into one; some thousands do. If ctx is the context of a hold of this semaphore, it
-// returns ErrDeadlock: take all permits at once.
+// Acquire returns ErrMismatch if the semaphore's number of permits differs from the stored one, and
+// ErrLimit if k is more than that number. It also returns ErrLimit, without sending anything, if k
+// permits do not fit into one request; several thousand do. If ctx belongs to a hold of this
+// semaphore, Acquire returns ErrDeadlock: acquire all permits at once instead.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
 }
 
-// TryAcquire returns a hold of k permits if they are free besides one for each caller that is
-// waiting. Otherwise it returns ErrLocked without waiting, and leaves no node behind. Without
-// a connection it returns ErrNotConnected.
+// TryAcquire acquires k permits if at least one permit per waiting caller would remain free.
+// Otherwise it returns ErrLocked without waiting, and leaves no node behind. Without a connection
+// it returns ErrNotConnected. It returns ErrMismatch, ErrLimit and ErrDeadlock as Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) {
-		return queue.AtOnce(ctx, s.c().engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
+		return queue.WithoutWaiting(ctx, s.c().engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
 
-// Permits returns k permits in the form in which LockAll takes them.
+// Permits returns a Locker that acquires k permits, for use with LockAll. It sends nothing; an
+// invalid k is reported by LockAll, as ErrInvalid or ErrLimit.
 func (s *Semaphore) Permits(k int) Locker { return someOf{s, k} }
 
 type someOf struct {
@@ -62,15 +68,15 @@ func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
 	of := p.s.of(p.s.permits)
-	return lockable{c: p.s.c(), path: p.s.path, err: of.Check(p.k)}
+	return lockable{c: p.s.c(), path: p.s.path, err: of.Check(p.k), recipe: queue.PermitRecipe.Name}
 }
 
-// of returns the permits in the queue's terms, of which there are so many.
+// of returns the semaphore as the queue package sees it, with the given total number of permits.
 func (s *Semaphore) of(total int) queue.Permits {
 	return queue.Permits{Engine: s.c().engine, Path: s.path, Dir: s.c().root + s.path, Total: total, Data: s.c().identity}
 }
 
-// obtain makes a hold of the permits that get returns.
+// obtain calls get to acquire permits, and returns a hold of them.
 func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx context.Context, p queue.Permits) (*queue.Grant, error)) (*Hold, error) {
 	verb = fmt.Sprint(verb, " ", k, " of")
 	p := s.of(s.permits)
@@ -81,19 +87,23 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
-// Current holders keep their permits, even if they now hold more than there are. Later calls
-// with the old number return ErrMismatch. So does Resize where another kind of lock is held or
-// waited for.
+// Current holders keep their permits, even if they hold more than the new number. Later calls with
+// the old number return ErrMismatch. Resize also returns ErrMismatch if another kind of lock is in
+// use at the path, and ErrInvalid if permits is not between 1 and 100,000. If ctx ends first, the
+// number may or may not have been changed.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside := s.c().engine.Inside(ctx)
-	defer inside.Leave()
+	inside := s.c().engine.Requests.CallContext(ctx)
+	defer inside.Cancel()
 	p := s.of(permits)
 	err := p.Check(1)
+	if err == nil && permits == 0 {
+		err = fmt.Errorf("%w: no number of permits given", ErrInvalid)
+	}
 	if err == nil {
 		err = p.Resize(inside)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c().engine.Explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c().engine.Requests.Explain(inside, err))
 	}
 	return nil
 }

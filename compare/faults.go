@@ -18,28 +18,28 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// underFaults is the command's second half: what holders are told under nine faults.
+// underFaults runs the subcommand faults: it measures when holders learn of a loss under nine faults.
 //
 //	go run . faults                                     everything, three rounds; about half an hour
 //	go run . faults --only "leader killed" --clients zklock
 //	go run . faults --lease 15s --only "follower cut off from its peers" --add
-//	go run . faults --render                            pictures and page again
+//	go run . faults --render                            draw pictures and page again
 func underFaults(args []string) error {
 	flags := flag.NewFlagSet("compare faults", flag.ContinueOnError)
 	rounds := flags.Int("rounds", 3, "rounds")
 	only := flags.String("only", "", "some faults, separated by commas")
 	clients := flags.String("clients", "", "some clients, separated by commas")
 	lease := flags.Duration("lease", 6*time.Second, "session timeout and lease")
-	add := flags.Bool("add", false, "keep the trials of earlier runs with another lease")
-	render := flags.Bool("render", false, "only draw again what an earlier run has measured")
-	results := flags.String("results", "results/faults.json", "file for the trials")
-	page := flags.String("page", "report.md", "the page whose generated parts are replaced; empty for none")
+	add := flags.Bool("add", false, "add to the stored trials, replacing those with the same lease")
+	render := flags.Bool("render", false, "draw pictures and page again from an earlier run, without measuring")
+	results := flags.String("results", "results/faults.json", "read and write the trials in this file")
+	page := flags.String("page", "report.md", "replace the generated parts of this page; empty for no page")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	ways.Lease = *lease
 	if (*only != "" || *clients != "") && !*add && !*render {
-		// A partial run has a place of its own, so that it never replaces the figures of a full one.
+		// A partial run writes to its own directory, so that it never replaces the figures of a full one.
 		*results, *page = filepath.Join(filepath.Dir(*results), "partial", "faults.json"), ""
 		if err := os.MkdirAll(filepath.Dir(*results), 0o755); err != nil {
 			return err
@@ -53,7 +53,7 @@ func underFaults(args []string) error {
 	return report.RenderFaults(*results, *page)
 }
 
-// words splits a list that is separated by commas.
+// words splits a comma-separated list. It returns nil for an empty list.
 func words(list string) []string {
 	if list == "" {
 		return nil
@@ -61,7 +61,7 @@ func words(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// tryFaults runs the trials and saves them as they come.
+// tryFaults runs the trials and saves the run after each one.
 func tryFaults(file string, rounds int, only, names []string, add bool) error {
 	run := report.FaultRun{When: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Versions: report.FaultVersions()}
 	if add {

@@ -1,12 +1,13 @@
 // Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on
-// loopback. It writes what it found as JSON, as pictures and into compare/comparison.md.
+// loopback. It writes the results as JSON and as pictures, and updates compare/comparison.md.
 //
 //	go run .                       everything; about seventy minutes on a quiet machine
-//	go run . --quick               a little of everything, in under three minutes on a quiet machine; the page is left alone
+//	go run . --quick               a little of everything, in under three minutes on a quiet machine; does not change the page
 //	go run . --only queue          one work
 //	go run . --ways zklock,kazoo   some ways
-//	go run . --render              pictures and page again, from the JSON of an earlier run
-//	go run . faults                what holders are told under nine faults of their servers; writes compare/report.md
+//	go run . --render              draw pictures and page again from the JSON of an earlier run
+//	go run . costs                 the processor time that requests take on three ZooKeeper servers
+//	go run . faults                when holders learn of a loss under nine faults of their servers; writes compare/report.md
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-// options is what the command line says.
+// options are the parsed flags.
 type options struct {
 	quick, render bool
 	only, ways    string
@@ -52,6 +53,9 @@ func run(args []string) error {
 	if len(args) > 0 && args[0] == "faults" {
 		return underFaults(args[1:])
 	}
+	if len(args) > 0 && args[0] == "costs" {
+		return measureCosts()
+	}
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func run(args []string) error {
 		}
 		return loaded.Render(o.out, o.page)
 	}
-	// A partial run has a place of its own, so that it never replaces the figures of a full one.
+	// A partial run writes to its own directory, so that it never replaces the figures of a full one.
 	partial := o.quick || o.only != "" || o.ways != "" || o.faults != "" || o.sizes != ""
 	if partial {
 		o.out, o.page = filepath.Join(o.out, "partial"), ""
@@ -95,25 +99,25 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.BoolVar(&o.quick, "quick", false, "a little of everything, in under three minutes")
-	flags.BoolVar(&o.render, "render", false, "only draw again what an earlier run has measured")
+	flags.BoolVar(&o.render, "render", false, "draw pictures and page again from an earlier run, without measuring")
 	flags.StringVar(&o.only, "only", "", "one work: "+strings.Join(work.Names, ", "))
 	flags.StringVar(&o.ways, "ways", "", "some ways, separated by commas")
 	flags.StringVar(&o.faults, "faults", "", "some faults of the sale: "+strings.Join(work.Faults, ", "))
 	flags.StringVar(&o.sizes, "sizes", "", "some sizes of the works that have them")
-	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement, instead of six, and three of the crash and the sale")
-	flags.StringVar(&o.out, "out", "results", "directory for JSON and pictures")
-	flags.StringVar(&o.page, "page", "comparison.md", "the page whose generated parts are replaced")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measurement (default six, or three for the crash and the sale)")
+	flags.StringVar(&o.out, "out", "results", "write JSON and pictures to this directory")
+	flags.StringVar(&o.page, "page", "comparison.md", "replace the generated parts of this page")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if o.only != "" && !slices.Contains(work.Names, o.only) {
-		return o, fmt.Errorf("--only knows %s", strings.Join(work.Names, ", "))
+		return o, fmt.Errorf("--only: unknown work, use one of %s", strings.Join(work.Names, ", "))
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.rounds < 0 {
-		return o, fmt.Errorf("--rounds: %d is no number of rounds", o.rounds)
+		return o, fmt.Errorf("--rounds: %d is negative", o.rounds)
 	}
 	_, err := o.plan()
 	return o, err
@@ -147,7 +151,7 @@ func (o options) plan() (work.Plan, error) {
 		plan.Workers, plan.Queues, plan.Clients, plan.Distant, plan.Lines, plan.Members = sizes, sizes, sizes, sizes, sizes, sizes
 	}
 	if plan.Samples() == 0 {
-		return plan, fmt.Errorf("%s has no part in the work %s", o.ways, o.only)
+		return plan, fmt.Errorf("%s is not measured in the work %s", o.ways, o.only)
 	}
 	return plan, nil
 }
@@ -168,7 +172,7 @@ func named(option, list string, known []string) ([]string, error) {
 	names := strings.Split(list, ",")
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%s knows no %q, only %s", option, name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("%s: unknown name %q, use %s", option, name, strings.Join(known, ", "))
 		}
 	}
 	return names, nil
@@ -179,7 +183,7 @@ func numbers(list string) ([]int, error) {
 	for _, text := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--sizes: %q is no size", text)
+			return nil, fmt.Errorf("--sizes: %q is not a size", text)
 		}
 		all = append(all, n)
 	}
@@ -219,7 +223,7 @@ func measure(ctx context.Context, o options) (*report.Results, error) {
 		r.Samples = append(r.Samples, s)
 		r.Loads = append(r.Loads, report.Load1())
 		progress.show(s)
-		// A long run that is cut off leaves what it has, to be looked at with --render.
+		// If a long run is interrupted, --render can draw the samples saved so far.
 		if len(r.Samples)%saveEvery == 0 {
 			r.Took = time.Since(began).Round(time.Second).String()
 			if err := r.Save(filepath.Join(o.out, "unfinished.json")); err != nil {

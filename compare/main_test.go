@@ -8,14 +8,14 @@ import (
 
 func TestBadFlagsAreRefused(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--only nothing":                     "--only knows uncontended",
-		"--ways zklock,nothing":              `--ways knows no "nothing", only sql-insert`,
-		"--faults nothing":                   `--faults knows no "nothing", only slow`,
-		"--sizes 8,0":                        `--sizes: "0" is no size`,
-		"--sizes many":                       `--sizes: "many" is no size`,
-		"--rounds -1":                        "--rounds: -1 is no number of rounds",
-		"--only ensemble --ways redis-setnx": "redis-setnx has no part in the work ensemble",
-		"--only goroutines --ways kazoo":     "kazoo has no part in the work goroutines",
+		"--only nothing":                     "--only: unknown work, use one of uncontended",
+		"--ways zklock,nothing":              `--ways: unknown name "nothing", use sql-insert`,
+		"--faults nothing":                   `--faults: unknown name "nothing", use slow`,
+		"--sizes 8,0":                        `--sizes: "0" is not a size`,
+		"--sizes many":                       `--sizes: "many" is not a size`,
+		"--rounds -1":                        "--rounds: -1 is negative",
+		"--only ensemble --ways redis-setnx": "redis-setnx is not measured in the work ensemble",
+		"--only goroutines --ways kazoo":     "kazoo is not measured in the work goroutines",
 		"--quick more":                       `unexpected argument "more"`,
 	} {
 		if _, err := parse(strings.Fields(flags)); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -16,15 +16,15 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-var availability = flag.Int("availability", 0, "how many rounds of TestAServerThatFailsCostsNoHold; 0 leaves it out")
+var availability = flag.Int("availability", 0, "number of rounds of TestAServerThatFailsCostsNoHold; 0 skips it")
 
-// inOrder hands out servers in the order given, so that a client begins with the first.
+// inOrder is a host provider that returns the servers in the given order, so that a client starts with the first.
 type inOrder struct {
 	servers []string
 	next    int
 }
 
-func (p *inOrder) Init([]string) error { return nil } // which the client library has shuffled
+func (p *inOrder) Init([]string) error { return nil } // ignores the list, which the client library has shuffled
 func (p *inOrder) Len() int            { return len(p.servers) }
 func (p *inOrder) Connected()          {}
 func (p *inOrder) Next() (string, bool) {
@@ -32,7 +32,7 @@ func (p *inOrder) Next() (string, bool) {
 	return p.servers[(p.next-1)%len(p.servers)], p.next > 1 && (p.next-1)%len(p.servers) == 0
 }
 
-// lastDialed knows which server its client uses, or was last to try.
+// lastDialed is a dialer that records the last server to which its client connected.
 type lastDialed struct{ addr atomic.Pointer[string] }
 
 func (d *lastDialed) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -43,9 +43,11 @@ func (d *lastDialed) dial(network, addr string, timeout time.Duration) (net.Conn
 	return conn, err
 }
 
-// TestAServerThatFailsCostsNoHold counts the holds that are lost, and the commands that are ended, when the server fails
-// that their clients use, while a quorum goes on. The clients were idle for a while before they locked. It is run on a
-// machine that does little else, because what it keeps waiting it loses.
+// TestAServerThatFailsCostsNoHold counts the holds that are lost, and the commands that are ended, when the server of their
+// clients fails while a quorum keeps running. The clients are idle for a while before they lock. Run it on a machine without
+// other load, because delays of the clients' processes cost holds, too.
+//
+//zklock:promise P2.7
 func TestAServerThatFailsCostsNoHold(t *testing.T) {
 	if *availability == 0 {
 		t.Skip("only with -availability: make availability")
@@ -74,7 +76,7 @@ func TestAServerThatFailsCostsNoHold(t *testing.T) {
 				struck, err = z.Leader(t.Context())
 				require.NoError(t, err)
 			}
-			cmd.servers = struck.Addr + "," + other.Addr // in the order that each draws
+			cmd.servers = struck.Addr + "," + other.Addr // each command shuffles them
 			under := fmt.Sprintf("%s/jobs-%d-%d", root(t), round, kind)
 			usual, short := cmd.startJobs(t, jobs, under+"/usual"), cmd.startJobs(t, jobs, under+"/short", "--session-timeout", "10s")
 			var idle []*zklock.Client
@@ -100,7 +102,7 @@ func TestAServerThatFailsCostsNoHold(t *testing.T) {
 			require.NoError(t, f.hurt(struck, t.Context()))
 			time.Sleep(2 * sessions[len(sessions)-1])
 			for _, d := range dialed {
-				require.Equal(t, other.Addr, *d.addr.Load(), "its clients have left the server that failed")
+				require.Equal(t, other.Addr, *d.addr.Load(), "the clients must have left the failed server")
 			}
 			for i, session := range sessions {
 				lost := 0
@@ -115,13 +117,13 @@ func TestAServerThatFailsCostsNoHold(t *testing.T) {
 			require.NoError(t, f.heal(struck, t.Context()))
 			require.NoError(t, z.Healthy(t.Context()))
 			for _, hold := range holds {
-				_ = hold.Unlock(soon(t)) // the lost ones have ended
+				_ = hold.Unlock(soon(t)) // fails for the lost ones
 			}
 		}
 	}
 }
 
-// startJobs starts commands that do not end by themselves, each under a lock of its own, and waits until they run.
+// startJobs starts commands that do not end by themselves, each with its own lock, and waits until they run.
 func (s shell) startJobs(t *testing.T, n int, under string, flags ...string) (jobs []*invocation) {
 	for i := range n {
 		args := append(append([]string{"run"}, flags...), fmt.Sprint(under, i), "--", "sh", "-c", "echo begin; exec sleep infinity")
@@ -133,14 +135,14 @@ func (s shell) startJobs(t *testing.T, n int, under string, flags ...string) (jo
 	return jobs
 }
 
-// end ends the jobs, and returns how many have ended before.
+// end ends the jobs and returns how many had already ended.
 func end(jobs []*invocation) (before int) {
 	for _, j := range jobs {
 		select {
 		case <-j.ended:
 			before++
 		default:
-			_ = j.Process.Signal(syscall.SIGTERM) // the test's end does the rest
+			_ = j.Process.Signal(syscall.SIGTERM) // the test's clean-up waits for the process
 		}
 	}
 	return before

@@ -12,40 +12,42 @@ import (
 )
 
 const (
-	// restless is how often the bystander writes.
-	restless = 100 * time.Millisecond
-	// standstill is for how long a write is not answered when servers count as standing still: holds and sessions end by then.
-	standstill    = session
-	standingStill = "servers stand still"
+	// writeEvery is the interval of the bystander's writes.
+	writeEvery = 100 * time.Millisecond
+	// pauseAfter is how long a write must wait for its reply before the servers count as paused. Holds and sessions end by then.
+	pauseAfter = session
+	// paused is the kind of a recorded pause.
+	paused = "servers paused"
 )
 
-// watchServers writes again and again by a client library alone, in a session of its own. While servers answer none of its
-// writes, nobody can be granted anything: a disk that stands still for seconds is a fault, though no test has made it.
+// watchServers writes repeatedly with the bare client library, in its own session. While the servers do not answer the
+// writes, no lock can be granted. It records such a pause as a fault: for example, a disk can block for seconds without a
+// test's doing.
 func (w *workload) watchServers(t *testing.T, servers []string) {
 	conn, _ := dial(t, session, servers...)
 	node, err := conn.Create("/bystander-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	write := func() bool {
 		_, err := conn.Set(node, nil, -1)
-		return err == nil || errors.Is(err, zk.ErrNoNode) // which says that its session has ended
+		return err == nil || errors.Is(err, zk.ErrNoNode) // also a reply: the session has ended, and its node with it
 	}
 	w.done.Add(1)
 	// Owned by w: ends when w.stop is closed. finish waits for it.
 	go func() {
 		defer w.done.Done()
-		since := w.rec.Now() // when the first write was asked for that is not answered
+		since := w.rec.Now() // when the oldest write without a reply was sent
 		for over := false; !over; {
 			answered := write()
 			over = w.stopped()
 			now := w.rec.Now()
-			if (answered || over) && now-since > standstill {
-				w.rec.Fault(history.Window{From: since, To: now, Kind: standingStill})
+			if (answered || over) && now-since > pauseAfter {
+				w.rec.Fault(history.Window{From: since, To: now, Kind: paused})
 			}
 			if answered {
 				since = now
 			}
 			select {
-			case <-time.After(restless):
+			case <-time.After(writeEvery):
 			case <-w.stop:
 			}
 		}

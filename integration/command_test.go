@@ -24,19 +24,20 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// shell is where the command is typed: its binary, and the servers that it is told of.
+// shell runs the command: binary is its path, servers the servers that it uses.
 type shell struct{ binary, servers string }
 
 // invocation is one run of the command.
 type invocation struct {
 	*exec.Cmd
+	t        *testing.T
 	out, err family.Output
 	ended    chan struct{}
 }
 
-// start runs the command in the background, until the test's end at the latest.
+// start starts the command in the background. The end of the test kills it.
 func (s shell) start(t *testing.T, args ...string) *invocation {
-	i := &invocation{Cmd: exec.Command(s.binary, args...), ended: make(chan struct{})}
+	i := &invocation{Cmd: exec.Command(s.binary, args...), t: t, ended: make(chan struct{})}
 	i.Env = append(os.Environ(), "ZKLOCK_SERVERS="+s.servers)
 	i.Stdout, i.Stderr = &i.out, &i.err
 	require.NoError(t, i.Start())
@@ -52,13 +53,13 @@ func (s shell) start(t *testing.T, args ...string) *invocation {
 	return i
 }
 
-// run runs the command to its end.
+// run runs the command and waits for its end.
 func (s shell) run(t *testing.T, args ...string) (code int, out, err string) {
 	i := s.start(t, args...)
 	return i.code(), i.out.String(), i.err.String()
 }
 
-// until waits for something that the command or its processes do. One that has ended does nothing more.
+// until waits until is returns true. It fails the test if the command ends before that.
 func (i *invocation) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -71,22 +72,30 @@ func (i *invocation) until(t *testing.T, what string, is func() bool) {
 	})
 }
 
+// code waits for the end of the command and returns its exit code.
 func (i *invocation) code() int {
-	<-i.ended
+	i.t.Helper()
+	select {
+	case <-i.ended:
+	case <-time.After(patience):
+		assert.Fail(i.t, "the command did not end", "%v: %s", i.Args[1:], i.err.String())
+		i.Process.Kill()
+		<-i.ended
+	}
 	return i.ProcessState.ExitCode()
 }
 
-// eventually waits for something that a process does.
+// eventually waits until is returns true, and fails the test if it does not within patience.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for bound := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(bound) {
-			require.FailNow(t, "never: "+what)
+			require.FailNow(t, "did not happen: "+what)
 		}
 	}
 }
 
-// nextHolder queues behind the command and tells when it has the lock.
+// nextHolder queues behind the command, and sends the time of its grant on the returned channel.
 func nextHolder(t *testing.T, conn *zk.Conn, path string) <-chan time.Time {
 	granted := make(chan time.Time, 1)
 	next, ctx := connect(t, nil, servers(t)...), soon(t)
@@ -100,16 +109,18 @@ func nextHolder(t *testing.T, conn *zk.Conn, path string) <-chan time.Time {
 	return granted
 }
 
-// TestCommand runs the built command as people do, with child processes that do not want to end. What can only be seen on
-// a server that tests rule over is tested beside the command.
+// TestCommand runs the built command, with child processes that ignore signals. Tests that need a server under the test's
+// control are in the command's package.
+//
+//zklock:promise P2.9
 func TestCommand(t *testing.T) {
 	part(t)
 	addrs := servers(t)
 	cmd := shell{buildCommand(t), strings.Join(addrs, ",")}
 	conn, _ := dial(t, 10*time.Second, addrs...)
 	ours := connect(t, nil, addrs...)
-	// Those that wait for a session's end wait beside each other. It is long enough for a machine that stands still for seconds.
-	t.Run("at once", func(t *testing.T) {
+	// Tests that wait for the end of a session run in parallel. The session timeout tolerates a machine that pauses for seconds.
+	t.Run("parallel", func(t *testing.T) {
 		for name, end := range map[string]syscall.Signal{"killed by force": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -127,7 +138,7 @@ func TestCommand(t *testing.T) {
 			i := cmd.start(t, "run", "--at-least", "600s", path, "--", "echo", "ran")
 			eventually(t, "the command has ended", func() bool { return i.out.String() == "ran\n" })
 			code, _, _ := cmd.run(t, "run", "--no-wait", path, "--", "echo", "ran")
-			assert.Equal(t, 75, code, "another host, some moments late")
+			assert.Equal(t, 75, code, "another host, a moment later")
 			require.NoError(t, i.Process.Signal(os.Interrupt))
 			assert.Zero(t, i.code(), i.err.String())
 			untilChildren(t, conn, path, 0)
@@ -137,7 +148,7 @@ func TestCommand(t *testing.T) {
 			path, file := root(t), filepath.Join(t.TempDir(), "runs")
 			var fleet []*invocation
 			for range 6 {
-				fleet = append(fleet, cmd.start(t, "run", "--quiet", "--once", "nightly", path, "--", "sh", "-c", `echo >>"$0"`, file))
+				fleet = append(fleet, cmd.start(t, "run", "--quiet", "--once", "report-1", path, "--", "sh", "-c", `echo >>"$0"`, file))
 			}
 			for _, i := range fleet {
 				assert.Zero(t, i.code(), i.err.String())
@@ -152,7 +163,7 @@ func TestCommand(t *testing.T) {
 		path := root(t)
 		hold, err := ours.Mutex(path).Lock(soon(t))
 		require.NoError(t, err)
-		for _, flags := range [][]string{{"--no-wait"}, {"--wait", "0"}, {"--wait", "300ms"}, {"--shared", "--no-wait"}} {
+		for _, flags := range [][]string{{"--no-wait"}, {"--wait", "0"}, {"--wait", "5s"}, {"--shared", "--no-wait"}} {
 			code, out, text := cmd.run(t, append(append([]string{"run"}, flags...), path, "--", "echo", "ran")...)
 			assert.Equal(t, 75, code, "%v: %s", flags, text)
 			assert.Empty(t, out)
@@ -179,7 +190,7 @@ func TestCommand(t *testing.T) {
 		assert.Equal(t, "one\n", out)
 		code, _, text = cmd.run(t, "revoke", path)
 		assert.Zero(t, code, text)
-		assert.Equal(t, 5, leader.code(), "it was asked to let go")
+		assert.Equal(t, 5, leader.code(), "the lock was revoked")
 	})
 	t.Run("evicted", func(t *testing.T) {
 		path, workers := root(t), family.Whole(t)
@@ -194,7 +205,7 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// lookAround checks what the command shows of two locks that ours holds.
+// lookAround checks the output of ls and top for two locks that ours holds.
 func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 	path := root(t)
 	first, err := ours.Mutex(path + "/a").Lock(soon(t))
@@ -203,13 +214,13 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 	require.NoError(t, err)
 	code, out, text := cmd.run(t, "ls", path)
 	assert.Zero(t, code, text)
-	assert.Contains(t, out, "nobody holds or waits here, but at 2 locks below it")
+	assert.Contains(t, out, "not in use, but there are 2 locks below it")
 	code, out, text = cmd.run(t, "ls", "-r", path)
 	assert.Zero(t, code, text)
 	assert.Contains(t, out, path+"/a: 1 held, 0 waiting")
 	assert.Contains(t, out, path+"/b/deep: 1 held, 0 waiting")
 
-	// An entry a line and a change, in the order of the changes.
+	// top prints a line with an entry for each change, in the order of the changes.
 	top := cmd.start(t, "top", "--json", path)
 	type entry struct {
 		Path    string
@@ -240,14 +251,17 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 	require.NoError(t, second.Unlock(soon(t)))
 }
 
-// TestHealthyJobs has jobs queue whose time goes badly with the heartbeats of their sessions, one of which is as short as
-// the server lets it be. Nothing fails, so none may be told to end. It cannot show that where the machine or the server
-// stands still. Within one session that is this process for a twentieth of it, the margin of the command, or another client
-// for a fifth, what a command can spare. Jobs are then ended rightly or wrongly, and the run says so under NOT TESTED.
+// TestHealthyJobs runs jobs whose duration fits badly with the heartbeats of their sessions. One session timeout is the
+// shortest that the server grants. Nothing fails, so no job may be ended. This cannot be tested if the machine or the server
+// pauses: if this process is delayed for a twentieth of a session timeout (the command's margin), or another client for a
+// fifth (the time that a command can spare), ended jobs are not a failure. Then the test is skipped, and the run lists it
+// under NOT TESTED.
+//
+//zklock:promise P2.10
 func TestHealthyJobs(t *testing.T) {
 	part(t)
 	const jobs = 12
-	addrs := start(t, zkcontainer.Options{TickTime: 2 * time.Second, Config: []string{"dataLogDir=/dev/shm"}}).Addrs() // no disk keeps it waiting
+	addrs := start(t, zkcontainer.Options{TickTime: 2 * time.Second, Config: []string{"dataLogDir=/dev/shm"}}).Addrs() // so that no disk delays the server
 	cmd := shell{binary: buildCommand(t), servers: strings.Join(addrs, ",")}
 	conn, _ := dial(t, time.Minute, addrs...)
 	for _, c := range []struct{ work, session string }{{"2", "4s"}, {"2.7", "10s"}} {
@@ -256,7 +270,7 @@ func TestHealthyJobs(t *testing.T) {
 			session, err := time.ParseDuration(c.session)
 			require.NoError(t, err)
 			log := filepath.Join(t.TempDir(), "log")
-			slowest := witness(t, session, func() {}) // by how much this process oversleeps
+			slowest := witness(t, session, func() {}) // measures how long this process oversleeps
 			stood := witness(t, session, func() { _, _, _ = conn.Exists("/") })
 			var fleet []*invocation
 			for range jobs {
@@ -270,12 +284,12 @@ func TestHealthyJobs(t *testing.T) {
 					t.Log(i.err.String())
 				}
 			}
-			t.Logf("within a session this machine has kept a process waiting for %v at most, and the server another client for %v", slowest(), stood())
+			t.Logf("within a session timeout, this machine delayed a process by at most %v, and the server another client by at most %v", slowest(), stood())
 			if late := slowest(); ended > 0 && late > session/20 {
-				t.Skipf("this machine has kept a process waiting for %v: %d jobs were ended", late, ended)
+				t.Skipf("this machine delayed a process by %v: %d jobs were ended", late, ended)
 			}
 			if late := stood(); ended > 0 && late > session/5 {
-				t.Skipf("the server has kept another client waiting for %v: %d jobs were ended", late, ended)
+				t.Skipf("the server delayed another client by %v: %d jobs were ended", late, ended)
 			}
 			assert.Zero(t, ended)
 			done, err := os.ReadFile(log)
@@ -285,8 +299,8 @@ func TestHealthyJobs(t *testing.T) {
 	}
 }
 
-// witness does something again and again, and returns what tells for how long it was kept waiting within any such time, at
-// most. What takes less than a five-hundredth of that is no waiting.
+// witness calls do repeatedly, and returns a function that returns the largest total delay within any period of the given
+// length. Delays shorter than a five-hundredth of this length do not count.
 func witness(t *testing.T, within time.Duration, do func()) (slowest func() time.Duration) {
 	const pause = 5 * time.Millisecond
 	var most atomic.Int64
@@ -297,7 +311,7 @@ func witness(t *testing.T, within time.Duration, do func()) (slowest func() time
 			began time.Time
 			long  time.Duration
 		}
-		var waits []wait // those of late
+		var waits []wait // the most recent ones
 		for t.Context().Err() == nil {
 			began := time.Now()
 			do()
@@ -318,13 +332,15 @@ func witness(t *testing.T, within time.Duration, do func()) (slowest func() time
 	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
-// TestASlotOutlivesTheLeader marks a slot, ends the leader of the ensemble, and asks again under the next one.
+// TestASlotOutlivesTheLeader marks a slot, kills the leader of the ensemble, and checks the slot under the next leader.
+//
+//zklock:promise P10.1 A21
 func TestASlotOutlivesTheLeader(t *testing.T) {
 	part(t)
 	ensemble := three(t)
 	cmd := shell{buildCommand(t), strings.Join(ensemble.Addrs(), ",")}
 	once := func() string {
-		code, out, text := cmd.run(t, "run", "--once", "nightly", "--connect-timeout", patience.String(), root(t), "--", "echo", "ran")
+		code, out, text := cmd.run(t, "run", "--once", "report-1", "--connect-timeout", patience.String(), root(t), "--", "echo", "ran")
 		assert.Zero(t, code, text)
 		return out
 	}

@@ -15,8 +15,10 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestDirectoriesThatVanishAtOnce has a server remove each container a millisecond after it became empty, or was made and is not used yet.
-// Clients that come and go meet that between any two of their requests.
+// TestDirectoriesThatVanishAtOnce uses a server that removes a container a millisecond after it became empty, or after it was
+// created and not used yet. Clients that acquire and release can lose the directory between any two requests.
+//
+//zklock:promise P7.4
 func TestDirectoriesThatVanishAtOnce(t *testing.T) {
 	t.Parallel()
 	part(t)
@@ -24,7 +26,7 @@ func TestDirectoriesThatVanishAtOnce(t *testing.T) {
 	const each = 25
 	ctx, path := soon(t), root(t)+"/a/b"
 	var inside [5]atomic.Int32
-	var anew atomic.Int32 // grants of a directory's first node
+	var first atomic.Int32 // grants to the first node of a directory
 	var users sync.WaitGroup
 	for range 3 {
 		c := connect(t, nil, ensemble.Addrs()...)
@@ -45,7 +47,7 @@ func TestDirectoriesThatVanishAtOnce(t *testing.T) {
 						assert.EqualValues(t, 1, inside[i].Add(1), "holders of recipe %d", i)
 						inside[i].Add(-1)
 						if strings.HasSuffix(hold.Node(), "-0000000000") {
-							anew.Add(1)
+							first.Add(1)
 						}
 						err = hold.Unlock(ctx)
 						grants++
@@ -54,12 +56,12 @@ func TestDirectoriesThatVanishAtOnce(t *testing.T) {
 						assert.NoError(t, err)
 						return
 					}
-					time.Sleep(time.Duration(3+i) * time.Millisecond) // the others may be away as well then, and the directory is empty
+					time.Sleep(time.Duration(3+i) * time.Millisecond) // so that sometimes no one uses the directory
 				}
 			})
 		}
 	}
 	users.Wait()
-	t.Logf("directories were made %d times", anew.Load())
-	assert.Greater(t, anew.Load(), int32(20), "directories vanish")
+	t.Logf("directories were created %d times", first.Load())
+	assert.Greater(t, first.Load(), int32(20), "directories must vanish")
 }

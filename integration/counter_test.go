@@ -19,8 +19,10 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestExhaustedCounter meets the end of the sequence counter: from 2^31-1 on the server gives every contender the same
-// number. The data directory was prepared with the server's own classes.
+// TestExhaustedCounter uses a directory whose sequence counter is exhausted: from 2^31-1 on, the server gives every contender
+// the same number. The data directory was prepared with the server's own classes.
+//
+//zklock:promise P1.3
 func TestExhaustedCounter(t *testing.T) {
 	t.Parallel()
 	part(t)
@@ -32,16 +34,16 @@ func TestExhaustedCounter(t *testing.T) {
 	conn, _ := dial(t, 10*time.Second, server.Addr)
 	ours := connect(t, nil, server.Addr)
 
-	t.Run("go-zookeeper lets everybody in", func(t *testing.T) {
+	t.Run("go-zookeeper grants the lock to everyone", func(t *testing.T) {
 		pastTheEdge(t, conn, "/full/peers")
 		user := goZookeeperUsers([]string{server.Addr})
 		require.NoError(t, user(t, "mutex", "/full/peers").acquire(soon(t)))
 		require.NoError(t, user(t, "mutex", "/full/peers").acquire(soon(t)))
 	})
 	for _, kind := range []string{"mutex", "selector", "latch", "write"} {
-		t.Run("zklock goes on in order: "+kind, func(t *testing.T) {
+		t.Run("zklock still grants in order: "+kind, func(t *testing.T) {
 			queue := slices.Repeat([]place{{zklockUsers(ours), kind}}, contenders)
-			if kind == "write" { // readers between them, who hold together
+			if kind == "write" { // add readers, which hold together
 				for i := range queue {
 					queue[i].kind = []string{"write", "read", "read"}[i%3]
 				}
@@ -68,13 +70,13 @@ func TestExhaustedCounter(t *testing.T) {
 			return recipeOf(t, ours, "semaphore", path)
 		}},
 	} {
-		t.Run("zklock lets in no more of a crowd than it may: "+kind, func(t *testing.T) {
+		t.Run("zklock does not exceed the limit: "+kind, func(t *testing.T) {
 			crowd(t, contenders, c.limit, c.take("/full/crowd-"+kind))
 		})
 	}
 }
 
-// startFull starts a server on which many children have been made below some paths, nearly as many as the counter has numbers.
+// startFull starts a server on which the sequence counters of some paths are nearly exhausted.
 func startFull(t *testing.T, paths ...string) *zkcontainer.Member {
 	needsOwn(t)
 	h, data := host(t), "/tmp/counter-"+lab.run
@@ -88,7 +90,7 @@ func startFull(t *testing.T, paths ...string) *zkcontainer.Member {
 	return start(t, zkcontainer.Options{Files: map[string][]byte{path.Join("/data/version-2", snapshot): content}}).Members[0]
 }
 
-// pastTheEdge makes and deletes children until the counter stands still.
+// pastTheEdge creates and deletes children until the counter has reached its maximum.
 func pastTheEdge(t *testing.T, conn *zk.Conn, path string) {
 	for range 20 {
 		name, err := conn.Create(path+"/x", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
@@ -98,11 +100,11 @@ func pastTheEdge(t *testing.T, conn *zk.Conn, path string) {
 			return
 		}
 	}
-	require.FailNow(t, "the counter goes on", path)
+	require.FailNow(t, "the counter has not reached its maximum", path)
 }
 
-// crowd lets contenders in one after the other, as far as the recipe does, and expects no more than limit inside at once.
-// Where that is one, tokens grow with the grants.
+// crowd runs contenders that acquire and release, and checks that no more than limit hold at the same time. If limit is one,
+// it also checks that tokens grow with the grants.
 func crowd(t *testing.T, contenders int, limit int64, take func(context.Context) (*zklock.Hold, error)) {
 	ctx := soon(t)
 	var inside atomic.Int64
@@ -111,18 +113,18 @@ func crowd(t *testing.T, contenders int, limit int64, take func(context.Context)
 	var wg sync.WaitGroup
 	for range contenders {
 		wg.Add(1)
-		// Owned by this test, which waits for it: ends with its one grant, or with ctx.
+		// Owned by this test, which waits for it: ends after its grant, or with ctx.
 		go func() {
 			defer wg.Done()
 			hold, err := take(ctx)
 			if !assert.NoError(t, err) {
 				return
 			}
-			assert.LessOrEqual(t, inside.Add(1), limit, "clients inside at once")
+			assert.LessOrEqual(t, inside.Add(1), limit, "holders at the same time")
 			mu.Lock()
 			tokens = append(tokens, hold.Token())
 			mu.Unlock()
-			assert.NoError(t, hold.Confirm(ctx)) // takes the time in which another could come in
+			assert.NoError(t, hold.Confirm(ctx)) // takes long enough for another one to be granted the lock
 			inside.Add(-1)
 			assert.NoError(t, hold.Unlock(ctx))
 		}()

@@ -19,10 +19,12 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-var crowdOf = flag.Int("crowd", 0, "how many wait in one queue on three servers")
+var crowdOf = flag.Int("crowd", 0, "number of waiters in one queue on three servers; 0 skips TestACrowdDrainsInOrder")
 
-// TestACrowdDrainsInOrder has as many wait in one queue, through eight clients, and then hold one after the other. It tells how
-// long they took to join and what a hand-off takes, beside those in a queue of ten in the same run.
+// TestACrowdDrainsInOrder queues -crowd waiters through eight clients, and then lets them hold one after the other. It logs
+// how long they took to join and how long a hand-off takes, and the same for a queue of ten in the same run.
+//
+//zklock:promise P4.1
 func TestACrowdDrainsInOrder(t *testing.T) {
 	if *crowdOf == 0 {
 		t.Skip("only with -crowd: make crowd")
@@ -30,13 +32,13 @@ func TestACrowdDrainsInOrder(t *testing.T) {
 	part(t)
 	z := start(t, zkcontainer.Options{Servers: 3, TickTime: 2 * time.Second, Config: []string{"snapCount=1000000"}})
 	for range 6 {
-		tellCrowd(t, z, 10, *crowdOf/100)
-		tellCrowd(t, z, *crowdOf, 1)
+		measureCrowd(t, z, 10, *crowdOf/100)
+		measureCrowd(t, z, *crowdOf, 1)
 	}
 }
 
-// tellCrowd lets a crowd of n drain so many times, and tells how.
-func tellCrowd(t *testing.T, z *zkcontainer.Ensemble, n, times int) {
+// measureCrowd drains a queue of n waiters the given number of times, and logs the figures.
+func measureCrowd(t *testing.T, z *zkcontainer.Ensemble, n, times int) {
 	var all waited
 	for range max(1, times) {
 		all.add(drain(t, z, n))
@@ -51,13 +53,13 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)-1)*percent/100].Round(time.Microsecond)
 }
 
-// waited is what was seen of those that waited in one queue.
+// waited has the figures of the waiters in one queue.
 type waited struct {
 	waiters    int
-	joined     time.Duration // until all stood in the queue
-	bytes      int64         // of heap and stacks
+	joined     time.Duration // time until all were queued
+	bytes      int64         // heap and stacks
 	goroutines int
-	handOffs   []time.Duration // from one grant to the next
+	handOffs   []time.Duration // times from one grant to the next
 }
 
 func (c *waited) add(other waited) {
@@ -68,7 +70,7 @@ func (c *waited) add(other waited) {
 	c.handOffs = append(c.handOffs, other.handOffs...)
 }
 
-// drain has n wait behind a holder, who lets go when all stand in the queue.
+// drain queues n waiters behind a holder, releases the holder's lock, and waits until all have held.
 func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -89,7 +91,7 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 	bytes, goroutines := inUse(), runtime.NumGoroutine()
 	began := time.Now()
 	var all sync.WaitGroup
-	var nodes []string // only a holder writes here
+	var nodes []string // written only by the holder of the lock
 	var grants []time.Time
 	for i := range n {
 		// Owned by this test, which waits for it; ends when its turn is over, or with ctx.
@@ -102,10 +104,10 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 			assert.NoError(t, hold.Unlock(ctx))
 		})
 	}
-	await(t, queued.all, "all stand in the queue")
+	await(t, queued.all, "all have queued")
 	seen.joined = time.Since(began)
 	seen.bytes, seen.goroutines = inUse()-bytes, runtime.NumGoroutine()-goroutines
-	require.NoError(t, hold.Check(), "joining costs no hold")
+	require.NoError(t, hold.Check(), "the hold survives the joining of the waiters")
 	require.NoError(t, hold.Unlock(ctx))
 	all.Wait()
 	require.Len(t, nodes, n, "all have held")
@@ -116,7 +118,7 @@ func drain(t *testing.T, z *zkcontainer.Ensemble, n int) (seen waited) {
 	return seen
 }
 
-// queued tells when so many have found their place in a queue.
+// queued is an observer that closes all after n contenders have queued.
 type queued struct {
 	missing atomic.Int64
 	all     chan struct{}
@@ -134,7 +136,7 @@ func (q *queued) Observe(e observe.Event) {
 	}
 }
 
-// inUse is the memory that this process needs, with its goroutines' stacks.
+// inUse returns the size of this process's heap and stacks after a garbage collection.
 func inUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -15,15 +15,17 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// TestDowngradedReaderOfCurator lets a writer of Curator become a reader while one of ours waits behind it. Curator makes the
-// reader's node with the writer's own number and then deletes the writer's: who takes that for its turn is in beside a reader.
-// The writer is played by a bare client: Curator does so since CURATOR-621, and Debian's 5.4 is older, which gives the reader
-// a new number behind ours and so away its lock.
+// TestDowngradedReaderOfCurator downgrades a writer of Curator to a reader while a writer of zklock waits behind it. Curator
+// creates the reader's node with the number of the writer's node, and then deletes the latter. The waiter must not take this
+// deletion for its turn, or it would hold together with the reader. A bare client plays Curator, which does this since
+// CURATOR-621. Debian's Curator 5.4 is older, and gives the reader a new number behind the waiter.
+//
+//zklock:promise P1.5
 func TestDowngradedReaderOfCurator(t *testing.T) {
 	part(t)
 	ours := connect(t, nil, servers(t)...)
 	conn, _ := dial(t, 10*time.Second, servers(t)...)
-	for name, between := range map[string]bool{"right behind": false, "behind one that gave up": true} {
+	for name, between := range map[string]bool{"right behind": false, "behind a cancelled waiter": true} {
 		t.Run(name, func(t *testing.T) {
 			dir, ctx := root(t), soon(t)
 			lock := ours.RWMutex(dir)
@@ -50,7 +52,7 @@ func TestDowngradedReaderOfCurator(t *testing.T) {
 			go func() {
 				hold, err := lock.Lock(ctx)
 				if err == nil {
-					assert.True(t, released.Load(), "granted beside a reader")
+					assert.True(t, released.Load(), "granted together with a reader")
 					err = hold.Unlock(ctx)
 				}
 				granted <- err
@@ -67,11 +69,11 @@ func TestDowngradedReaderOfCurator(t *testing.T) {
 			reader, err := conn.Create(dir+"/_c_f9e36521-e357-4fcd-bbab-9d07b4b79389-__READ__"+number, nil, zk.FlagEphemeral, everybody)
 			require.NoError(t, err)
 			require.NoError(t, conn.Delete(writer, -1))
-			for range 50 { // each a round trip on the connection that has told of the writer's end
+			for range 50 { // each one is a round trip on the connection that receives the event of the writer's deletion
 				_, err := operate.Inspect(ctx, ours, dir)
 				require.NoError(t, err)
 			}
-			require.Empty(t, granted, "granted beside a reader")
+			require.Empty(t, granted, "granted together with a reader")
 			released.Store(true)
 			require.NoError(t, conn.Delete(reader, -1))
 			require.NoError(t, await(t, granted, "the writer's grant"))

@@ -19,15 +19,15 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// fault hurts an ensemble and heals it again.
+// fault is something that can be done to an ensemble and undone again.
 type fault struct {
 	name    string
 	hurt    func(ctx context.Context, z *zkcontainer.Ensemble, leader, follower *zkcontainer.Member) error
 	heal    func(ctx context.Context, z *zkcontainer.Ensemble, leader, follower *zkcontainer.Member) error
-	leader  bool // it hits the clients of the leader, else those of a follower
-	outage  bool // nobody can be granted anything meanwhile
-	network bool // it is done to links
-	costs   bool // the holds of the clients that are bound to the server that it hits
+	leader  bool // the fault affects the clients of the leader, otherwise those of a follower
+	outage  bool // no lock can be granted during the fault
+	network bool // the fault affects links
+	costs   bool // clients that know only the affected server lose their holds
 }
 
 var faults = []fault{
@@ -119,21 +119,23 @@ func slowLinks(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.M
 	return nil
 }
 
-// TestFaults lets workers contend for locks of every recipe while three servers are hurt and healed again. It checks
-// the history of what they saw against the servers' own transaction log.
+// TestFaults runs workers that contend for locks of every recipe during a fault of three servers. It checks the history that
+// the workers recorded against the servers' transaction log.
+//
+//zklock:promise P1.1
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	part(t)
-	free := make(chan string, 3) // ensembles that nobody hurts at the moment, by name
+	free := make(chan string, 3) // names of the ensembles that no test uses at the moment
 	for i := range cap(free) {
-		free <- fmt.Sprintf("three servers to hurt, %d", i+1)
+		free <- fmt.Sprintf("three servers for faults, %d", i+1)
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			part(t)
 			name := <-free
-			t.Cleanup(func() { free <- name }) // when all is healed
+			t.Cleanup(func() { free <- name }) // runs after the fault was undone
 			z := threeOf(t, name)
 			if f.network {
 				needsNetworks(t, z)
@@ -146,9 +148,10 @@ func TestFaults(t *testing.T) {
 const (
 	processes = 6
 	session   = 3 * time.Second
-	// lasting is how long a fault lasts at least: sessions that depend on what is hurt end in it, and others take over.
+	// lasting is the minimum duration of a fault. Sessions at the affected servers expire in this time, and others take over.
 	lasting = 2 * session
-	// asleep is how long a turn may stay unused while nothing is broken. A generous bound: nothing is measured here.
+	// asleep is how long a free lock with waiters may go without a grant while there is no fault. The limit is generous, since
+	// this is not a measurement.
 	asleep = 20 * time.Second
 )
 
@@ -158,7 +161,7 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 	require.NoError(t, err)
 	followers, err := z.Followers(t.Context())
 	require.NoError(t, err)
-	order := append([]*zkcontainer.Member{leader}, followers...) // the last is hurt only where all are
+	order := append([]*zkcontainer.Member{leader}, followers...) // only faults of all servers affect the last one
 	var addrs []string
 	for _, s := range order {
 		addrs = append(addrs, s.Addr)
@@ -169,7 +172,7 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 	if f.leader {
 		victim = leader
 	}
-	// Who has another server to go to keeps its hold, if it is quick. Who has none must lose it.
+	// A client that quickly reaches another server keeps its hold. A client that knows no other server must lose it.
 	hit := slices.Index(order, victim)
 	w.grip(t, func(one worker) bool { return one.server == hit && one.bound == f.costs })
 
@@ -194,7 +197,7 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 	w.rec.Fault(history.Window{From: from, To: to, Kind: f.name})
 	w.progress(t, 10, everybody)
 
-	t.Logf("hurt at %v, for %v, healthy again %v later, everybody got on by %v", from.Round(time.Millisecond),
+	t.Logf("fault at %v, for %v; healthy again %v later; all workers made progress by %v", from.Round(time.Millisecond),
 		(ending - from).Round(time.Millisecond), (to - ending).Round(time.Millisecond), w.rec.Now().Round(time.Millisecond))
 
 	h := w.finish(t, func() ([]txnlog.Txn, error) { return txnlog.Read(t.Context(), z, since) })
@@ -213,22 +216,24 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 		only := *h
 		only.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return op.Path != lock })
 		before, during, after := history.Contended(&only, 0, from), history.Contended(&only, from, to), history.Contended(&only, to, h.End)
-		t.Logf("%s: contended grants: %d before, %d during, %d after; the longest wait before took %v", path.Base(lock), before, during, after,
+		t.Logf("%s: contended grants: %d before, %d during, %d after; longest wait before: %v", path.Base(lock), before, during, after,
 			longest(only.Ops, from).Round(time.Millisecond))
 		proof := min(before, after) >= enough && (f.outage || during >= enough)
-		assert.True(t, proof, "too few contended grants of %s to prove anything", path.Base(lock))
+		assert.True(t, proof, "too few contended grants of %s", path.Base(lock))
 	}
 	if f.costs {
-		assert.Positive(t, lost, "the fault has hit no hold")
+		assert.Positive(t, lost, "no hold was lost")
 	}
 	if f.outage {
-		seen := func(w history.Window) bool { return w.Kind == standingStill && w.From < ending && w.To > ending }
-		assert.True(t, slices.ContainsFunc(h.Faults, seen), "nobody saw the servers stand still: %v", h.Faults)
+		seen := func(w history.Window) bool { return w.Kind == paused && w.From < ending && w.To > ending }
+		assert.True(t, slices.ContainsFunc(h.Faults, seen), "no pause of the servers was recorded: %v", h.Faults)
 	}
 	noGhosts(t, w, z.Addrs())
 }
 
-// TestCalm is the same contention with nobody hurting anything, on the user's own servers too.
+// TestCalm is TestFaults without a fault. It can also use external servers.
+//
+//zklock:promise P1.1
 func TestCalm(t *testing.T) {
 	part(t)
 	since := time.Now()
@@ -244,7 +249,7 @@ func TestCalm(t *testing.T) {
 	t.Logf("%d operations, %d transactions; contended grants: %d", len(h.Ops), len(h.Txns), history.Contended(h, 0, h.End))
 }
 
-// longest returns the longest wait that had ended by then.
+// longest returns the longest wait for a grant before then.
 func longest(ops []history.Op, then time.Duration) (wait time.Duration) {
 	for _, op := range ops {
 		if op.Outcome == history.Granted && op.Kind == "" && op.Return < then {
@@ -265,7 +270,7 @@ func checkHistory(t *testing.T, w *workload, h *history.History) {
 	checkStore(t, w.uses)
 }
 
-// keepHistory saves a history that breaks a promise, and tells what happened around the first violation.
+// keepHistory saves a history that violates a promise, and logs the events around the first violation.
 func keepHistory(t *testing.T, h *history.History, first history.Violation) {
 	f, err := os.CreateTemp("", "zklock-history-*.jsonl")
 	require.NoError(t, err)
@@ -280,7 +285,7 @@ func keepHistory(t *testing.T, h *history.History, first history.Violation) {
 		}
 	}
 	for _, txn := range h.Txns {
-		// A semaphore's queue is a lock in the history.
+		// In the history, a semaphore's queue is a separate lock below its path.
 		if (txn.Lock == "" || strings.HasPrefix(txn.Lock, first.Path)) && around(txn.Time, txn.Time) {
 			near.Txns = append(near.Txns, txn)
 		}
@@ -290,7 +295,7 @@ func keepHistory(t *testing.T, h *history.History, first history.Violation) {
 	t.Logf("history: %s; around the first violation:\n%s", f.Name(), story.String())
 }
 
-// noGhosts waits until no queue has a node. All were released, those of dead sessions end with them.
+// noGhosts waits until no queue has a node. Live sessions have released theirs, and the end of a session deletes its nodes.
 func noGhosts(t *testing.T, w *workload, addrs []string) {
 	conn, _ := dial(t, 10*time.Second, addrs...)
 	for lock := range w.grips {

@@ -17,14 +17,16 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestLostCreateReplyAndDeposedLeader commits a contender's node without its client hearing of it, and then lets that client
-// come back to a leader that was replaced and does not know it. That one has never seen the node and answers every sync: if
-// its word counted, a second node would queue behind the first for ever.
+// TestLostCreateReplyAndDeposedLeader commits a contender's node but drops the reply. The client then reconnects to a leader
+// that was replaced without noticing it. This leader has never seen the node, and answers every sync. If the client believed
+// it, it would create a second node, which would wait behind the first for ever.
+//
+//zklock:promise P5.1
 func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	t.Parallel()
 	part(t)
 	ensemble := start(t, zkcontainer.Options{
-		Servers: 3, SyncLimit: 120, // the old leader stays in its belief for a minute
+		Servers: 3, SyncLimit: 120, // the old leader acts as leader for a minute
 		MaxSessionTimeout: time.Minute,
 	})
 	needsNetworks(t, ensemble)
@@ -36,7 +38,7 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	way := &steered{to: leader.Addr}
 	client := connect(t, &zklock.Options{SessionTimeout: time.Minute, Dialer: way.dial}, leader.Addr)
 	path := root(t)
-	hold, err := client.Mutex(path).Lock(ctx) // the directory is there, and everybody knows the session
+	hold, err := client.Mutex(path).Lock(ctx) // creates the directory, and makes the session known to all servers
 	require.NoError(t, err)
 	require.NoError(t, hold.Unlock(ctx))
 
@@ -60,9 +62,9 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 		require.NoError(t, await(t, back, "a new leader"))
 	}
 
-	way.steer(followers[0].Addr, true) // nothing but the answer to the connect request comes back from now on
-	// Only then: a create that is sent while the connection breaks is lost with it, and looked for instead of made.
-	require.NoError(t, way.answered(ctx, 1), "a server of the new leader takes the client back")
+	way.steer(followers[0].Addr, true) // from now on, only the reply to the connect request gets through
+	// Lock only after the reconnect: a create that was sent on the broken connection would not reach the server.
+	require.NoError(t, way.answered(ctx, 1), "a server of the new leader resumes the session")
 	granted := make(chan error, 1)
 	var lock *zklock.Hold
 	// Owned by this test: ends with the grant or with ctx.
@@ -72,30 +74,30 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 		granted <- err
 	}()
 	waitForChildren(t, followers[1].Addr, path, 1)
-	require.Equal(t, zkcontainer.Leader, leader.Mode(ctx), "the old leader must still believe in its office")
+	require.Equal(t, zkcontainer.Leader, leader.Mode(ctx), "the old leader must still act as leader")
 	way.steer(leader.Addr, false)
-	require.NoError(t, way.answered(ctx, 1), "the old leader takes the client back")
-	require.NoError(t, leader.Busy(ctx), "the client asks it for what it cannot give")
+	require.NoError(t, way.answered(ctx, 1), "the old leader resumes the session")
+	require.NoError(t, leader.Busy(ctx), "the client sends it a request that needs a quorum")
 	heal()
 	way.steer(followers[1].Addr, false)
 
-	require.NoError(t, await(t, granted, "the grant: a node of the client's own is in the way"))
+	require.NoError(t, await(t, granted, "the grant: a node of the client blocks it"))
 	waitForChildren(t, followers[1].Addr, path, 1)
 	require.NoError(t, lock.Confirm(ctx))
 	require.NoError(t, lock.Unlock(ctx))
 	waitForChildren(t, followers[1].Addr, path, 0)
 }
 
-// steered leads a client to one server after the other, and can keep from it all but the first answer on a connection.
+// steered is a dialer that connects a client to a chosen server. It can drop all replies on a connection but the first.
 type steered struct {
 	mu      sync.Mutex
 	to      string     // guarded by mu
 	mute    bool       // guarded by mu
-	conns   []net.Conn // guarded by mu: all that were made for the present server
-	answers int        // guarded by mu: that came from it
+	conns   []net.Conn // guarded by mu: the connections to the current server
+	answers int        // guarded by mu: the number of replies from the current server
 }
 
-// steer leads all further connections to a server, and ends those that there are.
+// steer directs new connections to a server and closes the existing ones.
 func (s *steered) steer(to string, mute bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +108,7 @@ func (s *steered) steer(to string, mute bool) {
 	s.conns = nil
 }
 
-// answered waits until the present server has given so many answers.
+// answered waits until the current server has sent n replies.
 func (s *steered) answered(ctx context.Context, n int) error {
 	for {
 		s.mu.Lock()
@@ -123,7 +125,7 @@ func (s *steered) answered(ctx context.Context, n int) error {
 	}
 }
 
-// count takes note of an answer, unless it is the last word of a server that the client was led away from.
+// count counts a reply if it is from the current server.
 func (s *steered) count(from *steeredConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,13 +146,13 @@ func (s *steered) dial(network, _ string, timeout time.Duration) (net.Conn, erro
 	return steered, nil
 }
 
-// steeredConn passes whole frames on to its reader.
+// steeredConn reads whole frames. If mute is set, it drops all frames but the first.
 type steeredConn struct {
 	net.Conn
 	way    *steered
 	mute   bool
 	frames int
-	rest   []byte // of the frame that is being read
+	rest   []byte // unread bytes of the current frame
 }
 
 func (c *steeredConn) Read(p []byte) (int, error) {
@@ -165,7 +167,7 @@ func (c *steeredConn) Read(p []byte) (int, error) {
 		}
 		c.frames++
 		if c.mute && c.frames > 1 {
-			continue // into the void
+			continue
 		}
 		c.way.count(c)
 		c.rest = append(frame, body...)

@@ -12,8 +12,11 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestStaleLearners cuts off an observer, and a member that was removed by a reconfiguration and goes on answering. Sessions begin
-// as local ones there, and the first create makes them the ensemble's. Holders behind such servers are told in time as well.
+// TestStaleLearners cuts off an observer, and a member that was removed by a reconfiguration and still serves clients. On such
+// servers, sessions start as local ones, and become global with the first create of an ephemeral node. Holds of their clients
+// must end in time, too.
+//
+//zklock:promise P2.1
 func TestStaleLearners(t *testing.T) {
 	t.Parallel()
 	part(t)

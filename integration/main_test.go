@@ -19,28 +19,30 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/images"
 	"github.com/zklock-go/zklock/integration/internal/peers"
+	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// patience bounds waits for events that must come; nothing is concluded from how long they took.
+// patience limits waits for events that must happen. No test depends on how long they take.
 const patience = 90 * time.Second
 
-// lab is what the tests of one run share.
+// lab has the resources that the tests of one run share.
 var lab struct {
-	engine   *zkcontainer.Engine // nil when only external servers are there
-	external []string            // ZKLOCK_TEST_SERVERS: servers that are not ours to hurt
-	image    string              // of the servers
+	engine   *zkcontainer.Engine // nil if there are only external servers
+	external []string            // ZKLOCK_TEST_SERVERS; tests must not cause faults in them
+	image    string              // image of the servers
 	run      string              // distinguishes the nodes of this run
 
 	mu     sync.Mutex
 	shared map[string]*zkcontainer.Ensemble // guarded by mu: started on first use
-	peers  *peers.Host                      // guarded by mu: the same
-	parts  []string                         // guarded by mu: how long each took
+	peers  *peers.Host                      // guarded by mu: started on first use
+	parts  []string                         // guarded by mu: result and duration of each test
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	family.DefaultSignals()
 	start := time.Now()
 	ctx := context.Background()
 	lab.shared = map[string]*zkcontainer.Ensemble{}
@@ -52,7 +54,7 @@ func run(m *testing.M) int {
 		if len(lab.external) == 0 {
 			return nothingRun(err)
 		}
-		fmt.Println("integration: no containers, so no test that hurts servers or needs other languages:", err)
+		fmt.Println("integration: no containers, skipping tests with faults and with clients in other languages:", err)
 	}
 	code := m.Run()
 	if lab.engine != nil {
@@ -64,11 +66,11 @@ func run(m *testing.M) int {
 	for _, line := range lab.parts {
 		fmt.Println(line)
 	}
-	fmt.Printf("%6.1fs  everything\n", time.Since(start).Seconds())
+	fmt.Printf("%6.1fs  total\n", time.Since(start).Seconds())
 	return code
 }
 
-// nothingRun tells that there is no engine or no image. It is a failure where ZKLOCK_TEST_REQUIRE or CI is set.
+// nothingRun reports that there is no engine or no image. It returns 1, a failure, if ZKLOCK_TEST_REQUIRE or CI is set.
 func nothingRun(err error) int {
 	note("NOTHING was tested on real servers: " + strings.ReplaceAll(err.Error(), "\n", "; "))
 	if os.Getenv("ZKLOCK_TEST_REQUIRE") != "" || os.Getenv("CI") != "" {
@@ -77,7 +79,8 @@ func nothingRun(err error) int {
 	return 0
 }
 
-// note tells what was not tested: here, and in the file that ZKLOCK_TEST_NOTES names, which integration/run shows last.
+// note prints that something was not tested, and appends it to the file named by ZKLOCK_TEST_NOTES, which integration/run
+// prints at the end.
 func note(text string) {
 	fmt.Println("integration:", text)
 	name := os.Getenv("ZKLOCK_TEST_NOTES")
@@ -113,7 +116,7 @@ func openLab(ctx context.Context) (err error) {
 	return nil
 }
 
-// part names a part of the run, whose duration is told at its end.
+// part makes the run print the result and duration of this test at its end.
 func part(t *testing.T) {
 	start := time.Now()
 	t.Cleanup(func() {
@@ -131,10 +134,10 @@ func part(t *testing.T) {
 	})
 }
 
-// needsOwn skips a test that needs servers of its own, or their engine.
+// needsOwn skips a test that needs its own servers if there are only external ones.
 func needsOwn(t *testing.T) {
 	if lab.engine == nil || len(lab.external) > 0 {
-		t.Skip("needs servers of its own, in containers")
+		t.Skip("needs its own servers, in containers")
 	}
 }
 
@@ -145,7 +148,7 @@ func start(t *testing.T, opts zkcontainer.Options) *zkcontainer.Ensemble {
 	return zkcontainer.RunEnsemble(t.Context(), t, max(1, opts.Servers), opts)
 }
 
-// share starts an ensemble that several tests use, one after the other.
+// share returns an ensemble that several tests use one after the other. The first call starts it.
 func share(t *testing.T, name string, opts zkcontainer.Options) *zkcontainer.Ensemble {
 	needsOwn(t)
 	lab.mu.Lock()
@@ -167,19 +170,19 @@ func share(t *testing.T, name string, opts zkcontainer.Options) *zkcontainer.Ens
 	return z
 }
 
-// one is a single healthy server that nobody hurts.
+// one returns a single healthy server. Tests must not cause faults in it.
 func one(t *testing.T) *zkcontainer.Ensemble { return share(t, "one server", zkcontainer.Options{}) }
 
-// three is an ensemble of three. A follower without its leader serves its clients for eight seconds, longer than the
-// sessions in these tests: that is what makes a stale follower dangerous.
+// three returns an ensemble of three servers. A follower without its leader serves its clients for eight seconds, which is
+// longer than the sessions in these tests. This makes a stale follower dangerous.
 func three(t *testing.T) *zkcontainer.Ensemble { return threeOf(t, "three servers") }
 
-// threeOf is one of several such ensembles.
+// threeOf returns an ensemble like three, with its own name.
 func threeOf(t *testing.T, name string) *zkcontainer.Ensemble {
 	return share(t, name, zkcontainer.Options{Servers: 3, SyncLimit: 16})
 }
 
-// servers are the addresses of any healthy server, the user's own included.
+// servers returns the addresses of healthy servers: the external ones, or those of one.
 func servers(t *testing.T) []string {
 	if len(lab.external) > 0 {
 		return lab.external
@@ -187,7 +190,7 @@ func servers(t *testing.T) []string {
 	return one(t).Addrs()
 }
 
-// root is a path that no other test and no other run uses.
+// root returns a path that no other test and no other run uses.
 func root(t *testing.T) string {
 	return "/" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + "-" + lab.run
 }
@@ -197,7 +200,7 @@ func dial(t *testing.T, timeout time.Duration, addrs ...string) (*zk.Conn, <-cha
 	return dialWith(t, net.DialTimeout, timeout, addrs...)
 }
 
-// dialWith is dial with another way to reach a server.
+// dialWith is dial with a custom dialer.
 func dialWith(t *testing.T, dialer zk.Dialer, timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event) {
 	conn, events, err := zk.Connect(addrs, timeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}), zk.WithDialer(dialer))
 	require.NoError(t, err)
@@ -229,7 +232,7 @@ func connect(t *testing.T, opts *zklock.Options, addrs ...string) *zklock.Client
 	return c
 }
 
-// buildCommand builds the command and returns where it is.
+// buildCommand builds the command and returns its path.
 func buildCommand(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "zklock")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/zklock-go/zklock/cmd/zklock").CombinedOutput()
@@ -237,7 +240,7 @@ func buildCommand(t *testing.T) string {
 	return path
 }
 
-// soon is a context for a wait that must end well.
+// soon returns a context that is done after patience.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)

@@ -17,21 +17,22 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// reaping is how often either server looks for empty containers: never during a test.
+// reaping is the interval at which both servers remove empty containers. It is longer than any test.
 const reaping = time.Hour
 
-// TestParity holds the real server to the rules that zktest is held to, and plays the same random requests to both.
-// What zktest does otherwise on purpose stands in its documentation and is left out of the random requests.
+// TestParity checks the real server with the same rules as zktest, and sends the same random requests to both. The random
+// requests avoid the intended differences, which zktest's documentation lists.
 //
-// It is played by itself. Beside TestFaults a request to the follower had no answer for ten seconds in four runs of six. Then the leader
-// ended the sessions of the game. Alone, none of six stood still. ZOOKEEPER-4537 fits: in 3.8.0 a commit that arrives
-// while the server is about to wait lies there until the next request, and the players wait for each other. It was not caught
-// in the act: none of 70,000 writes beside other work took a second. A player that waits for long sends pings since then.
+// It does not run in parallel with other tests. Next to TestFaults, a request to the follower was not answered for ten seconds
+// in four of six runs, and then the leader expired the sessions of the players. Alone, this happened in none of six runs. The
+// likely cause is ZOOKEEPER-4537: in 3.8.0, a commit that arrives while the server is about to wait is not processed before the
+// next request, and the players wait for each other. This was not observed directly: none of 70,000 writes under other load
+// took a second. Since then, a player that waits for long sends pings.
 func TestParity(t *testing.T) {
 	part(t)
 	alone := zkcontainer.Options{
 		Config: []string{"extendedTypesEnabled=true"},
-		// Nobody else may write meanwhile, and the reaper of containers does.
+		// No one else may write during the test, so the removal of empty containers must not run.
 		JVMFlags: fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", reaping.Milliseconds()),
 	}
 	real := dialer(start(t, alone).Addrs()[0])
@@ -49,7 +50,7 @@ func dialer(addr string) parity.Dial {
 	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 5*time.Second) }
 }
 
-// seeds is how many random sequences are played to each kind of server: ZKLOCK_PARITY_SEEDS, or a few.
+// seeds returns the number of random sequences for each kind of server: ZKLOCK_PARITY_SEEDS, or 30.
 func seeds(t *testing.T) uint64 {
 	text := os.Getenv("ZKLOCK_PARITY_SEEDS")
 	if text == "" {
@@ -60,7 +61,7 @@ func seeds(t *testing.T) uint64 {
 	return n
 }
 
-// playBoth compares real and in-process server over random requests: replies, stats, events and their order.
+// playBoth sends random requests to the real and to the in-process server, and compares replies, stats, events and their order.
 func playBoth(t *testing.T, real parity.Dial, firstSeed uint64) {
 	const length = 300
 	flavor := zktest.ZooKeeper38

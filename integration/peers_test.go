@@ -21,10 +21,10 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// host is the container that all peers run in.
+// host returns the container in which all peers run.
 func host(t *testing.T) *peers.Host {
 	if lab.engine == nil {
-		t.Skip("needs other languages' clients, in containers")
+		t.Skip("needs clients in other languages, in containers")
 	}
 	network, addrs := peers.Machine, lab.external
 	if len(lab.external) == 0 {
@@ -41,7 +41,7 @@ func host(t *testing.T) *peers.Host {
 	return lab.peers
 }
 
-// startPeer starts another language's client.
+// startPeer starts a client in another language.
 func startPeer(t *testing.T, command []string) *peers.Peer {
 	p, err := host(t).Start(soon(t), command, 10*time.Second)
 	require.NoError(t, err)
@@ -56,12 +56,12 @@ func startPeer(t *testing.T, command []string) *peers.Peer {
 func curator(t *testing.T) *peers.Peer { return startPeer(t, peers.Curator) }
 func kazoo(t *testing.T) *peers.Peer   { return startPeer(t, peers.Kazoo) }
 
-// user is one contender, of any client: two functions that block.
+// user is one contender of any client library. Both functions block.
 type user struct {
 	acquire, release func(ctx context.Context) error
 }
 
-// client makes users of one client. kind is the recipe's name in the peers' line protocol.
+// client creates users of one client library. kind is the recipe's name in the peers' line protocol.
 type client func(t *testing.T, kind, path string) user
 
 // permits is the size of every semaphore here.
@@ -81,7 +81,7 @@ func peerUsers(p *peers.Peer) client {
 	}
 }
 
-// more is what a peer wants to know of a recipe besides its path.
+// more returns the arguments that a peer needs for a recipe in addition to the path.
 func more(kind string) []string {
 	switch kind {
 	case "semaphore":
@@ -94,7 +94,7 @@ func more(kind string) []string {
 
 var memberCount atomic.Int64
 
-// zklockUsers share one client, as goroutines of a process do.
+// zklockUsers returns users that share one client, like goroutines of a process.
 func zklockUsers(c *zklock.Client) client {
 	return func(t *testing.T, kind, path string) user {
 		take := recipeOf(t, c, kind, path)
@@ -109,7 +109,7 @@ func zklockUsers(c *zklock.Client) client {
 	}
 }
 
-// recipeOf is zklock's counterpart of a peer's recipe.
+// recipeOf returns the acquiring function of zklock's counterpart of a peer's recipe.
 func recipeOf(t *testing.T, c *zklock.Client, kind, path string) func(ctx context.Context) (*zklock.Hold, error) {
 	campaign := func(opts *zklock.ElectionOptions) func(ctx context.Context) (*zklock.Hold, error) {
 		return func(ctx context.Context) (*zklock.Hold, error) {
@@ -134,7 +134,7 @@ func recipeOf(t *testing.T, c *zklock.Client, kind, path string) func(ctx contex
 	return nil
 }
 
-// goZookeeperUsers have a connection each: that client's Lock is one per session.
+// goZookeeperUsers returns users with a connection each, because sessions of go-zookeeper cannot share a Lock.
 func goZookeeperUsers(addrs []string) client {
 	return func(t *testing.T, _, path string) user {
 		conn, _ := dial(t, 10*time.Second, addrs...)
@@ -152,8 +152,10 @@ type place struct {
 	kind   string
 }
 
-// TestPeersTakeTurns queues zklock and another client on the same path, each behind the other and behind itself. It
-// expects them to hold one after the other, in the order in which they came.
+// TestPeersTakeTurns queues contenders of zklock and another client on the same path, in several orders. It checks that they
+// are granted the lock one after the other, in the order in which they queued.
+//
+//zklock:promise P1.2 A9
 func TestPeersTakeTurns(t *testing.T) {
 	part(t)
 	ours := zklockUsers(connect(t, nil, servers(t)...))
@@ -172,7 +174,7 @@ func TestPeersTakeTurns(t *testing.T) {
 	}
 }
 
-// queueOf makes a queue of words like "we:read they:write".
+// queueOf returns the queue for words like "we:read they:write".
 func queueOf(ours, theirs client, words string) (places []place) {
 	for _, word := range strings.Fields(words) {
 		who, kind, _ := strings.Cut(word, ":")
@@ -181,15 +183,17 @@ func queueOf(ours, theirs client, words string) (places []place) {
 	return places
 }
 
-// TestPeersRecipes lets zklock and the peers' other recipes take turns.
+// TestPeersRecipes is TestPeersTakeTurns for the peers' other recipes.
+//
+//zklock:promise P1.2
 func TestPeersRecipes(t *testing.T) {
 	part(t)
 	ours := zklockUsers(connect(t, nil, servers(t)...))
 	curator, kazoo := peerUsers(curator(t)), peerUsers(kazoo(t))
 	conn, _ := dial(t, 10*time.Second, servers(t)...)
 	const readAndWrite = "we:read they:read they:write we:write we:read they:read we:read they:write they:read we:read we:write"
-	// A reader of kazoo 2.8 waits for the last writer of the whole queue, and not for one before it
-	// (https://github.com/python-zk/kazoo/issues/649): with one behind it, both would wait for ever.
+	// A reader of kazoo 2.8 waits for the last writer of the whole queue, even if that one is behind the reader
+	// (https://github.com/python-zk/kazoo/issues/649). Then both would wait for ever, so the readers are last here.
 	const readersLast = "they:write we:write they:write we:read they:write we:read we:write they:read we:read they:read"
 	for _, c := range []struct {
 		recipe string
@@ -205,8 +209,8 @@ func TestPeersRecipes(t *testing.T) {
 	}
 }
 
-// TestPeersRefuseWhatTheyDoNotUnderstand sends the programs requests that are none, and one after these.
-func TestPeersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
+// TestPeersRefuseInvalidRequests sends invalid requests to the programs, and then a valid one.
+func TestPeersRefuseInvalidRequests(t *testing.T) {
 	part(t)
 	for name, command := range map[string][]string{"Curator": peers.Curator, "kazoo": peers.Kazoo} {
 		t.Run(name, func(t *testing.T) {
@@ -235,15 +239,17 @@ func TestPeersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 	}
 }
 
-// TestPeersTellWhyTheyEnd starts a program that ends at its first request.
-func TestPeersTellWhyTheyEnd(t *testing.T) {
+// TestPeersReportWhyTheyEnd starts a program that ends at its first request.
+func TestPeersReportWhyTheyEnd(t *testing.T) {
 	part(t)
 	_, err := host(t).Start(soon(t), []string{"python3", "-c", "import sys; input(); sys.exit('out of paper')"}, 10*time.Second)
 	require.ErrorIs(t, err, peer.ErrGone)
 	require.ErrorContains(t, err, "out of paper")
 }
 
-// TestCuratorSemaphore lets zklock and Curator share permits: each that one gives back goes to the next, whoever that is.
+// TestCuratorSemaphore shares permits between zklock and Curator: a released permit goes to the next contender of either library.
+//
+//zklock:promise P1.6 A10
 func TestCuratorSemaphore(t *testing.T) {
 	part(t)
 	ours, theirs := zklockUsers(connect(t, nil, servers(t)...)), peerUsers(curator(t))
@@ -259,16 +265,16 @@ func TestCuratorSemaphore(t *testing.T) {
 		if i < permits {
 			require.NoError(t, await(t, granted[i], "a free permit"))
 		}
-		// Who is first of those that wait has made its node among the permits too, and keeps its place in the queue.
+		// The first waiter has also created its permit's node, and keeps its place in the queue.
 		untilChildren(t, conn, path+"/leases", min(i+1, permits+1))
 		untilChildren(t, conn, path+"/locks", max(0, i+1-permits))
 	}
 	for i := permits; i < len(queue); i++ {
 		for _, later := range granted[i:] {
-			require.Empty(t, later, "more than %d in", permits)
+			require.Empty(t, later, "more than %d holders", permits)
 		}
 		require.NoError(t, users[i-permits].release(ctx))
-		require.NoError(t, await(t, granted[i], "the permit that was given back"))
+		require.NoError(t, await(t, granted[i], "the released permit"))
 	}
 	for _, u := range users[len(users)-permits:] {
 		require.NoError(t, u.release(ctx))
@@ -277,7 +283,9 @@ func TestCuratorSemaphore(t *testing.T) {
 	untilChildren(t, conn, path+"/locks", 0)
 }
 
-// TestCuratorLeader lets zklock and Curator see each other lead.
+// TestCuratorLeader checks that zklock and Curator show each other's leader.
+//
+//zklock:promise P17.1
 func TestCuratorLeader(t *testing.T) {
 	part(t)
 	ours, theirs, ctx := connect(t, nil, servers(t)...), curator(t), soon(t)
@@ -304,7 +312,9 @@ func TestCuratorLeader(t *testing.T) {
 	}
 }
 
-// TestCuratorRevoker lets zklock and Curator ask each other to let go.
+// TestCuratorRevoker checks that zklock and Curator can revoke each other's locks.
+//
+//zklock:promise P19.5
 func TestCuratorRevoker(t *testing.T) {
 	part(t)
 	ours, theirs, ctx, path := connect(t, nil, servers(t)...), curator(t), soon(t), root(t)
@@ -314,9 +324,9 @@ func TestCuratorRevoker(t *testing.T) {
 	select {
 	case <-hold.Revoked():
 	case <-ctx.Done():
-		require.Fail(t, "zklock's holder was not told")
+		require.Fail(t, "zklock's holder was not notified")
 	}
-	require.NoError(t, hold.Check(), "asked, not robbed")
+	require.NoError(t, hold.Check(), "a revocation does not end the hold")
 	require.NoError(t, hold.Unlock(ctx))
 
 	member, err := theirs.Contender(ctx, "mutex", path)
@@ -331,7 +341,8 @@ func TestCuratorRevoker(t *testing.T) {
 	require.NoError(t, member.Unlock(ctx))
 }
 
-// takeTurns lets the places of a queue come one after the other, then lets every holder go when all of its stage are in.
+// takeTurns queues the places one after the other. It then checks that each stage is granted the lock in turn, and that no
+// other contender holds at the same time.
 func takeTurns(t *testing.T, conn *zk.Conn, path string, queue []place) {
 	ctx := soon(t)
 	users := make([]user, len(queue))
@@ -358,13 +369,13 @@ func takeTurns(t *testing.T, conn *zk.Conn, path string, queue []place) {
 			case err := <-failed:
 				require.NoError(t, err)
 			case <-ctx.Done():
-				require.FailNow(t, "nobody got the lock", "stage %v, there already: %v", stage, in)
+				require.FailNow(t, "the lock was not granted", "stage %v, granted so far: %v", stage, in)
 			}
 		}
 		for _, i := range stage {
 			require.True(t, in[i], "stage %v, but %v hold", stage, in)
 		}
-		require.Empty(t, granted, "stage %v, and others hold too", stage)
+		require.Empty(t, granted, "stage %v, but others hold as well", stage)
 		for _, i := range stage {
 			require.NoError(t, users[i].release(ctx), "place %d", i)
 		}
@@ -372,7 +383,7 @@ func takeTurns(t *testing.T, conn *zk.Conn, path string, queue []place) {
 	untilChildren(t, conn, path, 0)
 }
 
-// stages divides a queue into those who hold together: a run of readers, or one.
+// stages divides a queue into the groups that hold together: consecutive readers, or one contender.
 func stages(queue []place) [][]int {
 	var out [][]int
 	for i, p := range queue {
@@ -385,7 +396,9 @@ func stages(queue []place) [][]int {
 	return out
 }
 
-// TestPeersContend lets zklock and another client fight for one lock and expects that no two are ever in.
+// TestPeersContend runs contenders of zklock and another client for one lock, and checks that no two hold at the same time.
+//
+//zklock:promise P1.2 A9
 func TestPeersContend(t *testing.T) {
 	part(t)
 	ours := zklockUsers(connect(t, nil, servers(t)...))
@@ -421,7 +434,7 @@ func TestPeersContend(t *testing.T) {
 				}()
 			}
 			wg.Wait()
-			assert.Zero(t, together.Load(), "grants while another was in")
+			assert.Zero(t, together.Load(), "grants while another contender held")
 		})
 	}
 }

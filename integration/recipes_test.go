@@ -15,13 +15,13 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// scene is what a scenario works with: clients of one server and a path of its own.
+// scene has the servers, the path and the helpers for one scenario.
 type scene struct {
 	*testing.T
 	addrs []string
 	path  string
 	ctx   context.Context
-	raw   *zk.Conn // somebody else
+	raw   *zk.Conn // a client without zklock
 }
 
 func (s *scene) client() *zklock.Client { return connect(s.T, nil, s.addrs...) }
@@ -40,13 +40,13 @@ func (s *scene) unlock(holds ...*zklock.Hold) {
 	}
 }
 
-// queued waits until so many nodes stand in the queue at path.
+// queued waits until the queue at path has n nodes.
 func (s *scene) queued(path string, n int) {
 	s.Helper()
 	untilChildren(s.T, s.raw, path, n)
 }
 
-// waits starts an acquire, and returns when it stands in the queue behind others.
+// waits starts an acquire, and returns when it has queued behind that many others.
 func (s *scene) waits(path string, behind int, acquire func(context.Context) (*zklock.Hold, error)) <-chan *zklock.Hold {
 	s.Helper()
 	got := make(chan *zklock.Hold, 1)
@@ -65,18 +65,20 @@ func (s *scene) lost(hold *zklock.Hold) {
 	select {
 	case <-hold.Context().Done():
 	case <-s.ctx.Done():
-		require.FailNow(s, "the hold goes on")
+		require.FailNow(s, "the hold did not end")
 	}
 	assert.ErrorIs(s, context.Cause(hold.Context()), zklock.ErrLost)
 }
 
-// scenario is one sentence about a recipe, and the proof.
+// scenario is a sentence about a recipe, and a function that checks it.
 type scenario struct {
 	sentence string
 	play     func(s *scene)
 }
 
-// TestRecipes plays the same scenarios on zktest and on a real server.
+// TestRecipes runs the same scenarios on zktest and on a real server.
+//
+//zklock:promise P1.1
 func TestRecipes(t *testing.T) {
 	part(t)
 	backends := map[string]func(t *testing.T) []string{
@@ -107,7 +109,7 @@ var scenarios = []scenario{
 		s.unlock(s.held(m.TryLock(s.ctx)))
 		s.queued(s.path, 0)
 	}},
-	{"a wait given up leaves nothing behind", func(s *scene) {
+	{"a cancelled wait leaves nothing behind", func(s *scene) {
 		hold := s.held(s.client().Mutex(s.path).Lock(s.ctx))
 		other := s.client().Mutex(s.path)
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -142,7 +144,7 @@ var scenarios = []scenario{
 		assert.Equal(s, hold.Node(), who.Node)
 		assert.Equal(s, hold.Token(), who.Token)
 		require.NoError(s, operate.Revoke(s.ctx, s.client(), who))
-		await(s.T, hold.Revoked(), "the request to let go")
+		await(s.T, hold.Revoked(), "the request to release")
 		require.NoError(s, hold.Check())
 		require.NoError(s, operate.Evict(s.ctx, s.client(), who))
 		s.lost(hold)
@@ -173,7 +175,7 @@ var scenarios = []scenario{
 		require.NoError(s, err)
 		assert.Equal(s, "in", string(data))
 	}},
-	{"a plain mutex tells its holder of the deadlock, a reentrant one lets it in again", func(s *scene) {
+	{"a plain mutex returns ErrDeadlock to its holder, a reentrant one is entered again", func(s *scene) {
 		c := s.client()
 		hold := s.held(c.Mutex(s.path).Lock(s.ctx))
 		_, err := c.Mutex(s.path).Lock(hold.Context())
@@ -235,7 +237,7 @@ var scenarios = []scenario{
 		expect("third")
 		s.unlock(await(s.T, next, "the second leader"))
 	}},
-	{"a token is the transaction that has made the node, also while others write", func(s *scene) {
+	{"a token is the transaction that created the node, even while others write", func(s *scene) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		var writers sync.WaitGroup
 		defer writers.Wait()
@@ -260,13 +262,13 @@ var scenarios = []scenario{
 			s.unlock(hold)
 		}
 	}},
-	{"a vanished directory is made again", func(s *scene) {
+	{"a vanished directory is created again", func(s *scene) {
 		m := s.client().Mutex(s.path)
 		s.unlock(s.held(m.Lock(s.ctx)))
 		require.NoError(s, s.raw.Delete(s.path, -1))
 		s.unlock(s.held(m.Lock(s.ctx)))
 	}},
-	{"foreign nodes in the queue are nobody's turn", func(s *scene) {
+	{"foreign nodes in the queue do not block anyone", func(s *scene) {
 		m := s.client().Mutex(s.path)
 		s.unlock(s.held(m.Lock(s.ctx)))
 		for _, name := range []string{"README", "_c_short", "lock", "-lock-", "0000000000"} {
@@ -277,7 +279,9 @@ var scenarios = []scenario{
 	}},
 }
 
-// TestWatchesStayFew gives up many waits one after the other, which must not leave a watch behind each: the server counts.
+// TestWatchesStayFew cancels many waits one after the other. By the server's count, they must not leave their watches behind.
+//
+//zklock:promise P6.2
 func TestWatchesStayFew(t *testing.T) {
 	part(t)
 	server := one(t).Members[0]

@@ -11,10 +11,11 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// TestRemainingAfterAWait samples how long a hold is certain, from its grant on after waits of different length: on a healthy
-// network 0.35 of a session timeout remain at every moment where that may be two ticks, as far as the client knows. Healthy is
-// what answers a bare client in time: where that takes long, the machine is busy with other things, which the test tells, and
-// the round is no evidence.
+// TestRemainingAfterAWait samples Hold.Remaining from the grant on, after waits of different lengths. On a healthy network, at
+// least 0.35 of a session timeout must remain at all times. Healthy means that the servers answer a bare client in time.
+// Otherwise the machine is busy with other work, and the test only logs the figures of this round.
+//
+//zklock:promise P2.5
 func TestRemainingAfterAWait(t *testing.T) {
 	part(t)
 	opts := &zklock.Options{SessionTimeout: 4 * time.Second}
@@ -57,7 +58,7 @@ func TestRemainingAfterAWait(t *testing.T) {
 	}
 }
 
-// roundTrips asks the server again and again for a while and returns how long the slowest round trip took.
+// roundTrips sends syncs to the server for a while and returns the duration of the slowest round trip.
 func roundTrips(t *testing.T, conn *zk.Conn, path string, during time.Duration) (slowest time.Duration) {
 	for begin := time.Now(); time.Since(begin) < during; time.Sleep(5 * time.Millisecond) {
 		sent := time.Now()

@@ -11,8 +11,10 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestRestoredEnsemble wipes a server's data while a client holds a lock on it. The new one counts its transactions from one:
-// it refuses everybody who has seen a higher number. The hold is lost, and then the client works as a new one would.
+// TestRestoredEnsemble wipes a server's data while a client holds a lock. The new server counts its transactions from one, and
+// refuses clients that have seen a higher number. The hold is lost, and afterwards the client works like a new one.
+//
+//zklock:promise P7.6
 func TestRestoredEnsemble(t *testing.T) {
 	t.Parallel()
 	part(t)
@@ -20,7 +22,7 @@ func TestRestoredEnsemble(t *testing.T) {
 	server, ctx := ensemble.Members[0], soon(t)
 	client := connect(t, &zklock.Options{SessionTimeout: 3 * time.Second}, server.Addr)
 	mutex := client.Mutex(root(t))
-	for range 50 { // so that the number is far above what the new server begins with
+	for range 50 { // so that the client has seen a number far above the first ones of the new server
 		hold, err := mutex.Lock(ctx)
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock(ctx))
@@ -32,8 +34,8 @@ func TestRestoredEnsemble(t *testing.T) {
 	await(t, hold.Context().Done(), "the loss")
 	assert.ErrorIs(t, hold.Check(), zklock.ErrLost)
 	again, err := mutex.Lock(ctx)
-	require.NoError(t, err, "the client comes back")
-	assert.Less(t, again.Token(), hold.Token(), "tokens start anew")
+	require.NoError(t, err, "the client reconnects")
+	assert.Less(t, again.Token(), hold.Token(), "tokens start again")
 	require.NoError(t, again.Confirm(ctx))
 	require.NoError(t, again.Unlock(ctx))
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestSecuritySASL uses a real server that serves nobody without a login by SASL's DIGEST-MD5.
+// TestSecuritySASL uses a real server that requires a login with SASL's DIGEST-MD5.
+//
+//zklock:promise P8.6
 func TestSecuritySASL(t *testing.T) {
 	t.Parallel()
 	part(t)
@@ -52,16 +54,16 @@ func TestSecuritySASL(t *testing.T) {
 		for name, credential := range map[string]string{"another password": "worker:guess", "another user": "nobody:secret"} {
 			_, err := zklock.Connect(soon(t), z.Addrs(), login(credential, 10*time.Second))
 			assert.ErrorIs(t, err, zk.ErrAuthFailed, name)
-			assert.ErrorContains(t, err, "the server refuses the user or the password", name)
+			assert.ErrorContains(t, err, "server rejected the user name or password", name)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := connect(t, nil, z.Addrs()...).Mutex(root(t)).Lock(ctx)
 		assert.ErrorIs(t, err, zk.ErrAuthFailed)
-		assert.ErrorContains(t, err, "only clients that have authenticated")
+		assert.ErrorContains(t, err, "requires clients to authenticate")
 		_, err = zklock.Connect(soon(t), one(t).Addrs(), member)
 		assert.ErrorIs(t, err, zk.ErrAuthFailed)
-		assert.ErrorContains(t, err, "does not serve SASL")
+		assert.ErrorContains(t, err, "server does not support SASL")
 	})
 
 	t.Run("a restart in between", func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestSecuritySASL(t *testing.T) {
 		assert.Contains(t, text, "held")
 		text, code = zklock("sasl:worker:guess")
 		assert.Equal(t, 77, code, text)
-		assert.Contains(t, text, "SASL as worker")
+		assert.Contains(t, text, "SASL login as worker")
 		assert.NotContains(t, text, "guess")
 	})
 }

@@ -22,7 +22,9 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestSecurity uses a real secure client port that wants certificates from both sides, and digest ACLs.
+// TestSecurity uses digest ACLs and a real secure client port that requires certificates of both sides.
+//
+//zklock:promise P20.1
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	part(t)
@@ -38,9 +40,9 @@ func TestSecurity(t *testing.T) {
 
 	t.Run("TLS refuses", func(t *testing.T) {
 		for name, config := range map[string]*tls.Config{
-			"a client without a certificate":        {RootCAs: ours.Pool},
-			"a client with a stranger's":            {RootCAs: ours.Pool, Certificates: clientOf(t, theirs).Certificates},
-			"a server that the client doesn't know": {RootCAs: theirs.Pool, Certificates: clientOf(t, ours).Certificates},
+			"a client without a certificate":      {RootCAs: ours.Pool},
+			"a client with a foreign certificate": {RootCAs: ours.Pool, Certificates: clientOf(t, theirs).Certificates},
+			"a server with a foreign certificate": {RootCAs: theirs.Pool, Certificates: clientOf(t, ours).Certificates},
 		} {
 			t.Run(name, func(t *testing.T) {
 				assert.ErrorContains(t, greet(server.Secure, config), "tls: ")
@@ -62,12 +64,12 @@ func TestSecurity(t *testing.T) {
 		_, err = stranger.Create(path+"/_c_00000000000000000000000000000000-lock-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 		assert.ErrorIs(t, err, zk.ErrNoAuth)
 		_, err = connect(t, nil, server.Addr).Mutex(path).Lock(soon(t))
-		assert.ErrorIs(t, err, zk.ErrNoAuth, "no waiting for what can't be had")
+		assert.ErrorIs(t, err, zk.ErrNoAuth, "a wait without permission must not start")
 		wrong := *member
 		wrong.Auth = []zklock.Auth{{Scheme: "digest", Data: []byte("worker:guess")}}
 		_, err = connect(t, &wrong, server.Secure).Mutex(path).TryLock(soon(t))
 		assert.ErrorIs(t, err, zk.ErrNoAuth)
-		require.NoError(t, hold.Check(), "the holder has noticed nothing")
+		require.NoError(t, hold.Check(), "the hold is not affected")
 
 		second := connect(t, member, server.Secure).Mutex(path)
 		_, err = second.TryLock(soon(t))
@@ -140,7 +142,7 @@ func TestSecurity(t *testing.T) {
 	})
 
 	t.Run("a restart in between", func(t *testing.T) {
-		// The session outlasts any restart that the test is patient enough for, on the slowest machine.
+		// The session outlasts the restart even on a slow machine: the test waits less long for the server.
 		lasting := *member
 		lasting.SessionTimeout = 2 * patience
 		client := connect(t, &lasting, server.Secure)
@@ -165,7 +167,7 @@ func clientOf(t *testing.T, a *zkcontainer.Authority) *tls.Config {
 	return config
 }
 
-// greet connects and reads until the server, or the client itself, refuses.
+// greet connects and reads until the server or the client refuses the other's certificate.
 func greet(addr string, config *tls.Config) error {
 	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, config)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-var sessionsFor = flag.Duration("sessions", 0, "how long TestHowShortASessionMayBe looks for needless losses; 0 leaves it out")
+var sessionsFor = flag.Duration("sessions", 0, "how long TestHowShortASessionMayBe runs; 0 skips it")
 
 // shortTick makes sessions of three ticks shorter than any program should have.
 const shortTick = 200 * time.Millisecond
@@ -25,8 +25,10 @@ var shortSessions = []time.Duration{
 	600 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 4 * time.Second,
 }
 
-// TestHowShortASessionMayBe counts the holds that are lost although nobody hurts servers or links: what is left is how long
-// this machine keeps processes waiting. It is run beside the load that a figure is wanted for.
+// TestHowShortASessionMayBe counts the holds that are lost without a fault of servers or links, only because this machine
+// delays processes. Run it together with the load for which you need a figure.
+//
+//zklock:promise P2.1
 func TestHowShortASessionMayBe(t *testing.T) {
 	if *sessionsFor == 0 {
 		t.Skip("only with -sessions: make sessions")
@@ -37,7 +39,7 @@ func TestHowShortASessionMayBe(t *testing.T) {
 	told := map[*dwellers]int{}
 	var ensembles []*zkcontainer.Ensemble
 	for _, count := range []int{1, 3} {
-		// In an hour, what the other tests have a server remember is more than its memory.
+		// With the other tests' settings, a server would run out of memory within an hour.
 		ensemble := start(t, zkcontainer.Options{Servers: count, TickTime: shortTick, Config: []string{"commitLogCount=500", "snapCount=100000"}})
 		ensembles = append(ensembles, ensemble)
 		for _, timeout := range shortSessions {
@@ -48,14 +50,14 @@ func TestHowShortASessionMayBe(t *testing.T) {
 	}
 	all.Wait()
 	for _, ensemble := range ensembles {
-		require.NoError(t, ensemble.Healthy(t.Context()), "servers that ended have granted nothing")
+		require.NoError(t, ensemble.Healthy(t.Context()), "the figures count only if the servers have not ended")
 	}
 	for d, count := range told {
 		t.Logf("%d servers, %v", count, d)
 	}
 }
 
-// dwellers hold locks with one session timeout: some all the time, others for a moment each.
+// dwellers are goroutines that hold locks with one session timeout: some all the time, others for a moment.
 type dwellers struct {
 	t       *testing.T
 	client  *zklock.Client
@@ -64,10 +66,10 @@ type dwellers struct {
 
 	idle, cycles, losses atomic.Int64
 	mu                   sync.Mutex
-	least                time.Duration // guarded by mu: that was certain of an idle hold
+	least                time.Duration // guarded by mu: the lowest Remaining of an idle hold
 }
 
-// Each client has so many goroutines of a kind.
+// The number of goroutines of each kind that a client has.
 const idlers, contenders = 8, 4
 
 func newDwellers(t *testing.T, timeout time.Duration, addrs []string) *dwellers {
@@ -83,7 +85,7 @@ func (d *dwellers) String() string {
 		d.timeout, d.losses.Load(), d.idle.Load(), d.cycles.Load(), float64(d.least)/float64(d.timeout))
 }
 
-// run holds until the time is over.
+// run runs the goroutines for the duration -sessions.
 func (d *dwellers) run() {
 	ctx, cancel := context.WithTimeout(d.t.Context(), *sessionsFor)
 	defer cancel()
@@ -97,11 +99,11 @@ func (d *dwellers) run() {
 	all.Wait()
 }
 
-// dwell holds one lock, and another time if it is lost.
+// dwell holds one lock, and acquires it again if it is lost.
 func (d *dwellers) dwell(ctx context.Context, path string) {
 	d.repeat(ctx, path, func(hold *zklock.Hold) {
 		d.idle.Add(1)
-		time.Sleep(d.timeout) // until it is warm
+		time.Sleep(d.timeout) // until the heartbeats are regular
 		for hold.Check() == nil && ctx.Err() == nil {
 			d.sample(hold)
 			time.Sleep(20 * time.Millisecond)
@@ -110,7 +112,7 @@ func (d *dwellers) dwell(ctx context.Context, path string) {
 	})
 }
 
-// contend locks and unlocks for as long as there is time, about once in a second.
+// contend locks and unlocks about once a second until ctx is done.
 func (d *dwellers) contend(ctx context.Context, path string) {
 	d.repeat(ctx, path, func(hold *zklock.Hold) {
 		d.cycles.Add(1)
@@ -120,7 +122,7 @@ func (d *dwellers) contend(ctx context.Context, path string) {
 	})
 }
 
-// repeat locks again and again until ctx ends, and has use make use of each hold and end it.
+// repeat locks in a loop until ctx is done, and calls use with each hold. use must end the hold.
 func (d *dwellers) repeat(ctx context.Context, path string, use func(hold *zklock.Hold)) {
 	for ctx.Err() == nil {
 		hold, err := d.client.Mutex(path).Lock(ctx)
@@ -132,7 +134,7 @@ func (d *dwellers) repeat(ctx context.Context, path string, use func(hold *zkloc
 	}
 }
 
-// sample takes note of how much of a hold is certain, if it is.
+// sample updates d.least with the hold's Remaining, unless the hold has ended.
 func (d *dwellers) sample(hold *zklock.Hold) {
 	left := hold.Remaining()
 	if left <= 0 {
@@ -143,12 +145,12 @@ func (d *dwellers) sample(hold *zklock.Hold) {
 	d.least = min(d.least, left)
 }
 
-// end counts a loss, and unlocks.
+// end counts a loss if the hold was lost, and unlocks.
 func (d *dwellers) end(hold *zklock.Hold) {
 	if hold.Check() != nil {
 		d.losses.Add(1)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	assert.NotErrorIs(d.t, hold.Unlock(ctx), context.DeadlineExceeded, "no server answers")
+	assert.NotErrorIs(d.t, hold.Unlock(ctx), context.DeadlineExceeded, "no server answered")
 }

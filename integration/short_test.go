@@ -13,8 +13,10 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestShortSessions uses servers that grant sessions below two ticks. One that is too short to prove anything in is refused. With
-// one that is not, holders at a follower that is cut off know of their loss before the next ones hold.
+// TestShortSessions uses servers that grant sessions shorter than two ticks. A session that is too short for heartbeats is
+// refused. With a longer one, holders at a follower that is cut off lose their holds before the next contenders are granted.
+//
+//zklock:promise P2.1 A3
 func TestShortSessions(t *testing.T) {
 	part(t)
 	const tick, pairs = 2 * time.Second, 6
@@ -26,7 +28,7 @@ func TestShortSessions(t *testing.T) {
 	require.NoError(t, err)
 
 	_, err = zklock.Connect(soon(t), ensemble.Addrs(), &zklock.Options{SessionTimeout: time.Second, TickTime: tick})
-	require.ErrorIs(t, err, zklock.ErrInvalid, "half a tick and its like do not fit into a second")
+	require.ErrorIs(t, err, zklock.ErrInvalid, "a second is too short for this tick")
 
 	opts := &zklock.Options{SessionTimeout: 3 * time.Second, TickTime: tick}
 	path, ctx := root(t), soon(t)
@@ -42,7 +44,7 @@ func TestShortSessions(t *testing.T) {
 		go func() {
 			hold, err := next.Lock(ctx)
 			if err == nil {
-				err = old.Check() // at the instant of the second grant
+				err = old.Check() // at the time of the second grant
 				_ = hold.Unlock(context.Background())
 			}
 			verdicts <- err
@@ -52,6 +54,6 @@ func TestShortSessions(t *testing.T) {
 	require.NoError(t, followers[0].CutFromPeers(t.Context()))
 	t.Cleanup(func() { assert.NoError(t, followers[0].Heal(context.Background())) })
 	for range pairs {
-		assert.ErrorIs(t, await(t, verdicts, "the second holder"), zklock.ErrLost, "the first holder has not been told")
+		assert.ErrorIs(t, await(t, verdicts, "the second holder"), zklock.ErrLost, "the first hold had not ended")
 	}
 }

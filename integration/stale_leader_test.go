@@ -8,8 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStaleLeader cuts a leader off from its followers, which find another at once. For a while the old one believes in its
-// office, answers its clients and takes back those that come again, without asking anybody. Its clients must not believe it.
+// TestStaleLeader cuts a leader off from its followers, which elect another one. For a while, the old leader still acts as
+// leader: it answers its clients, and resumes the sessions of clients that reconnect, without a quorum. Clients must not rely
+// on its replies.
+//
+//zklock:promise P2.1 A1
 func TestStaleLeader(t *testing.T) {
 	part(t)
 	ensemble := three(t)
@@ -32,8 +35,8 @@ func TestStaleLeader(t *testing.T) {
 
 	t.Cleanup(func() {
 		require.NoError(t, leader.Heal(context.Background()))
-		// For its election the connections to those that were killed still stand. TCP tries these ever more rarely,
-		// and the election asks ever more rarely too, up to a minute apart: it can take longer than our patience.
+		// Restart the old leader, because otherwise its next election can take longer than patience: it still has
+		// connections to the killed followers, and both TCP and the election back off, up to a minute.
 		require.NoError(t, leader.Kill(context.Background()))
 		require.NoError(t, leader.Restart(context.Background()))
 		require.NoError(t, ensemble.Healthy(context.Background()))

@@ -14,9 +14,11 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestStaleFollower cuts a follower off from its peers while the holders' connection to it stays up. The follower goes on
-// answering, the leader expires the sessions and lets the next one in. go-zookeeper's holder learns nothing for seconds;
-// zklock's is out before.
+// TestStaleFollower cuts a follower off from its peers while the holders stay connected to it. The follower keeps answering,
+// but the leader expires the sessions, and the next contenders are granted the locks. go-zookeeper's holder is not notified
+// for seconds; zklock's hold ends before the next grant.
+//
+//zklock:promise P2.1 A1
 func TestStaleFollower(t *testing.T) {
 	part(t)
 	ensemble := three(t)
@@ -60,8 +62,8 @@ func TestStaleFollower(t *testing.T) {
 		require.Equal(t, zk.StateHasSession, theirs.conn.State())
 		_, _, err := theirs.conn.Children(path + "/theirs")
 		require.NoError(t, err, "the stale follower answers the first holder")
-		told := await(t, theirs.told, "the first holder to be told")
-		t.Logf("second holder %v after the cut, first one told %v after the cut: two holders for %v",
+		told := await(t, theirs.told, "the notification of the first holder")
+		t.Logf("second holder %v after the cut, first one notified %v after the cut: two holders for %v",
 			second.Sub(cut).Round(10*time.Millisecond), told.Sub(cut).Round(10*time.Millisecond), told.Sub(second).Round(10*time.Millisecond))
 		assert.Greater(t, told.Sub(second), time.Second)
 	})
@@ -72,12 +74,13 @@ func TestStaleFollower(t *testing.T) {
 	}
 }
 
-var idleFor = flag.Duration("idle", 0, "for how long clients do nothing before they lock in TestStaleFollower and TestStaleLeader; 0 is two session timeouts")
+var idleFor = flag.Duration("idle", 0, "how long clients are idle before they lock in TestStaleFollower and TestStaleLeader; at least two session timeouts")
 
-// idleness is how long clients have done nothing before they lock.
+// idleness returns how long the idle clients wait before they lock.
 func idleness(session time.Duration) time.Duration { return max(*idleFor, 2*session) }
 
-// stalePair are two clients with one lock: the server that the first one uses will be cut off, that of the second one not.
+// stalePair is a pair of clients that contend for one lock. The server of the first one will be cut off, the server of the
+// second one will not.
 type stalePair struct {
 	name        string
 	first, next *zklock.Client
@@ -85,7 +88,7 @@ type stalePair struct {
 	granted     chan staleGrant
 }
 
-// staleGrant is the grant of the second one, and what the first one's hold says at that instant.
+// staleGrant is the second client's grant, with the state of the first one's hold at that time.
 type staleGrant struct {
 	at               time.Time
 	oldCheck, oldEnd error
@@ -97,7 +100,7 @@ func (p *stalePair) connect(t *testing.T, session time.Duration, first, next []s
 	p.next = connect(t, &zklock.Options{SessionTimeout: session}, next...)
 }
 
-// lock has the first one hold and the second one wait.
+// lock acquires the lock with the first client, and starts a wait with the second one.
 func (p *stalePair) lock(t *testing.T, path string) {
 	ctx := soon(t)
 	held, err := p.first.Mutex(path).Lock(ctx)
@@ -115,12 +118,12 @@ func (p *stalePair) lock(t *testing.T, path string) {
 	}()
 }
 
-// judge waits for the second one's grant, before which the first one's hold must have ended.
+// judge waits for the second client's grant, and checks that the first one's hold had ended before.
 func (p *stalePair) judge(t *testing.T, cut time.Time) {
 	second := await(t, p.granted, "the second holder")
 	require.NoError(t, second.err)
 	assert.Error(t, second.oldEnd, "the first hold's context must have ended before the second grant")
-	assert.ErrorIs(t, second.oldCheck, zklock.ErrLost, "the first holder has not been told")
+	assert.ErrorIs(t, second.oldCheck, zklock.ErrLost, "the first hold had not ended")
 	assert.ErrorIs(t, context.Cause(p.held.Context()), zklock.ErrLost)
 	t.Logf("%s: second holder %v after the cut", p.name, second.at.Sub(cut).Round(10*time.Millisecond))
 }
@@ -128,7 +131,7 @@ func (p *stalePair) judge(t *testing.T, cut time.Time) {
 // peerHolder is a holder of go-zookeeper's Lock.
 type peerHolder struct {
 	conn *zk.Conn
-	told <-chan time.Time // when its connection first said that anything is wrong
+	told <-chan time.Time // receives the time of the first bad state of its connection
 }
 
 func lockWithPeer(t *testing.T, server *zkcontainer.Member, path string, session time.Duration) peerHolder {
@@ -149,14 +152,14 @@ func lockWithPeer(t *testing.T, server *zkcontainer.Member, path string, session
 	return peerHolder{conn, told}
 }
 
-// waitForChildren waits until a node has that many children, as the given server sees it.
+// waitForChildren waits until a node has that many children on the given server.
 func waitForChildren(t *testing.T, addr, path string, count int) {
 	conn, _ := dial(t, 10*time.Second, addr)
 	defer conn.Close()
 	untilChildren(t, conn, path, count)
 }
 
-// untilChildren waits until a node has that many children. One that is not there has none.
+// untilChildren waits until a node has that many children. A missing node counts as one without children.
 func untilChildren(t *testing.T, conn *zk.Conn, path string, count int) {
 	bound := time.After(patience)
 	for {
@@ -179,7 +182,7 @@ func untilChildren(t *testing.T, conn *zk.Conn, path string, count int) {
 	}
 }
 
-// await receives what must come.
+// await receives from a channel, and fails the test if nothing arrives within patience.
 func await[T any](t *testing.T, from <-chan T, what string) T {
 	select {
 	case v := <-from:
@@ -190,7 +193,7 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// needsNetworks skips a test that cuts or slows links where that cannot be done.
+// needsNetworks skips a test if links cannot be cut or slowed here.
 func needsNetworks(t *testing.T, z *zkcontainer.Ensemble) {
 	if err := z.HurtsNetworks(t.Context()); err != nil {
 		t.Skip(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// store is a store outside ZooKeeper, with a number for each lock. It knows nothing of locks: it turns away who comes with
-// a token below one that it has seen, and that is all it does for consistency.
+// store is a store outside ZooKeeper, with a number for each lock. Its only protection is a fence: it rejects a token that is
+// lower than the highest token of a writer.
 type store struct {
 	mu     sync.Mutex
 	values map[string]int   // guarded by mu
@@ -19,7 +19,7 @@ type store struct {
 
 func newStore() *store { return &store{values: map[string]int{}, fence: map[string]int64{}} }
 
-// read returns a lock's number. A writer's token raises the fence already here: what it will write rests on what it reads.
+// read returns a lock's number. A writer's token raises the fence already here, because its write depends on the value read.
 func (s *store) read(lock string, token int64, shared bool) (value int, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,20 +42,20 @@ func (s *store) write(lock string, token int64, value int) (accepted bool) {
 	return true
 }
 
-// use is one use of the store under a lock: a step that adds one, or a reader's look.
+// use is one use of the store under a lock: an increment, or a read if shared is set.
 type use struct {
 	lock   string
 	shared bool
 }
 
-// result is what came of it.
+// result is the result of a use.
 type result struct {
 	use      use
-	accepted bool // by the store; else nothing happened
-	value    int  // before the step
+	accepted bool // by the store; otherwise the use had no effect
+	value    int  // before the increment
 }
 
-// counting is what the store looks like to its users if the lock makes each use one step.
+// counting is the model of the store for porcupine if the lock makes each use atomic.
 var counting = porcupine.Model{
 	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 		byLock := map[string][]porcupine.Operation{}
@@ -82,12 +82,12 @@ var counting = porcupine.Model{
 	},
 }
 
-// checkStore asks porcupine whether the uses of the store can have been single steps.
+// checkStore checks with porcupine that the uses of the store are linearizable.
 func checkStore(t *testing.T, uses []porcupine.Operation) {
 	assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(counting, uses, time.Minute), "the fenced history is not linearizable")
 }
 
-// TestStoreModel makes sure that the model can say no: of two that read the same number one step is lost.
+// TestStoreModel checks that the model rejects a lost update: two increments that read the same number.
 func TestStoreModel(t *testing.T) {
 	step := func(client, call, end, value int) porcupine.Operation {
 		in := use{lock: "x"}
@@ -98,6 +98,6 @@ func TestStoreModel(t *testing.T) {
 	s := newStore()
 	_, known := s.read("x", 7, false)
 	assert.True(t, known)
-	assert.False(t, s.write("x", 6, 1), "a stale writer is turned away")
+	assert.False(t, s.write("x", 6, 1), "a stale writer is rejected")
 	assert.True(t, s.write("x", 7, 1))
 }

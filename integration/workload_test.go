@@ -24,35 +24,36 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// workload is many workers contending for a few locks, and the record of what they and the servers saw.
+// workload runs many workers that contend for a few locks, and records the history.
 type workload struct {
 	rec    *history.Recorder
 	store  *store
 	root   string
 	counts []atomic.Int64           // grants of each worker
-	leases atomic.Pointer[[]string] // the nodes of the semaphore's permits, in order, as they were seen last
-	queued atomic.Int64             // how often one of them was seen to wait for its turn
+	leases atomic.Pointer[[]string] // the most recently read nodes of the semaphore's permits, in order
+	queued atomic.Int64             // how many times one of them was seen waiting
 	stop   chan struct{}
 	done   sync.WaitGroup
 
 	workers []worker
-	grips   map[string]chan struct{}              // lock -> closed when a worker has a grip on it
-	gripper atomic.Pointer[func(one worker) bool] // who shall take one
+	grips   map[string]chan struct{}              // lock -> closed when a worker has a long hold of it
+	gripper atomic.Pointer[func(one worker) bool] // reports which workers may take a long hold
 
 	mu    sync.Mutex
-	valid map[int64]time.Duration // guarded by mu: when each operation's hold last said that it was valid
+	valid map[int64]time.Duration // guarded by mu: when Check last succeeded for each operation's hold
 	uses  []porcupine.Operation   // guarded by mu
-	// guarded by mu: for each node of several that were taken together what they are called when they go
+	// together is guarded by mu. For a node of a hold with several nodes, it has the names that the next deleted nodes
+	// of this hold get in the history.
 	together map[string]*[]string
 }
 
-// workPermits is the size of the semaphore; its users want one or two of them.
+// workPermits is the size of the semaphore. Each worker acquires one or two permits.
 const workPermits = 2
 
-// worker is one contender for one lock, again and again.
+// worker acquires and releases one lock in a loop.
 type worker struct {
-	name    string // of its process
-	server  int    // the index of the one that its process connected to first
+	name    string // name of its process
+	server  int    // index of the server to which its process connected first
 	bound   bool   // the process knows no other server
 	recipe  history.Recipe
 	path    string
@@ -61,9 +62,9 @@ type worker struct {
 	acquire func(ctx context.Context) (*zklock.Hold, error)
 }
 
-// startWorkload starts processes with a session each, and in each of them a worker for every lock. As many of them as there
-// are servers are bound to one server each; the others begin with one and go elsewhere when they must. The last of
-// the servers also tells the test what is going on.
+// startWorkload starts processes with one session each, and in each process a worker for every lock. For each server there is
+// one process that knows only this server. The other processes know all servers, and start with different ones. The test
+// observes the leases through the last server.
 func startWorkload(t *testing.T, servers []string, processes int, session time.Duration) *workload {
 	w := &workload{
 		rec: history.NewRecorder(), store: newStore(), root: root(t),
@@ -94,7 +95,7 @@ func startWorkload(t *testing.T, servers []string, processes int, session time.D
 	}
 	for i, one := range w.workers {
 		w.done.Add(1)
-		// Owned by w: ends after the cycle under way when w.stop is closed. finish waits for it.
+		// Owned by w: ends after the current cycle once w.stop is closed. finish waits for it.
 		go func() {
 			defer w.done.Done()
 			random := rand.New(rand.NewPCG(uint64(i), 1))
@@ -106,7 +107,7 @@ func startWorkload(t *testing.T, servers []string, processes int, session time.D
 	return w
 }
 
-// workersOf are the workers of one process: one for every lock, or several.
+// workersOf returns the workers of one process: one for every lock, and a second one that reads the RWMutex.
 func (w *workload) workersOf(c *zklock.Client, process worker, number int) []worker {
 	var all []worker
 	at := func(recipe history.Recipe) string { return path.Join(w.root, string(recipe)) }
@@ -128,17 +129,17 @@ func (w *workload) workersOf(c *zklock.Client, process worker, number int) []wor
 	return all
 }
 
-// grip waits until on every lock one of the wanted workers has a hold that it will not let go for more than a session: the
-// fault that follows hits holders.
+// grip waits until one of the wanted workers has a long hold of every lock, which lasts more than a session timeout. So the
+// fault that follows affects holders.
 func (w *workload) grip(t *testing.T, wanted func(worker) bool) {
 	w.gripper.Store(&wanted)
 	for lock, taken := range w.grips {
-		await(t, taken, "a grip on "+lock)
+		await(t, taken, "a long hold of "+lock)
 	}
 	w.gripper.Store(&nobody)
 }
 
-// takesGrip says whether this hold is to be a long one.
+// takesGrip reports whether this worker's hold must be a long one.
 func (w *workload) takesGrip(one worker) bool {
 	if wanted := *w.gripper.Load(); !wanted(one) {
 		return false
@@ -154,7 +155,8 @@ func (w *workload) takesGrip(one worker) bool {
 	}
 }
 
-// standsFor is the node that stands for a hold in the history: the last of several, which had to wait longest.
+// standsFor returns the node that represents a hold in the history. Of several nodes, it is the last one, which had to wait
+// longest.
 func (w *workload) standsFor(hold *zklock.Hold) string {
 	var nodes []string
 	for _, check := range hold.Guard() {
@@ -169,11 +171,11 @@ func (w *workload) standsFor(hold *zklock.Hold) string {
 	return nodes[0]
 }
 
-// gone is what a node that went is called in the history. The first to go of several ends the hold, whichever it is, so that
-// it has the name of the one that stands for it. It must be called with mu held.
+// gone returns the name of a deleted node in the history. A hold with several nodes ends with the first deletion, so the node
+// that is deleted first gets the name of the node that represents the hold. The caller must hold mu.
 func (w *workload) gone(node string) string {
 	if names := w.together[node]; names != nil {
-		delete(w.together, node) // the log can have a delete twice, where the second found nothing
+		delete(w.together, node) // the log can contain a second delete that found no node
 		node, *names = (*names)[0], (*names)[1:]
 	}
 	return node
@@ -189,7 +191,7 @@ func (w *workload) watchLeases(t *testing.T, server string) {
 		last := ""
 		for !w.stopped() {
 			names, _, changed, err := conn.ChildrenW(path.Join(w.root, string(history.Semaphore), "leases"))
-			if err != nil { // not there yet, or the server is hurt
+			if err != nil { // the directory does not exist yet, or the server has a fault
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}
@@ -207,14 +209,14 @@ func (w *workload) watchLeases(t *testing.T, server string) {
 	}()
 }
 
-// wanted says whether somebody has come after this holder of permits and found too few left. Whoever lets go before that
-// leaves the permits to people who need not wait for them.
+// wanted reports whether a contender behind this holder waits for permits. If holders released earlier, no contender would
+// have to wait.
 func (w *workload) wanted(hold *zklock.Hold) bool {
 	names := *w.leases.Load()
 	return len(names) > workPermits && number(names[len(names)-1]) > number(hold.Node())
 }
 
-// number is the end of a node's name, by which the servers put them in order.
+// number returns the sequence number at the end of a node's name.
 func number(node string) string { return node[max(0, len(node)-10):] }
 
 func (w *workload) stopped() bool {
@@ -226,7 +228,7 @@ func (w *workload) stopped() bool {
 	}
 }
 
-// cycle takes the lock once, uses the store under it and lets it go. It returns false when the test has failed.
+// cycle acquires the lock, uses the store and releases the lock. It returns false if the test has failed.
 func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -235,10 +237,10 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 	hold, err := one.acquire(ctx)
 	if err != nil {
 		op.Finished(history.Failed, err)
-		return assert.NoError(t, err, "%s waits for ever for %s", one.name, one.path)
+		return assert.NoError(t, err, "%s failed to acquire %s", one.name, one.path)
 	}
 	op.Granted(w.standsFor(hold), hold.Token())
-	// Not less than the log's resolution, or a node would seem to be gone before its grant.
+	// Hold at least for the log's resolution, otherwise a node could appear as deleted before its grant.
 	least := time.Duration(2+random.IntN(5)) * time.Millisecond
 	most := least
 	if one.recipe == history.Semaphore {
@@ -251,7 +253,7 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 	op.Ended()
 	err = hold.Unlock(ctx)
 	op.Freed(err)
-	if one.recipe != history.Semaphore { // whose holders are not alone, so that nothing that they do is one step
+	if one.recipe != history.Semaphore { // a semaphore does not make a use of the store atomic
 		w.noteUse(porcupine.Operation{
 			ClientId: int(op.ID()), Input: result.use, Call: int64(called), Output: result, Return: int64(w.rec.Now()),
 		})
@@ -262,8 +264,8 @@ func (w *workload) cycle(t *testing.T, one worker, random *rand.Rand, session ti
 	return true
 }
 
-// use reads the store, relies on the hold for a while, and writes what it read plus one: the lock must make that one step.
-// Between the least and the most time it goes on until somebody else waits.
+// use reads the store, relies on the hold for a while, and writes the read value plus one. The lock must make that atomic.
+// It keeps the hold for at least the time least, and then until another contender waits, but at most for the time most.
 func (w *workload) use(one worker, op *history.Handle, hold *zklock.Hold, least, most time.Duration) result {
 	out := result{use: use{one.path, one.shared}}
 	var known bool
@@ -287,7 +289,7 @@ func (w *workload) use(one worker, op *history.Handle, hold *zklock.Hold, least,
 		out.accepted = known
 		return out
 	}
-	// Not a word about validity: whoever comes too late is stopped by the fence.
+	// Write without a check of the hold: the store's fence rejects a late write.
 	out.accepted = known && w.store.write(one.path, hold.Token(), out.value+1)
 	return out
 }
@@ -304,11 +306,11 @@ func (w *workload) noteUse(op porcupine.Operation) {
 	w.uses = append(w.uses, op)
 }
 
-// enough is how many contended grants of every lock there must be before, during and after a fault.
+// enough is the number of contended grants of every lock that are required before, during and after a fault.
 const enough = 20
 
-// progress waits until each of the wanted workers has been granted its lock so many times more, and enough of those who
-// wanted permits found none. (Whoever wants one of the other locks finds somebody there, with so many workers that never rest.)
+// progress waits until each of the wanted workers has been granted its lock each more times, and enough workers had to wait
+// for permits. The other locks have so many workers without pauses that they are always contended.
 func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) {
 	t.Helper()
 	goal := make([]int64, len(w.workers))
@@ -317,7 +319,7 @@ func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) 
 			goal[i] = w.counts[i].Load() + each
 		}
 	}
-	queued := w.queued.Load() + enough + enough/4 // some are granted when this is over
+	queued := w.queued.Load() + enough + enough/4 // some of them are still waiting at the end
 	bound := time.Now().Add(patience)
 	until := func(reached func() bool, otherwise string, args ...any) {
 		for !reached() {
@@ -327,9 +329,9 @@ func (w *workload) progress(t *testing.T, each int64, wanted func(worker) bool) 
 		}
 	}
 	for i, one := range w.workers {
-		until(func() bool { return w.counts[i].Load() >= goal[i] }, "%s is asleep at %s", one.name, one.path)
+		until(func() bool { return w.counts[i].Load() >= goal[i] }, "%s makes no progress at %s", one.name, one.path)
 	}
-	until(func() bool { return w.queued.Load() >= queued }, "nobody waits for permits")
+	until(func() bool { return w.queued.Load() >= queued }, "no worker waits for permits")
 }
 
 var nobody = func(worker) bool { return false }
@@ -337,7 +339,7 @@ var nobody = func(worker) bool { return false }
 func everybody(worker) bool { return true }
 func mobile(w worker) bool  { return !w.bound }
 
-// finish ends the workers and returns the whole history, with the servers' own log if it is given.
+// finish ends the workers and returns the whole history. If log is not nil, it adds the servers' transaction log.
 func (w *workload) finish(t *testing.T, log func() ([]txnlog.Txn, error)) *history.History {
 	close(w.stop)
 	w.done.Wait()
@@ -354,7 +356,8 @@ func (w *workload) finish(t *testing.T, log func() ([]txnlog.Txn, error)) *histo
 		if op.End == 0 {
 			continue
 		}
-		// The holder relied on its hold at the instants at which it asked. The log counts whole milliseconds.
+		// The holder relied on its hold until its last successful Check. The log's times are in whole milliseconds, so an
+		// end less than a millisecond after the node's deletion counts as equal.
 		op.End = max(op.Return, w.valid[op.ID])
 		if at, ok := removed[op.Node]; ok && op.End > at && op.End < at+time.Millisecond {
 			op.End = at
@@ -363,7 +366,7 @@ func (w *workload) finish(t *testing.T, log func() ([]txnlog.Txn, error)) *histo
 	return h
 }
 
-// addTransactions adds what the servers' log says about our locks and returns when each node went.
+// addTransactions adds the log's transactions on our locks, and returns when each node was deleted.
 func (w *workload) addTransactions(h *history.History, txns []txnlog.Txn) map[string]time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -400,18 +403,18 @@ func (w *workload) addTransactions(h *history.History, txns []txnlog.Txn) map[st
 	return removed
 }
 
-// lockOf is the lock that a contender's node belongs to. A semaphore's are its permits; those who queue for them do so in a
-// directory of its own, which counts as another lock.
+// lockOf returns the lock of a contender's node. The nodes of a semaphore are its permits. Its queue is a separate directory,
+// which counts as another lock.
 func (w *workload) lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
 
-// inTurn is a host provider that begins with one server and takes the others in turn when that one fails.
+// inTurn is a host provider that starts with one server and tries the others in order if that one fails.
 type inTurn struct {
 	first int
 
 	mu      sync.Mutex
 	servers []string // guarded by mu
-	at      int      // guarded by mu: the next to be tried
-	failed  int      // guarded by mu: since the last connection
+	at      int      // guarded by mu: index of the next server
+	failed  int      // guarded by mu: attempts since the last connection
 }
 
 func (p *inTurn) Init(servers []string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// ensemble is a ZooKeeper for the examples: in process, reached without a socket.
+// ensemble returns an in-process ZooKeeper for the examples, which they reach without a socket.
 func ensemble() *zktest.Server {
 	server, err := zktest.New(zktest.Options{})
 	if err != nil {

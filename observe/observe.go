@@ -1,45 +1,59 @@
-// Package observe has the events of a client's locks, for metrics: see zklock.Options.
+// Package observe defines the events of a client's locks, for metrics: see Observer in
+// zklock.Options.
 package observe
 
 import "time"
 
-// Observer receives the events of a client's locks, for metrics. The client calls Observe on
-// whatever goroutine an event happens: it must return quickly and must not call the client. The
-// loss of a hold that is lost at once can be told before its Acquired.
+// Observer receives the events of a client's locks, for metrics. Observe should return quickly, and
+// must not call the client.
+//
+// Queued, Acquired, GivenUp and Refused are delivered on the goroutine of the caller, before the call
+// returns. All other events of a client are delivered one after another, in their order, on a
+// goroutine that no hold depends on. Unlock returns after Released is delivered; if Observe does not
+// return, Unlock waits for at most a session timeout. Close delivers what waits, within its limit.
+//
+// Lost can be delivered before Acquired if a hold is lost at once. If 65,536 events and log lines
+// wait, further ones are dropped. The client logs, once a minute at most, that an observer takes
+// longer than a second or that events were dropped; Client.String says so too.
 type Observer interface{ Observe(Event) }
 
-// Kind is the kind of an Event. Every attempt to acquire ends with one of Acquired,
-// GivenUp and Refused, and every hold with one of Released, Lost and Ended. For a hold of
-// several locks there are events of each lock and none of the whole. A bad argument is no attempt,
-// and a Reentrant that is entered again tells nothing.
+// A Kind says what happened. Every attempt to acquire a lock ends with one of Acquired, GivenUp and
+// Refused, and every hold with one of Released, Lost and Ended. For a hold of several locks there
+// are events for each lock and none for the whole. A call with an invalid argument does not count
+// as an attempt, and re-entering a Reentrant emits no event.
 type Kind int
 
 const (
-	// Queued: an attempt has created its node, behind Behind others.
+	// Queued: an attempt created its node, with Ahead contenders ahead of it.
 	Queued Kind = iota + 1
 	// Acquired: an attempt was granted after Elapsed.
 	Acquired
 	// Released: a hold was unlocked after Elapsed.
 	Released
-	// Lost: a hold was lost after Elapsed, for the reason Err.
+	// Lost: a hold was lost after Elapsed. Err is the reason.
 	Lost
-	// HeartbeatMissed: no quorum has answered a heartbeat, for the reason Err. What is held
-	// will be lost unless a later heartbeat succeeds in time.
+	// HeartbeatMissed: no quorum answered a heartbeat. Err is the reason. All holds will be lost
+	// unless a later heartbeat succeeds in time.
 	HeartbeatMissed
-	// Ended: a hold ended after Elapsed because the client was closed, or it was unlocked and
-	// its node could not be removed. Err is the reason.
+	// Ended: a hold ended after Elapsed because the client was closed, or because it was unlocked
+	// and its node could not be removed. Err is the reason.
 	Ended
 	// GivenUp: an attempt ended after Elapsed because its context ended or the client was
 	// closed. Err is the reason.
 	GivenUp
-	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked of an attempt that
-	// does not wait, ErrDeadlock, ErrEvicted, ErrMismatch, or a server's refusal.
+	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked (if the attempt does
+	// not wait), ErrDeadlock, ErrEvicted, ErrMismatch, or an error from a server that refuses the
+	// request.
 	Refused
+	// ExpiredEarly: the servers ended the session while its lease had time left. An assumption of
+	// zklock does not hold, and two clients may have held the same lock: see "A session that expired
+	// early" in docs/operations.md. Err says how much time was left, and what to check.
+	ExpiredEarly
 )
 
-// String returns the kind as a metric's label has it: "acquired", "given_up" …
+// String returns the kind as used in metric labels: "acquired", "given_up" …
 func (k Kind) String() string {
-	names := [...]string{"", "queued", "acquired", "released", "lost", "heartbeat_missed", "ended", "given_up", "refused"}
+	names := [...]string{"", "queued", "acquired", "released", "lost", "heartbeat_missed", "ended", "given_up", "refused", "expired_early"}
 	if k < 1 || int(k) >= len(names) {
 		return "unknown"
 	}
@@ -48,16 +62,16 @@ func (k Kind) String() string {
 
 // Event is what an Observer receives. Fields that do not apply are zero.
 type Event struct {
-	Kind    Kind
-	Recipe  string // "mutex", "semaphore" …
-	Path    string
-	Node    string // the name of the attempt's node below Path
-	Token   int64
-	Behind  int           // of Queued: how many contenders were ahead
+	Kind    Kind          // what happened
+	Recipe  string        // "mutex", "semaphore" …
+	Path    string        // the lock's path, as it was passed to the client
+	Node    string        // the name of the attempt's node below Path
+	Token   int64         // Hold.Token, once the lock was granted
+	Ahead   int           // for Queued: the number of contenders ahead
 	Elapsed time.Duration // how long the attempt or the hold took
-	// Proving is the part of an Acquired's Elapsed in which the attempt was first in line and the
-	// client waited until it was proven that its session lives: after a lost connection, or while a
-	// quorum does not answer. Otherwise it is next to nothing.
+	// Proving is the part of an Acquired event's Elapsed in which the attempt was first in line and
+	// the client waited for proof that its session was alive: after a lost connection, or while no
+	// quorum answers. Otherwise it is close to zero.
 	Proving time.Duration
 	Err     error // why it ended
 }

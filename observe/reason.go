@@ -9,7 +9,8 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// reasons are looked through in order: a wait that was closed or has timed out can wrap another error as well.
+// reasons are tried in order: the error of a wait that ended because of Close or a timeout can also
+// wrap another error.
 var reasons = []struct {
 	err  error
 	name string
@@ -28,9 +29,9 @@ var reasons = []struct {
 	{zk.ErrNoAuth, "no_auth"},
 }
 
-// Reason says in one word why a call of package zklock has failed with err, for a metric's label:
-// "locked", "deadlock", "evicted", "mismatch", "limit", "invalid", "closed", "not_connected",
-// "timeout", "canceled", "lost", "no_auth", or "other".
+// Reason returns one word for why a call of package zklock failed with err, for use as a metric
+// label: "locked", "deadlock", "evicted", "mismatch", "limit", "invalid", "closed",
+// "not_connected", "timeout", "canceled", "lost", "no_auth", or "other".
 func Reason(err error) string {
 	for _, r := range reasons {
 		if errors.Is(err, r.err) {

@@ -14,6 +14,7 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
+//zklock:promise P19.7
 func TestEveryErrorOfAnAttemptHasItsReason(t *testing.T) {
 	for err, reason := range map[error]string{
 		zklock.ErrLocked: "locked", zklock.ErrDeadlock: "deadlock", zklock.ErrEvicted: "evicted", zklock.ErrMismatch: "mismatch",
@@ -22,7 +23,7 @@ func TestEveryErrorOfAnAttemptHasItsReason(t *testing.T) {
 	} {
 		require.Equal(t, reason, observe.Reason(fmt.Errorf("zklock: lock /x: %w", err)))
 	}
-	require.Equal(t, "timeout", observe.Reason(fmt.Errorf("%w (last trouble: %w)", context.DeadlineExceeded, zk.ErrNoAuth)), "why it ended, not what it met")
+	require.Equal(t, "timeout", observe.Reason(fmt.Errorf("%w (last error: %w)", context.DeadlineExceeded, zk.ErrNoAuth)), "why it ended, not what it met")
 }
 
 // What adapters put into labels needs no quotes anywhere.

@@ -6,39 +6,41 @@ import (
 	"strings"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/door"
+	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/node"
 )
 
-// client asks servers for an operator.
-type client struct{ door.Client }
+// client sends requests on behalf of an operator.
+type client struct{ bridge.Client }
 
-func of(c *zklock.Client) client { return client{door.ClientOf(c)} }
+func of(c *zklock.Client) client { return client{bridge.ClientOf(c)} }
 
 // nameOf returns the name of a contender's node.
-func nameOf(who zklock.Contender) string { return who.Node[strings.LastIndexByte(who.Node, '/')+1:] }
+func nameOf(contender zklock.Contender) string {
+	return contender.Node[strings.LastIndexByte(contender.Node, '/')+1:]
+}
 
-// check returns zklock.ErrInvalid if the node is not a contender's: no other node may be written to
-// or removed.
-func check(who zklock.Contender) error {
-	if err := node.CheckPath(who.Node); err != nil {
+// check returns zklock.ErrInvalid if the node is not a contender's: no other node may be written or
+// removed.
+func check(contender zklock.Contender) error {
+	if err := node.CheckContender(contender.Node); err != nil {
 		return err
 	}
-	if _, ok := node.ParseEntry(nameOf(who)); !ok {
-		return fmt.Errorf("%w: %q is not the node of a contender", zklock.ErrInvalid, who.Node)
+	if _, ok := node.ParseEntry(nameOf(contender)); !ok {
+		return fmt.Errorf("%w: %q is not the node of a contender", zklock.ErrInvalid, contender.Node)
 	}
 	return nil
 }
 
-// maxShown is how much of a node's data Inspect keeps.
+// maxShown is how many bytes of a node's data Inspect keeps.
 const maxShown = 4 << 10
 
-// shortened returns who with its data cut to maxShown, and a copy, so that the rest can be
-// freed.
-func shortened(who zklock.Contender) zklock.Contender {
-	if len(who.Data) > maxShown {
-		who.Omitted = len(who.Data) - maxShown
-		who.Data = bytes.Clone(who.Data[:maxShown])
+// shortened returns contender with its data cut to maxShown bytes. The data is then copied, so that the
+// rest can be freed.
+func shortened(contender zklock.Contender) zklock.Contender {
+	if len(contender.Data) > maxShown {
+		contender.Omitted = len(contender.Data) - maxShown
+		contender.Data = bytes.Clone(contender.Data[:maxShown])
 	}
-	return who
+	return contender
 }

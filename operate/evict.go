@@ -16,20 +16,20 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c client) evict(ctx context.Context, who ...zklock.Contender) error {
-	inside := c.Inside(ctx)
-	defer inside.Leave()
+func (c client) evict(ctx context.Context, contenders ...zklock.Contender) error {
+	callCtx := c.Requests.CallContext(ctx)
+	defer callCtx.Cancel()
 	var errs []error
-	evicted := map[string]bool{} // by group: one of several permits takes the others with it
-	for _, w := range evictionOrder(who) {
-		err := c.evictOne(inside, w)
+	evicted := map[string]bool{} // by group: evicting one of several permits removes the others
+	for _, w := range evictionOrder(contenders) {
+		err := c.evictOne(callCtx, w)
 		group := node.GroupOf(nameOf(w))
 		if errors.Is(err, zklock.ErrNotHeld) && evicted[group] {
 			continue
 		}
 		evicted[group] = group != "" && (err == nil || evicted[group])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("zklock: evict %s: %w", node.Printable(w.Node), c.Explain(inside, err)))
+			errs = append(errs, fmt.Errorf("zklock: evict %s: %w", node.Printable(w.Node), c.Requests.Explain(callCtx, err)))
 		}
 	}
 	if len(errs) == 1 {
@@ -38,10 +38,10 @@ func (c client) evict(ctx context.Context, who ...zklock.Contender) error {
 	return errors.Join(errs...)
 }
 
-// evictionOrder puts those that wait before those that hold, the last in the queue first.
-func evictionOrder(who []zklock.Contender) []zklock.Contender {
+// evictionOrder returns waiters before holders, the last in the queue first.
+func evictionOrder(contenders []zklock.Contender) []zklock.Contender {
 	var waiting, holding []zklock.Contender
-	for _, w := range slices.Backward(who) {
+	for _, w := range slices.Backward(contenders) {
 		if w.Holds {
 			holding = append(holding, w)
 		} else {
@@ -51,70 +51,72 @@ func evictionOrder(who []zklock.Contender) []zklock.Contender {
 	return append(waiting, holding...)
 }
 
-func (c client) evictOne(ctx context.Context, who zklock.Contender) error {
-	if err := check(who); err != nil {
+func (c client) evictOne(ctx context.Context, contender zklock.Contender) error {
+	if err := check(contender); err != nil {
 		return err
 	}
 	for {
-		n, err := c.seek(ctx, who)
-		if err == nil && n.Stat.EphemeralOwner != who.Session {
-			err = fmt.Errorf("%w: the node belongs to another session, 0x%x", zklock.ErrNotHeld, n.Stat.EphemeralOwner)
+		n, err := c.seek(ctx, contender)
+		if err == nil && n.Stat.EphemeralOwner != contender.Session {
+			err = fmt.Errorf("%w: the node belongs to a different session, 0x%x", zklock.ErrNotHeld, n.Stat.EphemeralOwner)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.expel(ctx, s, who, n.Stat.Version) })
+		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) {
+			return struct{}{}, c.deleteAndMark(ctx, s, contender, n.Stat.Version)
+		})
 		if errors.Is(err, zk.ErrNotEmpty) {
-			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, who.Node) })
+			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, contender.Node) })
 			if err == nil {
 				continue
 			}
 		}
 		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode): // gone since: by us, if an answer was lost
-			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.takeBack(ctx, s, who) })
+		case err == nil, errors.Is(err, zk.ErrNoNode): // gone in the meantime, perhaps deleted by us if a reply was lost
+			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.deletePermits(ctx, s, contender) })
 			return err
-		case !errors.Is(err, zk.ErrBadVersion): // else its data, or the directory's, was written meanwhile
+		case !errors.Is(err, zk.ErrBadVersion): // otherwise its data or the directory's was written in the meantime
 			return err
 		}
 	}
 }
 
-// expel deletes a contender's node. The same transaction leaves a mark for its maker, which may
-// wait, or be first without knowing it yet.
-func (c client) expel(ctx context.Context, s *session.Session, who zklock.Contender, version int32) error {
-	dir := node.EvictedIn(who.Node[:strings.LastIndexByte(who.Node, '/')], who.Kind == KindPermit)
-	guid := node.GUIDOf(nameOf(who))
-	if guid == "" || !c.MayNote(dir, nil) {
-		return c.Delete(ctx, s, who.Node, version)
+// deleteAndMark deletes a contender's node. The same transaction leaves a mark for the node's owner, which
+// may be waiting, or may be first without knowing it yet.
+func (c client) deleteAndMark(ctx context.Context, s *session.Session, contender zklock.Contender, version int32) error {
+	dir := node.EvictedIn(contender.Node[:strings.LastIndexByte(contender.Node, '/')], contender.Kind == KindPermit)
+	guid := node.GUIDOf(nameOf(contender))
+	if guid == "" || !c.Unnoted.MayNote(dir, nil) {
+		return c.Requests.Delete(ctx, s, contender.Node, version)
 	}
-	n, err := c.Get(ctx, s, dir)
+	n, err := c.Requests.Get(ctx, s, dir)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
 	b, ours := node.ParseDirData(n.Data)
 	if err != nil || !ours {
-		return c.Delete(ctx, s, who.Node, version)
+		return c.Requests.Delete(ctx, s, contender.Node, version)
 	}
-	answers, err := c.Multi(ctx, s,
-		&zk.DeleteRequest{Path: who.Node, Version: version},
+	answers, err := c.Requests.Multi(ctx, s,
+		&zk.DeleteRequest{Path: contender.Node, Version: version},
 		&zk.SetDataRequest{Path: dir, Data: b.WithEvicted(guid).Encode(), Version: n.Stat.Version})
-	if queue.Refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.MayNote(dir, answers)) {
-		return c.Delete(ctx, s, who.Node, version)
+	if queue.Refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.Unnoted.MayNote(dir, answers)) {
+		return c.Requests.Delete(ctx, s, contender.Node, version)
 	}
 	return err
 }
 
-// takeBack deletes the permits that a contender has made from its place in the queue for them, which is gone: it may have been
-// granted them meanwhile.
-func (c client) takeBack(ctx context.Context, s *session.Session, who zklock.Contender) error {
-	above, isPlace := strings.CutSuffix(who.Node[:strings.LastIndexByte(who.Node, '/')], node.GateDir)
-	group := node.GroupOf(nameOf(who))
-	if who.Kind != KindPermit || !isPlace || group == "" {
+// deletePermits deletes the permits that a contender created from its place in the queue, which is gone:
+// the permits may have been granted in the meantime.
+func (c client) deletePermits(ctx context.Context, s *session.Session, contender zklock.Contender) error {
+	above, isPlace := strings.CutSuffix(contender.Node[:strings.LastIndexByte(contender.Node, '/')], node.PermitQueueDir)
+	group := node.GroupOf(nameOf(contender))
+	if contender.Kind != KindPermit || !isPlace || group == "" {
 		return nil
 	}
 	leases := above + node.LeasesDir
-	l, err := c.FreshList(ctx, s, leases)
+	l, err := c.Requests.FreshList(ctx, s, leases)
 	if err != nil {
 		return outcome.IgnoreMissing(err)
 	}
@@ -122,9 +124,9 @@ func (c client) takeBack(ctx context.Context, s *session.Session, who zklock.Con
 		if node.GroupOf(name) != group {
 			continue
 		}
-		stat, err := c.Stat(ctx, s, leases+"/"+name)
-		if err == nil && stat.EphemeralOwner == who.Session {
-			err = c.Delete(ctx, s, leases+"/"+name, -1)
+		stat, err := c.Requests.Stat(ctx, s, leases+"/"+name)
+		if err == nil && stat.EphemeralOwner == contender.Session {
+			err = c.Requests.Delete(ctx, s, leases+"/"+name, -1)
 		}
 		if err = outcome.IgnoreMissing(err); err != nil {
 			return err
@@ -133,44 +135,44 @@ func (c client) takeBack(ctx context.Context, s *session.Session, who zklock.Con
 	return nil
 }
 
-// clearOut deletes the nodes below a contender's. No lock makes such nodes: they keep a contender
-// from being removed.
+// clearOut deletes the nodes below a contender's node. No lock creates such nodes, and they prevent
+// the removal of the contender.
 func (c client) clearOut(ctx context.Context, s *session.Session, path string) error {
-	l, err := c.List(ctx, s, path)
+	l, err := c.Requests.List(ctx, s, path)
 	if err != nil {
-		return c.nameThoseWhoMay(ctx, s, path, zk.PermRead, "list", outcome.IgnoreMissing(err))
+		return c.explainNoAuth(ctx, s, path, zk.PermRead, "list", outcome.IgnoreMissing(err))
 	}
 	for _, name := range l.Names {
 		child := path + "/" + name
-		err := c.Delete(ctx, s, child, -1)
+		err := c.Requests.Delete(ctx, s, child, -1)
 		if errors.Is(err, zk.ErrNotEmpty) {
 			if err = c.clearOut(ctx, s, child); err == nil {
-				err = c.Delete(ctx, s, child, -1)
+				err = c.Requests.Delete(ctx, s, child, -1)
 			}
 		}
 		if err = outcome.IgnoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
-			return c.nameThoseWhoMay(ctx, s, path, zk.PermDelete, "delete", err)
+			return c.explainNoAuth(ctx, s, path, zk.PermDelete, "delete", err)
 		}
 	}
 	return nil
 }
 
-// nameThoseWhoMay adds to the refusal of what was to be done with the children of a node who has
-// the permission for it, if that can be known.
-func (c client) nameThoseWhoMay(ctx context.Context, s *session.Session, path string, perm int32, what string, err error) error {
+// explainNoAuth adds to a refusal who has the permission perm for the children of a node, if that
+// can be determined.
+func (c client) explainNoAuth(ctx context.Context, s *session.Session, path string, perm int32, what string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
-	acl, aclErr := c.GetACL(ctx, s, path)
+	acl, aclErr := c.Requests.GetACL(ctx, s, path)
 	if aclErr != nil {
-		return fmt.Errorf("%s the children of %s, by whose ACL that is not allowed, nor may the ACL be read: %w", what, node.Printable(path), err)
+		return fmt.Errorf("%s children of %s: not permitted, and the ACL cannot be read: %w", what, node.Printable(path), err)
 	}
 	var may []string
 	for _, a := range acl {
 		if a.Perms&perm != 0 {
-			user, _, _ := strings.Cut(a.ID, ":") // not the password's hash
+			user, _, _ := strings.Cut(a.ID, ":") // without the password's hash
 			may = append(may, node.Printable(a.Scheme+":"+user))
 		}
 	}
-	return fmt.Errorf("%s the children of %s, which by its ACL only these may: [%s]: %w", what, node.Printable(path), strings.Join(may, " "), err)
+	return fmt.Errorf("%s children of %s: only these identities may: [%s]: %w", what, node.Printable(path), strings.Join(may, " "), err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// ensemble is a ZooKeeper for the examples: in process, reached without a socket.
+// ensemble returns an in-process ZooKeeper for the examples, which they reach without a socket.
 func ensemble() *zktest.Server {
 	server, err := zktest.New(zktest.Options{})
 	if err != nil {
@@ -54,10 +54,10 @@ func ExampleInspect() {
 		queue, err := operate.Inspect(ctx, billing, "/locks/orders/42")
 		must(err)
 		if len(queue.Contenders) < 2 {
-			continue // the other one is on its way
+			continue // the other contender has not queued yet
 		}
-		for _, who := range queue.Contenders {
-			fmt.Printf("%s holds: %v\n", who.Label, who.Holds)
+		for _, contender := range queue.Contenders {
+			fmt.Printf("%s holds: %v\n", contender.Label, contender.Holds)
 		}
 		fmt.Println(queue.Contenders[0].Token == hold.Token())
 		break
@@ -71,7 +71,7 @@ func ExampleInspect() {
 	// true
 }
 
-// A holder can be asked to let go. It is up to the holder to do so.
+// A holder can be asked to release its lock. The holder decides whether to do so.
 func ExampleRevoke() {
 	server := ensemble()
 	defer server.Close()
@@ -85,8 +85,8 @@ func ExampleRevoke() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		<-hold.Revoked() // a long job looks at this between two steps
-		fmt.Println("asked to let go")
+		<-hold.Revoked() // a long job checks this between two steps
+		fmt.Println("asked to release the lock")
 		must(hold.Unlock(ctx))
 	}()
 
@@ -94,11 +94,11 @@ func ExampleRevoke() {
 	must(err)
 	must(operate.Revoke(ctx, operator, queue.Contenders[0]))
 	<-done
-	// Output: asked to let go
+	// Output: asked to release the lock
 }
 
-// A worker hangs while it holds the lock, and an operator takes the lock away from it. It
-// learns of that at once, if it still runs.
+// A worker hangs while it holds the lock, and an operator removes it. If the worker still runs, it
+// learns of its loss at once.
 func ExampleEvict() {
 	server := ensemble()
 	defer server.Close()
@@ -112,9 +112,9 @@ func ExampleEvict() {
 
 	queue, err := operate.Inspect(ctx, operator, "/locks/batch")
 	must(err)
-	for _, who := range queue.Contenders {
-		if who.Holds && who.Label == "worker" {
-			must(operate.Evict(ctx, operator, who))
+	for _, contender := range queue.Contenders {
+		if contender.Holds && contender.Label == "worker" {
+			must(operate.Evict(ctx, operator, contender))
 		}
 	}
 

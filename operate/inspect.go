@@ -15,20 +15,20 @@ import (
 )
 
 func (c client) inspect(ctx context.Context, path string) (*Queue, error) {
-	inside := c.Inside(ctx)
-	defer inside.Leave()
+	callCtx := c.Requests.CallContext(ctx)
+	defer callCtx.Cancel()
 	if err := node.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), err)
 	}
-	q, err := session.Persist(inside, c.Requests, func(s *session.Session) (*Queue, error) { return c.look(inside, s, path) })
+	q, err := session.Persist(callCtx, c.Requests, func(s *session.Session) (*Queue, error) { return c.look(callCtx, s, path) })
 	if err != nil {
-		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), c.Explain(inside, err))
+		return nil, fmt.Errorf("zklock: inspect %s: %w", node.Printable(path), c.Requests.Explain(callCtx, err))
 	}
 	return q, nil
 }
 
 func (c client) look(ctx context.Context, s *session.Session, path string) (*Queue, error) {
-	l, err := c.FreshList(ctx, s, c.Root+path)
+	l, err := c.Requests.FreshList(ctx, s, c.Root+path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return &Queue{Path: path}, nil
 	}
@@ -38,7 +38,7 @@ func (c client) look(ctx context.Context, s *session.Session, path string) (*Que
 	return c.lookIn(ctx, s, path, l)
 }
 
-// lookIn reads the queue of a directory that was listed.
+// lookIn reads the queue of a directory that was already listed.
 func (c client) lookIn(ctx context.Context, s *session.Session, path string, l session.Listing) (*Queue, error) {
 	dir := c.Root + path
 	entries := node.ParseEntries(l.Names)
@@ -54,13 +54,13 @@ func (c client) lookIn(ctx context.Context, s *session.Session, path string, l s
 	return q, err
 }
 
-// lookAtDelay shows nobody as a holder while all wait for the lock-delay.
+// lookAtDelay clears Holds of all contenders while the lock-delay runs.
 func (c client) lookAtDelay(ctx context.Context, s *session.Session, dir string, q *Queue) error {
 	r, err := c.ReadRecord(ctx, s, dir)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrMismatch) {
+	if errors.Is(err, zklock.ErrMismatch) { // it cannot be parsed
 		return nil
 	}
-	there := slices.ContainsFunc(q.Contenders, func(who zklock.Contender) bool { return nameOf(who) == r.By })
+	there := slices.ContainsFunc(q.Contenders, func(contender zklock.Contender) bool { return nameOf(contender) == r.By })
 	if r.Fate == node.WasLost || r.Fate == node.IsHeld && !there {
 		for i := range q.Contenders {
 			q.Contenders[i].Holds = false
@@ -69,21 +69,21 @@ func (c client) lookAtDelay(ctx context.Context, s *session.Session, dir string,
 	return err
 }
 
-// lookAtPermits adds the contenders of a semaphore: the permits that are held, in order, and
-// then the places in the queue of those that ask for some. The first of these may have
-// created its permits already; only its place in the queue is shown.
+// lookAtPermits adds the contenders of a semaphore: first the held permits, in order, and then the
+// places in the queue of the acquires that wait for permits. The first of these may already have
+// created its permits; only its place in the queue is shown.
 func (c client) lookAtPermits(ctx context.Context, s *session.Session, dir string, q *Queue) error {
-	n, err := c.Get(ctx, s, dir+node.LeasesDir)
+	n, err := c.Requests.Get(ctx, s, dir+node.LeasesDir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if limit, err := node.ParseLimit(n.Data); err == nil { // Curator stores none
+	if limit, err := node.ParseLimit(n.Data); err == nil { // Curator stores no number
 		q.Permits = limit
 	}
-	asking, err := c.lookAtPermitsIn(ctx, s, dir+node.GateDir, q)
+	asking, err := c.lookAtPermitsIn(ctx, s, dir+node.PermitQueueDir, q)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c client) lookAtPermits(ctx context.Context, s *session.Session, dir strin
 
 // lookAtPermitsIn reads one of a semaphore's directories.
 func (c client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir string, q *Queue) ([]zklock.Contender, error) {
-	l, err := c.List(ctx, s, dir)
+	l, err := c.Requests.List(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -113,15 +113,15 @@ func (c client) lookAtPermitsIn(ctx context.Context, s *session.Session, dir str
 	return found, err
 }
 
-// showPermits returns the nodes of permits that are held, and after them one node for each
-// acquire that waits for some. The names of this library's nodes show which belong to one
-// acquire: it waits as long as its place in the queue exists and its permits are not all
-// within the limit. All other permits of this library are held, even if they are more than
-// the limit after a Resize. Permits of other libraries are held if they are within the limit.
+// showPermits returns the nodes of permits that are held, followed by one node for each acquire
+// that waits for permits. The names of zklock's nodes show which of them belong to one acquire: it
+// waits as long as its place in the queue exists and its permits are not all within the limit. All
+// other zklock permits are held, even if there are more than the limit after a Resize. Permits of
+// other libraries are held if they are within the limit.
 func showPermits(permits, asking []zklock.Contender, limit int) []zklock.Contender {
 	asks, made, unfit := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, gate := range asking {
-		asks[node.GroupOf(nameOf(gate))] = true
+	for _, waiter := range asking {
+		asks[node.GroupOf(nameOf(waiter))] = true
 	}
 	within := func(i int) bool { return limit == 0 || i < limit }
 	for i, p := range permits {
@@ -142,20 +142,19 @@ func showPermits(permits, asking []zklock.Contender, limit int) []zklock.Contend
 		}
 		shown = append(shown, p)
 	}
-	for _, gate := range asking {
-		group := node.GroupOf(nameOf(gate))
+	for _, waiter := range asking {
+		group := node.GroupOf(nameOf(waiter))
 		if group != "" && made[group] && !unfit[group] {
 			continue // it holds and is about to leave the queue
 		}
-		gate.Holds = false
-		shown = append(shown, gate)
+		waiter.Holds = false
+		shown = append(shown, waiter)
 	}
 	return shown
 }
 
-// issued returns the number of children that a directory has ever had. Cversion counts
-// creations plus deletions; adding the children that still exist gives twice the number of
-// creations.
+// issued returns the number of children that a directory has ever had. Cversion counts creations
+// plus deletions; adding the children that still exist gives twice the number of creations.
 func issued(stat *zk.Stat, entries []node.Entry) int64 {
 	if slices.ContainsFunc(entries, func(e node.Entry) bool { return e.Seq < 0 }) {
 		return 1<<31 - 1 // the counter is exhausted
@@ -163,20 +162,20 @@ func issued(stat *zk.Stat, entries []node.Entry) int64 {
 	return int64(uint32(stat.Cversion+stat.NumChildren) / 2)
 }
 
-// readersAtOnce bounds how many requests Inspect sends at once, and with that the memory for
-// the nodes' data, which can be a megabyte each.
+// readersAtOnce limits how many requests Inspect sends at the same time, and therefore the memory
+// for the nodes' data, which can be up to a megabyte each.
 const readersAtOnce = 16
 
 // readAll reads the nodes of entries and returns them in order, without those that are gone.
 func (c client) readAll(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]zklock.Contender, error) {
 	type found struct {
 		node.Entry
-		who zklock.Contender
+		contender zklock.Contender
 	}
 	all := make([]*found, len(entries))
-	err := session.SideBySide(c.Calls, len(entries), readersAtOnce, func(i int) error {
+	err := session.SideBySide(c.Requests.Calls, len(entries), readersAtOnce, func(i int) error {
 		e := entries[i]
-		n, err := c.Get(ctx, s, dir+"/"+e.Name)
+		n, err := c.Requests.Get(ctx, s, dir+"/"+e.Name)
 		if err != nil {
 			return outcome.IgnoreMissing(err)
 		}
@@ -190,9 +189,9 @@ func (c client) readAll(ctx context.Context, s *session.Session, dir string, ent
 	all = slices.DeleteFunc(all, func(f *found) bool { return f == nil })
 	slices.SortFunc(all, func(a, b *found) int { return node.Compare(a.Entry, b.Entry) })
 	contenders := make([]zklock.Contender, len(all))
-	exclusive := false // one of those ahead excludes others
+	exclusive := false // whether a contender ahead is exclusive
 	for i, f := range all {
-		contenders[i] = f.who
+		contenders[i] = f.contender
 		contenders[i].Holds = i == 0 || f.Shared && !exclusive
 		exclusive = exclusive || !f.Shared
 	}

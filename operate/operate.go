@@ -1,83 +1,108 @@
-// Package operate is for operators of locks: it shows who holds and who waits, also among users of Curator, kazoo and
-// go-zookeeper, and removes those that hang. A program that only locks needs none of it.
+// Package operate is for operators of locks. It shows who holds and who waits for a lock, including
+// users of Curator, kazoo and go-zookeeper, removes contenders that hang, and checks whether servers
+// are fit for locks. A program that only uses locks does not need it.
 package operate
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/zklock-go/zklock"
 )
 
-// Inspect returns the holders and waiters of the lock at path, whatever library they use. It
-// creates no node and changes nothing. For a path that nobody has used, the queue is empty.
+// Inspect returns the holders and waiters of the lock at path, for any client library. It is
+// read-only and creates no node. For a path that has never been used, the queue is empty. If the
+// client may not read the path or a contender, the error wraps zk.ErrNoAuth.
 //
-// Where permits were granted just before a Resize to fewer, their acquire is shown as waiting until
-// it has left the queue: nothing tells it from one that waits.
+// If permits were granted just before a Resize to a smaller number, their acquire is shown as
+// waiting until it has left the queue, because it cannot be distinguished from one that waits.
 func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error) {
 	return of(c).inspect(ctx, path)
 }
 
-// Queues returns the queue of the lock at path and of every lock below it, as Inspect does,
-// if they have contenders. They are in the order of their paths. path may be "/". Each node
-// below it costs a request. One more, a write that changes nothing, asks the quorum for all. A node
-// whose name is like a contender's is taken for one, and Queues does not look below it.
+// Queues returns the queue of the lock at path and of every lock below it, as Inspect does, if they
+// have contenders. They are sorted by path. path may be "/". Queues sends one request for each node
+// below path, and one write that changes nothing, with which it asks the quorum for all of them. A
+// node whose name looks like a contender's is treated as one, and Queues does not look below it.
 //
-// If path does not exist, the error wraps zk.ErrNoNode. If a node below it may not be read,
-// the error wraps zk.ErrNoAuth and names it, and Queues returns all others with it.
+// If path does not exist, the error wraps zk.ErrNoNode. If a node below it cannot be read, the
+// error wraps zk.ErrNoAuth and names the node, and Queues returns all other queues along with the
+// error.
 func Queues(ctx context.Context, c *zklock.Client, path string) ([]*Queue, error) {
 	return of(c).queues(ctx, path)
 }
 
-// Watch yields the queues that Queues returns, and then each queue whose contenders change.
-// A queue that becomes empty is yielded once more, with no contenders. Of a queue that
-// changes all the time, Watch yields a few states in a second. It watches the directories, of
-// which there can be 10,000. While nothing changes, it asks of each once in a session timeout
-// whether it is still as it was seen. It asks no quorum: what it yields is as late as its server.
+// Watch yields the queues that Queues returns, and then each queue whose contenders change. A queue
+// that becomes empty is yielded once more, without contenders. For a queue that changes
+// continuously, Watch yields a few states per second. It watches the directories. While nothing
+// changes, it checks each directory once per session timeout. It does not ask a quorum: its results
+// lag as far as its server does.
 //
-// If path does not exist, Watch waits for it. Nodes below it that may not be read are left
-// out. The sequence ends when the loop does, or after an error: the end of ctx, zklock.ErrClosed,
-// or a refusal by the server.
+// If path does not exist, Watch waits for it. If directories below path cannot be read, or are too
+// many to be watched, Watch yields an *Incomplete as its error, again whenever that changes, and
+// continues. It watches 10,000 directories that have children and 1,000 that have none; the children
+// of path get equal shares, so that none of them can hide the others. Once per session timeout it
+// looks again at directories that are not watched, up to 1,000 of them.
 //
-// The client library cannot take a watch back: after the sequence has ended, one watch for
-// each directory, and a goroutine of the client for it, stay until that directory changes or
-// the session ends. For a look now and then, use Queues.
+// The sequence ends when the loop does, or after any other error: ctx ends, the client is closed
+// (zklock.ErrClosed), or a server refuses a request at path itself.
+//
+// The client library cannot cancel a watch. After the sequence has ended, one watch and one
+// goroutine of the client remain for each directory until that directory changes or the session
+// ends. To poll occasionally, use Queues.
 func Watch(ctx context.Context, c *zklock.Client, path string) iter.Seq2[*Queue, error] {
-	return of(c).watch(ctx, path)
+	return of(c).watch(ctx, path, usual)
 }
 
-// Revoke asks a contender that Inspect has returned to let go of its lock. It closes the
-// holder's Hold.Revoked; the holder decides whether and when to unlock. Curator's holders
-// with a RevocationListener are asked in the way that they understand; holders of other
-// libraries do not notice. A waiter is asked as soon as it holds, unless it loses its node
-// before it is next in line.
+// Revoke asks a contender that Inspect returned to release its lock. It closes the holder's
+// Hold.Revoked; the holder decides whether and when to unlock. Curator's holders with a
+// RevocationListener are asked in the way that Curator expects; holders of other libraries do not
+// notice. A waiter is asked once it holds the lock, unless it loses its node before it is next in
+// line.
 //
 // If the contender is gone, Revoke returns zklock.ErrNotHeld. If it is a member of an election with
-// Latch, Revoke returns zklock.ErrInvalid and changes nothing: Curator's latches wait for the end
-// of the node before their own, and a change of its data would make them wait for ever.
-func Revoke(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
-	return of(c).revoke(ctx, who)
+// ElectionOptions.Latch, Revoke returns zklock.ErrInvalid and changes nothing: Curator's latches
+// wait for the node before their own to be deleted, and would wait forever if its data changed.
+func Revoke(ctx context.Context, c *zklock.Client, contender zklock.Contender) error {
+	return of(c).revoke(ctx, contender)
 }
 
-// Evict removes contenders that Inspect has returned, whatever they are doing. It is for
-// operators: a process hangs, and others need its lock. Evict removes the waiters first,
-// beginning with the last, so that none of them is granted in between.
+// Evict removes contenders that Inspect returned, even if they hold the lock. It is for operators:
+// use it when a process hangs and others need its lock. Evict removes waiters first, starting with
+// the last, so that none of them is granted the lock in between.
 //
-// A holder of this library learns of it at once, with zklock.ErrLost. A holder of another library
-// may go on as if it held the lock: make sure that it is stopped. A waiter of this library
-// gets zklock.ErrEvicted when those ahead of it have gone, and does not queue again; so does one
-// that holds without knowing it yet, and one that was stopped meanwhile. In three cases a stopped
-// process does not learn that it was evicted, and queues again: the directory's data cannot be
-// written or belongs to somebody else, the directory has vanished before it wakes up, or 256 others
-// were evicted after it. If a contender is granted permits just when it is evicted, these are taken from it.
+// A zklock holder learns of it at once, with zklock.ErrLost. A holder that uses another library may
+// continue as if it held the lock: make sure that it is stopped. A zklock waiter gets
+// zklock.ErrEvicted when the contenders ahead of it have gone, and does not queue again. This also
+// applies to a contender that holds the lock without knowing it yet, and to one that was stopped in
+// the meantime. In three cases a stopped process does not learn that it was evicted, and queues
+// again: the directory's data cannot be written or belongs to another program, the directory was
+// removed before the process resumes, or 256 other contenders were evicted after it. If a contender
+// is granted permits while it is being evicted, Evict removes these permits, too.
 //
-// Nodes below a contender's are deleted as well: no lock makes any, and they would keep it there.
-// If that is refused, the error wraps zk.ErrNoAuth and names those who may.
+// Evict also deletes nodes below a contender's node: no lock creates any, and they would prevent
+// its removal. If a server refuses that, the error wraps zk.ErrNoAuth and names who may do it.
 //
-// Evict only removes the given nodes, and only while they belong to the given sessions; a
-// node that no session ends has the session 0. If a contender is gone, the error wraps
-// zklock.ErrNotHeld. If several are given, the error names those that were not removed, and the
-// others are removed.
-func Evict(ctx context.Context, c *zklock.Client, who ...zklock.Contender) error {
-	return of(c).evict(ctx, who...)
+// Evict removes only the given nodes, and only while they belong to the given sessions; a node that
+// is not ephemeral has session 0. If a contender is gone, the error wraps zklock.ErrNotHeld. If
+// several are given, the error names those that were not removed; the others are removed.
+func Evict(ctx context.Context, c *zklock.Client, contenders ...zklock.Contender) error {
+	return of(c).evict(ctx, contenders...)
+}
+
+// Examine checks whether servers are fit for locks, for a client with the given options, and which
+// options suit them. It connects to each server in turn, with sessions of its own that it ends, and
+// tries below Options.Root what a lock does there. Its writes are transactions that fail on purpose,
+// except for one that creates a node and deletes it. So no node remains, even if Examine is
+// interrupted.
+//
+// The error is for invalid options, or if ctx ends first. Whatever is wrong with a server is a Check
+// of the report: see Report.Err.
+func Examine(ctx context.Context, servers []string, opts *zklock.Options) (*Report, error) {
+	r, err := examine(ctx, servers, opts)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: examine: %w", err)
+	}
+	return r, nil
 }

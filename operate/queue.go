@@ -2,27 +2,27 @@ package operate
 
 import "github.com/zklock-go/zklock"
 
-// Queue is the state of a lock, as Inspect has found it.
+// Queue is the state of a lock as observed.
 type Queue struct {
-	Path       string             // as it was given to the client
-	Contenders []zklock.Contender // in the order of their turns, holders first
-	Permits    int                // the number of permits of a Semaphore, otherwise zero
-	// Issued is the number of sequence numbers that the directory has given out. Its counter
-	// ends at 2147483647. Beyond that, locks of this library stay correct and become slower;
-	// those of other libraries admit several holders at once. A new path begins at zero.
+	Path       string             // as it was passed to the client
+	Contenders []zklock.Contender // in queue order, holders first
+	Permits    int                // for a Semaphore, the number of permits; otherwise zero
+	// Issued is the number of sequence numbers that the directory has given out. Its counter ends
+	// at 2147483647. After that, zklock's locks remain correct but become slower; those of other
+	// libraries admit several holders at once. A new path starts at zero.
 	Issued int64
 }
 
-// The values of Contender.Kind: what a contender asks for.
+// The values of Contender.Kind, which describes what a contender requests.
 const (
-	KindLock   = "lock"   // to be the only one: a mutex, kazoo's write lock, an election
-	KindWrite  = "write"  // to be the only one, where others read
-	KindRead   = "read"   // to share with other readers
-	KindLatch  = "latch"  // to lead, as Curator's LeaderLatch
-	KindPermit = "permit" // a permit of a semaphore, or a place in the queue for some
+	KindLock   = "lock"   // exclusive: a mutex, kazoo's write lock, or an election
+	KindWrite  = "write"  // exclusive, at a lock that has readers
+	KindRead   = "read"   // shared with other readers
+	KindLatch  = "latch"  // leadership, as in Curator's LeaderLatch
+	KindPermit = "permit" // a semaphore's permit, or a place in the queue for permits
 )
 
-// The values of Contender.Client: libraries that Inspect recognises by the names of their
+// The values of Contender.Client, the libraries that Inspect recognises by the names of their
 // nodes.
 const (
 	ClientZklock  = "zklock"

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Every host of a fleet has this job; one of them does it, once in five minutes.
+// Every host of a fleet has this job; one of them runs it every five minutes.
 func Example() {
 	srv, err := zktest.New(zktest.Options{})
 	if err != nil {

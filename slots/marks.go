@@ -10,83 +10,130 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 )
 
-// The bounds of what the node of marks stores.
+// Limits of the data in the node that stores the marks.
 const (
 	maxSlotName = 128 // bytes
 	maxPeriods  = 32
 	maxNamed    = 128
+	maxDue      = 128
 	maxTimed    = 16
 )
 
-// A calendar cuts time into slots. Up to an hour they are pieces of time as it passes, the same
-// everywhere. Longer ones begin by the clocks of a place, at midnight there, and so are an hour
-// shorter or longer when those clocks change.
+// A calendar divides time into slots. Slots of up to an hour divide elapsed time and are the same
+// everywhere. Longer slots follow the local time of a place and are counted from midnight there, so
+// they are an hour shorter or longer when the clocks there change. No slot comes again when clocks
+// are put back: the hour that is repeated belongs to the slot that had begun last.
 type calendar struct {
 	period time.Duration
 	place  *time.Location
 }
 
-// Texts of a fixed width, which sort as their times do.
+// Fixed-width formats that sort in the order of their times.
 const (
 	slotTime = "2006-01-02T15:04:05.000000000Z"
 	wallTime = "2006-01-02T15:04:05"
 )
 
-// slotOf returns the name of the slot that t falls into.
+// slotOf returns the name of the slot that contains t.
 func (c calendar) slotOf(t time.Time) string {
 	if c.period <= time.Hour {
 		return t.Truncate(c.period).UTC().Format(slotTime)
 	}
 	t = t.In(c.place)
-	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	wall := wallClock(t)
+	if changed, _ := t.ZoneBounds(); !changed.IsZero() {
+		before := wallClock(changed.Add(-1).In(c.place)) // what the clocks showed last before they were changed
+		if before.After(wall) {
+			wall = before
+		}
+	}
 	return wall.Truncate(c.period).Format(wallTime)
 }
 
-// String returns what the slots of the calendar have in common in the node of marks.
-func (c calendar) String() string {
-	if c.period == 0 {
-		return ""
-	}
-	return c.period.String()
+// wallClock returns what a clock shows at t in t's location, as a time in UTC.
+func wallClock(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// slotKey tells a slot from the others at its path.
+// slotKey identifies a slot among the others at its path.
 type slotKey struct {
-	cut  calendar // of a slot that has a time, else zero
+	cut  calendar // for a slot of a period; otherwise zero
+	due  bool     // the slot is a due time
 	name string
 }
 
-// marks is the content of the node beside a lock. Slots without a time have the period "".
+// isTimed reports whether the slot has a time, not just a name.
+func (k slotKey) isTimed() bool { return k.due || k.cut.period != 0 }
+
+// every returns the period under which the slot's mark is stored.
+func (k slotKey) every() string {
+	switch {
+	case k.due:
+		return "due"
+	case k.cut.period != 0:
+		return k.cut.period.String()
+	}
+	return ""
+}
+
+// limit returns how many marks of the slot's period are stored.
+func (k slotKey) limit() int {
+	switch {
+	case k.due:
+		return maxDue
+	case k.cut.period != 0:
+		return maxTimed
+	}
+	return maxNamed
+}
+
+// slotOf returns the name of the slot of the same kind that contains t.
+func (k slotKey) slotOf(t time.Time) string {
+	if k.due {
+		return t.UTC().Format(slotTime)
+	}
+	return k.cut.slotOf(t)
+}
+
+// allowance returns how far after the servers' time a slot may be.
+func (k slotKey) allowance() time.Duration {
+	if k.due {
+		return time.Hour
+	}
+	return k.cut.period
+}
+
+// marks is the content of the node next to a lock.
 type marks struct {
-	Periods []period `json:"periods"` // in the order of their last writing
+	Periods []period `json:"periods"` // in the order in which they were last written
 }
 
 type period struct {
-	Every string `json:"every,omitempty"`
-	Done  []mark `json:"done"` // in the order of their times, or without a time in that of marking
+	Every string `json:"every,omitempty"` // "due" for due times; empty for names
+	Done  []mark `json:"done"`            // in the order of their times; names in the order of marking
 }
 
 type mark struct {
 	Slot string `json:"slot"`
-	By   int64  `json:"by"`            // the token of the hold that has marked it
-	At   int64  `json:"at,omitempty"`  // when, in milliseconds, by the clock of its client
+	By   int64  `json:"by"`            // the token of the hold that marked it
+	At   int64  `json:"at,omitempty"`  // when, in milliseconds, by its client's clock
 	Who  string `json:"who,omitempty"` // which client
 }
 
-// maxWho is how much of what a client says of itself a mark stores, in bytes.
+// maxWho is how many bytes of a client's description a mark stores.
 const maxWho = 64
 
-// markOf returns the mark of a hold with a token, whose client has that identity.
+// markOf returns the mark for a hold with the given token, whose client has that identity.
 func markOf(s slotKey, token int64, identity []byte, now time.Time) mark {
 	o, _ := node.ReadOwner(identity)
-	who := o.Label
+	client := o.Label
 	if o.Host != "" {
-		who = strings.TrimSpace(fmt.Sprintf("%s %s:%d", who, o.Host, o.PID))
+		client = strings.TrimSpace(fmt.Sprintf("%s %s:%d", client, o.Host, o.PID))
 	}
-	return mark{s.name, token, now.UnixMilli(), strings.ToValidUTF8(who[:min(len(who), maxWho)], "")}
+	return mark{s.name, token, now.UnixMilli(), strings.ToValidUTF8(client[:min(len(client), maxWho)], "")}
 }
 
-// String says when and by whom a slot was marked, as far as the mark tells that.
+// String returns when and by whom a slot was marked, as far as the mark records it.
 func (m mark) String() string {
 	var b strings.Builder
 	if m.At != 0 {
@@ -108,10 +155,10 @@ func (m marks) encode() []byte {
 	return data
 }
 
-// find returns ErrDone with the mark of s, ErrForgotten if it is not known any more whether there was one, and nil if there
-// is none. latest is the last slot that may have been marked.
+// find returns ErrDone with the mark of s, nil if there is none, or ErrForgotten if it is no longer
+// recorded whether there was one. latest is the last slot that may have been marked.
 func (m marks) find(s slotKey, latest string) (found mark, err error) {
-	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.cut.String() })
+	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.every() })
 	if i < 0 {
 		return mark{}, nil
 	}
@@ -119,14 +166,14 @@ func (m marks) find(s slotKey, latest string) (found mark, err error) {
 	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
 		return p.Done[i], ErrDone
 	}
-	if past, _ := p.split(latest); s.cut.period != 0 && len(past) >= maxTimed && s.name < past[0].Slot {
+	if past, _ := p.split(latest); s.isTimed() && len(past) >= s.limit() && s.name < past[0].Slot {
 		return mark{}, ErrForgotten
 	}
 	return mark{}, nil
 }
 
-// split returns the marks up to the latest slot that may have been marked, and those beyond:
-// they were made while the servers' clock was ahead.
+// split returns the marks up to the latest slot that may have been marked, and the marks after it,
+// which were written while the servers' clock was ahead.
 func (p period) split(latest string) (past, beyond []mark) {
 	i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot > latest })
 	if i < 0 {
@@ -135,9 +182,10 @@ func (p period) split(latest string) (past, beyond []mark) {
 	return p.Done[:i], p.Done[i:]
 }
 
-// with returns the marks with own, that of s, added, and the oldest removed that exceed the bounds.
+// with returns the marks with the mark own for s added, and with the oldest marks beyond the limits
+// removed.
 func (m marks) with(s slotKey, own mark, latest string) marks {
-	p := period{Every: s.cut.String()}
+	p := period{Every: s.every()}
 	var others []period
 	for _, o := range m.Periods {
 		if o.Every == p.Every {
@@ -147,12 +195,12 @@ func (m marks) with(s slotKey, own mark, latest string) marks {
 		others = append(others, o)
 	}
 	p.Done = append(slices.Clone(p.Done), own)
-	if s.cut.period == 0 {
-		p.Done = last(p.Done, maxNamed)
-	} else {
+	if s.isTimed() {
 		slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })
 		past, beyond := p.split(latest)
-		p.Done = append(slices.Clone(last(past, maxTimed)), last(beyond, maxTimed)...)
+		p.Done = append(slices.Clone(last(past, s.limit())), last(beyond, s.limit())...)
+	} else {
+		p.Done = last(p.Done, s.limit())
 	}
 	return marks{append(last(others, maxPeriods-1), p)}
 }

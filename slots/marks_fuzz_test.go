@@ -15,6 +15,8 @@ import (
 
 // FuzzMarks reads what anybody may have written into the node of marks, and marks a slot
 // in it: the slot is never open from then on, and what is stored stays within its bounds.
+//
+//zklock:promise P10.8
 func FuzzMarks(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "[]", "{}", `{"periods":null}`, `{"periods":[{"done":[{"slot":"x","by":1}]}]}`, `{"periods":[{"every":"5m0s","done":null},{"every":"5m0s","done":[]}]}`,
@@ -28,6 +30,9 @@ func FuzzMarks(f *testing.F) {
 		slot := Named(c, "/l", name)
 		if name == "" {
 			slot = At(c, "/l", time.Unix(token%1e10, 0), time.Duration(every))
+		}
+		if every == 0 {
+			slot = Due(c, "/l", time.Unix(token%1e10, 0))
 		}
 		if slot.err != nil {
 			return
@@ -43,13 +48,13 @@ func FuzzMarks(f *testing.F) {
 		own := mark{Slot: slot.name, By: token}
 		m = m.with(slot.slotKey, own, slot.name)
 		found, outcome := m.find(slot.slotKey, slot.name)
-		if !errors.Is(outcome, ErrForgotten) || slot.cut.period == 0 {
+		if !errors.Is(outcome, ErrForgotten) || !slot.isTimed() {
 			require.ErrorIs(t, outcome, ErrDone)
 			require.Equal(t, own, found)
 		}
 		require.LessOrEqual(t, len(m.Periods), maxPeriods)
 		last := m.Periods[len(m.Periods)-1]
-		require.LessOrEqual(t, len(last.Done), max(maxNamed, 2*maxTimed))
+		require.LessOrEqual(t, len(last.Done), max(maxNamed, 2*maxTimed, 2*maxDue))
 		again, err := slot.parse(session.Node{Data: m.encode(), Stat: &zk.Stat{}})
 		require.NoError(t, err)
 		same, err := again.find(slot.slotKey, slot.name)

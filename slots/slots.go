@@ -1,4 +1,5 @@
-// Package slots is for work that a fleet does once: the run of a job at a certain time, or anything else that has a name.
+// Package slots is for work that a fleet does once: the run of a job at a certain time, or anything
+// else that has a name.
 package slots
 
 import (
@@ -11,65 +12,84 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/door"
+	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Slot is a piece of work that is done once. A mark beside the lock at its path stores that it
-// was done, written in a transaction that commits only while that lock is held. So the work is
-// done once, even by hosts whose clocks differ, after a change of leaders, and after a restart
-// of clients or servers.
+// Slot is a piece of work that is done once. When it is done, a mark is stored next to the lock at
+// its path. The mark is written in a transaction that commits only while that lock is held.
+// Therefore the work is done once even if the hosts' clocks differ, after a change of leaders, and
+// after a restart of clients or servers.
 //
-// The marks are bounded: the last 128 names, and the last 16 slots of each period (see At).
+// The number of marks is limited: the last 128 names, the last 128 due times (see Due), and the last
+// 16 slots of each period (see At).
 type Slot struct {
 	client *zklock.Client
-	c      door.Client
+	c      bridge.Client
 	path   string
 	slotKey
-	err error // what is wrong with it
+	err error // why the slot is invalid, or nil
 }
 
-// Named returns the slot with a name of at most 128 bytes, under the lock at path.
+// Named returns the slot with a name of at most 128 bytes, guarded by the lock at path. It sends
+// nothing; an invalid path or name is reported by the first call.
 func Named(c *zklock.Client, path, name string) *Slot {
-	s := &Slot{client: c, c: door.ClientOf(c), path: path, slotKey: slotKey{name: name}}
+	s := &Slot{client: c, c: bridge.ClientOf(c), path: path, slotKey: slotKey{name: name}}
 	switch {
 	case name == "" || len(name) > maxSlotName:
-		s.err = fmt.Errorf("%w: a slot's name has 1 to %d bytes, not %d", zklock.ErrInvalid, maxSlotName, len(name))
+		s.err = fmt.Errorf("%w: a slot's name must have 1 to %d bytes, not %d", zklock.ErrInvalid, maxSlotName, len(name))
 	case !utf8.ValidString(name):
 		s.err = fmt.Errorf("%w: the slot's name %q is not UTF-8", zklock.ErrInvalid, name)
 	}
 	return s
 }
 
-// At returns the slot that the time at falls into. Slots of up to an hour are pieces of time, the
-// same everywhere. Longer ones follow the calendar in at.Location(): days begin at midnight
-// there, weeks on Monday, and a day is one slot also where it has 23 or 25 hours. All hosts must
-// use one location.
+// At returns the slot that contains the time at. Slots of up to an hour divide elapsed time and are
+// the same everywhere. Longer slots follow the calendar in at.Location(): days begin at midnight
+// there, weeks on Monday, and a day is one slot even if it has 23 or 25 hours. All hosts must use
+// the same location.
 //
-// at is best the time for which the work was scheduled. With the present time, a run that is made
-// up for after midnight counts for the new day, whose own run is then not made.
+// Preferably, at is the time for which the work was scheduled. With the current time, a run that is
+// made up for after midnight counts for the new day, and the new day's own run is then skipped.
+//
+// At sends nothing; an invalid path, time or period is reported by the first call.
 func At(c *zklock.Client, path string, at time.Time, period time.Duration) *Slot {
-	s := &Slot{client: c, c: door.ClientOf(c), path: path, slotKey: slotKey{cut: calendar{period, at.Location()}}}
+	s := &Slot{client: c, c: bridge.ClientOf(c), path: path, slotKey: slotKey{cut: calendar{period, at.Location()}}}
 	if year := at.Year(); period <= 0 || year < 2 || year > 9998 {
-		s.err = fmt.Errorf("%w: a slot of %v in the year %d", zklock.ErrInvalid, period, year)
+		s.err = fmt.Errorf("%w: slot with period %v in year %d", zklock.ErrInvalid, period, year)
 		return s
 	}
 	s.name = s.cut.slotOf(at)
 	return s
 }
 
-// String returns the slot's name, or the time at which it begins.
+// Due returns the slot of the run of a job that is due at that time, to the nanosecond. Use it if your
+// scheduler says for which time it planned a run: neither late runs, nor clocks that differ, nor the
+// job's period matter then. A due time that is older than the last 128 done at the path is
+// forgotten, and one more than an hour after the servers' time is refused with ErrAhead.
+//
+// Due sends nothing; an invalid path or time is reported by the first call.
+func Due(c *zklock.Client, path string, due time.Time) *Slot {
+	s := &Slot{client: c, c: bridge.ClientOf(c), path: path, slotKey: slotKey{due: true, name: due.UTC().Format(slotTime)}}
+	if year := due.UTC().Year(); year < 2 || year > 9998 {
+		s.err = fmt.Errorf("%w: slot in year %d", zklock.ErrInvalid, year)
+	}
+	return s
+}
+
+// String returns the slot's name, its due time, or the time at which it begins.
 func (s *Slot) String() string { return s.name }
 
-// Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot
-// as done before it releases the lock, also if ctx has ended meanwhile. If the slot is not open,
-// Do returns ErrDone, ErrForgotten or ErrAhead, and does not call fn.
+// Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot as
+// done before it releases the lock, even if ctx has ended in the meantime. If the slot is not open,
+// Do returns ErrDone, ErrForgotten or ErrAhead, and does not call fn. Otherwise it returns the errors
+// of Mutex.Do and of Mark.
 //
-// If fn fails, or the process crashes before the mark is written, the slot stays open and
-// the next Do runs fn again. For work that must not begin twice, take the lock yourself and
-// call Mark before the work.
+// If fn fails, or the process crashes before the mark is written, the slot stays open and the next
+// Do runs fn again. For work that must not start twice, acquire the lock yourself and call Mark
+// before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := s.open(ctx); err != nil {
 		return s.failure("do", err)
@@ -85,67 +105,70 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	})
 }
 
-// Open returns nil if the slot may be done. Otherwise it returns ErrDone, with when and by whom the slot was marked,
-// ErrForgotten or ErrAhead. While you hold the lock, only you can change that; without the lock it may change at once.
+// Open returns nil if the work may be done. Otherwise it returns ErrForgotten, ErrAhead, or ErrDone
+// with when and by whom the slot was marked. While you hold the lock, only you can change the
+// result; without the lock it may change at any time.
 func (s *Slot) Open(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
-		return s.failure("look at", err)
+		return s.failure("open", err)
 	}
 	return nil
 }
 
-// Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the
-// lock at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing.
-// If another hold has marked the slot before, it returns ErrDone; see also ErrForgotten and ErrAhead. All holds of a lock
-// that was entered again are one here.
+// Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the lock
+// at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing. If
+// another hold has already marked the slot, it returns ErrDone; see also ErrForgotten and ErrAhead.
+// All holds of a lock that was entered again count as one. Mark returns zklock.ErrNotHeld if h is nil,
+// zklock.ErrInvalid if h is a hold of another path, and zklock.ErrMismatch if the node for the marks
+// contains something else.
 //
-// If an answer is lost, Mark asks until it knows the outcome, even after the end of h. If ctx
+// If a reply is lost, Mark keeps asking until it knows the outcome, even after the end of h. If ctx
 // ends first, the error wraps zklock.ErrUncertain.
 func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 	if err := s.checkHold(h); err != nil {
 		return s.failure("mark", err)
 	}
-	inside := s.c.Inside(ctx)
-	defer inside.Leave()
-	err := s.mark(inside, h)
+	callCtx := s.c.Requests.CallContext(ctx)
+	defer callCtx.Cancel()
+	err := s.mark(callCtx, h)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, zklock.ErrUncertain) || outcome.IsOfSlot(err):
 	case h.Context().Err() != nil: // err says why
 	default:
-		err = outcome.Beside(inside, s.c.Explain(inside, err))
+		err = outcome.Beside(callCtx, s.c.Requests.Explain(callCtx, err))
 	}
 	return s.failure("mark", err)
 }
 
-// finish marks the slot after its work, also if ctx has ended meanwhile: the work is not to be
-// done again. It waits for as long as it can take until the end of the hold is certain.
+// finish marks the slot after its work, even if ctx has ended in the meantime, because the work
+// must not be done again. It waits as long as it can take until the end of the hold is certain.
 func (s *Slot) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.client.SessionTimeout())
 	defer cancel()
 	return s.Mark(ctx, zklock.HoldOf(ctx))
 }
 
-// open returns nil if the slot may be done: if it is not marked, and not in the future.
+// open returns nil if the work may be done: the slot is not marked and not in the future.
 func (s *Slot) open(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	inside := s.c.Inside(ctx)
-	defer inside.Leave()
-	found, err := s.look(inside)
+	callCtx := s.c.Requests.CallContext(ctx)
+	defer callCtx.Cancel()
+	found, err := s.look(callCtx)
 	switch {
 	case errors.Is(err, ErrDone):
 		err = fmt.Errorf("%w%v", err, found)
 	case err != nil && !outcome.IsOfSlot(err):
-		err = s.c.Explain(inside, err)
+		err = s.c.Requests.Explain(callCtx, err)
 	}
 	return err
 }
 
-// look reads the slot's mark as the quorum knows it, under whatever session the client has. It
-// returns ErrDone with the mark, and nil for an open slot.
+// look reads the slot's mark as known to the quorum, under whatever session the client has. It
+// returns ErrDone with the mark, or nil if the slot is open.
 func (s *Slot) look(ctx context.Context) (found mark, err error) {
 	return session.Persist(ctx, s.c.Requests, func(sess *session.Session) (mark, error) {
 		_, _, found, err := s.read(ctx, sess)
@@ -153,12 +176,12 @@ func (s *Slot) look(ctx context.Context) (found mark, err error) {
 	})
 }
 
-// read returns the node with the marks, and what is known of the slot: see look.
+// read returns the node with the marks, and the state of the slot: see look.
 //
-// The node's time of writing is a time that the servers' clock has certainly reached. If the
-// slot is ahead of that, read writes the node anew, unchanged, and so learns the servers' time.
+// The node's modification time is a time that the servers' clock has certainly reached. If the slot
+// is later than that, read writes the node again, unchanged, to learn the servers' time.
 func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, found mark, err error) {
-	for asked := false; ; asked = true {
+	for again := false; ; again = true {
 		n, err = s.fetch(ctx, sess)
 		if err == nil {
 			m, err = s.parse(n)
@@ -167,14 +190,14 @@ func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node,
 			found, err = m.find(s.slotKey, s.latest(n))
 		}
 		switch {
-		case err != nil || s.cut.period == 0 || s.name <= s.latest(n):
+		case err != nil || !s.isTimed() || s.name <= s.latest(n):
 			return n, m, found, err
-		case asked && n.Stat != nil:
-			return n, m, found, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.cut.slotOf(time.UnixMilli(n.Stat.Mtime)))
+		case again && n.Stat != nil:
+			return n, m, found, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.slotOf(time.UnixMilli(n.Stat.Mtime)))
 		}
 		err = s.touch(ctx, sess, n)
 		switch {
-		case errors.Is(err, zk.ErrNoAuth): // nor can this client mark any slot
+		case errors.Is(err, zk.ErrNoAuth): // then this client cannot mark any slot either
 			return n, m, found, nil
 		case err != nil && !isOutdated(err):
 			return n, m, found, err
@@ -182,37 +205,37 @@ func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node,
 	}
 }
 
-// latest returns the last slot that may be marked when the node has just been written: a period
-// is for clocks that differ.
+// latest returns the last slot that may be marked right after the node was written. It allows one
+// period, or an hour for due times, for differences between clocks.
 func (s *Slot) latest(n session.Node) string {
-	if n.Stat == nil || s.cut.period == 0 {
+	if n.Stat == nil || !s.isTimed() {
 		return ""
 	}
-	return s.cut.slotOf(time.UnixMilli(n.Stat.Mtime).Add(s.cut.period))
+	return s.slotOf(time.UnixMilli(n.Stat.Mtime).Add(s.allowance()))
 }
 
-// touch writes the node's data again, or makes a node without marks.
+// touch writes the node's data again, or creates a node without marks.
 func (s *Slot) touch(ctx context.Context, sess *session.Session, n session.Node) error {
 	if n.Stat != nil {
-		_, err := s.c.Set(ctx, sess, s.node(), n.Data, n.Stat.Version)
+		_, err := s.c.Requests.Set(ctx, sess, s.node(), n.Data, n.Stat.Version)
 		return err
 	}
-	_, err := s.c.Create(ctx, sess, s.node(), marks{}.encode(), zk.FlagPersistent, s.c.ACL)
+	_, err := s.c.Requests.Create(ctx, sess, s.node(), marks{}.encode(), zk.FlagPersistent, s.c.Directories.ACL)
 	if errors.Is(err, zk.ErrNoNode) {
-		err = s.c.MakeDir(ctx, sess, s.c.Root+s.path, 1) // with what is above it
+		err = s.c.Directories.MakeDir(ctx, sess, s.c.Root+s.path, 1) // and its parents
 	}
 	return err
 }
 
-// isOutdated reports whether a write was refused because something was written or deleted since
-// we looked.
+// isOutdated reports whether a write was refused because something was written or deleted after we
+// read it.
 func isOutdated(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode)
 }
 
 // fetch reads the node with the marks. It returns the zero node if there is none.
 func (s *Slot) fetch(ctx context.Context, sess *session.Session) (session.Node, error) {
-	n, err := session.UpToDate(ctx, s.c.Requests, sess, func() (session.Node, error) { return s.c.Get(ctx, sess, s.node()) })
+	n, err := session.UpToDate(ctx, s.c.Requests, sess, func() (session.Node, error) { return s.c.Requests.Get(ctx, sess, s.node()) })
 	if errors.Is(err, zk.ErrNoNode) {
 		return session.Node{}, nil
 	}
@@ -231,7 +254,7 @@ func (s *Slot) parse(n session.Node) (marks, error) {
 }
 
 func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
-	unknown := false // an attempt has no outcome yet
+	unknown := false // whether the outcome of an attempt is unknown
 	var p session.Pace
 	for {
 		sent, err := s.tryMark(ctx, h)
@@ -253,17 +276,17 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 	}
 }
 
-// tryMark writes the mark unless it is there. unknown reports whether the mark may have been
-// written in spite of an error.
+// tryMark writes the mark unless it exists. unknown reports whether the mark may have been written
+// despite an error.
 func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err
 	}
-	inside, stop := session.Either(ctx, h.Context())
+	callCtx, stop := session.Either(ctx, h.Context())
 	defer stop()
-	held := door.HoldOf(h)
+	held := bridge.HoldOf(h)
 	sess := held.Nodes[0].Sess
-	n, m, found, err := s.read(inside, sess)
+	n, m, found, err := s.read(callCtx, sess)
 	switch {
 	case errors.Is(err, ErrDone) && found.By == h.Token():
 		return false, nil
@@ -276,7 +299,7 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 	if err := node.CheckSize(ops); err != nil {
 		return false, err
 	}
-	answers, err := s.c.Multi(inside, sess, ops...)
+	answers, err := s.c.Requests.Multi(callCtx, sess, ops...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
 			held.Lose(fmt.Errorf("%w: node %s was deleted", zklock.ErrLost, held.Nodes[i].Path()))
@@ -286,9 +309,9 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 	return err != nil && !outcome.WasNotSent(err), err
 }
 
-// settle finds out, when h has ended, whether an attempt of unknown outcome was carried out:
-// it waits until a node of h is gone, because none can be carried out after that. Others of them can stay, of
-// a lock that was entered again.
+// settle finds out, after h has ended, whether an attempt with an unknown outcome was carried out.
+// It waits until one of h's nodes is gone, because no attempt can be carried out after that. The
+// others can remain if the lock was entered again.
 func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	lost := context.Cause(h.Context())
 	if !unknown {
@@ -296,7 +319,7 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	}
 	var p session.Pace
 	for {
-		err := s.seeAll(ctx, door.HoldOf(h).Nodes)
+		err := s.checkNodes(ctx, bridge.HoldOf(h).Nodes)
 		if errors.Is(err, zk.ErrNoNode) {
 			found, err := s.look(ctx)
 			switch {
@@ -316,10 +339,10 @@ func (s *Slot) settle(ctx context.Context, h *zklock.Hold, unknown bool) error {
 	}
 }
 
-// seeAll returns zk.ErrNoNode if one of the nodes is gone.
-func (s *Slot) seeAll(ctx context.Context, nodes []*session.OwnNode) error {
+// checkNodes returns zk.ErrNoNode if one of the nodes is gone.
+func (s *Slot) checkNodes(ctx context.Context, nodes []*session.OwnNode) error {
 	for _, n := range nodes {
-		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Stat(ctx, sess, n.Path()) })
+		_, err := session.Persist(ctx, s.c.Requests, func(sess *session.Session) (*zk.Stat, error) { return s.c.Requests.Stat(ctx, sess, n.Path()) })
 		if err != nil {
 			return err
 		}
@@ -327,10 +350,10 @@ func (s *Slot) seeAll(ctx context.Context, nodes []*session.OwnNode) error {
 	return nil
 }
 
-// write returns the operation that replaces n by m.
+// write returns the operation that replaces the data of n with m.
 func (s *Slot) write(m marks, n session.Node) any {
 	if n.Stat == nil {
-		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.ACL}
+		return &zk.CreateRequest{Path: s.node(), Data: m.encode(), Acl: s.c.Directories.ACL}
 	}
 	return &zk.SetDataRequest{Path: s.node(), Data: m.encode(), Version: n.Stat.Version}
 }
@@ -348,13 +371,10 @@ func (s *Slot) checkHold(h *zklock.Hold) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if h == nil {
+	switch held := bridge.HoldOf(h); {
+	case h.Path() == "": // the path of a nil or zero Hold
 		return zklock.ErrNotHeld
-	}
-	switch held := door.HoldOf(h); {
-	case held.Unfenced != nil:
-		return held.Unfenced
-	case held.Engine != s.c.Engine || h.TokenOf(s.path) == 0:
+	case held.Engine != s.c.Engine || h.TokenOf(s.path) < 0:
 		return fmt.Errorf("%w: a hold of %s does not guard this slot", zklock.ErrInvalid, h.Path())
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tlsLines are what zoo.cfg needs for a port that wants certificates from both sides.
+// tlsLines are the lines of zoo.cfg for a TLS port with certificates on both sides.
 var tlsLines = []string{
 	"secureClientPort=2281", "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 	"ssl.keyStore.location=" + keyStore, "ssl.keyStore.type=PEM",
@@ -23,17 +23,17 @@ var tlsLines = []string{
 
 const keyStore, trustStore = "/conf/server.pem", "/conf/ca.pem"
 
-// Authority is a certificate authority made for a test. Its certificates are
-// good for a day and for the loopback address, for servers and clients.
+// Authority is a certificate authority for tests. Its certificates are valid for a day
+// and for the loopback address, for servers and clients.
 type Authority struct {
-	PEM  []byte // its own certificate
+	PEM  []byte // the authority's own certificate
 	Pool *x509.CertPool
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority.
+// NewAuthority creates an authority.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -56,7 +56,7 @@ func NewAuthority() (*Authority, error) {
 	return a, nil
 }
 
-// Issue returns a new certificate and its key, as PEM.
+// Issue returns a new certificate and its private key, as PEM.
 func (a *Authority) Issue() (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *Authority) Issue() (cert, key []byte, err error) {
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER), nil
 }
 
-// Client returns what a client needs to connect to Member.Secure.
+// Client returns the TLS configuration for a client that connects to Member.Secure.
 func (a *Authority) Client() (*tls.Config, error) {
 	cert, key, err := a.Issue()
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *Authority) Client() (*tls.Config, error) {
 	return &tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{pair}}, nil
 }
 
-// addFiles adds what tlsLines name.
+// addFiles adds the files that tlsLines refer to.
 func (a *Authority) addFiles(files map[string][]byte) error {
 	cert, key, err := a.Issue()
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *Authority) addFiles(files map[string][]byte) error {
 	return nil
 }
 
-// lasting sets the time for which a certificate is good.
+// lasting sets the validity of a certificate.
 func lasting(c *x509.Certificate) *x509.Certificate {
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	return c

@@ -11,35 +11,35 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// backendEnv says what Test runs on.
+// backendEnv selects the backend of Test.
 const backendEnv = "ZKCONTAINER_BACKEND"
 
-// Backend is an ensemble that a test runs on, in process or in containers.
+// Backend is an ensemble for a test, in process or in containers.
 type Backend interface {
-	// Addrs are the members' addresses, for clients that dial with DialFrom.
+	// Addrs returns the members' addresses, for clients that dial with DialFrom.
 	Addrs() []string
-	// DialFrom returns a dialer for a client with a name.
+	// DialFrom returns a dialer for a named client.
 	DialFrom(client string) func(network, address string, timeout time.Duration) (net.Conn, error)
-	// Partition cuts a client from all members, HealClient ends that.
+	// Partition cuts a client off from all members. HealClient ends the partition.
 	Partition(client string)
 	HealClient(client string)
-	// Faults is what can be done to a member, from 0 on.
+	// Faults returns the faults of a member, counting from 0.
 	Faults(member int) Faults
 }
 
-// Faults are what can be done to a member. Each has one that ends it.
+// Faults are the faults that can be injected into a member. Each is followed by the method that ends it.
 type Faults interface {
-	Stop() // as kill -9 does
+	Stop() // kills the member, like kill -9
 	Start()
-	Freeze() // as SIGSTOP does
+	Freeze() // stops the member, like SIGSTOP
 	Thaw()
-	CutOff() // from the other members
+	CutOff() // cuts the member off from the other members
 	Rejoin()
 }
 
-// Test runs a body on the backend that ZKCONTAINER_BACKEND names: "virtual" (also if it is not set), "process" or
-// "container". In virtual time the body runs in a testing/synctest bubble and must close its clients. Options that only
-// containers have skip the test elsewhere.
+// Test runs body on the backend that ZKCONTAINER_BACKEND selects: "virtual" (the default), "process" or "container". In
+// virtual time, body runs in a testing/synctest bubble and must close its clients. If opts contains options that only
+// containers support, other backends skip the test.
 func Test(t *testing.T, opts Options, body func(t *testing.T, z Backend)) {
 	t.Helper()
 	switch kind := os.Getenv(backendEnv); kind {
@@ -59,11 +59,11 @@ func Test(t *testing.T, opts Options, body func(t *testing.T, z Backend)) {
 func needsNoContainer(t *testing.T, o Options) {
 	t.Helper()
 	if o.TLS != nil || len(o.Config) > 0 || len(o.Files) > 0 || o.JVMFlags != "" {
-		t.Skipf("zkcontainer: these options need containers: %s=container", backendEnv)
+		t.Skipf("zkcontainer: these options require containers: set %s=container", backendEnv)
 	}
 }
 
-// inProcess are the options of zktest that mean the same.
+// inProcess returns the corresponding options of zktest.
 func (o Options) inProcess() zktest.Options {
 	o = o.withDefaults()
 	return zktest.Options{
@@ -73,19 +73,19 @@ func (o Options) inProcess() zktest.Options {
 	}
 }
 
-// inProcess is zktest's server as a Backend.
+// inProcess implements Backend with a zktest server.
 type inProcess struct{ *zktest.Server }
 
-// Faults is what can be done to a member.
+// Faults returns the faults of a member.
 func (p inProcess) Faults(member int) Faults { return p.Member(member) }
 
-// inContainers is an ensemble as a Backend: what fails, fails the test.
+// inContainers implements Backend with containers. If a fault cannot be injected, it fails the test.
 type inContainers struct {
 	*Ensemble
 	t *testing.T
 }
 
-// Faults is what can be done to a member.
+// Faults returns the faults of a member.
 func (c inContainers) Faults(member int) Faults { return containerFaults{c.Members[member], c.t} }
 
 type containerFaults struct {

@@ -43,7 +43,7 @@ func (m *Member) create(ctx context.Context) error {
 		testcontainers.WithExposedPorts(exposed...),
 		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) {
 			h.PortBindings = bindings
-			h.CapAdd = []string{"NET_ADMIN"} // for cuts and slow links, which need no right on this machine then
+			h.CapAdd = []string{"NET_ADMIN"} // for cuts and slow links, without privileges on this machine
 		}),
 		tcnetwork.WithNetwork([]string{m.Name}, m.all.net),
 		testcontainers.WithFiles(asFiles(files)...),
@@ -51,12 +51,12 @@ func (m *Member) create(ctx context.Context) error {
 	return err
 }
 
-// remove removes the member's containers, as far as there are any.
+// remove removes the member's containers, if there are any.
 func (m *Member) remove(ctx context.Context) error {
 	return errors.Join(m.dropTools(ctx), m.all.engine.discard(ctx, m.ctr))
 }
 
-// dropTools removes the container beside the server.
+// dropTools removes the tools container, if there is one.
 func (m *Member) dropTools(ctx context.Context) error {
 	m.toolsMu.Lock()
 	defer m.toolsMu.Unlock()
@@ -82,13 +82,13 @@ func asFiles(files map[string][]byte) []testcontainers.ContainerFile {
 	return out
 }
 
-// Ports are taken from below the range from which the kernel serves other sockets, so that none of them can take one while
-// its container restarts. Processes start at different places.
+// Ports are below the kernel's ephemeral port range, so that no other socket can take one while its container restarts.
+// Different processes start at different ports.
 const firstPort, ports = 20000, 12000
 
 var tried atomic.Int64
 
-// publish binds a container's port to a free one of the loopback address, which stays the same when the container restarts.
+// publish binds a container's port to a free port of the loopback address. The port stays the same when the container restarts.
 func publish(bindings network.PortMap, port string) (string, error) {
 	loopback := netip.MustParseAddr("127.0.0.1")
 	for range ports {

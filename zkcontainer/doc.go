@@ -1,41 +1,42 @@
-// Package zkcontainer runs ZooKeeper servers in containers for a test, one or an
-// ensemble, and breaks them on request.
+// Package zkcontainer runs ZooKeeper servers in containers for tests, as a single
+// server or an ensemble, and injects faults.
 //
 //	func TestMine(t *testing.T) {
-//		z := zkcontainer.Run(t.Context(), t) // answers requests, ends with the test
+//		z := zkcontainer.Run(t.Context(), t) // serves requests, ends with the test
 //		conn, _, err := zk.Connect(z.Addrs(), 4*time.Second)
 //		...
 //	}
 //
-// RunEnsemble starts several servers on a network of their own. Both skip the
-// test where no container engine answers or no image can be had, unless
-// ZKCONTAINER_REQUIRE or CI is set: then they fail it. When a test fails, the
-// last lines of each server's log are in its output.
+// RunEnsemble starts several servers on their own network. If no container engine
+// answers or no image is available, Run and RunEnsemble skip the test. If
+// ZKCONTAINER_REQUIRE or CI is set, they fail it instead. When a test fails, its
+// output contains the last lines of each server's log.
 //
-// The image is that of Options, or the one that ZKCONTAINER_IMAGE names, or the
-// official one, zookeeper:3.9. Where no registry gives that one, an image is used
-// that integration/image/build of this repository has made of Debian's packages.
+// The image is Options.Image, or the one named by ZKCONTAINER_IMAGE. Otherwise the
+// package uses the official image, zookeeper:3.9, if it is on this machine; then one
+// that integration/image/build of this repository has built from Debian's packages;
+// and otherwise it pulls the official image.
 //
 // # Faults
 //
-// A Member's methods kill it, pause it, cut it from its peers and make its link
+// A Member's methods kill it, pause it, cut it off from its peers and make its link
 // slow. Cuts and slow links need iptables and tc, from the server's image or from
-// the one that Options.Tools names; the official image has neither.
+// Options.Tools; the official image has neither.
 //
-// Partition cuts a client from all servers, and SlowClient slows its link down:
-// that is done in this process, for connections that DialFrom has made, and needs
+// Partition cuts a client off from all servers, and SlowClient makes its link slow.
+// This happens in the test's process, for connections made with DialFrom, and needs
 // no tools.
 //
-// # The same test in process and on containers
+// # Running the same test in process and in containers
 //
-// Test runs a body on a Backend: in virtual time on zktest, in process over
-// loopback, or on containers, as ZKCONTAINER_BACKEND says ("virtual", "process",
-// "container"; virtual time if it is not set).
+// Test runs a test body on a Backend. ZKCONTAINER_BACKEND selects it: "virtual"
+// (the default) is zktest in virtual time, "process" is zktest over loopback, and
+// "container" uses containers.
 //
 // # Clean-up
 //
-// What a test starts ends with it. What a process leaves behind that dies before
-// is removed by a copy of the test binary that outlives it: no image is needed for
-// that, in particular not testcontainers' Ryuk. The package therefore sets
+// Everything that a test starts ends with the test. If the process dies before that,
+// a copy of the test binary that outlives it removes the rest. This needs no image, in
+// particular not testcontainers' Ryuk. The package therefore sets
 // TESTCONTAINERS_RYUK_DISABLED for its own process, if it is not set.
 package zkcontainer

@@ -17,31 +17,31 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
-// label marks every container and network of this package; its value is the process that they belong to.
+// label marks every container and network of this package. Its value identifies the process that they belong to.
 const label = "zklock.zkcontainer.run"
 
-// reaperEnv tells a copy of the test binary that it is the reaper of another.
+// reaperEnv makes a copy of the test binary act as the reaper of another process.
 const reaperEnv = "ZKCONTAINER_REAPER"
 
-// ErrNone is returned when no container engine answers.
+// ErrNone is returned if no container engine answers.
 var ErrNone = errors.New("no container engine answers")
 
-// Engine is the machine's container engine as this process uses it.
+// Engine is this process's connection to the machine's container engine.
 type Engine struct {
 	API *client.Client
 
-	run  string   // the value of label for everything that this process makes
-	life *os.File // locked while this process lives; the reaper and later runs wait for that lock
+	run  string   // the value of label for everything that this process creates
+	life *os.File // locked while this process lives; the reaper waits for that lock, and later runs try it
 }
 
-// Find returns the engine. The first call looks for it.
+// Find returns the engine. The first call connects to it.
 var Find = sync.OnceValues(func() (*Engine, error) { return open(context.Background()) })
 
-// Labels are what further containers need to end with this process.
+// Labels returns the labels that other containers need to be removed with this process.
 func (e *Engine) Labels() map[string]string { return map[string]string{label: e.run} }
 
-// open finds the engine, removes what dead runs left behind and makes sure that nothing of this process outlives it. It
-// also settles what testcontainers would ask the user for, which reads its settings once.
+// open connects to the engine, removes what dead runs left behind and starts the reaper, so that nothing of this process
+// outlives it. It first sets the environment of testcontainers, which reads it only once.
 func open(ctx context.Context) (*Engine, error) {
 	api, err := connect(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func open(ctx context.Context) (*Engine, error) {
 	return e, e.sweepDeadRuns(ctx)
 }
 
-// connect tries the engine that DOCKER_HOST names, or the usual sockets.
+// connect connects to the engine at DOCKER_HOST or, if that is not set, at one of the usual sockets.
 func connect(ctx context.Context) (*client.Client, error) {
 	hosts := []string{os.Getenv("DOCKER_HOST")}
 	if hosts[0] == "" {
@@ -85,11 +85,11 @@ func connect(ctx context.Context) (*client.Client, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNone, errors.Join(errs...))
 }
 
-// settle decides testcontainers' settings. Its reaper Ryuk is an image of its own from a registry, which need not be within
-// reach; the reaper of this package does the same and needs none. Every port is published on the loopback address, so a
-// client that believes to sit in a container must not look for the engine at its gateway.
+// settle sets the environment of testcontainers. Its reaper, Ryuk, needs an image from a registry, which may not be
+// reachable; the reaper of this package does the same without an image. Every port is published on the loopback address, so a
+// process that runs in a container must not look for the ports at its gateway.
 func settle() {
-	tclog.SetDefault(log.New(io.Discard, "", 0)) // a container per line is too much to read
+	tclog.SetDefault(log.New(io.Discard, "", 0)) // it logs several lines per container
 	for name, value := range map[string]string{
 		"TESTCONTAINERS_RYUK_DISABLED": "true",
 		"TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1",
@@ -100,13 +100,13 @@ func settle() {
 	}
 }
 
-// ours is how the runs of this user begin.
+// ours returns the prefix of this user's runs.
 func ours() string { return fmt.Sprintf("u%d-", os.Getuid()) }
 
-// Close removes everything that this process made.
+// Close removes everything that this process created.
 func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.run) }
 
-// sweepDeadRuns removes what this user's runs that are no more left behind.
+// sweepDeadRuns removes what this user's dead runs left behind.
 func (e *Engine) sweepDeadRuns(ctx context.Context) error {
 	runs, err := e.runs(ctx)
 	for run := range runs {
@@ -115,14 +115,14 @@ func (e *Engine) sweepDeadRuns(ctx context.Context) error {
 		}
 		life, claimed := claim(run)
 		if claimed != nil {
-			continue // alive, or being swept by another
+			continue // alive, or being swept by another process
 		}
 		err = errors.Join(err, e.remove(ctx, run), os.Remove(life.Name()), life.Close())
 	}
 	return err
 }
 
-// runs lists the runs that have anything on the engine.
+// runs returns the runs that have containers or networks on the engine.
 func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
 	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled("")})
@@ -136,7 +136,7 @@ func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
 	return found, errors.Join(err, err2)
 }
 
-// remove removes everything that a run made. What is gone already is no error.
+// remove removes everything that a run created. It ignores what is already gone.
 func (e *Engine) remove(ctx context.Context, run string) error {
 	var errs []error
 	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled(run)})
@@ -168,8 +168,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// startReaper starts a copy of this program that outlives it by as long as the clean-up takes. It is in a session of its
-// own, so that the interrupt which ends the tests does not end it too.
+// startReaper starts a copy of this program that cleans up after this process has ended. It has its own session, so that an
+// interrupt that ends the tests does not end it too.
 func (e *Engine) startReaper() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -184,15 +184,15 @@ func (e *Engine) startReaper() error {
 	return reaper.Process.Release()
 }
 
-// A test binary that was started as the reaper of another does nothing else. It must be here, before main: users have no
-// reason to write a TestMain.
+// If the test binary was started as a reaper, it does nothing else. This has to happen in init, before main, so that users
+// need no TestMain.
 func init() {
 	if run := os.Getenv(reaperEnv); run != "" {
 		reap(run)
 	}
 }
 
-// reap waits for the end of a process, removes what it has left and ends this one.
+// reap waits until a run's process has ended, removes what it left behind and exits.
 func reap(run string) {
 	life, err := outlive(run)
 	if err == nil {
@@ -203,7 +203,7 @@ func reap(run string) {
 		_ = os.Remove(life.Name())
 	}
 	if err != nil {
-		os.Exit(1) // nobody is left who could be told more
+		os.Exit(1) // there is nowhere to report the error to
 	}
 	os.Exit(0)
 }

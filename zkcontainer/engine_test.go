@@ -29,7 +29,7 @@ func TestNothingOutlivesAProcessThatIsKilled(t *testing.T) {
 	run := startDoomed(t)
 	runs, err := e.runs(t.Context())
 	require.NoError(t, err)
-	require.True(t, runs[run.id], "its server is there")
+	require.True(t, runs[run.id], "its server must be running")
 	require.NoError(t, run.process.Kill())
 	err = poll(t.Context(), "the clean-up of "+run.id, func() bool {
 		runs, err := e.runs(t.Context())
@@ -50,7 +50,7 @@ func startDoomed(t *testing.T) doomed {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // it was killed, which is no success
+	t.Cleanup(func() { _ = cmd.Wait() }) // returns an error, because the process was killed
 	var said []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said = append(said, lines.Text())
@@ -58,7 +58,7 @@ func startDoomed(t *testing.T) doomed {
 			return doomed{id, cmd.Process}
 		}
 	}
-	require.FailNow(t, "the other process has started no server", "%s", strings.Join(said, "\n"))
+	require.FailNow(t, "the other process did not start a server", "%s", strings.Join(said, "\n"))
 	return doomed{}
 }
 

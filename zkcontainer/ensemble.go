@@ -13,7 +13,7 @@ import (
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
 )
 
-// Ensemble is a running ensemble of one server or more.
+// Ensemble is a running ensemble of one or more servers.
 type Ensemble struct {
 	Options Options
 	Members []*Member
@@ -23,8 +23,9 @@ type Ensemble struct {
 	links  links
 }
 
-// Start starts an ensemble and waits until every member serves and one request
-// has been answered. Stop must end it; if this process dies before, its reaper does.
+// Start starts an ensemble and waits until every member serves clients and one request
+// has been answered. The caller must call Stop. If this process dies first, its reaper
+// removes the ensemble.
 func (e *Engine) Start(ctx context.Context, opts Options) (*Ensemble, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -49,7 +50,7 @@ func (e *Engine) Start(ctx context.Context, opts Options) (*Ensemble, error) {
 	return z, nil
 }
 
-// begin starts the members and waits until they serve.
+// begin starts the members and waits until they serve clients.
 func (z *Ensemble) begin(ctx context.Context) error {
 	if err := z.each(func(m *Member) error { return m.create(ctx) }); err != nil {
 		return err
@@ -71,7 +72,7 @@ func (z *Ensemble) Stop(ctx context.Context) error {
 	return errors.Join(err, z.net.Remove(ctx))
 }
 
-// each runs do for all members at once.
+// each calls do for all members concurrently.
 func (z *Ensemble) each(do func(m *Member) error) error {
 	errs := make([]error, len(z.Members))
 	var wg sync.WaitGroup
@@ -87,7 +88,7 @@ func (z *Ensemble) each(do func(m *Member) error) error {
 	return errors.Join(errs...)
 }
 
-// Addrs are the members' client addresses from here.
+// Addrs returns the members' client addresses, as seen from this process.
 func (z *Ensemble) Addrs() []string {
 	var addrs []string
 	for _, m := range z.Members {
@@ -96,10 +97,10 @@ func (z *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// ConnectionString is Addrs as most clients want it: with commas between.
+// ConnectionString returns Addrs in the form that most clients expect: separated by commas.
 func (z *Ensemble) ConnectionString() string { return strings.Join(z.Addrs(), ",") }
 
-// Inside are the members' client addresses for containers on the private network.
+// Inside returns the members' client addresses, as seen from containers on the private network.
 func (z *Ensemble) Inside() []string {
 	var addrs []string
 	for _, m := range z.Members {
@@ -108,10 +109,10 @@ func (z *Ensemble) Inside() []string {
 	return addrs
 }
 
-// Network is the name of the private network.
+// Network returns the name of the private network.
 func (z *Ensemble) Network() string { return z.net.Name }
 
-// Logs are the last lines of every member's log, for a failure's report.
+// Logs returns the last lines of every member's log, for the report of a failure.
 func (z *Ensemble) Logs(ctx context.Context) string {
 	var b strings.Builder
 	for _, m := range z.Members {
@@ -120,7 +121,7 @@ func (z *Ensemble) Logs(ctx context.Context) string {
 	return b.String()
 }
 
-// Healthy waits until every member serves and they agree on one leader.
+// Healthy waits until every member serves clients and there is one leader.
 func (z *Ensemble) Healthy(ctx context.Context) error {
 	return poll(ctx, "a healthy ensemble", func() bool {
 		modes := map[string]int{}
@@ -134,7 +135,7 @@ func (z *Ensemble) Healthy(ctx context.Context) error {
 	})
 }
 
-// Leader waits for a leader other than the given members and returns it.
+// Leader waits for a leader that is not one of the given members, and returns it.
 func (z *Ensemble) Leader(ctx context.Context, except ...*Member) (*Member, error) {
 	var leader *Member
 	err := poll(ctx, "a leader", func() bool {
@@ -148,7 +149,7 @@ func (z *Ensemble) Leader(ctx context.Context, except ...*Member) (*Member, erro
 	return leader, err
 }
 
-// Followers returns all but the leader.
+// Followers returns all members except the leader.
 func (z *Ensemble) Followers(ctx context.Context) ([]*Member, error) {
 	leader, err := z.Leader(ctx)
 	var followers []*Member
@@ -160,17 +161,18 @@ func (z *Ensemble) Followers(ctx context.Context) ([]*Member, error) {
 	return followers, err
 }
 
-// HurtsNetworks returns what is missing for cuts and slow links, nil if nothing is.
+// HurtsNetworks returns nil if cuts and slow links are possible. Otherwise the error names the tool that is missing.
 func (z *Ensemble) HurtsNetworks(ctx context.Context) error {
 	for _, tool := range []string{"iptables", "tc"} {
 		if _, err := z.Members[0].tool(ctx, "which", tool); err != nil {
-			return fmt.Errorf("zkcontainer: the image %s has no %s, and Options.Tools names none that has: %w", z.Options.Image, tool, err)
+			return fmt.Errorf("zkcontainer: neither the image %s nor Options.Tools has %s: %w", z.Options.Image, tool, err)
 		}
 	}
 	return nil
 }
 
-// poll asks until ok. A server tells nobody when it has found its leader: there is nothing else to wait for.
+// poll calls ok repeatedly until it returns true. Servers send no notification when they have a leader, so polling is the only
+// way to wait for it.
 func poll(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -184,5 +186,5 @@ func poll(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// patience bounds waits for what must come.
+// patience is the time limit for waits.
 const patience = 90 * time.Second

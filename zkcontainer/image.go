@@ -10,25 +10,25 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Official is the image that is used unless another is named.
+// Official is the default image.
 const Official = "zookeeper:3.9"
 
-// imageEnv names an image for all tests that name none.
+// imageEnv names the image for tests that do not set Options.Image.
 const imageEnv = "ZKCONTAINER_IMAGE"
 
-// own are the images that this repository builds of ZooKeeper 3.8.
+// own matches the images of ZooKeeper 3.8 that this repository builds.
 const own = "zklock-integration:bookworm-*"
 
-// registryPatience is how long a registry may take to show that it is there. The download itself may take longer.
+// registryPatience is how long a registry may take to respond. The download itself may take longer.
 const registryPatience = 8 * time.Second
 
 var chosen struct {
 	mu    sync.Mutex
-	image string // guarded by mu: what the first search has found
+	image string // guarded by mu: the result of the first search
 }
 
-// Image returns the image for servers where none is named: that of ZKCONTAINER_IMAGE, the official one, or one that was
-// built on this machine. It looks for it once.
+// Image returns the default image for servers: that of ZKCONTAINER_IMAGE, the official one if it is on this machine, one that
+// was built on this machine, or else the official one, which it pulls. Once it has found an image, it always returns that.
 func (e *Engine) Image(ctx context.Context) (string, error) {
 	chosen.mu.Lock()
 	defer chosen.mu.Unlock()
@@ -51,7 +51,7 @@ func (e *Engine) choose(ctx context.Context) (string, error) {
 		return image, nil
 	}
 	if err := e.Fetch(ctx, Official); err != nil {
-		return "", fmt.Errorf("%w; %s can name another image, and integration/image/build makes one", err, imageEnv)
+		return "", fmt.Errorf("%w; set %s to use another image, or build one with integration/image/build", err, imageEnv)
 	}
 	return Official, nil
 }
@@ -61,7 +61,7 @@ func (e *Engine) has(ctx context.Context, image string) bool {
 	return err == nil
 }
 
-// ownImage returns the newest image that this repository has built on this machine, "" if there is none.
+// ownImage returns the newest image that this repository has built on this machine, or "" if there is none.
 func (e *Engine) ownImage(ctx context.Context) string {
 	list, err := e.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", own)})
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Engine) ownImage(ctx context.Context) string {
 	return name
 }
 
-// Fetch makes sure that the engine has an image.
+// Fetch ensures that the engine has an image, and pulls it if necessary.
 func (e *Engine) Fetch(ctx context.Context, image string) error {
 	if e.has(ctx, image) {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// A run's life is a locked file, see life_unix.go. Elsewhere nothing would clean up after a run that dies, so none begins.
-var errNoLife = errors.New("containers for tests need a Unix")
+// A run's life is a locked file: see life_unix.go. On other systems nothing would clean up after a run that dies, so runs are
+// not supported.
+var errNoLife = errors.New("containers for tests are only supported on Unix")
 
 func begin(string) (*os.File, error)   { return nil, errNoLife }
 func claim(string) (*os.File, error)   { return nil, errNoLife }

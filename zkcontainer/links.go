@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// links are the connections of named clients. They pass through this process,
-// where they can be cut and slowed down without any tool.
+// links holds the connections of named clients. They pass through this process, which
+// can cut them and slow them down without any tools.
 type links struct {
 	mu      sync.Mutex
 	closed  bool
 	clients map[string]*clientLink
 	open    map[net.Conn]struct{} // contains both ends of every connection that still has goroutines
-	done    chan struct{}         // closed by closeAll; nil until there is a client
+	done    chan struct{}         // closed by closeAll; nil until there is a client link
 	wg      sync.WaitGroup
 }
 
-// clientLink is what is done to one client's connections.
+// clientLink holds the faults of one client's connections.
 type clientLink struct {
-	cut   chan struct{} // closed when it is healed; nil while it is whole
+	cut   chan struct{} // closed when the partition is healed; nil if there is none
 	delay time.Duration
 }
 
-// DialFrom returns a dialer for a client with a name, by which it can be partitioned and slowed down. It has the shape that
-// go-zookeeper's WithDialer and zklock.Options.Dialer want.
+// DialFrom returns a dialer for a named client, for use with Partition and SlowClient. It has the signature that go-zookeeper's
+// WithDialer and zklock.Options.Dialer expect.
 func (z *Ensemble) DialFrom(client string) func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		return z.links.dial(client, network, address, timeout)
 	}
 }
 
-// Partition loses everything between a client (by its DialFrom name) and the servers, both ways and silently: no connection
-// is closed, what is sent waits for HealClient, dials time out.
+// Partition silently blocks all traffic in both directions between a client (by its DialFrom name) and the servers: no
+// connection is closed, data that is sent waits for HealClient, and dials time out.
 func (z *Ensemble) Partition(client string) {
 	z.links.change(client, func(l *clientLink) {
 		if l.cut == nil {
@@ -44,7 +44,7 @@ func (z *Ensemble) Partition(client string) {
 	})
 }
 
-// HealClient ends a partition. What was on the way arrives.
+// HealClient ends a partition. Data that was sent in the meantime arrives.
 func (z *Ensemble) HealClient(client string) {
 	z.links.change(client, func(l *clientLink) {
 		if l.cut != nil {
@@ -54,7 +54,7 @@ func (z *Ensemble) HealClient(client string) {
 	})
 }
 
-// SlowClient makes each piece that passes between a client and the servers late by d, either way; 0 ends it.
+// SlowClient delays all data between a client and the servers by d, in both directions; 0 ends the delay.
 func (z *Ensemble) SlowClient(client string, d time.Duration) {
 	z.links.change(client, func(l *clientLink) { l.delay = d })
 }
@@ -65,7 +65,7 @@ func (s *links) change(client string, fn func(*clientLink)) {
 	fn(s.of(client))
 }
 
-// of returns a client's link. The caller holds mu.
+// of returns a client's link. The caller must hold mu.
 func (s *links) of(client string) *clientLink {
 	if s.clients == nil {
 		s.clients, s.open, s.done = map[string]*clientLink{}, map[net.Conn]struct{}{}, make(chan struct{})
@@ -76,7 +76,7 @@ func (s *links) of(client string) *clientLink {
 	return s.clients[client]
 }
 
-// state returns what is done to a client's connections now.
+// state returns the current faults of a client's connections.
 func (s *links) state(client string) (cut <-chan struct{}, delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *links) state(client string) (cut <-chan struct{}, delay time.Duration) 
 	return l.cut, l.delay
 }
 
-// pass waits while a client is cut off, at most for timeout if that is positive. It reports whether the way is open.
+// pass waits while a client is partitioned, for at most timeout if that is positive. It reports whether the partition has ended.
 func (s *links) pass(client string, timeout time.Duration) bool {
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -107,7 +107,7 @@ func (s *links) pass(client string, timeout time.Duration) bool {
 	}
 }
 
-// dial connects a client to a server by way of a socket of this process, whose buffers take what waits.
+// dial connects a client to a server through a socket of this process, whose buffers hold data that has to wait.
 func (s *links) dial(client, network, address string, timeout time.Duration) (net.Conn, error) {
 	if !s.pass(client, timeout) {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: os.ErrDeadlineExceeded}
@@ -140,7 +140,7 @@ func (s *links) serve(client string, far, server net.Conn) bool {
 	return true
 }
 
-// carry copies what comes from one end to the other, as late as the client's link says, and closes both in the end.
+// carry copies data from one end to the other with the delay of the client's link, and finally closes both.
 func (s *links) carry(client string, from, to net.Conn) {
 	defer s.close(from, to)
 	buf := make([]byte, 32<<10)
@@ -155,7 +155,7 @@ func (s *links) carry(client string, from, to net.Conn) {
 	}
 }
 
-// wait waits for as long as a piece on a client's link takes. It reports false when all is over.
+// wait waits for the delay of a client's link and while the client is partitioned. It returns false if closeAll is called first.
 func (s *links) wait(client string) bool {
 	_, delay := s.state(client)
 	if delay > 0 {
@@ -177,7 +177,7 @@ func (s *links) close(conns ...net.Conn) {
 	}
 }
 
-// closeAll ends all connections and returns when their goroutines have ended.
+// closeAll closes all connections and waits until their goroutines have ended.
 func (s *links) closeAll() {
 	s.mu.Lock()
 	s.of("")
@@ -196,7 +196,7 @@ func (s *links) closeAll() {
 func socketPair() (near, far net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("a socket for a client: %w", err)
+		return nil, nil, fmt.Errorf("socket for a client: %w", err)
 	}
 	defer l.Close()
 	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
@@ -209,6 +209,6 @@ func socketPair() (near, far net.Conn, err error) {
 		if far.RemoteAddr().String() == near.LocalAddr().String() {
 			return near, far, nil
 		}
-		_ = far.Close() // a stranger's
+		_ = far.Close() // a connection from another process
 	}
 }

@@ -25,19 +25,19 @@ const (
 
 // Member is one server of an ensemble.
 type Member struct {
-	Name   string // on the private network
-	Addr   string // of its client port, from here
-	Secure string // of its port for TLS, from here; "" without Options.TLS
+	Name   string // host name on the private network
+	Addr   string // address of the client port, as seen from this process
+	Secure string // address of the TLS port, as seen from this process; "" without Options.TLS
 
 	id  int
 	all *Ensemble
 	ctr *testcontainers.DockerContainer
 
 	toolsMu sync.Mutex
-	tools   *testcontainers.DockerContainer // guarded by toolsMu: nil until it is needed
+	tools   *testcontainers.DockerContainer // guarded by toolsMu: the tools container; nil until it is needed
 }
 
-// What a server says it is.
+// The modes that a server can report.
 const (
 	Standalone = "standalone"
 	Leader     = "leader"
@@ -45,7 +45,7 @@ const (
 	Observer   = "observer"
 )
 
-// ask sends one of the server's four letter words.
+// ask sends a four-letter word to the server and returns the reply.
 func (m *Member) ask(ctx context.Context, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -65,7 +65,7 @@ func (m *Member) ask(ctx context.Context, word string) (string, error) {
 	return string(answer), err
 }
 
-// Mode is what the server is now: Leader, Follower, Standalone, or "" while it serves nobody.
+// Mode returns the server's current mode: Leader, Follower, Observer, Standalone, or "" if it serves no clients.
 func (m *Member) Mode(ctx context.Context) string {
 	answer, err := m.ask(ctx, "srvr")
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Member) Mode(ctx context.Context) string {
 	return mode
 }
 
-// Version is what the server says of itself.
+// Version returns the version that the server reports.
 func (m *Member) Version(ctx context.Context) string {
 	answer, _ := m.ask(ctx, "srvr")
 	_, version, _ := strings.Cut(answer, "version: ")
@@ -85,7 +85,7 @@ func (m *Member) Version(ctx context.Context) string {
 	return version
 }
 
-// Watches is how many watches the server's connections have set.
+// Watches returns the number of watches that the server's connections have set.
 func (m *Member) Watches(ctx context.Context) (int, error) {
 	answer, err := m.ask(ctx, "wchs")
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *Member) Watches(ctx context.Context) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(count))
 }
 
-// Busy waits until the server has a request that it has not answered.
+// Busy waits until the server has an unanswered request.
 func (m *Member) Busy(ctx context.Context) error {
 	return poll(ctx, m.Name+" to have a request to answer", func() bool {
 		answer, err := m.ask(ctx, "srvr")
@@ -110,16 +110,16 @@ func (m *Member) serves(ctx context.Context) error {
 	return poll(ctx, m.Name+" to serve", func() bool { return m.Mode(ctx) != "" })
 }
 
-// Kill ends the server's process at once, as a power cut does.
+// Kill ends the server's process at once, like a power failure.
 func (m *Member) Kill(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerKill(ctx, m.ctr.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
 	return err
 }
 
-// Restart starts a killed server again and waits until it serves.
+// Restart starts a killed server again and waits until it serves clients.
 func (m *Member) Restart(ctx context.Context) error {
 	if err := m.dropTools(ctx); err != nil {
-		return err // they have the network that ends with the server
+		return err // the tools container shares the network of the server, which has ended
 	}
 	if _, err := m.all.engine.API.ContainerStart(ctx, m.ctr.GetContainerID(), client.ContainerStartOptions{}); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (m *Member) Restart(ctx context.Context) error {
 	return m.serves(ctx)
 }
 
-// Wipe takes all of the server's data away and starts it anew, as after the loss of a disk or with an empty backup.
+// Wipe deletes all of the server's data and restarts it, as after the loss of a disk or with an empty backup.
 func (m *Member) Wipe(ctx context.Context) error {
 	if _, err := m.Exec(ctx, "rm", "-rf", "/data/version-2"); err != nil {
 		return err
@@ -138,19 +138,19 @@ func (m *Member) Wipe(ctx context.Context) error {
 	return m.Restart(ctx)
 }
 
-// Pause stops the server's process where it stands; its sockets stay open.
+// Pause suspends the server's process; its sockets stay open.
 func (m *Member) Pause(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerPause(ctx, m.ctr.GetContainerID(), client.ContainerPauseOptions{})
 	return err
 }
 
-// Unpause lets it go on.
+// Unpause ends Pause.
 func (m *Member) Unpause(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerUnpause(ctx, m.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
 	return err
 }
 
-// CutFromPeers drops every packet between the server and the other members. Its clients still reach it.
+// CutFromPeers drops every packet between the server and the other members. Clients can still reach it.
 func (m *Member) CutFromPeers(ctx context.Context) error {
 	var rules []string
 	for _, peer := range m.all.Members {
@@ -167,14 +167,14 @@ func (m *Member) CutFromPeers(ctx context.Context) error {
 	return err
 }
 
-// Heal takes CutFromPeers back.
+// Heal ends CutFromPeers.
 func (m *Member) Heal(ctx context.Context) error {
 	_, err := m.tool(ctx, "iptables", "-w", "-F")
 	return err
 }
 
-// Slow makes everything that the server sends late, and says how: a delay of each packet by netem, or, on a kernel
-// without it, a link so narrow that packets queue up.
+// Slow delays everything that the server sends. It uses netem to delay each packet or, on a kernel without netem, limits the
+// bandwidth so that packets queue up. how describes which of the two it used.
 func (m *Member) Slow(ctx context.Context) (how string, err error) {
 	netem := []string{"netem", "delay", "40ms", "15ms"}
 	narrow := []string{"tbf", "rate", "512kbit", "burst", "3kb", "latency", "3s"}
@@ -188,31 +188,31 @@ func (m *Member) Slow(ctx context.Context) (how string, err error) {
 	return "", err
 }
 
-// Fast takes Slow back.
+// Fast ends Slow.
 func (m *Member) Fast(ctx context.Context) error {
 	_, err := m.tool(ctx, "tc", "qdisc", "del", "dev", "eth0", "root")
 	return err
 }
 
-// Exec runs a command in the server's container and returns what it writes.
+// Exec runs a command in the server's container and returns its output.
 func (m *Member) Exec(ctx context.Context, command ...string) (string, error) {
 	return run(ctx, m.ctr, m.Name, command)
 }
 
-// tool runs one of the tools that change the server's network: from its own image, or beside it.
+// tool runs a tool that changes the server's network, in the server's container or in the tools container.
 func (m *Member) tool(ctx context.Context, command ...string) (string, error) {
 	if m.all.Options.Tools == "" {
 		return m.Exec(ctx, command...)
 	}
-	beside, err := m.beside(ctx)
+	tools, err := m.toolbox(ctx)
 	if err != nil {
 		return "", err
 	}
-	return run(ctx, beside, m.Name, command)
+	return run(ctx, tools, m.Name, command)
 }
 
-// beside returns a container that shares the server's network.
-func (m *Member) beside(ctx context.Context) (_ *testcontainers.DockerContainer, err error) {
+// toolbox returns the tools container, which shares the server's network. The first call starts it.
+func (m *Member) toolbox(ctx context.Context) (_ *testcontainers.DockerContainer, err error) {
 	m.toolsMu.Lock()
 	defer m.toolsMu.Unlock()
 	if m.tools != nil {
@@ -240,19 +240,19 @@ func run(ctx context.Context, ctr *testcontainers.DockerContainer, name string, 
 	return string(text), err
 }
 
-// Logs are the last lines the server wrote, for a failure's report.
+// Logs returns the last lines of the server's log, for the report of a failure.
 func (m *Member) Logs(ctx context.Context) string {
 	logs, err := m.ctr.Logs(ctx)
 	if err != nil {
 		return err.Error()
 	}
 	defer logs.Close()
-	all, _ := io.ReadAll(logs) // as much as there is
+	all, _ := io.ReadAll(logs) // return as much as can be read
 	lines := strings.Split(string(all), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
-// Read returns a file of the container.
+// Read returns the contents of a file in the container.
 func (m *Member) Read(ctx context.Context, path string) ([]byte, error) {
 	r, err := m.ctr.CopyFileFromContainer(ctx, path)
 	if err != nil {

@@ -10,37 +10,41 @@ import (
 	"time"
 )
 
-// Options describe an ensemble. The zero value is one server with short ticks.
-// Those that have the names of zktest's options mean the same.
+// Options configure an ensemble. The zero value is a single server with short ticks.
+// Options that also exist in zktest have the same meaning there.
 type Options struct {
-	// Image is the servers' image. If it is empty, see the package's documentation.
+	// Image is the servers' image. If it is empty, the package chooses one as described
+	// in its documentation.
 	Image string
 	// Tools is an image with iptables and tc, if the servers' image lacks them.
 	Tools string
-	// Servers is the size of the ensemble, 1 if 0.
+	// Servers is the size of the ensemble; 0 means 1.
 	Servers int
-	// TickTime is 500 ms if 0: sessions of 1 s to 10 s.
+	// TickTime is ZooKeeper's unit of time; 0 means 500 ms, which allows sessions of 1 s
+	// to 10 s.
 	TickTime time.Duration
-	// SyncLimit is for how many ticks a follower may be without its leader, 5 if 0.
+	// SyncLimit is the number of ticks that a follower may be without its leader; 0
+	// means 5.
 	SyncLimit int
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts, 2 and 20 ticks if 0.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts; 0 means 2 and
+	// 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// Super is a super user, as user:password: a client that authenticates so by
-	// the digest scheme passes all access lists. The user must be "super".
+	// Super is a super user, in the form user:password. A client that authenticates as
+	// this user with the digest scheme passes all ACLs. The user must be "super".
 	Super string
-	// SASL has the users of SASL's DIGEST-MD5 with their passwords.
+	// SASL contains the users of SASL's DIGEST-MD5 with their passwords.
 	SASL map[string]string
-	// RequireSASL refuses clients that have not proved a user of SASL.
+	// RequireSASL rejects clients that have not authenticated with SASL.
 	RequireSASL bool
-	// TLS is the authority of a port for TLS, at Member.Secure: it issues the
-	// servers' certificates, and they want one of its from each client. nil means
-	// no such port.
+	// TLS is the certificate authority of an additional TLS port, Member.Secure. It
+	// issues the servers' certificates, and clients need a certificate from it too. nil
+	// means no TLS port.
 	TLS *Authority
-	// Config are more lines of zoo.cfg.
+	// Config contains additional lines for zoo.cfg.
 	Config []string
-	// Files are more files, by their full path inside every container.
+	// Files are additional files, by full path inside every container.
 	Files map[string][]byte
-	// JVMFlags are more flags of the servers' Java.
+	// JVMFlags are additional flags for the servers' JVM.
 	JVMFlags string
 }
 
@@ -58,13 +62,13 @@ func (o Options) withDefaults() Options {
 func (o Options) complete() (Options, error) {
 	o = o.withDefaults()
 	if o.Super != "" && !strings.HasPrefix(o.Super, "super:") {
-		return o, fmt.Errorf("zkcontainer: ZooKeeper's super user is called super, not %s", o.Super)
+		return o, fmt.Errorf("zkcontainer: the name of ZooKeeper's super user must be super, not %s", o.Super)
 	}
 	return o, nil
 }
 
-// lines are those of zoo.cfg that every member has. What a server with a disk
-// promises after a power cut is not what is tested: no fsync.
+// lines returns the lines of zoo.cfg, which are the same for every member. It disables
+// fsync, because durability after a power failure is not tested.
 func (o Options) lines() []string {
 	lines := []string{
 		fmt.Sprintf("tickTime=%d", o.TickTime.Milliseconds()),
@@ -72,7 +76,7 @@ func (o Options) lines() []string {
 		fmt.Sprintf("syncLimit=%d", o.SyncLimit),
 		"dataDir=/data", "clientPort=2181", "maxClientCnxns=0", "admin.enableServer=false",
 		"4lw.commands.whitelist=*", "forceSync=no", "preAllocSize=1024",
-		// A member that comes back gets the transactions that it missed, not a snapshot: tests can read its log.
+		// A member that rejoins receives the transactions it missed, not a snapshot, so that tests can read its log.
 		"snapCount=1000000", "commitLogCount=1000000",
 	}
 	if o.MinSessionTimeout > 0 {
@@ -94,7 +98,7 @@ func (o Options) lines() []string {
 
 func memberName(i int) string { return fmt.Sprintf("zk%d", i+1) }
 
-// jvmFlags are those that the options need, and then the caller's.
+// jvmFlags returns the JVM flags that the options require, followed by the caller's.
 func (o Options) jvmFlags() string {
 	var flags []string
 	if o.Super != "" {
@@ -116,7 +120,7 @@ func (o Options) jvmFlags() string {
 
 const jaasPath = "/conf/jaas.conf"
 
-// jaas names the users of SASL, in Java's own format.
+// jaas returns a JAAS configuration with the SASL users.
 func (o Options) jaas() []byte {
 	var b strings.Builder
 	b.WriteString("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required")
@@ -127,7 +131,7 @@ func (o Options) jaas() []byte {
 	return []byte(b.String())
 }
 
-// files are those of one member, by their full path.
+// files returns a member's files, by full path.
 func (o Options) files(member int) (map[string][]byte, error) {
 	files := map[string][]byte{
 		"/conf/zoo.cfg": []byte(strings.Join(o.lines(), "\n") + "\n"),

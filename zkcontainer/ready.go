@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// answers waits until servers answer a client's request: a session is made and, if anybody may, a node read.
+// answers waits until the servers answer a client: it creates a session and, unless the servers require SASL, reads a node.
 func answers(ctx context.Context, o Options, addrs []string) error {
 	conn, events, err := zk.Connect(addrs, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}))
 	if err != nil {
@@ -29,12 +29,12 @@ func answers(ctx context.Context, o Options, addrs []string) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("a first request to %v: %w", addrs, err)
+		return fmt.Errorf("first request to %v: %w", addrs, err)
 	}
 	return nil
 }
 
-// ask waits for a session and reads a node, unless the servers want a login first.
+// ask waits for a session and reads a node, unless the servers require SASL.
 func ask(conn *zk.Conn, events <-chan zk.Event, o Options) error {
 	for e := range events {
 		if e.State != zk.StateHasSession {

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// requireEnv makes a test fail, instead of being skipped, where it cannot run. CI does the same.
+// requireEnv makes a test that cannot run fail instead of being skipped. Setting CI has the same effect.
 const requireEnv = "ZKCONTAINER_REQUIRE"
 
-// Run starts one server, which ends with the test.
+// Run starts a single server, which is stopped when the test ends.
 func Run(ctx context.Context, t testing.TB, opts ...Options) *Ensemble {
 	t.Helper()
 	return RunEnsemble(ctx, t, 1, opts...)
 }
 
-// RunEnsemble starts an ensemble of n servers, which ends with the test.
+// RunEnsemble starts an ensemble of n servers, which is stopped when the test ends.
 func RunEnsemble(ctx context.Context, t testing.TB, n int, opts ...Options) *Ensemble {
 	t.Helper()
 	var o Options
@@ -40,7 +40,7 @@ func RunEnsemble(ctx context.Context, t testing.TB, n int, opts ...Options) *Ens
 	return z
 }
 
-// available returns the engine, once it has the images. It skips the test where there is none.
+// available returns the engine once it has the images. If there is no engine or image, it skips or fails the test.
 func available(ctx context.Context, t testing.TB, o Options) *Engine {
 	t.Helper()
 	e, err := Find()
@@ -57,7 +57,7 @@ func available(ctx context.Context, t testing.TB, o Options) *Engine {
 	return nil
 }
 
-// provide makes sure that the images of options are there.
+// provide ensures that the images of the options are available.
 func (e *Engine) provide(ctx context.Context, o Options) error {
 	if o.Tools != "" {
 		if err := e.Fetch(ctx, o.Tools); err != nil {

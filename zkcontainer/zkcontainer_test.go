@@ -44,7 +44,7 @@ func twoClients(t *testing.T, z zkcontainer.Backend) {
 	z.Partition("a")
 	second, err := b.Mutex("/locks/x").Lock(soon(t))
 	require.NoError(t, err)
-	assert.Error(t, first.Check(), "nobody holds beside the next one")
+	assert.Error(t, first.Check(), "it no longer holds when the next one does")
 	assert.Greater(t, second.Token(), first.Token())
 	z.HealClient("a")
 	require.NoError(t, second.Unlock(soon(t)))
@@ -111,7 +111,7 @@ func TestUsersAndCertificates(t *testing.T) {
 	<-hold.Context().Done()
 }
 
-// Slow links of a server with the tools beside it, in a test that fails.
+// Slow links of a server with a tools container, in a test that fails.
 func TestAFailedTestShowsTheServersLogs(t *testing.T) {
 	t.Parallel()
 	inner := &failing{TB: t}
@@ -129,7 +129,7 @@ func TestAFailedTestShowsTheServersLogs(t *testing.T) {
 	inner.end()
 	assert.Contains(t, inner.out.String(), "the last lines of zk1")
 	_, err := net.DialTimeout("tcp", z.Addrs()[0], time.Second)
-	assert.Error(t, err, "nothing listens there any more")
+	assert.Error(t, err, "nothing listens there now")
 }
 
 // toolsElsewhere names the tools' image, if there is one that has them.

@@ -19,7 +19,7 @@ const (
 	PermAll    int32 = 31
 )
 
-// ACL is one entry of a node's access list.
+// ACL is one entry of a node's ACL.
 type ACL struct {
 	Perms      int32
 	Scheme, ID string
@@ -27,17 +27,17 @@ type ACL struct {
 
 var openACL = []ACL{{PermAll, "world", "anyone"}}
 
-// identity is one of the ids a connection has proved: its address, its digests.
+// identity is one of the identities of a connection, such as its address or a digest.
 type identity struct{ scheme, id string }
 
-// digestID is what the digest scheme makes of «user:password».
+// digestID returns the digest scheme's id for "user:password".
 func digestID(credentials string) string {
 	user, _, _ := strings.Cut(credentials, ":")
 	sum := sha1.Sum([]byte(credentials))
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// superuser passes every access list: the server itself, and Options.Super.
+// superuser is the identity that passes every ACL. The server itself and Options.Super have it.
 var superuser = []identity{{scheme: "super"}}
 
 // allowed reports whether one of ids has one of the permissions in perms.
@@ -65,7 +65,7 @@ func (a ACL) covers(ids []identity) bool {
 	})
 }
 
-// ipCovers reports whether an address is inside «address/bits».
+// ipCovers reports whether an address is in the range "address/bits".
 func ipCovers(pattern, address string) bool {
 	prefix, ok := parseIPPattern(pattern)
 	addr, err := netip.ParseAddr(address)
@@ -88,8 +88,8 @@ func parseIPPattern(pattern string) (netip.Prefix, bool) {
 	return prefix, prefix.IsValid()
 }
 
-// fixACL checks a list sent by a client and expands «auth» into the client's
-// own ids. A list that is empty or holds a scheme that is not served is no ACL.
+// fixACL validates an ACL sent by a client and replaces the scheme "auth" with the
+// client's own ids. ok is false if the ACL is empty or contains an unsupported scheme.
 func fixACL(list []ACL, ids []identity, sasl bool) ([]ACL, bool) {
 	var fixed []ACL
 	for _, a := range list {
@@ -111,7 +111,7 @@ func fixACL(list []ACL, ids []identity, sasl bool) ([]ACL, bool) {
 	return dedup(fixed), len(fixed) > 0
 }
 
-// dedup drops repeated entries, as ZooKeeper does, and keeps the order.
+// dedup removes repeated entries, as ZooKeeper does, and keeps the order.
 func dedup(list []ACL) []ACL {
 	var unique []ACL
 	for _, a := range list {
@@ -122,8 +122,8 @@ func dedup(list []ACL) []ACL {
 	return unique
 }
 
-// expandAuth returns an entry for each id that was proved by a credential; an
-// address is not.
+// expandAuth returns an entry for each id that was authenticated with a credential,
+// which excludes addresses.
 func expandAuth(perms int32, ids []identity) []ACL {
 	var list []ACL
 	for _, id := range ids {
@@ -149,7 +149,7 @@ func validID(scheme, id string) bool {
 	return false
 }
 
-// masked hides the digests' hashes, for connections that may not administer the node.
+// masked returns acl without the digests' hashes, for connections without PermAdmin.
 func masked(acl []ACL) []ACL {
 	list := slices.Clone(acl)
 	for i, a := range list {

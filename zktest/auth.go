@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// credentials are what a connection has proved of itself.
+// credentials are the identities that a connection has authenticated as.
 type credentials struct {
 	opts  *Options
 	ids   []identity
-	nonce string // of the SASL challenge that was sent
+	nonce string // nonce of the SASL challenge that was sent
 }
 
-// newCredentials begins with the peer's address.
+// newCredentials returns credentials that contain the peer's address.
 func newCredentials(opts *Options, remote string) credentials {
 	a := credentials{opts: opts}
 	if host, _, err := net.SplitHostPort(remote); err == nil {
@@ -26,14 +26,14 @@ func newCredentials(opts *Options, remote string) credentials {
 
 func (a *credentials) add(id identity) {
 	if !slices.Contains(a.ids, id) {
-		a.ids = append(slices.Clone(a.ids), id) // requests under way keep the ones they came with
+		a.ids = append(slices.Clone(a.ids), id) // requests in progress keep the previous slice
 	}
 }
 
-// authenticate adds an identity. An unknown scheme is refused.
+// authenticate adds an identity. It rejects an unknown scheme.
 func (a *credentials) authenticate(r *call) int32 {
 	if r.scheme == "ip" {
-		return CodeOK // proved by the address already
+		return CodeOK // newCredentials has added the address
 	}
 	if r.scheme != "digest" {
 		return CodeAuthFailed
@@ -46,13 +46,15 @@ func (a *credentials) authenticate(r *call) int32 {
 	return CodeOK
 }
 
-// sasl answers a step of DIGEST-MD5: the client's first token, which is empty,
-// with a challenge, its second with the proof that the server knows the password
-// too. A server without users answers with no token at all.
+// sasl handles a step of DIGEST-MD5. It answers the client's first token, which is
+// empty, with a challenge, and the second with proof that the server knows the password
+// too. A server without users answers with a null token, and one in FIPS mode refuses the first.
 func (a *credentials) sasl(token []byte, rng *rand.Rand) (answer []byte, code int32) {
 	switch {
 	case !a.opts.servesSASL():
 		return nil, CodeOK
+	case a.opts.FIPS:
+		return nil, a.opts.saslRefusal()
 	case len(token) == 0:
 		a.nonce = fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64())
 		return []byte(saslChallenge(a.nonce)), CodeOK
@@ -65,12 +67,12 @@ func (a *credentials) sasl(token []byte, rng *rand.Rand) (answer []byte, code in
 	return []byte(last), CodeOK
 }
 
-// lacksSASL reports whether a user of SASL is required and not proved.
+// lacksSASL reports whether SASL is required and the connection has not authenticated with it.
 func (a *credentials) lacksSASL() bool {
 	return a.opts.RequireSASL && !slices.ContainsFunc(a.ids, func(id identity) bool { return id.scheme == "sasl" })
 }
 
-// encode writes the answer to whoAmI.
+// encode writes the reply to whoAmI.
 func (a *credentials) encode(e *encoder) {
 	e.int32(int32(len(a.ids)))
 	for _, id := range a.ids {

@@ -40,7 +40,7 @@ func BenchmarkEnsembleCreates(b *testing.B) {
 }
 
 // pipeline sends b.N requests in batches of half a window and reads the
-// replies beside it.
+// replies at the same time.
 func pipeline(b *testing.B, srv *zktest.Server, op int32, body *wire.Body) {
 	frame := wire.NewBody().Int(1).Int(op).Add(body).Framed()
 	var wg sync.WaitGroup

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// never is a moment that does not come. Moments are counted from the start of the clock.
+// never is a time that does not come. Times are counted from the start of the clock.
 const never = time.Duration(1<<63 - 1)
 
-// clock is the server's time: the monotonic clock plus what FastForward has
-// skipped, and the next moment at which something is due.
+// clock is the server's clock: the monotonic clock plus the time that FastForward has
+// skipped, and the next time at which something is due.
 type clock struct {
-	base    time.Time     // moments are counted from here
+	base    time.Time     // times are counted from here
 	skipped atomic.Int64  // nanoseconds
-	wake    chan struct{} // has a token when there is an earlier alarm or something to write
-	alarm   time.Duration // the next moment at which something is due, or never; guarded by Server.mu
+	wake    chan struct{} // has a token if there is an earlier alarm or a log line to write
+	alarm   time.Duration // the next time at which something is due, or never; guarded by Server.mu
 }
 
 func newClock() *clock {
 	return &clock{base: time.Now(), wake: make(chan struct{}, 1), alarm: never}
 }
 
-// now is the time since the server began, by the monotonic clock and FastForward.
+// now returns the time since the server was started, including skipped time.
 func (k *clock) now() time.Duration { return time.Since(k.base) + time.Duration(k.skipped.Load()) }
 
-// wall is the time of day for the server.
+// wall returns the server's wall time.
 func (k *clock) wall() time.Time { return time.Now().Add(time.Duration(k.skipped.Load())) }
 
-// date is the time of day of a moment, as long as nothing more is skipped.
+// date returns the wall time at which the clock reaches at, unless more time is skipped.
 func (k *clock) date(at time.Duration) time.Time { return k.base.Add(at) }
 
 func (k *clock) skip(d time.Duration) { k.skipped.Add(int64(d)) }
 
-// arm sets the alarm to the given moment, unless it is set to an earlier one.
+// arm sets the alarm to the given time, unless it is set to an earlier one.
 func (k *clock) arm(at time.Duration) {
 	if at < k.alarm {
 		k.alarm = at
@@ -49,7 +49,7 @@ func (k *clock) rings(now time.Duration) bool {
 	return true
 }
 
-// poke puts a token into a channel that has room for one.
+// poke puts a token into a channel that holds at most one.
 func poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -57,7 +57,7 @@ func poke(ch chan struct{}) {
 	}
 }
 
-// bell wakes the goroutines that wait for any change.
+// bell wakes the goroutines that wait for a change.
 type bell struct{ rung chan struct{} }
 
 // next returns a channel that the next ring closes.

@@ -9,26 +9,26 @@ import (
 )
 
 // conn is a client's connection to one member. Three goroutines serve it: read
-// takes bytes in, process works on them in order, write sends.
+// receives packets, process handles them in order, and write sends replies.
 type conn struct {
 	s        *Server
 	r        *replica
 	pipe     *pipe
-	remote   string // address of the peer, made up for a pipe
+	remote   string // address of the peer; invented for a connection without a socket
 	log      *slog.Logger
-	attached chan struct{} // closed when the connect request was answered
+	attached chan struct{} // closed when the connection has a session
 
 	// Guarded by Server.mu.
 	closed  bool
 	sess    *session
 	timeout time.Duration // negotiated for this connection
 	auth    credentials
-	pending []*entry // requests that are not answered yet, in order
+	pending []*entry // unanswered requests, in order
 	stats   connInfo
 }
 
-// serveConn begins to serve a connection. The caller holds mu and knows that the
-// server is not closed.
+// serveConn starts serving a connection. The caller must hold mu, and the server
+// must not be closed.
 func serveConn(s *Server, r *replica, nc net.Conn, client, remote string) {
 	c := &conn{
 		s: s, r: r, pipe: newPipe(nc, client, r.id), remote: remote,
@@ -41,8 +41,8 @@ func serveConn(s *Server, r *replica, nc net.Conn, client, remote string) {
 	r.admit(c)
 	s.live[c] = struct{}{}
 	s.wg.Add(3)
-	// The three belong to the connection: closing it (at the latest
-	// Server.Close does) ends them, and Server.Close waits for them.
+	// Owned by the connection; end when it is closed, at the latest by
+	// Server.Close, which waits for them.
 	go c.read()
 	go c.process()
 	go c.write()
@@ -52,11 +52,11 @@ func (c *conn) read() {
 	defer c.s.wg.Done()
 	err := c.pipe.read()
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, net.ErrClosed) {
-		c.log.Warn("bad input", "error", err)
+		c.log.Warn("bad input", "err", err)
 	}
 }
 
-// process works on the packets in the order they came.
+// process handles the packets in the order they arrived.
 func (c *conn) process() {
 	defer c.s.wg.Done()
 	var batch []packet
@@ -82,8 +82,7 @@ func (c *conn) write() {
 	c.pipe.write(func() { c.s.drop(c) })
 }
 
-// close ends the connection once what is in its outbox was sent. The session
-// lives on.
+// close ends the connection once its outbox has been sent. The session continues.
 func (c *conn) close() {
 	if c.closed {
 		return
@@ -121,12 +120,12 @@ func (c *conn) info() connInfo {
 // resetCounts is for the four-letter word crst.
 func (c *conn) resetCounts() { c.stats.received, c.stats.sent = 0, 0 }
 
-// by is on whose behalf the connection's requests are carried out.
+// by returns the requester of the connection's requests.
 func (c *conn) by() requester {
 	return requester{session: c.sess, ids: c.auth.ids, name: c.pipe.client, member: c.r.id}
 }
 
-// handle works on one packet; false means the connection is over.
+// handle handles one packet. It returns false if the connection is over.
 func (c *conn) handle(p packet) bool {
 	switch {
 	case p.end:
@@ -147,11 +146,11 @@ func (c *conn) handle(p packet) bool {
 func (c *conn) handleConnect(frame []byte) bool {
 	req, err := decodeConnect(frame)
 	if err != nil {
-		c.log.Warn("bad connect request", "error", err)
+		c.log.Warn("bad connect request", "err", err)
 		c.s.drop(c)
 		return false
 	}
-	if !c.isServed() {
+	if !c.isServed(&req) {
 		return false
 	}
 	r := &call{op: OpCreateSession}
@@ -160,7 +159,7 @@ func (c *conn) handleConnect(frame []byte) bool {
 		return false
 	}
 	c.connect(&entry{c: c, call: r, connect: &req, fate: f, remote: true})
-	// What comes behind the connect request is read when there is a session.
+	// Packets after the connect request are handled once there is a session.
 	select {
 	case <-c.attached:
 		return true
@@ -169,21 +168,35 @@ func (c *conn) handleConnect(frame []byte) bool {
 	}
 }
 
-// isServed reports whether the member serves anybody. If it does not, it hangs up: «ZooKeeperServer
-// not running».
-func (c *conn) isServed() bool {
+// isServed reports whether the member serves clients. If it does not, isServed closes the connection, like a ZooKeeper
+// server that logs "ZooKeeperServer not running", or like a Keeper without a leader.
+func (c *conn) isServed(req *connectCall) bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.r.serving {
-		c.close()
+		c.turnAway(req)
 	}
 	return c.r.serving
+}
+
+// turnAway closes the connection of a client that the member does not serve. A Keeper says first that
+// it has no leader. The caller must hold Server.mu.
+func (c *conn) turnAway(req *connectCall) {
+	if c.s.opts.Flavor == Keeper {
+		enc := &c.s.scratch
+		enc.buf = enc.buf[:0]
+		start := enc.beginFrame()
+		enc.noLeaderReply(c.s.opts.negotiate(c.r.id, req.timeout))
+		enc.endFrame(start)
+		c.send(enc.buf)
+	}
+	c.close()
 }
 
 func (c *conn) handleRequest(frame []byte) bool {
 	r, err := decodeCall(frame)
 	if err != nil {
-		c.log.Warn("bad request header", "error", err)
+		c.log.Warn("bad request header", "err", err)
 		c.s.drop(c)
 		return false
 	}
@@ -209,8 +222,8 @@ func (c *conn) currentSession() int64 {
 	return c.sessionID()
 }
 
-// judge asks the interceptors and carries out what comes before processing.
-// False means the request is not to be processed.
+// judge consults the interceptors and executes the part of their verdict that precedes
+// processing. It returns false if the request must not be processed.
 func (c *conn) judge(r *call, session func() int64) (fate, bool) {
 	v := c.s.interceptors.judge(func() *Request {
 		shown := r.show()
@@ -233,7 +246,7 @@ func (c *conn) judge(r *call, session func() int64) (fate, bool) {
 	return v.fate(), true
 }
 
-// connect begins to answer a connect request.
+// connect starts handling a connect request.
 func (c *conn) connect(e *entry) {
 	s := c.s
 	s.traffic.count(OpCreateSession)
@@ -242,14 +255,14 @@ func (c *conn) connect(e *entry) {
 	switch {
 	case c.closed:
 	case !c.r.serving:
-		c.close()
+		c.turnAway(e.connect)
 	case e.fate.answer:
 		e.decided = true
 		c.pending = append(c.pending, e)
 		c.drain()
 	case e.connect.lastZxid > c.r.tree.zxid:
-		// The client has seen more than this server has: it must look for another.
-		s.ens.journal.note("refused a client from the future", "client", c.pipe.client, "zxid", hex(e.connect.lastZxid))
+		// The client has seen a later state than this server has, so it must use another server.
+		s.ens.journal.note("refused a client that has seen a later zxid", "client", c.pipe.client, "zxid", hex(e.connect.lastZxid))
 		c.close()
 	default:
 		if e.connect.session != 0 {
@@ -261,8 +274,8 @@ func (c *conn) connect(e *entry) {
 	}
 }
 
-// serve begins to answer a request. The caller holds mu and has checked that
-// the connection is open.
+// serve starts handling a request. The caller must hold mu, and the connection must
+// be open.
 func (c *conn) serve(r *call, f fate) {
 	c.s.traffic.count(r.op)
 	c.stats.note(r)
@@ -298,8 +311,8 @@ func (c *conn) serve(r *call, f fate) {
 	}
 }
 
-// drain sends what can be answered by now, in order; false means the first
-// of what is left still waits.
+// drain answers the pending requests, in order, up to the first that must still wait.
+// It returns false if there is such a request.
 func (c *conn) drain() bool {
 	for len(c.pending) > 0 {
 		e := c.pending[0]
@@ -316,7 +329,7 @@ func (c *conn) drain() bool {
 	return true
 }
 
-// answer sends the reply of an entry, as far as its fate allows.
+// answer sends the reply to an entry, subject to its fate.
 func (c *conn) answer(e *entry) {
 	enc := &c.s.scratch
 	enc.buf = enc.buf[:0]
@@ -345,7 +358,7 @@ func (c *conn) send(data []byte) {
 	c.pipe.enqueue(data)
 }
 
-// attach makes the session the connection's own.
+// attach assigns the session to the connection.
 func (c *conn) attach(sess *session, timeout time.Duration) {
 	c.sess, c.timeout = sess, timeout
 	c.r.attach(sess.id, c)
@@ -380,7 +393,7 @@ func (c *conn) encode(enc *encoder, e *entry) bool {
 	return c.encodeLocal(enc, e.call)
 }
 
-// encodeLocal answers what a member serves by itself.
+// encodeLocal writes the reply to a request that a member answers by itself. It reports whether the connection ends with it.
 func (c *conn) encodeLocal(e *encoder, r *call) (over bool) {
 	zxid := c.r.tree.zxid
 	switch {
@@ -405,8 +418,8 @@ func (c *conn) encodeLocal(e *encoder, r *call) (over bool) {
 	return false
 }
 
-// encodeSASL answers a step of SASL. A token that is null closes the connection,
-// as ZooKeeper has it.
+// encodeSASL writes the reply to a SASL step. A null token closes the connection, as
+// in ZooKeeper.
 func (c *conn) encodeSASL(e *encoder, r *call) (over bool) {
 	if r.data == nil {
 		c.close()
@@ -418,7 +431,7 @@ func (c *conn) encodeSASL(e *encoder, r *call) (over bool) {
 	return code != CodeOK
 }
 
-// notify sends a watch event, if the connection may read what it is about.
+// notify sends a watch event if the connection has permission to read the node.
 func (c *conn) notify(ev watchEvent) {
 	if c.closed || !allowed(ev.acl, PermRead, c.auth.ids) {
 		return

@@ -2,25 +2,24 @@ package zktest
 
 import "time"
 
-// courier carries the frames on the streams between the leader and its
-// followers, and sends the leader's PINGs. PINGs and their answers have no alarm
-// of their own: they are made up for before anything that they could have
-// changed.
+// courier carries the frames on the streams between the leader and its followers,
+// and sends the leader's PINGs. PINGs and their replies set no alarm: pump processes
+// overdue ones before anything that they could affect.
 type courier struct {
 	peers   *membership
 	clock   *clock
-	half    time.Duration // of a tick: how often the leader sends PINGs
-	pingAt  time.Duration // when it sends the next ones
+	half    time.Duration // half a tick of the leader: the interval of its PINGs
+	pingAt  time.Duration // when the leader sends the next PINGs
 	pumping bool
 
-	// arrive is the leader's end of a stream.
+	// arrive receives a frame at the leader's end of a stream.
 	arrive func(upFrame, time.Duration)
 }
 
-// pump carries what is due to its ends, in the order of the moments it arrives at.
+// pump delivers the frames that are due, in order of arrival.
 func (c *courier) pump(now time.Duration) {
 	if c.pumping {
-		return // the loop below goes on with what came of it
+		return // the loop below handles what was added
 	}
 	c.pumping = true
 	for c.carryOne(now) {
@@ -29,7 +28,8 @@ func (c *courier) pump(now time.Duration) {
 	c.arm()
 }
 
-// carryOne carries the frame that is due first, or sends the PINGs that are.
+// carryOne delivers the frame that is due first, or sends PINGs that are due before it. It reports whether there was
+// anything to do.
 func (c *courier) carryOne(now time.Duration) bool {
 	first, at, upwards := (*replica)(nil), never, false
 	for _, r := range c.peers.members {
@@ -54,7 +54,7 @@ func (c *courier) carryOne(now time.Duration) bool {
 	return true
 }
 
-// nextPing is when the leader sends its next PINGs: every half tick, if it runs.
+// nextPing returns when the leader sends its next PINGs: every half of its tick, if it is running.
 func (c *courier) nextPing() time.Duration {
 	if !c.peers.leaderRuns() {
 		return never
@@ -62,8 +62,8 @@ func (c *courier) nextPing() time.Duration {
 	return c.pingAt
 }
 
-// sendPings puts a PING on each stream. If none would have any effect before
-// now, it skips those that are due until then.
+// sendPings sends a PING on each stream. If PINGs would have no effect up to now, it
+// skips those that are due by then.
 func (c *courier) sendPings(at, now time.Duration) {
 	c.pingAt = at + c.half
 	busy := false
@@ -78,37 +78,37 @@ func (c *courier) sendPings(at, now time.Duration) {
 	}
 }
 
-// startPings is for a new leader.
-func (c *courier) startPings(now time.Duration) { c.pingAt = now + c.half }
+// startPings starts the PINGs of a new leader, which sends them at intervals of half its tick.
+func (c *courier) startPings(half, now time.Duration) { c.half, c.pingAt = half, now+half }
 
-// latePings makes PINGs that are overdue wait for as long as late.
+// latePings delays overdue PINGs by the time that late returns.
 func (c *courier) latePings(late func() time.Duration, now time.Duration) {
 	if c.pingAt <= now {
 		c.pingAt = now + late()
 	}
 }
 
-// sendDown puts a frame on the stream to a follower.
+// sendDown sends a frame to a follower.
 func (c *courier) sendDown(r *replica, f downFrame) {
 	now := c.clock.now()
 	r.link.down.send(f, now)
 	c.pump(now)
 }
 
-// sendUp puts a request of a follower's client on its stream to the leader.
+// sendUp sends a request of a follower's client to the leader.
 func (c *courier) sendUp(r *replica, e *entry, now time.Duration) {
 	c.pump(now)
 	r.link.up.send(upFrame{request: e}, now)
 	c.pump(now)
 }
 
-// replicate passes a committed transaction on to the followers. One that hears
-// the leader has it in its log at once, however late the commit arrives.
+// replicate sends a committed transaction to the followers. A follower that the
+// leader can reach has it in its log at once, even if the commit arrives late.
 func (c *courier) replicate(t *txn, now time.Duration) {
-	c.pump(now) // what the leader sent before this
+	c.pump(now) // first deliver what was sent before
 	for _, r := range c.peers.members {
 		if !c.peers.follows(r) {
-			continue // gets a copy of the whole tree when it joins
+			continue // it gets a copy of the whole tree when it joins
 		}
 		if c.peers.hears(r) {
 			r.logged = t.zxid
@@ -118,7 +118,7 @@ func (c *courier) replicate(t *txn, now time.Duration) {
 	c.pump(now)
 }
 
-// arm sets the alarm for the frames that must be carried on time.
+// arm sets the alarm for the frames that must be delivered on time.
 func (c *courier) arm() {
 	for _, r := range c.peers.members {
 		c.clock.arm(r.link.deadline())

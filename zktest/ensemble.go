@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// electionTime is how long members without a leader take to agree on one.
+// electionTime is how long members take to elect a leader.
 const electionTime = 200 * time.Millisecond
 
-// ensemble is the members with what they agree on: who leads, which sessions
-// there are, and the order of transactions. Everything in it is guarded by
-// Server.mu.
+// ensemble is the members and the state they agree on: the leader, the sessions, and
+// the order of transactions. Everything in it is guarded by Server.mu.
 type ensemble struct {
 	opts       *Options
 	clock      *clock
 	journal    *journal
 	bell       bell
 	hooks      txnHooks
-	rng        *rand.Rand // of passwords, nonces and the order of children
+	rng        *rand.Rand // for passwords, nonces and the order of children
 	touchRng   *rand.Rand
 	peers      membership
 	sessions   *sessions
 	courier    courier
 	proposer   proposer
 	router     router
-	electAt    time.Duration // when the election under way ends, or never
-	aloneSince time.Duration // since when the leader has had no quorum, or never
+	electAt    time.Duration // when the current election ends, or never
+	aloneSince time.Duration // when the leader lost its quorum, or never
 }
 
 func newEnsemble(opts *Options, k *clock) *ensemble {
@@ -38,7 +37,7 @@ func newEnsemble(opts *Options, k *clock) *ensemble {
 	for i := range opts.Servers {
 		e.peers.members = append(e.peers.members, newReplica(i, opts, k, &e.bell, e.rng))
 	}
-	e.courier = courier{peers: &e.peers, clock: k, half: opts.TickTime / 2}
+	e.courier = courier{peers: &e.peers, clock: k}
 	e.proposer = proposer{
 		opts: opts, clock: k, rng: e.rng, peers: &e.peers, sessions: e.sessions,
 		courier: &e.courier, hooks: &e.hooks, reaper: reaper{every: opts.ContainerCheck},
@@ -48,8 +47,8 @@ func newEnsemble(opts *Options, k *clock) *ensemble {
 	return e
 }
 
-// reset begins anew, with an empty ensemble or one restored from a snapshot. All
-// clients must have been dropped.
+// reset starts over with an empty ensemble or with one restored from a snapshot. All
+// clients must have been disconnected.
 func (e *ensemble) reset(snap *Snapshot, now time.Duration) {
 	for _, r := range e.peers.members {
 		r.clear()
@@ -87,7 +86,7 @@ func (e *ensemble) snapshot() Snapshot {
 	return snap
 }
 
-// alter carries out a change of the members or of what they reach, and its consequences.
+// alter changes the members or their connectivity, and applies the consequences.
 func (e *ensemble) alter(fn func(now time.Duration)) {
 	now := e.clock.now()
 	e.courier.pump(now)
@@ -96,7 +95,7 @@ func (e *ensemble) alter(fn func(now time.Duration)) {
 	e.armNext()
 }
 
-// runDue does what is due, if the alarm rings.
+// runDue handles what is due, if the alarm has gone off.
 func (e *ensemble) runDue(now time.Duration) {
 	if e.clock.rings(now) {
 		e.reconcile(now)
@@ -105,7 +104,7 @@ func (e *ensemble) runDue(now time.Duration) {
 	}
 }
 
-// armNext sets the alarm for what reconcile does not arm by itself.
+// armNext sets the alarm for events that reconcile does not set it for.
 func (e *ensemble) armNext() {
 	if e.peers.leader != nil && !e.peers.leader.frozen {
 		e.clock.arm(e.sessions.queue.next())
@@ -115,8 +114,8 @@ func (e *ensemble) armNext() {
 	}
 }
 
-// reconcile brings the ensemble in line with which members reach each other. It runs
-// after every change of that and at every deadline that comes of it.
+// reconcile updates the ensemble according to which members can reach each other. It
+// runs after every change of that, and at every resulting deadline.
 func (e *ensemble) reconcile(now time.Duration) {
 	for _, r := range e.peers.members {
 		e.checkContact(r, now)
@@ -137,12 +136,8 @@ func (e *ensemble) reconcile(now time.Duration) {
 	e.proposer.proposeOutstanding()
 }
 
-func (e *ensemble) syncLimit() time.Duration {
-	return time.Duration(e.opts.SyncLimit) * e.opts.TickTime
-}
-
-// checkContact notes whether a follower has lost or regained its leader, and
-// shuts one that has been without for syncLimit ticks.
+// checkContact records whether a follower has lost or regained contact with its
+// leader, and shuts it if it has had none for syncLimit of its ticks.
 func (e *ensemble) checkContact(r *replica, now time.Duration) {
 	switch {
 	case r == e.peers.leader || !r.serving:
@@ -150,34 +145,34 @@ func (e *ensemble) checkContact(r *replica, now time.Duration) {
 		r.regain()
 	case r.lostAt == never:
 		r.lostAt = now
-		e.clock.arm(now + e.syncLimit())
-	case now >= r.lostAt+e.syncLimit():
+		e.clock.arm(now + e.opts.syncLimit(r.id))
+	case now >= r.lostAt+e.opts.syncLimit(r.id):
 		e.journal.note("member gave up its leader", "member", r.id)
 		r.shut()
 	case e.peers.missesNews(r):
 		r.shut() // it must start over
 	default:
-		e.clock.arm(r.lostAt + e.syncLimit())
+		e.clock.arm(r.lostAt + e.opts.syncLimit(r.id))
 	}
 }
 
-// patience is how long a leader leads without a quorum. It hears at once of the end of a member that is stopped, and looks
-// every tick; of one that is silent it believes for syncLimit ticks that it is there.
+// patience returns how long a leader stays leader without a quorum. The connection to a stopped member ends at once, and the
+// leader checks its quorum every tick. It assumes for syncLimit ticks that a silent member is still there.
 func (e *ensemble) patience() time.Duration {
 	if e.peers.running() < e.peers.quorum() {
-		return e.opts.TickTime
+		return e.opts.ticks[e.peers.leader.id]
 	}
-	return e.syncLimit()
+	return e.opts.syncLimit(e.peers.leader.id)
 }
 
-// checkLeader deposes a leader that is dead, or that has had no quorum for too long.
+// checkLeader deposes a leader that is stopped or has had no quorum for too long.
 func (e *ensemble) checkLeader(now time.Duration) {
 	switch l := e.peers.leader; {
 	case l == nil:
 	case l.stopped:
 		e.depose()
 	case e.peers.alone():
-		// however long it was frozen
+		// A single server keeps its role, however long it was frozen.
 	case e.peers.canCommit():
 		e.aloneSince = never
 	case e.aloneSince == never:
@@ -190,23 +185,23 @@ func (e *ensemble) checkLeader(now time.Duration) {
 	}
 }
 
-// depose ends a leadership. The followers that are linked to the leader notice
-// at once; the others by their own deadline.
+// depose ends a leadership. Followers that are connected to the leader notice at
+// once, the others at their own deadline.
 func (e *ensemble) depose() {
 	e.dismissFollowers()
 	e.peers.leader.shut()
 	e.vacate()
 }
 
-// usurp ends the leadership of a member that is cut off and does not know: for
-// as long as any other that has lost its leader it goes on serving its clients.
+// usurp ends the leadership of a member that is cut off and does not notice. It keeps
+// serving its clients for as long as any other member that has lost its leader.
 func (e *ensemble) usurp() {
 	e.dismissFollowers()
 	e.peers.leader.former = &former{sessions: e.sessions.copied()}
 	e.vacate()
 }
 
-// vacate leaves the ensemble without a leader. What the last one has proposed without a quorum stays in its log.
+// vacate leaves the ensemble without a leader. Proposals that the last leader made without a quorum stay in its log.
 func (e *ensemble) vacate() {
 	e.peers.longest = nil
 	if len(e.proposer.outstanding) > 0 || len(e.sessions.closings) > 0 {
@@ -224,8 +219,8 @@ func (e *ensemble) dismissFollowers() {
 	}
 }
 
-// elect lets a quorum of members that can talk to each other choose a leader,
-// which takes them a moment.
+// elect makes a quorum of members that can reach each other elect a leader, which
+// takes electionTime.
 func (e *ensemble) elect(now time.Duration) {
 	best := e.peers.candidate()
 	switch {
@@ -243,8 +238,8 @@ func (e *ensemble) elect(now time.Duration) {
 	}
 }
 
-// lead makes a member the leader of a new epoch. What it has in its log it commits, as if there had been a quorum. Every
-// session gets a full timeout again, through whichever member it writes.
+// lead makes a member the leader of a new epoch. The member commits what is in its log, as if there had been a quorum. Every
+// session gets a full timeout again, whichever member owns it.
 func (e *ensemble) lead(r *replica, now time.Duration) {
 	e.peers.leader = r
 	if r == e.peers.longest {
@@ -254,13 +249,14 @@ func (e *ensemble) lead(r *replica, now time.Duration) {
 	e.peers.epoch++
 	e.electAt, e.aloneSince = never, never
 	r.lead(e.peers.epoch, e.proposer.beginEpoch(e.peers.epoch, now))
-	e.courier.startPings(now)
+	e.courier.startPings(e.opts.ticks[r.id]/2, now)
+	e.sessions.tick = e.opts.ticks[r.id]
 	e.sessions.startOver(r.heard, now)
 	e.journal.note("leader elected", "member", r.id, "epoch", e.peers.epoch)
 }
 
-// joinAll gives each member that can reach the leader the leader's data. What
-// it had of its own is gone, if the leader does not have it.
+// joinAll copies the leader's data to each member that is out of service and can
+// reach the leader. The member loses data that the leader does not have.
 func (e *ensemble) joinAll() {
 	for _, r := range e.peers.members {
 		if e.peers.mayJoin(r) {
@@ -272,7 +268,7 @@ func (e *ensemble) joinAll() {
 	}
 }
 
-// replaceLeader moves the leadership to a member that can be elected.
+// replaceLeader makes r the leader. r must be electable.
 func (e *ensemble) replaceLeader(r *replica, now time.Duration) {
 	switch l := e.peers.leader; {
 	case l == nil:
@@ -282,12 +278,12 @@ func (e *ensemble) replaceLeader(r *replica, now time.Duration) {
 		e.depose()
 	}
 	if best := e.peers.candidate(); r.logged < best.logged {
-		r.copyFrom(best) // it hears of what it missed before it leads
+		r.copyFrom(best) // it receives what it has missed before it leads
 	}
 	e.lead(r, now)
 }
 
-// restart restarts all members that run.
+// restart restarts all running members.
 func (e *ensemble) restart(now time.Duration) {
 	for _, r := range e.peers.members {
 		r.shut()
@@ -301,7 +297,7 @@ func (e *ensemble) restart(now time.Duration) {
 	}
 }
 
-// stop ends a member. Its leadership ends with the next check of the leader.
+// stop stops a member. If it leads, its leadership ends at the next checkLeader.
 func (e *ensemble) stop(r *replica) {
 	r.stopped = true
 	r.dropClients()
@@ -310,9 +306,9 @@ func (e *ensemble) stop(r *replica) {
 	}
 }
 
-// thaw ends a member's freeze. What a leader does then: the sessions whose time
-// is up end before it has heard what their servers would say, and its overdue
-// PINGs go out a moment later.
+// thaw ends a member's freeze. If the member leads, it expires the sessions that are
+// due before it receives touches from their servers, and sends its overdue PINGs a
+// moment later.
 func (e *ensemble) thaw(r *replica, now time.Duration) {
 	r.thaw()
 	if r == e.peers.leader {
@@ -323,7 +319,7 @@ func (e *ensemble) thaw(r *replica, now time.Duration) {
 	}
 }
 
-// expireDue is the leader's expirer.
+// expireDue runs the leader's expirer.
 func (e *ensemble) expireDue(now time.Duration) {
 	if !e.peers.leaderRuns() {
 		return
@@ -335,8 +331,8 @@ func (e *ensemble) expireDue(now time.Duration) {
 	})
 }
 
-// listSessions returns the live sessions in the order of their ids, as the
-// leader knows them by now.
+// listSessions returns the live sessions, ordered by ID, according to the leader's
+// current knowledge.
 func (e *ensemble) listSessions() []*session {
 	e.courier.pump(e.clock.now())
 	return e.sessions.all()

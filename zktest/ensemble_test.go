@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,7 +106,7 @@ func TestALeaderWithoutAQuorumIsDeposedAndItsProposalsAreLost(t *testing.T) {
 		g := login(t, e, 0)
 		do(e, func() { e.peers.members[0].cut = true })
 		w := g.write(e, "/a")
-		spend(e, e.syncLimit()-time.Millisecond)
+		spend(e, e.opts.syncLimit(0)-time.Millisecond)
 		assert.Same(t, e.peers.members[0], e.peers.leader)
 		spend(e, time.Millisecond+electionTime)
 		require.Same(t, e.peers.members[2], e.peers.leader, "the others have elected one")
@@ -133,7 +134,7 @@ func TestAFollowerGivesUpItsLeaderAfterSyncLimit(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		r := e.peers.members[1]
 		do(e, func() { r.deaf = true })
-		spend(e, e.syncLimit()-1)
+		spend(e, e.opts.syncLimit(0)-1)
 		assert.True(t, r.serving, "it serves old data until then")
 		spend(e, 1)
 		assert.False(t, r.serving)
@@ -147,7 +148,7 @@ func TestTwoShortLossesOfTheLeaderAreNotOneLongLoss(t *testing.T) {
 		r := e.peers.members[1]
 		for range 2 {
 			do(e, func() { r.deaf = true })
-			spend(e, e.syncLimit()-1)
+			spend(e, e.opts.syncLimit(0)-1)
 			assert.True(t, r.serving)
 			do(e, func() { r.deaf = false })
 			spend(e, time.Second)
@@ -219,6 +220,30 @@ func TestAFollowersTouchesReachTheLeaderWithThePings(t *testing.T) {
 		assert.Equal(t, 3500*time.Millisecond, g.sess.touched, "with the answer to a PING")
 		spend(e, 4*time.Second)
 		assert.False(t, g.sess.ended)
+	})
+}
+
+func TestEachMemberHasItsOwnTick(t *testing.T) {
+	inEnsemble(t, Options{Servers: 3, TickTimes: []time.Duration{4 * time.Second, 0, 500 * time.Millisecond}}, func(t *testing.T, e *ensemble) {
+		for member, want := range map[int]time.Duration{0: 8 * time.Second, 1: 4 * time.Second, 2: time.Second} {
+			assert.Equal(t, want, e.opts.negotiate(member, 1), "the shortest timeout is two ticks of the member")
+			assert.Equal(t, 10*want, e.opts.negotiate(member, math.MaxInt32), "and the longest twenty")
+		}
+		g := login(t, e, 2)
+		assert.Equal(t, 8*time.Second, e.sessions.expiryOf(g.sess), "sessions expire on the leader's ticks")
+		spend(e, 3*time.Second)
+		e.router.touch(g.r, g, OpPing, e.clock.now())
+		spend(e, 900*time.Millisecond)
+		e.listSessions()
+		assert.Zero(t, g.sess.touched)
+		spend(e, 100*time.Millisecond)
+		e.listSessions()
+		assert.Equal(t, 4*time.Second, g.sess.touched, "the leader sends a PING every half of its own tick")
+		do(e, func() { e.peers.members[0].cut = true })
+		e.alter(func(now time.Duration) { e.replaceLeader(e.peers.members[2], now) })
+		assert.Equal(t, 250*time.Millisecond, e.courier.half)
+		assert.Equal(t, 500*time.Millisecond, e.sessions.tick)
+		assert.Equal(t, 4*time.Second, e.peers.members[0].former.sessions.tick, "a former leader has its own")
 	})
 }
 
@@ -316,7 +341,7 @@ func TestWhatALeaderHasCommittedIsInItsOwnLog(t *testing.T) {
 		g := login(t, e, 0)
 		do(e, func() { e.peers.members[2].cut = true })
 		g.write(e, "/a")
-		spend(e, e.syncLimit())
+		spend(e, e.opts.syncLimit(0))
 		do(e, func() { e.stop(e.peers.members[0]); e.stop(e.peers.members[1]) })
 		do(e, func() { e.peers.members[2].cut, e.peers.members[0].stopped = false, false })
 		spend(e, electionTime)

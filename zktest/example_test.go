@@ -42,7 +42,7 @@ func Example() {
 	}
 	defer srv.Close()
 
-	conn, _, err := zk.Connect([]string{srv.Addr(), "127.0.0.2:2181"}, time.Second,
+	conn, _, err := zk.Connect([]string{srv.Addr(), "233.252.0.2:2181"}, time.Second,
 		zk.WithDialer(srv.Dial), zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		panic(err)

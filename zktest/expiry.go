@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// expiryQueue orders sessions by the moment to look at them. Touches do not
-// move a session in it: it is looked at, found alive and pushed again.
+// expiryQueue orders sessions by the time to examine them. A touch does not move a
+// session in the queue: the session is examined, found alive and pushed again.
 type expiryQueue []expiryItem
 
 type expiryItem struct {
@@ -20,10 +20,10 @@ func (q expiryQueue) Less(i, j int) bool { return q[i].at < q[j].at }
 
 func (q expiryQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (q *expiryQueue) Push(x any) { *q = append(*q, x.(expiryItem)) }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (q *expiryQueue) Pop() any {
 	last := len(*q) - 1
 	item := (*q)[last]
@@ -34,7 +34,7 @@ func (q *expiryQueue) Pop() any {
 
 func (q *expiryQueue) put(sess *session) { heap.Push(q, expiryItem{sess.wakeAt, sess}) }
 
-// takeDue removes the first item and returns it, if its moment has come.
+// takeDue removes and returns the first item if it is due.
 func (q *expiryQueue) takeDue(now time.Duration) (expiryItem, bool) {
 	if q.next() > now {
 		return expiryItem{}, false
@@ -42,7 +42,7 @@ func (q *expiryQueue) takeDue(now time.Duration) (expiryItem, bool) {
 	return heap.Pop(q).(expiryItem), true
 }
 
-// next is the moment of the first item, or never.
+// next returns the time of the first item, or never.
 func (q *expiryQueue) next() time.Duration {
 	if len(*q) == 0 {
 		return never

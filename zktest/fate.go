@@ -2,23 +2,23 @@ package zktest
 
 import "time"
 
-// Request is a request as an interceptor sees it, before it is processed.
+// Request describes a request to an interceptor, before it is processed.
 type Request struct {
 	Op      Op
 	Xid     int32
 	Path    string
-	Paths   []string // of the steps of a multi
-	Ops     []Op     // of the steps of a multi
+	Paths   []string // the paths of a multi's steps
+	Ops     []Op     // the types of a multi's steps
 	Data    []byte
 	Flags   int32 // of a create
 	Version int32
 	Watch   bool
-	Session int64 // 0 for a connect request without one
+	Session int64 // 0 for a connect request that asks for a new session
 	Client  string
 	Member  int
 }
 
-// Verdict is what an interceptor wants done with a request.
+// A Verdict says what to do with a request.
 type Verdict struct {
 	kind    verdictKind
 	code    int32
@@ -41,37 +41,37 @@ const (
 
 // The verdicts without parameters.
 var (
-	// Pass lets the request go its way.
+	// Pass processes the request normally.
 	Pass = Verdict{}
-	// LoseReply applies the request and closes the connection instead of answering.
+	// LoseReply applies the request and closes the connection instead of replying.
 	LoseReply = Verdict{kind: loseReply}
 	// DropBefore closes the connection without applying the request.
 	DropBefore = Verdict{kind: dropBefore}
-	// DropAfter applies and answers the request, and then closes the connection.
+	// DropAfter applies the request, sends the reply, and then closes the connection.
 	DropAfter = Verdict{kind: dropAfter}
-	// DropReply applies the request and never answers it; the connection stays.
+	// DropReply applies the request but never sends a reply; the connection stays open.
 	DropReply = Verdict{kind: dropReply}
 )
 
-// Answer replies with an error code without applying the request. A connect
-// request is answered as one for an expired session, whatever the code.
+// Answer replies with an error code without applying the request. The reply to a
+// connect request says that the session has expired, whatever the code.
 func Answer(code int32) Verdict { return Verdict{kind: answerCode, code: code} }
 
-// Hold keeps the request, and what that connection sends after it, until
-// release is closed; then the request is applied, unless the server has closed
-// the connection meanwhile.
+// Hold delays the request, and everything that the connection sends after it, until
+// release is closed. The request is then applied, unless the server has closed the
+// connection in the meantime.
 func Hold(release <-chan struct{}) Verdict { return Verdict{kind: hold, release: release} }
 
-// Delay is Hold for a time.
+// Delay is like Hold, but delays the request by d.
 func Delay(d time.Duration) Verdict { return Verdict{kind: delay, delay: d} }
 
-// fate is what the interceptors left of a request's normal course.
+// fate says how the processing of a request differs from normal.
 type fate struct {
 	lose, mute, drop, answer bool
 	code                     int32
 }
 
-// fate is what becomes of a request once it is processed.
+// fate returns how a request with this verdict is processed.
 func (v Verdict) fate() fate {
 	switch v.kind {
 	case loseReply:
@@ -86,7 +86,7 @@ func (v Verdict) fate() fate {
 	return fate{}
 }
 
-// show returns the request as interceptors see it, but for where it came from.
+// show returns the Request for interceptors, without the fields about its origin.
 func (c *call) show() *Request {
 	shown := &Request{
 		Op: c.op, Xid: c.xid, Path: c.path, Data: c.data, Flags: c.flags, Version: c.version, Watch: c.watch,
@@ -98,17 +98,17 @@ func (c *call) show() *Request {
 	return shown
 }
 
-// Txn is a transaction as OnTxn shows it. Failed writes are transactions too:
-// they take a zxid and change nothing.
+// Txn describes a transaction to OnTxn. Failed writes are transactions too: they
+// take a zxid and change nothing.
 type Txn struct {
 	Zxid    int64
 	Time    time.Time
 	Op      Op
-	Session int64    // the one that asked; 0 for the server itself
-	Path    string   // of a create: the name the node got
-	Data    []byte   // of a create or setData
-	Code    int32    // of a multi: the first step's that failed
-	Owner   int64    // of a create: the ephemeral owner
-	Deleted []string // of a closeSession: the ephemerals that ended with it
-	Steps   []Txn    // of a multi
+	Session int64    // the session that sent the request; 0 for the server itself
+	Path    string   // for a create, the path of the created node
+	Data    []byte   // for a create or setData
+	Code    int32    // for a multi, the code of the first step that failed
+	Owner   int64    // for a create, the ephemeral owner
+	Deleted []string // for a closeSession, the ephemeral nodes that it deleted
+	Steps   []Txn    // for a multi
 }

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// ExpireSession ends a session now, or as soon as the leader has a quorum, as
-// if its timeout had passed: its ephemerals go, its connection is closed.
+// ExpireSession expires a session now, or as soon as the leader has a quorum, as
+// if its timeout had passed: its ephemeral nodes are deleted and its connection is
+// closed.
 func (s *Server) ExpireSession(id int64) {
 	s.alter(func(now time.Duration) { s.ens.sessions.doom(id, now) })
 }
 
-// StopExpirer stops the leader's expirer, until resume is called, between taking
-// the sessions whose time is up and closing them. What it has taken is served and
-// given back to clients that come again, and is closed all the same. A new leader
-// has taken none.
+// StopExpirer stops the leader's expirer between collecting the sessions that have
+// expired and closing them, until resume is called. Collected sessions are still
+// served, and reconnecting clients get them back, but they are closed nevertheless.
+// A new leader starts without collected sessions.
 func (s *Server) StopExpirer() (resume func()) {
 	s.alter(func(time.Duration) { s.ens.sessions.stops++ })
 	resumed := false
@@ -28,35 +29,43 @@ func (s *Server) StopExpirer() (resume func()) {
 	}
 }
 
-// DropConnections closes every connection of every member. Sessions live on.
+// DropConnections closes every connection of every member. The sessions continue.
 func (s *Server) DropConnections() {
 	s.alter(func(time.Duration) { s.ens.peers.dropClients() })
 }
 
-// FastForward lets d pass for the server at once: nodes with a TTL and empty
-// containers go, and sessions expire whose clients are away. The clients that
-// are connected count as heard of all the while; they know nothing of it, and
-// their own timers go on as before. In a testing/synctest bubble a sleep does
-// the same for both sides.
+// FastForward advances the server's clock by d at once: expired TTL nodes and empty
+// containers are deleted, and sessions without a connected client expire. Connected
+// clients count as active during that time. They do not notice it: their own timers
+// are unaffected. In a testing/synctest bubble, sleeping does the same for both
+// sides.
 func (s *Server) FastForward(d time.Duration) {
 	s.alter(func(now time.Duration) {
 		s.clock.skip(d)
 		s.ens.peers.hearAll(now + d)
 	})
 	s.alter(s.ens.proposer.reap)
-	poke(s.clock.wake) // the next alarm is nearer now
+	poke(s.clock.wake) // the next alarm may be due now
 }
 
-// Partition loses everything between a client (by its DialFrom name) and the
-// servers, both ways and silently: no connection is closed, what is sent waits
-// for HealClient, dials time out.
+// LimitUpload sets how many bytes per second the client with that name (see DialFrom) can send to the
+// servers. Some megabytes more are on the way, as in the buffers of a kernel; beyond that the client
+// has to wait. Zero means no limit, which is the default.
+func (s *Server) LimitUpload(clientName string, bytesPerSecond int) {
+	s.network.limitUpload(clientName, bytesPerSecond)
+}
+
+// Partition silently blocks all traffic in both directions between a client (by its
+// DialFrom name) and the servers: no connection is closed, data that is sent waits
+// for HealClient, and dials time out.
 func (s *Server) Partition(clientName string) { s.gates.shutClient(clientName) }
 
-// HealClient ends a partition. What was on the way arrives, as TCP would have it.
+// HealClient ends a partition. Data that was sent in the meantime arrives, as with
+// TCP.
 func (s *Server) HealClient(clientName string) { s.gates.openClient(clientName) }
 
-// Restart restarts all members that run: connections and watches are gone; data,
-// zxid and sessions stay, and each session gets a full timeout again.
+// Restart restarts all running members. Connections and watches are lost. Data, zxid
+// and sessions are kept, and each session gets a full timeout again.
 func (s *Server) Restart() {
 	s.alter(func(now time.Duration) {
 		s.thawAll(now)
@@ -70,7 +79,7 @@ func (s *Server) thawAll(now time.Duration) {
 	}
 }
 
-// replace begins anew with an empty ensemble, or one restored from a snapshot.
+// replace starts over with an empty ensemble, or with one restored from a snapshot.
 func (s *Server) replace(snap *Snapshot) {
 	s.alter(func(now time.Duration) {
 		s.thawAll(now)
@@ -79,16 +88,17 @@ func (s *Server) replace(snap *Snapshot) {
 	})
 }
 
-// Wipe replaces the ensemble by a new, empty one at the same addresses: no
-// data, no sessions, zxid 0. Clients that have seen the old one's data are
-// turned away for as long as they remember its zxid.
+// Wipe replaces the ensemble with a new, empty one at the same addresses: no data,
+// no sessions, zxid 0. Clients that have seen data of the old ensemble are refused
+// for as long as they remember its zxid.
 func (s *Server) Wipe() { s.replace(nil) }
 
-// ElectLeader moves the leadership, as an election would: all clients are
-// dropped, a new epoch begins, and every session gets a full timeout again. The
-// member must run and be in touch with the others. A leader that is cut off does
-// not hear of it: for SyncLimit ticks it goes on answering reads and pings, and
-// takes its sessions back when their clients come again, without asking anybody.
+// ElectLeader makes member i the leader, as an election would: all clients are
+// disconnected, a new epoch begins, and every session gets a full timeout again.
+// The member must be running and in contact with the others. A previous leader that
+// is cut off does not notice the election: for SyncLimit ticks it keeps answering
+// reads and pings, and accepts reconnecting clients of its sessions without
+// consulting the other members.
 func (s *Server) ElectLeader(i int) {
 	s.alter(func(now time.Duration) {
 		r := s.members[i].r
@@ -99,10 +109,10 @@ func (s *Server) ElectLeader(i int) {
 	})
 }
 
-// SetChildCounter sets a node's internal count of created children, which is
-// the next sequence number below it. It does so without a transaction, on the
-// leader and on all members that are not behind: those learn it from the next
-// create. A missing node panics: the test has forgotten to create it.
+// SetChildCounter sets a node's internal count of created children, which is the
+// next sequence number below it. It sets the counter without a transaction, on the
+// leader and on all members that are up to date; the others learn it from the next
+// create. SetChildCounter panics if the node does not exist.
 func (s *Server) SetChildCounter(path string, creates int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,16 +125,16 @@ func (s *Server) SetChildCounter(path string, creates int32) {
 	}
 }
 
-// Dump returns what the leader knows.
+// Dump returns a snapshot of the leader's state.
 func (s *Server) Dump() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ens.snapshot()
 }
 
-// Restore replaces the ensemble by one that was restored from a snapshot, at the
-// same addresses: it has the snapshot's nodes, sessions and zxid, and in an
-// ensemble of several an epoch after the snapshot's. Clients that have seen a
-// higher zxid are turned away without an answer. Those that have not get their
-// session back, if the snapshot has it.
+// Restore replaces the ensemble with one restored from a snapshot, at the same
+// addresses. It has the snapshot's nodes, sessions and zxid; an ensemble of several
+// members starts an epoch after the snapshot's. Clients that have seen a higher zxid
+// are refused without a reply. Other clients get their session back if the snapshot
+// contains it.
 func (s *Server) Restore(snap Snapshot) { s.replace(&snap) }

@@ -1,6 +1,7 @@
 package zktest_test
 
 import (
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,21 @@ func TestUnknownRequestTypesCloseTheConnection(t *testing.T) {
 		conn, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, conn, "/plain", 0)
 	}, zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer, zktest.OpSetWatches}})
+}
+
+func TestAKeeperWithoutALeaderSaysSoInItsGreeting(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		for i := range 3 {
+			srv.Member(i).CutOff()
+		}
+		time.Sleep(time.Minute)
+		c, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+		require.Equal(t, int64(-1), sess.ID)
+		require.Equal(t, int32(10000), sess.Timeout)
+		require.Equal(t, make([]byte, 16), sess.Passwd)
+		_, err := c.Read()
+		require.ErrorIs(t, err, io.EOF)
+	}, zktest.Options{Servers: 3, Flavor: zktest.Keeper})
 }
 
 func TestAHandshakeCanSucceedAndDieAtOnce(t *testing.T) {

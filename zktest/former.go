@@ -2,15 +2,15 @@ package zktest
 
 import "time"
 
-// former is what a leader goes on doing that was cut off when another was
-// elected, until it notices: it answers syncs, and takes back the sessions that
-// it knew, without asking anybody.
+// former is the state of a leader that was cut off when another one was elected and
+// has not noticed yet. It answers syncs and re-attaches clients to the sessions it
+// knew, without consulting the other members.
 type former struct {
-	sessions *sessions // copies: what happens to the sessions elsewhere is not known here
+	sessions *sessions // copies, which do not reflect what happens to the sessions elsewhere
 }
 
-// takeBack gives a connect request the session that it asks for, unless by the
-// former leader's own clock it is over.
+// takeBack re-attaches a connect request to its session, unless the session has
+// expired by the former leader's own clock.
 func (f *former) takeBack(e *entry, now time.Duration) {
 	e.decided = true
 	known := f.living(e.connect.session, now)
@@ -21,14 +21,14 @@ func (f *former) takeBack(e *entry, now time.Duration) {
 	known.touch(e.timeout, now)
 }
 
-// touch notes that a session was heard of. False means that its time was up
-// before, by the former leader's own clock.
+// touch touches a session. It returns false if the session had already expired by
+// the former leader's own clock.
 func (f *former) touch(id int64, timeout, now time.Duration) bool {
 	known := f.living(id, now)
 	return known != nil && known.touch(timeout, now)
 }
 
-// living returns the session that by the former leader's own clock is not over, nil if there is none.
+// living returns the session if it has not expired by the former leader's own clock, and otherwise nil.
 func (f *former) living(id int64, now time.Duration) *session {
 	known := f.sessions.get(id)
 	if known == nil || known.over() || f.sessions.expiryOf(known) <= now {

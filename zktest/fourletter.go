@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wordReport is the answer to a four-letter word that came to one member.
+// wordReport builds a member's reply to a four-letter word.
 type wordReport struct {
 	strings.Builder
 	opts    *Options
@@ -40,7 +40,7 @@ func isWord(head string) bool {
 	return ok
 }
 
-// answer returns the answer to a word.
+// answer returns the reply to a word.
 func (w *wordReport) answer(word string) string {
 	if !w.r.serving && word != "ruok" {
 		return "This ZooKeeper instance is not currently serving requests\n"
@@ -62,7 +62,7 @@ func (w *wordReport) srvrBody() {
 		r.received, r.sent, len(r.clients), w.outstanding(), r.tree.zxid, w.ens.peers.mode(r), r.tree.count())
 }
 
-// outstanding counts the requests that wait for their answers.
+// outstanding returns the number of unanswered requests.
 func (w *wordReport) outstanding() int {
 	total := 0
 	for c := range w.r.clients {
@@ -71,17 +71,17 @@ func (w *wordReport) outstanding() int {
 	return total
 }
 
-// clients returns the connections in the order of their addresses.
+// clients returns the connections, ordered by address.
 func (w *wordReport) clients() []client {
 	return slices.SortedFunc(maps.Keys(w.r.clients), func(a, b client) int {
 		return strings.Compare(a.info().remote, b.info().remote)
 	})
 }
 
-// traffic writes what stat and cons tell of a connection.
+// traffic writes the part of a connection's line that stat and cons share.
 func (w *wordReport) traffic(c client) {
 	info := c.info()
-	interest := 0 // the selection key's, as Java shows it: 1 for a client's connection, 0 for the one that asks
+	interest := 0 // the interest set of Java's selection key: 1 for a client's connection, 0 for the one that sent the word
 	if c.sessionID() != 0 {
 		interest = 1
 	}
@@ -116,7 +116,7 @@ func (w *wordReport) conf() {
 	_, port, _ := strings.Cut(w.address, ":")
 	o := w.opts
 	w.printf("clientPort=%s\ndataDir=\ndataLogDir=\ntickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=%d\n",
-		port, o.TickTime.Milliseconds(), o.minSession(w.r.id).Milliseconds(), o.MaxSessionTimeout.Milliseconds(), w.r.id+1)
+		port, o.ticks[w.r.id].Milliseconds(), o.minSession(w.r.id).Milliseconds(), o.maxSession(w.r.id).Milliseconds(), w.r.id+1)
 	if o.Servers > 1 {
 		w.printf("initLimit=10\nsyncLimit=%d\n", o.SyncLimit)
 	}
@@ -160,7 +160,7 @@ func (w *wordReport) dump() {
 	}
 }
 
-// dumpSessions lists the sessions by the moment they expire.
+// dumpSessions lists the sessions by expiry time.
 func (w *wordReport) dumpSessions() {
 	buckets := make(map[time.Duration][]int64)
 	all := w.ens.listSessions()
@@ -177,8 +177,8 @@ func (w *wordReport) dumpSessions() {
 	}
 }
 
-// The three watch words tell of data watches only, as ZooKeeper's do; mntr
-// counts the child watches too.
+// wchs, wchc and wchp report only data watches, as in ZooKeeper. mntr also counts
+// child watches.
 
 func (w *wordReport) wchs() {
 	set := &w.r.watches.data

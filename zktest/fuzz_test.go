@@ -83,7 +83,7 @@ func FuzzConnection(f *testing.F) {
 			t.Fatal(err)
 		}
 		if frame, err := other.Read(); err != nil || frame.Err != 0 {
-			t.Fatalf("the server does not serve others any more: %+v, %v", frame, err)
+			t.Fatalf("the server no longer serves others: %+v, %v", frame, err)
 		}
 		_ = nc.Close()
 		<-drained

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// gates keep back what passes between clients and members: that of one client
-// while it is partitioned, that of one member while it is frozen.
+// gates block the traffic between clients and members: that of a client while it is
+// partitioned, and that of a member while it is frozen.
 type gates struct {
-	count atomic.Int32 // of those that are shut: without any, nobody looks
+	count atomic.Int32 // number of shut gates; at zero, mu is not needed
 
 	mu      sync.Mutex
 	clients map[string]chan struct{} // by name; closed when the gate opens
@@ -46,14 +46,14 @@ func open[K comparable](g *gates, by map[K]chan struct{}, key K) {
 	}
 }
 
-// ofClient returns what a client's dial has to wait for, nil if nothing.
+// ofClient returns the channel that a client's dial has to wait for, or nil if there is none.
 func (g *gates) ofClient(name string) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.clients[name]
 }
 
-// between returns what a client's connection to a member has to wait for, nil if nothing.
+// between returns the channel that a client's connection to a member has to wait for, or nil if there is none.
 func (g *gates) between(client string, member int) <-chan struct{} {
 	if g.count.Load() == 0 {
 		return nil

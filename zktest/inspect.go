@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Session is a live session as the leader knows it.
+// Session describes a live session, according to the leader.
 type Session struct {
 	ID      int64
 	Timeout time.Duration
-	Expires time.Time // when it ends if the leader hears no more of it
-	Client  string    // the name of DialFrom, or the address
-	Member  int       // where it is connected; -1 if nowhere
+	Expires time.Time // when the session expires if the leader receives no further touches
+	Client  string    // the client's DialFrom name, or its address
+	Member  int       // the member that the client is connected to; -1 if it is not connected
 }
 
-// Tree returns every node by its path, but for the root and /zookeeper.
+// Tree returns all nodes by path, except the root and /zookeeper.
 func (s *Server) Tree() map[string]Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ens.peers.truth().public()
 }
 
-// Node returns one node.
+// Node returns the node at path. ok is false if there is none.
 func (s *Server) Node(path string) (Node, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,15 +34,16 @@ func (s *Server) Node(path string) (Node, bool) {
 	return n.public(), true
 }
 
-// Shows reports whether no client of the member reads any more what was there before a transaction. A member that
-// serves nobody begins again with what its leader has.
+// Shows reports whether clients of the member can no longer read a state from before the transaction zxid. This also holds
+// for a member that serves no clients: it starts again with its leader's data.
 func (m *Member) Shows(zxid int64) bool {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	return m.r.tree.zxid >= zxid || !m.r.serving && !m.r.frozen
 }
 
-// Children returns the names below a node, sorted; none for a missing one.
+// Children returns the sorted names of a node's children. It returns nil if the
+// node does not exist.
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,14 +54,14 @@ func (s *Server) Children(path string) []string {
 	return slices.Sorted(slices.Values(n.children.names))
 }
 
-// Ephemerals returns the paths that end with a session, sorted.
+// Ephemerals returns the sorted paths of a session's ephemeral nodes.
 func (s *Server) Ephemerals(id int64) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ens.peers.truth().ephemeralsOf(id, "")
 }
 
-// Sessions returns the live sessions by their ids' order.
+// Sessions returns the live sessions, ordered by ID.
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +75,9 @@ func (s *Server) Sessions() []Session {
 	return list
 }
 
-// Watches counts the watches on each path, of all members' connections. A data
-// and a child watch of one connection on one path are two.
+// Watches returns the number of watches on each path, for the connections of all
+// members. A data watch and a child watch of one connection on the same path count
+// as two.
 func (s *Server) Watches() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +88,7 @@ func (s *Server) Watches() map[string]int {
 	return counts
 }
 
-// WatchCount is the sum of Watches.
+// WatchCount returns the sum of Watches.
 func (s *Server) WatchCount() int {
 	total := 0
 	for _, n := range s.Watches() {
@@ -95,11 +97,12 @@ func (s *Server) WatchCount() int {
 	return total
 }
 
-// Requests counts what came in since the start or ResetCounts, by type: all
-// that reached the server, whatever became of it.
+// Requests returns the number of requests by type since the start or the last
+// ResetCounts. It counts all requests that reached the server, whatever their
+// outcome.
 func (s *Server) Requests() map[Op]int { return s.traffic.counts() }
 
-// RequestCount is the sum of Requests without the pings.
+// RequestCount returns the sum of Requests, without pings.
 func (s *Server) RequestCount() int {
 	total := 0
 	for op, n := range s.Requests() {
@@ -110,20 +113,21 @@ func (s *Server) RequestCount() int {
 	return total
 }
 
-// ResetCounts sets the counts of Requests and Bytes back to zero.
+// ResetCounts resets the counts of Requests and Bytes to zero.
 func (s *Server) ResetCounts() { s.traffic.reset() }
 
-// Bytes counts what went over all connections, frame lengths included.
+// Bytes returns the number of bytes transferred over all connections, including
+// frame lengths.
 func (s *Server) Bytes() (in, out int64) { return s.traffic.in.Load(), s.traffic.out.Load() }
 
-// Zxid is the last transaction id that was given out.
+// Zxid returns the last zxid that the leader assigned.
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ens.proposer.zxid
 }
 
-// WaitNode waits until there is a node at path and returns it.
+// WaitNode waits until there is a node at path, and returns it.
 func (s *Server) WaitNode(ctx context.Context, path string) (Node, error) {
 	var found Node
 	err := s.await(ctx, "node "+path, func() bool {
@@ -141,8 +145,8 @@ func (s *Server) WaitGone(ctx context.Context, path string) error {
 	return s.await(ctx, "the end of node "+path, func() bool { return s.ens.peers.truth().get(path) == nil })
 }
 
-// WaitWatches waits until there are n watches or more on path, counted as
-// Watches does.
+// WaitWatches waits until there are at least n watches on path, counted as in
+// Watches.
 func (s *Server) WaitWatches(ctx context.Context, path string, n int) error {
 	return s.await(ctx, fmt.Sprintf("%d watches on %s", n, path), func() bool {
 		count := 0
@@ -153,26 +157,26 @@ func (s *Server) WaitWatches(ctx context.Context, path string, n int) error {
 	})
 }
 
-// Intercept shows every request to fn before it is processed, in the goroutine
-// of its connection and with no lock held. Every interceptor sees every
-// request; the first verdict that is not Pass counts. The request belongs to fn
-// only during the call.
+// Intercept calls fn for every request before it is processed, in the goroutine of
+// its connection and without holding a lock. Every interceptor sees every request;
+// the first verdict other than Pass counts. fn must not keep the request after it
+// returns.
 func (s *Server) Intercept(fn func(*Request) Verdict) (remove func()) { return s.interceptors.add(fn) }
 
-// Next carries out a verdict on the next n requests of the given types, of any
-// type but pings if none is given. A multi counts if one of its steps does. left
-// returns how many are still to come; with 0 the server is as before.
+// Next applies a verdict to the next n requests of the given types, or of any type
+// except ping if none is given. A multi counts if one of its steps has one of the
+// types. left returns how many requests are still to come; at 0, Next has no
+// further effect.
 //
-//	srv.Next(1, zktest.LoseReply, zktest.OpCreate)                  // done, and never answered
-//	srv.Next(3, zktest.Answer(zktest.CodeNoAuth), zktest.OpSetData) // refused
-//	srv.Next(2, zktest.Delay(time.Second))                          // late, whatever it is
+//	srv.Next(1, zktest.LoseReply, zktest.OpCreate)                  // applied, connection lost
+//	srv.Next(3, zktest.Answer(zktest.CodeNoAuth), zktest.OpSetData) // rejected
+//	srv.Next(2, zktest.Delay(time.Second))                          // delayed, any type
 func (s *Server) Next(n int, v Verdict, ops ...Op) (left func() int) {
 	return s.interceptors.next(n, v, ops)
 }
 
-// OnTxn calls fn for each transaction at the moment the leader applies it, in
-// the order of their zxids. fn runs under the server's lock: it must be quick
-// and must not call the server.
+// OnTxn calls fn for each transaction when the leader commits it, in zxid order. fn
+// runs with the server's lock held: it must be quick and must not call the server.
 func (s *Server) OnTxn(fn func(Txn)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 
 // interceptors are the functions that see each request before it is processed.
 type interceptors struct {
-	mu   sync.Mutex                     // of changes
+	mu   sync.Mutex                     // held by writers of list
 	list atomic.Pointer[[]*interceptor] // never changed in place
 }
 
 type interceptor struct{ fn func(*Request) Verdict }
 
-// add lets fn see the requests that come after this.
+// add adds an interceptor for later requests.
 func (in *interceptors) add(fn func(*Request) Verdict) (remove func()) {
 	one := &interceptor{fn}
 	in.edit(func(list []*interceptor) []*interceptor { return append(list, one) })
@@ -39,7 +39,7 @@ func (in *interceptors) current() []*interceptor {
 	return nil
 }
 
-// next carries out a verdict on the next n requests of some types, and returns how many are left.
+// next applies a verdict to the next n requests of some types. left returns how many are still to come.
 func (in *interceptors) next(n int, v Verdict, ops []Op) (left func() int) {
 	var taken atomic.Int64
 	var remove func()
@@ -61,8 +61,8 @@ func (in *interceptors) next(n int, v Verdict, ops []Op) (left func() int) {
 	return func() int { return max(0, n-int(taken.Load())) }
 }
 
-// isOneOf reports whether a request, or a step of it, has one of the given types,
-// or any but a ping's if none is given.
+// isOneOf reports whether a request or one of its steps has one of the given types. If
+// none is given, it reports whether the request is not a ping.
 func (r *Request) isOneOf(ops []Op) bool {
 	if len(ops) == 0 {
 		return r.Op != OpPing
@@ -70,8 +70,8 @@ func (r *Request) isOneOf(ops []Op) bool {
 	return slices.Contains(ops, r.Op) || slices.ContainsFunc(r.Ops, func(op Op) bool { return slices.Contains(ops, op) })
 }
 
-// judge asks all of them about a request, which is shown only if there are any.
-// The first verdict that is not Pass counts.
+// judge passes a request to all interceptors and returns the first verdict other than
+// Pass. It calls show only if there are interceptors.
 func (in *interceptors) judge(show func() *Request) Verdict {
 	list := in.current()
 	if len(list) == 0 {
@@ -86,8 +86,8 @@ func (in *interceptors) judge(show func() *Request) Verdict {
 	return verdict
 }
 
-// txnHooks are the functions that see each transaction. They are guarded by
-// Server.mu, and told under it.
+// txnHooks are the functions that see each transaction. They are guarded by Server.mu,
+// and called with it held.
 type txnHooks struct{ list []*txnHook }
 
 type txnHook struct{ fn func(Txn) }

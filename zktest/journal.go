@@ -5,10 +5,10 @@ import (
 	"log/slog"
 )
 
-// journal keeps log lines until they can be written while no lock is held.
+// journal collects log lines until they can be written without holding a lock.
 type journal struct {
 	log   *slog.Logger
-	wake  chan struct{} // tells the goroutine that writes
+	wake  chan struct{} // wakes the goroutine that writes
 	lines []func()
 }
 
@@ -17,7 +17,7 @@ func (j *journal) note(msg string, args ...any) {
 	poke(j.wake)
 }
 
-// takeAll returns the lines that wait to be written.
+// takeAll removes and returns the lines that are not written yet.
 func (j *journal) takeAll() []func() {
 	lines := j.lines
 	j.lines = nil

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// errShort is what a decoder answers when a value runs past the end of its frame.
-var errShort = errors.New("value runs past the end of the frame")
+// errShort is the decoder's error for a value that extends past the end of the frame.
+var errShort = errors.New("value extends past the end of the frame")
 
-// decoder reads jute values from one frame. The first error sticks and every
-// later read answers a zero value, so that callers check err once at the end.
+// decoder reads jute values from one frame. After the first error, every read returns
+// a zero value, so callers need to check err only once, at the end.
 type decoder struct {
 	buf []byte
 	err error
@@ -51,8 +51,8 @@ func (d *decoder) bool() bool {
 	return b != nil && b[0] != 0
 }
 
-// buffer reads a length and that many bytes. Length -1 is the null buffer and
-// answered as nil; the empty one is not nil. The bytes are a copy.
+// buffer reads a length and that many bytes, and returns a copy. It returns nil for
+// the null buffer (length -1), but not for an empty one.
 func (d *decoder) buffer() []byte {
 	n := d.int32()
 	if d.err != nil || n == -1 {
@@ -73,8 +73,8 @@ func (d *decoder) string() string {
 	return string(d.take(int(n)))
 }
 
-// count reads a vector's length. Each element takes at least size bytes, so a
-// length the frame cannot hold is refused before anything is allocated for it.
+// count reads a vector's length. Each element takes at least size bytes, so count
+// rejects a length that does not fit the frame before anything is allocated for it.
 func (d *decoder) count(size int) int {
 	n := d.int32()
 	if d.err != nil || n == -1 {
@@ -135,8 +135,8 @@ func (e *encoder) string(s string) {
 	e.buf = append(e.buf, s...)
 }
 
-// javaUTF8 writes what takes four bytes in UTF-8 as Java's two surrogates of
-// three bytes each.
+// javaUTF8 encodes characters that take four bytes in UTF-8 as two surrogates of
+// three bytes each, as Java does.
 func javaUTF8(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r > 0xffff }) < 0 {
 		return s

@@ -2,59 +2,59 @@ package zktest
 
 import "time"
 
-// link is a follower's connection to its leader: two streams, and what the
-// follower keeps for the way up.
+// link is a follower's connection to its leader: two streams, and the data that the
+// follower keeps for the upward stream.
 type link struct {
 	down stream[downFrame] // leader to follower
 	up   stream[upFrame]   // follower to leader
 
-	// touched is the touch table: the sessions of its clients that were heard
-	// since the follower answered the leader's last PING, with their timeouts.
+	// touched is the touch table: the sessions of the follower's clients that were
+	// active since it replied to the leader's last PING, with their timeouts.
 	touched map[*session]time.Duration
-	// lostTouch has the sessions whose last touch was lost (Options.LoseTouches).
+	// lostTouch contains the sessions whose last touch was lost (Options.LoseTouches).
 	lostTouch map[*session]bool
 
-	// asked has the last request to take back each session that is not answered.
+	// asked contains, by session, the last unanswered request to re-attach to it.
 	asked map[int64]*entry
 
-	// requests are its clients' writes and syncs that are not on the stream
-	// yet, because holds keeps them back.
+	// requests are the clients' writes and syncs that are held back from the
+	// stream while holds is not zero.
 	requests []*entry
 	holds    int
 }
 
-// downFrame is what a leader sends: a commit, an answer (to a sync, or to a
-// session that is taken back), or if it is neither, a PING.
+// downFrame is a message from the leader: a commit, a reply (to a sync or to a
+// re-attach), or, if both fields are nil, a PING.
 type downFrame struct {
 	txn    *txn
 	answer *entry
 }
 
-// upFrame is what a follower sends: a request, or the answer to a PING.
+// upFrame is a message from a follower: a request, or the reply to a PING.
 type upFrame struct {
 	request *entry
 	touched map[*session]time.Duration
 }
 
-// isPing reports whether the frame has no effect but the PING's answer. Nobody
-// needs to be woken for one: it is looked at when its effect could be seen.
+// isPing reports whether the frame is a PING, whose only effect is the reply. It needs
+// no alarm: it is processed before its effect could be observed.
 func (f downFrame) isPing() bool { return f.txn == nil && f.answer == nil }
 
-// reset makes the link a new connection, as slow as the old one.
+// reset makes the link a new connection with the same delays.
 func (l *link) reset() {
 	down, up, holds := l.down.delay, l.up.delay, l.holds
 	*l = link{holds: holds}
 	l.down.delay, l.up.delay = down, up
 }
 
-// slow sets the delays of both ways.
+// slow sets the delays of both directions.
 func (l *link) slow(down, up, now time.Duration) {
 	l.down.setDelay(down, now)
 	l.up.setDelay(up, now)
 }
 
-// touch puts a session into the touch table, unless this touch is lost; losing
-// is asked at most every other time for one session.
+// touch adds a session to the touch table, unless losing reports that this touch is
+// lost. Two consecutive touches of a session are never both lost.
 func (l *link) touch(sess *session, timeout time.Duration, losing func() bool) {
 	if !l.lostTouch[sess] && losing() {
 		if l.lostTouch == nil {
@@ -70,7 +70,7 @@ func (l *link) touch(sess *session, timeout time.Duration, losing func() bool) {
 	l.touched[sess] = timeout
 }
 
-// ask notes a request to take a session back.
+// ask records a request to re-attach to a session.
 func (l *link) ask(e *entry) {
 	if l.asked == nil {
 		l.asked = make(map[int64]*entry)
@@ -78,9 +78,9 @@ func (l *link) ask(e *entry) {
 	l.asked[e.connect.session] = e
 }
 
-// ends returns the request that an answer ends, nil for none. A follower knows of
-// an answer to taking a session back only which session it is about: the last
-// request gets it, though it may be the answer to an earlier one.
+// ends returns the request that a reply completes, or nil if there is none. A
+// follower matches the reply to a re-attach only by session, so the last request for
+// the session gets it, even if it is the reply to an earlier one.
 func (l *link) ends(answer *entry, negotiate func(ms int32) time.Duration) *entry {
 	if answer.connect == nil {
 		return answer
@@ -93,7 +93,7 @@ func (l *link) ends(answer *entry, negotiate func(ms int32) time.Duration) *entr
 	return last
 }
 
-// answerPing sends the touch table up, if there is anything in it.
+// answerPing sends the touch table to the leader if it is not empty.
 func (l *link) answerPing(now time.Duration) {
 	if len(l.touched) > 0 {
 		l.up.send(upFrame{touched: l.touched}, now)
@@ -101,14 +101,14 @@ func (l *link) answerPing(now time.Duration) {
 	}
 }
 
-// wantsPing reports whether a PING sent now would have any effect that is not
-// carried out at once.
+// wantsPing reports whether a PING must be sent: it would not arrive at once, or the
+// touch table is not empty.
 func (l *link) wantsPing() bool { return !l.down.idle() || len(l.touched) > 0 }
 
-// hold keeps the requests of clients from the stream. Each hold needs its unhold.
+// hold holds back the requests of clients. Each call needs a call of unhold.
 func (l *link) hold() { l.holds++ }
 
-// unhold ends a hold. It returns the requests to send, if it was the last one.
+// unhold ends a hold. If it was the last one, unhold returns the requests to send.
 func (l *link) unhold() []*entry {
 	if l.holds--; l.holds > 0 {
 		return nil
@@ -118,8 +118,8 @@ func (l *link) unhold() []*entry {
 	return waiting
 }
 
-// keep keeps a request if there is a hold, and reports whether it did. Taking a
-// session back does not wait.
+// keep holds a request back if there is a hold, and reports whether it did. A
+// re-attach does not wait.
 func (l *link) keep(e *entry, takesBack bool) bool {
 	if l.holds == 0 || takesBack {
 		return false
@@ -128,7 +128,7 @@ func (l *link) keep(e *entry, takesBack bool) bool {
 	return true
 }
 
-// inLog lists the transactions on the stream that the follower has logged.
+// inLog returns the transactions on the stream that the follower has logged, up to zxid.
 func (l *link) inLog(zxid int64) []*txn {
 	var list []*txn
 	for _, f := range l.down.frames {
@@ -139,7 +139,7 @@ func (l *link) inLog(zxid int64) []*txn {
 	return list
 }
 
-// newest is the zxid of the last transaction on the stream, 0 for none.
+// newest returns the zxid of the last transaction on the stream, or 0 if there is none.
 func (l *link) newest() int64 {
 	for i := len(l.down.frames) - 1; i >= 0; i-- {
 		if t := l.down.frames[i].frame.txn; t != nil {
@@ -149,7 +149,7 @@ func (l *link) newest() int64 {
 	return 0
 }
 
-// deadline is when the first frame that is no PING and no answer to one arrives.
+// deadline returns when the first frame arrives that is neither a PING nor a reply to one.
 func (l *link) deadline() time.Duration {
 	down := l.down.first(func(f downFrame) bool { return !f.isPing() })
 	up := l.up.first(func(f upFrame) bool { return f.request != nil })

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Addr is the member's address.
+// Addr returns the member's address.
 func (m *Member) Addr() string { return m.s.network.address(m.r.id) }
 
-// Listen opens one socket per member: the first at addr, the others at the same
-// host with the port counted up, or any free port if addr's is 0. It fails if a
-// member has a socket already.
+// Listen opens one socket per member: the first at addr, the others on the same host
+// and the following ports, or on any free port if addr's port is 0. It fails if a
+// member already has a socket.
 func (s *Server) Listen(addr string) error {
 	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -37,15 +37,15 @@ func (s *Server) Listen(addr string) error {
 	return nil
 }
 
-// Listen opens a socket of the member's own by calling listen, as with net.Listen
-// or what wraps it for TLS. A member that was stopped calls it again, with the
-// address that it had.
+// Listen opens a socket for this member by calling listen, which can be net.Listen or
+// a function that adds TLS. When a stopped member starts again, it calls listen again
+// with the same address.
 func (m *Member) Listen(addr string, listen func(network, address string) (net.Listener, error)) error {
 	s := m.s
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
 	if m.listen != nil {
-		return fmt.Errorf("zktest: listen at %s: member %d listens at %s already", addr, m.r.id, m.Addr())
+		return fmt.Errorf("zktest: listen at %s: member %d already listens at %s", addr, m.r.id, m.Addr())
 	}
 	if err := m.open(addr, listen); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (m *Member) Listen(addr string, listen func(network, address string) (net.L
 	return nil
 }
 
-// open opens the member's socket. The caller holds listenMu.
+// open opens the member's socket. The caller must hold listenMu.
 func (m *Member) open(addr string, listen func(network, address string) (net.Listener, error)) error {
 	l, err := listen("tcp", addr)
 	if err != nil {
@@ -75,8 +75,8 @@ func (m *Member) open(addr string, listen func(network, address string) (net.Lis
 	return nil
 }
 
-// acceptPause is how long a socket rests that could not accept, for want of file
-// descriptors for instance.
+// acceptPause is how long a member waits after Accept has failed, for example because
+// there are no file descriptors.
 const acceptPause = 20 * time.Millisecond
 
 func (m *Member) accept(l net.Listener) {
@@ -88,7 +88,7 @@ func (m *Member) accept(l net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.log.Warn("cannot accept", "member", m.r.id, "error", err)
+			s.log.Warn("cannot accept", "member", m.r.id, "err", err)
 			if !s.pause(acceptPause) {
 				return
 			}
@@ -101,7 +101,7 @@ func (m *Member) accept(l net.Listener) {
 	}
 }
 
-// admit starts to serve a new connection, unless the member takes none.
+// admit starts serving a new connection, unless the member refuses connections.
 func (m *Member) admit(nc net.Conn, client, remote string) error {
 	s := m.s
 	s.mu.Lock()
@@ -113,8 +113,8 @@ func (m *Member) admit(nc net.Conn, client, remote string) error {
 	return nil
 }
 
-// closeListener closes a member's socket, if it has one, and keeps its
-// address. The caller holds listenMu.
+// closeListener closes a member's socket if it has one, and keeps its address. The
+// caller must hold listenMu.
 func (m *Member) closeListener() {
 	m.s.mu.Lock()
 	l := m.listener
@@ -125,8 +125,8 @@ func (m *Member) closeListener() {
 	}
 }
 
-// syncListener opens or closes a member's real socket according to whether the
-// member takes connections, at the address it had.
+// syncListener opens or closes a member's socket, depending on whether the member
+// accepts connections. The address stays the same.
 func (m *Member) syncListener() {
 	s := m.s
 	s.listenMu.Lock()
@@ -138,22 +138,22 @@ func (m *Member) syncListener() {
 	case m.listen == nil || open == wanted:
 	case wanted:
 		if err := m.open(m.Addr(), m.listen); err != nil {
-			s.log.Error("cannot listen again", "member", m.r.id, "error", err)
+			s.log.Error("cannot listen again", "member", m.r.id, "err", err)
 		}
 	default:
 		m.closeListener()
 	}
 }
 
-// Dial connects to a member without any socket. It has the shape
-// that go-zookeeper's WithDialer wants. Besides the members' addresses it knows
-// zk1:2181, zk2:2181 and so on; any other address leads to member 0.
+// Dial connects to a member without a socket. It has the signature that
+// go-zookeeper's WithDialer expects. In addition to the members' addresses it
+// accepts zk1:2181, zk2:2181 and so on; any other address leads to member 0.
 func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	return s.dial("", address, timeout)
 }
 
-// DialFrom is Dial with a name for the client, by which it can be partitioned. Each name has an
-// address of its own, for access lists: see HostOf.
+// DialFrom returns a function like Dial that gives the client a name, for use with Partition. Each name has its own address,
+// for ACLs: see HostOf.
 func (s *Server) DialFrom(clientName string) func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		return s.dial(clientName, address, timeout)
@@ -172,7 +172,7 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 	return near, nil
 }
 
-// awaitLink waits while a client is partitioned, at most for timeout.
+// awaitLink waits while a client is partitioned, for at most timeout.
 func (s *Server) awaitLink(client string, timeout time.Duration) error {
 	gate := s.gates.ofClient(client)
 	if gate == nil {
@@ -194,6 +194,6 @@ func (s *Server) awaitLink(client string, timeout time.Duration) error {
 	}
 }
 
-// HostOf returns the address that the named client of DialFrom comes from, in 127.1.0.0/16. Clients
-// of Dial come from 127.0.0.1.
+// HostOf returns the address from which the client with this DialFrom name connects, in 127.1.0.0/16. Clients that use Dial
+// connect from 127.0.0.1.
 func (s *Server) HostOf(clientName string) string { return s.network.hostOf(clientName) }

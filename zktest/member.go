@@ -1,20 +1,23 @@
 package zktest
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// CutOff cuts the member off from the other members. It goes on answering its
-// own clients from what it has, pings too, for SyncLimit ticks; writes get no
-// answer. Then it drops its clients, and hangs up on those that come.
+// CutOff cuts the member off from the other members. For SyncLimit ticks, it keeps
+// answering its own clients' reads and pings from its own data, while writes get no
+// reply. After that it disconnects its clients, and closes new connections.
 func (m *Member) CutOff() { m.s.alter(func(time.Duration) { m.r.cut = true }) }
 
-// Rejoin ends CutOff.
+// Rejoin ends CutOff: the member is in contact with the others again.
 func (m *Member) Rejoin() { m.s.alter(func(time.Duration) { m.r.cut = false }) }
 
-// Lag makes the member apply each commit d late; 0 catches up at once. A leader that
-// lags orders and commits as ever, and its followers do not wait for it. But it
-// answers its own clients' writes late, its watches are late, and what it shows is
-// old, also behind a sync, which waits for nothing there. A server without others
-// does not lag.
+// Lag makes the member apply each commit with a delay of d; 0 makes it catch up at
+// once. A lagging leader orders and commits as before, and its followers do not wait
+// for it. But it answers its own clients' writes late, its watches fire late, and its
+// clients read old data, even after a sync, which waits for nothing on a leader. A
+// single server does not lag.
 func (m *Member) Lag(d time.Duration) {
 	m.s.alter(func(now time.Duration) {
 		if !m.s.ens.peers.alone() {
@@ -23,8 +26,8 @@ func (m *Member) Lag(d time.Duration) {
 	})
 }
 
-// Freeze stops the member as SIGSTOP does: it accepts connections and bytes,
-// and does nothing with them. Its peers lose touch with it.
+// Freeze stops the member as SIGSTOP does: it accepts connections and data, but does
+// not process them. The other members lose contact with it.
 func (m *Member) Freeze() {
 	m.s.alter(func(time.Duration) {
 		m.r.frozen = true
@@ -32,13 +35,14 @@ func (m *Member) Freeze() {
 	})
 }
 
-// Thaw ends Freeze.
+// Thaw ends Freeze: the member processes what has arrived in the meantime, unless it was frozen for so long
+// that it closes its connections.
 func (m *Member) Thaw() {
 	m.s.alter(func(now time.Duration) { m.s.thaw(m.r, now) })
 }
 
-// Stop kills the member: its connections are dropped, dials are refused. What
-// it had committed is kept.
+// Stop kills the member: its connections are closed and dials are refused. It keeps
+// its committed data.
 func (m *Member) Stop() {
 	m.s.alter(func(now time.Duration) {
 		m.s.thaw(m.r, now)
@@ -47,41 +51,53 @@ func (m *Member) Stop() {
 	m.syncListener()
 }
 
-// Start ends Stop.
+// Start starts a member that was stopped, with the data that it has kept.
 func (m *Member) Start() {
 	m.s.alter(func(time.Duration) { m.r.stopped = false })
 	m.syncListener()
 }
 
-// Refuse makes the member refuse new connections, or take them again. Those it
-// has stay.
+// SetTickTime changes the member's tick, as a new zoo.cfg does: see Options.TickTimes. The
+// member must be stopped, and uses the new tick from Start on. SetTickTime panics if the member
+// is running, or if d is below two milliseconds.
+func (m *Member) SetTickTime(d time.Duration) {
+	m.s.alter(func(time.Duration) {
+		if !m.r.stopped || d < leastTick {
+			panic(fmt.Sprintf("zktest: member %d cannot have a tick of %v now: it must be stopped, and the tick at least %v", m.r.id, d, leastTick))
+		}
+		m.s.opts.ticks[m.r.id] = d
+	})
+}
+
+// Refuse makes the member refuse new connections, or accept them again. Existing
+// connections are not affected.
 func (m *Member) Refuse(refuse bool) {
 	m.s.alter(func(time.Duration) { m.r.refusing = refuse })
 	m.syncListener()
 }
 
-// DelayStreams makes the member's connection to its leader slow: what the leader sends
-// (commits, PINGs, the answers to syncs) arrives after down; what the member sends (its
-// clients' writes and syncs, and the answers to PINGs) after up. By those answers alone the
-// leader hears that their sessions live. Neither way changes the order. What is logged is not
-// delayed, nor what a quorum agrees on. A leader has no such connection: for as long as the
-// member leads, nothing is slow.
+// DelayStreams makes the member's connection to its leader slow. Messages from the leader
+// (commits, PINGs, replies to syncs) arrive after down; messages from the member (its
+// clients' writes and syncs, and replies to PINGs) arrive after up. Only the replies to
+// PINGs tell the leader that the clients' sessions are active. The order of messages does
+// not change. Logging and quorum agreement are not delayed. A leader has no such
+// connection: while the member leads, DelayStreams has no effect.
 func (m *Member) DelayStreams(down, up time.Duration) {
 	m.s.alter(func(now time.Duration) { m.r.link.slow(down, up, now) })
 }
 
-// CutStreams breaks the ways between the member and its leader, each by itself,
-// or mends them: with down, nothing arrives that the leader sends; with up,
-// nothing that the member sends. The end of the connection comes SyncLimit ticks
-// later, as with CutOff; until then what is mended arrives late.
+// CutStreams interrupts or restores each direction between the member and its leader:
+// while down is set, nothing arrives that the leader sends; while up is set, nothing
+// that the member sends. The connection ends SyncLimit ticks later, as with CutOff. If
+// a direction is restored before that, what was sent arrives late.
 func (m *Member) CutStreams(down, up bool) {
 	m.s.alter(func(time.Duration) { m.r.deaf, m.r.mute = down, up })
 }
 
-// HoldForwards keeps the requests of a follower's clients from the leader, until
-// release is called: writes, syncs and new sessions wait in the follower's queue. The answers
-// to the leader's PINGs overtake them, and so do the sessions that the follower takes back for
-// their clients. What waits outlives the connection that it came on.
+// HoldForwards holds back the requests of a follower's clients until release is called:
+// writes, syncs and new sessions wait in the follower's queue instead of going to the
+// leader. Replies to the leader's PINGs and requests to re-attach a session overtake them.
+// Waiting requests outlive the connection they came on.
 func (m *Member) HoldForwards() (release func()) {
 	m.s.alter(func(time.Duration) { m.r.link.hold() })
 	released := false

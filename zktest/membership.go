@@ -2,16 +2,16 @@ package zktest
 
 import "time"
 
-// membership is who belongs to the ensemble, who leads it, and which members
-// can talk to each other.
+// membership holds the members of the ensemble and its leader, and determines which
+// members can reach each other.
 type membership struct {
 	members []*replica
-	leader  *replica // nil while there is none
-	epoch   int64    // of the leader, or of the last one
-	longest *replica // the last leader, if it has logged what no quorum has; nil once there is another leader
+	leader  *replica // nil if there is none
+	epoch   int64    // epoch of the current or last leader
+	longest *replica // the last leader, if it has logged proposals that no quorum has; nil once there is another leader
 }
 
-// quorum is how many members have to agree: a majority of those with a vote.
+// quorum returns how many members have to agree: a majority of those with a vote.
 func (m *membership) quorum() int {
 	voters := 0
 	for _, r := range m.members {
@@ -22,7 +22,7 @@ func (m *membership) quorum() int {
 	return voters/2 + 1
 }
 
-// running counts the members with a vote that are not stopped.
+// running returns the number of members with a vote that are not stopped.
 func (m *membership) running() int {
 	count := 0
 	for _, r := range m.members {
@@ -33,25 +33,25 @@ func (m *membership) running() int {
 	return count
 }
 
-// alone reports whether there is one member only. It needs nobody's vote.
+// alone reports whether there is only one member, which needs no votes.
 func (m *membership) alone() bool { return len(m.members) == 1 }
 
-// follows reports whether the member believes in the present leader and is not it.
+// follows reports whether the member follows the current leader.
 func (m *membership) follows(r *replica) bool {
 	return m.leader != nil && r != m.leader && r.serving && r.epoch == m.epoch
 }
 
-// hears reports whether what the leader sends reaches the member.
+// hears reports whether messages from the leader reach the member.
 func (m *membership) hears(r *replica) bool {
 	return m.follows(r) && r.reachable() && !r.deaf && !m.leader.stopped && !m.leader.cut
 }
 
-// heard reports whether what the member sends reaches the leader.
+// heard reports whether messages from the member reach the leader.
 func (m *membership) heard(r *replica) bool {
 	return m.follows(r) && r.reachable() && !r.mute && m.leader.reachable()
 }
 
-// inTouch reports whether a member and its leader can talk to each other.
+// inTouch reports whether a member and its leader can reach each other.
 func (m *membership) inTouch(r *replica) bool {
 	if m.leader != nil && r == m.leader {
 		return r.serving && !r.stopped && !r.frozen
@@ -59,12 +59,12 @@ func (m *membership) inTouch(r *replica) bool {
 	return m.hears(r) && m.heard(r)
 }
 
-// votes counts the members with a vote that are in touch with the leader, itself included.
+// votes returns the number of members with a vote that are in contact with the leader, including the leader.
 func (m *membership) votes() int {
 	return m.count(func(r *replica) bool { return !r.observer })
 }
 
-// learners counts the members in touch with the leader, itself not included.
+// learners returns the number of members in contact with the leader, not including the leader.
 func (m *membership) learners() int {
 	return m.count(func(r *replica) bool { return r != m.leader })
 }
@@ -89,8 +89,8 @@ func (m *membership) leaderRuns() bool {
 	return m.leader != nil && !m.leader.frozen && !m.leader.stopped
 }
 
-// missesNews reports whether a member that has lost its leader is back in time,
-// but what it followed is history.
+// missesNews reports whether a member that had lost contact is reachable again, but the
+// leader that it followed is no longer the leader.
 func (m *membership) missesNews(r *replica) bool {
 	return !m.follows(r) && r.reachable() && !r.deaf && (m.leader == nil || m.leader.reachable())
 }
@@ -100,8 +100,9 @@ func (m *membership) mayJoin(r *replica) bool {
 	return !r.serving && r.reachable() && !r.deaf && !r.mute && m.leader.reachable()
 }
 
-// candidate is the member that a quorum would elect: the one that has logged
-// most, and of those the last. There is none without a quorum.
+// candidate returns the member that a quorum would elect: the one with the longest log.
+// Among equals it is longest, if it is one of them, and otherwise the last one. candidate
+// returns nil without a quorum.
 func (m *membership) candidate() *replica {
 	var best *replica
 	count := 0
@@ -128,8 +129,8 @@ func (m *membership) mayVote(r *replica) bool {
 	return !r.observer && r.reachable() && !r.deaf && !r.mute
 }
 
-// truth is the replica that counts: the leader's, or while there is none, the
-// one that has seen most.
+// truth returns the authoritative tree: the leader's or, if there is no leader, the one
+// with the highest zxid.
 func (m *membership) truth() *tree {
 	if m.leader != nil {
 		return m.leader.latest()
@@ -143,8 +144,8 @@ func (m *membership) truth() *tree {
 	return best.tree
 }
 
-// whereIs is the member at which a session has a connection, -1 for none. It
-// prefers the one that owns the session to one with a stale connection.
+// whereIs returns the member to which a session is connected, or -1 if there is none.
+// It prefers the member that owns the session to one with a stale connection.
 func (m *membership) whereIs(sess *session) int {
 	if m.members[sess.owner].attached[sess.id] != nil {
 		return sess.owner
@@ -157,7 +158,7 @@ func (m *membership) whereIs(sess *session) int {
 	return -1
 }
 
-// openLinks opens and closes the streams after a change of what reaches what.
+// openLinks opens and closes the streams according to which members can reach each other.
 func (m *membership) openLinks(now time.Duration) {
 	for _, r := range m.members {
 		r.link.down.setClosed(!m.hears(r), now)
@@ -165,7 +166,7 @@ func (m *membership) openLinks(now time.Duration) {
 	}
 }
 
-// hearAll notes that the clients of all members in touch with the leader were heard.
+// hearAll touches the sessions of all members' clients that are in contact with the leader.
 func (m *membership) hearAll(now time.Duration) {
 	for _, r := range m.members {
 		if m.inTouch(r) {
@@ -174,14 +175,14 @@ func (m *membership) hearAll(now time.Duration) {
 	}
 }
 
-// dropClients ends every connection of every member.
+// dropClients closes every connection of every member.
 func (m *membership) dropClients() {
 	for _, r := range m.members {
 		r.dropClients()
 	}
 }
 
-// mode is what a member calls itself.
+// mode returns the mode that a member reports.
 func (m *membership) mode(r *replica) string {
 	switch {
 	case m.alone():

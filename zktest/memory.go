@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// memoryLimit is how many bytes one way of a connection without a socket takes in before they are read, as a kernel does.
+// memoryLimit is how many unread bytes one direction of a connection without a socket buffers, like a kernel.
 const memoryLimit = 64 << 10
 
-// memoryConn is one end of a connection without a socket. Unlike the ends of net.Pipe it has a buffer, and its
-// deadlines cost nothing until somebody waits: a client library sets four for each request.
+// memoryConn is one end of a connection without a socket. Unlike net.Pipe it has a buffer, and its deadlines cost nothing
+// until a read or write waits: a client library sets four for each request.
 type memoryConn struct {
 	in, out *oneWay
 	name    memoryAddr
@@ -37,7 +37,7 @@ func (c *memoryConn) Read(b []byte) (int, error) { return c.in.read(b) }
 // Write implements net.Conn.
 func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
 
-// Close ends both ways. The other end reads what was written before.
+// Close closes both directions. The other end can still read what was written before.
 func (c *memoryConn) Close() error {
 	c.in.abandon()
 	c.out.finish()
@@ -69,11 +69,11 @@ func (c *memoryConn) RemoteAddr() net.Addr {
 	return memoryAddr("near")
 }
 
-// oneWay carries bytes from one end to the other.
+// oneWay is one direction of a connection.
 type oneWay struct {
-	mu        sync.Mutex // guards what follows
-	changed   sync.Cond  // tells of each change that a waiting read or write looks for
-	data      []byte     // not read yet
+	mu        sync.Mutex // guards the fields below
+	changed   sync.Cond  // signalled on each change that a read or write may wait for
+	data      []byte     // unread bytes
 	finished  bool       // the writing end is closed
 	abandoned bool       // the reading end is closed
 	readBy    deadline
@@ -106,7 +106,7 @@ func (w *oneWay) read(b []byte) (int, error) {
 	}
 }
 
-// take moves what was written to b. It must be called with mu held.
+// take moves unread bytes to b. It must be called with mu held.
 func (w *oneWay) take(b []byte) int {
 	full := len(w.data) >= memoryLimit
 	n := copy(b, w.data)
@@ -151,7 +151,7 @@ func (w *oneWay) wake() {
 	w.changed.Broadcast()
 }
 
-// finish ends the way at its beginning.
+// finish closes the writing end.
 func (w *oneWay) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +160,7 @@ func (w *oneWay) finish() {
 	w.changed.Broadcast()
 }
 
-// abandon ends the way where it is read.
+// abandon closes the reading end.
 func (w *oneWay) abandon() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *oneWay) abandon() {
 	w.changed.Broadcast()
 }
 
-// setDeadline sets a deadline of this way, which counts for what waits now as well.
+// setDeadline sets one of the deadlines. It also applies to a read or write that is already waiting.
 func (w *oneWay) setDeadline(d *deadline, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,15 +182,15 @@ func (w *oneWay) setDeadline(d *deadline, at time.Time) error {
 	return nil
 }
 
-// deadline is when a read or a write must be done. Its timer is armed only while one waits, and rings early if the deadline
-// was put off meanwhile: then it is armed again.
+// deadline is the time by which a read or write must be done. Its timer is armed only while one waits. If the deadline is
+// extended in the meantime, the timer fires early and is armed again.
 type deadline struct {
-	at    time.Time // zero: never
-	rings time.Time // when the timer does; zero: not armed
+	at    time.Time // zero means never
+	rings time.Time // when the timer fires; zero if it is not armed
 	timer *time.Timer
 }
 
-// set changes the deadline, and reports whether it comes sooner than what waits expects.
+// set changes the deadline. It reports whether a waiting read or write must be woken to arm the timer for an earlier time.
 func (d *deadline) set(at time.Time) (sooner bool) {
 	d.at = at
 	return !at.IsZero() && (d.rings.IsZero() || at.Before(d.rings))
@@ -198,7 +198,7 @@ func (d *deadline) set(at time.Time) (sooner bool) {
 
 func (d *deadline) isOver() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// arm makes sure that wake is called no later than at the deadline.
+// arm ensures that wake is called at the deadline or earlier.
 func (d *deadline) arm(wake func()) {
 	now := time.Now()
 	if d.at.IsZero() || !d.rings.IsZero() && d.rings.After(now) && !d.rings.After(d.at) {

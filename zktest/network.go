@@ -7,22 +7,29 @@ import (
 	"time"
 )
 
-// network is how clients reach the members: the addresses of both, and how long
-// bytes take between them.
+// network holds the addresses of clients and members, and the latencies between
+// them.
 type network struct {
-	latencyOf func(r *rand.Rand, client string, member int) time.Duration // nil for none
+	latencyOf func(r *rand.Rand, client string, member int) time.Duration // nil means none
 
 	mu        sync.Mutex
 	rng       *rand.Rand
 	addresses []memberAddress
-	hosts     map[string]int // by client: its number among those that have come
+	hosts     map[string]int // client numbers, by name
 	dialed    int
+	uploads   map[string]*upload // by client name; nil if no client has a limit
 }
 
-// memberAddress is where a member is found.
+// upload is the limit on what a client can send.
+type upload struct {
+	rate int           // bytes per second; zero means no limit
+	free time.Duration // when everything that was sent so far has arrived
+}
+
+// memberAddress holds a member's addresses.
 type memberAddress struct {
-	current string // of its socket, if it has one
-	virtual string // for Dial
+	current string // the address of its socket if it has one, otherwise virtual
+	virtual string // the address for Dial
 }
 
 func newNetwork(opts *Options) *network {
@@ -30,14 +37,15 @@ func newNetwork(opts *Options) *network {
 		latencyOf: opts.latency(), rng: rand.New(rand.NewPCG(opts.Seed, 1)), hosts: make(map[string]int),
 	}
 	for i := range opts.Servers {
-		// An IP literal, so that the client's host provider needs no name service.
-		addr := fmt.Sprintf("127.0.0.%d:2181", i+1)
+		// An IP literal, so that the client's host provider needs no name resolution. No socket
+		// reaches it: a test that forgets to set the dialer must not use another server.
+		addr := fmt.Sprintf("233.252.0.%d:2181", i+1)
 		n.addresses = append(n.addresses, memberAddress{addr, addr})
 	}
 	return n
 }
 
-// delay draws how long a piece between a client and a member takes.
+// delay draws the latency for data between a client and a member.
 func (n *network) delay(client string, member int) time.Duration {
 	if n.latencyOf == nil {
 		return 0
@@ -47,7 +55,30 @@ func (n *network) delay(client string, member int) time.Duration {
 	return max(1, n.latencyOf(n.rng, client, member))
 }
 
-// address is where clients find a member.
+// limitUpload sets how many bytes per second a client can send. Zero means no limit.
+func (n *network) limitUpload(client string, rate int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.uploads == nil {
+		n.uploads = make(map[string]*upload)
+	}
+	n.uploads[client] = &upload{rate: rate}
+}
+
+// arrival returns when bytes that a client sends now have all arrived, or 0 if its upload is not
+// limited.
+func (n *network) arrival(client string, bytes int, now time.Duration) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	u := n.uploads[client]
+	if u == nil || u.rate == 0 {
+		return 0
+	}
+	u.free = max(u.free, now) + time.Duration(bytes)*time.Second/time.Duration(u.rate)
+	return u.free
+}
+
+// address returns a member's current address.
 func (n *network) address(member int) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,8 +91,8 @@ func (n *network) setAddress(member int, address string) {
 	n.addresses[member].current = address
 }
 
-// route finds the member at an address, 0 for an unknown one, and makes up an
-// address for the client.
+// route returns the member at an address, or 0 if the address is unknown, and
+// invents an address for the client.
 func (n *network) route(client, address string) (member int, remote string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -75,14 +106,14 @@ func (n *network) route(client, address string) (member int, remote string) {
 	return 0, remote
 }
 
-// hostOf returns the address that a client comes from.
+// hostOf returns the address that a client connects from.
 func (n *network) hostOf(client string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.number(client)
 }
 
-// number gives a client that is new the next address. The caller holds mu.
+// number returns a client's address. A new client gets the next one. The caller must hold mu.
 func (n *network) number(client string) string {
 	if client == "" {
 		return "127.0.0.1"

@@ -37,7 +37,7 @@ func TestClientsAndMembersHaveAddresses(t *testing.T) {
 	n := newNetwork(&opts)
 	n.setAddress(2, "127.0.0.1:4711")
 	for address, want := range map[string]int{
-		"127.0.0.1:2181": 0, "127.0.0.2:2181": 1, "zk2:2181": 1, "127.0.0.1:4711": 2, "127.0.0.3:2181": 2, "zk3:2181": 2, "elsewhere:1": 0,
+		"233.252.0.1:2181": 0, "233.252.0.2:2181": 1, "zk2:2181": 1, "127.0.0.1:4711": 2, "233.252.0.3:2181": 2, "zk3:2181": 2, "elsewhere:1": 0,
 	} {
 		member, _ := n.route("a", address)
 		assert.Equal(t, want, member, address)

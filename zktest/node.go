@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Node is a node of the leader's tree.
+// Node describes a node of the leader's tree.
 type Node struct {
 	Stat
 	Data      []byte
 	ACL       []ACL
 	Container bool
-	TTL       time.Duration // 0 for a node without one
-	Creates   int32         // how many children were created: the next sequence number
+	TTL       time.Duration // 0 if the node has none
+	Creates   int32         // number of children created so far, which is the next sequence number
 }
 
 func (n *znode) public() Node {
@@ -22,7 +22,7 @@ func (n *znode) public() Node {
 	}
 }
 
-// private is a node of a tree, without its children, that public shows as n.
+// private returns the tree node, without children, for which public returns n.
 func (n Node) private() *znode {
 	z := &znode{
 		data: slices.Clone(n.Data), acl: slices.Clone(n.ACL), stat: n.Stat,
@@ -39,7 +39,7 @@ func (n Node) private() *znode {
 	return z
 }
 
-// public returns all nodes but the system's.
+// public returns all nodes except the system's.
 func (t *tree) public() map[string]Node {
 	nodes := make(map[string]Node)
 	for path, n := range t.nodes {
@@ -50,7 +50,7 @@ func (t *tree) public() map[string]Node {
 	return nodes
 }
 
-// load puts nodes into an empty tree, parents first.
+// load adds nodes to an empty tree, parents first.
 func (t *tree) load(nodes map[string]Node) {
 	paths := make([]string, 0, len(nodes))
 	for path := range nodes {

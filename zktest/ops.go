@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// view is the tree as the steps of one transaction see it: the leader's tree
-// with the effect of the steps before. A view of a single step keeps none.
+// view is the tree as seen by a step of a transaction: the leader's tree with the
+// effects of the previous steps. The view of a single step records no effects.
 type view struct {
 	t       *tree
 	pending map[string]record // nil outside multi
 	opts    *Options
 }
 
-// record is what a check needs to know of a node.
+// record contains the properties of a node that checks need.
 type record struct {
 	version, aversion int32
 	creates           int32
@@ -44,8 +44,8 @@ func (v *view) put(path string, r record) {
 	}
 }
 
-// prepare checks one writing step in ZooKeeper's order of checks and decides
-// what it changes. A code other than CodeOK is the reason why it cannot be.
+// prepare checks one writing step, in the same order as ZooKeeper, and returns the
+// change it makes. If the step fails, it returns a code other than CodeOK.
 func (v *view) prepare(r *call, session int64, ids []identity) (change, int32) {
 	switch r.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -71,8 +71,8 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
-	// The parent is looked up by its bare text, so that below "a/b" or "/x/"
-	// the missing parent is noticed before the bad path.
+	// The parent is looked up without validating its path, so that for "a/b" or
+	// "/x/" the missing parent is reported rather than the invalid path.
 	parentPath := r.path[:strings.LastIndexByte(r.path, '/')]
 	parent, ok := v.get(parentPath)
 	if !ok {
@@ -92,7 +92,7 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 		return change{}, CodeNodeExists
 	}
 	if strings.HasPrefix(path, quotaPath+"/") {
-		return change{}, CodeUnimplemented // a quota that is kept by nobody would be worse
+		return change{}, CodeUnimplemented // better than accepting a quota that is not enforced
 	}
 	if parent.kind == ephemeral {
 		return change{}, CodeNoChildrenForEphemerals
@@ -117,7 +117,7 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	return ch, CodeOK
 }
 
-// canonical is the name a path is recorded under: the root has two.
+// canonical returns the name under which a path is recorded. The root has two names.
 func canonical(path string) string {
 	if path == "" {
 		return "/"
@@ -125,17 +125,17 @@ func canonical(path string) string {
 	return path
 }
 
-// createMode is what a create's flags and type ask for.
+// createMode is the kind of node that a create requests.
 type createMode struct {
 	kind       nodeKind
 	sequential bool
 }
 
-// maxTTL is ZooKeeper's: what is left of an owner field once it is marked as a TTL.
+// maxTTL is ZooKeeper's limit: the bits of the owner field that remain once it is marked as a TTL.
 const maxTTL = 0x00ffffffffff
 
-// modeOf reads the flags of a create. Whether a container or TTL node is made
-// depends on the request's type; the flags only have to agree with a TTL.
+// modeOf decodes the flags of a create. The request's type decides whether to create
+// a container or TTL node; the flags must be consistent with a TTL.
 func modeOf(r *call) (createMode, bool) {
 	if r.flags < 0 || r.flags > flagTTLSequential {
 		return createMode{}, false
@@ -156,7 +156,7 @@ func modeOf(r *call) (createMode, bool) {
 	return m, true
 }
 
-// protected reports whether no client may delete the path.
+// protected reports whether clients cannot delete the path.
 func protected(path string) bool {
 	return path == "/" || path == systemPath || path == systemPath+"/config" || path == quotaPath
 }
@@ -229,13 +229,16 @@ func (v *view) prepareSetACL(r *call, ids []identity) (change, int32) {
 
 func (v *view) prepareCheck(r *call, ids []identity) (change, int32) {
 	n, code := v.existing(r, PermRead, ids)
-	if code == CodeOK && r.version != -1 && r.version != n.version {
+	switch {
+	case code == CodeOK && r.version != -1 && r.version != n.version:
 		code = CodeBadVersion
+	case code == CodeNoNode && v.opts.VoidChecks:
+		code = CodeOK
 	}
 	return change{path: r.path}, code
 }
 
-// existing checks the path, the node and one permission on it, in that order.
+// existing returns the record of a node. It checks the path, the node and one permission, in that order.
 func (v *view) existing(r *call, perm int32, ids []identity) (record, int32) {
 	if badPath(r.path) != "" {
 		return record{}, CodeBadArguments

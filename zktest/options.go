@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,89 +10,107 @@ import (
 	"time"
 )
 
-// Options describe what to simulate. The zero value is a single server with
-// ZooKeeper's usual settings.
+// Options configure a Server. The zero value is a single server with ZooKeeper's
+// default settings.
 type Options struct {
-	// Servers is the size of the ensemble, 1 if 0. Member 0 is the first leader.
+	// Servers is the size of the ensemble; 0 means 1. Member 0 is the first leader.
 	Servers int
-	// Observers is how many of the members, the last ones, are observers: they
-	// serve clients and have no vote, neither on writes nor on the leader.
+	// Observers is the number of members that are observers. They are the last ones.
+	// Observers serve clients but have no vote, neither on writes nor on the leader.
 	Observers int
-	// TickTime is ZooKeeper's unit of time, 2s if 0. Session timeouts are
+	// TickTime is ZooKeeper's unit of time; 0 means 2s. Session timeouts are
 	// clamped to 2..20 ticks and expire on a tick.
 	TickTime time.Duration
-	// SyncLimit is for how many ticks a member that lost its leader goes on
-	// answering its own clients, 5 if 0.
+	// TickTimes overrides TickTime for individual members, by index; 0 means no
+	// override. The member that a client connects to clamps the timeout by its own
+	// tick. The leader sends PINGs every half of its own tick, and expires sessions on
+	// its own ticks. See also Member.SetTickTime.
+	TickTimes []time.Duration
+	// SyncLimit is the number of ticks for which a member that lost its leader keeps
+	// answering its own clients; 0 means 5.
 	SyncLimit int
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts, 2 and
-	// 20 ticks if 0.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts; 0 means 2
+	// and 20 ticks of the member that the client connects to.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MinSessionTimeouts are the shortest session timeouts of members that do not
-	// agree with MinSessionTimeout, by their numbers; 0 for one that does. The member
-	// that a client comes to bounds what it asks for.
+	// MinSessionTimeouts overrides MinSessionTimeout for individual members, by
+	// index; 0 means no override. The member that a client connects to clamps the
+	// requested timeout.
 	MinSessionTimeouts []time.Duration
-	// ExpiryGap is how long the leader takes from one session to the next of
-	// those that expire on the same tick. One that is heard of before its turn
-	// comes is served, and closed all the same.
+	// ExpiryGap is the time that the leader takes between closing two sessions that
+	// expire on the same tick. A session that is active before its turn comes is
+	// served, but closed nevertheless.
 	ExpiryGap time.Duration
-	// LatePing is how late at most, drawn from the seed, the leader sends the
-	// PINGs that were due while it was frozen. What the requests that waited for
-	// it cause is sent before them.
+	// LatePing is the longest delay, drawn from the seed, with which the leader sends
+	// the PINGs that were due while it was frozen. Whatever results from requests that
+	// waited for it is sent before them.
 	LatePing time.Duration
-	// LoseTouches is the probability with which a touch that a follower notes
-	// never reaches the leader, never two in a row for one session: what comes
-	// into the touch table while it is being sent is lost.
+	// LoseTouches is the probability that a touch which a follower records never
+	// reaches the leader. Two consecutive touches of a session are never both lost. In
+	// ZooKeeper, a touch is lost if it enters the touch table while that is being sent.
 	LoseTouches float64
-	// Seed makes the order of children and the latencies repeatable. 0 is a
-	// fixed seed too.
+	// Seed makes the order of children and the latencies reproducible. 0 is also a
+	// fixed seed.
 	Seed uint64
-	// Latency is the one-way delay of each request and each piece of reply;
+	// Latency returns the one-way delay of each request and each piece of a reply;
 	// nil means none. It must not block or call the server.
 	Latency func(r *rand.Rand) time.Duration
-	// LatencyOf is Latency for each client, by its DialFrom name (its address
-	// over a socket), and member. Both delays add up.
+	// LatencyOf is like Latency, for a client and a member. The client is its DialFrom
+	// name or, over a socket, its address. The two delays are added.
 	LatencyOf func(r *rand.Rand, client string, member int) time.Duration
-	// Super is a super user, as user:password: a client that authenticates so
-	// by the digest scheme passes all access lists. Empty means none.
+	// Super is a super user, in the form user:password. A client that authenticates
+	// as this user with the digest scheme passes all ACLs. Empty means none.
 	Super string
-	// SASL has the users of SASL's DIGEST-MD5 with their passwords. A client that
-	// proves one has the ACL id sasl:user. Empty means that SASL is not served.
+	// SASL contains the users of SASL's DIGEST-MD5 with their passwords. A client that
+	// authenticates as one has the ACL id sasl:user. Empty means that SASL is not
+	// supported.
 	SASL map[string]string
-	// RequireSASL refuses every request but auth and sasl on a connection that has
-	// not proved a user of SASL, with CodeRequiresSASL, and closes it.
+	// RequireSASL rejects every request except auth and sasl with CodeRequiresSASL,
+	// and closes the connection, if the client has not authenticated with SASL.
 	RequireSASL bool
-	// NoTTL answers every createTTL with CodeUnimplemented, as ZooKeeper does
-	// unless it was told to allow TTL nodes.
+	// FIPS rejects the first token of DIGEST-MD5, as ZooKeeper 3.9.6 and later do by default.
+	FIPS bool
+	// NoTTL rejects every createTTL with CodeUnimplemented, as ZooKeeper does unless
+	// TTL nodes are enabled.
 	NoTTL bool
-	// WrapCounter brings back the sequence counter of ZooKeeper before 3.6,
-	// which runs over into negative numbers. The newer one sticks at 2147483647.
+	// WrapCounter selects the sequence counter of ZooKeeper before 3.6, which
+	// overflows into negative numbers. The newer counter stops at 2147483647.
 	WrapCounter bool
-	// Flavor is the make of the servers, ZooKeeper 3.8 if not set.
+	// Flavor is the implementation that the servers imitate. The default is
+	// ZooKeeper 3.8.
 	Flavor Flavor
-	// UnknownOps are request types that close the connection they come on, also
-	// as a step of a multi.
+	// UnknownOps are request types on which the server closes the connection, even
+	// if they are a step of a multi.
 	UnknownOps []Op
-	// OverQuota reports whether what a create or a setData writes to a node exceeds a
-	// quota that the servers enforce; nil means none. It must not block or call the
-	// server.
+	// OverQuota reports whether data that a create or setData writes to a node exceeds
+	// a quota that the servers enforce; nil means no quota. It must not block or call
+	// the server.
 	OverQuota func(path string, data []byte) bool
-	// NoContainers answers every createContainer with CodeUnimplemented, as
+	// NoContainers rejects every createContainer with CodeUnimplemented, as
 	// compatible servers without container nodes do.
 	NoContainers bool
+	// VoidChecks makes a check of a missing node succeed, as zetcd does: a transaction
+	// that depends on the node commits without it.
+	VoidChecks bool
 	// ForgetSessions gives each reconnecting client a new session without
 	// telling it that the old one is gone, as ClickHouse Keeper does.
 	ForgetSessions bool
-	// LoseLastEvents has the end of a session that its client has not asked for close its
-	// connection at once. What the server has just written there, as the events of the
-	// session's own nodes, is lost: so do ZooKeeper's default connections, most times.
-	// Those over Netty send it.
+	// LoseLastEvents makes the server close the connection as soon as it ends a session
+	// that the client did not close. Data that it has just written there is lost, such
+	// as the events of the session's own nodes. ZooKeeper's default connections behave
+	// like this in most cases; those over Netty send the data.
 	LoseLastEvents bool
-	// ContainerCheck is how often empty containers and expired TTL nodes are
-	// looked for, 60s if 0.
+	// ContainerCheck is the interval at which the server looks for empty containers
+	// and expired TTL nodes; 0 means 60s.
 	ContainerCheck time.Duration
-	// Logger hears of bad input, expiries and elections. nil is silent.
+	// Logger receives messages about bad input, expiries and elections. nil means no
+	// logging.
 	Logger *slog.Logger
+
+	ticks []time.Duration // the members' ticks, set by complete; afterwards guarded by Server.mu
 }
+
+// leastTick is the shortest tick that a member can have.
+const leastTick = 2 * time.Millisecond
 
 func (o *Options) complete() error {
 	if o.outOfRange() {
@@ -99,23 +118,26 @@ func (o *Options) complete() error {
 	}
 	o.Servers = max(o.Servers, 1)
 	if o.Observers < 0 || o.Observers >= o.Servers {
-		return fmt.Errorf("zktest: %d of %d servers cannot be observers: one at least must vote", o.Observers, o.Servers)
+		return fmt.Errorf("zktest: %d of %d servers cannot be observers: at least one must vote", o.Observers, o.Servers)
 	}
 	setDefault(&o.TickTime, 2*time.Second)
 	setDefault(&o.SyncLimit, 5)
 	setDefault(&o.ContainerCheck, time.Minute)
-	setDefault(&o.MinSessionTimeout, 2*o.TickTime)
-	setDefault(&o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
+	o.ticks = make([]time.Duration, o.Servers)
 	for i := range o.Servers {
-		if least := o.minSession(i); least > o.MaxSessionTimeout {
-			return fmt.Errorf("zktest: the shortest session timeout, %v, is longer than the longest, %v", least, o.MaxSessionTimeout)
+		o.ticks[i] = o.TickTime
+		if i < len(o.TickTimes) {
+			o.ticks[i] = cmp.Or(o.TickTimes[i], o.TickTime)
+		}
+		if least, most := o.minSession(i), o.maxSession(i); least > most {
+			return fmt.Errorf("zktest: the shortest session timeout, %v, is longer than the longest, %v", least, most)
 		}
 	}
-	if o.TickTime < 2*time.Millisecond {
-		return errors.New("zktest: a tick below two milliseconds cannot be told to clients")
+	if slices.Min(o.ticks) < leastTick {
+		return errors.New("zktest: TickTime must be at least two milliseconds")
 	}
 	if o.RequireSASL && len(o.SASL) == 0 {
-		return errors.New("zktest: SASL is required, and there are no users")
+		return errors.New("zktest: RequireSASL is set but SASL has no users")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -126,7 +148,7 @@ func (o *Options) complete() error {
 func (o *Options) outOfRange() bool {
 	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 ||
 		min(o.TickTime, o.ContainerCheck, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0 ||
-		slices.ContainsFunc(o.MinSessionTimeouts, func(d time.Duration) bool { return d < 0 })
+		slices.ContainsFunc(slices.Concat(o.MinSessionTimeouts, o.TickTimes), func(d time.Duration) bool { return d < 0 })
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -136,23 +158,23 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Flavor is the make of the servers.
+// Flavor is the implementation that the servers imitate.
 type Flavor uint8
 
 const (
 	// ZooKeeper38 is ZooKeeper 3.8.
 	ZooKeeper38 Flavor = iota
 	// ZooKeeper39 is ZooKeeper 3.9, which differs on the wire: an event carries the zxid of
-	// what caused it, and a create2 in a multi is answered with the node's stat. A create that
-	// cannot be decoded takes no zxid, and exists needs READ.
+	// its cause, and the reply to a create2 in a multi contains the node's stat. A create that
+	// cannot be decoded takes no zxid, and exists requires READ.
 	ZooKeeper39
-	// Keeper is a server of another make, with the habits of ClickHouse Keeper: a
-	// client that comes back gets another session without being told that its old
-	// one goes on (and ends by its timeout). Request types from later versions of ZooKeeper
-	// close the connection. Pings and syncs are committed by the quorum as writes are, and what
-	// keeps a session alive is what is committed for it: each replica notes that by itself, and
-	// reads on the leader alone. A new leader goes by its own notes and gives nobody a new
-	// timeout.
+	// Keeper behaves like ClickHouse Keeper. A reconnecting client gets a new session
+	// without being told that its old one continues until it times out. Request types from
+	// later versions of ZooKeeper close the connection. Pings and syncs are committed by the
+	// quorum, like writes. A session is kept alive by the transactions that are committed for
+	// it, which each replica records by itself, and by reads on the leader. A new leader uses
+	// its own records and does not extend any session. A member without a leader replies to a
+	// connect request with the protocol version 42 and the session -1.
 	Keeper
 )
 
@@ -161,7 +183,7 @@ func (f Flavor) String() string {
 	return map[Flavor]string{ZooKeeper38: "ZooKeeper 3.8", ZooKeeper39: "ZooKeeper 3.9", Keeper: "Keeper"}[f]
 }
 
-// version is what a server of the options' flavor says it is.
+// version returns the version that a server of the options' flavor reports.
 func (o *Options) version() string {
 	number := "3.8.0"
 	if o.Flavor == ZooKeeper39 {
@@ -170,13 +192,13 @@ func (o *Options) version() string {
 	return number + "-zktest, built on 01/01/2000 00:00 UTC"
 }
 
-// notInKeeper are the request types that a Keeper does not know.
+// notInKeeper are the request types that a Keeper does not support.
 var notInKeeper = []Op{
 	OpCreate2, OpCheckWatches, OpRemoveWatches, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpSetWatches, OpSASL,
 	OpGetEphemerals, OpGetAllChildrenNumber, OpSetWatches2, OpAddWatch, OpWhoAmI,
 }
 
-// closesOn reports whether the server closes the connection that a request came on.
+// closesOn reports whether the server closes the connection of a request because it does not know its type.
 func (o *Options) closesOn(r *call) bool {
 	if o.unknown(r.op) {
 		return true
@@ -188,10 +210,10 @@ func (o *Options) unknown(op Op) bool {
 	return slices.Contains(o.UnknownOps, op) || o.Flavor == Keeper && slices.Contains(notInKeeper, op)
 }
 
-// servesSASL reports whether there are users for SASL.
+// servesSASL reports whether there are SASL users.
 func (o *Options) servesSASL() bool { return len(o.SASL) > 0 }
 
-// saslRefusal is the answer to a client that could not prove a user.
+// saslRefusal returns the error code for a failed SASL authentication.
 func (o *Options) saslRefusal() int32 {
 	if o.RequireSASL {
 		return CodeRequiresSASL
@@ -199,7 +221,7 @@ func (o *Options) saslRefusal() int32 {
 	return CodeAuthFailed
 }
 
-// forgets reports whether clients that come back get another session.
+// forgets reports whether reconnecting clients get a new session.
 func (o *Options) forgets() bool { return o.ForgetSessions || o.Flavor == Keeper }
 
 // orders reports whether the leader orders a request as a transaction.
@@ -207,12 +229,12 @@ func (o *Options) orders(op Op) bool {
 	return op.writes() || o.Flavor == Keeper && (op == OpPing || op == OpSync)
 }
 
-// notServed reports whether the options refuse a request's type.
+// notServed reports whether the options disable a request's type.
 func (o *Options) notServed(r *call) bool {
 	return r.op == OpCreateContainer && o.NoContainers || r.op == OpCreateTTL && o.NoTTL
 }
 
-// latency returns both of the delays between a client and a member, added up; nil for none.
+// latency returns a function for the sum of both delays between a client and a member, or nil if there are none.
 func (o *Options) latency() func(r *rand.Rand, client string, member int) time.Duration {
 	switch {
 	case o.Latency == nil:
@@ -225,22 +247,32 @@ func (o *Options) latency() func(r *rand.Rand, client string, member int) time.D
 	}
 }
 
-// negotiate clamps the timeout that a client asks a member for, in milliseconds.
+// negotiate clamps the timeout that a client requests from a member, in milliseconds.
 func (o *Options) negotiate(member int, ms int32) time.Duration {
 	asked := time.Duration(ms) * time.Millisecond
-	return min(max(asked, o.minSession(member)), o.MaxSessionTimeout)
+	return min(max(asked, o.minSession(member)), o.maxSession(member))
 }
 
-// minSession is the shortest session timeout of a member.
+// minSession returns the shortest session timeout of a member.
 func (o *Options) minSession(member int) time.Duration {
 	if member < len(o.MinSessionTimeouts) && o.MinSessionTimeouts[member] > 0 {
 		return o.MinSessionTimeouts[member]
 	}
-	return o.MinSessionTimeout
+	return cmp.Or(o.MinSessionTimeout, 2*o.ticks[member])
 }
 
-// voters is how many of the members have a vote.
+// maxSession returns the longest session timeout of a member.
+func (o *Options) maxSession(member int) time.Duration {
+	return cmp.Or(o.MaxSessionTimeout, max(20*o.ticks[member], o.MinSessionTimeout))
+}
+
+// syncLimit returns for how long a member keeps serving its clients without its leader, or as a leader without a quorum.
+func (o *Options) syncLimit(member int) time.Duration {
+	return time.Duration(o.SyncLimit) * o.ticks[member]
+}
+
+// voters returns the number of members that have a vote.
 func (o *Options) voters() int { return o.Servers - o.Observers }
 
-// needsLeader reports whether a request cannot be answered by one member alone.
+// needsLeader reports whether a member cannot answer a request by itself.
 func (o *Options) needsLeader(r *call) bool { return o.orders(r.op) || r.op == OpSync && !r.bad }

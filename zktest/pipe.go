@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// inboxLimit is how much a connection takes in before the server has looked at
-// it: about what a kernel buffers. A client that sends more has to wait.
+// inboxLimit is how many bytes a connection buffers before the server has handled
+// them: about as much as a kernel. A client that sends more has to wait.
 const inboxLimit = 4 << 20
 
-// outboxLimit is how much of answers may wait to be sent before the connection's
-// next request is looked at, and pendingLimit how many requests may wait for
-// their answers: a client that sends and does not read has to wait.
+// outboxLimit is how many bytes of replies may be unsent, and pendingLimit how many
+// requests may be unanswered, before the connection's next request is handled. A client
+// that sends without reading has to wait.
 const (
 	outboxLimit  = 1 << 20
 	pendingLimit = 1000
 )
 
-// handshake is how long a connection may take to ask for a session.
+// handshake is how long a connection may take to request a session.
 const handshake = 10 * time.Second
 
 // drainFor is how long a closed connection may take to accept its last bytes.
 const drainFor = time.Second
 
-// pipe carries the bytes of one connection. What comes in waits in the inbox,
-// what goes out in the outbox, so that a frozen or partitioned link neither
-// blocks the client's writes nor loses what it sent.
+// pipe carries the bytes of one connection. The inbox and the outbox buffer them, so
+// that a frozen or partitioned link neither blocks the client's writes nor loses data
+// that it sent.
 type pipe struct {
 	net     net.Conn
-	client  string // its name, by which it is partitioned
+	client  string // the client's name, for partitions
 	member  int
 	clock   *clock
 	gates   *gates
@@ -45,11 +45,11 @@ type pipe struct {
 
 	in      inbox
 	out     outbox
-	waiting atomic.Int32  // how many requests are not answered yet
+	waiting atomic.Int32  // number of unanswered requests
 	room    chan struct{} // has a token when something was sent or answered
 
-	turns   pauser // of the goroutine that handles packets
-	sending pauser // of the goroutine that writes
+	turns   pauser // for the goroutine that handles packets
+	sending pauser // for the goroutine that writes
 
 	dead     chan struct{} // closed when the server is done with the connection
 	readDone chan struct{} // closed when the client's side has ended
@@ -65,21 +65,21 @@ func newPipe(nc net.Conn, client string, member int) *pipe {
 	}
 }
 
-// packet is one thing that came in: a frame, a four-letter word, or the end.
+// packet is an item of the inbox: a frame, a four-letter word, or the end of input.
 type packet struct {
 	frame []byte
 	word  string
 	end   bool
-	due   time.Duration // simulated latency; 0 for none
+	due   time.Duration // when the simulated latency is over; 0 means none
 }
 
-// chunk is a piece of what goes out.
+// chunk is a piece of outgoing data.
 type chunk struct {
 	data []byte
 	due  time.Duration
 }
 
-// inbox passes packets from the goroutine that reads to the one that works on them.
+// inbox passes packets from the goroutine that reads to the one that handles them.
 type inbox struct {
 	mu    sync.Mutex
 	items []packet
@@ -109,13 +109,13 @@ func (b *inbox) takeAll(spare []packet) []packet {
 	return items
 }
 
-// outbox passes bytes from what answers to the goroutine that writes. It takes
-// what comes: a reply must never make the server wait for a client. When it is
-// full, no more requests are looked at.
+// outbox passes replies to the goroutine that writes. It never blocks, because a
+// reply must not make the server wait for a client. While it is full, the connection's
+// requests are not handled.
 type outbox struct {
 	mu     sync.Mutex
 	chunks []chunk
-	bytes  int // that are not sent yet
+	bytes  int // number of unsent bytes
 	ready  chan struct{}
 }
 
@@ -145,24 +145,24 @@ func (b *outbox) full() bool {
 	return b.bytes >= outboxLimit
 }
 
-// sent notes that bytes have left.
+// sent records that n bytes were sent.
 func (b *outbox) sent(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bytes -= n
 }
 
-// read splits the client's bytes into packets until either side ends, and
-// returns why. Its last packet says that it has ended.
+// read splits the client's data into packets until either side closes, and returns
+// the reason. Its last packet marks the end.
 func (p *pipe) read() error {
 	defer close(p.readDone)
-	_ = p.net.SetReadDeadline(time.Now().Add(handshake)) // a closed pipe has none; the read tells
+	_ = p.net.SetReadDeadline(time.Now().Add(handshake)) // fails only on a closed connection, and then the read does too
 	err := p.readPackets(bufio.NewReaderSize(countingReader{p}, 4096))
 	p.take(packet{end: true})
 	return err
 }
 
-// readPackets ends with the first error; a client that goes away is one.
+// readPackets reads packets until the first error. The end of input is an error too.
 func (p *pipe) readPackets(r *bufio.Reader) error {
 	var head [4]byte
 	for first := true; ; first = false {
@@ -188,7 +188,7 @@ func (p *pipe) readPackets(r *bufio.Reader) error {
 	}
 }
 
-// countingReader counts the bytes taken in.
+// countingReader reads from the connection and counts the bytes.
 type countingReader struct{ p *pipe }
 
 // Read reads from the connection.
@@ -198,10 +198,13 @@ func (r countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// take puts a packet into the inbox, waiting for room if the client is far
-// ahead of the server.
+// take adds a packet to the inbox. It waits for room if the client is far ahead of
+// the server.
 func (p *pipe) take(pkt packet) {
 	pkt.due = p.due()
+	if sent := p.network.arrival(p.client, 4+len(pkt.frame), p.clock.now()); sent > 0 {
+		pkt.due = max(pkt.due, sent)
+	}
 	for !p.in.put(pkt) {
 		select {
 		case <-p.in.room:
@@ -211,8 +214,8 @@ func (p *pipe) take(pkt packet) {
 	}
 }
 
-// next returns the packets that have come, as soon as there are any; false means
-// that the connection is over. spare is used for later ones.
+// next waits for packets and returns them. It returns false if the connection is
+// over. It reuses spare for later packets.
 func (p *pipe) next(spare []packet) ([]packet, bool) {
 	select {
 	case <-p.in.ready:
@@ -222,14 +225,14 @@ func (p *pipe) next(spare []packet) ([]packet, bool) {
 	}
 }
 
-// mayHandle waits until a packet's turn has come: there is room for its answer,
-// its latency is over and no gate is shut. False means that the connection is over.
+// mayHandle waits until a packet can be handled: there is room for its reply, its
+// latency is over and no gate is shut. It returns false if the connection is over.
 func (p *pipe) mayHandle(pkt packet) bool {
 	return p.awaitRoom() && p.until(pkt.due) && p.passGate(p.dead)
 }
 
-// awaitRoom waits while too much is unsent or unanswered, unless the client's
-// side has ended; false means the connection is over.
+// awaitRoom waits while too much is unsent or unanswered, unless the client has
+// closed its side. It returns false if the connection is over.
 func (p *pipe) awaitRoom() bool {
 	for p.waiting.Load() >= pendingLimit || p.out.full() {
 		select {
@@ -243,13 +246,13 @@ func (p *pipe) awaitRoom() bool {
 	return true
 }
 
-// setWaiting notes how many requests are not answered yet.
+// setWaiting records the number of unanswered requests.
 func (p *pipe) setWaiting(n int) {
 	p.waiting.Store(int32(n))
 	poke(p.room)
 }
 
-// due draws a latency and returns when it is over, 0 for none.
+// due draws a latency and returns when it is over, or 0 if there is none.
 func (p *pipe) due() time.Duration {
 	d := p.network.delay(p.client, p.member)
 	if d == 0 {
@@ -258,10 +261,10 @@ func (p *pipe) due() time.Duration {
 	return p.clock.now() + d
 }
 
-// until waits for a moment; false means the connection ended before it.
+// until waits until due. It returns false if the connection ends first.
 func (p *pipe) until(due time.Duration) bool { return p.wait(&p.turns, due, p.dead) }
 
-// wait waits for a moment, 0 for none, or for an end, which is false.
+// wait waits until due, unless it is 0. It returns false if end is closed first.
 func (p *pipe) wait(t *pauser, due time.Duration, end <-chan struct{}) bool {
 	left := due - p.clock.now()
 	if due == 0 || left <= 0 {
@@ -277,7 +280,7 @@ func (p *pipe) wait(t *pauser, due time.Duration, end <-chan struct{}) bool {
 	}
 }
 
-// pauser is a timer that one goroutine waits with again and again.
+// pauser is a timer that one goroutine reuses.
 type pauser struct{ *time.Timer }
 
 func (t *pauser) set(d time.Duration) {
@@ -288,7 +291,8 @@ func (t *pauser) set(d time.Duration) {
 	t.Reset(d)
 }
 
-// passGate waits while the member is frozen or the client partitioned.
+// passGate waits while the member is frozen or the client is partitioned. It returns false if end is closed or the server ends
+// first.
 func (p *pipe) passGate(end <-chan struct{}) bool {
 	for gate := p.gate(); gate != nil; gate = p.gate() {
 		select {
@@ -304,15 +308,15 @@ func (p *pipe) passGate(end <-chan struct{}) bool {
 
 func (p *pipe) gate() <-chan struct{} { return p.gates.between(p.client, p.member) }
 
-// enqueue hands bytes to the goroutine that writes. It never blocks.
+// enqueue passes data to the goroutine that writes. It never blocks.
 func (p *pipe) enqueue(data []byte) {
 	p.traffic.out.Add(int64(len(data)))
 	p.out.put(data, p.due())
 }
 
-// write sends what is in the outbox, until the connection is dead or cannot be
-// written to. In the end it closes the socket: after the last bytes, and not
-// before a partition lets the client know.
+// write sends the contents of the outbox until the connection is dead. It calls broken
+// if it cannot send. Finally it closes the socket: after the last bytes, and not before
+// the end of a partition.
 func (p *pipe) write(broken func()) {
 	defer p.net.Close()
 	for {
@@ -330,7 +334,7 @@ func (p *pipe) write(broken func()) {
 	}
 }
 
-// flush sends what is in the outbox. A simulated latency goes on after the
+// flush sends the contents of the outbox. It waits for simulated latencies even if the
 // server has closed the connection.
 func (p *pipe) flush() bool {
 	for _, ch := range p.out.takeAll() {
@@ -359,15 +363,15 @@ func (p *pipe) isDead() bool {
 	}
 }
 
-// end ends the connection once what is in its outbox was sent. It must be called
-// once at most.
+// end ends the connection once its outbox has been sent. It must be called at most
+// once.
 func (p *pipe) end() {
 	close(p.dead)
-	// A write that is under way now may take its last second as well.
+	// This bounds a write that is already in progress as well.
 	_ = p.net.SetWriteDeadline(time.Now().Add(drainFor))
 }
 
-// cut makes sure that nothing more is sent.
+// cut prevents any further sending.
 func (p *pipe) cut() {
 	p.out.takeAll()
 	_ = p.net.SetWriteDeadline(time.Now())

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// reaper is when the leader looks for containers and TTL nodes: at a fixed
-// interval from the start of its leadership.
+// reaper says when the leader looks for containers and TTL nodes to delete: at a
+// fixed interval from the start of its leadership.
 type reaper struct {
 	every, began, looked time.Duration
 }
 
-// start is for a new leader.
+// start starts the interval of a new leader.
 func (r *reaper) start(now time.Duration) { r.began, r.looked = now, now }
 
 func (r *reaper) next() time.Duration { return r.began + ((r.looked-r.began)/r.every+1)*r.every }
 
-// proposer is the leader's part in requests: it checks the session, orders what
-// is asked for as a transaction and commits that with a quorum. It must not be
-// asked to while there is no leader.
+// proposer is the part of the leader that handles requests: it checks the session,
+// orders the request as a transaction and commits that with a quorum. It must not be
+// used while there is no leader.
 type proposer struct {
 	opts        *Options
 	clock       *clock
-	rng         *rand.Rand // of passwords
+	rng         *rand.Rand // for passwords and the order of deletes
 	peers       *membership
 	sessions    *sessions
 	courier     *courier
 	hooks       *txnHooks
 	reaper      reaper
-	zxid        int64    // the last one given out
+	zxid        int64    // the last zxid assigned
 	outstanding []*entry // requests that reached the leader and wait for a quorum
 }
 
-// begin takes the next zxid. A write takes it before its checks, so that a
-// failed one uses it up as well.
+// begin starts a transaction with the next zxid. A write takes its zxid before its
+// checks, so a failed write uses one as well.
 func (p *proposer) begin(op Op, session int64, origin *entry) *txn {
 	p.zxid++
 	return &txn{zxid: p.zxid, ms: p.clock.wall().UnixMilli(), op: op, session: session, origin: origin}
 }
 
-// beginEpoch is for a new leader. It returns the first zxid.
+// beginEpoch starts the epoch of a new leader. It returns the epoch's first zxid.
 func (p *proposer) beginEpoch(epoch int64, now time.Duration) int64 {
 	if !p.peers.alone() {
 		p.zxid = epoch << 32
@@ -50,12 +50,12 @@ func (p *proposer) beginEpoch(epoch int64, now time.Duration) int64 {
 	return p.zxid
 }
 
-// commit applies a transaction on the leader and passes it on to the followers.
+// commit applies a transaction on the leader and sends it to the followers.
 func (p *proposer) commit(t *txn) *txn {
 	if t.origin != nil && !t.origin.mixedUp {
 		t.origin.txn = t
 	}
-	p.hooks.tell(t) // first: no client may see an effect that a hook has not
+	p.hooks.tell(t) // first, so that no client sees an effect before the hooks do
 	now := p.clock.now()
 	p.peers.leader.commit(t, now)
 	if sess := p.sessions.get(t.session); p.opts.Flavor == Keeper && sess != nil {
@@ -66,7 +66,7 @@ func (p *proposer) commit(t *txn) *txn {
 	return t
 }
 
-// armReaper makes sure that the reaper looks, if there is anything to look at.
+// armReaper sets the alarm for the reaper if there are containers or TTL nodes.
 func (p *proposer) armReaper() {
 	if len(p.peers.leader.latest().reapable) > 0 {
 		p.clock.arm(p.reaper.next())
@@ -80,8 +80,8 @@ func (p *proposer) commitCode(op Op, session int64, origin *entry, code int32) *
 	return p.commit(t)
 }
 
-// execute checks a write against the leader's tree, a multi with all its steps
-// under one zxid, and commits it or its failure.
+// execute checks a write against the leader's tree, and commits it or its failure. A
+// multi is one transaction with all its steps.
 func (p *proposer) execute(r *call, by requester, origin *entry) *txn {
 	switch {
 	case r.bad:
@@ -120,7 +120,7 @@ func (p *proposer) refuseMulti(e *entry, code int32) {
 	p.commit(t)
 }
 
-// endSession commits the end of a session: one transaction with all its ephemerals, in an order that is anybody's guess.
+// endSession commits the end of a session: one transaction that deletes all its ephemeral nodes, in random order.
 func (p *proposer) endSession(sess *session, origin *entry) {
 	t := p.begin(OpCloseSession, sess.id, origin)
 	paths := p.peers.leader.latest().ephemeralsOf(sess.id, "")
@@ -132,9 +132,9 @@ func (p *proposer) endSession(sess *session, origin *entry) {
 	p.commit(t)
 }
 
-// arrive takes a request in at the leader. Taking a session back and a sync need
-// no quorum, but a follower's sync waits for what was proposed before it. That of a client
-// of the leader's own waits for nothing, as a read.
+// arrive handles a request that arrives at the leader. A re-attach and a sync need no
+// quorum, but a follower's sync waits for the proposals before it. A sync from one of the
+// leader's own clients waits for nothing, like a read.
 func (p *proposer) arrive(e *entry) {
 	unordered := e.syncs() && !p.opts.orders(OpSync) && (len(p.outstanding) == 0 || p.isOwn(e))
 	if p.peers.canCommit() || p.takesBack(e) || unordered {
@@ -147,10 +147,10 @@ func (p *proposer) arrive(e *entry) {
 // isOwn reports whether a request came from a client of the leader itself.
 func (p *proposer) isOwn(e *entry) bool { return e.by.member == p.peers.leader.id }
 
-// takesBack reports whether a request is to get a session that there is.
+// takesBack reports whether a request re-attaches to an existing session.
 func (p *proposer) takesBack(e *entry) bool { return e.reattaches() && !p.opts.forgets() }
 
-// proposeOutstanding commits what waited for a quorum, in the order it came.
+// proposeOutstanding handles the requests that have waited for a quorum, in order of arrival.
 func (p *proposer) proposeOutstanding() {
 	if !p.peers.canCommit() {
 		return
@@ -162,10 +162,10 @@ func (p *proposer) proposeOutstanding() {
 	}
 }
 
-// commitLogged commits what a leader that is elected again has proposed without a quorum. Nobody waits for it any more.
+// commitLogged commits the proposals that a re-elected leader made without a quorum. Their clients no longer wait for them.
 func (p *proposer) commitLogged() {
 	lag := p.peers.leader.lag
-	p.peers.leader.lag = 0 // a server has applied its whole log when it begins to lead
+	p.peers.leader.lag = 0 // a server has applied its whole log before it leads
 	for sess := p.sessions.nextClosed(); sess != nil; sess = p.sessions.nextClosed() {
 		p.endSession(sess, nil)
 	}
@@ -177,7 +177,7 @@ func (p *proposer) commitLogged() {
 	p.peers.leader.lag = lag
 }
 
-// propose decides about a request and sends the decision to the member it came from.
+// propose handles a request and sends the result to the member it came from.
 func (p *proposer) propose(e *entry) {
 	switch {
 	case e.connect != nil:
@@ -189,7 +189,7 @@ func (p *proposer) propose(e *entry) {
 	}
 	r := p.peers.members[e.by.member]
 	switch {
-	case e.txn != nil: // its commit tells the member
+	case e.txn != nil: // the commit informs the member
 		e.need, e.decided = e.txn.zxid, true
 		e.c.drain()
 	case r == p.peers.leader:
@@ -244,7 +244,7 @@ func (p *proposer) proposeRequest(e *entry) {
 	}
 }
 
-// check returns why a request's session cannot write, CodeOK if it can.
+// check returns the error code if a request's session cannot write, and otherwise CodeOK.
 func (p *proposer) check(e *entry) int32 {
 	switch sess := e.by.session; {
 	case sess.over():
@@ -255,7 +255,7 @@ func (p *proposer) check(e *entry) int32 {
 	return CodeOK
 }
 
-// closeExpired commits the ends of the sessions that the expirer has closed.
+// closeExpired commits the ends of the sessions that the expirer has closed, and calls tell for each.
 func (p *proposer) closeExpired(tell func(*session)) {
 	for p.peers.canCommit() {
 		sess := p.sessions.nextClosed()
@@ -267,8 +267,8 @@ func (p *proposer) closeExpired(tell func(*session)) {
 	}
 }
 
-// reap deletes the containers that were used and are empty, and the TTL nodes
-// that are empty and old, if it is time.
+// reap deletes the containers that were used and are empty, and the empty TTL nodes
+// that have expired, if the reaper's time has come.
 func (p *proposer) reap(now time.Duration) {
 	if !p.peers.canCommit() || len(p.peers.leader.latest().reapable) == 0 || now < p.reaper.next() {
 		return
@@ -279,7 +279,7 @@ func (p *proposer) reap(now time.Duration) {
 	}
 }
 
-// intrude commits steps past all access lists.
+// intrude commits steps without regard to ACLs.
 func (p *proposer) intrude(steps []Step) *txn {
 	by := requester{ids: superuser}
 	if len(steps) == 1 {
@@ -293,7 +293,7 @@ func (p *proposer) intrude(steps []Step) *txn {
 	return p.execute(m, by, nil)
 }
 
-// missing returns the first session that steps name and that there is not, 0 for none.
+// missing returns the first Owner of steps that is not a session, or 0 if there is none.
 func (p *proposer) missing(steps []Step) int64 {
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Owner != 0 && p.sessions.get(s.Owner) == nil })
 	if i < 0 {

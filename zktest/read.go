@@ -2,7 +2,7 @@ package zktest
 
 import "strings"
 
-// reader answers one connection from a replica's own data.
+// reader answers a connection's requests from a replica's own data.
 type reader struct {
 	r       *replica
 	who     watcher
@@ -74,7 +74,7 @@ func (a *reader) encodeNode(e *encoder, r *call) int32 {
 	return CodeOK
 }
 
-// watch registers the one-shot watch that a read asked for.
+// watch registers the one-shot watch that a read requests.
 func (a *reader) watch(r *call) {
 	set := &a.r.watches.data
 	if r.op == OpGetChildren || r.op == OpGetChildren2 {
@@ -106,8 +106,8 @@ func (a *reader) encodeMultiRead(e *encoder, r *call) {
 	e.multiHeader(-1, true, -1)
 }
 
-// addWatch serves the persistent modes: 0 for one node and its children, 1 for
-// all that is below it.
+// addWatch handles addWatch with its persistent modes: 0 for a node and its children,
+// 1 for the whole subtree.
 func (a *reader) addWatch(e *encoder, r *call) int32 {
 	w := a.r.watches
 	switch r.flags {
@@ -124,8 +124,8 @@ func (a *reader) addWatch(e *encoder, r *call) int32 {
 	return CodeOK
 }
 
-// removeWatches serves checkWatches as well, which only looks. Types: 1 child
-// watches, 2 data watches, 3 any.
+// removeWatches handles removeWatches and checkWatches, which removes nothing. The
+// types are 1 for child watches, 2 for data watches and 3 for any.
 func (a *reader) removeWatches(r *call) int32 {
 	w := a.r.watches
 	if r.flags < 1 || r.flags > 3 {
@@ -148,8 +148,8 @@ func (a *reader) removeWatches(r *call) int32 {
 	return CodeOK
 }
 
-// watched reports whether there is a watch on a path: one of the connection's
-// own, or before 3.9 of any.
+// watched reports whether there is a watch on a path: one of this connection, or
+// before 3.9 of any connection.
 func (a *reader) watched(set *watchSet, path string) bool {
 	return set.has(path, a.who) || a.r.opts.Flavor == ZooKeeper38 && len(set.byPath[path]) > 0
 }

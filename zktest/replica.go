@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// replica is one server of the ensemble: a copy of the data, with connections
-// and watches of its own, and what separates it from the others.
+// replica is one server of the ensemble: a copy of the data with its own connections
+// and watches, and the faults that separate it from the others.
 type replica struct {
 	id    int
 	opts  *Options
 	clock *clock
 	bell  *bell
-	rng   *rand.Rand // of the order of children
+	rng   *rand.Rand // for the order of children
 
 	tree     *tree
 	watches  *watches
 	clients  map[client]struct{}
 	attached map[int64]client // by session
-	syncs    []client         // whose next reply waits for a commit of somebody else's
-	asked    []*entry         // requests of clients, in order, that wait for the leader's word; see answerOf
+	syncs    []client         // connections whose next reply waits for a commit caused by another one
+	asked    []*entry         // requests of clients, in order, that wait for the leader; see answerOf
 	received int64            // packets, for the four-letter words
 	sent     int64
 
-	serving  bool // has data that a quorum has confirmed, and takes clients
-	observer bool // applies what the others decide and has no vote
+	serving  bool // it has data that a quorum has confirmed, and serves clients
+	observer bool // it applies commits but has no vote
 	stopped  bool
-	cut      bool // from all other members
-	deaf     bool // hears nothing of its leader, which hears it
-	mute     bool // its leader hears nothing of it, but reaches it
+	cut      bool // it is cut off from all other members
+	deaf     bool // it receives nothing from its leader; the other direction works
+	mute     bool // its leader receives nothing from it; the other direction works
 	frozen   bool
-	refusing bool          // takes no new connections
-	lag      time.Duration // how late it applies what it has logged
-	lostAt   time.Duration // when it lost touch with its leader; never if it has not
-	former   *former       // of a leader that was replaced and does not know it
-	epoch    int64         // the leader's epoch it follows
-	logged   int64         // the last zxid that is in its log
-	link     link          // to its leader
-	backlog  []delivery    // commits that reached it, but are not applied yet
-	ahead    *tree         // of a leader with a backlog: what it will have applied; nil for all others
+	refusing bool          // it refuses new connections
+	lag      time.Duration // delay between logging and applying a commit
+	lostAt   time.Duration // when it lost contact with its leader, or never
+	former   *former       // set on a leader that was replaced and has not noticed
+	epoch    int64         // the epoch of the leader it follows
+	logged   int64         // the last zxid in its log
+	link     link          // the connection to its leader
+	backlog  []delivery    // commits that have arrived but are not applied yet
+	ahead    *tree         // on a leader with a backlog, the tree with the backlog applied; otherwise nil
 
-	heard map[int64]sign // of a Keeper: the newest sign of life of each session that came here
+	heard map[int64]sign // on a Keeper, the latest sign of life of each session, as recorded here
 }
 
 // delivery is a committed transaction that is applied with a lag.
@@ -56,8 +56,8 @@ func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *repli
 	}
 }
 
-// clear takes the replica back to its first start, without any data. What
-// separates it from others stays.
+// clear resets the replica to its first start, without data. The faults that separate
+// it from the others stay.
 func (r *replica) clear() {
 	r.tree, r.watches = newTree(r.opts.WrapCounter), newWatches()
 	r.serving, r.lostAt, r.logged, r.backlog, r.ahead, r.syncs, r.former = false, never, 0, nil, nil, nil, nil
@@ -65,19 +65,19 @@ func (r *replica) clear() {
 	r.link.reset()
 }
 
-// load gives an empty replica the nodes of a snapshot.
+// load adds the nodes of a snapshot to an empty replica.
 func (r *replica) load(snap *Snapshot) {
 	r.tree.load(snap.Nodes)
 	r.tree.zxid, r.logged = snap.Zxid, snap.Zxid
 }
 
-// copyFrom gives the replica another's data.
+// copyFrom copies another replica's data.
 func (r *replica) copyFrom(other *replica) {
 	r.hearMissed(other)
 	r.tree, r.logged = other.tree.clone(), other.logged
 }
 
-// lead puts the replica into service as the leader of an epoch, whose first zxid is given.
+// lead puts the replica into service as the leader of an epoch that starts at zxid.
 func (r *replica) lead(epoch, zxid int64) {
 	r.serving, r.lostAt, r.epoch, r.logged, r.tree.zxid = true, never, epoch, zxid, zxid
 	r.asked = nil
@@ -92,18 +92,18 @@ func (r *replica) follow(leader *replica) {
 	r.serving, r.lostAt, r.epoch, r.logged, r.backlog = true, never, leader.epoch, r.tree.zxid, nil
 }
 
-// negotiate clamps the timeout that a client asks for, in milliseconds.
+// negotiate clamps the timeout that a client requests, in milliseconds.
 func (r *replica) negotiate(ms int32) time.Duration { return r.opts.negotiate(r.id, ms) }
 
-// reachable reports whether other members can talk to it.
+// reachable reports whether other members can reach the replica.
 func (r *replica) reachable() bool { return !r.stopped && !r.cut && !r.frozen }
 
-// takesConns reports whether it accepts a new connection. One that serves nobody does: it
-// hangs up when it has read the connect request.
+// takesConns reports whether the replica accepts new connections. One that serves no clients does too: it closes the
+// connection after reading the connect request.
 func (r *replica) takesConns() bool { return !r.stopped && !r.refusing }
 
-// regain ends a loss of contact that was short enough: what was on the
-// streams arrives now, and what the leader had committed meanwhile is logged.
+// regain ends a short loss of contact: frames on the streams arrive now, and what the
+// leader committed in the meantime is logged.
 func (r *replica) regain() {
 	if r.lostAt == never {
 		return
@@ -112,15 +112,14 @@ func (r *replica) regain() {
 	r.logged = max(r.logged, r.link.newest())
 }
 
-// shut takes the replica out of service: its clients are dropped, and what they
-// had asked for and was not committed is lost. A frozen one drops them when it
-// is thawed.
+// shut takes the replica out of service: its clients are disconnected, and their
+// uncommitted requests are lost. A frozen replica disconnects them when it is thawed.
 func (r *replica) shut() {
 	r.serving, r.lostAt, r.syncs, r.asked, r.former = false, never, nil, nil, nil
 	if !r.frozen {
 		r.dropClients()
 	}
-	// What is in its log is not lost with its memory.
+	// Transactions in its log are not lost.
 	committed, coming := r.backlog, r.link.inLog(r.logged)
 	r.backlog, r.ahead = nil, nil
 	r.link.reset()
@@ -135,25 +134,25 @@ func (r *replica) shut() {
 // thaw ends a freeze.
 func (r *replica) thaw() {
 	if !r.serving {
-		r.dropClients() // its leadership or its leader is long gone
+		r.dropClients() // it has lost its leadership or its leader in the meantime
 	}
 	r.frozen = false
 }
 
-// dropClients ends all connections as a killed process does.
+// dropClients closes all connections, like a killed process.
 func (r *replica) dropClients() {
 	for c := range r.clients {
 		c.abort()
 	}
 }
 
-// admit notes a new connection.
+// admit records a new connection.
 func (r *replica) admit(c client) { r.clients[c] = struct{}{} }
 
-// attach notes the connection of a session, whose former one must be closed.
+// attach records the connection of a session. The previous one must be closed.
 func (r *replica) attach(id int64, c client) { r.attached[id] = c }
 
-// dismiss forgets a connection that is closed, and its watches.
+// dismiss removes a closed connection and its watches.
 func (r *replica) dismiss(c client) {
 	delete(r.clients, c)
 	r.watches.dropWatcher(c)
@@ -163,7 +162,7 @@ func (r *replica) dismiss(c client) {
 	}
 }
 
-// closeSession ends the connection of a session, if it is here.
+// closeSession closes a session's connection if it is on this replica.
 func (r *replica) closeSession(id int64) {
 	switch c := r.attached[id]; {
 	case c == nil:
@@ -174,7 +173,7 @@ func (r *replica) closeSession(id int64) {
 	}
 }
 
-// hearAll notes that the clients of all its connections were heard.
+// hearAll touches the sessions of all connections.
 func (r *replica) hearAll(now time.Duration) {
 	for c := range r.clients {
 		if sess, timeout := c.session(); sess != nil {
@@ -183,7 +182,7 @@ func (r *replica) hearAll(now time.Duration) {
 	}
 }
 
-// hear notes on a Keeper that a session lives. Zxid is that of what was committed for it, 0 for a read.
+// hear records on a Keeper that a session is alive. zxid is that of the transaction committed for it, or 0 for a read.
 func (r *replica) hear(id, zxid int64, now time.Duration) {
 	if r.heard == nil {
 		r.heard = make(map[int64]sign)
@@ -191,7 +190,8 @@ func (r *replica) hear(id, zxid int64, now time.Duration) {
 	r.heard[id] = sign{now, max(zxid, r.heard[id].zxid)}
 }
 
-// hearMissed notes on a Keeper the sessions for which another has committed something that is carried out here only now.
+// hearMissed records on a Keeper the sessions for which another replica has applied transactions that this one receives only
+// now.
 func (r *replica) hearMissed(other *replica) {
 	for id, s := range other.heard {
 		if s.zxid > r.tree.zxid {
@@ -200,7 +200,7 @@ func (r *replica) hearMissed(other *replica) {
 	}
 }
 
-// latest is all that a leader has committed, whether it has applied it or not.
+// latest returns the tree with everything that a leader has committed, even if it has not applied it yet.
 func (r *replica) latest() *tree {
 	if r.ahead != nil {
 		return r.ahead
@@ -208,8 +208,8 @@ func (r *replica) latest() *tree {
 	return r.tree
 }
 
-// commit applies a transaction on the leader and fills in its results. If it lags,
-// its clients and watches hear of it later; its followers do not wait for that.
+// commit applies a transaction on the leader and fills in its results. On a lagging
+// leader, clients and watches see it later; followers do not wait for that.
 func (r *replica) commit(t *txn, now time.Duration) {
 	r.logged = t.zxid
 	if r.lag == 0 && len(r.backlog) == 0 {
@@ -227,14 +227,14 @@ func (r *replica) commit(t *txn, now time.Duration) {
 	r.bell.ring()
 }
 
-// carryOut makes a transaction's changes and fills in its results.
+// carryOut applies a transaction's changes to a tree and fills in its results.
 func (r *replica) carryOut(t *txn, on *tree, seen events) {
 	for i := range t.changes {
 		t.setStat(i, on.apply(&t.changes[i], t.zxid, t.ms, seen))
 	}
 }
 
-// apply makes a transaction visible whose results are known.
+// apply applies a transaction whose results are already known.
 func (r *replica) apply(t *txn) {
 	for i := range t.changes {
 		r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches)
@@ -242,8 +242,8 @@ func (r *replica) apply(t *txn) {
 	r.applied(t)
 }
 
-// applied is what comes after the changes of the tree and their events: the end
-// of a session's connection, and the replies that have waited.
+// applied handles what follows the changes of the tree and their events: it closes the
+// connection of a session that ended, and sends replies that have waited.
 func (r *replica) applied(t *txn) {
 	mixedUp := r.answerOf(t)
 	r.tree.zxid = t.zxid
@@ -267,9 +267,9 @@ func (r *replica) applied(t *txn) {
 	r.bell.ring()
 }
 
-// answerOf returns the request that takes a commit for its own although it is another's, nil for none. A follower compares
-// session and number only, with those of the first request that waits. A client that gives a number twice in one session
-// may get the outcome of what it sent to another member before.
+// answerOf returns the request that is wrongly matched with t, the commit of another request, or nil if there is none. A
+// follower compares only session and xid, with those of the first waiting request. A client that uses an xid twice in one
+// session may therefore get the outcome of a request that it sent to another member before.
 func (r *replica) answerOf(t *txn) *entry {
 	for len(r.asked) > 0 && r.asked[0].isSettled(r.tree.zxid) {
 		r.asked[0] = nil
@@ -281,15 +281,15 @@ func (r *replica) answerOf(t *txn) *entry {
 	return r.asked[0]
 }
 
-// log takes a commit of the leader's that has arrived. It is applied now, or
-// after the time by which the replica lags.
+// log logs a commit that has arrived from the leader. It is applied now, or after the
+// replica's lag.
 func (r *replica) log(t *txn, now time.Duration) {
 	r.logged = max(r.logged, t.zxid)
 	r.backlog = append(r.backlog, delivery{t, now + r.lag})
 	r.deliver(now)
 }
 
-// deliver applies what is due, in order.
+// deliver applies the commits that are due, in order.
 func (r *replica) deliver(now time.Duration) {
 	for len(r.backlog) > 0 && !r.frozen {
 		d := r.backlog[0]
@@ -306,15 +306,15 @@ func (r *replica) deliver(now time.Duration) {
 	}
 }
 
-// catchUp is called when a leader has applied all that it has committed: the two are one tree again, with the counters that were
-// set meanwhile.
+// catchUp is called when a leader has applied everything it has committed. It replaces the tree with the one that is ahead,
+// which also has the counters that were set in the meantime.
 func (r *replica) catchUp() {
 	if r.ahead != nil {
 		r.tree, r.ahead = r.ahead, nil
 	}
 }
 
-// setLag changes how late commits are applied. With 0 it catches up at once.
+// setLag sets the delay with which commits are applied. With 0, the replica catches up at the next deliver.
 func (r *replica) setLag(d, now time.Duration) {
 	r.lag = d
 	if d > 0 {
@@ -325,23 +325,24 @@ func (r *replica) setLag(d, now time.Duration) {
 	}
 }
 
-// setCounter sets a node's count of created children, unless creates that are
-// still to come, or to be applied, would count as older. Zxid is the leader's.
+// setCounter sets a node's count of created children if the replica is up to date with
+// zxid, the leader's. Otherwise, creates that it has yet to receive or apply would carry an
+// older count.
 func (r *replica) setCounter(path string, creates int32, zxid int64) {
 	if n := r.latest().get(path); n != nil && r.latest().zxid == zxid {
 		n.creates = creates
 	}
 }
 
-// awaitCommits answers what can be answered on a connection by now; the rest
-// waits for commits that other connections caused.
+// awaitCommits answers the pending requests of a connection as far as possible. The
+// rest waits for commits caused by other connections.
 func (r *replica) awaitCommits(c client) {
 	if !c.drain() {
 		r.syncs = append(r.syncs, c)
 	}
 }
 
-// releaseSyncs answers what has waited for a commit of another's.
+// releaseSyncs answers connections that have waited for commits caused by others.
 func (r *replica) releaseSyncs() {
 	if len(r.syncs) == 0 {
 		return
@@ -353,7 +354,7 @@ func (r *replica) releaseSyncs() {
 	}
 }
 
-// receive is the follower's end of the stream from the leader.
+// receive handles a frame at the follower's end of the stream from the leader.
 func (r *replica) receive(f downFrame, now time.Duration) {
 	switch {
 	case f.txn != nil:

@@ -109,7 +109,7 @@ func TestTheEndOfASessionClosesItsConnectionElsewhere(t *testing.T) {
 	r := follower(t)
 	asking, idle := attach(r, 7), attach(r, 8)
 	r.apply(&txn{zxid: 1, op: OpCloseSession, session: 7, origin: &entry{c: asking, by: requester{member: r.id}}})
-	assert.Empty(t, asking.ended, "the one that asked for it gets an answer first")
+	assert.Empty(t, asking.ended, "the member that requested it gets a reply first")
 	assert.Equal(t, 1, asking.drains)
 	r.apply(&txn{zxid: 2, op: OpCloseSession, session: 8})
 	assert.Equal(t, "closed", idle.ended)

@@ -19,6 +19,15 @@ func (e *encoder) connectReply(en *entry) {
 	}
 }
 
+// noLeaderReply is a Keeper's reply to a connect request if it has no leader: a protocol version of
+// its own, and the session -1.
+func (e *encoder) noLeaderReply(timeout time.Duration) {
+	e.int32(42)
+	e.int32(int32(timeout / time.Millisecond))
+	e.int64(-1)
+	e.buffer(make([]byte, 16))
+}
+
 func (e *encoder) txnReply(r *call, t *txn) {
 	if r.op == OpMulti && t.code != CodeMarshalling && t.code != CodeSessionMoved || t.op == OpCloseSession {
 		e.replyHeader(r.xid, t.zxid, CodeOK)
@@ -38,8 +47,8 @@ func (e *encoder) txnReply(r *call, t *txn) {
 	}
 }
 
-// mixedUpReply answers a request with the outcome of one of another type. Where the answer needs what that does not have,
-// the server fails in making it.
+// mixedUpReply answers a request with the outcome of a request of another type. If the reply needs data that the outcome does
+// not have, the reply is a marshalling error, as from a server that fails to build it.
 func (e *encoder) mixedUpReply(r *call, t *txn) {
 	needsMore := r.op != OpDelete && r.op != OpSync && r.op != OpCloseSession
 	switch {
@@ -55,8 +64,8 @@ func (e *encoder) mixedUpReply(r *call, t *txn) {
 	}
 }
 
-// replyOp is the type a step's result has in a multi's reply: what has a stat
-// besides the path is a create2 there.
+// replyOp returns the type of a step's result in a multi's reply. A result with a path
+// and a stat is a create2 there.
 func (res *result) replyOp() Op {
 	if res.op == OpCreateContainer || res.op == OpCreateTTL {
 		return OpCreate2
@@ -78,8 +87,8 @@ func (e *encoder) result(res *result) {
 	}
 }
 
-// replyWithCode writes a reply whose body is written by fn, and none if fn
-// returns an error code.
+// replyWithCode writes a reply whose body is written by fn. If fn returns an error
+// code, the reply has that code and no body.
 func (e *encoder) replyWithCode(xid int32, zxid int64, fn func() int32) {
 	head := len(e.buf)
 	e.replyHeader(xid, zxid, CodeOK)

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// router takes what comes from clients to where it is decided about: requests
-// and the touches of sessions.
+// router takes requests and touches from clients to the place that handles them.
 type router struct {
 	opts     *Options
 	clock    *clock
-	rng      *rand.Rand // of touches that are lost
+	rng      *rand.Rand // for lost touches
 	peers    *membership
 	courier  *courier
 	proposer *proposer
 }
 
-// arrive is the leader's end of a stream from a follower.
+// arrive handles a frame at the leader's end of a stream from a follower.
 func (rt *router) arrive(f upFrame, now time.Duration) {
 	if f.request != nil {
 		rt.proposer.arrive(f.request)
@@ -27,7 +26,7 @@ func (rt *router) arrive(f upFrame, now time.Duration) {
 	}
 }
 
-// submit sends a request on its way to the leader.
+// submit sends a request to the leader.
 func (rt *router) submit(e *entry) {
 	rt.note(e)
 	switch r := rt.peers.members[e.by.member]; {
@@ -40,8 +39,8 @@ func (rt *router) submit(e *entry) {
 	}
 }
 
-// note keeps a request among those whose commits a follower awaits. A leader has everybody's requests in one row, and mixes
-// up none.
+// note adds a request to those whose commits a follower is waiting for. A leader has the requests of all members in one queue
+// and never confuses them.
 func (rt *router) note(e *entry) {
 	r := rt.peers.members[e.by.member]
 	if rt.opts.Flavor != Keeper && rt.peers.follows(r) && !rt.proposer.takesBack(e) {
@@ -49,8 +48,8 @@ func (rt *router) note(e *entry) {
 	}
 }
 
-// submitToFormer answers a request that would need the leader, as far as a
-// former leader does so by itself.
+// submitToFormer handles a request that needs the leader, on a former leader. It
+// answers those that a former leader can answer by itself.
 func (rt *router) submitToFormer(r *replica, e *entry) {
 	switch f := r.former; {
 	case rt.proposer.takesBack(e):
@@ -63,7 +62,7 @@ func (rt *router) submitToFormer(r *replica, e *entry) {
 	r.awaitCommits(e.c)
 }
 
-// forward sends a request of a follower's client up to the leader.
+// forward sends a request of a follower's client to the leader.
 func (rt *router) forward(r *replica, e *entry, now time.Duration) {
 	if rt.proposer.takesBack(e) {
 		r.link.ask(e)
@@ -73,16 +72,16 @@ func (rt *router) forward(r *replica, e *entry, now time.Duration) {
 	}
 }
 
-// unhold ends a hold of the requests of a follower's clients.
+// unhold ends a hold of a follower's requests, and forwards them if it was the last one.
 func (rt *router) unhold(r *replica, now time.Duration) {
 	for _, e := range r.link.unhold() {
 		rt.forward(r, e, now)
 	}
 }
 
-// touch notes that a client with a session was heard of: at once where its
-// server leads, else in the server's touch table. False means that the server
-// leads and has begun to close the session: it drops the request unanswered.
+// touch records that a client with a session is active: at once if its server leads,
+// and otherwise in the server's touch table. It returns false if the server leads and
+// has started to close the session. The request is then dropped without a reply.
 func (rt *router) touch(r *replica, c client, op Op, now time.Duration) bool {
 	sess, timeout := c.session()
 	switch {
@@ -97,13 +96,13 @@ func (rt *router) touch(r *replica, c client, op Op, now time.Duration) bool {
 	case r == rt.peers.leader:
 		return sess.touch(timeout, now)
 	default:
-		rt.courier.pump(now) // PINGs that were answered before this do not have it
+		rt.courier.pump(now) // first the replies to earlier PINGs, which do not contain this touch
 		r.link.touch(sess, timeout, rt.losesTouch)
 	}
 	return true
 }
 
-// losesTouch draws whether a touch is lost.
+// losesTouch decides at random whether a touch is lost.
 func (rt *router) losesTouch() bool {
 	return rt.opts.LoseTouches > 0 && rt.rng.Float64() < rt.opts.LoseTouches
 }

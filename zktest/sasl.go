@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// saslRealm is the realm that ZooKeeper's servers name.
+// saslRealm is the realm of ZooKeeper's servers.
 const saslRealm = "zk-sasl-md5"
 
-// saslChallenge is the server's first token of DIGEST-MD5 (RFC 2831).
+// saslChallenge returns the server's first token of DIGEST-MD5 (RFC 2831).
 func saslChallenge(nonce string) string {
 	return fmt.Sprintf(`realm="%s",nonce="%s",charset=utf-8,algorithm=md5-sess`, saslRealm, nonce)
 }
@@ -30,8 +30,8 @@ func saslVerify(users map[string]string, nonce, token string) (user, last string
 	return f["username"], "rspauth=" + saslResponse(f, password, ":"), true
 }
 
-// saslResponse is the digest of RFC 2831, the client's for the method
-// "AUTHENTICATE:" and the server's for ":".
+// saslResponse returns the digest of RFC 2831: the client's for the method
+// "AUTHENTICATE:", and the server's for ":".
 func saslResponse(f map[string]string, password, method string) string {
 	secret := md5.Sum([]byte(octets(f["username"]) + ":" + octets(f["realm"]) + ":" + octets(password)))
 	session := string(secret[:]) + ":" + f["nonce"] + ":" + f["cnonce"]
@@ -45,8 +45,8 @@ func saslResponse(f map[string]string, password, method string) string {
 	return hexMD5(strings.Join([]string{hexMD5(session), f["nonce"], f["nc"], f["cnonce"], qop, hexMD5(method + f["digest-uri"])}, ":"))
 }
 
-// octets is a text as it is hashed: in ISO 8859-1 if that has all its
-// characters, else in UTF-8.
+// octets returns text in the encoding in which it is hashed: ISO 8859-1 if that has all
+// its characters, and otherwise UTF-8.
 func octets(text string) string {
 	var latin []byte
 	for _, r := range text {
@@ -80,7 +80,7 @@ func saslFields(token string) map[string]string {
 	return fields
 }
 
-// cutQuoted returns a quoted string without its escapes, and what follows it.
+// cutQuoted returns a quoted string without its escapes, and the rest of s.
 func cutQuoted(s string) (value, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -137,6 +137,18 @@ func TestSASLCanBeRequired(t *testing.T) {
 	}, zktest.Options{SASL: saslUsers.SASL, RequireSASL: true})
 }
 
+func TestAServerInFIPSModeRefusesTheFirstToken(t *testing.T) {
+	for code, required := range map[int32]bool{zktest.CodeAuthFailed: false, zktest.CodeRequiresSASL: true} {
+		bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
+			c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
+			got, _ := sasl(t, c, "")
+			require.Equal(t, code, got)
+			_, err := c.Read()
+			require.ErrorIs(t, err, io.EOF)
+		}, zktest.Options{SASL: saslUsers.SASL, FIPS: true, RequireSASL: required})
+	}
+}
+
 func TestRequiringSASLNeedsUsers(t *testing.T) {
 	_, err := zktest.New(zktest.Options{RequireSASL: true})
 	require.ErrorContains(t, err, "no users")

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Server is a whole ensemble of one or more members over one replicated state.
-// Its methods may be called from any goroutine, but not from inside OnTxn.
-//
-// Around the ensemble there are the clock, the network with its gates and
-// latencies, the interceptors and the counts of the traffic; each has a lock of
-// its own. The ensemble itself is guarded by one lock. It has
-//
-//   - a membership: who leads, who reaches whom, who would be elected
-//   - a replica for each member: its tree, watches, connections and link
-//   - the sessions with the leader's expirer
-//   - a courier, which carries what members send to each other
-//   - a proposer, which orders and commits what is asked for
-//   - a router, which takes requests and touches to where they are decided
-//
-// A connection has a pipe, which moves bytes and knows no requests, credentials
-// and a reader of its member's replica.
+// Server is an ensemble of one or more members with one replicated state. Its
+// methods may be called from any goroutine, but not from the function passed to
+// OnTxn.
 type Server struct {
+	// The clock, the network with its gates and latencies, the interceptors and the
+	// traffic counters are outside the ensemble; each has its own lock. The ensemble
+	// itself is guarded by a single lock. It consists of
+	//
+	//   - a membership: which member leads, which can reach each other, which would be elected
+	//   - a replica for each member: its tree, watches, connections and link
+	//   - the sessions with the leader's expirer
+	//   - a courier, which carries the messages between members
+	//   - a proposer, which orders and commits requests
+	//   - a router, which takes requests and touches to the place that handles them
+	//
+	// A connection has a pipe, which moves bytes and knows nothing about requests,
+	// credentials, and a reader of its member's replica.
 	opts         Options
 	log          *slog.Logger
 	clock        *clock
@@ -38,16 +38,16 @@ type Server struct {
 	wg   sync.WaitGroup
 	done chan struct{} // closed by Close
 
-	listenMu sync.Mutex // held while sockets are opened and closed, never with mu
+	listenMu sync.Mutex // held while sockets are opened and closed; acquired before mu
 
-	mu      sync.Mutex // held for moments only: never across a wait or I/O
-	ens     *ensemble  // guarded by mu, as all of the following
+	mu      sync.Mutex // never held during a wait or I/O
+	ens     *ensemble  // guarded by mu, like the fields below
 	closed  bool
 	live    map[connection]struct{} // contains every connection that still has goroutines
 	scratch encoder
 }
 
-// connection is a client's connection as the server ends it.
+// connection is a client's connection, which the server can end.
 type connection interface {
 	client
 	hangUp()
@@ -59,12 +59,12 @@ type Member struct {
 	s *Server
 	r *replica // guarded by Server.mu
 
-	// listen opens the member's socket; nil for one without. Guarded by Server.listenMu.
+	// listen opens the member's socket; nil if it has none. Guarded by Server.listenMu.
 	listen   func(network, address string) (net.Listener, error)
-	listener net.Listener // nil without a real socket, and while it is stopped; guarded by Server.mu
+	listener net.Listener // nil if there is no socket, or while it is closed; guarded by Server.mu
 }
 
-// start makes a server that runs, with options that are complete.
+// start starts a server. opts must be complete.
 func start(opts Options) *Server {
 	s := &Server{
 		opts: opts, log: opts.Logger, clock: newClock(), gates: newGates(), traffic: newTraffic(),
@@ -81,7 +81,7 @@ func start(opts Options) *Server {
 	return s
 }
 
-// alter carries out a change of the members or of what they reach, and its consequences.
+// alter changes the members or their connectivity, and applies the consequences.
 func (s *Server) alter(fn func(now time.Duration)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,9 +90,9 @@ func (s *Server) alter(fn func(now time.Duration)) {
 	}
 }
 
-// run does whatever is due at a certain moment: expiries, late commits,
-// deadlines of members that lost touch, elections, the reaper. It sleeps until
-// the next of them, however far that is: an idle server costs nothing.
+// run handles everything that happens at a certain time: expiries, delayed
+// commits, deadlines of members that lost contact, elections, the reaper. It
+// sleeps until the next of them, so an idle server costs nothing.
 func (s *Server) run() {
 	defer s.wg.Done()
 	timer := time.NewTimer(time.Hour)
@@ -112,8 +112,8 @@ func (s *Server) run() {
 	}
 }
 
-// runDue does what is due and returns when to look again. It writes the log
-// lines that have come up while the lock was held.
+// runDue handles what is due and returns when to call it again. It then writes
+// the log lines that were produced while the lock was held.
 func (s *Server) runDue() (next time.Duration, ok bool) {
 	s.mu.Lock()
 	if !s.closed {
@@ -128,7 +128,7 @@ func (s *Server) runDue() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// await waits until a condition holds, which it asks under mu after each change.
+// await waits until a condition holds. It calls holds with mu held after each change.
 func (s *Server) await(ctx context.Context, what string, holds func() bool) error {
 	for {
 		s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Server) await(ctx context.Context, what string, holds func() bool) erro
 	}
 }
 
-// pause waits and reports whether the server still runs.
+// pause waits for d. It returns false if the server is closed first.
 func (s *Server) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -159,7 +159,7 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// thaw ends the freeze of a member, if there is one.
+// thaw ends the freeze of a member if it is frozen.
 func (s *Server) thaw(r *replica, now time.Duration) {
 	if r.frozen {
 		s.ens.thaw(r, now)
@@ -167,7 +167,7 @@ func (s *Server) thaw(r *replica, now time.Duration) {
 	}
 }
 
-// forget notes that a connection's socket is closed.
+// forget removes a connection whose socket is closed.
 func (s *Server) forget(c connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// sessions are the sessions of an ensemble, and the leader's expirer of them. It
-// takes the sessions whose bucket has come and closes one after the other,
-// Options.ExpiryGap apart.
+// sessions holds the sessions of an ensemble, and the leader's expirer. The expirer
+// collects the sessions whose bucket is due, and closes one after the other at an
+// interval of Options.ExpiryGap.
 type sessions struct {
 	opts     *Options
 	clock    *clock
+	tick     time.Duration // the leader's
 	byID     map[int64]*session
-	created  int64         // how many there have been
+	created  int64         // number of sessions created so far
 	queue    expiryQueue   // contains every session at its wakeAt
-	bucket   []*session    // taken from queue: to be closed, one after the other
-	stops    int           // while there is one, none of the bucket is closed
-	closeAt  time.Duration // when the next of the bucket is
-	closings []*session    // closed, as soon as there is a quorum
+	bucket   []*session    // expired sessions, taken from queue, to be closed one after the other
+	stops    int           // while positive, no session of bucket is closed
+	closeAt  time.Duration // when to close the next session of bucket
+	closings []*session    // sessions being closed, whose ends wait for a quorum
 }
 
 func newSessions(opts *Options, k *clock) *sessions {
-	return &sessions{opts: opts, clock: k, byID: make(map[int64]*session)}
+	return &sessions{opts: opts, clock: k, tick: opts.ticks[0], byID: make(map[int64]*session)}
 }
 
-// clear forgets all sessions.
+// clear removes all sessions.
 func (s *sessions) clear() {
 	s.stopExpiring()
 	clear(s.byID)
@@ -39,18 +40,18 @@ func (s *sessions) stopExpiring() {
 
 func (s *sessions) get(id int64) *session { return s.byID[id] }
 
-// all returns the sessions in the order of their ids.
+// all returns the sessions, ordered by ID.
 func (s *sessions) all() []*session {
 	return slices.SortedFunc(maps.Values(s.byID), func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 }
 
-// expiryOf is ZooKeeper's bucket: up to one tick after the timeout, never early.
+// expiryOf returns when a session expires: at the end of ZooKeeper's bucket, up to one
+// tick of the leader after the timeout and never early.
 func (s *sessions) expiryOf(sess *session) time.Duration {
-	tick := s.opts.TickTime
-	return ((sess.touched+sess.timeout)/tick + 1) * tick
+	return ((sess.touched+sess.timeout)/s.tick + 1) * s.tick
 }
 
-// create makes a session of a member's client. Nobody knows of it yet: see add.
+// create creates a session for a member's client. It is not registered yet: see add.
 func (s *sessions) create(req *connectCall, client string, member int, rng *rand.Rand) *session {
 	s.created++
 	sess := &session{
@@ -66,20 +67,20 @@ func (s *sessions) create(req *connectCall, client string, member int, rng *rand
 	return sess
 }
 
-// add starts the expiry clock of a new session.
+// add registers a new session and starts its timeout.
 func (s *sessions) add(sess *session, now time.Duration) {
 	s.byID[sess.id] = sess
 	s.renew(sess, sess.created, now)
 }
 
-// load puts a session back that was saved. It expires when a leader says so: see startOver.
+// load restores a saved session. Its timeout starts when there is a leader: see startOver.
 func (s *sessions) load(saved SavedSession) {
 	s.byID[saved.ID] = &session{
 		id: saved.ID, passwd: slices.Clone(saved.Passwd), created: saved.Timeout, timeout: saved.Timeout, client: "restored",
 	}
 }
 
-// end takes a session out whose end is being committed.
+// end removes a session whose end is being committed.
 func (s *sessions) end(sess *session) {
 	sess.ended = true
 	delete(s.byID, sess.id)
@@ -91,15 +92,16 @@ func (s *sessions) renew(sess *session, timeout, now time.Duration) {
 	s.lookAt(sess, s.expiryOf(sess))
 }
 
-// lookAt makes the expirer look at a session at the given moment.
+// lookAt schedules the expirer to examine a session.
 func (s *sessions) lookAt(sess *session, at time.Duration) {
 	sess.wakeAt = at
 	s.queue.put(sess)
 	s.clock.arm(at)
 }
 
-// reattach returns the session that a connect request asks for, which is renewed
-// and belongs to the member from then on; nil if there is none or it is refused.
+// reattach renews the session that a connect request asks for, assigns it to the
+// member and returns it. It returns nil if there is no such session or the password is
+// wrong.
 func (s *sessions) reattach(req *connectCall, member int, now time.Duration) (*session, time.Duration) {
 	sess := s.byID[req.session]
 	if sess == nil || sess.over() || !sess.validFor(req) {
@@ -111,8 +113,8 @@ func (s *sessions) reattach(req *connectCall, member int, now time.Duration) (*s
 	return sess, timeout
 }
 
-// startOver is what a new leader does: every session gets a full timeout again,
-// or one from the moment at which the leader itself last heard of it.
+// startOver renews the sessions for a new leader: each gets a full timeout, from now on
+// or from the last sign of life in heard.
 func (s *sessions) startOver(heard map[int64]sign, now time.Duration) {
 	s.stopExpiring()
 	for _, sess := range s.byID {
@@ -133,9 +135,9 @@ func (s *sessions) doom(id int64, now time.Duration) {
 	}
 }
 
-// expire takes the sessions whose time is up into the bucket, and closes those
-// of the bucket whose turn has come. One that is touched before its turn is
-// closed all the same.
+// expire moves the sessions that have expired into the bucket, and closes those of the
+// bucket whose turn has come. A session that is touched before its turn is closed
+// nevertheless.
 func (s *sessions) expire(now time.Duration) {
 	for item, ok := s.queue.takeDue(now); ok; item, ok = s.queue.takeDue(now) {
 		s.examine(item, now)
@@ -155,7 +157,7 @@ func (s *sessions) expire(now time.Duration) {
 	}
 }
 
-// examine decides about a session that the expirer was to look at by now.
+// examine handles a session that the expirer was scheduled to examine.
 func (s *sessions) examine(item expiryItem, now time.Duration) {
 	sess := item.sess
 	switch {
@@ -167,7 +169,7 @@ func (s *sessions) examine(item expiryItem, now time.Duration) {
 	}
 }
 
-// nextClosed returns the next session whose end is to be committed, nil if there is none.
+// nextClosed returns the next session whose end is to be committed, or nil if there is none.
 func (s *sessions) nextClosed() *session {
 	for len(s.closings) > 0 {
 		sess := s.closings[0]
@@ -179,10 +181,11 @@ func (s *sessions) nextClosed() *session {
 	return nil
 }
 
-// copied returns what a former leader goes on knowing: sessions that nothing
-// changes any more but itself.
+// copied returns copies of the sessions for a former leader, which only that leader
+// changes.
 func (s *sessions) copied() *sessions {
 	c := newSessions(s.opts, s.clock)
+	c.tick = s.tick
 	for id, sess := range s.byID {
 		known := *sess
 		c.byID[id] = &known

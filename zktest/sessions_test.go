@@ -16,7 +16,7 @@ const (
 )
 
 func someSessions(t *testing.T, opts Options) *sessions {
-	opts.TickTime = tick
+	opts.TickTime, opts.Servers = tick, 3
 	require.NoError(t, opts.complete())
 	return newSessions(&opts, newClock())
 }
@@ -59,7 +59,7 @@ func TestTheMemberThatAClientComesToClampsTheTimeout(t *testing.T) {
 		}
 		assert.Equal(t, 12*time.Second, back(1, term).timeout)
 		assert.Equal(t, 12*time.Second, g.sess.timeout, "its leader goes by that")
-		assert.Equal(t, 12*time.Second, back(2, 12*time.Second).timeout, "who asks for what it was given keeps it")
+		assert.Equal(t, 12*time.Second, back(2, 12*time.Second).timeout, "a client that requests its granted timeout keeps it")
 		assert.Equal(t, term, g.sess.created, "a new leader gives what it began with")
 		assert.Equal(t, 12*time.Second, login(t, e, 1).sess.created)
 	})

@@ -2,11 +2,11 @@ package zktest
 
 import "time"
 
-// Snapshot is what an ensemble knew at one moment. Its fields can be stored and
-// edited, as JSON too.
+// Snapshot is the state of an ensemble at one moment. Its fields can be stored and
+// edited, also as JSON.
 type Snapshot struct {
 	Zxid     int64
-	Nodes    map[string]Node // all but the root and /zookeeper
+	Nodes    map[string]Node // all nodes except the root and /zookeeper
 	Sessions []SavedSession
 }
 

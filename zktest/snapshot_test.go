@@ -45,7 +45,7 @@ func TestASnapshotKeepsEverything(t *testing.T) {
 		_, again := raw(t, srv, srv.Member(2), wire.Hello{Timeout: 10000, Session: sess.ID, Passwd: sess.Passwd})
 		require.Equal(t, sess.ID, again.ID, "the session of then is taken back")
 		path := mustCreate(t, only(t, srv, "a", srv.Member(2), 10*time.Second), "/c/n-", zk.FlagSequence)
-		require.Equal(t, "/c/n-0000000001", path, "the counter goes on")
+		require.Equal(t, "/c/n-0000000001", path, "the counter continues")
 		time.Sleep(13 * time.Second)
 		require.Empty(t, srv.Ephemerals(sess.ID), "and expires")
 	})

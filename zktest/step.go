@@ -11,9 +11,9 @@ type Step struct {
 	Op    Op
 	Path  string
 	Data  []byte
-	ACL   []ACL         // of a create or setACL; nil is open to all
-	Owner int64         // of a create: the session that the node is to end with, 0 for none
-	TTL   time.Duration // of a create with OpCreateTTL
+	ACL   []ACL         // for a create or setACL; nil means everyone has all permissions
+	Owner int64         // for a create, the session of an ephemeral node; 0 for other nodes
+	TTL   time.Duration // for OpCreateTTL
 }
 
 func (step Step) call() call {

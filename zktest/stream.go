@@ -2,23 +2,23 @@ package zktest
 
 import "time"
 
-// stream is one direction of a follower's connection to its leader. Frames
-// arrive in the order they were sent, each at least delay after it was sent.
-// While the way is closed nothing arrives, and nothing is lost either: what was
-// sent meanwhile comes through when it opens again, as TCP would have it.
+// stream is one direction of a follower's connection to its leader. Frames arrive in
+// the order in which they were sent, each at least delay after it was sent. While the
+// stream is closed, nothing arrives but nothing is lost: frames that were sent in the
+// meantime arrive when it opens again, as with TCP.
 type stream[F any] struct {
 	delay  time.Duration
 	closed bool
 	frames []inFlight[F]
 }
 
-// inFlight is a frame and the moment it arrives.
+// inFlight is a frame and its time of arrival.
 type inFlight[F any] struct {
 	frame F
 	due   time.Duration
 }
 
-// send puts a frame behind those that are under way.
+// send adds a frame after those in flight.
 func (w *stream[F]) send(f F, now time.Duration) {
 	due := now + w.delay
 	if n := len(w.frames); n > 0 {
@@ -27,7 +27,7 @@ func (w *stream[F]) send(f F, now time.Duration) {
 	w.frames = append(w.frames, inFlight[F]{f, due})
 }
 
-// next is when the first frame arrives, never if none does.
+// next returns when the first frame arrives, or never.
 func (w *stream[F]) next() time.Duration {
 	if w.closed || len(w.frames) == 0 {
 		return never
@@ -35,7 +35,7 @@ func (w *stream[F]) next() time.Duration {
 	return w.frames[0].due
 }
 
-// take removes the first frame.
+// take removes and returns the first frame.
 func (w *stream[F]) take() F {
 	f := w.frames[0].frame
 	w.frames[0] = inFlight[F]{}
@@ -45,8 +45,8 @@ func (w *stream[F]) take() F {
 	return f
 }
 
-// setDelay changes the delay of what is sent from now on. A shorter one also
-// hurries what is under way.
+// setDelay changes the delay of frames sent from now on. A shorter delay also applies to
+// frames in flight.
 func (w *stream[F]) setDelay(d, now time.Duration) {
 	w.delay = d
 	for i := range w.frames {
@@ -54,7 +54,7 @@ func (w *stream[F]) setDelay(d, now time.Duration) {
 	}
 }
 
-// setClosed closes or opens the way.
+// setClosed closes or opens the stream.
 func (w *stream[F]) setClosed(closed bool, now time.Duration) {
 	if w.closed && !closed {
 		for i := range w.frames {
@@ -67,7 +67,7 @@ func (w *stream[F]) setClosed(closed bool, now time.Duration) {
 // idle reports whether a frame sent now would arrive at once.
 func (w *stream[F]) idle() bool { return !w.closed && w.delay == 0 && len(w.frames) == 0 }
 
-// first is when the first frame arrives that matters, never if none does.
+// first returns when the first frame arrives for which matters returns true, or never.
 func (w *stream[F]) first(matters func(F) bool) time.Duration {
 	if w.closed {
 		return never

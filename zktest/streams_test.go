@@ -81,7 +81,7 @@ func TestAForwardedWriteOvertakesTheTouchesBeforeIt(t *testing.T) {
 		time.Sleep(time.Until(before) - time.Millisecond)
 		require.Len(t, srv.Sessions(), 1)
 		time.Sleep(2 * time.Millisecond)
-		require.Empty(t, srv.Sessions(), "what the client was told of does not keep its session alive")
+		require.Empty(t, srv.Sessions(), "events sent to the client do not keep its session alive")
 	})
 }
 

@@ -2,10 +2,10 @@ package zktest
 
 import "fmt"
 
-// Apply commits steps in one transaction, as a third party with all rights: all
-// of them or, with an error, none. Nodes get exactly the names that are given,
-// whatever their parent's counter says; a sequential node of a foreign client is
-// imitated by its full name and its session as the Owner.
+// Apply commits steps in one transaction, as a third party with all permissions. If
+// it returns an error, none of the steps was applied. Nodes get exactly the given
+// names, independent of their parent's counter. To imitate a sequential ephemeral
+// node of another client, use its full name, and its session as the Owner.
 func (s *Server) Apply(steps ...Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,12 +21,12 @@ func (s *Server) Apply(steps ...Step) error {
 	return nil
 }
 
-// DeleteNode deletes a node as a third party with all rights would, in a
-// transaction of its own. A node with children stays, and is an error.
+// DeleteNode deletes a node in its own transaction, as a third party with all
+// permissions. It returns an error if the node has children.
 func (s *Server) DeleteNode(path string) error { return s.DeleteNodes(path) }
 
-// DeleteNodes deletes nodes in one transaction, in the given order; if one of
-// them cannot be deleted, none is.
+// DeleteNodes deletes nodes in one transaction, in the given order. If one of them
+// cannot be deleted, none is.
 func (s *Server) DeleteNodes(paths ...string) error {
 	var steps []Step
 	for _, path := range paths {
@@ -35,8 +35,8 @@ func (s *Server) DeleteNodes(paths ...string) error {
 	return s.Apply(steps...)
 }
 
-// PutNode makes a node, with persistent parents as needed, or sets its data if
-// it exists, as a third party would.
+// PutNode creates a node, with persistent parents as needed, or sets its data if it
+// exists, as a third party with all permissions.
 func (s *Server) PutNode(path string, data []byte) error {
 	if err := s.putParents(path); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// traffic counts what goes over all connections.
+// traffic counts bytes and requests of all connections.
 type traffic struct {
 	in, out atomic.Int64 // bytes
 
@@ -22,7 +22,7 @@ func (t *traffic) count(op Op) {
 	t.requests[op]++
 }
 
-// counts returns how many requests of each type there were.
+// counts returns the number of requests of each type.
 func (t *traffic) counts() map[Op]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Stat is a node's metadata as ZooKeeper serves it.
+// Stat is a node's metadata as returned by ZooKeeper.
 type Stat struct {
 	Czxid, Mzxid   int64
 	Ctime, Mtime   int64 // milliseconds since 1970
 	Version        int32
-	Cversion       int32 // as shown: twice the creates of children, minus those that are left
+	Cversion       int32 // twice the number of children created, minus the number of children that exist
 	Aversion       int32
 	EphemeralOwner int64
 	DataLength     int32
@@ -21,7 +21,7 @@ type Stat struct {
 	Pzxid          int64
 }
 
-// nodeKind is what ends a node's life besides a delete.
+// nodeKind says what ends a node apart from a delete.
 type nodeKind uint8
 
 const (
@@ -36,9 +36,9 @@ type znode struct {
 	data     []byte
 	acl      []ACL
 	kind     nodeKind
-	owner    int64 // ephemeral: its session
+	owner    int64 // for an ephemeral node, its session
 	ttl      time.Duration
-	stat     Stat  // Cversion, NumChildren, DataLength and EphemeralOwner are computed when shown
+	stat     Stat  // Cversion, NumChildren, DataLength and EphemeralOwner are computed by shown
 	creates  int32 // ZooKeeper's internal cversion: the next sequence number
 	children childSet
 }
@@ -54,8 +54,7 @@ func (n *znode) shown() Stat {
 	return s
 }
 
-// childSet is a set of names. They are listed in an order that is anybody's guess, but the same
-// for the same history and seed (a Go map's is not).
+// childSet is a set of names. Unlike that of a Go map, its order is the same for the same history and seed.
 type childSet struct {
 	names []string
 	at    map[string]int
@@ -80,20 +79,20 @@ func (c *childSet) remove(name string) {
 	delete(c.at, name)
 }
 
-// shuffled returns the names in a random order, so that no recipe sorts by luck.
+// shuffled returns the names in a random order, so that no recipe depends on the order by accident.
 func (c *childSet) shuffled(r *rand.Rand) []string {
 	list := append(make([]string, 0, len(c.names)), c.names...)
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// tree is one replica of the data. The leader's is the truth.
+// tree is one replica of the data. The leader's replica is authoritative.
 type tree struct {
 	nodes      map[string]*znode
 	ephemerals map[int64]map[string]struct{} // by session
 	reapable   map[string]struct{}           // containers and TTL nodes
 	zxid       int64                         // the last transaction applied
-	wrap       bool                          // pre-3.6: the counter wraps around instead of sticking
+	wrap       bool                          // the counter wraps around, as before 3.6, instead of stopping
 }
 
 const (
@@ -123,7 +122,7 @@ func isSystem(path string) bool {
 	return path == "/" || path == systemPath || strings.HasPrefix(path, systemPath+"/")
 }
 
-// get returns the node at path. ZooKeeper knows its root by the empty path too.
+// get returns the node at path, or nil. In ZooKeeper, the empty path is the root too.
 func (t *tree) get(path string) *znode {
 	if path == "" {
 		path = "/"
@@ -150,8 +149,8 @@ const (
 	changeACL
 )
 
-// change is one step of a transaction: decided by the leader, applied alike by
-// every member.
+// change is one step of a transaction. The leader computes it, and every member
+// applies it in the same way.
 type change struct {
 	kind    changeKind
 	path    string
@@ -160,34 +159,34 @@ type change struct {
 	node    nodeKind
 	owner   int64
 	ttl     time.Duration
-	version int32 // changeData, changeACL: the version it gets
-	creates int32 // changeCreate: the parent's counter after it
+	version int32 // for changeData and changeACL, the new version
+	creates int32 // for changeCreate, the parent's new counter
 }
 
-// treeEvent is a change of a node, with the access lists that it and its parent
-// had then.
+// treeEvent is a change of a node, with the ACLs that the node and its parent had
+// at the time.
 type treeEvent struct {
 	path           string
 	zxid           int64
 	acl, parentACL []ACL
 }
 
-// events receives what a change is seen as by the watches of a member.
+// events receives the changes of a tree, for a member's watches.
 type events interface {
 	created(treeEvent)
 	deleted(treeEvent)
 	changed(treeEvent)
 }
 
-// nobody watches.
+// nobody ignores all changes.
 type nobody struct{}
 
 func (nobody) created(treeEvent) {}
 func (nobody) deleted(treeEvent) {}
 func (nobody) changed(treeEvent) {}
 
-// apply executes one step under the transaction's zxid and wall time and
-// answers the node it left behind, if any.
+// apply applies one step with the transaction's zxid and wall time. It returns the
+// node that was created or changed, or nil.
 func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
 	switch c.kind {
 	case changeCreate:
@@ -212,7 +211,7 @@ func (t *tree) apply(c *change, zxid, ms int64, seen events) *znode {
 	return nil
 }
 
-// event describes a change of a node that is there.
+// event describes a change of an existing node.
 func (t *tree) event(path string, zxid int64) treeEvent {
 	parent, _ := splitPath(path)
 	return treeEvent{path, zxid, t.nodes[path].acl, t.nodes[parent].acl}
@@ -222,8 +221,8 @@ func (t *tree) create(c *change, zxid, ms int64) *znode {
 	parentPath, name := splitPath(c.path)
 	parent := t.nodes[parentPath]
 	parent.children.add(name)
-	// Since ZOOKEEPER-3249 (3.6) the counter only ever grows: when it is
-	// exhausted it sticks, and the parent's pzxid with it.
+	// Since ZOOKEEPER-3249 (3.6) the counter only grows. When it is exhausted, it
+	// stops, and so does the parent's pzxid.
 	if t.wrap || c.creates > parent.creates {
 		parent.creates, parent.stat.Pzxid = c.creates, zxid
 	}
@@ -265,7 +264,7 @@ func (t *tree) remove(path string, zxid int64) {
 	parent.stat.Pzxid = max(parent.stat.Pzxid, zxid)
 }
 
-// clone returns a copy that shares only what never changes (data, ACL lists).
+// clone returns a copy that shares only immutable parts (data, ACLs).
 func (t *tree) clone() *tree {
 	c := newTree(t.wrap)
 	c.zxid = t.zxid
@@ -296,8 +295,8 @@ func (t *tree) descendants(path string) int {
 	return count
 }
 
-// nextVersion is what ZooKeeper makes of a version with one more change. -1
-// stands for «any» in requests and is skipped.
+// nextVersion returns the version that follows v. It skips -1, which means any
+// version in requests.
 func nextVersion(v int32) int32 {
 	if v == -2 {
 		return 0
@@ -305,7 +304,8 @@ func nextVersion(v int32) int32 {
 	return v + 1
 }
 
-// badPath returns why a path breaks ZooKeeper's rules, "" if it does not.
+// badPath returns the reason why a path is invalid in ZooKeeper, or "" if it is
+// valid.
 func badPath(path string) string {
 	switch {
 	case path == "":
@@ -328,13 +328,13 @@ func badPath(path string) string {
 	return ""
 }
 
-// badRune covers the characters ZooKeeper refuses; those beyond 16 bits are two
-// surrogates to Java, and surrogates are refused.
+// badRune reports whether ZooKeeper rejects a character. In Java, characters beyond
+// 16 bits are two surrogates, and surrogates are rejected.
 func badRune(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// ephemeralsOf lists a session's ephemerals whose path begins with prefix.
+// ephemeralsOf returns the sorted paths of a session's ephemeral nodes that begin with prefix.
 func (t *tree) ephemeralsOf(session int64, prefix string) []string {
 	list := []string{}
 	trimmed := strings.TrimSpace(prefix)
@@ -348,7 +348,7 @@ func (t *tree) ephemeralsOf(session int64, prefix string) []string {
 	return list
 }
 
-// overdue lists what the reaper may take. A container that never had a child is left alone.
+// overdue returns the nodes that the reaper may delete. It leaves out containers that never had a child.
 func (t *tree) overdue(now time.Time) []string {
 	var list []string
 	for path := range t.reapable {
@@ -365,7 +365,7 @@ func (t *tree) overdue(now time.Time) []string {
 	return list
 }
 
-// count is ZooKeeper's, which keeps its root under two names.
+// count returns ZooKeeper's node count, which counts the root twice because it has two names.
 func (t *tree) count() int { return len(t.nodes) + 1 }
 
 func (t *tree) ephemeralCount() int {
@@ -376,7 +376,7 @@ func (t *tree) ephemeralCount() int {
 	return total
 }
 
-// owners lists the sessions that have ephemerals.
+// owners returns the sessions that have ephemeral nodes.
 func (t *tree) owners() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
 
 func (t *tree) dataSize() int {

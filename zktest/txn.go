@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// client is a connection as the ensemble knows it. Its methods are called with
+// client is the ensemble's view of a connection. Its methods are called with
 // Server.mu held.
 type client interface {
 	watcher
-	// session returns the session, nil until there is one, with the timeout that
-	// was negotiated for the connection.
+	// session returns the session, or nil if there is none yet, and the timeout
+	// negotiated for the connection.
 	session() (*session, time.Duration)
-	// drain sends what can be answered by now, in order. It reports whether
-	// nothing is left.
+	// drain answers pending requests as far as possible, in order. It reports whether
+	// none is left.
 	drain() bool
-	// close ends the connection after its last answers, abort at once.
+	// close ends the connection after its last replies, abort at once.
 	close()
 	abort()
 	info() connInfo
 	resetCounts()
 }
 
-// connInfo is what the four-letter words tell of a connection.
+// connInfo contains what the four-letter words report about a connection.
 type connInfo struct {
 	remote      string
-	queued      int // requests that are not answered yet
+	queued      int // number of unanswered requests
 	established time.Time
 	received    int64
 	sent        int64
@@ -38,7 +38,7 @@ func (c *connInfo) note(r *call) {
 	c.lastOp, c.lastXid = r.op, r.xid
 }
 
-// word is the last request's type as cons writes it: four capital letters.
+// word returns the last request's type in the form that cons prints: four capital letters.
 func (c *connInfo) word() string {
 	if c.received == 0 {
 		return "SESS"
@@ -47,13 +47,13 @@ func (c *connInfo) word() string {
 	return name[:min(4, len(name))]
 }
 
-// requester is on whose behalf a request is carried out. The zero value is the
-// server itself, without any identity.
+// requester says on whose behalf a request is executed. The zero value is the server
+// itself, without an identity.
 type requester struct {
 	session *session // nil for a connect request and for the server itself
 	ids     []identity
-	name    string // of the client
-	member  int    // where the request came in
+	name    string // name of the client
+	member  int    // the member that received the request
 }
 
 func (by requester) id() int64 {
@@ -63,25 +63,25 @@ func (by requester) id() int64 {
 	return by.session.id
 }
 
-// entry is a request whose answer is not out yet. A connection's entries are
-// answered in the order they came.
+// entry is an unanswered request. A connection's entries are answered in order of
+// arrival.
 type entry struct {
 	c       client
 	by      requester
 	call    *call
 	connect *connectCall // set for a connect request
 	fate    fate
-	remote  bool          // needs the leader: a write, a sync, a connect request
-	txn     *txn          // what came of a write
+	remote  bool          // it needs the leader: a write, a sync or a connect request
+	txn     *txn          // the transaction of a write
 	sess    *session      // connect: the session; nil if it was refused
-	timeout time.Duration // connect: what was negotiated
-	need    int64         // what this member must have applied before the answer
-	decided bool          // the leader has spoken; need is set
-	code    int32         // an answer without a transaction
-	mixedUp bool          // its member took another request's commit for its own: txn is that one's
+	timeout time.Duration // connect: the negotiated timeout
+	need    int64         // the zxid that the member must have applied before the reply
+	decided bool          // the leader has replied; need is set
+	code    int32         // the error code of a reply without a transaction
+	mixedUp bool          // the member matched it with another request's commit, to which txn belongs
 }
 
-// ready reports whether a member that has applied transactions up to applied can answer.
+// ready reports whether a member that has applied transactions up to applied can reply.
 func (e *entry) ready(applied int64) bool {
 	if e.txn != nil {
 		return applied >= e.txn.zxid
@@ -89,27 +89,27 @@ func (e *entry) ready(applied int64) bool {
 	return e.decided && applied >= e.need
 }
 
-// isSettled reports whether a member that has applied transactions up to applied waits for nothing more.
+// isSettled reports whether a member that has applied transactions up to applied no longer waits for a commit.
 func (e *entry) isSettled(applied int64) bool {
 	return e.mixedUp || e.ready(applied)
 }
 
-// takes reports whether its member takes a commit for the answer: it compares the session and the request's number.
+// takes reports whether the member matches a commit with this request. It compares only the session and the xid.
 func (e *entry) takes(t *txn) bool {
 	return e.connect == nil && t.origin != nil && t.origin.connect == nil &&
 		e.by.id() == t.session && e.call.xid == t.origin.call.xid
 }
 
-// mixUp gives the request the outcome of another one of its session.
+// mixUp gives the request the outcome of another request of its session.
 func (e *entry) mixUp(t *txn) { e.txn, e.decided, e.mixedUp = t, true, true }
 
-// decide notes what the leader has to say, besides a transaction.
+// decide records a result without a transaction.
 func (e *entry) decide(need int64, code int32) {
 	e.decided, e.need, e.code = true, need, code
 }
 
-// moved reports whether the session goes on elsewhere: such a client gets no answer,
-// only the end of the connection.
+// moved reports whether the session has moved to another member. The client then gets no
+// reply; the connection is closed.
 func (e *entry) moved() bool {
 	if e.txn != nil {
 		return e.txn.code == CodeSessionMoved
@@ -117,13 +117,13 @@ func (e *entry) moved() bool {
 	return e.code == CodeSessionMoved && !e.fate.answer
 }
 
-// reattaches reports whether a request asks for a session that it had before.
+// reattaches reports whether the request is a connect request that asks for an existing session.
 func (e *entry) reattaches() bool { return e.connect != nil && e.connect.session != 0 }
 
 // syncs reports whether the request is a sync.
 func (e *entry) syncs() bool { return e.connect == nil && e.call.op == OpSync }
 
-// txn is a transaction on its way through the members.
+// txn is a transaction that the leader sends to the members.
 type txn struct {
 	zxid, ms int64
 	op       Op
@@ -131,10 +131,10 @@ type txn struct {
 	changes  []change
 	results  []result
 	code     int32
-	origin   *entry // the request that waits for it, if any
+	origin   *entry // the request that waits for it, or nil
 }
 
-// result is what one step of a transaction answers.
+// result is the result of one step of a transaction.
 type result struct {
 	op   Op
 	code int32
@@ -142,19 +142,20 @@ type result struct {
 	stat Stat
 }
 
-// add notes a step that can be carried out.
+// add adds a successful step.
 func (t *txn) add(op Op, ch change) {
 	t.changes = append(t.changes, ch)
 	t.results = append(t.results, result{op: op, path: ch.path})
 }
 
-// fail turns the transaction of a single write into one that changes nothing.
+// fail makes t the transaction of a single failed write, which changes nothing.
 func (t *txn) fail(r *call, code int32) {
 	t.code, t.results = code, []result{{op: r.op, code: code, path: r.path}}
 }
 
-// refuse turns a multi into one that changes nothing: the steps before the bad
-// one answer 0, it answers its code, those after it an inconsistency.
+// refuse makes t the transaction of a failed multi, which changes nothing. The result of
+// the bad step is code, that of the steps before it is 0, and that of the steps after it
+// is CodeRuntimeInconsistency.
 func (t *txn) refuse(subs []call, bad int, code int32) {
 	t.changes, t.results, t.code = nil, nil, code
 	for i, sub := range subs {
@@ -169,14 +170,14 @@ func (t *txn) refuse(subs []call, bad int, code int32) {
 	}
 }
 
-// setStat notes the node that the i-th step has left.
+// setStat records the stat of the node that the i-th step created or changed.
 func (t *txn) setStat(i int, n *znode) {
 	if n != nil && i < len(t.results) {
 		t.results[i].stat = n.shown()
 	}
 }
 
-// show returns the transaction as OnTxn shows it.
+// show returns the Txn for OnTxn.
 func (t *txn) show() Txn {
 	shown := Txn{Zxid: t.zxid, Time: time.UnixMilli(t.ms), Op: t.op, Session: t.session, Code: t.code}
 	switch {

@@ -8,24 +8,24 @@ const (
 	eventChildren int32 = 4
 )
 
-// watchEvent is what happened to a node. Connections that its list does not let
-// read are not told; their one-shot watches are used up all the same.
+// watchEvent is an event of a node. Connections without permission to read the node do
+// not receive it, but it uses up their one-shot watches nevertheless.
 type watchEvent struct {
 	kind int32
 	path string
 	zxid int64
-	acl  []ACL // nil for what everybody may know
+	acl  []ACL // nil if everyone may receive the event
 }
 
-// watcher is what a watch belongs to: a connection. Its events are not seen by
-// other connections of its session.
+// watcher is the owner of a watch: a connection. Other connections of its session do not
+// receive its events.
 type watcher interface {
 	notify(watchEvent)
 	sessionID() int64 // 0 until there is a session
 }
 
-// watchMode is how a watch behaves. A connection can have several modes on
-// one path at once.
+// watchMode is a mode of a watch. A connection can have several modes on one path at the
+// same time.
 type watchMode uint8
 
 const (
@@ -35,11 +35,11 @@ const (
 	anyMode = watchOnce | watchPersistent | watchRecursive
 )
 
-// watchSet holds watches of one sort, by path and by watcher.
+// watchSet holds watches of one kind, by path and by watcher.
 type watchSet struct {
 	byPath    map[string]map[watcher]watchMode
 	byWatcher map[watcher]map[string]struct{}
-	recursive int // how many entries have watchRecursive: without any, parents need no look
+	recursive int // number of entries with watchRecursive; if zero, trigger can skip the parents
 }
 
 func newWatchSet() watchSet {
@@ -66,7 +66,7 @@ func (w *watchSet) add(path string, c watcher, mode watchMode) {
 
 func (w *watchSet) has(path string, c watcher) bool { return w.byPath[path][c] != 0 }
 
-// drop takes modes away from a watch and reports whether it had any of them.
+// drop removes modes from a watch. It reports whether the watch had any of them.
 func (w *watchSet) drop(path string, c watcher, modes watchMode) bool {
 	conns := w.byPath[path]
 	had := conns[c] & modes
@@ -104,9 +104,9 @@ func (w *watchSet) count() int {
 	return total
 }
 
-// trigger sends an event to each watcher of path, and to the recursive ones of
-// its parents, except to those in skip; one-shot watches are used up by it. It
-// returns the watchers. Each gets one event however often it asked.
+// trigger sends an event to each watcher of its path and to the recursive watchers of the
+// parents, except those in skip, and removes one-shot watches. It returns the watchers.
+// Each receives at most one event, even if it has several watches.
 func (w *watchSet) trigger(ev watchEvent, skip map[watcher]bool) map[watcher]bool {
 	var told map[watcher]bool
 	tell := func(c watcher) {
@@ -142,8 +142,8 @@ func (w *watchSet) eachParent(path string, tell func(watcher)) {
 	}
 }
 
-// watches are those of one member's connections. They belong to connections,
-// not to sessions: clients re-send them after a reconnect.
+// watches holds the watches of one member's connections. They belong to connections, not
+// to sessions: clients send them again after a reconnect.
 type watches struct {
 	data     watchSet // data and exists watches
 	children watchSet
@@ -173,7 +173,7 @@ func (e treeEvent) ofParent() watchEvent {
 
 func (w *watches) count() int { return w.data.count() + w.children.count() }
 
-// on counts the watches on a path.
+// on returns the number of watches on a path.
 func (w *watches) on(path string) int { return len(w.data.byPath[path]) + len(w.children.byPath[path]) }
 
 // addTo adds the number of watches on each path to counts.
@@ -190,8 +190,8 @@ func (w *watches) dropWatcher(c watcher) {
 	w.children.dropWatcher(c)
 }
 
-// rearm serves setWatches: what changed since the client's zxid is told at
-// once, the rest is watched again.
+// rearm handles setWatches: for nodes that have changed since the client's zxid it sends
+// an event at once, and for the others it sets the watch again.
 func (w *watches) rearm(t *tree, c watcher, rel int64, lists [5][]string) {
 	for _, path := range lists[0] {
 		w.data.rearm(c, watchEvent{kind: dataEvent(t.get(path), rel), path: path, zxid: t.zxid})
@@ -215,7 +215,7 @@ func (w *watches) rearm(t *tree, c watcher, rel int64, lists [5][]string) {
 	}
 }
 
-// rearm tells the event, or sets the watch if there is none.
+// rearm sends the event, or sets the watch if there is no event.
 func (w *watchSet) rearm(c watcher, ev watchEvent) {
 	if ev.kind != 0 {
 		c.notify(ev)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ear is a watcher that keeps what it is told.
+// ear is a watcher that records its events.
 type ear struct {
 	id   int64
 	told []watchEvent

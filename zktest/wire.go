@@ -2,14 +2,14 @@ package zktest
 
 import "fmt"
 
-// maxFrame is ZooKeeper's default jute.maxbuffer: a longer frame closes its connection.
+// maxFrame is ZooKeeper's default jute.maxbuffer. The server closes the connection on a longer frame.
 const maxFrame = 1048575
 
-// Op is a request type, by its number on the wire.
+// Op is a request type. Its value is the number on the wire.
 type Op int32
 
-// The request types. OpCreateSession stands for a connect request, new session
-// or re-attach: on the wire it has no number.
+// The request types. OpCreateSession stands for a connect request, for a new session
+// or to re-attach to one. It has no number on the wire.
 const (
 	OpCreate               Op = 1
 	OpDelete               Op = 2
@@ -75,7 +75,7 @@ func (op Op) writes() bool {
 	return false
 }
 
-// known reports whether the server has an answer for the request type.
+// known reports whether the server supports the request type.
 func (op Op) known() bool {
 	_, ok := opNames[op]
 	return ok && op != OpCreateSession && op != opError && op != OpSASL
@@ -104,7 +104,7 @@ const (
 	CodeQuotaExceeded           int32 = -125
 )
 
-// The reserved xids of what no request asked for by number.
+// The reserved xids.
 const (
 	xidNotification int32 = -1
 	xidPing         int32 = -2
@@ -129,8 +129,8 @@ type call struct {
 	acl     []ACL
 	flags   int32 // create: mode; addWatch, removeWatches: mode or type
 	version int32
-	ttl     int64 // milliseconds, -1 where the request has none
-	owner   int64 // create: the session of an ephemeral node, 0 for the one that asks
+	ttl     int64 // milliseconds; -1 if the request has none
+	owner   int64 // create: the session of an ephemeral node; 0 means the requesting session
 	watch   bool
 	subs    []call // multi, multiRead
 
@@ -138,11 +138,11 @@ type call struct {
 	watches [5][]string // setWatches: data, exist, child, persistent, recursive
 	scheme  string      // auth
 
-	bad bool // the body could not be decoded: answered with CodeMarshalling
+	bad bool // the body could not be decoded; the reply is CodeMarshalling
 }
 
-// decodeCall decodes a frame's body. An error means that not even the header
-// could be read; a body that cannot be decoded only marks the call as bad.
+// decodeCall decodes a request's frame. It returns an error if the header cannot be
+// decoded. If only the body cannot be decoded, it sets bad.
 func decodeCall(frame []byte) (*call, error) {
 	d := decoder{buf: frame}
 	c := &call{xid: d.int32(), op: Op(d.int32()), ttl: -1}
@@ -167,7 +167,7 @@ func (c *call) decodeBody(d *decoder) {
 	case OpSetWatches, OpSetWatches2:
 		c.decodeSetWatches(d)
 	case OpAuth:
-		d.int32() // the request's type: not used by ZooKeeper
+		d.int32() // the auth type, which ZooKeeper ignores
 		c.scheme, c.data = d.string(), d.buffer()
 	case OpSASL:
 		c.data = d.buffer()
@@ -185,7 +185,7 @@ func (c *call) decodeWrite(d *decoder) {
 		}
 	case OpDelete, OpCheck:
 		c.path, c.version = d.string(), d.int32()
-	case OpDeleteContainer: // meant for the server itself: the bare path
+	case OpDeleteContainer: // sent only by the server itself: the body is the path
 		c.path = string(d.take(len(d.buf)))
 	case OpSetData:
 		c.path, c.data, c.version = d.string(), d.buffer(), d.int32()
@@ -209,7 +209,7 @@ func (c *call) decodeSetWatches(d *decoder) {
 func (c *call) decodeSubs(d *decoder) {
 	for d.err == nil {
 		op, done := Op(d.int32()), d.bool()
-		d.int32() // the header's error field: meaningless in a request
+		d.int32() // the header's error field has no meaning in a request
 		if done || d.err != nil {
 			return
 		}
@@ -244,7 +244,7 @@ type connectCall struct {
 	timeout     int32 // milliseconds
 	session     int64
 	passwd      []byte
-	hasReadOnly bool // newer clients send one byte more, and are answered with it
+	hasReadOnly bool // newer clients send one more byte, and their reply has it too
 }
 
 func decodeConnect(frame []byte) (connectCall, error) {
@@ -255,7 +255,7 @@ func decodeConnect(frame []byte) (connectCall, error) {
 	return c, d.err
 }
 
-// beginFrame and endFrame enclose one frame: endFrame writes the length in front.
+// beginFrame and endFrame enclose a frame. endFrame writes its length at the start.
 func (e *encoder) beginFrame() int {
 	e.int32(0)
 	return len(e.buf)
@@ -278,9 +278,9 @@ func (e *encoder) multiHeader(op Op, done bool, code int32) {
 	e.int32(code)
 }
 
-// settleModes gives the creates inside a multi the types their flags ask for,
-// whatever types they came as: so does ZooKeeper, and its reply follows. Only
-// later versions keep a create2 apart from a create.
+// settleModes sets the types of the creates inside a multi according to their flags,
+// whatever types they had. ZooKeeper does this too, and it determines the reply. Only
+// later versions distinguish create2 from create.
 func (c *call) settleModes(keepCreate2 bool) {
 	for i := range c.subs {
 		sub := &c.subs[i]

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// TB is the part of testing.TB that Run needs.
+// TB is the part of testing.TB that Run and Start need.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -13,7 +13,7 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// Run starts a server that listens on loopback and ends with the test.
+// Run starts a server that listens on loopback. The server is closed when the test ends.
 func Run(t TB, opts ...Options) *Server {
 	t.Helper()
 	s := Start(t, opts...)
@@ -23,9 +23,8 @@ func Run(t TB, opts ...Options) *Server {
 	return s
 }
 
-// Start is Run without any real socket: clients connect through Dial. Inside a
-// testing/synctest bubble, where a real socket would stop the clock, this is
-// the one to use.
+// Start is like Run, but opens no socket: clients connect through Dial. Use it
+// inside a testing/synctest bubble, where a real socket would stop the clock.
 func Start(t TB, opts ...Options) *Server {
 	t.Helper()
 	var o Options
@@ -41,7 +40,7 @@ func Start(t TB, opts ...Options) *Server {
 	return s
 }
 
-// New makes a running server without sockets. Close must end it.
+// New starts a server without sockets. The caller must call Close.
 func New(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -49,8 +48,8 @@ func New(opts Options) (*Server, error) {
 	return start(opts), nil
 }
 
-// Close ends the server: its connections, sockets and goroutines. It returns
-// when all of them are gone. More calls do nothing.
+// Close closes the server's connections and sockets and waits until its goroutines
+// have ended. Further calls do nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	first := !s.closed
@@ -74,11 +73,11 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// Addr is the first member's address.
+// Addr returns the first member's address.
 func (s *Server) Addr() string { return s.Member(0).Addr() }
 
-// Addrs are the addresses of all members: of their sockets, or where there are
-// none, ones that Dial knows.
+// Addrs returns the addresses of all members. A member without a socket has an
+// address that only Dial knows.
 func (s *Server) Addrs() []string {
 	var list []string
 	for _, m := range s.members {
@@ -87,10 +86,10 @@ func (s *Server) Addrs() []string {
 	return list
 }
 
-// Member returns one server of the ensemble, from 0 on.
+// Member returns the i-th server of the ensemble, counting from 0.
 func (s *Server) Member(i int) *Member { return s.members[i] }
 
-// Leader returns the leading member, nil while there is none.
+// Leader returns the leader, or nil if there is none.
 func (s *Server) Leader() *Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()

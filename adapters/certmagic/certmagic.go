@@ -1,6 +1,6 @@
-// Package zkcertmagic has a fleet obtain each certificate once: the locks of a
-// github.com/caddyserver/certmagic Storage on zklock. What is stored stays in a storage of
-// your choice.
+// Package zkcertmagic makes a fleet obtain each certificate only once: it provides the
+// locks of a github.com/caddyserver/certmagic Storage with zklock. The data stays in a
+// storage of your choice.
 package zkcertmagic
 
 import (
@@ -17,24 +17,25 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Storage is another Storage with locks in ZooKeeper. It is for certmagic.Config.Storage.
+// Storage wraps another Storage and keeps its locks in ZooKeeper. Set it as
+// certmagic.Config.Storage.
 //
-// certmagic does not stop what it does when a lock is lost: it finds out with its next
-// attempt (see RenewLockLease). Until then two instances may order the same certificate.
+// certmagic does not stop its work when a lock is lost: it notices at its next attempt
+// (see RenewLockLease). Until then two instances may order the same certificate.
 type Storage struct {
 	certmagic.Storage
 	client *zklock.Client
 	dir    string
 
 	mu    sync.Mutex
-	names map[string]*name // guarded by mu: those that are locked, or waited for, through this Storage
+	names map[string]*name // guarded by mu: the names that are locked or waited for through this Storage
 }
 
-// name is what one name's callers in this process share.
+// name is the state that the callers for one name in this process share.
 type name struct {
-	turn  chan struct{} // has room for one, from Lock to Unlock
-	users int           // guarded by Storage.mu: callers from Lock to Unlock, also those that wait
-	hold  *zklock.Hold  // guarded by Storage.mu: nil if none of them holds
+	turn  chan struct{} // capacity 1; full from Lock to Unlock
+	users int           // guarded by Storage.mu: callers between Lock and Unlock, including those that wait
+	hold  *zklock.Hold  // guarded by Storage.mu: nil if no caller holds the lock
 }
 
 var (
@@ -44,12 +45,13 @@ var (
 )
 
 // NewStorage returns storage with its locks replaced by mutexes below dir, one for each
-// name. A process that uses one storage uses one client for it.
+// name. Within a process, use the same client for everything that uses one storage.
 func NewStorage(storage certmagic.Storage, client *zklock.Client, dir string) *Storage {
 	return &Storage{Storage: storage, client: client, dir: dir, names: map[string]*name{}}
 }
 
-// String names the storage as certmagic logs it. What that does not name itself may contain passwords: it is logged by its type.
+// String returns the name under which certmagic logs the storage. If the wrapped storage has no String method, String uses its
+// type, because its fields may contain passwords.
 func (s *Storage) String() string {
 	name, ok := s.Storage.(fmt.Stringer)
 	if !ok {
@@ -58,10 +60,10 @@ func (s *Storage) String() string {
 	return fmt.Sprintf("%v with locks in ZooKeeper below %s", name, s.dir)
 }
 
-// Lock waits until the lock is held or ctx ends.
+// Lock waits until the lock is held or ctx is done.
 func (s *Storage) Lock(ctx context.Context, key string) error {
 	n := s.enter(key)
-	// A lost hold stays until its Unlock: another's turn must not be what that ends.
+	// A caller whose hold is lost keeps its turn until its Unlock, which must not release another caller's hold.
 	select {
 	case n.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -71,7 +73,7 @@ func (s *Storage) Lock(ctx context.Context, key string) error {
 	return s.obtain(key, n, func(m *zklock.Mutex) (*zklock.Hold, error) { return m.Lock(ctx) })
 }
 
-// TryLock reports whether it has taken the lock, and does not wait for others.
+// TryLock reports whether it acquired the lock. It does not wait for other holders.
 func (s *Storage) TryLock(ctx context.Context, key string) (bool, error) {
 	n := s.enter(key)
 	select {
@@ -87,7 +89,7 @@ func (s *Storage) TryLock(ctx context.Context, key string) (bool, error) {
 	return err == nil, err
 }
 
-// obtain takes the lock in ZooKeeper for the caller whose turn it is.
+// obtain acquires the lock in ZooKeeper for the caller that has the turn.
 func (s *Storage) obtain(key string, n *name, take func(*zklock.Mutex) (*zklock.Hold, error)) error {
 	hold, err := take(s.client.Mutex(s.dir + "/" + nodeName(key)))
 	if err != nil {
@@ -101,9 +103,9 @@ func (s *Storage) obtain(key string, n *name, take func(*zklock.Mutex) (*zklock.
 	return nil
 }
 
-// Unlock gives the lock up, also if ctx has ended; it waits no longer than the session timeout.
-// A lock that was lost is one that is given up. An error says that it is not known to be free
-// yet: without a server it is after a session timeout.
+// Unlock releases the lock, even if ctx is done. It waits for at most the session timeout. If
+// the lock was lost, Unlock returns nil. An error means that the lock may not be free yet: if
+// no server can be reached, it becomes free after a session timeout.
 func (s *Storage) Unlock(ctx context.Context, key string) error {
 	n, hold := s.take(key)
 	if hold == nil {
@@ -116,9 +118,9 @@ func (s *Storage) Unlock(ctx context.Context, key string) error {
 	return nil
 }
 
-// RenewLockLease returns an error if the lock is not held any more, and makes certmagic's
-// attempt fail by it. Nothing needs to be renewed: a lock is held for as long as the
-// client's session lives, whatever the duration.
+// RenewLockLease returns an error if the lock is no longer held, which makes certmagic's
+// attempt fail. It renews nothing: a lock is held for as long as the client's session
+// lives, whatever the duration.
 func (s *Storage) RenewLockLease(_ context.Context, key string, _ time.Duration) error {
 	hold := s.Hold(key)
 	if hold == nil {
@@ -127,7 +129,7 @@ func (s *Storage) RenewLockLease(_ context.Context, key string, _ time.Duration)
 	return hold.Check()
 }
 
-// Hold returns what this process has of the lock with that name, nil if it has not locked it.
+// Hold returns this process's hold of the lock with that name, or nil if there is none.
 func (s *Storage) Hold(key string) *zklock.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +151,7 @@ func (s *Storage) enter(key string) *name {
 	return n
 }
 
-// leave forgets the name when nobody uses it.
+// leave removes the name if it has no more users.
 func (s *Storage) leave(key string, n *name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +160,7 @@ func (s *Storage) leave(key string, n *name) {
 	}
 }
 
-// take returns the hold to the one call of Unlock that is to end it.
+// take removes and returns the hold, so that only one call of Unlock releases it.
 func (s *Storage) take(key string) (*name, *zklock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +173,7 @@ func (s *Storage) take(key string) (*name, *zklock.Hold) {
 	return n, hold
 }
 
-// nodeName makes a lock's name fit for a path. No two names become one.
+// nodeName escapes a lock's name for use in a path. Different names stay different.
 func nodeName(key string) string {
 	switch escaped := url.PathEscape(key); escaped {
 	case "":

@@ -124,7 +124,7 @@ func TestALostLock(t *testing.T) {
 	require.NoError(t, s.Unlock(t.Context(), name))
 }
 
-// A process that is cut off loses its locks, and another one goes on.
+// A partitioned process loses its locks, and another one continues.
 func TestALockOutlivesNoPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -141,7 +141,7 @@ func TestALockOutlivesNoPartition(t *testing.T) {
 	})
 }
 
-// issuer signs what it is asked to, and counts.
+// issuer signs every request and counts them.
 type issuer struct {
 	key   *ecdsa.PrivateKey
 	calls atomic.Int32
@@ -183,7 +183,7 @@ func TestAFleetObtainsACertificateOnce(t *testing.T) {
 	assert.EqualValues(t, 1, ca.calls.Load())
 }
 
-// TestALockIsReleasedUnderAnEndedContext has the case of certmagic's own test of a lock that asks least of the context.
+// TestALockIsReleasedUnderAnEndedContext runs the case of certmagic's own lock test in which the context ends earliest.
 func TestALockIsReleasedUnderAnEndedContext(t *testing.T) {
 	srv := zktest.Start(t)
 	s := storage(t, srv, "a")
@@ -195,7 +195,7 @@ func TestALockIsReleasedUnderAnEndedContext(t *testing.T) {
 	assert.Empty(t, srv.Ephemerals(srv.Sessions()[0].ID))
 }
 
-// TestOneHoldsWhateverHappens breaks each request of a storage's lock, from its wait to its release.
+// TestOneHoldsWhateverHappens uses a storage's lock, from its wait to its release, with a fault at each request.
 func TestOneHoldsWhateverHappens(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck, other := storage(t, srv, everystep.Client), storage(t, srv, "other")
@@ -207,7 +207,7 @@ func TestOneHoldsWhateverHappens(t *testing.T) {
 				if !assert.NoError(t, s.Lock(t.Context(), name)) {
 					return
 				}
-				time.Sleep(time.Microsecond) // a session that a server ends before its time tells both in one moment
+				time.Sleep(time.Microsecond) // when a server ends a session early, both are notified at the same time
 				if s.RenewLockLease(t.Context(), name, time.Minute) == nil {
 					assert.EqualValues(t, 1, inside.Add(1))
 					select {
@@ -224,7 +224,7 @@ func TestOneHoldsWhateverHappens(t *testing.T) {
 		}
 		all.Wait()
 		over()
-		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		time.Sleep(2 * time.Minute) // until the session of a client that was cut off has ended
 		for _, session := range srv.Sessions() {
 			assert.Empty(t, srv.Ephemerals(session.ID))
 		}
@@ -237,7 +237,7 @@ func TestOneHoldsWhateverHappens(t *testing.T) {
 	})
 }
 
-// secretive is a storage that keeps its password from logs, as that of Caddy for Redis does.
+// secretive is a storage with a String method that hides its password, like Caddy's storage for Redis.
 type secretive struct {
 	certmagic.Storage
 	Password string
@@ -245,13 +245,13 @@ type secretive struct {
 
 func (s secretive) String() string { return "secretive" }
 
-// outspoken is one that does not.
+// outspoken is a storage without a String method.
 type outspoken struct {
 	certmagic.Storage
 	Password string
 }
 
-// certmagic logs its storage with zap.Any, which writes what is exported of one without String as JSON.
+// certmagic logs its storage with zap.Any, which writes the exported fields as JSON if there is no String method.
 func TestNoPasswordOfAStorageIsLogged(t *testing.T) {
 	for want, s := range map[string]certmagic.Storage{"secretive": secretive{Password: "secret"}, "zkcertmagic_test.outspoken": outspoken{Password: "secret"}} {
 		var logged bytes.Buffer

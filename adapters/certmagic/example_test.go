@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// The fleet's files lie in one place, and its locks in ZooKeeper.
+// The fleet's files are in one directory, and its locks in ZooKeeper.
 func ExampleStorage() {
 	server, err := zktest.New(zktest.Options{}) // in production: your ensemble
 	if err != nil {
@@ -31,7 +31,7 @@ func ExampleStorage() {
 	defer os.RemoveAll(dir)
 
 	storage := zkcertmagic.NewStorage(&certmagic.FileStorage{Path: dir}, client, "/certs")
-	certmagic.Default.Storage = storage // from here on certmagic.HTTPS and Caddy's certmagic.Config lock by it
+	certmagic.Default.Storage = storage // certmagic.HTTPS and Caddy's certmagic.Config now use these locks
 
 	ctx := context.Background()
 	fmt.Println(storage.Lock(ctx, "issue_cert_example.com"))

@@ -26,15 +26,13 @@ func ExampleLocker() {
 			panic(err)
 		}
 		defer client.Close()
-		locker, err := zkgocron.NewLocker(client, "/cron", 24*time.Hour, nil)
-		if err != nil {
-			panic(err)
-		}
+		locker := zkgocron.NewLocker(client, "/cron")
 		scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 		if err != nil {
 			panic(err)
 		}
 		defer scheduler.Shutdown()
+		locker.Use(scheduler)
 		schedulers = append(schedulers, scheduler)
 	}
 	ran := make(chan string, 2)

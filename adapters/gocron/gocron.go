@@ -1,31 +1,20 @@
-// Package zkgocron lets the schedulers of a fleet share jobs through ZooKeeper: a Locker
-// and an Elector for github.com/go-co-op/gocron/v2 on zklock.
+// Package zkgocron lets the schedulers of a fleet share jobs through ZooKeeper. It provides
+// a Locker and an Elector for github.com/go-co-op/gocron/v2 with zklock.
 //
 //	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil)
 //	...
-//	locker, err := zkgocron.NewLocker(client, "/cron", 24*time.Hour, nil) // for daily jobs
+//	locker := zkgocron.NewLocker(client, "/cron")
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker), gocron.WithLocation(time.UTC))
 //	...
-//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-//	...
+//	locker.Use(scheduler)
 //	scheduler.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 0, 0))), gocron.NewTask(report), gocron.WithName("report"))
 //	scheduler.Start()
-//
-// # What a day is
-//
-// A run is known by the slot of time that it is due in (package slots). Slots longer than an hour
-// follow the calendar of Options.Location: a day is from midnight to midnight, also where it has 23
-// or 25 hours. That location must be the scheduler's, and the same in the whole fleet.
-//
-// gocron does not say for which time a run was due. So a run that begins late, after midnight,
-// counts for the new day. gocron makes up for no runs: this concerns a machine that was asleep.
 package zkgocron
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,75 +24,72 @@ import (
 	"github.com/zklock-go/zklock/slots"
 )
 
-// Locker has each run of a job begin on one scheduler at most, the first one to ask: pass
-// it to gocron.WithDistributedLocker or, for one job, gocron.WithDistributedJobLocker.
-// While a run lasts, it has the lock of its job: other schedulers skip what is due meanwhile.
+// Locker ensures that each run of a job starts on at most one scheduler, the first one that
+// requests it. Pass it to gocron.WithDistributedLocker or, for one job, to
+// gocron.WithDistributedJobLocker, and call Use. During a run, the scheduler holds the job's lock,
+// and other schedulers skip runs that become due in that time.
 //
-// A run is known by its time, cut into slots (see slots.At) and marked as
-// begun before Lock returns. So it happens once however soon it ends, and however much
-// the schedulers' clocks differ. A run whose scheduler dies is not made up for.
+// A run is identified by the time for which gocron planned it (see slots.Due), which is marked as
+// done before Lock returns. The run therefore happens once, however soon it ends, however late
+// a scheduler starts it, and however much the schedulers' clocks differ, as long as they differ by
+// less than an hour from the servers'. If a scheduler dies, its run is not repeated.
 //
-// gocron does not tell a job that its lock was lost, and zklock.Options.FailStop does not see
-// gocron's jobs. A job for which that matters works under the context of Hold(name).
+// All schedulers must plan a job for the same times. They need the same location
+// (gocron.WithLocation). A job that counts from its own start, such as a gocron.DurationJob or a
+// gocron.DailyJob for every second day, needs the same gocron.WithStartAt. Lock refuses runs whose
+// times are certainly different on each scheduler.
 //
-// A locker has nothing to close: a lock ends with its run or with the client.
+// A run that Job.RunNow starts has no time. It happens under the job's lock, unless the job's next run is
+// due within a minute: then it counts as that run.
+//
+// gocron does not tell a job that its lock was lost, and zklock.Options.FailStop does not apply
+// to gocron's jobs. A job that needs to know must use the context of Hold(name).
+//
+// A locker does not need to be closed: a lock ends with its run or with the client.
 type Locker struct {
 	client *zklock.Client
 	dir    string
-	every  time.Duration
-	place  *time.Location
 
-	mu    sync.Mutex
-	holds map[string]*zklock.Hold // guarded by mu: by the job's name
+	mu        sync.Mutex
+	scheduler gocron.Scheduler        // guarded by mu: nil before Use
+	holds     map[string]*zklock.Hold // guarded by mu: by job name
 }
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// Options are a Locker's. Nil means the defaults.
-type Options struct {
-	// Location is that of the scheduler: see gocron.WithLocation. Default time.Local, as there.
-	Location *time.Location
+// NewLocker returns a locker whose locks are below dir, one for each job name. Job names must be
+// unique. All schedulers of the fleet must use the same dir. It sends nothing; an invalid dir is
+// reported by the first run.
+func NewLocker(client *zklock.Client, dir string) *Locker {
+	return &Locker{client: client, dir: dir, holds: map[string]*zklock.Hold{}}
 }
 
-// NewLocker returns a locker whose locks are below dir, one for each job name; the names
-// of jobs must differ. All schedulers of the fleet must agree on dir and on every: the
-// shortest time between two runs of any job of this locker, of which those that are due
-// within one slot of that length happen once. A scheduler that is late by as much can
-// run what another one ran in time. Where each scheduler counts from its own start, as
-// with gocron.DurationJob, gocron.WithStartAt has them agree.
-//
-// For jobs of an hour or less, every is their period; for those of whole days or weeks as well:
-// see What a day is, above. For others, such as every two hours of a clock that changes twice a
-// year, an hour is safe.
-func NewLocker(client *zklock.Client, dir string, every time.Duration, opts *Options) (*Locker, error) {
-	if every <= 0 {
-		return nil, fmt.Errorf("zkgocron: locker at %s: %w: runs every %v", dir, zklock.ErrInvalid, every)
-	}
-	place := time.Local
-	if opts != nil && opts.Location != nil {
-		place = opts.Location
-	}
-	return &Locker{client: client, dir: dir, every: every, place: place, holds: map[string]*zklock.Hold{}}, nil
+// Use sets the scheduler whose jobs the locker locks, and from which it learns for which time a run was
+// planned. Call it before the scheduler's Start. Each scheduler needs a locker of its own.
+func (l *Locker) Use(scheduler gocron.Scheduler) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.scheduler = scheduler
 }
 
-// Lock takes the lock of the job named key or returns an error, which makes gocron skip
-// the run: errors.Is(err, zklock.ErrLocked) if another scheduler has it, slots.ErrDone
-// if another one has begun this run before. slots.ErrAhead says that this host's clock is
-// wrong. It gives up shortly before the next run is due, because gocron plans that one then.
+// Lock acquires the lock of the job named key. If it returns an error, gocron skips the run, and
+// calls the job's AfterLockError listener. The error is zklock.ErrLocked if another scheduler holds
+// the lock, slots.ErrDone if another one has already started this run, slots.ErrAhead if this
+// host's clock is wrong, and zklock.ErrInvalid if Use was not called or the schedulers cannot plan
+// the job for the same times (use errors.Is). Lock gives up shortly before the next run is due,
+// because gocron plans that run then.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	path := l.dir + "/" + nodeName(key)
-	run := slots.At(l.client, path, time.Now().In(l.place).Add(l.early()), l.every)
-	ctx, cancel := context.WithTimeout(ctx, l.every-l.early()) // gocron drops a next run that is due before it is planned
-	defer cancel()
-	if err := run.Open(ctx); err != nil {
-		return nil, err
-	}
-	hold, err := l.client.Mutex(path).TryLock(ctx)
+	due, next, err := l.plan(key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("zkgocron: lock of job %q: %w", key, err)
 	}
-	if err := run.Mark(ctx, hold); err != nil {
-		hold.Unlock(context.WithoutCancel(ctx)) // if this fails, the lock is lost, or its release goes on
+	if !next.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience(due, next)) // gocron drops a next run that is due before it is planned
+		defer cancel()
+	}
+	hold, err := l.begin(ctx, slots.Path(l.dir, key), due)
+	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -112,29 +98,108 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &lock{l, key, hold}, nil
 }
 
-// early is by how much a run may come too early to belong to its slot all the same: a
-// timer that was set for a whole second ends before it where the clock was set back
-// meanwhile. Runs are due at whole seconds, so half of one divides them best.
-func (l *Locker) early() time.Duration { return min(l.every, time.Second) / 2 }
-
-// keptNames end the names of what the library keeps beside a lock; no lock's path may.
-var keptNames = []string{".zklock-slots", ".zklock-delay"}
-
-// nodeName makes a job's name, which may be a function's, fit for a path: another one for each name.
-func nodeName(key string) string {
-	name := url.PathEscape(key)
-	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
+// begin acquires the lock at path for the run that is due at that time, and marks the run as done. A run
+// without a time has no mark.
+func (l *Locker) begin(ctx context.Context, path string, due time.Time) (*zklock.Hold, error) {
+	if due.IsZero() {
+		return l.client.Mutex(path).TryLock(ctx)
 	}
-	for _, kept := range keptNames {
-		if rest, ok := strings.CutSuffix(name, kept); ok {
-			return rest + "%2E" + kept[1:]
-		}
+	run := slots.Due(l.client, path, due)
+	if err := run.Open(ctx); err != nil {
+		return nil, err
 	}
-	return name
+	hold, err := l.client.Mutex(path).TryLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.Mark(ctx, hold); err != nil {
+		hold.Unlock(context.WithoutCancel(ctx)) // if this fails, the lock is lost, or its release continues in the background
+		return nil, err
+	}
+	return hold, nil
 }
 
-// Hold returns what the job named key runs under, nil when it does not run here.
+// patience returns how long the lock of the run that is due at that time may take. It leaves gocron half a
+// second to plan the next run, or half of the period if that is shorter.
+func patience(due, next time.Time) time.Duration {
+	spare := time.Second / 2
+	if !due.IsZero() {
+		spare = min(spare, next.Sub(due)/2)
+	}
+	return max(time.Until(next)-spare, spare)
+}
+
+// plan returns for which time the run of the named job that starts now was planned, or zero if nobody has
+// planned it, and when the next one is due, or zero if there is none.
+func (l *Locker) plan(name string) (due, next time.Time, err error) {
+	job, err := l.job(name)
+	if err != nil {
+		return due, next, err
+	}
+	if _, random := job.Schedule().(gocron.DurationRandomJobSchedule); random {
+		return due, next, fmt.Errorf("%w: the schedulers of a fleet cannot plan a DurationRandomJob for the same times", zklock.ErrInvalid)
+	}
+	times, err := job.NextRuns(remembered)
+	if err != nil {
+		return due, next, err
+	}
+	due, next = dueAt(times, time.Now())
+	if due.Nanosecond()%int(time.Millisecond) != 0 {
+		return due, next, fmt.Errorf("%w: no other scheduler plans a run for %v: use gocron.WithStartAt with the same time in the whole fleet", zklock.ErrInvalid, due.Round(0))
+	}
+	return due, next, nil
+}
+
+// job returns the scheduler's job of that name.
+func (l *Locker) job(name string) (found gocron.Job, err error) {
+	l.mu.Lock()
+	scheduler := l.scheduler
+	l.mu.Unlock()
+	if scheduler == nil {
+		return nil, fmt.Errorf("%w: call Locker.Use with the scheduler before its Start", zklock.ErrInvalid)
+	}
+	for _, job := range scheduler.Jobs() {
+		if job.Name() != name {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%w: the scheduler has two jobs of that name", zklock.ErrInvalid)
+		}
+		found = job
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: the scheduler given to Locker.Use has no such job", gocron.ErrJobNotFound)
+	}
+	return found, nil
+}
+
+const (
+	// remembered is how many due times of a job are remembered (see slots.Due). A scheduler that was
+	// suspended can miss more runs than that.
+	remembered = 128
+	// early is by how much a planned run may come before its time. gocron's timers do not notice that
+	// the clock is set back.
+	early = time.Minute
+)
+
+// dueAt returns for which of the times of a job the run that starts now was planned, and the time after
+// it. times are those that gocron has planned, followed by later ones. gocron keeps times whose runs it
+// has skipped, and those of queued runs. The newest that has come counts.
+func dueAt(times []time.Time, now time.Time) (due, next time.Time) {
+	for i, at := range times {
+		switch {
+		case i > 0 && !at.After(times[i-1]): // gocron has no more times, and begins again
+			return due, next
+		case !at.After(now) || i == 0 && !at.After(now.Add(early)):
+			due = at
+		default:
+			return due, at
+		}
+	}
+	return due, next
+}
+
+// Hold returns the hold under which the job named key runs, or nil if it does not run in this process.
 func (l *Locker) Hold(key string) *zklock.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +212,7 @@ type lock struct {
 	hold *zklock.Hold
 }
 
-// Unlock releases the lock, whether ctx has ended or not. It is called when the run has ended.
+// Unlock releases the lock, even if ctx is done. gocron calls it when the run has ended.
 func (k *lock) Unlock(ctx context.Context) error {
 	k.l.mu.Lock()
 	if k.l.holds[k.key] == k.hold {
@@ -157,29 +222,31 @@ func (k *lock) Unlock(ctx context.Context) error {
 	return k.hold.Unlock(context.WithoutCancel(ctx))
 }
 
-// Elector has one scheduler of the fleet run all jobs: pass it to gocron.WithDistributedElector.
+// Elector ensures that one scheduler of the fleet runs all jobs. Pass it to
+// gocron.WithDistributedElector.
 //
-// A leader that is asked to let go (operate.Revoke) resigns and stands again,
-// behind all others. A job that it runs at that time is not waited for: one for which
-// that matters works under the context of Hold().
+// A leader that is asked to release its leadership (operate.Revoke) resigns and stands again,
+// behind all other candidates. It does not wait for jobs that are running at that time. A job
+// that needs to know must use the context of Hold().
 type Elector struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu     sync.Mutex   // guards what follows
-	leader *zklock.Hold // nil while we do not lead
-	err    error        // why we do not stand
+	mu     sync.Mutex   // guards the fields below
+	leader *zklock.Hold // nil if this process does not lead
+	err    error        // why this process is not standing for election
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// pause is for how long an elector stands back after its member was evicted or refused.
+// pause is how long an elector waits before it stands again after it was evicted or refused.
 const pause = time.Minute
 
-// NewElector stands for the election at path until Close or the client's end. The value is what others see of us while we lead.
+// NewElector stands for the election at path until Close is called or the client is closed. Others see value while this
+// process leads.
 //
-// A member that is evicted while it waits, or that a server refuses, stands again a minute later: IsLeader says why until then,
-// but gocron tells that to nobody.
+// If the candidate is evicted while it waits, or refused by a server, it stands again a minute later. Until then IsLeader
+// returns the reason, but gocron does not report it.
 func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Elector{cancel: cancel, done: make(chan struct{})}
@@ -193,7 +260,7 @@ func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	return e
 }
 
-// stand stands for election until that fails, and reports, after a pause, whether to stand again.
+// stand stands for election until that fails. After a pause, it reports whether to stand again.
 func (e *Elector) stand(ctx context.Context, election *zklock.Election, value []byte) bool {
 	e.set(nil, nil)
 	err := election.Run(ctx, value, e.lead)
@@ -228,10 +295,10 @@ func (e *Elector) set(leader *zklock.Hold, err error) {
 	e.leader, e.err = leader, err
 }
 
-// ErrNotLeader is IsLeader's answer while another one leads.
+// ErrNotLeader is returned by IsLeader if this process does not lead.
 var ErrNotLeader = errors.New("zkgocron: not the leader")
 
-// IsLeader is nil if we certainly lead at this moment. It asks no server.
+// IsLeader returns nil if this process certainly leads at this moment. It sends no request to a server.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	leader, err := e.leader, e.err
@@ -245,14 +312,14 @@ func (e *Elector) IsLeader(context.Context) error {
 	return ErrNotLeader
 }
 
-// Hold returns the leadership, for its Context and Token; nil while we do not lead.
+// Hold returns the hold of the leadership, for its Context and Token, or nil if this process does not lead.
 func (e *Elector) Hold() *zklock.Hold {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leader
 }
 
-// Close resigns and returns when the place is given up. It is to be called after the scheduler's Shutdown.
+// Close resigns, and returns once the candidate's node is released. Call it after the scheduler's Shutdown.
 func (e *Elector) Close() {
 	e.cancel()
 	<-e.done

@@ -1,6 +1,6 @@
-// Package zkgoose has the instances of a program migrate their database one after the
-// other: a lock.Locker and lock.SessionLocker for github.com/pressly/goose/v3 on zklock,
-// for databases of any make.
+// Package zkgoose makes the instances of a program migrate their database one after the
+// other. It provides a lock.Locker and lock.SessionLocker for github.com/pressly/goose/v3
+// with zklock, for any database.
 package zkgoose
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Locker is for goose.WithLocker or goose.WithSessionLocker. It may be used by several
-// providers, one of which migrates at a time.
+// Locker is for goose.WithLocker or goose.WithSessionLocker. It can be used by several
+// providers, of which one migrates at a time.
 //
-// goose does not ask a locker whether it still holds. So let the provider work under
-// Context, which ends when the lock is lost. Without it the migrations go on, and only the
-// provider's error says afterwards that the lock was lost.
+// goose does not check whether a locker still holds its lock. Run the provider with the
+// context returned by Context, which is cancelled when the lock is lost. Otherwise the
+// migrations continue, and only the provider's error says afterwards that the lock was lost.
 type Locker struct {
 	mutex *zklock.Mutex
-	turn  chan struct{} // has room for one, from Lock to Unlock
+	turn  chan struct{} // capacity 1; full from Lock to Unlock
 
 	mu   sync.Mutex
-	hold *zklock.Hold // guarded by mu: nil outside of Lock to Unlock
+	hold *zklock.Hold // guarded by mu: nil except between Lock and Unlock
 }
 
 var (
@@ -34,15 +34,15 @@ var (
 	_ lock.SessionLocker = (*Locker)(nil)
 )
 
-// NewLocker returns a locker on the mutex at path, which is to be one for each database.
+// NewLocker returns a locker that uses the mutex at path. Use a different path for each database.
 func NewLocker(client *zklock.Client, path string) *Locker {
 	return &Locker{mutex: client.Mutex(path), turn: make(chan struct{}, 1)}
 }
 
 type endKey struct{}
 
-// Context returns a context made from ctx that ends when a Locker loses the lock that it
-// took under it; context.Cause then wraps zklock.ErrLost. It is to be ended by the function.
+// Context returns a copy of ctx that is cancelled when a Locker loses a lock that it acquired
+// with it; context.Cause then wraps zklock.ErrLost. Call the returned function when done.
 //
 //	ctx, end := zkgoose.Context(ctx)
 //	defer end()
@@ -52,9 +52,9 @@ func Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithValue(ctx, endKey{}, end), func() { end(nil) }
 }
 
-// Lock waits until the lock is held or ctx ends.
+// Lock waits until the lock is held or ctx is done.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
-	// A lost hold stays until its Unlock: another's turn must not be what that ends.
+	// A caller whose hold is lost keeps its turn until its Unlock, which must not release another caller's hold.
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -67,8 +67,8 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	}
 	l.set(hold)
 	if end, ok := ctx.Value(endKey{}).(context.CancelCauseFunc); ok {
-		context.AfterFunc(hold.Context(), func() {
-			if why := context.Cause(hold.Context()); !errors.Is(why, zklock.ErrReleased) {
+		hold.OnEnd(func(why error) {
+			if !errors.Is(why, zklock.ErrReleased) {
 				end(why)
 			}
 		})
@@ -76,8 +76,8 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	return nil
 }
 
-// Unlock gives the lock up, also if ctx has ended; it waits no longer than the session timeout.
-// It returns zklock.ErrLost if the lock was lost meanwhile: then another instance may have
+// Unlock releases the lock, even if ctx is done. It waits for at most the session timeout. It
+// returns zklock.ErrLost if the lock was lost in the meantime: another instance may then have
 // migrated at the same time.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 	hold := l.take()
@@ -88,14 +88,14 @@ func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 	return hold.Unlock(context.WithoutCancel(ctx))
 }
 
-// SessionLock is Lock: the lock is not the database's, so it is not the connection's either.
+// SessionLock calls Lock: the lock does not belong to the database, nor to a connection.
 func (l *Locker) SessionLock(ctx context.Context, _ *sql.Conn) error { return l.Lock(ctx, nil) }
 
-// SessionUnlock is Unlock.
+// SessionUnlock calls Unlock.
 func (l *Locker) SessionUnlock(ctx context.Context, _ *sql.Conn) error { return l.Unlock(ctx, nil) }
 
-// Hold returns what the provider that migrates works under, for its token (see
-// adapters/sqlfence); nil if none does.
+// Hold returns the hold of the provider that is migrating, for its token (see
+// adapters/sqlfence), or nil if there is none.
 func (l *Locker) Hold() *zklock.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *Locker) set(hold *zklock.Hold) {
 	l.hold = hold
 }
 
-// take returns the hold to the one call of Unlock that is to end it.
+// take removes and returns the hold, so that only one call of Unlock releases it.
 func (l *Locker) take() *zklock.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()

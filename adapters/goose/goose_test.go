@@ -65,7 +65,7 @@ func TestInstancesMigrateOneAfterTheOther(t *testing.T) {
 					assert.EqualValues(t, 1, inside.Add(1))
 					defer inside.Add(-1)
 					assert.NoError(t, locker.Hold().Confirm(ctx))
-					_, err := tx.ExecContext(ctx, `CREATE TABLE orders (id INTEGER)`) // fails if it is there
+					_, err := tx.ExecContext(ctx, `CREATE TABLE orders (id INTEGER)`) // fails if the table exists
 					return err
 				}, option(locker))
 				// Ends with the migration; the test waits for it below.
@@ -103,7 +103,7 @@ func TestAMigrationEndsWhenTheLockIsLost(t *testing.T) {
 	assert.ErrorIs(t, err, zklock.ErrLost)
 	assert.Nil(t, locker.Hold())
 
-	// Nothing of it is left, and the locker can be used again.
+	// The migration left nothing behind, and the locker can be used again.
 	p = provider(t, dsn, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `CREATE TABLE orders (id INTEGER)`)
 		return err
@@ -111,6 +111,31 @@ func TestAMigrationEndsWhenTheLockIsLost(t *testing.T) {
 	results, err := p.Up(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, results, 1)
+}
+
+// When its node is deleted, another goroutine of the same client can hold the lock at once. The context has ended by then.
+func TestTheContextEndsBeforeAnotherGoroutineHolds(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			client := connect(t, srv)
+			locker := zkgoose.NewLocker(client, "/migrations/orders")
+			ctx, end := zkgoose.Context(t.Context())
+			defer end()
+			require.NoError(t, locker.Lock(ctx, nil))
+			atGrant := make(chan error, 1)
+			// Owned by the test, which waits for its answer; ends when it holds the lock.
+			go func() {
+				_, err := client.Mutex("/migrations/orders").Lock(t.Context())
+				assert.NoError(t, err)
+				atGrant <- ctx.Err()
+			}()
+			time.Sleep(time.Second)
+			require.NoError(t, srv.DeleteNode(locker.Hold().Node()))
+			require.ErrorIs(t, <-atGrant, context.Canceled)
+			require.ErrorIs(t, locker.Unlock(t.Context(), nil), zklock.ErrLost)
+		})
+	}
 }
 
 func TestAMigrationThatDidNotNoticeTheLossReportsIt(t *testing.T) {
@@ -157,7 +182,7 @@ func TestAWaitForTheLockEndsWithItsContext(t *testing.T) {
 	require.NoError(t, locker.Unlock(t.Context(), nil))
 }
 
-// TestGoosesOwnTestsOfLockers runs the tests that goose has for lockers of others, in virtual time where they take some.
+// TestGoosesOwnTestsOfLockers runs goose's tests for custom lockers, in virtual time if they wait.
 func TestGoosesOwnTestsOfLockers(t *testing.T) {
 	t.Run("one of several lockers has the lock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +210,7 @@ func TestGoosesOwnTestsOfLockers(t *testing.T) {
 	})
 }
 
-// TestOneMigratesWhateverHappens breaks each request of a locker, from its wait to its release.
+// TestOneMigratesWhateverHappens uses a locker, from its wait to its release, with a fault at each request.
 func TestOneMigratesWhateverHappens(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck, other := zkgoose.NewLocker(connectAs(t, srv, everystep.Client), "/migrations/orders"), zkgoose.NewLocker(connectAs(t, srv, "other"), "/migrations/orders")
@@ -199,7 +224,7 @@ func TestOneMigratesWhateverHappens(t *testing.T) {
 				if !assert.NoError(t, l.Lock(ctx, nil)) {
 					return
 				}
-				time.Sleep(time.Microsecond) // a session that a server ends before its time tells both in one moment
+				time.Sleep(time.Microsecond) // when a server ends a session early, both are notified at the same time
 				if ctx.Err() == nil {
 					assert.EqualValues(t, 1, migrates.Add(1))
 					select {
@@ -216,7 +241,7 @@ func TestOneMigratesWhateverHappens(t *testing.T) {
 		}
 		all.Wait()
 		over()
-		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		time.Sleep(2 * time.Minute) // until the session of a client that was cut off has ended
 		assert.Empty(t, srv.Children("/migrations/orders"))
 		for _, l := range []*zkgoose.Locker{struck, other} {
 			assert.NoError(t, l.Lock(t.Context(), nil), "it can be used again")

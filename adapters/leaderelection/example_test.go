@@ -67,13 +67,13 @@ func ExampleRunnable() {
 	// stopped: <nil>
 }
 
-// What takes a lock of client-go's takes this one.
+// A Lock can be used wherever client-go accepts a lock.
 func ExampleLock() {
 	client, done := open()
 	defer done()
 
 	lock := zkleader.NewLock(client, "/leaders/controller", "pod-1")
-	ctx, stop := lock.Context(context.Background()) // ends before anybody else leads
+	ctx, stop := lock.Context(context.Background()) // done before anyone else leads
 	defer stop()
 	worked := make(chan struct{})
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
@@ -90,7 +90,7 @@ func ExampleLock() {
 			OnStoppedLeading: func() { fmt.Println("stopped") },
 		},
 	})
-	if lock.Hold() != nil { // else it has never led, and there is no work to wait for
+	if lock.Hold() != nil { // otherwise it never led, and there is no work to wait for
 		<-worked
 	}
 	fmt.Println("released:", lock.Release(context.Background()))

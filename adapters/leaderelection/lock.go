@@ -1,6 +1,6 @@
-// Package leaderelection lets programs made for Kubernetes elect their leader in ZooKeeper:
-// Lock is what client-go's LeaderElector and a manager of controller-runtime take as their
-// lock, and Runnable is work for such a manager that runs under a leadership of its own.
+// Package leaderelection lets programs written for Kubernetes elect their leader in
+// ZooKeeper. Lock can be used as the lock of client-go's LeaderElector and of a
+// controller-runtime manager. Runnable is work for such a manager that has its own election.
 //
 //	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil)
 //	...
@@ -8,14 +8,15 @@
 //	...
 //	err = mgr.Add(&leaderelection.Runnable{
 //		Election: client.Election("/leaders/billing", nil),
-//		Work:     func(ctx context.Context) error { return bill(ctx) }, // ctx ends before anybody else leads
+//		Work:     func(ctx context.Context) error { return bill(ctx) }, // ctx is cancelled before anyone else leads
 //	})
 //	...
 //	err = mgr.Start(ctrl.SetupSignalHandler())
 //
-// Prefer Runnable, or zklock.Election itself. client-go's elector asks every two seconds
-// and believes itself the leader for ten more (RenewDeadline) when it is told that it is
-// not: what runs under it must end with Lock.Context, or two leaders are at work.
+// Prefer Runnable, or zklock.Election itself. client-go's elector checks every two seconds,
+// and when it learns that it no longer leads, it acts as leader for up to ten more seconds
+// (RenewDeadline). Work that runs under it must therefore stop when Lock.Context is done;
+// otherwise there are two leaders.
 package leaderelection
 
 import (
@@ -35,68 +36,77 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Lock is a resourcelock.Interface whose leader is that of a zklock.Election. It serves one
-// term of office: when the leadership was lost or given up, every call fails with
-// zklock.ErrLost or zklock.ErrReleased. So the elector cannot be elected anew while the work of
-// its first term still runs. Use another Lock, with another elector, to stand again.
+// Lock is a resourcelock.Interface that uses a zklock.Election. It serves one term: once the
+// leadership was lost or released, every call fails with zklock.ErrLost or
+// zklock.ErrReleased. This prevents the elector from being elected again while the work of its
+// first term is still running. To stand again, use another Lock with another elector.
 //
-// Renewing writes nothing: the session does that. A candidate asks every RetryPeriod, and
-// is in the queue only while there is no leader, so the order of asking is not kept.
+// Renewing writes nothing, because the session keeps the leadership. A candidate checks every
+// RetryPeriod, and joins the queue only while there is no leader, so leaders are not elected
+// first come, first served.
 type Lock struct {
 	election *zklock.Election
 	path     string
 	identity string
 
-	turn chan struct{} // has room for one, while it stands for election
+	turn chan struct{} // capacity 1; full while the lock stands for election
 
-	mu    sync.Mutex
-	ended context.CancelCauseFunc           // ends term
-	term  context.Context                   // ends when the leadership has ended
-	hold  *zklock.Hold                      // guarded by mu: nil before the election
-	last  resourcelock.LeaderElectionRecord // guarded by mu: ours, as the elector has written it
-	spent error                             // guarded by mu: why the term is over
+	// No method of the hold is called with mu held: the end of the hold calls finish.
+	mu       sync.Mutex
+	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu: cancel what Context has returned
+	hold     *zklock.Hold                          // guarded by mu: nil before the election
+	last     resourcelock.LeaderElectionRecord     // guarded by mu: the record that the elector wrote last
+	spent    error                                 // guarded by mu: why the term is over
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// NewLock returns a lock at path. Identity must differ from the other candidates'.
+// NewLock returns a lock for the election at path. identity must be unique among the candidates.
 func NewLock(client *zklock.Client, path, identity string) *Lock {
-	l := &Lock{election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1)}
-	l.term, l.ended = context.WithCancelCause(context.Background())
-	return l
+	return &Lock{
+		election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1),
+		contexts: map[*context.CancelCauseFunc]struct{}{},
+	}
 }
 
-// Context returns a copy of parent that also ends when the leadership does, before anybody
-// else can lead. Run the elector, or start the manager, with it:
+// Context returns a copy of parent that is also cancelled when the leadership ends, before
+// anyone else can lead. Run the elector, or start the manager, with it:
 //
 //	ctx, cancel := lock.Context(ctx)
 //	defer cancel()
 //	leaderelection.RunOrDie(ctx, config)
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	stop := context.AfterFunc(l.term, func() { cancel(context.Cause(l.term)) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spent != nil {
+		cancel(l.spent)
+	}
+	l.contexts[&cancel] = struct{}{}
 	return ctx, func() {
-		stop()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.contexts, &cancel)
 		cancel(context.Canceled)
 	}
 }
 
-// Hold returns the hold of the leadership, for its token and its guard, or nil before the election.
+// Hold returns the hold of the leadership, for example for its token, or nil before the election.
 func (l *Lock) Hold() *zklock.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hold
 }
 
-// Release gives the leadership up and ends the contexts that Context has made. Call it when
-// the work has ended. The elector's ReleaseOnCancel does the same while the work may still
-// run: leave that false. If the lock is just standing for election, Release ends that first.
+// Release releases the leadership and cancels the contexts returned by Context. Call it when
+// the work has ended. Leave the elector's ReleaseOnCancel false: it does the same while the
+// work may still be running. If the lock is standing for election, Release ends that first.
 func (l *Lock) Release(ctx context.Context) error {
 	l.finish(zklock.ErrReleased)
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
-	case <-ctx.Done(): // what is elected now is given up at once
+	case <-ctx.Done(): // if the lock is elected after this, it releases the leadership at once
 		return fmt.Errorf("release %s: %w", l.path, context.Cause(ctx))
 	}
 	if hold := l.Hold(); hold != nil {
@@ -112,11 +122,13 @@ func (l *Lock) finish(why error) {
 	if l.spent == nil {
 		l.spent = why
 	}
-	l.ended(l.spent)
+	for cancel := range l.contexts {
+		(*cancel)(l.spent)
+	}
 }
 
-// Get returns the leader's record. Its RenewTime is now: ZooKeeper says that this leader has
-// not ended.
+// Get returns the leader's record. RenewTime is the current time, because according to
+// ZooKeeper this leader still leads.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	hold, record, err := l.state()
 	switch {
@@ -137,16 +149,15 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return withRaw(record)
 }
 
-// state returns the hold with its record, or why the term is over.
+// state returns the hold with its record, or an error that says why the term is over.
 func (l *Lock) state() (*zklock.Hold, resourcelock.LeaderElectionRecord, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.spent == nil && l.hold != nil {
-		if err := l.hold.Check(); err != nil {
-			l.spent = err
-			l.ended(err)
+	if hold := l.Hold(); hold != nil {
+		if err := hold.Check(); err != nil {
+			l.finish(err)
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.hold, l.last, l.spent
 }
 
@@ -155,7 +166,7 @@ func withRaw(record resourcelock.LeaderElectionRecord) (*resourcelock.LeaderElec
 	return &record, raw, err
 }
 
-// recordOf returns what a leader has written, also one that has not been elected by way of a Lock.
+// recordOf returns a leader's record. For a leader that was not elected through a Lock, it builds one.
 func recordOf(leader zklock.Contender) (record resourcelock.LeaderElectionRecord) {
 	if json.Unmarshal(leader.Data, &record) == nil && record.HolderIdentity != "" {
 		return record
@@ -167,13 +178,13 @@ func recordOf(leader zklock.Contender) (record resourcelock.LeaderElectionRecord
 	return record
 }
 
-// Create stands for election, as Update does.
+// Create stands for election, like Update.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update confirms the leadership, or stands for election. A record without a holder gives
-// the leadership up.
+// Update confirms the leadership, or stands for election. If the record does not name this
+// candidate as the holder, Update releases the leadership.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	hold, _, err := l.state()
 	switch {
@@ -192,7 +203,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// stand leads if nobody else does, and the term is not over meanwhile.
+// stand acquires the leadership if there is no other candidate. If the term ends in the meantime, it releases it again.
 func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	_, raw, err := withRaw(record)
 	if err != nil {
@@ -202,7 +213,7 @@ func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionReco
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	default:
-		return fmt.Errorf("%w: %s is standing for election at %s already", zklock.ErrLocked, l.identity, l.path)
+		return fmt.Errorf("%w: %s is already standing for election at %s", zklock.ErrLocked, l.identity, l.path)
 	}
 	ctx, stop := l.Context(ctx)
 	defer stop()
@@ -213,11 +224,11 @@ func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionReco
 	if err := l.begin(hold, record); err != nil {
 		return errors.Join(err, hold.Unlock(context.WithoutCancel(ctx)))
 	}
-	context.AfterFunc(hold.Context(), func() { l.finish(context.Cause(hold.Context())) })
+	hold.OnEnd(l.finish)
 	return nil
 }
 
-// begin begins to lead, unless the term is over.
+// begin records the leadership, unless the term is over.
 func (l *Lock) begin(hold *zklock.Hold, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,10 +238,10 @@ func (l *Lock) begin(hold *zklock.Hold, record resourcelock.LeaderElectionRecord
 	return l.spent
 }
 
-// RecordEvent does nothing: events are objects of Kubernetes.
+// RecordEvent does nothing, because events are Kubernetes objects.
 func (l *Lock) RecordEvent(string) {}
 
-// Identity returns the candidate's.
+// Identity returns the candidate's identity.
 func (l *Lock) Identity() string { return l.identity }
 
 // Describe returns the election's path.

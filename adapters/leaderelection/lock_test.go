@@ -135,6 +135,29 @@ func TestTheContextEndsBeforeAnotherLeads(t *testing.T) {
 	})
 }
 
+// A goroutine of the same client leads as soon as the leader's node is deleted. The context has ended by then.
+func TestTheContextEndsBeforeAnotherGoroutineLeads(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			client := connect(t, srv, "a")
+			first := stand(t, client, "a", false)
+			leading := <-first.started
+			atGrant := make(chan error, 1)
+			// Owned by the test, which waits for its answer; ends when it leads.
+			go func() {
+				_, err := client.Election(path, nil).Campaign(t.Context(), nil)
+				assert.NoError(t, err)
+				atGrant <- leading.Err()
+			}()
+			time.Sleep(time.Second)
+			require.NoError(t, srv.DeleteNode(first.lock.Hold().Node()))
+			require.ErrorIs(t, <-atGrant, context.Canceled)
+			<-first.stopped
+		})
+	}
+}
+
 func TestRenewingWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -345,7 +368,7 @@ func TestARunnableWorksAloneWhateverHappens(t *testing.T) {
 		ended := make(chan error, 2)
 		for _, name := range []string{everystep.Client, "other"} {
 			r := &zkleader.Runnable{Election: connect(t, srv, name).Election(path, nil), Work: func(ctx context.Context) error {
-				time.Sleep(time.Microsecond) // a session that a server ends before its time tells both in one moment
+				time.Sleep(time.Microsecond) // when a server ends a session early, both are notified at the same time
 				if ctx.Err() != nil {
 					return nil // it was told in the moment in which it began
 				}

@@ -7,29 +7,30 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Runnable is work for a manager of controller-runtime that runs while this process leads:
+// Runnable is work for a controller-runtime manager. It runs while this process leads:
 //
 //	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing", nil), Work: bill})
 //
-// The manager needs no leader election of its own, and its other work runs in every
-// process. Several Runnables with elections of their own spread their work over the fleet.
+// The manager needs no leader election, and its other work runs in every process. Several
+// Runnables with different elections spread their work over the fleet.
 type Runnable struct {
 	Election *zklock.Election
-	// Value is what others see of this member while it leads.
+	// Value is shown to others while this process leads.
 	Value []byte
-	// Work runs under the leadership. Its context is the hold's (zklock.HoldOf finds it) and
-	// ends before anybody else leads, or when the manager stops. If the leadership is lost, or
-	// is about to be and zklock.Options.FailStop is set, the member stands again and Work is
-	// called again when it leads; what it has returned does not matter then.
+	// Work runs while this process leads. Its context is the hold's (zklock.HoldOf returns the
+	// hold). It is cancelled before anyone else leads, or when the manager stops. If the
+	// leadership is lost, or is about to be lost and zklock.Options.FailStop is set, the process
+	// stands again, and Work is called again when it leads. The previous result of Work is then
+	// ignored.
 	Work func(ctx context.Context) error
 }
 
-// Start stands for election and does the work, until ctx ends or Work returns while it
-// leads: it returns Work's error then, and the place is given up. If ctx ends first, it
-// returns nil when Work has returned.
+// Start stands for election and calls Work while this process leads. If Work returns while
+// the process still leads, Start releases the leadership and returns Work's error. If ctx is
+// done first, Start waits for Work and returns nil.
 func (r *Runnable) Start(ctx context.Context) error {
 	err := r.Election.Run(ctx, r.Value, func(leading context.Context) error {
-		return done{r.Work(leading)} // unless the leadership was lost, this is what Run returns
+		return done{r.Work(leading)} // Run returns this, unless the leadership was lost
 	})
 	var d done
 	switch {
@@ -41,10 +42,10 @@ func (r *Runnable) Start(ctx context.Context) error {
 	return err
 }
 
-// done is why a Runnable stands no more: its work has ended, with an error or with nil.
+// done is the error with which Work ends a Runnable. outcome is the result of Work, which may be nil.
 type done struct{ outcome error }
 
 func (d done) Error() string { return "the work has ended" }
 
-// NeedLeaderElection returns false: the election is the Runnable's own.
+// NeedLeaderElection returns false, because a Runnable has its own election.
 func (r *Runnable) NeedLeaderElection() bool { return false }

@@ -1,5 +1,5 @@
-// Package zkotel tells OpenTelemetry what happens to zklock's locks: an Observer with
-// metrics, and a way to take a lock inside a trace.
+// Package zkotel instruments zklock with OpenTelemetry. It provides an Observer with metrics of locks,
+// metrics of a client, and a function that acquires a lock inside a trace.
 package zkotel
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/zklock-go/zklock/observe"
 )
 
-// scope names what measures: this module.
+// scope is the name of the instrumentation scope: this module.
 const scope = "github.com/zklock-go/zklock/adapters/otel"
 
-// version returns this module's version, as it was built into the program.
+// version returns this module's version from the program's build information.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -35,88 +35,153 @@ func version() string {
 	return ""
 }
 
-// Options are an Observer's. Nil means the defaults.
+// Options configure an Observer. Nil means the defaults.
 type Options struct {
-	// Lock names a lock in metrics by its path; the same few names for many paths keep
-	// the number of time series small. Default: metrics do not tell locks apart.
+	// Lock returns the name of a lock in metrics, given its path. Use few names for many
+	// paths to keep the number of time series small. By default metrics do not distinguish
+	// locks.
 	Lock func(path string) string
 }
 
-// Observer measures a client's locks. It is for zklock.Options.Observer.
+// Observer measures a client's locks. Set it as zklock.Options.Observer.
 //
-//	zklock.acquire.duration  s  histogram, from asking until the attempt has ended, with
-//	                            zklock.outcome "acquired", "given_up" or "refused"
-//	zklock.acquire.behind       histogram, how many were ahead when a contender queued
-//	zklock.hold.duration     s  histogram, with zklock.outcome "released", "lost" or "ended"
-//	zklock.lost                 counter
-//	zklock.heartbeat.missed     counter
+//	zklock.acquire.duration  s    histogram, duration of an attempt to acquire a lock, with
+//	                              zklock.outcome "acquired", "given_up" or "refused"
+//	zklock.acquire.ahead          histogram, number of contenders ahead in the queue when the
+//	                              node was created
+//	zklock.hold.count             up-down counter, number of locks held now
+//	zklock.hold.duration     s    histogram, with zklock.outcome "released", "lost" or "ended"
+//	zklock.hold.oldest       s    gauge, how long the oldest hold has lasted, or 0
+//	zklock.lost                   counter
+//	zklock.heartbeat.missed       counter
+//	zklock.session.expired_early  counter, see observe.ExpiredEarly
 //
-// Each has zklock.recipe, and zklock.lock if Options.Lock is set, but for the heartbeats:
-// one is for all that a client holds. An attempt that failed has error.type as well: see
-// observe.Reason.
+// Each has zklock.recipe, and zklock.lock if Options.Lock is set. Heartbeats and sessions
+// have neither, because they are for all holds of a client. A failed attempt and a hold that was not
+// released also have error.type: see observe.Reason.
 type Observer struct {
 	lock          func(path string) string
 	acquire, hold metric.Float64Histogram
-	behind        metric.Int64Histogram
+	ahead         metric.Int64Histogram
+	holds         metric.Int64UpDownCounter
 	lost, missed  metric.Int64Counter
+	early         metric.Int64Counter
+	oldest        observe.Oldest[attribute.Set]
 }
 
 var _ observe.Observer = (*Observer)(nil)
 
-// NewObserver makes the instruments.
+// NewObserver creates the instruments.
 func NewObserver(provider metric.MeterProvider, opts *Options) (*Observer, error) {
 	o := &Observer{}
 	if opts != nil {
 		o.lock = opts.Lock
 	}
-	m := provider.Meter(scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
-	var err [5]error
+	m := meter(provider)
+	var err [8]error
 	// Hand-offs take a fraction of a millisecond, recovery from a crash ten seconds, a queue minutes.
 	buckets := metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
-	o.acquire, err[0] = m.Float64Histogram("zklock.acquire.duration", metric.WithUnit("s"), metric.WithDescription("From asking for a lock until the attempt has ended."), buckets)
-	o.hold, err[1] = m.Float64Histogram("zklock.hold.duration", metric.WithUnit("s"), metric.WithDescription("For how long a lock was held."), buckets)
-	o.behind, err[2] = m.Int64Histogram("zklock.acquire.behind", metric.WithUnit("{contender}"), metric.WithDescription("How many contenders were ahead."),
+	o.acquire, err[0] = m.Float64Histogram("zklock.acquire.duration", metric.WithUnit("s"), metric.WithDescription("Duration of an attempt to acquire a lock."), buckets)
+	o.hold, err[1] = m.Float64Histogram("zklock.hold.duration", metric.WithUnit("s"), metric.WithDescription("Time that a lock was held."), buckets)
+	o.ahead, err[2] = m.Int64Histogram("zklock.acquire.ahead", metric.WithUnit("{contender}"), metric.WithDescription("Number of contenders ahead in the queue when the node was created."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 25, 50, 100, 250, 1000))
 	o.lost, err[3] = m.Int64Counter("zklock.lost", metric.WithUnit("{lock}"), metric.WithDescription("Locks lost while they were held."))
-	o.missed, err[4] = m.Int64Counter("zklock.heartbeat.missed", metric.WithUnit("{heartbeat}"), metric.WithDescription("Heartbeats that no quorum has answered."))
-	for _, e := range err {
-		if e != nil {
-			return nil, e
-		}
+	o.missed, err[4] = m.Int64Counter("zklock.heartbeat.missed", metric.WithUnit("{heartbeat}"), metric.WithDescription("Heartbeats that were not answered by a quorum."))
+	o.early, err[5] = m.Int64Counter("zklock.session.expired_early", metric.WithUnit("{session}"), metric.WithDescription("Sessions that the servers ended while the lease was valid: two clients may have held a lock."))
+	_, err[6] = m.Float64ObservableGauge("zklock.hold.oldest", metric.WithUnit("s"), metric.WithDescription("Time that the oldest hold has lasted, or 0 if there is none."),
+		metric.WithFloat64Callback(o.observeOldest))
+	o.holds, err[7] = m.Int64UpDownCounter("zklock.hold.count", metric.WithUnit("{hold}"), metric.WithDescription("Locks held."))
+	if err := errors.Join(err[:]...); err != nil {
+		return nil, err
 	}
 	return o, nil
+}
+
+func meter(provider metric.MeterProvider) metric.Meter {
+	return provider.Meter(scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
+}
+
+// RegisterClient adds metrics of a client. They have the given attributes, by which several clients of
+// a program differ. Unregister the registration after the client is closed.
+//
+//	zklock.waiter.count           up-down counter, number of calls that are acquiring a lock now
+//	zklock.client.connected       gauge, 1 if the client is connected to a server, otherwise 0
+//	zklock.lease.remaining   s    gauge, for how long the client's holds are guaranteed from now on
+func RegisterClient(provider metric.MeterProvider, client *zklock.Client, attributes ...attribute.KeyValue) (metric.Registration, error) {
+	m := meter(provider)
+	waiters, waitersErr := m.Int64ObservableUpDownCounter("zklock.waiter.count", metric.WithUnit("{call}"), metric.WithDescription("Calls that are acquiring a lock."))
+	connected, connectedErr := m.Int64ObservableGauge("zklock.client.connected", metric.WithDescription("Whether the client is connected to a server: 1 or 0."))
+	lease, leaseErr := m.Float64ObservableGauge("zklock.lease.remaining", metric.WithUnit("s"), metric.WithDescription("Time for which the client's holds are guaranteed from now on."))
+	if err := errors.Join(waitersErr, connectedErr, leaseErr); err != nil {
+		return nil, err
+	}
+	of := metric.WithAttributes(attributes...)
+	return m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		stats := client.Stats()
+		to.ObserveInt64(waiters, int64(stats.Waiting), of)
+		to.ObserveInt64(connected, zeroOrOne(stats.Connected), of)
+		to.ObserveFloat64(lease, stats.Remaining.Seconds(), of)
+		return nil
+	}, waiters, connected, lease)
+}
+
+func zeroOrOne(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (o *Observer) observeOldest(_ context.Context, to metric.Float64Observer) error {
+	for of, age := range o.oldest.Ages() {
+		to.Observe(age.Seconds(), metric.WithAttributeSet(of))
+	}
+	return nil
 }
 
 // Observe implements observe.Observer.
 func (o *Observer) Observe(e observe.Event) {
 	ctx := context.Background()
-	if e.Kind == observe.HeartbeatMissed {
+	switch e.Kind {
+	case observe.HeartbeatMissed:
 		o.missed.Add(ctx, 1)
 		return
+	case observe.ExpiredEarly:
+		o.early.Add(ctx, 1)
+		return
 	}
-	attrs := metric.WithAttributeSet(o.attributes(e))
+	of := o.attributes(e)
+	attrs := metric.WithAttributeSet(of)
+	o.oldest.Observe(of, e)
 	outcome := metric.WithAttributes(outcomeKey.String(e.Kind.String()))
 	switch e.Kind {
 	case observe.Queued:
-		o.behind.Record(ctx, int64(e.Behind), attrs)
+		o.ahead.Record(ctx, int64(e.Ahead), attrs)
 	case observe.Acquired:
 		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
+		o.holds.Add(ctx, 1, attrs)
 	case observe.GivenUp, observe.Refused:
 		o.acquire.Record(ctx, e.Elapsed.Seconds(), attrs, outcome, metric.WithAttributes(errorType(e.Err)))
-	case observe.Released, observe.Ended:
+	case observe.Released:
 		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
-	case observe.Lost:
-		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome)
-		o.lost.Add(ctx, 1, attrs)
+		o.holds.Add(ctx, -1, attrs)
+	case observe.Ended, observe.Lost:
+		failed := metric.WithAttributes(errorType(e.Err))
+		o.hold.Record(ctx, e.Elapsed.Seconds(), attrs, outcome, failed)
+		o.holds.Add(ctx, -1, attrs)
+		if e.Kind == observe.Lost {
+			o.lost.Add(ctx, 1, attrs, failed)
+		}
 	}
 }
 
 const (
+	recipeKey  = attribute.Key("zklock.recipe")
 	outcomeKey = attribute.Key("zklock.outcome")
 	pathKey    = attribute.Key("zklock.path")
 )
 
-// errorType names why an attempt came to nothing, in one word.
+// errorType returns the error.type attribute of a failed attempt, or of a hold that was not released.
 func errorType(err error) attribute.KeyValue {
 	if reason := observe.Reason(err); reason != "other" {
 		return semconv.ErrorTypeKey.String(reason)
@@ -125,44 +190,53 @@ func errorType(err error) attribute.KeyValue {
 }
 
 func (o *Observer) attributes(e observe.Event) attribute.Set {
-	kv := []attribute.KeyValue{attribute.String("zklock.recipe", e.Recipe)}
+	kv := []attribute.KeyValue{recipeKey.String(e.Recipe)}
 	if o.lock != nil && e.Path != "" {
 		kv = append(kv, attribute.String("zklock.lock", plain(o.lock(e.Path))))
 	}
 	return attribute.NewSet(kv...)
 }
 
-// Lock takes a lock as lock.Lock does, inside a span "zklock lock" that ends when it is
-// held or has failed. It has zklock.path from the start, zklock.node and zklock.token
-// once the lock is held, error.type if that has failed. Work under the hold's Context is
-// part of the caller's trace, and if the hold is lost, the caller's span gets an event
-// that says so.
+// Lock acquires a lock like lock.Lock, inside a span "zklock acquire" that ends when the lock is held
+// or the attempt has failed. A second span, "zklock hold", lasts as long as the hold. Both are
+// children of the caller's span. Their kind is internal, because an acquire mostly waits for other
+// clients and not for a server.
+//
+// The spans have the attributes zklock.recipe (except for a Locker of yours) and zklock.path, and
+// zklock.node and zklock.token if the lock is held. If the attempt failed, or the hold was lost, the
+// status of the span is an error and error.type is the reason: see observe.Reason. As OpenTelemetry
+// recommends since 2026, no span has an event for an error.
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
-	caller := trace.SpanFromContext(ctx)
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
-	path := pathKey.String(plain(lock.Path()))
-	_, span := tracer.Start(ctx, "zklock lock", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(path))
-	defer span.End()
+	of := []attribute.KeyValue{pathKey.String(plain(lock.Path()))}
+	if recipe := zklock.RecipeOf(lock); recipe != "" {
+		of = append(of, recipeKey.String(recipe))
+	}
+	_, acquire := tracer.Start(ctx, "zklock acquire", trace.WithAttributes(of...))
+	defer acquire.End()
 	hold, err := lock.Lock(ctx)
 	if err != nil {
-		span.SetAttributes(errorType(err))
-		span.RecordError(err)
-		span.SetStatus(codes.Error, err.Error())
+		fail(acquire, err)
 		return nil, err
 	}
-	what := []attribute.KeyValue{attribute.String("zklock.node", hold.Node()), attribute.Int64("zklock.token", hold.Token())}
-	span.SetAttributes(what...)
-	what = append(what, path)
+	held := []attribute.KeyValue{attribute.String("zklock.node", plain(hold.Node())), attribute.Int64("zklock.token", hold.Token())}
+	acquire.SetAttributes(held...)
+	_, span := tracer.Start(ctx, "zklock hold", trace.WithAttributes(append(of, held...)...))
 	// Runs once, when the hold ends.
 	context.AfterFunc(hold.Context(), func() {
-		if cause := context.Cause(hold.Context()); isLost(cause) {
-			caller.AddEvent("zklock lost", trace.WithAttributes(append(what, attribute.String("zklock.why", cause.Error()))...))
+		if cause := context.Cause(hold.Context()); errors.Is(cause, zklock.ErrLost) {
+			fail(span, cause)
 		}
+		span.End()
 	})
 	return hold, nil
 }
 
-// plain makes a text that others have made fit for an exporter, which drops all that it exports at a time for one text that is not UTF-8.
-func plain(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// fail records in a span that its operation has failed.
+func fail(span trace.Span, err error) {
+	span.SetAttributes(errorType(err))
+	span.SetStatus(codes.Error, plain(err.Error()))
+}
 
-func isLost(cause error) bool { return errors.Is(cause, zklock.ErrLost) }
+// plain replaces invalid UTF-8 in text. An exporter drops a whole batch if one text in it is not UTF-8.
+func plain(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/zklock-go/zklock"
 	zkotel "github.com/zklock-go/zklock/adapters/otel"
@@ -42,10 +43,12 @@ func inVirtualTime(t *testing.T, opts *zkotel.Options, fn func(t *testing.T, b b
 	})
 }
 
-// collect returns all that was measured so far, by name.
-func (b bench) collect(t *testing.T) map[string]metricdata.Aggregation {
+// collect returns all that the observer has measured so far, by name.
+func (b bench) collect(t *testing.T) map[string]metricdata.Aggregation { return collect(t, b.reader) }
+
+func collect(t *testing.T, reader *sdkmetric.ManualReader) map[string]metricdata.Aggregation {
 	var all metricdata.ResourceMetrics
-	require.NoError(t, b.reader.Collect(t.Context(), &all))
+	require.NoError(t, reader.Collect(t.Context(), &all))
 	found := map[string]metricdata.Aggregation{}
 	for _, s := range all.ScopeMetrics {
 		for _, m := range s.Metrics {
@@ -67,6 +70,22 @@ func points(t *testing.T, data metricdata.Aggregation, key string) map[string]me
 	return by
 }
 
+// oldest returns the age of the oldest hold of the only recipe that was used.
+func oldest(t *testing.T, m map[string]metricdata.Aggregation) float64 {
+	gauge, ok := m["zklock.hold.oldest"].(metricdata.Gauge[float64])
+	require.True(t, ok)
+	require.Len(t, gauge.DataPoints, 1)
+	return gauge.DataPoints[0].Value
+}
+
+// count returns the sum of a counter that has one data point.
+func count(t *testing.T, m map[string]metricdata.Aggregation, name string) int64 {
+	sum, ok := m[name].(metricdata.Sum[int64])
+	require.True(t, ok, name)
+	require.Len(t, sum.DataPoints, 1, name)
+	return sum.DataPoints[0].Value
+}
+
 func TestWaitingAndHoldingAreMeasured(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		first, err := b.client.Mutex("/l").Lock(t.Context())
@@ -78,9 +97,13 @@ func TestWaitingAndHoldingAreMeasured(t *testing.T) {
 		second, err := b.client.Mutex("/l").Lock(t.Context())
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
+		assert.InDelta(t, 5, oldest(t, b.collect(t)), 0.01)
+		assert.EqualValues(t, 1, count(t, b.collect(t), "zklock.hold.count"))
 		require.NoError(t, second.Unlock(t.Context()))
+		assert.Zero(t, count(t, b.collect(t), "zklock.hold.count"))
 
 		m := b.collect(t)
+		assert.Zero(t, oldest(t, m))
 		acquired := points(t, m["zklock.acquire.duration"], "zklock.recipe")["mutex"]
 		assert.EqualValues(t, 2, acquired.Count)
 		assert.InDelta(t, 3, acquired.Sum, 0.01)
@@ -88,9 +111,9 @@ func TestWaitingAndHoldingAreMeasured(t *testing.T) {
 		assert.EqualValues(t, 2, held["released"].Count)
 		assert.InDelta(t, 8, held["released"].Sum, 0.01)
 		assert.Zero(t, held["lost"].Count)
-		behind := m["zklock.acquire.behind"].(metricdata.Histogram[int64]).DataPoints[0]
-		assert.EqualValues(t, 2, behind.Count)
-		assert.EqualValues(t, 1, behind.Sum)
+		ahead := m["zklock.acquire.ahead"].(metricdata.Histogram[int64]).DataPoints[0]
+		assert.EqualValues(t, 2, ahead.Count)
+		assert.EqualValues(t, 1, ahead.Sum)
 		released := held["released"].Attributes
 		_, told := released.Value("zklock.lock")
 		assert.False(t, told, "locks are not told apart unless asked for")
@@ -116,7 +139,10 @@ func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
 			assert.Positive(t, sum.DataPoints[0].Value, name)
 			of := sum.DataPoints[0].Attributes
 			assert.Equal(t, name == "zklock.lost", of.HasValue("zklock.recipe"), "a heartbeat is for whatever the client holds")
+			assert.Equal(t, name == "zklock.lost", of.HasValue("error.type"))
 		}
+		assert.EqualValues(t, 1, points(t, m["zklock.hold.duration"], "error.type")["lost"].Count)
+		assert.Zero(t, count(t, m, "zklock.hold.count"))
 	})
 }
 
@@ -180,7 +206,7 @@ func TestWhatMeasuresSaysItsVersionAndItsSchemas(t *testing.T) {
 	})
 }
 
-func TestALockIsASpanAndItsLossAnEventOfTheCallers(t *testing.T) {
+func TestAnAcquireAndAHoldAreSpans(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		spans := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
@@ -197,18 +223,83 @@ func TestALockIsASpanAndItsLossAnEventOfTheCallers(t *testing.T) {
 		caller.End()
 
 		ended := spans.Ended()
-		require.Len(t, ended, 3)
-		taken, failed, work := ended[0], ended[1], ended[2]
-		assert.Equal(t, work.SpanContext().SpanID(), taken.Parent().SpanID())
-		assert.Contains(t, taken.Attributes(), attribute.Int64("zklock.token", hold.Token()))
-		assert.Equal(t, codes.Error, failed.Status().Code)
-		assert.Contains(t, taken.Attributes(), attribute.String("zklock.path", "/l"))
-		assert.ElementsMatch(t, []attribute.KeyValue{attribute.String("zklock.path", "/l"), attribute.String("error.type", "timeout")}, failed.Attributes())
+		require.Len(t, ended, 4)
+		taken, failed, lost, work := ended[0], ended[1], ended[2], ended[3]
+		of := []attribute.KeyValue{attribute.String("zklock.path", "/l"), attribute.String("zklock.recipe", "mutex")}
+		held := append(of[:2:2], attribute.String("zklock.node", hold.Node()), attribute.Int64("zklock.token", hold.Token()))
+		assert.ElementsMatch(t, held, taken.Attributes())
+		assert.ElementsMatch(t, append(of[:2:2], attribute.String("error.type", "timeout")), failed.Attributes())
+		assert.ElementsMatch(t, append(held[:4:4], attribute.String("error.type", "lost")), lost.Attributes())
+		for span, status := range map[sdktrace.ReadOnlySpan]codes.Code{taken: codes.Unset, failed: codes.Error, lost: codes.Error} {
+			assert.Equal(t, work.SpanContext().SpanID(), span.Parent().SpanID())
+			assert.Equal(t, trace.SpanKindInternal, span.SpanKind())
+			assert.Equal(t, status, span.Status().Code, span.Name())
+			assert.Empty(t, span.Events())
+		}
+		assert.Equal(t, "zklock acquire", taken.Name())
+		assert.Equal(t, "zklock hold", lost.Name())
 		assert.NotEmpty(t, failed.InstrumentationScope().SchemaURL)
 		assert.NotEmpty(t, failed.InstrumentationScope().Version)
 		assert.Equal(t, time.Second, failed.EndTime().Sub(failed.StartTime()))
-		require.Len(t, work.Events(), 1)
-		assert.Equal(t, "zklock lost", work.Events()[0].Name)
+		assert.Equal(t, time.Second, lost.EndTime().Sub(lost.StartTime()))
+		assert.Empty(t, work.Events())
+	})
+}
+
+func TestAHoldThatIsReleasedIsASpanWithoutAnError(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		spans := tracetest.NewSpanRecorder()
+		hold, err := zkotel.Lock(t.Context(), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), b.client.Semaphore("/s", 3).Permits(2))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, hold.Unlock(t.Context()))
+		synctest.Wait()
+		require.Len(t, spans.Ended(), 2)
+		span := spans.Ended()[1]
+		assert.Equal(t, codes.Unset, span.Status().Code)
+		assert.Equal(t, 5*time.Second, span.EndTime().Sub(span.StartTime()))
+		assert.Contains(t, span.Attributes(), attribute.String("zklock.recipe", "semaphore"))
+	})
+}
+
+func TestAClientIsMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		reader := sdkmetric.NewManualReader()
+		registration, err := zkotel.RegisterClient(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), b.client, attribute.String("name", "a"))
+		require.NoError(t, err)
+		measure := func() (waiters, connected int64, left float64) {
+			m := collect(t, reader)
+			g := m["zklock.client.connected"].(metricdata.Gauge[int64]).DataPoints
+			l := m["zklock.lease.remaining"].(metricdata.Gauge[float64]).DataPoints
+			require.Len(t, g, 1)
+			require.True(t, g[0].Attributes.HasValue("name"))
+			return count(t, m, "zklock.waiter.count"), g[0].Value, l[0].Value
+		}
+		hold, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan error)
+		go func() { // ends with ctx
+			_, err := b.client.Mutex("/l").Lock(ctx)
+			waited <- err
+		}()
+		time.Sleep(time.Second)
+		waiters, connected, left := measure()
+		assert.EqualValues(t, 1, waiters)
+		assert.EqualValues(t, 1, connected)
+		assert.InDelta(t, hold.Remaining().Seconds(), left, 0.01)
+		cancel()
+		require.ErrorIs(t, <-waited, context.Canceled)
+		b.srv.Partition("client")
+		<-hold.Context().Done()
+		time.Sleep(b.client.SessionTimeout())
+		waiters, connected, left = measure()
+		assert.Zero(t, waiters)
+		assert.Zero(t, connected)
+		assert.Zero(t, left)
+		b.srv.HealClient("client")
+		require.NoError(t, registration.Unregister())
+		assert.Empty(t, collect(t, reader))
 	})
 }
 
@@ -229,7 +320,7 @@ func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
 			_ = hold.Unlock(t.Context())
 		}
 		over()
-		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		time.Sleep(2 * time.Minute) // until the session of a client that was cut off has ended
 		m := bench{srv, client, reader}.collect(t)
 		assert.Equal(t, taken, points(t, m["zklock.acquire.duration"], "zklock.outcome")["acquired"].Count)
 		ended := uint64(0)
@@ -237,5 +328,7 @@ func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
 			ended += p.Count
 		}
 		assert.Equal(t, taken, ended)
+		assert.Zero(t, oldest(t, m))
+		assert.Zero(t, count(t, m, "zklock.hold.count"))
 	})
 }

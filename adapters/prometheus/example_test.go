@@ -48,7 +48,7 @@ func ExampleNewCollector() {
 		}
 	}
 	// Output:
-	// zklock_acquire_behind_count{recipe="mutex"} 3
+	// zklock_acquire_ahead_count{recipe="mutex"} 3
 	// zklock_acquire_duration_seconds_count{outcome="acquired",recipe="mutex"} 3
 	// zklock_hold_duration_seconds_count{outcome="released",recipe="mutex"} 3
 	// zklock_lost_total{recipe="mutex"} 0

@@ -3,6 +3,7 @@ package zkprometheus_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -75,8 +76,10 @@ func TestWaitsAndHoldTimesAreMeasured(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
 		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 1\n", "zklock_holds")
+		b.expect(t, "# HELP zklock_oldest_hold_seconds Time that the oldest hold has lasted, or 0 if there is none.\n# TYPE zklock_oldest_hold_seconds gauge\nzklock_oldest_hold_seconds{recipe=\"mutex\"} 5\n", "zklock_oldest_hold_seconds")
 		require.NoError(t, second.Unlock(t.Context()))
 		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 0\n", "zklock_holds")
+		b.expect(t, "# HELP zklock_oldest_hold_seconds Time that the oldest hold has lasted, or 0 if there is none.\n# TYPE zklock_oldest_hold_seconds gauge\nzklock_oldest_hold_seconds{recipe=\"mutex\"} 0\n", "zklock_oldest_hold_seconds")
 
 		acquired := b.histogram(t, "zklock_acquire_duration_seconds", "acquired")
 		assert.EqualValues(t, 2, acquired.GetSampleCount())
@@ -84,9 +87,9 @@ func TestWaitsAndHoldTimesAreMeasured(t *testing.T) {
 		released := b.histogram(t, "zklock_hold_duration_seconds", "released")
 		assert.EqualValues(t, 2, released.GetSampleCount())
 		assert.InDelta(t, 8, released.GetSampleSum(), 0.01)
-		behind := b.histogram(t, "zklock_acquire_behind", "mutex")
-		assert.EqualValues(t, 2, behind.GetSampleCount())
-		assert.EqualValues(t, 1, behind.GetSampleSum())
+		ahead := b.histogram(t, "zklock_acquire_ahead", "mutex")
+		assert.EqualValues(t, 2, ahead.GetSampleCount())
+		assert.EqualValues(t, 1, ahead.GetSampleSum())
 	})
 }
 
@@ -111,6 +114,11 @@ func TestAttemptsThatFailAreMeasured(t *testing.T) {
 zklock_refused_total{reason="deadlock",recipe="mutex"} 1
 zklock_refused_total{reason="locked",recipe="mutex"} 1
 `, "zklock_refused_total")
+		b.expect(t, `
+# HELP zklock_given_up_total Attempts that ended because their context ended or the client was closed.
+# TYPE zklock_given_up_total counter
+zklock_given_up_total{reason="timeout",recipe="mutex"} 1
+`, "zklock_given_up_total")
 	})
 }
 
@@ -150,18 +158,64 @@ func TestAHoldThatTheClientsEndEndsIsNoLoss(t *testing.T) {
 func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		require.NoError(t, b.client.Mutex("/l").Do(t.Context(), func(context.Context) error { return nil }))
-		problems, err := testutil.CollectAndLint(b.collector)
+		client, err := zkprometheus.NewClientCollector(b.client, nil)
 		require.NoError(t, err)
-		assert.Empty(t, problems)
+		for _, c := range []prometheus.Collector{b.collector, client} {
+			problems, err := testutil.CollectAndLint(c)
+			require.NoError(t, err)
+			assert.Empty(t, problems)
+		}
 	})
 }
 
-// described returns the names of the collector's metrics.
+func TestAClientIsMeasured(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		c, err := zkprometheus.NewClientCollector(b.client, prometheus.Labels{"client": "a"})
+		require.NoError(t, err)
+		expect := func(waiters, connected int, lease time.Duration) {
+			t.Helper()
+			assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(fmt.Sprintf(`
+# HELP zklock_connected Whether the client is connected to a server: 1 or 0.
+# TYPE zklock_connected gauge
+zklock_connected{client="a"} %d
+# HELP zklock_lease_remaining_seconds Time for which the client's holds are guaranteed from now on.
+# TYPE zklock_lease_remaining_seconds gauge
+zklock_lease_remaining_seconds{client="a"} %v
+# HELP zklock_waiters Calls that are acquiring a lock.
+# TYPE zklock_waiters gauge
+zklock_waiters{client="a"} %d
+`, connected, lease.Seconds(), waiters))))
+		}
+		hold, err := b.client.Mutex("/l").Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan error)
+		go func() { // ends with ctx
+			_, err := b.client.Mutex("/l").Lock(ctx)
+			waited <- err
+		}()
+		time.Sleep(time.Second)
+		expect(1, 1, hold.Remaining())
+		cancel()
+		require.ErrorIs(t, <-waited, context.Canceled)
+		expect(0, 1, hold.Remaining())
+		b.srv.Partition("client")
+		<-hold.Context().Done()
+		time.Sleep(b.client.SessionTimeout())
+		expect(0, 0, 0)
+		b.srv.HealClient("client")
+	})
+}
+
+// described returns the names of all metrics.
 func described(t *testing.T) map[string]bool {
 	ch := make(chan *prometheus.Desc, 100)
 	collector, err := zkprometheus.NewCollector(nil)
 	require.NoError(t, err)
+	client, err := zkprometheus.NewClientCollector(nil, nil)
+	require.NoError(t, err)
 	collector.Describe(ch)
+	client.Describe(ch)
 	close(ch)
 	names := map[string]bool{}
 	for d := range ch {
@@ -172,7 +226,7 @@ func described(t *testing.T) map[string]bool {
 
 func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
 	names := described(t)
-	require.Len(t, names, 7)
+	require.Len(t, names, 13)
 	for file, decode := range map[string]func([]byte, any) error{"dashboard.json": json.Unmarshal, "alerts.yaml": yaml.Unmarshal} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -182,6 +236,31 @@ func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
 			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(found, "_bucket"), "_count"), "_sum")
 			assert.True(t, names[name], "%s: %s", file, found)
 		}
+	}
+}
+
+// Each alert names a section of the documents that says what to do.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	text, err := os.ReadFile("alerts.yaml")
+	require.NoError(t, err)
+	var alerts struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &alerts))
+	require.NotEmpty(t, alerts.Groups[0].Rules)
+	for _, rule := range alerts.Groups[0].Rules {
+		page, anchor, _ := strings.Cut(rule.Annotations["runbook_url"], "#")
+		file, ok := strings.CutPrefix(page, "https://github.com/zklock-go/zklock/blob/main/")
+		require.True(t, ok, rule.Alert)
+		content, err := os.ReadFile("../../" + file)
+		require.NoError(t, err, rule.Alert)
+		heading := regexp.MustCompile(`(?im)^#+ ` + strings.ReplaceAll(regexp.QuoteMeta(anchor), "-", "[ -]") + `$`)
+		assert.Regexp(t, heading, string(content), rule.Alert)
 	}
 }
 
@@ -211,7 +290,7 @@ func TestNoLabelPanics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(collector))
 	for _, name = range []string{"", "\xff", "a\xffb", "\x00", "{lock=\"x\"}", strings.Repeat("x", 1<<16)} {
-		for kind := observe.Kind(-1); kind <= observe.Refused+1; kind++ {
+		for kind := observe.Kind(-1); kind <= observe.ExpiredEarly+1; kind++ {
 			collector.Observe(observe.Event{Kind: kind, Recipe: "mutex", Path: "/l"})
 		}
 		_, err := registry.Gather()
@@ -242,7 +321,7 @@ func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
 			_ = hold.Unlock(t.Context())
 		}
 		over()
-		time.Sleep(2 * time.Minute) // the session of one that is cut off has ended
+		time.Sleep(2 * time.Minute) // until the session of a client that was cut off has ended
 		assert.Equal(t, taken, b.histogram(t, "zklock_acquire_duration_seconds", "acquired").GetSampleCount())
 		ended := uint64(0)
 		for _, outcome := range []string{"released", "lost", "ended"} {
@@ -250,5 +329,6 @@ func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
 		}
 		assert.Equal(t, taken, ended)
 		b.expect(t, "# HELP zklock_holds Locks held.\n# TYPE zklock_holds gauge\nzklock_holds{recipe=\"mutex\"} 0\n", "zklock_holds")
+		b.expect(t, "# HELP zklock_oldest_hold_seconds Time that the oldest hold has lasted, or 0 if there is none.\n# TYPE zklock_oldest_hold_seconds gauge\nzklock_oldest_hold_seconds{recipe=\"mutex\"} 0\n", "zklock_oldest_hold_seconds")
 	})
 }

@@ -1,6 +1,7 @@
-// Package readiness answers HTTP probes by leadership: a load balancer, or a Kubernetes
-// service, that asks it sends requests to the process that holds the lock only. It needs
-// nothing but the standard library and zklock.
+// Package readiness provides an HTTP handler for readiness probes that is ready only while
+// the process holds a lock or leads. A load balancer or Kubernetes service that probes it sends
+// requests only to the process that holds the lock. It depends only on the standard library
+// and zklock.
 package readiness
 
 import (
@@ -12,44 +13,46 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Handler answers 200 while this process holds, and 503 otherwise. The zero value holds
-// nothing and is ready for use. It asks no server, so a probe costs nothing.
+// Handler responds with 200 while this process holds the lock, and with 503 otherwise. The
+// zero value has no hold and is ready to use. It sends no request to ZooKeeper, so a probe
+// costs nothing.
 //
-// A probe is late by its nature: requests come for as long as the prober takes to ask
-// again, also when the lock is lost. So a request that must not be served without the lock
-// checks the hold itself.
+// A probe is always late: after the lock is lost, requests keep arriving until the next
+// probe. A request that must not be served without the lock has to check the hold itself.
 type Handler struct {
-	// Margin is how long a hold must be certain from now on: with less left, the answer is
-	// 503. Between two heartbeats of a healthy client, what is left falls to somewhat less
-	// than half the session timeout (see Hold.Remaining): more than a third of it can make a
-	// healthy process unready. Default zero.
+	// Margin is the least time for which the hold must be certain from now on. If less
+	// remains, the response is 503. Between two heartbeats of a healthy client, the remaining
+	// time falls to somewhat less than half the session timeout (see Hold.Remaining). A margin
+	// of more than a third of the timeout can make a healthy process unready. The default is
+	// zero.
 	Margin time.Duration
 
 	mu   sync.Mutex
-	hold *zklock.Hold // guarded by mu: the last one, nil for none
+	hold *zklock.Hold // guarded by mu: the hold passed to Set last, or nil
 }
 
 var _ http.Handler = (*Handler)(nil)
 
-// Status is the answer, as JSON.
+// Status is the body of a response, as JSON.
 type Status struct {
 	Holds bool `json:"holds"`
-	// Path and Token are the hold's, if there is one that is certain at this moment.
+	// Path and Token are those of the hold, if there is one and it is certain at this moment.
 	Path  string `json:"path,omitempty"`
 	Token int64  `json:"token,omitempty"`
-	// Remaining is how many milliseconds the hold is certain from now on, should nothing
-	// more be heard from the servers. Heartbeats make it longer.
+	// Remaining is the number of milliseconds for which the hold is certain from now on, even
+	// if nothing more is received from the servers. Heartbeats extend it.
 	Remaining int64 `json:"remaining_ms"`
-	// Revoked reports whether the holder was asked to let go. It is ready until it does.
+	// Revoked reports whether the holder was asked to release the lock. The process stays
+	// ready until it does.
 	Revoked bool `json:"revoked,omitempty"`
 }
 
-// Set has the handler answer for this hold, from Lock or Campaign, until the next call. It
-// need not be told of the hold's end. Nil is no hold.
+// Set makes the handler report this hold, from Lock or Campaign, until the next call. The
+// handler notices the hold's end by itself. nil means no hold.
 //
 //	election.Run(ctx, value, func(ctx context.Context) error {
 //		ready.Set(zklock.HoldOf(ctx))
-//		defer ready.Set(nil) // from here on the answer is 503, also while the work is wound up
+//		defer ready.Set(nil) // from here on the response is 503, even during clean-up
 //		...
 //	})
 func (h *Handler) Set(hold *zklock.Hold) {
@@ -58,7 +61,7 @@ func (h *Handler) Set(hold *zklock.Hold) {
 	h.hold = hold
 }
 
-// Status returns what the handler would answer.
+// Status returns the status that the handler would respond with.
 func (h *Handler) Status() Status {
 	h.mu.Lock()
 	hold := h.hold
@@ -76,7 +79,7 @@ func (h *Handler) Status() Status {
 	return s
 }
 
-// ServeHTTP answers a GET or HEAD.
+// ServeHTTP responds to GET and HEAD requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -90,6 +93,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	if r.Method == http.MethodGet {
-		json.NewEncoder(w).Encode(s) // if that fails, the prober has gone
+		json.NewEncoder(w).Encode(s) // fails only if the client has closed the connection
 	}
 }

@@ -1,18 +1,16 @@
-// Package sqlfence keeps a holder that was stopped, and wakes up when another has the
-// lock, from writing to an SQL database: a table has the largest fencing token that each
-// lock has shown there, and a transaction of an earlier holder is refused.
+// Package sqlfence prevents a holder that was suspended, and resumes after another one has
+// acquired the lock, from writing to an SQL database. A table stores the largest fencing token
+// seen for each lock, and transactions of earlier holders are rejected.
 //
 //	fence, err := sqlfence.New(sqlfence.PostgreSQL, nil)
 //	...
 //	_, err = fence.Exec(ctx, tx, hold, `UPDATE orders SET state = $1 WHERE id = $2`, "shipped", 42)
 //
-// It is for locks that one holder has at a time: not for readers, nor for semaphores, of
-// which a later holder would shut out an earlier one that still holds. Holds of an unfenced
-// zklock.Cohort that follow one another in a process have one token: it shuts out those of other
-// processes only.
+// Use it for locks that have one holder at a time, not for readers or semaphores: there, a later
+// holder would lock out an earlier one that still holds.
 //
-// The statements are tested on PostgreSQL, SQLite and MariaDB. Those for MariaDB are meant for
-// MySQL as well, which is not tested.
+// The statements are tested on PostgreSQL, SQLite and MariaDB. Those for MariaDB should also
+// work on MySQL, which is not tested.
 package sqlfence
 
 import (
@@ -26,20 +24,20 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// ErrStale is returned when a later holder of the lock has raised the fence: then this
-// holder holds no longer, whatever its clock says, and its transaction must be rolled back.
-var ErrStale = errors.New("a later holder of the lock has written")
+// ErrStale reports that a later holder of the lock has raised the fence. This holder has
+// lost the lock, whatever its clock says, and its transaction must be rolled back.
+var ErrStale = errors.New("stale token: a later holder of the lock has written")
 
-// Dialect is the make of the database.
+// Dialect is the SQL dialect of the database.
 type Dialect int
 
 const (
 	PostgreSQL Dialect = iota + 1 // 9.5 or newer
 	SQLite                        // 3.24 or newer
-	MySQL                         // with InnoDB, and MariaDB
+	MySQL                         // MySQL with InnoDB, or MariaDB
 )
 
-// Tx is a transaction: *sql.Tx, or what wraps one.
+// Tx is a transaction: *sql.Tx or a wrapper of one.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -47,27 +45,27 @@ type Tx interface {
 
 var _ Tx = (*sql.Tx)(nil)
 
-// Options are a Fence's. Nil means the defaults.
+// Options configure a Fence. Nil means the defaults.
 type Options struct {
-	// Table is the name of the table, which may have that of a schema before it.
-	// Default zklock_fence.
+	// Table is the name of the table, which can be prefixed with a schema. The default is
+	// zklock_fence.
 	Table string
 }
 
-// Fence is a table of fencing tokens, one row for each lock. It may be used by many
-// goroutines.
+// Fence is a table of fencing tokens with one row for each lock. It is safe for concurrent
+// use.
 type Fence struct {
 	dialect Dialect
 	table   string
 }
 
-// A name that needs no quotes in any of the dialects.
+// tableName matches names that need no quotes in any dialect.
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
-// maxPath is what the table of MySQL takes, of which the path is the key.
+// maxPath is the longest path that fits the key of the table in MySQL.
 const maxPath = 3072
 
-// New returns the fence in a table that Schema describes.
+// New returns a fence. Schema returns the statement that creates its table.
 func New(dialect Dialect, opts *Options) (*Fence, error) {
 	f := &Fence{dialect: dialect, table: "zklock_fence"}
 	if opts != nil && opts.Table != "" {
@@ -77,24 +75,24 @@ func New(dialect Dialect, opts *Options) (*Fence, error) {
 		return nil, fmt.Errorf("sqlfence: %w: unknown dialect %d", zklock.ErrInvalid, dialect)
 	}
 	if !tableName.MatchString(f.table) {
-		return nil, fmt.Errorf("sqlfence: %w: %q cannot be a table's name", zklock.ErrInvalid, f.table)
+		return nil, fmt.Errorf("sqlfence: %w: invalid table name %q", zklock.ErrInvalid, f.table)
 	}
 	return f, nil
 }
 
-// Schema returns the statement that makes the table unless it exists. It belongs into the
-// migrations of the database.
+// Schema returns the statement that creates the table if it does not exist. Run it in the
+// migrations of your database.
 func (f *Fence) Schema() string {
 	switch f.dialect {
-	case MySQL: // bytes, because a path's upper and lower case are not the same
+	case MySQL: // VARBINARY, because paths are case-sensitive
 		return `CREATE TABLE IF NOT EXISTS ` + f.table + ` (path VARBINARY(3072) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB`
 	default:
 		return `CREATE TABLE IF NOT EXISTS ` + f.table + ` (path TEXT NOT NULL PRIMARY KEY, token BIGINT NOT NULL)`
 	}
 }
 
-// Exec raises the fence for hold and, if no later holder has, executes a statement of
-// yours in the same transaction.
+// Exec raises the fence for hold and then executes your statement in the same transaction. It
+// returns ErrStale if a later holder has raised the fence.
 func (f *Fence) Exec(ctx context.Context, tx Tx, hold *zklock.Hold, query string, args ...any) (sql.Result, error) {
 	if err := f.Raise(ctx, tx, hold); err != nil {
 		return nil, err
@@ -102,30 +100,31 @@ func (f *Fence) Exec(ctx context.Context, tx Tx, hold *zklock.Hold, query string
 	return tx.ExecContext(ctx, query, args...)
 }
 
-// Raise writes the token of hold to the fence of its lock, as the first statement of a
-// transaction. On success, no earlier holder can write from then on, and no later one
-// before the transaction has ended: what is read and written behind it is this holder's
-// alone. On ErrStale and on the errors of hold.Check nothing is written, and the
-// transaction must be rolled back.
+// Raise writes the token of hold to the fence of its lock. Call it as the first statement of
+// a transaction. If it succeeds, no earlier holder can write from then on, and no later one
+// before the transaction has ended: the rest of the transaction has the data to itself. If it
+// returns ErrStale or an error of hold.Check, nothing is written, and the transaction must be
+// rolled back.
 //
-// Until a holder has raised the fence, an earlier one that was stopped can still write. So
-// raise it before the data is read, not only before it is written.
+// Until a holder has raised the fence, an earlier one that was suspended can still write. Raise
+// the fence before you read the data, not only before you write it.
 //
-// The fence is that of hold.Path, without the client's Options.Root. A hold of LockAll is
-// refused: see RaiseOf.
+// The fence is that of hold.Path, without the client's Options.Root. Raise returns an error for
+// a hold of LockAll: see RaiseOf.
 func (f *Fence) Raise(ctx context.Context, tx Tx, hold *zklock.Hold) error {
 	if several(hold) {
-		return fmt.Errorf("sqlfence: raise %s: %w: it is a hold of several locks, say of which", hold.Path(), zklock.ErrInvalid)
+		return fmt.Errorf("sqlfence: raise %s: %w: the hold has several locks: choose one with RaiseOf", hold.Path(), zklock.ErrInvalid)
 	}
 	return f.RaiseOf(ctx, tx, hold, hold.Path())
 }
 
-// RaiseOf is Raise for the lock at path, which hold is of, or which LockAll has taken with
-// others. If several are raised in one transaction, let all callers do it in one order.
+// RaiseOf is like Raise, for the lock at path. hold must be a hold of that lock, or a hold of
+// LockAll that includes it. If you raise several fences in one transaction, do so in the same
+// order everywhere.
 func (f *Fence) RaiseOf(ctx context.Context, tx Tx, hold *zklock.Hold, path string) error {
 	token := hold.TokenOf(path)
 	switch {
-	case token == 0:
+	case token < 0:
 		return fmt.Errorf("sqlfence: raise %s: %w: the hold is of %s", path, zklock.ErrInvalid, hold.Path())
 	case len(path) > maxPath:
 		return fmt.Errorf("sqlfence: raise %s: %w: longer than %d bytes", path, zklock.ErrInvalid, maxPath)
@@ -143,22 +142,22 @@ func (f *Fence) RaiseOf(ctx context.Context, tx Tx, hold *zklock.Hold, path stri
 	return nil
 }
 
-// several reports whether LockAll has taken several locks, whose path is all of theirs.
+// several reports whether hold is a hold of several locks from LockAll. Its path then consists of all their paths.
 func several(hold *zklock.Hold) bool {
 	paths := strings.Split(hold.Path(), ",")
 	if len(paths) == 1 {
 		return false
 	}
 	for _, path := range paths {
-		if hold.TokenOf(path) != 0 {
+		if hold.TokenOf(path) >= 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// raise reports whether the row of path has now this token, and not a larger one. The row
-// is locked until the transaction ends.
+// raise writes the token to the row of path unless the row has a larger one, and reports
+// whether the row now has this token. The row is locked until the transaction ends.
 func (f *Fence) raise(ctx context.Context, tx Tx, path string, token int64) (bool, error) {
 	if f.dialect == MySQL {
 		return f.raiseAndLook(ctx, tx, path, token)
@@ -176,7 +175,7 @@ func (f *Fence) raise(ctx context.Context, tx Tx, path string, token int64) (boo
 	return rows == 1, err
 }
 
-// raiseAndLook is raise for MySQL, which counts a row that keeps its token as not affected.
+// raiseAndLook is raise for MySQL, which does not count a row whose token stays the same as affected.
 func (f *Fence) raiseAndLook(ctx context.Context, tx Tx, path string, token int64) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `INSERT INTO `+f.table+` (path, token) VALUES (?, ?)
 		ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)`, path, token, token); err != nil {

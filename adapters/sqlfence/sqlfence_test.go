@@ -217,27 +217,18 @@ func TestOfSeveralLocksEachHasAFenceOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestAnUnfencedCohortShutsOutOtherProcessesOnly(t *testing.T) {
+func TestACohortShutsOutEarlierGoroutines(t *testing.T) {
 	onEach(t, func(t *testing.T, s *setup) {
-		cohort := s.client.Cohort("/locks/orders", &zklock.CohortOptions{Unfenced: true, Keep: time.Hour})
-		take := func() *zklock.Hold {
-			hold, err := cohort.Lock(t.Context())
-			require.NoError(t, err)
-			return hold
-		}
-		stopped := take()
+		cohort := s.client.Cohort("/locks/orders", &zklock.CohortOptions{Keep: time.Hour})
+		stopped, err := cohort.Lock(t.Context())
+		require.NoError(t, err)
 		tx := &standsStill{Tx: s.begin(t), meanwhile: func() {
 			require.NoError(t, stopped.Unlock(t.Context()))
-			next := take()
-			require.Equal(t, stopped.Token(), next.Token())
+			next, err := cohort.Lock(t.Context())
+			require.NoError(t, err)
 			s.commit(t, next, "shipped")
 			require.NoError(t, next.Unlock(t.Context()))
 		}}
-		require.NoError(t, s.write(t, tx, stopped, "cancelled"), "as CohortOptions.Unfenced says")
-		require.NoError(t, tx.Rollback())
-
-		stopped = take()
-		tx = &standsStill{Tx: s.begin(t), meanwhile: func() { s.commit(t, s.takeAway(t, stopped), "shipped") }}
 		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	flagpkg "flag"
 	"fmt"
 	"os"
@@ -12,21 +11,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
 func TestHelpNamesEveryCommandAndEachTellsItsFlags(t *testing.T) {
 	code, out, _ := run(t, "", "--help")
 	assert.Zero(t, code)
-	for _, c := range listed() {
-		assert.Contains(t, out, "  "+c.name+" ")
-		code, help, err := run(t, "", c.name, "--help")
-		assert.Zero(t, code, c.name)
+	for _, c := range wholeCommand().Listed() {
+		assert.Contains(t, out, "  "+c.Name+" ")
+		code, help, err := run(t, "", c.Name, "--help")
+		assert.Zero(t, code, c.Name)
 		assert.Empty(t, err)
-		assert.True(t, strings.HasPrefix(help, "Usage: zklock "+c.name), help)
-		_, same, _ := run(t, "", "help", c.name)
+		assert.True(t, strings.HasPrefix(help, "Usage: zklock "+c.Name), help)
+		_, same, _ := run(t, "", "help", c.Name)
 		assert.Equal(t, help, same)
 		for line := range strings.Lines(help) {
-			assert.LessOrEqual(t, len(line), 90, "%s: %s", c.name, line)
+			assert.LessOrEqual(t, len(line), 90, "%s: %s", c.Name, line)
 		}
 	}
 	assert.NotContains(t, out, "  man ")
@@ -36,7 +38,7 @@ func TestFlagsAreToldByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
 	_, help, _ := run(t, "", "run", "--help")
 	flags, rest, found := strings.Cut(help, "\nWaiting:\n")
 	require.True(t, found)
-	waiting, connection, found := strings.Cut(rest, "\nConnection, see zklock help connection:\n")
+	waiting, connection, found := strings.Cut(rest, "\nConnection (see zklock help connection):\n")
 	require.True(t, found)
 	assert.Contains(t, flags, "\n  --grace duration\n")
 	assert.Contains(t, waiting, "  -E, --conflict-exit-code code\n")
@@ -44,7 +46,7 @@ func TestFlagsAreToldByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
 	_, about, _ := run(t, "", "help", "connection")
 	_, manual, _ := run(t, "", "man")
 	for _, text := range []string{about, manual} {
-		assert.Equal(t, 1, strings.Count(text, "which no process list shows"))
+		assert.Equal(t, 1, strings.Count(text, "which process listings do not show"))
 	}
 	_, help, _ = run(t, "", "serve", "--help")
 	assert.NotContains(t, help, "onnection")
@@ -63,7 +65,7 @@ func TestWhatIsMistypedIsSuggested(t *testing.T) {
 		{[]string{"completion", "bsh"}, `did you mean "bash"?`},
 	} {
 		code, _, err := run(t, "", c.args...)
-		assert.Equal(t, codeUsage, code)
+		assert.EqualValues(t, outcome.Usage, code)
 		assert.Contains(t, err, c.want)
 	}
 	for _, name := range []string{"quite-another", "nope", "x"} {
@@ -87,14 +89,14 @@ func TestFlagsThatDoNothingAreNotOffered(t *testing.T) {
 	} {
 		for _, flag := range useless {
 			code, _, err := run(t, "", command, "--"+flag, "x")
-			assert.Equal(t, codeUsage, code)
-			assert.Contains(t, err, "not defined", "%s --%s", command, flag)
+			assert.EqualValues(t, outcome.Usage, code)
+			assert.Contains(t, err, "unknown flag", "%s --%s", command, flag)
 		}
 	}
 	for _, flag := range [][]string{{"--value", "x"}, {"--no-wait"}, {"-E", "3"}} {
 		code, _, err := run(t, "", append(append([]string{"elect"}, flag...), "/l")...)
-		assert.Equal(t, codeUsage, code)
-		assert.Contains(t, err, "does nothing without a COMMAND")
+		assert.EqualValues(t, outcome.Usage, code)
+		assert.Contains(t, err, "has no effect without a COMMAND")
 	}
 }
 
@@ -102,9 +104,9 @@ func TestCompletionKnowsEveryCommandAndFlag(t *testing.T) {
 	for shell, flag := range map[string]string{"bash": "--%s", "zsh": "--%s", "fish": "-l %s"} {
 		code, out, err := run(t, "", "completion", shell)
 		require.Zero(t, code, err)
-		for _, c := range listed() {
-			assert.Contains(t, out, c.name)
-			c.define(streams{}).each(func(fl *flagpkg.Flag, _, _, _ string) { assert.Contains(t, out, fmt.Sprintf(flag, fl.Name)) })
+		for _, c := range wholeCommand().Listed() {
+			assert.Contains(t, out, c.Name)
+			c.Define(cli.Streams{}).Each(func(fl *flagpkg.Flag, _, _, _ string) { assert.Contains(t, out, fmt.Sprintf(flag, fl.Name)) })
 		}
 		assert.NotContains(t, out, "man)")
 		if path, err := exec.LookPath(shell); err == nil {
@@ -148,9 +150,9 @@ func TestBashCompletesNamesWithSpaces(t *testing.T) {
 func TestTheManualTellsAllThatTheHelpDoes(t *testing.T) {
 	code, out, err := run(t, "", "man")
 	require.Zero(t, code, err)
-	for _, c := range listed() {
-		assert.Contains(t, out, ".SS "+c.name)
-		c.define(streams{}).each(func(fl *flagpkg.Flag, _, _, _ string) {
+	for _, c := range wholeCommand().Listed() {
+		assert.Contains(t, out, ".SS "+c.Name)
+		c.Define(cli.Streams{}).Each(func(fl *flagpkg.Flag, _, _, _ string) {
 			assert.Contains(t, out, `\-\-`+strings.ReplaceAll(fl.Name, "-", `\-`))
 		})
 	}
@@ -182,7 +184,7 @@ func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
 	} {
 		i := zklockCommand(t, srv.Addr(), args...)
 		i.Stdout = full
-		assert.Equal(t, codeFailure, i.start().code(), "%v", args)
+		assert.EqualValues(t, outcome.Failure, i.start().code(), "%v", args)
 		assert.Contains(t, i.err.String(), "no space left", "%v", args)
 	}
 }
@@ -190,15 +192,11 @@ func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
 func TestWrongUseIsOneLine(t *testing.T) {
 	for _, args := range [][]string{{"no-such-command"}, {"serve", "extra"}, {"demo", "--no-such-flag"}, {"demo", "--items", "2"}, {"serve", "--members", "0"}, {"demo", "--connect-timeout", "0", "--html", ""}, {"top", "--connect-timeout", "-1s"}} {
 		code, out, err := run(t, "", args...)
-		assert.Equal(t, codeUsage, code, args)
+		assert.EqualValues(t, outcome.Usage, code, args)
 		assert.Empty(t, out)
 		assert.Regexp(t, `^zklock: .+\n$`, err)
 	}
 	code, _, err := run(t, "")
-	assert.Equal(t, codeUsage, code)
+	assert.EqualValues(t, outcome.Usage, code)
 	assert.Contains(t, err, "Usage: zklock")
-}
-
-func TestErrorsOfSeveralLinesBecomeOne(t *testing.T) {
-	assert.Equal(t, "a; b", oneLine(errors.Join(errors.New("zklock: a"), errors.New("b"))))
 }

@@ -8,127 +8,131 @@ import (
 	"slices"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/job"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/terminal"
 	"github.com/zklock-go/zklock/internal/plain"
 )
 
 const electAbout = `
-With a COMMAND: stands for election at PATH and runs the command when elected, exactly as
-"zklock run" does under a lock; the leadership ends with the command. Others see --value.
+With a COMMAND: stands for election at PATH and runs the command once elected, in the
+same way as "zklock run" does under a lock. Leadership ends when the command exits. Other
+clients see --value.
 
-Without a COMMAND: prints the leader's value, with --watch each time there is another.
+Without a COMMAND: prints the leader's value; with --watch, prints each new leader.
 
 ` + exitCodes + `
-Without a COMMAND, 75 says that there is no leader.`
+Without a COMMAND, 75 means that there is no leader.`
 
-func electCommand(std streams) *command {
-	f := newFlags(std, "elect", "[flags] PATH [-- COMMAND [ARGS...]]", electAbout)
-	j := &job{server: f.server().security(f), std: std}
-	j.server.owner(f)
-	j.flags(f)
-	var w waiting
-	w.flags(f)
+func electCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "elect", "[flags] PATH [-- COMMAND [ARGS...]]", electAbout)
+	j := job.New(f)
+	j.Election = true
 	host, _ := os.Hostname()
-	value := f.String("value", "", "`text` that others see while we lead (default: the host's name, unless --anonymous)")
-	latch := f.Bool("latch", false, "take part in an election of Curator's LeaderLatch")
-	watch := f.Bool("watch", false, "without a COMMAND: print every leader from now on, until Ctrl-C")
-	return &command{f, func(args []string) error {
+	value := f.String("value", "", "`text` shown to others while this process leads (default: the host name, unless --anonymous)")
+	latch := f.Bool("latch", false, "join a Curator LeaderLatch election")
+	watch := f.Bool("watch", false, "without a COMMAND: print the leader and each new one, until Ctrl-C")
+	return f.Command(func(args []string) error {
 		if !slices.Contains(args, "--") {
-			path, err := f.parseAlone(args)
+			path, err := f.ParseAlone(args)
 			if err == nil {
-				err = onlyGiven(f, "value", "anonymous", "grace", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
+				err = onlyGiven(f, "value", "anonymous", "grace", "timeout", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
 			}
 			if err != nil {
 				return err
 			}
-			return showLeader(j.server, path, *latch, *watch)
+			return showLeader(j.Server, path, *latch, *watch)
 		}
-		path, err := j.parse(f, args)
-		if err == nil {
-			err = w.check(f, j.server)
-		}
+		err := j.Parse(f, args)
 		switch {
 		case err != nil:
 			return err
 		case *watch:
-			return misuse("elect: --watch does nothing with a COMMAND")
-		case !f.given("value") && !j.server.anonymous:
+			return outcome.Misuse("elect: --watch has no effect with a COMMAND")
+		case !f.Given("value") && !j.Server.Anonymous:
 			*value = host
 		}
-		j.waiting = w
-		return w.recode(j.run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
-			election := client.Election(path, &zklock.ElectionOptions{Latch: *latch})
-			if w.noWait {
-				return j.server.attempt(ctx, func(ctx context.Context) (*zklock.Hold, error) {
-					return tryElection(ctx, election, []byte(*value))
-				})
+		return j.Run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
+			election := client.Election(j.Path, &zklock.ElectionOptions{Latch: *latch})
+			if j.NoWait() {
+				return j.Server.Attempt(ctx, func(ctx context.Context) (*zklock.Hold, error) { return election.TryCampaign(ctx, []byte(*value)) }, election.Leader)
 			}
 			return election.Campaign(ctx, []byte(*value))
-		}))
-	}}
+		})
+	})
 }
 
-// onlyGiven refuses flags that do nothing without a COMMAND.
-func onlyGiven(f *flags, useless ...string) error {
+// onlyGiven rejects flags that have no effect without a COMMAND.
+func onlyGiven(f *cli.Flags, useless ...string) error {
 	for _, name := range useless {
-		if f.given(name) {
-			return misuse("%s: --%s does nothing without a COMMAND", f.Name(), name)
+		if f.Given(name) {
+			return outcome.Misuse("%s: --%s has no effect without a COMMAND", f.Name(), name)
 		}
 	}
 	return nil
 }
 
-// tryElection leads if nobody else does or wants to. Otherwise the error names the leader.
-func tryElection(ctx context.Context, election *zklock.Election, value []byte) (*zklock.Hold, error) {
-	hold, err := election.TryCampaign(ctx, value)
-	if !errors.Is(err, zklock.ErrLocked) {
-		return hold, err
-	}
-	if leader, unknown := election.Leader(ctx); unknown == nil {
-		err = fmt.Errorf("%w: %s leads", zklock.ErrLocked, plain.Short(string(leader.Data), 60))
-	}
-	return nil, err
-}
-
-func showLeader(server *serverFlags, path string, latch, watch bool) error {
-	return server.use(func(ctx context.Context, client *zklock.Client) error {
+func showLeader(server *servers.Flags, path string, latch, watch bool) error {
+	server.Hasty = true
+	return server.Use(func(ctx context.Context, client *zklock.Client) error {
 		election := client.Election(path, &zklock.ElectionOptions{Latch: latch})
 		if watch {
-			return showLeaders(ctx, election, server.std)
+			return showLeaders(ctx, election, server)
 		}
 		var leader zklock.Contender
-		err := server.ask(ctx, func(ctx context.Context) (err error) {
+		err := server.Ask(ctx, func(ctx context.Context) (err error) {
 			leader, err = election.Leader(ctx)
 			return err
 		})
 		if errors.Is(err, zklock.ErrNoLeader) {
-			return exit{codeNotAcquired, err}
+			return outcome.NotAcquired.Errorf("%s has no leader", plain.Short(path, 512))
 		}
 		if err != nil {
-			return serverError(err)
+			return outcome.ByCause(err)
 		}
-		return printLeader(server.std, leader)
+		return printValue(server.Streams, leader)
 	})
 }
 
-func showLeaders(ctx context.Context, election *zklock.Election, std streams) error {
+func showLeaders(ctx context.Context, election *zklock.Election, server *servers.Flags) error {
+	ctx, cancel := context.WithCancel(ctx)
+	said := make(chan struct{})
+	// Owned by this call, which waits; ends with ctx.
+	go func() {
+		defer close(said)
+		show.SayWhetherServersAnswer(ctx, server.Contact, server.Streams.Err)
+	}()
+	defer func() {
+		cancel()
+		<-said
+	}()
 	for leader, err := range election.Observe(ctx) {
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return serverError(err)
+			return outcome.ByCause(err)
 		}
-		if err := printLeader(std, leader); err != nil {
+		if err := printLeader(server.Streams, leader); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printLeader(std streams, leader zklock.Contender) error {
-	_, err := fmt.Fprintln(std.out, valueOf(leader))
+func printLeader(std cli.Streams, leader zklock.Contender) error {
+	_, err := fmt.Fprintln(std.Out, show.Value(leader))
 	return err
 }
 
-// valueOf returns a leader's value in one line, whatever it is.
-func valueOf(leader zklock.Contender) string { return plain.Short(string(leader.Data), 4<<10) }
+// printValue prints a leader's value as it is, for a script, or what of it cannot act on a terminal.
+func printValue(std cli.Streams, leader zklock.Contender) error {
+	if _, _, ok := terminal.Size(std.Out); ok {
+		return printLeader(std, leader)
+	}
+	_, err := std.Out.Write(append(slices.Clone(leader.Data), '\n'))
+	return err
+}

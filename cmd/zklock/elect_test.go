@@ -12,10 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // Another member comes after the first look: nobody waits behind it, and nothing of ours is left.
+//
+//zklock:promise P17.6
 func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
@@ -32,7 +35,7 @@ func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
 	})
 	defer remove()
 	start := time.Now()
-	_, err := tryElection(t.Context(), client.Election("/e", nil), []byte("mine"))
+	_, err := client.Election("/e", nil).TryCampaign(t.Context(), []byte("mine"))
 	require.ErrorIs(t, err, zklock.ErrLocked)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.Less(t, time.Since(start), time.Minute, "it has not waited")
@@ -40,6 +43,7 @@ func TestAnElectionWithoutWaitingIsOneAttempt(t *testing.T) {
 	require.True(t, came.Load())
 }
 
+//zklock:promise P17.6
 func TestAnElectionWithoutWaitingNamesTheLeader(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
@@ -47,8 +51,8 @@ func TestAnElectionWithoutWaitingNamesTheLeader(t *testing.T) {
 	leader, err := client.Election("/e", nil).Campaign(t.Context(), []byte("host-a"))
 	require.NoError(t, err)
 	code, _, errs := run(t, srv.Addr(), "elect", "--no-wait", "/e", "--", "true")
-	assert.Equal(t, codeNotAcquired, code)
-	assert.Contains(t, errs, "host-a leads")
+	assert.EqualValues(t, outcome.NotAcquired, code)
+	assert.Contains(t, errs, `/e is led by "host-a"`)
 	require.NoError(t, leader.Unlock(t.Context()))
 	code, out, errs := run(t, srv.Addr(), "elect", "--no-wait", "/e", "--", "echo", "led")
 	assert.Zero(t, code, errs)

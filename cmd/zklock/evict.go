@@ -6,33 +6,37 @@ import (
 	"fmt"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
 	"github.com/zklock-go/zklock/operate"
 )
 
 const evictAbout = `
-Takes contenders of the lock at PATH out of its queue, whatever they are doing: for a
-process that hangs while others wait. A holder of this library is told at once that its
-lock is lost, and a command under "zklock run" gets KILL. A waiter gives up, also one
-that was stopped and wakes up, or was first without knowing it yet: "zklock run" exits
-with 79. Waiters go first, so that nobody is let in between.
+Removes contenders from the queue of the lock at PATH, even while they hold the lock. Use
+it when a process hangs and others are waiting. A holder that uses this library loses its
+lock at once, and a command under "zklock run" gets KILL. Evicted waiters exit with an
+error ("zklock run" with code 79), even one that is suspended, or already first in line.
+Waiters are removed first, so nobody acquires the lock in between.
 
-Holders of other libraries may go on as if they held: make sure first that they are
-stopped. Not told, and so queueing again, are waiters in a directory whose data cannot
-be written, or is somebody else's. So are those that are stopped until 256 others were
-evicted, or the directory has vanished, a minute after its last contender has gone.
+Holders that use other libraries may carry on as if they still held the lock: stop them
+first. Some waiters are not told and queue again: those in a directory whose data zklock
+cannot write or does not own, and those that stay suspended until 256 more contenders
+have been evicted or until the directory is removed (a minute after it became empty).
 
-The exit code is 0 if all that were meant are gone, and 77 if the servers do not allow
-it: the error names who has the right to.`
+The exit code is 0 if every selected contender is gone, and 77 if the servers refuse
+permission: the error then names the identities that have it.`
 
-func evictCommand(std streams) *command {
-	f := newFlags(std, "evict", "--node NAME | --holders | --all  [flags] PATH", evictAbout)
-	server := f.server().security(f)
+func evictCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "evict", "(--node NAME | --holders | --all) [flags] PATH", evictAbout)
+	server := servers.New(f).Security(f)
 	var c choice
-	f.StringVar(&c.node, "node", "", "the contender with this `name`, as ls shows it")
-	f.BoolVar(&c.holders, "holders", false, "every contender that holds")
-	f.BoolVar(&c.all, "all", false, "every contender, holding or waiting")
-	return &command{f, func(args []string) error {
-		positional, err := f.parse(args, 1, 1)
+	f.StringVar(&c.node, "node", "", "evict the contender with this `name`, as shown by ls")
+	f.BoolVar(&c.holders, "holders", false, "evict every holder")
+	f.BoolVar(&c.all, "all", false, "evict every holder and waiter")
+	return f.Command(func(args []string) error {
+		positional, err := f.Parse(args, 1, 1)
 		if err != nil {
 			return err
 		}
@@ -40,47 +44,48 @@ func evictCommand(std streams) *command {
 			return err
 		}
 		if c == (choice{}) {
-			return misuse("evict: say which: --node, --holders or --all")
+			return outcome.Misuse("evict: choose contenders with --node, --holders or --all")
 		}
 		return evictChosen(server, positional[0], c)
-	}}
+	})
 }
 
-// evictChosen evicts the contenders that are meant. One that has gone by itself meanwhile, or with
-// another of its permits, is what was wanted, unless it was named.
-func evictChosen(server *serverFlags, path string, c choice) error {
-	return server.use(func(ctx context.Context, client *zklock.Client) error {
+// evictChosen evicts the contenders that c selects. A contender that left by itself in the meantime, or together with
+// another of its permits, counts as evicted unless it was selected by name.
+func evictChosen(server *servers.Flags, path string, c choice) error {
+	server.Hasty = true
+	return server.Use(func(ctx context.Context, client *zklock.Client) error {
 		chosen, err := allChosen(ctx, server, client, path, c)
 		if err != nil {
 			return err
 		}
 		var errs []error
 		for _, who := range waitingFirst(chosen) {
-			err := server.ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })
+			err := server.Ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })
 			gone := errors.Is(err, zklock.ErrNotHeld) && c.node == ""
-			if isUnavailable(err) {
+			if outcome.Unavailable.Is(err) {
 				errs = append(errs, err)
-				break // nor will they answer for the next one
+				break // the servers will not answer for the next one either
 			}
 			if err != nil && !gone {
 				errs = append(errs, err)
 				continue
 			}
-			if _, err := fmt.Fprintf(server.std.out, "%s: %s %s\n", fateOf(who, gone), shown(who.Node), ownerOf(who)); err != nil {
+			if _, err := fmt.Fprintf(server.Streams.Out, "%s: %s %s\n", fateOf(who, gone), show.Text(who.Node), show.Owner(who)); err != nil {
 				errs = append(errs, err)
 			}
 		}
-		return serverError(errors.Join(errs...))
+		return outcome.ByCause(errors.Join(errs...))
 	})
 }
 
-// fateOf says what has become of a contender.
+// fateOf describes what happened to a contender.
 func fateOf(who zklock.Contender, gone bool) string {
 	switch {
 	case gone:
-		return "gone by itself"
+		return "already gone"
 	case who.Holds:
-		return "evicted, held"
+		return "evicted holder"
 	}
-	return "evicted, waited"
+	return "evicted waiter"
 }

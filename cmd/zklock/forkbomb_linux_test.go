@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
 // beForkBomb is what this binary is told to be a fork bomb by: `forkbomb KIND SIGN SECONDS`. Its processes start others
@@ -16,7 +18,7 @@ import (
 // SECONDS, whatever the test does.
 const beForkBomb = "forkbomb"
 
-// forkBombs are the ways in which the processes of a fork bomb go on.
+// forkBombs are the ways in which the processes of a fork bomb continue.
 var forkBombs = map[string]bombKind{
 	"stays":  {},
 	"leaves": {leaves: true},
@@ -38,7 +40,7 @@ type bombState struct {
 	now   syscall.Timespec
 	pause syscall.Timespec
 	first bool
-	seeds int // processes that go on although they have started another one
+	seeds int // processes that keep running after they have started another one
 }
 
 func beForkBombIfAsked() {
@@ -49,7 +51,7 @@ func beForkBombIfAsked() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCHLD)
 	file, err := os.OpenFile(os.Args[3], os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		os.Exit(codeFailure)
+		os.Exit(int(outcome.Failure))
 	}
 	seconds, _ := strconv.Atoi(os.Args[4])
 	b := &bombState{

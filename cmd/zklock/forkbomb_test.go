@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -108,6 +109,8 @@ func (b *bombed) lastSign() time.Time {
 
 // Processes that stay in their group are stopped all at once. For the others it takes time on a processor, which they
 // share: when the last of them is at work is measured, and stands in the documents.
+//
+//zklock:promise P2.9
 func TestRunEndsAForkBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: takes ten seconds")
@@ -142,6 +145,7 @@ func TestRunEndsAForkBomb(t *testing.T) {
 	}
 }
 
+//zklock:promise P2.9
 func TestRunOutlivesACommandThatUsesUpTheProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: takes seconds")
@@ -155,7 +159,7 @@ func TestRunOutlivesACommandThatUsesUpTheProcesses(t *testing.T) {
 	eventually(t, "a session timeout passes", func() bool { return b.lastSign().Sub(full) > session })
 	require.Equal(t, holder, srv.Children("/l"), b.err.String())
 	require.NoError(t, srv.DeleteNode("/l/"+holder[0]))
-	eventually(t, "the command has ended", func() bool { return b.out.String() == fmt.Sprintf("code %d\n", codeLost) })
+	eventually(t, "the command has ended", func() bool { return b.out.String() == fmt.Sprintf("code %d\n", outcome.Lost) })
 	assert.Empty(t, b.processes(beForkBomb))
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/proc"
 	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -49,15 +51,16 @@ func nextHolder(t *testing.T, srv *zktest.Server) <-chan time.Time {
 
 // guardianOf returns the second process of a running command.
 func guardianOf(t *testing.T, i *invocation) int {
-	for _, p := range below(i.Process.Pid) {
-		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid)); string(comm) == guardianName+"\n" {
-			return p.pid
+	for _, p := range proc.Descendants(i.Process.Pid) {
+		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID)); string(comm) == "lock-guardian\n" {
+			return p.PID
 		}
 	}
 	t.Fatal("no guardian")
 	return 0
 }
 
+//zklock:promise P2.9
 func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
@@ -70,6 +73,7 @@ func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	eventually(t, "the guardian tells", func() bool { return strings.Contains(i.err.String(), "zklock has ended") })
 }
 
+//zklock:promise P2.9
 func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -82,11 +86,67 @@ func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
 	next := nextHolder(t, srv)
 	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
 	f.AssertEnded(<-next)
-	eventually(t, "the guardian tells, as zklock itself cannot", func() bool { return strings.Contains(i.err.String(), "zklock does not answer") })
+	eventually(t, "the guardian tells, as zklock itself cannot", func() bool { return strings.Contains(i.err.String(), "zklock does not respond") })
 	require.NoError(t, i.Process.Signal(syscall.SIGCONT))
-	assert.Equal(t, codeLost, i.code())
+	assert.EqualValues(t, outcome.Lost, i.code())
 }
 
+// startPatientServer starts a server whose sessions last so long that a busy machine loses no lock.
+func startPatientServer(t *testing.T) *zktest.Server {
+	return zktest.Run(t, zktest.Options{TickTime: 2 * time.Second})
+}
+
+// Every process of the command ignores TERM.
+func TestRunEndsACommandThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	srv := startPatientServer(t)
+	f := family.Whole(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--timeout", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	awaitWork(t, f)
+	_, err := connect(t, srv).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	f.AssertEnded(time.Now())
+	assert.EqualValues(t, outcome.TimedOut, i.code())
+	assert.Equal(t, "zklock: the command has run for 5s (--timeout): ending it\nzklock: the command was ended: it ran longer than 5s\n", i.err.String())
+}
+
+// The guardian counts the time, so a zklock that is stopped does not have to.
+func TestRunStoppedEndsACommandThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	srv := startPatientServer(t)
+	f := family.Whole(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--timeout", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	awaitWork(t, f)
+	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
+	for _, member := range f.Members {
+		eventually(t, "it has ended", func() bool { return !family.Alive(f.Pid(member)) })
+	}
+	require.NoError(t, i.Process.Signal(syscall.SIGCONT))
+	assert.EqualValues(t, outcome.TimedOut, i.code())
+	assert.Zero(t, queued(srv, "/l"))
+}
+
+// A command that has exited in time keeps its code, whatever it left running.
+func TestRunEndsTheRestWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	code, _, err := run(t, srv.Addr(), "run", "--timeout", "1s", "/l", "--", "sh", "-c", "sleep 1000 & exit 3")
+	assert.Equal(t, 3, code)
+	assert.Contains(t, err, "ending the processes it left running")
+	assert.Zero(t, queued(srv, "/l"))
+}
+
+// The lock is kept for a slot that is not marked: another host may run it.
+func TestASlotOfACommandThatTakesTooLongStaysOpen(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	for range 2 {
+		code, _, _ := run(t, srv.Addr(), "run", "--once", "x", "--timeout", "100ms", "/l", "--", "sleep", "1000")
+		assert.EqualValues(t, outcome.TimedOut, code)
+	}
+}
+
+//zklock:promise P2.9
 func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: waits for a session, as it does without a terminal")
@@ -102,6 +162,7 @@ func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 	f.AssertEnded(<-next)
 }
 
+//zklock:promise P2.9
 func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: waits for sessions")
@@ -124,6 +185,7 @@ func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
 	}
 }
 
+//zklock:promise P2.9
 func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 	t.Parallel()
 	for _, system := range []string{"", beGroupOnly + "=1"} {
@@ -140,12 +202,13 @@ func TestRunEndsTheCommandWithItsGuardian(t *testing.T) {
 			next := nextHolder(t, srv)
 			require.NoError(t, syscall.Kill(guardianOf(t, i), syscall.SIGKILL))
 			f.AssertEnded(<-next)
-			assert.Equal(t, codeUnguarded, i.code())
-			assert.Contains(t, i.err.String(), "its guardian was ended")
+			assert.EqualValues(t, outcome.Unguarded, i.code())
+			assert.Contains(t, i.err.String(), "the guardian process died")
 		})
 	}
 }
 
+//zklock:promise P2.9
 func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
 	srv := startServer(t)
 	f := family.Whole(t)
@@ -158,12 +221,13 @@ func TestRunEndsTheCommandThoughItsGuardianIsStopped(t *testing.T) {
 	go holdStill(guardian, standing, i.done)
 	require.NoError(t, <-standing)
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
-	assert.Equal(t, codeLost, i.code(), i.err.String())
+	assert.EqualValues(t, outcome.Lost, i.code(), i.err.String())
 	for _, m := range f.Members {
 		assert.False(t, family.Alive(f.Pid(m)), m)
 	}
 }
 
+//zklock:promise P2.9
 func TestRunWakesAGuardianThatWasStopped(t *testing.T) {
 	srv := startServer(t)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -174,6 +238,7 @@ func TestRunWakesAGuardianThatWasStopped(t *testing.T) {
 	assert.Equal(t, 3, i.code(), i.err.String())
 }
 
+//zklock:promise P2.10
 func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, system string }{
@@ -189,7 +254,7 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 			i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", c.script, dir)
 			i.Env = append(i.Env, c.system)
 			i.start()
-			eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
+			eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "keeping the lock") })
 			assert.Equal(t, 1, queued(srv, "/l"))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 			assert.Equal(t, 3, i.code(), "the code is the command's")
@@ -199,6 +264,7 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 	}
 }
 
+//zklock:promise P2.10
 func TestRunEndsTheRestIfAsked(t *testing.T) {
 	srv := startServer(t)
 	f := family.New(t, "daemon")
@@ -206,10 +272,11 @@ func TestRunEndsTheRestIfAsked(t *testing.T) {
 		`setsid sh "$0/worker" "$0/daemon" & while [ ! -e "$0/daemon" ]; do sleep 0.01; done; exit 3`, f.Dir).start()
 	assert.Equal(t, 3, i.code(), i.err.String())
 	assert.False(t, family.Alive(f.Pid("daemon")))
-	assert.Contains(t, i.err.String(), "ending what it has left behind")
+	assert.Contains(t, i.err.String(), "ending the processes it left running")
 	assert.Zero(t, queued(srv, "/l"))
 }
 
+//zklock:promise P2.10
 func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(*testing.T, *zktest.Server, *invocation){
@@ -225,7 +292,7 @@ func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
 			i := zklockCommand(t, srv.Addr(), "run", "--grace", "100ms", "/l", "--", "sh", "-c",
 				`setsid sh "$0/worker" "$0/daemon" & exit 3`, f.Dir).start()
 			awaitWork(t, f)
-			eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
+			eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "keeping the lock") })
 			tell(t, srv, i)
 			assert.Equal(t, 3, i.code())
 			assert.False(t, family.Alive(f.Pid("daemon")))
@@ -251,9 +318,9 @@ func startWithRoot(t *testing.T, srv *zktest.Server, env string) (i *invocation,
 	i.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	i.start()
 	eventually(t, "the command has become root", func() bool { return exists(ready) })
-	for _, p := range below(i.Process.Pid) {
-		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); exe == becomesRoot {
-			root = p.pid
+	for _, p := range proc.Descendants(i.Process.Pid) {
+		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); exe == becomesRoot {
+			root = p.PID
 		}
 	}
 	require.NotZero(t, root)
@@ -261,6 +328,7 @@ func startWithRoot(t *testing.T, srv *zktest.Server, env string) (i *invocation,
 	return i, root
 }
 
+//zklock:promise P2.9
 func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
@@ -269,9 +337,9 @@ func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 		return strings.Contains(i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be signalled", root))
 	})
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
-	assert.Equal(t, codeAtLarge, i.code())
+	assert.EqualValues(t, outcome.AtLarge, i.code())
 	assert.True(t, family.Alive(root))
-	assert.Contains(t, i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be ended and goes on WITHOUT the lock", root))
+	assert.Contains(t, i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be ended and is still running WITHOUT the lock", root))
 }
 
 func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
@@ -279,9 +347,9 @@ func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, beGroupOnly+"=1")
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
-	assert.Equal(t, codeAtLarge, i.code())
+	assert.EqualValues(t, outcome.AtLarge, i.code())
 	assert.True(t, family.Alive(root))
-	assert.Regexp(t, `DANGER: process group \d+ cannot be ended and goes on WITHOUT the lock`, i.err.String())
+	assert.Regexp(t, `DANGER: process group \d+ cannot be ended and is still running WITHOUT the lock`, i.err.String())
 }
 
 func TestRunKilledByForceTellsOfAProcessThatItCannotEnd(t *testing.T) {
@@ -408,7 +476,7 @@ func TestRunHoldsThoughNobodyReadsItsLog(t *testing.T) {
 	eventually(t, "the command runs", func() bool { return exists(ready) })
 	srv.DropConnections()
 	before := srv.Requests()[zktest.OpMulti]
-	eventually(t, "heartbeats go on", func() bool { return srv.Requests()[zktest.OpMulti] >= before+3 })
+	eventually(t, "heartbeats continue", func() bool { return srv.Requests()[zktest.OpMulti] >= before+3 })
 	require.NoError(t, os.Remove(ready))
 	assert.Equal(t, 3, i.code())
 	assert.Zero(t, queued(srv, "/l"))
@@ -425,19 +493,31 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
-	probe := newCgroup()
-	if probe == "" {
+// ownGroup returns the directory of this process's control group. It skips a test if no group can be made in it.
+func ownGroup(t *testing.T) string {
+	membership, err := os.ReadFile("/proc/self/cgroup")
+	require.NoError(t, err)
+	_, path, _ := strings.Cut("\n"+string(membership), "\n0::")
+	path, _, _ = strings.Cut(path, "\n")
+	own := filepath.Join("/sys/fs/cgroup", path)
+	probe := filepath.Join(own, "zklock-test")
+	if os.Mkdir(probe, 0o755) != nil || !exists(filepath.Join(probe, "cgroup.procs")) {
+		os.Remove(probe)
 		t.Skip("no control group can be made here")
 	}
-	probe.remove()
+	require.NoError(t, os.Remove(probe))
+	return own
+}
+
+func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
+	own := ownGroup(t)
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `grep ^0:: /proc/self/cgroup; echo $PPID`).start()
 	require.Zero(t, i.code(), i.err.String())
 	lines := strings.Fields(i.out.String())
 	require.Len(t, lines, 2)
 	assert.True(t, strings.HasSuffix(lines[0], "/zklock-"+lines[1]), lines)
-	assert.False(t, exists(filepath.Join(filepath.Dir(string(probe)), "zklock-"+lines[1])), "it must be removed")
+	assert.False(t, exists(filepath.Join(own, "zklock-"+lines[1])), "it must be removed")
 }
 
 // In a container zklock is often the first process, to which those come whose parent has ended.
@@ -456,7 +536,7 @@ func TestRunAsTheFirstProcessReapsWhatComesToIt(t *testing.T) {
 	i.Path = unshare
 	i.start()
 	eventually(t, "the command runs", func() bool { return exists(gate) })
-	first := below(i.Process.Pid)[0].pid
+	first := proc.Descendants(i.Process.Pid)[0].PID
 	enter := []string{"--target", strconv.Itoa(first), "--pid", "--mount", "sh", "-c"}
 	for range 3 {
 		out, err := exec.Command("nsenter", append(enter, "(sleep 0.05 &)")...).CombinedOutput()
@@ -470,141 +550,10 @@ func TestRunAsTheFirstProcessReapsWhatComesToIt(t *testing.T) {
 	assert.Equal(t, 3, i.code(), i.err.String())
 }
 
-func TestTheControlGroupIsFoundInMountinfo(t *testing.T) {
-	const (
-		unified = "25 20 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
-		hybrid  = "30 25 0:25 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n31 25 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-		inside  = "40 30 0:22 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n"
-	)
-	for _, c := range []struct{ membership, mounts, want string }{
-		{"0::/system.slice/cron.service\n", unified, "/sys/fs/cgroup/system.slice/cron.service"},
-		{"9:freezer:/x\n0::/\n", hybrid, "/sys/fs/cgroup/unified"},
-		{"0::/docker/abc/job\n", inside, "/sys/fs/cgroup/job"},
-		{"0::/docker/abcd\n", inside, ""},
-		{"0::/../other\n", unified, ""},
-		{"9:freezer:/x\n", hybrid, ""},
-		{"0::/\n", "30 25 0:25 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw\n", ""},
-	} {
-		got, ok := cgroupDirectory(c.membership, c.mounts)
-		assert.Equal(t, c.want, got, c.membership)
-		assert.Equal(t, c.want != "", ok)
-	}
-}
-
-func TestADeadlineComesByTheClockThatSaysLess(t *testing.T) {
-	require.NotZero(t, sinceBoot())
-	n := now()
-	assert.Positive(t, n.plus(time.Hour).left())
-	assert.Negative(t, deadline{Wall: n.Wall + int64(time.Hour), Boot: n.Boot - 1}.left(), "the machine has slept, and its wall clock was set back")
-	assert.Negative(t, deadline{Wall: n.Wall - 1, Boot: n.Boot + int64(time.Hour)}.left(), "the machine stood still, and its wall clock was put right")
-	assert.Positive(t, deadline{Wall: n.Wall + int64(time.Hour)}.left(), "there may be no clock but the wall's")
-}
-
-// slowTree is a tree whose command takes until go to be started.
-type slowTree struct {
-	start chan struct{}
-	got   chan syscall.Signal
-}
-
-func (s *slowTree) run(_ assignment, tell func(report)) {
-	<-s.start
-	tell(report{Started: 1})
-}
-
-func (s *slowTree) signal(sig syscall.Signal, _ reach) (denied []int) {
-	s.got <- sig
-	return nil
-}
-
-func (s *slowTree) kill() (ending int, denied []int) { return 0, nil }
-
-func TestASignalThatComesBeforeTheCommandIsNotLost(t *testing.T) {
-	slow := &slowTree{make(chan struct{}), make(chan syscall.Signal, 1)}
-	orders, heard := make(chan order), make(chan struct{}, 8)
-	g := guard{tree: slow, notice: func(string) {}, answer: func(r report) {
-		if r.Heard {
-			heard <- struct{}{}
-		}
-	}}
-	// Owned by the test; ends when the orders do, after patience.
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		g.keep(orders)
-	}()
-	until := now().plus(time.Hour)
-	orders <- order{Until: until, Assignment: &assignment{Session: time.Second}}
-	orders <- order{Until: until, Signal: int(syscall.SIGUSR1)}
-	<-heard
-	close(slow.start)
-	assert.Equal(t, syscall.SIGUSR1, <-slow.got)
-	close(orders)
-	assert.Equal(t, terminate, <-slow.got)
-	<-ended
-}
-
-// A hold may be certain for so short a time when zklock is stopped that it was heard of just before the end begins.
-func TestTheGuardianTellsOfASilenceThatBeginsLate(t *testing.T) {
-	stubborn := &slowTree{make(chan struct{}), make(chan syscall.Signal, 1)}
-	close(stubborn.start)
-	orders, told := make(chan order), make(chan string, 8)
-	g := guard{tree: stubborn, notice: func(text string) { told <- text }, answer: func(report) {}}
-	ended := make(chan struct{})
-	// Owned by the test; ends after the deadline.
-	go func() {
-		defer close(ended)
-		g.keep(orders)
-	}()
-	const session = time.Second
-	orders <- order{Until: now().plus(session / 4), Assignment: &assignment{Session: session, Grace: session / 5}}
-	assert.Equal(t, terminate, <-stubborn.got, "it is warned at once")
-	assert.Contains(t, <-told, "zklock does not answer")
-	<-ended
-}
-
-func TestAControlGroupIsKilledAtOnceAndRemoved(t *testing.T) {
-	c := newCgroup()
-	if c == "" {
-		t.Skip("no control group can be made here")
-	}
-	dir, err := os.Open(string(c))
-	require.NoError(t, err)
-	defer dir.Close()
-	cmd := exec.Command("sleep", "600")
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
-	require.NoError(t, cmd.Start())
-	c.kill()
-	cmd.Wait()
-	assert.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
-	c.remove()
-	assert.False(t, exists(string(c)))
-}
-
 func TestTheGuardianHasItsThreadsBeforeTheCommandStarts(t *testing.T) {
 	i := zklockCommand(t, startServer(t).Addr(), "run", "/l", "--", "sh", "-c", `grep ^Threads: /proc/$PPID/status`).start()
 	require.Zero(t, i.code(), i.err.String())
 	threads, err := strconv.Atoi(strings.Fields(i.out.String())[1])
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, threads, enoughThreads)
-}
-
-func TestDescendantsAreToldFromOthers(t *testing.T) {
-	all := []process{
-		{pid: 1}, {pid: 4, parent: 9}, {pid: 7, parent: 1}, {pid: 8, parent: 7}, {pid: 9, parent: 8, dead: true},
-		{pid: 10, parent: 7, since: "before"}, {pid: 11, parent: 10}, {pid: 12, parent: 13}, {pid: 13, parent: 12}, {pid: 14, parent: 99},
-	}
-	markBelow(all, 7, []process{{pid: 10, since: "before"}, {pid: 8, since: "of another"}})
-	var found []int
-	for _, p := range living(all) {
-		found = append(found, p.pid)
-	}
-	assert.Equal(t, []int{4, 8}, found)
-}
-
-func TestAProcessIsReadWhateverItsName(t *testing.T) {
-	p, ok := parseProcess([]byte("42 (a) Z 1 (b) T 7 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0\n"))
-	assert.True(t, ok)
-	assert.Equal(t, process{pid: 42, parent: 7, group: 5, stopped: true, since: "12345"}, p)
-	_, ok = parseProcess(nil)
-	assert.False(t, ok)
+	assert.GreaterOrEqual(t, threads, 10)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/proc"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 
 func prepare() {
 	beForkBombIfAsked()
-	groupOnly = os.Getenv(beGroupOnly) != ""
+	proc.GroupOnly = os.Getenv(beGroupOnly) != ""
 	if ready := os.Getenv(beRoot); ready != "" {
 		if syscall.Setreuid(0, 0) == nil {
 			os.WriteFile(ready, nil, 0o600)

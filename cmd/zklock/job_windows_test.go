@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -29,7 +30,7 @@ func prepare() {
 func work(dir, name string, behind []string) int {
 	if len(behind) > 0 {
 		if err := exec.Command(os.Args[0], append([]string{beWorker, dir}, behind...)...).Start(); err != nil {
-			return codeFailure
+			return int(outcome.Failure)
 		}
 	}
 	if name == "leaves" {
@@ -60,6 +61,7 @@ func lastAtWork(t *testing.T, dir, name string) time.Time {
 	return time.Unix(0, nanos)
 }
 
+//zklock:promise P2.9
 func TestRunKilledByForceLeavesNobodyOfItsJobAtWork(t *testing.T) {
 	srv := startServer(t)
 	i, dir := startWorkers(t, srv, "2s", "itself", "child", "grandchild")
@@ -81,21 +83,23 @@ func TestRunKilledByForceLeavesNobodyOfItsJobAtWork(t *testing.T) {
 	}
 }
 
+//zklock:promise P2.9
 func TestRunEndsItsJobWhenItsNodeIsDeleted(t *testing.T) {
 	srv := startServer(t)
 	i, dir := startWorkers(t, srv, "2s", "itself", "child")
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
-	assert.Equal(t, codeLost, i.code(), i.err.String())
+	assert.EqualValues(t, outcome.Lost, i.code(), i.err.String())
 	ended := time.Now()
 	for _, name := range []string{"itself", "child"} {
 		assert.True(t, lastAtWork(t, dir, name).Before(ended), name)
 	}
 }
 
+//zklock:promise P2.10
 func TestRunKeepsTheLockUntilItsJobIsEmpty(t *testing.T) {
 	srv := startServer(t)
 	i, dir := startWorkers(t, srv, "10s", "leaves", "child")
-	eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "the lock is kept") })
+	eventually(t, "it says what it waits for", func() bool { return strings.Contains(i.err.String(), "keeping the lock") })
 	assert.Equal(t, 1, queued(srv, "/l"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600))
 	assert.Equal(t, 3, i.code(), "the code is the command's")

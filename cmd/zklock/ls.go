@@ -8,102 +8,95 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/terminal"
 	"github.com/zklock-go/zklock/operate"
 )
 
 const lsAbout = `
-Lists the contenders of the lock or election at PATH, holders first, then the waiters in
-the order of their turns, whatever library they use. It changes nothing.
+Lists the contenders of the lock or election at PATH: holders first, then waiters in
+queue order, for any client library. Read-only.
 
-AGE is how long ago a contender's node was made: of a holder that includes the time for
-which it has waited ("zklock top" shows for how long it holds). A contender that was
-asked to let go (revoke) is marked so. NODE is the end of the node's name; revoke and
-evict take it as --node.
+AGE is how long ago a contender's node was created; for a holder this includes its time
+waiting ("zklock top" shows how long it has held). A contender that has been asked to
+release the lock (revoke) is marked "asked". NODE is the end of the node's name; revoke
+and evict accept it as --node.
 
---cycles shows sessions that wait for each other in a circle: A holds one lock and waits
-for another, B holds that and waits for the first. Nodes show sessions, not goroutines:
-it is a deadlock where the goroutine that holds is the one that waits. A session that
-waits at several locks surely has several, and is marked so.
+--cycles shows sessions that wait for each other in a cycle: A holds one lock and waits
+for another, which B holds while waiting for the first. Nodes show sessions, not
+goroutines: it is a deadlock only if the goroutine that holds is the one that waits. A
+session waiting at several locks must have several goroutines, and is marked.
 
--r and --cycles may take a minute, or what --connect-timeout says.`
+-r and --cycles may take up to a minute (or --connect-timeout, if given).`
 
-// longListing is how long a listing of many locks may take, unless --connect-timeout says something else.
+// longListing is how long a listing of many locks may take, unless --connect-timeout is given.
 const longListing = time.Minute
 
-func lsCommand(std streams) *command {
-	f := newFlags(std, "ls", "[flags] PATH", lsAbout)
-	server := f.server().security(f)
-	v := view{out: std.out}
-	f.BoolVar(&v.wide, "wide", false, "show sessions and the whole names of nodes")
-	asJSON := f.Bool("json", false, "print JSON: one object a lock; with -r or --watch, each on one line")
+func lsCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "ls", "[flags] PATH", lsAbout)
+	server := servers.New(f).Security(f)
+	v := show.View{Out: std.Out}
+	f.BoolVar(&v.Wide, "wide", false, "show sessions and full node names")
+	asJSON := f.Bool("json", false, "print JSON: one object per lock; with -r or --watch, one object per line")
 	recursive := f.Bool("recursive", false, "list every lock below PATH that has contenders")
-	f.alias("r", "recursive")
-	cycles := f.Bool("cycles", false, "instead of queues, print the circles in which sessions wait for each other's locks, at PATH and below; exit with 81 if there are any")
+	f.Alias("r", "recursive")
+	cycles := f.Bool("cycles", false, "instead of queues, print the cycles in which sessions wait for each other's locks, at PATH and below; exit with 81 if there are any")
 	watch := f.Bool("watch", false, "print again whenever contenders come or go, until Ctrl-C")
-	return &command{f, func(args []string) error {
-		positional, err := f.parse(args, 1, 1)
+	return f.Command(func(args []string) error {
+		positional, err := f.Parse(args, 1, 1)
 		if err != nil {
 			return err
 		}
 		if *cycles && *watch {
-			return misuse("ls: --cycles and --watch do not go together")
+			return outcome.Misuse("ls: --cycles and --watch cannot be combined")
 		}
-		v.columns = columnsOf(std.out)
+		v.Columns = terminal.Columns(std.Out)
 		if *asJSON {
-			v.json, v.pretty = true, !*watch && !*recursive || *cycles
+			v.JSON, v.Pretty = true, !*watch && !*recursive || *cycles
 		}
-		patience, list := server.patience, listOne
+		patience, list := server.Patience, listOne
 		switch {
 		case *cycles:
 			list = listCircles
 		case *recursive:
 			list = listAll
 		}
-		if (*cycles || *recursive) && !f.given("connect-timeout") {
+		if (*cycles || *recursive) && !f.Given("connect-timeout") {
 			patience = longListing
 		}
-		return server.use(func(ctx context.Context, client *zklock.Client) error {
+		server.Hasty = true
+		return server.Use(func(ctx context.Context, client *zklock.Client) error {
 			if *watch {
-				return serverError(watchList(ctx, client, positional[0], *recursive, v))
+				return outcome.ByCause(watchList(ctx, client, server, positional[0], *recursive, v))
 			}
-			return serverError(server.askFor(ctx, patience, func(ctx context.Context) error { return list(ctx, client, positional[0], v) }))
+			return outcome.ByCause(server.AskFor(ctx, patience, func(ctx context.Context) error { return list(ctx, client, positional[0], v) }))
 		})
-	}}
+	})
 }
 
-// serverError gives an error of the library the code of its cause: what the user has
-// typed, or what the server refuses.
-func serverError(err error) error {
-	var e exit
-	switch {
-	case errors.As(err, &e):
-	case errors.Is(err, zklock.ErrInvalid):
-		return exit{codeUsage, err}
-	case errors.Is(err, zk.ErrNoAuth):
-		return exit{codeNoPerm, err}
-	}
-	return err
-}
-
-// listOne shows one queue. Of an empty one it tells why: there is no such path, or only locks below it.
-func listOne(ctx context.Context, client *zklock.Client, path string, v view) error {
+// listOne shows one queue. If the queue is empty, it says whether the path does not exist or has locks below it.
+func listOne(ctx context.Context, client *zklock.Client, path string, v show.View) error {
 	q, err := operate.Inspect(ctx, client, path)
-	if err != nil || len(q.Contenders) > 0 || v.json {
-		return orElse(err, func() error { return v.show(q) })
+	if err != nil || len(q.Contenders) > 0 || v.JSON {
+		return orElse(err, func() error { return v.Queue(q) })
 	}
 	below, err := operate.Queues(ctx, client, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return v.sayUnused(path)
+		return v.SayUnused(path)
 	case err != nil:
 		return err
 	case len(below) > 0:
-		return v.say("%s: nobody holds or waits here, but at %d locks below it (see ls -r)\n", path, len(below))
+		return v.Say("%s: not in use, but there are %d locks below it (see ls -r)\n", path, len(below))
 	}
-	return v.show(q)
+	return v.Queue(q)
 }
 
-// orElse returns err if it is one, else what next returns.
+// orElse returns err if it is not nil, and otherwise calls next.
 func orElse(err error, next func() error) error {
 	if err != nil {
 		return err
@@ -111,45 +104,70 @@ func orElse(err error, next func() error) error {
 	return next()
 }
 
-func listAll(ctx context.Context, client *zklock.Client, path string, v view) error {
+func listAll(ctx context.Context, client *zklock.Client, path string, v show.View) error {
 	queues, err := operate.Queues(ctx, client, path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode) && v.json:
+	case errors.Is(err, zk.ErrNoNode) && v.JSON:
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		return v.sayUnused(path)
-	case len(queues) == 0 && !v.json && err == nil:
-		return v.say("nobody holds or waits at %s or below it\n", path)
+		return v.SayUnused(path)
+	case len(queues) == 0 && !v.JSON && err == nil:
+		return v.Say("no locks in use at or below %s\n", path)
 	}
 	for _, q := range queues {
-		if err := v.show(q); err != nil {
+		if err := v.Queue(q); err != nil {
 			return err
 		}
 	}
-	return err // of what could not be read
+	return err // names what could not be read
 }
 
-// watchList shows queues at first and whenever they have changed.
-func watchList(ctx context.Context, client *zklock.Client, path string, recursive bool, v view) error {
-	q, err := operate.Inspect(ctx, client, path)
-	if !recursive && err == nil && len(q.Contenders) == 0 { // Watch is silent about it
-		err = v.show(q)
+// watchList shows queues once and again after every change.
+func watchList(ctx context.Context, client *zklock.Client, server *servers.Flags, path string, recursive bool, v show.View) error {
+	if !recursive {
+		q, err := operate.Inspect(ctx, client, path)
+		if err == nil && len(q.Contenders) == 0 { // a watch does not report an empty queue
+			err = v.Queue(q)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil && !recursive {
+	return show.Follow(ctx, client, path, server.Contact, server.Streams, func(q *operate.Queue, gaps *operate.Incomplete) error {
+		switch {
+		case gaps != nil && recursive:
+			return show.SayGaps(server.Streams.Err, gaps)
+		case gaps != nil, !recursive && q.Path != path:
+			return nil
+		}
+		return v.Queue(q)
+	})
+}
+
+// listCircles shows the cycles among the locks at and below path. It reads the queues one after the other, so a cycle can be
+// composed of states from different times. A cycle that a second read finds with the same nodes existed all the time in
+// between.
+func listCircles(ctx context.Context, client *zklock.Client, path string, v show.View) error {
+	queues, err := operate.Queues(ctx, client, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		if !v.JSON {
+			return v.SayUnused(path)
+		}
+		err = nil
+	}
+	found := locks.Circles(queues)
+	if len(found) > 0 {
+		queues, err = operate.Queues(ctx, client, path)
+		found = locks.InBoth(found, locks.Circles(queues))
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) { // ErrNoAuth: some queues could be read
 		return err
 	}
-	for q, err := range operate.Watch(ctx, client, path) {
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		case !recursive && q.Path != path:
-			continue
-		}
-		if err := v.show(q); err != nil {
-			return err
-		}
+	if failed := v.Cycles(path, found, err != nil); failed != nil {
+		return failed
 	}
-	return nil
+	if err == nil && len(found) > 0 {
+		return outcome.Cycle.Of(nil)
+	}
+	return err
 }

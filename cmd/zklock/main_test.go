@@ -5,19 +5,20 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/zktest"
 )
+
+var update = flag.Bool("update", false, "write the files in testdata")
 
 // The tests run the real command: this binary, told to be it.
 const beCommand = "ZKLOCK_TEST_BE_COMMAND"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	atOnce()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else what is started here would not hear it under nohup
+	family.DefaultSignals()
 	os.Exit(m.Run())
 }
 
@@ -79,9 +80,19 @@ func (i *invocation) start() *invocation {
 	return i
 }
 
+// endsWithin bounds the wait for the end of a command; nothing is concluded from how long it took.
+const endsWithin = 2 * time.Minute
+
 // code waits for the end and returns the exit code.
 func (i *invocation) code() int {
-	<-i.done
+	i.t.Helper()
+	select {
+	case <-i.done:
+	case <-time.After(endsWithin):
+		assert.Fail(i.t, "the command does not end", "%v: %s", i.Args[1:], i.err.String())
+		i.Process.Kill()
+		<-i.done
+	}
 	return i.ProcessState.ExitCode()
 }
 

@@ -2,55 +2,88 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"os/signal"
-	"strconv"
-	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/job"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
-// run takes the lock, runs the command and gives the lock back.
-func (j *job) run(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
-	cmd, err := j.command()
-	if err != nil {
-		return err
-	}
-	reserveThreads()
-	reapStrangers()
-	// Buffered, so that none is missed between the waiting and the command.
-	j.signals = make(chan os.Signal, 16)
-	listen(j.signals)
-	defer signal.Stop(j.signals)
-	if j.terminal = hasTerminal(); j.terminal {
-		ignoreSuspension()
-	}
+const runAbout = `
+Waits for the lock at PATH, runs COMMAND while holding it, and releases it once the
+command and every process it started have exited. ZKLOCK_PATH, ZKLOCK_NODE and
+ZKLOCK_TOKEN are set in the command's environment. Pass the token, which increases with
+every grant, along with your writes so that stale writers can be rejected.
 
-	client, hold, err := j.acquire(take)
-	if err != nil {
-		if client != nil {
-			client.Close()
+If the lock is about to be lost, the command and the processes it started get TERM, and
+KILL after --grace, early enough to exit before anyone else can hold the lock. If the
+lock was taken away (zklock evict), they get KILL at once. A second process enforces this
+even if zklock itself is killed or stopped. If the holder is asked to release the lock
+(zklock revoke), the command gets TERM. Signals sent to zklock are passed to the command.
+A command that hangs keeps the lock, unless --timeout says how long it may run.
+
+For a cron job on several hosts, use --no-wait (otherwise it runs once per host) and
+--every or --at-least (otherwise a host whose clock lags may run it again).
+
+` + exitCodes
+
+// exitCodes is part of the help of run and elect.
+const exitCodes = `Exit code: the command's (128 plus the signal's number if one ended it), or
+  64 usage error                      75 not acquired: the lock is held (see -E)
+  69 no server reached                77 the server refused permission
+  70 the guardian process died        79 lock lost, the command was ended
+  74 succeeded, slot not recorded     80 lock lost, a process is still running
+  126 command cannot be executed      127 command not found
+  124 it ran longer than --timeout, and was ended
+  2 zklock ran out of threads or memory, nothing was run; 1 any other failure of zklock
+With each of its own codes, zklock prints the reason to standard error.`
+
+func runCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "run", "[flags] PATH -- COMMAND [ARGS...]", runAbout)
+	j := job.New(f)
+	f.StringVar(&j.Server.Label, "label", "", "`text` shown to others as the owner (default: derived from the command)")
+	j.Once.Flags(f)
+	shared := f.Bool("shared", false, "take a read lock, shared with other --shared holders")
+	permits := f.Int("semaphore", 0, "allow `n` holders at once; all clients must use the same number")
+	return f.Command(func(args []string) error {
+		err := j.Parse(f, args)
+		switch {
+		case err != nil:
+			return err
+		case f.Given("semaphore") && *permits < 1:
+			return outcome.Misuse("run: --semaphore %d is not positive", *permits)
+		case f.Given("semaphore") && *shared:
+			return outcome.Misuse("run: --semaphore and --shared cannot be combined")
+		case f.Given("lock-delay") && *permits > 0:
+			return outcome.Misuse("run: --lock-delay has no effect with --semaphore")
+		case j.Once.Wanted() && (*shared || *permits > 0):
+			return outcome.Misuse("run: --every and --once need an exclusive lock: they cannot be combined with --shared or --semaphore")
 		}
-		return err
-	}
-	granted := time.Now()
-	cmd.Env = append(environment(),
-		"ZKLOCK_PATH="+hold.Path(), "ZKLOCK_NODE="+hold.Node(), "ZKLOCK_TOKEN="+strconv.FormatInt(hold.Token(), 10))
-	outcome := j.supervise(cmd, hold, client.SessionTimeout())
-	if goesOn(outcome) {
-		return outcome // the session is left to its timeout: that is some time more for what goes on
-	}
-	if !errors.Is(outcome, zklock.ErrLost) {
-		outcome = j.once.finish(client, hold, granted, j.signals, outcome)
-		j.release(hold)
-	}
-	client.Close() // not deferred: a panic must not give the lock away while the command is at work
-	return outcome
+		return j.Run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
+			take := func(ctx context.Context) (*zklock.Hold, error) {
+				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, *shared, *permits, j.NoWait()))
+			}
+			if j.NoWait() {
+				return j.Server.Attempt(ctx, take, client.Election(j.Path, nil).Leader)
+			}
+			return take(ctx)
+		})
+	})
 }
 
-// goesOn reports whether something of the command is at work still.
-func goesOn(outcome error) bool {
-	var e exit
-	return errors.As(outcome, &e) && e.code == codeAtLarge
+// locking returns the function that acquires the kind of lock that the flags select.
+func locking(client *zklock.Client, path string, shared bool, permits int, noWait bool) func(context.Context) (*zklock.Hold, error) {
+	lock, try := client.Mutex(path).Lock, client.Mutex(path).TryLock
+	switch {
+	case shared:
+		lock, try = client.RWMutex(path).RLock, client.RWMutex(path).TryRLock
+	case permits > 0:
+		s := client.Semaphore(path, permits)
+		lock = s.Permits(1).Lock
+		try = func(ctx context.Context) (*zklock.Hold, error) { return s.TryAcquire(ctx, 1) }
+	}
+	if noWait {
+		return try
+	}
+	return lock
 }

@@ -18,6 +18,8 @@ import (
 
 // Whatever time a job takes and however long it has queued: where nothing fails, none is
 // told to end. The sessions are as short as the servers' ticks let them be, and usual ones.
+//
+//zklock:promise P2.10
 func TestRunEndsNoHealthyJob(t *testing.T) {
 	for _, c := range []struct{ tick, session, work string }{
 		{"2s", "4s", "2"},
@@ -48,15 +50,17 @@ func TestRunEndsNoHealthyJob(t *testing.T) {
 	}
 }
 
-// The lock survives the failure of the server that zklock talks to, as another one is asked in time. So does the command,
+// The lock survives the failure of the server that zklock talks to, because zklock moves to another one in time. The command survives, too,
 // whenever the server stops answering.
+//
+//zklock:promise P2.10
 func TestRunOutlivesTheFailureOfItsServer(t *testing.T) {
 	t.Parallel()
 	const session = 4 * time.Second
 	srv := zktest.Run(t, zktest.Options{TickTime: session / 4, Servers: 3})
 	srv.ElectLeader(0)
 	followers := srv.Addrs()[1:]
-	goOn := filepath.Join(t.TempDir(), "go on")
+	goOn := filepath.Join(t.TempDir(), "continue")
 	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 	jobs := make([]*invocation, 16)
 	for n := range jobs {

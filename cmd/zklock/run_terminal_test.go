@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/proc"
 )
 
 // shell prepares a shell that runs the command as its "$@", as people do at a prompt.
@@ -87,11 +90,11 @@ func TestRunLetsCtrlCReachTheCommandOnce(t *testing.T) {
 	tty.attach(i)
 	eventually(t, "the command runs", func() bool { return strings.Contains(tty.text(), "me ") })
 	io.WriteString(tty.master, "\x03")
-	eventually(t, "the command is told", func() bool { return strings.Contains(tty.text(), "inner") })
+	eventually(t, "the command gets the signal", func() bool { return strings.Contains(tty.text(), "inner") })
 	// What zklock had passed on by itself would be there before this.
-	for _, p := range below(i.Process.Pid) {
-		if p.parent == i.Process.Pid {
-			require.NoError(t, syscall.Kill(p.pid, syscall.SIGUSR1))
+	for _, p := range proc.Descendants(i.Process.Pid) {
+		if p.Parent == i.Process.Pid {
+			require.NoError(t, syscall.Kill(p.PID, syscall.SIGUSR1))
 		}
 	}
 	assert.Zero(t, i.code())
@@ -108,18 +111,18 @@ func TestRunOnATerminalEndsOnCtrlC(t *testing.T) {
 	// The background process ignores Ctrl-C, as all of a script do.
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `sleep 600 & sleep 600`)
 	tty.attach(i)
-	// A shell that is told before it has started the second one starts it all the same.
-	eventually(t, "both run", func() bool { return named(below(i.Process.Pid), "sleep") == 2 })
+	// A shell that gets the signal before it has started the second one starts it anyway.
+	eventually(t, "both run", func() bool { return named(proc.Descendants(i.Process.Pid), "sleep") == 2 })
 	io.WriteString(tty.master, "\x03")
-	eventually(t, "it says what it waits for", func() bool { return strings.Contains(tty.text(), "the lock is kept") })
+	eventually(t, "it says what it waits for", func() bool { return strings.Contains(tty.text(), "keeping the lock") })
 	io.WriteString(tty.master, "\x03")
-	assert.Equal(t, codeSignal+int(syscall.SIGINT), i.code(), tty.text())
+	assert.Equal(t, outcome.SignalBase+int(syscall.SIGINT), i.code(), tty.text())
 }
 
 func TestRunReachesACommandThatHasLeftItsGroup(t *testing.T) {
-	for name, end := range map[string]func(*terminal, *invocation){
-		"Ctrl-C": func(tty *terminal, _ *invocation) { io.WriteString(tty.master, "\x03") },
-		"TERM":   func(_ *terminal, i *invocation) { i.Process.Signal(syscall.SIGTERM) },
+	for name, end := range map[string]func(*pty, *invocation){
+		"Ctrl-C": func(tty *pty, _ *invocation) { io.WriteString(tty.master, "\x03") },
+		"TERM":   func(_ *pty, i *invocation) { i.Process.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := startServer(t)
@@ -137,9 +140,9 @@ func TestRunReachesACommandThatHasLeftItsGroup(t *testing.T) {
 }
 
 // named counts the processes whose program has that name.
-func named(processes []process, program string) (n int) {
+func named(processes []proc.Process, program string) (n int) {
 	for _, p := range processes {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
 		if err == nil && strings.TrimSpace(string(name)) == program {
 			n++
 		}
@@ -170,9 +173,9 @@ func TestRunEndsWithItsTerminal(t *testing.T) {
 
 // As docker kill does with a container that has a terminal.
 func TestRunAsTheLeaderOfASessionPassesSignalsOnOnce(t *testing.T) {
-	for name, interrupt := range map[string]func(*terminal, *invocation){
-		"by kill":   func(_ *terminal, i *invocation) { i.Process.Signal(syscall.SIGINT) },
-		"by Ctrl-C": func(tty *terminal, _ *invocation) { io.WriteString(tty.master, "\x03") },
+	for name, interrupt := range map[string]func(*pty, *invocation){
+		"by kill":   func(_ *pty, i *invocation) { i.Process.Signal(syscall.SIGINT) },
+		"by Ctrl-C": func(tty *pty, _ *invocation) { io.WriteString(tty.master, "\x03") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := startServer(t)
@@ -184,7 +187,7 @@ func TestRunAsTheLeaderOfASessionPassesSignalsOnOnce(t *testing.T) {
 			const times = 10 // two that come at once are one, now and then
 			for n := range times {
 				interrupt(tty, i)
-				eventually(t, "it is told", func() bool { return strings.Count(tty.text(), "told") > n })
+				eventually(t, "it gets the signal", func() bool { return strings.Count(tty.text(), "told") > n })
 				require.Equal(t, n+1, strings.Count(tty.text(), "told"), tty.text())
 			}
 			i.Process.Signal(syscall.SIGUSR1)
@@ -195,7 +198,7 @@ func TestRunAsTheLeaderOfASessionPassesSignalsOnOnce(t *testing.T) {
 	}
 }
 
-// A shell goes on with its script if what Ctrl-C was for exits by itself, and ends with what was ended by it.
+// A shell continues its script if what Ctrl-C was for exits by itself, and ends with what was ended by it.
 func TestCtrlCEndsTheScriptThatRunsTheCommand(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash here")
@@ -213,7 +216,7 @@ func TestCtrlCEndsTheScriptThatRunsTheCommand(t *testing.T) {
 			tty.attach(i)
 			eventually(t, "it waits or runs", func() bool { return held && queued(srv, "/l") == 2 || strings.Contains(tty.text(), "ready") })
 			io.WriteString(tty.master, "\x03")
-			eventually(t, "the script ends or goes on", func() bool {
+			eventually(t, "the script ends or continues", func() bool {
 				select {
 				case <-tty.ended:
 					return true

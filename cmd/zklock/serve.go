@@ -7,44 +7,47 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/web"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 const serveAbout = `
-Runs zklock's in-process ZooKeeper server for development: the real protocol, for any
-client, until you press Ctrl-C. It keeps everything in memory: it is no server for
-production. Tokens go on growing when it is started again, and its clients come back.`
+Runs zklock's in-process ZooKeeper server for development until you press Ctrl-C. It
+speaks the real protocol, to any client. All data is in memory: not for production.
+Tokens keep increasing across restarts, and clients reconnect.`
 
-func serveCommand(std streams) *command {
-	f := newFlags(std, "serve", "[flags]", serveAbout)
-	listen := f.String("listen", localServer, "`address` of the first server; the others count the port up")
-	members := f.Int("members", 1, "size of the ensemble, all of it in this process")
+func serveCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "serve", "[flags]", serveAbout)
+	listen := f.String("listen", servers.Local, "`address` of the first server; the others use the following ports")
+	members := f.Int("members", 1, "run `n` servers as an ensemble, all in this process")
 	tick := f.Duration("tick", 2*time.Second, "the servers' tickTime; session timeouts are 2 to 20 ticks")
-	verbose := f.Bool("verbose", false, "log what happens to standard error")
-	var page pageFlags
-	withPage := page.beside(f, "show the locks in a browser, as zklock web does")
-	return &command{f, func(args []string) error {
-		if _, err := f.parse(args, 0, 0); err != nil {
+	verbose := f.Bool("verbose", false, "log server events to standard error")
+	var page web.Flags
+	withPage := page.Alongside(f, "show the locks in a browser, like zklock web")
+	return f.Command(func(args []string) error {
+		if _, err := f.Parse(args, 0, 0); err != nil {
 			return err
 		}
 		if *members < 1 || *tick <= 0 {
-			return misuse("serve: --members and --tick must be positive")
+			return outcome.Misuse("serve: --members and --tick must be positive")
 		}
 		opts := zktest.Options{Servers: *members, TickTime: *tick}
 		if *verbose {
-			opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
+			opts.Logger = slog.New(slog.NewTextHandler(std.Err, nil))
 		}
 		if !*withPage {
 			return serve(std, *listen, opts, nil)
 		}
 		return serve(std, *listen, opts, &page)
-	}}
+	})
 }
 
-// serve runs a server until it is interrupted, with a page on its locks unless that is nil.
-func serve(std streams, address string, opts zktest.Options, page *pageFlags) error {
-	ctx, stop := untilInterrupted()
+// serve runs a server until it is interrupted. If page is not nil, it also shows the server's locks in a browser.
+func serve(std cli.Streams, address string, opts zktest.Options, page *web.Flags) error {
+	ctx, stop := cli.UntilInterrupted()
 	defer stop()
 	server, err := zktest.New(opts)
 	if err != nil {
@@ -53,10 +56,10 @@ func serve(std streams, address string, opts zktest.Options, page *pageFlags) er
 	defer server.Close()
 	server.Restore(zktest.Snapshot{Zxid: firstZxid(opts.Servers)})
 	if err := server.Listen(address); err != nil {
-		return err
+		return outcome.CannotListen(err)
 	}
-	_, err = fmt.Fprintf(std.out, `zklock: an in-process ZooKeeper FOR DEVELOPMENT listens on %s
-        All data is in memory and gone when this ends; nothing is checked beyond what tests need. Not for production.
+	_, err = fmt.Fprintf(std.Out, `zklock: in-process ZooKeeper FOR DEVELOPMENT, listening on %s
+        All data is in memory and is lost when this process exits; it validates only what tests need. Not for production.
         In another terminal:  export ZKLOCK_SERVERS=%[1]s
 `, strings.Join(server.Addrs(), ","))
 	if err != nil {
@@ -69,29 +72,29 @@ func serve(std streams, address string, opts zktest.Options, page *pageFlags) er
 	return nil
 }
 
-// showOwn shows the locks of a server in this process until ctx ends.
-func showOwn(ctx context.Context, std streams, server *zktest.Server, flags *pageFlags) error {
-	page, err := flags.open(std, "/")
+// showOwn shows the locks of an in-process server until ctx is done.
+func showOwn(ctx context.Context, std cli.Streams, server *zktest.Server, flags *web.Flags) error {
+	page, err := flags.Open(std, "/")
 	if err != nil {
 		return err
 	}
 	defer page.Close()
-	client, err := zklock.Connect(ctx, server.Addrs(), &zklock.Options{SessionTimeout: webSession})
+	own := &servers.Flags{Streams: std, Servers: strings.Join(server.Addrs(), ","), Session: web.Session, Patience: 10 * time.Second}
+	client, err := own.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return show(ctx, std, page, client)
+	return page.Show(ctx, std, client, own.Contact.SilentSince)
 }
 
-// firstZxid returns the transaction number that a server begins with, after waiting until
-// it is the clock's. One that is started after another one has a greater number, however
-// soon: tokens go on growing over a restart, and clients that knew the server before take
-// it for a newer state of the same ensemble. Servers with an older one would turn them
-// away for ever.
+// firstZxid returns the zxid that a server starts with. It is derived from the clock, and firstZxid waits until the clock
+// has reached it, so a server that starts later always has a larger one. Tokens therefore keep increasing across restarts,
+// and clients of the previous server see a newer state of the same ensemble. A server with a smaller zxid would refuse them
+// forever.
 //
-// A single server counts on from any number: tokens stay below 2^53, beyond which some
-// readers of JSON round. An ensemble begins with a new epoch, of which there are fewer.
+// A single server can continue from any zxid, so tokens stay below 2^53, beyond which some JSON parsers round. An ensemble
+// must start with a new epoch, and there are fewer epochs.
 func firstZxid(members int) int64 {
 	unit, shift := time.Millisecond, 10
 	if members > 1 {
@@ -104,19 +107,7 @@ func firstZxid(members int) int64 {
 	return first << shift
 }
 
-// clock returns how many units of time have passed since the year of the first version.
+// clock returns the number of units that have passed since the beginning of 2026, the year of the first version.
 func clock(now time.Time, unit time.Duration) int64 {
 	return int64(now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) / unit)
-}
-
-func listenOn(address string, opts zktest.Options) (*zktest.Server, error) {
-	server, err := zktest.New(opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := server.Listen(address); err != nil {
-		server.Close()
-		return nil, err
-	}
-	return server, nil
 }

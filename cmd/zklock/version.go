@@ -1,39 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
 )
 
-func versionCommand(std streams) *command {
-	f := newFlags(std, "version", "", "Prints the version, as the Go tool has built it in. So does zklock --version.")
-	return &command{f, func(args []string) error {
-		if _, err := f.parse(args, 0, 0); err != nil {
+func versionCommand(std cli.Streams) *cli.Command {
+	f := cli.NewFlags(std, "version", "", "Prints the version that the Go tool recorded in the binary, like zklock --version.")
+	return f.Command(func(args []string) error {
+		if _, err := f.Parse(args, 0, 0); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(std.out, "zklock %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		_, err := fmt.Fprintf(std.Out, "zklock %s %s %s/%s\n", cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
-	}}
-}
-
-// version returns the module's version, with the revision if it was built from a repository.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := cmp.Or(info.Main.Version, "(devel)")
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	if revision := settings["vcs.revision"]; v == "(devel)" && revision != "" {
-		v += " " + revision[:min(12, len(revision))]
-		if settings["vcs.modified"] == "true" {
-			v += "+dirty"
-		}
-	}
-	return v
+	})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
 // linkOf starts a command that serves a page, and returns the page's address.
@@ -26,7 +28,7 @@ func linkOf(t *testing.T, i *invocation) string {
 	for {
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err, "no link: %s", i.err.String())
-		if _, link, ok := strings.Cut(line, "look at your locks: "); ok {
+		if _, link, ok := strings.Cut(line, "serving on "); ok {
 			// Ends with the command, for which the test waits.
 			go io.Copy(io.Discard, lines)
 			return strings.TrimSpace(link)
@@ -71,7 +73,7 @@ func TestWebServesAPageUntilItIsInterrupted(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 
 	srv.Close()
-	eventually(t, "it says that ZooKeeper is away", func() bool { return strings.Contains(firstFrame(t, link), `"away":true`) })
+	eventually(t, "it says that ZooKeeper is away", func() bool { return strings.Contains(firstFrame(t, link), `"away":1`) })
 	i.Process.Signal(os.Interrupt)
 	assert.Zero(t, i.code(), i.err.String())
 	assert.Empty(t, i.err.String())
@@ -98,15 +100,16 @@ func TestWebRefusesWhatItCannotServe(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, c := range map[string]struct {
-		code int
+		code outcome.Verdict
 		args []string
 	}{
-		"bind: ":                {codeFailure, []string{"--listen", taken.Addr().String()}},
-		"--https-cert":          {codeUsage, []string{"--https-cert", empty, "--https-key", empty}},
-		"does not start with /": {codeUsage, []string{"--listen", "127.0.0.1:0", "locks"}},
+		"address already in use": {outcome.Failure, []string{"--listen", taken.Addr().String()}},
+		"--https-cert":           {outcome.Usage, []string{"--https-cert", empty, "--https-key", empty}},
+		"--public-url":           {outcome.Usage, []string{"--public-url", "locks.example.com"}},
+		"does not start with /":  {outcome.Usage, []string{"--listen", "127.0.0.1:0", "locks"}},
 	} {
 		code, _, errs := run(t, srv.Addr(), append([]string{"web"}, c.args...)...)
-		assert.Equal(t, c.code, code, errs)
+		assert.EqualValues(t, c.code, code, errs)
 		assert.Contains(t, errs, want)
 	}
 }

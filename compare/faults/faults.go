@@ -1,5 +1,5 @@
-// Package faults puts the holders of several libraries' locks under the same nine faults of three servers, and records
-// what the holder was told and who else was let in.
+// Package faults subjects three servers to nine faults while a lock is held through each of several client libraries. It
+// records which signals the holder received, and who else was granted the lock.
 package faults
 
 import (
@@ -14,16 +14,16 @@ import (
 // Fault is something that happens to three servers.
 type Fault struct {
 	Name   string
-	leader bool // it hits the leader, and the holder is the leader's client; else a follower
-	alone  bool // it needs a leader, or peers that talk to each other
-	once   bool // it is over when hurt returns
+	leader bool // the fault hits the leader, to which the holder is connected; otherwise a follower, likewise
+	alone  bool // the fault needs servers that have a leader or talk to each other
+	once   bool // the fault is over when hurt returns
 	hurt   action
 	heal   action
 }
 
 type action func(ctx context.Context, e *servers.Ensemble, victim *servers.Process) error
 
-// All is the nine, under the names that they have in integration/fault_test.go.
+// All lists the nine faults. integration/fault_test.go uses the same names.
 var All = []Fault{
 	{Name: "follower killed", hurt: kill, heal: restart},
 	{Name: "leader killed", leader: true, alone: true, hurt: kill, heal: restart},
@@ -36,7 +36,7 @@ var All = []Fault{
 	{Name: "all restarted one by one", once: true, hurt: each(killAndRestart), heal: nothing},
 }
 
-// Named returns the faults of those names, all for none.
+// Named returns the faults with those names, or all faults if names is empty.
 func Named(names []string) []Fault {
 	if len(names) == 0 {
 		return All
@@ -44,7 +44,7 @@ func Named(names []string) []Fault {
 	return slices.DeleteFunc(slices.Clone(All), func(f Fault) bool { return !slices.Contains(names, f.Name) })
 }
 
-// why tells why servers of a family cannot meet the fault; it is empty if they can.
+// why returns the reason why the fault does not apply to a family of servers, or "" if it applies.
 func (f Fault) why(family string) string {
 	if f.alone && family == redis {
 		return "its servers have no leader and do not know of each other"
@@ -52,7 +52,8 @@ func (f Fault) why(family string) string {
 	return ""
 }
 
-// lasts is how long it lasts: sessions end in it, and a follower without a leader gives up, which takes ten seconds.
+// lasts returns how long a fault lasts. That is long enough for sessions to expire, and for a follower that lost its leader
+// to stop serving clients, which takes ten seconds.
 func lasts() time.Duration { return max(ways.Lease, 4*time.Second) + 8*time.Second }
 
 func kill(_ context.Context, _ *servers.Ensemble, victim *servers.Process) error {
@@ -95,7 +96,7 @@ func killAndRestart(ctx context.Context, e *servers.Ensemble, victim *servers.Pr
 	return e.Healthy(ctx)
 }
 
-// each does it to one member after the other.
+// each returns an action that calls do for every member, one after the other.
 func each(do action) action {
 	return func(ctx context.Context, e *servers.Ensemble, _ *servers.Process) error {
 		for _, m := range e.Members {

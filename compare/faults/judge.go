@@ -2,19 +2,20 @@ package faults
 
 import "github.com/zklock-go/zklock/compare/ways"
 
-// grain is below what can be told apart: an answer has to come through a pipe from another process.
+// grain is the shortest overlap, in seconds, that counts: replies arrive through a pipe from another process.
 const grain = 0.05
 
-// Policy is what a holder does about a doubt.
+// A Policy says whether a holder stops at a doubt.
 type Policy bool
 
 // The policies.
 const (
 	Careful   Policy = true  // it stops at the first doubt
-	Confident Policy = false // it works on until its library says that the lock is lost
+	Confident Policy = false // it keeps working until its library reports that the lock is lost
 )
 
-// Stopped returns when the holder ceased to rely on its lock, and whether its library made it do so.
+// Stopped returns when the holder stopped relying on its lock, and whether a signal of its library was the reason. If not,
+// that is the time of the release.
 func (t Trial) Stopped(p Policy) (at float64, told bool) {
 	for _, s := range t.Signs {
 		if s.At < t.Released && (s.Word == ways.Loss || bool(p) && s.Word == ways.Doubt) {
@@ -24,7 +25,7 @@ func (t Trial) Stopped(p Policy) (at float64, told bool) {
 	return t.Released, false
 }
 
-// Next returns when another was first granted the lock while the holder had not released it.
+// Next returns when another contender was first granted the lock before the holder released it.
 func (t Trial) Next() (at float64, granted bool) {
 	for _, g := range t.Grants {
 		if g.Who != 0 && g.From < t.Released && (!granted || g.From < at) {
@@ -34,7 +35,7 @@ func (t Trial) Next() (at float64, granted bool) {
 	return at, granted
 }
 
-// Together returns for how long the holder relied on its lock while another had already been granted it.
+// Together returns for how long the holder relied on its lock after another contender had been granted it.
 func (t Trial) Together(p Policy) float64 {
 	next, granted := t.Next()
 	stopped, _ := t.Stopped(p)
@@ -44,14 +45,14 @@ func (t Trial) Together(p Policy) float64 {
 	return stopped - next
 }
 
-// Needless reports whether the holder was stopped although nobody else was let in before it released.
+// Needless reports whether the holder stopped early although no one else was granted the lock before it released.
 func (t Trial) Needless(p Policy) bool {
 	_, told := t.Stopped(p)
 	_, granted := t.Next()
 	return told && !granted
 }
 
-// Beside counts the grants among the others that overlap one another.
+// Beside counts the pairs of grants to different contenders that overlap.
 func (t Trial) Beside() int {
 	n := 0
 	for i, a := range t.Grants {
@@ -64,7 +65,8 @@ func (t Trial) Beside() int {
 	return n
 }
 
-// Back is how long after the holder's release the last of those that were granted the lock again had waited for it.
+// Back returns the time, in seconds after the holder's release, by which every contender that was granted the lock again
+// had its first grant.
 func (t Trial) Back() float64 {
 	first := map[int]float64{}
 	for _, g := range t.Grants {

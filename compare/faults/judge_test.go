@@ -6,12 +6,12 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// held is a trial whose holder was told some things and released ten seconds after the fault.
+// held returns a trial whose holder received these signs and released ten seconds after the fault.
 func held(signs []Sign, grants ...Grant) Trial {
 	return Trial{Held: -2, Released: 10, Signs: signs, Grants: grants}
 }
 
-func TestTwoHoldersAreThoseWhoBothRelyOnTheLock(t *testing.T) {
+func TestOnlyHoldersThatRelyOnTheLockOverlap(t *testing.T) {
 	suspended := []Sign{{4, ways.Doubt}, {8, ways.Loss}}
 	for name, c := range map[string]struct {
 		trial              Trial
@@ -19,16 +19,16 @@ func TestTwoHoldersAreThoseWhoBothRelyOnTheLock(t *testing.T) {
 		needless           bool
 	}{
 		"nothing happened":                       {held(nil), 0, 0, false},
-		"told before the next":                   {held(suspended, Grant{1, 9, 9.1}), 0, 0, false},
-		"the next comes between doubt and loss":  {held(suspended, Grant{1, 6, 6.1}), 0, 2, false},
-		"the next comes before any doubt":        {held(suspended, Grant{2, 3, 3.1}, Grant{1, 1, 1.1}), 3, 7, false},
-		"never told":                             {held(nil, Grant{1, 3, 3.1}), 7, 7, false},
-		"told what comes after the release":      {held([]Sign{{11, ways.Loss}}, Grant{1, 10.5, 11}), 0, 0, false},
-		"told though nobody comes":               {held(suspended, Grant{1, 10.5, 11}), 0, 0, true},
+		"notified before the next grant":         {held(suspended, Grant{1, 9, 9.1}), 0, 0, false},
+		"a grant between doubt and loss":         {held(suspended, Grant{1, 6, 6.1}), 0, 2, false},
+		"a grant before any doubt":               {held(suspended, Grant{2, 3, 3.1}, Grant{1, 1, 1.1}), 3, 7, false},
+		"never notified":                         {held(nil, Grant{1, 3, 3.1}), 7, 7, false},
+		"notified after the release":             {held([]Sign{{11, ways.Loss}}, Grant{1, 10.5, 11}), 0, 0, false},
+		"notified although no one was granted":   {held(suspended, Grant{1, 10.5, 11}), 0, 0, true},
 		"the holder's own later turns":           {held(nil, Grant{0, 12, 13}), 0, 0, false},
-		"a moment that a pipe may take":          {held([]Sign{{4, ways.Loss}}, Grant{1, 3.99, 4.1}), 0, 0, false},
+		"an overlap shorter than a pipe's delay": {held([]Sign{{4, ways.Loss}}, Grant{1, 3.99, 4.1}), 0, 0, false},
 		"trust after a doubt does not undo it":   {held([]Sign{{4, ways.Doubt}, {5, ways.Trust}}), 0, 0, true},
-		"a holder who goes on in spite of doubt": {held([]Sign{{4, ways.Doubt}, {5, ways.Trust}}, Grant{1, 7, 7.1}), 0, 3, false},
+		"a holder that continues despite doubt":  {held([]Sign{{4, ways.Doubt}, {5, ways.Trust}}, Grant{1, 7, 7.1}), 0, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.trial.Together(Careful); got != c.careful {
@@ -47,18 +47,18 @@ func TestTwoHoldersAreThoseWhoBothRelyOnTheLock(t *testing.T) {
 func TestGrantsBesideEachOtherAreCounted(t *testing.T) {
 	one := held(nil, Grant{1, 1, 2}, Grant{2, 1.99, 3}, Grant{3, 2.5, 4}, Grant{3, 4.5, 5})
 	if got := one.Beside(); got != 1 {
-		t.Errorf("%d, want the one pair that overlaps by more than an answer takes", got)
+		t.Errorf("%d overlapping pairs, want 1: shorter overlaps than grain do not count", got)
 	}
 }
 
-func TestBackIsTheLastOneToReturn(t *testing.T) {
+func TestBackIsTheLastFirstGrantAfterTheRelease(t *testing.T) {
 	one := held(nil, Grant{1, 1, 2}, Grant{1, 11, 12}, Grant{0, 13, 14}, Grant{1, 20, 21})
 	if got := one.Back(); got != 3 {
 		t.Errorf("%v, want 3", got)
 	}
 }
 
-func TestEveryClientIsAWayThatTells(t *testing.T) {
+func TestEveryClientIsAKnownWay(t *testing.T) {
 	for _, c := range Clients {
 		way, err := ways.Named(c.Way, ways.Endpoints{})
 		if err != nil {
@@ -76,11 +76,11 @@ func TestEveryClientIsAWayThatTells(t *testing.T) {
 
 func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
 	if len(Named(nil)) != 9 || len(Named([]string{"slow links", "no such fault"})) != 1 {
-		t.Error("nine faults, each found by its name")
+		t.Error("want nine faults, and one by its name")
 	}
 	for _, f := range All {
 		if f.hurt == nil || f.heal == nil {
-			t.Errorf("%s does or undoes nothing", f.Name)
+			t.Errorf("%s has no action, or nothing that undoes it", f.Name)
 		}
 		if why := f.why("ZooKeeper"); why != "" {
 			t.Errorf("%s: %s", f.Name, why)

@@ -11,15 +11,15 @@ import (
 
 const redis = "Redis"
 
-// Client is one library with the servers that it needs.
+// Client is one library and the servers that it needs.
 type Client struct {
-	Name   string // on the page
+	Name   string // as shown on the page
 	Family string
 	Way    string // the name in package ways
 	fsync  bool   // the servers write each change to the disk before they answer
 }
 
-// Clients is all of them, those of one family together.
+// Clients lists all clients. Clients of one family are adjacent.
 var Clients = []Client{
 	{Name: "Curator", Family: "ZooKeeper", Way: "curator"},
 	{Name: "kazoo", Family: "ZooKeeper", Way: "kazoo"},
@@ -30,7 +30,7 @@ var Clients = []Client{
 	{Name: "redsync, fsync", Family: redis, Way: "redlock-5", fsync: true},
 }
 
-// grouped returns clients that share servers together.
+// grouped groups the clients that share servers.
 func grouped(all []Client) [][]Client {
 	var groups [][]Client
 	for _, c := range all {
@@ -43,7 +43,7 @@ func grouped(all []Client) [][]Client {
 	return groups
 }
 
-// stage is three servers, the one that the fault hits, and an address in front of each.
+// stage holds three servers, the one that the fault hits, and a Switch in front of each.
 type stage struct {
 	set      *servers.Set
 	ensemble *servers.Ensemble
@@ -105,8 +105,8 @@ func (s *stage) choose(ctx context.Context, c Client, f Fault) (*servers.Process
 	}
 }
 
-// openAll lets the holder reach the servers that it does not need yet. It was led to the one that the fault hits, and
-// knows the others.
+// openAll makes the remaining servers reachable for the holder. Before that, it can reach only the victim, so that it
+// connects to it.
 func (s *stage) openAll() {
 	for i, m := range s.ensemble.Members {
 		if m != s.victim {
@@ -115,7 +115,7 @@ func (s *stage) openAll() {
 	}
 }
 
-// holder is where the holder connects.
+// holder returns the endpoints for the holder.
 func (s *stage) holder() ways.Endpoints {
 	var addrs []string
 	for _, front := range s.fronts {
@@ -124,7 +124,8 @@ func (s *stage) holder() ways.Endpoints {
 	return endpoints(addrs)
 }
 
-// others is where all others connect: of servers that know each other those that the fault spares, if it hits one.
+// others returns the endpoints for the other contenders: all servers for Redis, and the servers other than the victim for
+// the other families.
 func (s *stage) others(c Client) ways.Endpoints {
 	if c.Family == redis {
 		return endpoints(s.ensemble.Addrs())

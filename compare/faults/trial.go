@@ -13,33 +13,33 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// Trial is one client under one fault. Moments are seconds since the fault.
+// Trial records one client under one fault. Times are in seconds since the fault.
 type Trial struct {
 	Client   string   `json:"client"`
 	Fault    string   `json:"fault"`
 	Round    int      `json:"round"`
 	Lease    float64  `json:"lease"`
 	Held     float64  `json:"held"`     // when the holder was granted the lock
-	Signs    []Sign   `json:"signs"`    // what its library told it until it released
-	Released float64  `json:"released"` // when it gave the lock back
-	Release  string   `json:"release"`  // what its library answered; empty for success
+	Signs    []Sign   `json:"signs"`    // the library's signals to the holder until its release
+	Released float64  `json:"released"` // when the holder released the lock
+	Release  string   `json:"release"`  // the error of the release; empty for success
 	Healed   float64  `json:"healed"`   // when the servers were healthy again
-	Grants   []Grant  `json:"grants"`   // of the others, and of the holder after Released
-	Refused  []string `json:"refused"`  // what the others' libraries answered instead of a grant, each text once
-	Stuck    int      `json:"stuck"`    // how many contenders were granted nothing after Released
-	Void     string   `json:"void"`     // why it could not be run, or was not applicable
-	// Early counts the attempts at this trial in which the holder was told something before the fault. It is nil in
-	// results of a time when nobody counted.
+	Grants   []Grant  `json:"grants"`   // to the others, and to the holder after Released
+	Refused  []string `json:"refused"`  // distinct errors that contenders got instead of a grant
+	Stuck    int      `json:"stuck"`    // number of contenders that were not granted the lock after Released
+	Void     string   `json:"void"`     // why the trial does not apply or could not be run
+	// Early counts the attempts at this trial in which the holder received a signal before the fault. It is nil in older
+	// results, which do not have this count.
 	Early *int `json:"early,omitempty"`
 }
 
-// Sign is what a library told the holder.
+// Sign is a signal of a library to the holder.
 type Sign struct {
 	At   float64   `json:"at"`
 	Word ways.Sign `json:"word"`
 }
 
-// Grant is one turn of a contender, from the answer to its request until it asked for the release.
+// Grant is one hold of a contender, from the return of Lock to the call of Unlock.
 type Grant struct {
 	Who  int     `json:"who"`
 	From float64 `json:"from"`
@@ -47,17 +47,17 @@ type Grant struct {
 }
 
 const (
-	waiting   = 3                      // contenders besides the holder
+	waiting   = 3                      // contenders in addition to the holder
 	turn      = 100 * time.Millisecond // how long each holds
 	settled   = 3 * time.Second
 	before    = 1500 * time.Millisecond
-	phase     = 700 * time.Millisecond // between the rounds' moments of the fault
-	after     = 2 * time.Second        // from the servers' health to the holder's release
-	patience  = 30 * time.Second       // for a grant to everybody after that
-	answering = 5 * time.Second        // for a release
+	phase     = 700 * time.Millisecond // the fault comes this much later in each round
+	after     = 2 * time.Second        // from healthy servers to the holder's release
+	patience  = 30 * time.Second       // limit for a grant to every contender after that
+	answering = 5 * time.Second        // limit for a release
 )
 
-// trial is one client's part on a stage.
+// trial runs one client on a stage.
 type trial struct {
 	client  Client
 	holder  contender
@@ -67,8 +67,8 @@ type trial struct {
 	stopped chan struct{}
 
 	mu     sync.Mutex
-	record Trial        // guarded by mu; moments since began until finish
-	last   map[int]bool // guarded by mu; who was granted the lock since the holder's release
+	record Trial        // guarded by mu; times are since began, until finish converts them
+	last   map[int]bool // guarded by mu; contenders that were granted the lock since the holder's release
 	all    chan struct{}
 }
 
@@ -99,7 +99,7 @@ func (t *trial) lock(ctx context.Context) error {
 	return nil
 }
 
-// told reports whether the holder has been told anything.
+// told reports whether the holder has received a signal.
 func (t *trial) told() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *trial) open(ctx context.Context, at ways.Endpoints, sessions int) ([]co
 	return all, nil
 }
 
-// close ends the processes, and with them whatever a library is waiting for.
+// close kills the processes, and so ends every call in which a library still waits.
 func (t *trial) close() {
 	for _, p := range t.peers {
 		p.Kill()
@@ -141,39 +141,40 @@ func (t *trial) close() {
 
 func (t *trial) now() float64 { return time.Since(t.began).Seconds() }
 
-// run holds the lock until release is closed while others queue, and lets all take turns until stop is closed. It returns
-// when the record is complete; goroutines that a library does not let go end with the processes, in close.
+// run starts the goroutines of a trial and returns. The holder keeps the lock until release is closed while the others
+// queue; then all contenders take turns until finish closes stopped. A goroutine whose library does not return ends when
+// close kills its process.
 func (t *trial) run(ctx context.Context, wg *sync.WaitGroup, release <-chan struct{}) {
 	for i, c := range t.others {
 		wg.Add(1)
-		// Owned by the caller, who closes the processes and waits: ends with stopped or with the process.
+		// Owned by the caller, which waits: ends when stopped is closed or the process is killed.
 		go func() {
 			defer wg.Done()
 			t.turns(ctx, i+1, c)
 		}()
 	}
-	listening, deaf := context.WithCancel(ctx)
+	listening, stopListening := context.WithCancel(ctx)
 	teller := t.holder.locker.(ways.Teller)
 	wg.Add(2)
-	// Owned like those above: ends with the release.
+	// Owned by the caller, which waits: ends with the holder's release.
 	go func() {
 		defer wg.Done()
 		t.listen(listening, teller)
 	}()
-	// Owned like those above: ends with stopped or with the process.
+	// Owned by the caller, which waits: ends when stopped is closed or the process is killed.
 	go func() {
 		defer wg.Done()
 		select {
 		case <-release:
 		case <-ctx.Done():
 		}
-		deaf()
+		stopListening()
 		t.release(ctx)
 		t.turns(ctx, 0, t.holder)
 	}()
 }
 
-// listen records what the holder's library tells.
+// listen records the signals of the holder's library up to the first loss.
 func (t *trial) listen(ctx context.Context, teller ways.Teller) {
 	for ctx.Err() == nil {
 		word, err := teller.Sign(ctx)
@@ -200,10 +201,10 @@ func (t *trial) release(ctx context.Context) {
 		t.record.Release = oneLine(err)
 		t.mu.Unlock()
 	}
-	t.holder.locker = nil // as good as new: some libraries' locks cannot be used again after a loss
+	t.holder.locker = nil // turn opens another one: some libraries' locks cannot be used again after a loss
 }
 
-// turns locks, holds for a moment and unlocks until stopped.
+// turns locks, holds for the duration turn and unlocks, in a loop, until stopped is closed.
 func (t *trial) turns(ctx context.Context, who int, c contender) {
 	for !t.over() && ctx.Err() == nil {
 		if err := t.turn(ctx, who, &c); err != nil {
@@ -277,8 +278,8 @@ func (t *trial) refuse(err error) {
 	}
 }
 
-// finish waits until everybody has been granted the lock again, or for as long as patience lasts, and returns the record
-// with moments since the fault.
+// finish waits until every contender has been granted the lock again, but no longer than patience. It ends the turns and
+// returns the record, with times since the fault.
 func (t *trial) finish(struck, healthy time.Time) Trial {
 	select {
 	case <-t.all:
@@ -301,8 +302,8 @@ func (t *trial) finish(struck, healthy time.Time) Trial {
 	return r
 }
 
-// Run puts the clients under the faults, round after round, and reports each trial. Those that do not share servers are
-// under the same fault side by side.
+// Run runs every fault with every client, round by round, and reports each trial. Within a fault, clients with different
+// servers run at the same time.
 func Run(ctx context.Context, clients []Client, faults []Fault, rounds int, report func(Trial)) error {
 	groups := grouped(clients)
 	for round := range rounds {
@@ -329,18 +330,18 @@ func Run(ctx context.Context, clients []Client, faults []Fault, rounds int, repo
 	return nil
 }
 
-// disturbed is the error of an attempt in which holders were told something before the fault: a busy machine's doing, and
-// no trial of the fault.
+// disturbed is the error of an attempt in which holders received a signal before the fault. That happens on a busy machine,
+// and such an attempt says nothing about the fault.
 type disturbed struct{ clients []string }
 
 func (d *disturbed) Error() string {
 	return "the holder was disturbed before the fault: " + strings.Join(d.clients, ", ")
 }
 
-// attempts is how often a trial is begun.
+// attempts is how many times a trial is attempted at most.
 const attempts = 4
 
-// together puts clients that share servers under one fault at once.
+// together runs one fault for the clients that share servers.
 func together(ctx context.Context, group []Client, f Fault, round int) []Trial {
 	trials, early, err := undisturbed(func() ([]Trial, error) { return attempt(ctx, group, f, round) })
 	if len(trials) < len(group) {
@@ -356,8 +357,8 @@ func together(ctx context.Context, group []Client, f Fault, round int) []Trial {
 	return trials
 }
 
-// undisturbed returns the outcome of the first attempt in which no holder was told anything before the fault, or of
-// the last one. It also returns how often a holder of each client was told something.
+// undisturbed calls attempt until no holder received a signal before the fault, but at most attempts times, and returns the
+// result of the last call. It also returns, by client, how many attempts were disturbed.
 func undisturbed(attempt func() ([]Trial, error)) (trials []Trial, early map[string]int, err error) {
 	early = map[string]int{}
 	for range attempts {
@@ -406,7 +407,7 @@ func attempt(ctx context.Context, group []Client, f Fault, round int) ([]Trial, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	// Starting all this keeps a small machine busy, and what comes now is about time.
+	// Starting the processes keeps a small machine busy. Wait, so that it does not affect the timing.
 	if err := s.ensemble.Healthy(ctx); err != nil {
 		return nil, err
 	}
@@ -420,7 +421,7 @@ func attempt(ctx context.Context, group []Client, f Fault, round int) ([]Trial, 
 	return perform(ctx, s, f, round, trials, &wg)
 }
 
-// perform hurts and heals the servers while the trials run.
+// perform runs the trials, causes the fault and ends it.
 func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial, wg *sync.WaitGroup) ([]Trial, error) {
 	release := make(chan struct{})
 	for _, t := range trials {
@@ -460,7 +461,7 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 	return records, nil
 }
 
-// early returns an error that names the clients whose holders have been told something, nil for none.
+// early returns an error that names the clients whose holders have received a sign, or nil if there is none.
 func early(trials []*trial) error {
 	var d disturbed
 	for _, t := range trials {

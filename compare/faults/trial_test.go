@@ -8,33 +8,33 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// tells is a trial whose holder has been told so many things.
-func tells(client string, signs int) *trial {
+// signalled returns a trial whose holder has received this many signs.
+func signalled(client string, signs int) *trial {
 	return &trial{client: Client{Name: client}, record: Trial{Signs: make([]Sign, signs)}}
 }
 
-func TestThoseWhoWereToldBeforeTheFaultAreNamed(t *testing.T) {
-	if err := early([]*trial{tells("one", 0), tells("two", 0)}); err != nil {
+func TestClientsThatWereNotifiedBeforeTheFaultAreNamed(t *testing.T) {
+	if err := early([]*trial{signalled("one", 0), signalled("two", 0)}); err != nil {
 		t.Error(err)
 	}
 	var d *disturbed
-	if err := early([]*trial{tells("one", 0), tells("two", 1), tells("three", 2)}); !errors.As(err, &d) || !slices.Equal(d.clients, []string{"two", "three"}) {
+	if err := early([]*trial{signalled("one", 0), signalled("two", 1), signalled("three", 2)}); !errors.As(err, &d) || !slices.Equal(d.clients, []string{"two", "three"}) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestTrialsThatAreBegunAgainAreCounted(t *testing.T) {
+func TestDisturbedAttemptsAreCounted(t *testing.T) {
 	broken := errors.New("no server")
 	for name, c := range map[string]struct {
-		outcomes []error // of the attempts; the last one again and again
+		outcomes []error // of the attempts; the last one repeats
 		began    int
 		one, two int
 		err      error
 	}{
-		"at once":                {[]error{nil}, 1, 0, 0, nil},
-		"at the third attempt":   {[]error{&disturbed{[]string{"one"}}, &disturbed{[]string{"one", "two"}}, nil}, 3, 2, 1, nil},
-		"never":                  {[]error{&disturbed{[]string{"two"}}}, attempts, 0, attempts, &disturbed{}},
-		"what is broken remains": {[]error{broken}, 1, 0, 0, broken},
+		"at once":              {[]error{nil}, 1, 0, 0, nil},
+		"at the third attempt": {[]error{&disturbed{[]string{"one"}}, &disturbed{[]string{"one", "two"}}, nil}, 3, 2, 1, nil},
+		"never":                {[]error{&disturbed{[]string{"two"}}}, attempts, 0, attempts, &disturbed{}},
+		"another error":        {[]error{broken}, 1, 0, 0, broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := 0
@@ -54,7 +54,7 @@ func TestTrialsThatAreBegunAgainAreCounted(t *testing.T) {
 	}
 }
 
-// A trial that does not apply is void, and nobody was disturbed.
+// A trial that does not apply is void and counts no disturbed attempt.
 func TestATrialThatDoesNotApplyIsVoid(t *testing.T) {
 	group := []Client{{Name: "one", Family: redis}}
 	got := together(t.Context(), group, Fault{Name: "leader killed", alone: true}, 2)

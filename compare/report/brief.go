@@ -7,14 +7,14 @@ import (
 	"github.com/zklock-go/zklock/compare/work"
 )
 
-// question is one for which the page names the fastest way at its top.
+// question is a situation for which the top of the page names the fastest way.
 type question struct {
-	asked string
-	work  string
-	size  int
+	text string
+	work string
+	size int
 }
 
-// questions are those of a reader who has one minute.
+// questions are the rows of the page's first table.
 var questions = []question{
 	{"nobody else wants the lock", "uncontended", 0},
 	{"8 workers want it, each with a client of its own", "contended", 8},
@@ -25,14 +25,10 @@ var questions = []question{
 	{"8 workers want it, and three servers keep it", "ensemble", 8},
 }
 
-// overtakes is the share of overtaking grants from which on a way does not keep the order.
+// overtakes is the share of overtaking grants from which a way counts as not keeping the order.
 const overtakes = 0.05
 
-// unfenced keeps its place in the queue between grants, which share its token. Alone it asks no server: it is compared with none
-// that does.
-const unfenced = "zklock-unfenced"
-
-// brief says in a table and a short list which way is best at what.
+// brief returns a table of the fastest ways and a list of warnings.
 func (r *Results) brief() string {
 	var rows [][]string
 	for _, q := range questions {
@@ -43,30 +39,26 @@ func (r *Results) brief() string {
 	if rows == nil {
 		return ""
 	}
-	head := []string{"lock+unlock per second when", "fastest", "fastest that keeps the order of asking", "fastest with a fencing token for each grant", "fastest of this library", "a place that is kept between grants"}
+	head := []string{"lock+unlock per second when", "fastest", "fastest that keeps the order of asking", "fastest with a fencing token for each grant", "fastest of this library"}
 	return table(head, rows) + r.warnings()
 }
 
-// fastest answers one question, or returns nil if nothing was measured for it.
+// fastest returns the row of a question, or nil if it was not measured.
 func (r *Results) fastest(q question) []string {
-	all := r.best(q, asks)
+	all := r.best(q, func(string) bool { return true })
 	if all == none {
 		return nil
 	}
-	return []string{q.asked, all,
+	return []string{q.text, all,
 		r.best(q, func(way string) bool {
 			s := r.figure(cell{work: q.work, way: way, size: q.size}, work.Overtaking)
-			return asks(way) && s.n > 0 && s.median < overtakes
+			return s.n > 0 && s.median < overtakes
 		}),
-		r.best(q, func(way string) bool { return asks(way) && r.info(way).Token }),
-		r.best(q, func(way string) bool { return asks(way) && strings.HasPrefix(way, ours) }),
-		r.best(q, func(way string) bool { return !asks(way) })}
+		r.best(q, func(way string) bool { return r.info(way).Token }),
+		r.best(q, func(way string) bool { return strings.HasPrefix(way, ours) })}
 }
 
-// asks reports whether a way asks a server for each grant.
-func asks(way string) bool { return way != unfenced }
-
-// best names the fastest way that counts, with its figure.
+// best returns the name and the figure of the fastest way for which counts returns true.
 func (r *Results) best(q question, counts func(way string) bool) string {
 	text, highest := none, 0.0
 	for _, w := range r.present(q.work) {
@@ -78,7 +70,7 @@ func (r *Results) best(q question, counts func(way string) bool) string {
 	return text
 }
 
-// warnings lists what the fastest ways do not promise.
+// warnings lists the ways that overtake or oversell.
 func (r *Results) warnings() string {
 	var out strings.Builder
 	say := func(what, work string, does func(way string) bool) {
@@ -92,7 +84,7 @@ func (r *Results) warnings() string {
 			fmt.Fprintf(&out, "- %s: %s.\n", what, strings.Join(names, ", "))
 		}
 	}
-	say("With 8 workers, more than one grant in twenty overtakes somebody who stood in the queue before it asked", "contended", func(way string) bool {
+	say("With 8 workers, more than one grant in twenty overtakes a contender that was already in the queue", "contended", func(way string) bool {
 		return r.figure(cell{work: "contended", way: way, size: 8}, work.Overtaking).median >= overtakes
 	})
 	sells := func(value string) func(string) bool {
@@ -100,9 +92,9 @@ func (r *Results) warnings() string {
 			return r.figure(cell{work: "sale", fault: work.Paused, way: way}, value).high > 0
 		}
 	}
-	say("The same item is sold twice when the holder's process stands still for two leases and then writes", "sale", sells(work.Oversold))
-	say("Even if the holder asks its library right before it writes", "sale", sells(work.OversoldAsk))
-	say("Not if the shop refuses old tokens, which these have", "sale", func(way string) bool {
+	say("The same item is sold twice if the holder's process is paused for two leases and then writes", "sale", sells(work.Oversold))
+	say("This happens even if the holder asks its library right before it writes", "sale", sells(work.OversoldAsk))
+	say("It does not happen with these, which have tokens, if the shop refuses old tokens", "sale", func(way string) bool {
 		s := r.figure(cell{work: "sale", fault: work.Paused, way: way}, work.OversoldTok)
 		return s.n > 0 && s.high == 0
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/compare/servers"
 )
 
-// FaultRun is what the trials under faults have given.
+// FaultRun is a run of trials under faults.
 type FaultRun struct {
 	When     time.Time             `json:"when"`
 	Machine  Machine               `json:"machine"`
@@ -36,7 +36,7 @@ func LoadFaults(file string) (*FaultRun, error) {
 	return &r, json.Unmarshal(text, &r)
 }
 
-// Save writes a run, a trial a line.
+// Save writes a run as JSON, with each trial on its own line.
 func (r *FaultRun) Save(file string) error {
 	var out bytes.Buffer
 	head := *r
@@ -58,7 +58,7 @@ func (r *FaultRun) Save(file string) error {
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-// RenderFaults draws a run's pictures beside its file and replaces the generated parts of a page.
+// RenderFaults draws a run's pictures next to its file and replaces the generated parts of a page.
 func RenderFaults(file, page string) error {
 	r, err := LoadFaults(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func RenderFaults(file, page string) error {
 	return render(filepath.Dir(file), r.pictures(), page, r.blocks())
 }
 
-// FaultVersions returns the versions of the servers and clients, as the packages and modules tell them.
+// FaultVersions returns the versions of the servers and clients, from Debian's packages and from the build's modules.
 func FaultVersions() []servers.Description {
 	var all []servers.Description
 	for _, p := range [][2]string{{"zookeeper", "ZooKeeper"}, {"etcd-server", "etcd"}, {"redis-server", "Redis"},
@@ -90,18 +90,18 @@ func FaultVersions() []servers.Description {
 	return append(all, servers.Description{Server: "zklock", Version: "this repository"})
 }
 
-// BriefTrial is a trial on one line.
+// BriefTrial returns a trial on one line.
 func BriefTrial(t faults.Trial) string {
 	if t.Void != "" {
 		return "not run: " + t.Void
 	}
 	text := ""
 	if t.Early != nil && *t.Early > 0 {
-		text = fmt.Sprintf("told before the fault in %d attempts | ", *t.Early)
+		text = fmt.Sprintf("notified before the fault in %d attempts | ", *t.Early)
 	}
 	text += outcome([]faults.Trial{t}, faults.Careful) + " | " + outcome([]faults.Trial{t}, faults.Confident)
 	if n := t.Beside(); n > 0 {
-		text += fmt.Sprintf(" | %d grants beside another", n)
+		text += fmt.Sprintf(" | %d overlapping grants", n)
 	}
 	if t.Stuck > 0 {
 		text += fmt.Sprintf(" | %d stuck", t.Stuck)
@@ -109,7 +109,7 @@ func BriefTrial(t faults.Trial) string {
 	return fmt.Sprintf("%s | all back after %.1f s | released: %q, refused: %q", text, t.Back(), t.Release, t.Refused)
 }
 
-// outcome is what happened to a holder in all rounds, on a few words; the worst comes first.
+// outcome describes in a few words how all rounds ended for a holder, beginning with the worst.
 func outcome(rounds []faults.Trial, p faults.Policy) string {
 	var together, needless, lost []float64
 	kept := 0
@@ -133,8 +133,8 @@ func outcome(rounds []faults.Trial, p faults.Policy) string {
 		}
 	}
 	say("**two holders for %s s**", together)
-	say("told after %s s", lost)
-	say("told after %s s, though no other was let in", needless)
+	say("notified after %s s", lost)
+	say("notified after %s s, although no one else was granted the lock", needless)
 	if kept > 0 {
 		parts = append(parts, "kept")
 	}
@@ -148,7 +148,7 @@ func outcome(rounds []faults.Trial, p faults.Policy) string {
 	return strings.Join(parts, "; ")
 }
 
-// between is the range of some figures.
+// between returns the range of the figures.
 func between(all []float64) string {
 	low, high := fmt.Sprintf("%.1f", slices.Min(all)), fmt.Sprintf("%.1f", slices.Max(all))
 	if low == high {
@@ -157,7 +157,7 @@ func between(all []float64) string {
 	return low + "–" + high
 }
 
-// leases returns the leases of a run, that with the most trials first.
+// leases returns the leases of a run, ordered by their number of trials, the most first.
 func (r *FaultRun) leases() []float64 {
 	count := map[float64]int{}
 	for _, t := range r.Trials {
@@ -171,7 +171,7 @@ func (r *FaultRun) leases() []float64 {
 	return all
 }
 
-// rounds returns the trials of one client under one fault, and why there are none if there are none.
+// rounds returns the trials of one client under one fault, and the reason why some could not be run, or "".
 func (r *FaultRun) rounds(lease float64, client, fault string) (run []faults.Trial, void string) {
 	for _, t := range r.Trials {
 		switch {
@@ -203,12 +203,12 @@ func (r *FaultRun) about() string {
 			n = max(n, t.Round+1)
 		}
 	}
-	return fmt.Sprintf("%d rounds, session timeout or lease %g s; what was measured last began on %s. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
-		"Load average (one minute) after each trial: median %s, at most %s; others worked on the machine too.\n",
+	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run began on %s. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
+		"Load average (one minute) after each trial: median %s, at most %s. The machine had other users.\n",
 		n, lease, r.When.Format("2006-01-02 15:04 MST"), m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
 }
 
-// early tells how often each client's holder was told something before the fault.
+// early reports how often each client's holder received a signal before the fault.
 func (r *FaultRun) early() string {
 	var parts []string
 	for _, c := range faults.Clients {
@@ -224,9 +224,9 @@ func (r *FaultRun) early() string {
 		}
 	}
 	if parts == nil {
-		return "Nobody counted in this run how often that was so.\n"
+		return "This run did not count such trials.\n"
 	}
-	return "Told too early: " + strings.Join(parts, ", ") + ".\n"
+	return "Signals before the fault: " + strings.Join(parts, ", ") + ".\n"
 }
 
 func (r *FaultRun) versions() string {
@@ -237,7 +237,7 @@ func (r *FaultRun) versions() string {
 	return table([]string{"server or client", "version", "from"}, rows)
 }
 
-// matrix is what happened, by fault and client.
+// matrix returns the table of outcomes by fault and client.
 func (r *FaultRun) matrix(p faults.Policy) string {
 	lease := r.leases()[0]
 	var rows [][]string
@@ -274,7 +274,7 @@ func clientNames() []string {
 	return names
 }
 
-// back is how contenders got on after the fault.
+// back returns the table of how long contenders took to be granted the lock again after the fault.
 func (r *FaultRun) back() string {
 	lease := r.leases()[0]
 	var rows [][]string
@@ -301,12 +301,12 @@ func backOf(all []faults.Trial) string {
 		text += fmt.Sprintf(", **%d stuck**", stuck)
 	}
 	if beside > 0 {
-		text += fmt.Sprintf(", **%d grants beside another**", beside)
+		text += fmt.Sprintf(", **%d overlapping grants**", beside)
 	}
 	return text
 }
 
-// longer is the same with other leases, as far as that was run.
+// longer returns the outcomes with other leases, if there are any.
 func (r *FaultRun) longer() string {
 	var rows [][]string
 	for _, lease := range r.leases()[1:] {
@@ -327,7 +327,7 @@ func (r *FaultRun) longer() string {
 	return table(append([]string{"session or lease", "fault"}, clientNames()...), rows)
 }
 
-// details is one fault's picture and command.
+// details returns the picture of a fault, the command that repeats it, and the errors.
 func (r *FaultRun) details(fault string) string {
 	var refused []string
 	for _, c := range faults.Clients {
@@ -352,12 +352,12 @@ func (r *FaultRun) details(fault string) string {
 	}
 	text := fmt.Sprintf("![Timelines of all clients, %s](results/%s)\n\n- repeat it: `make report ARGS='--only \"%s\"'`\n", fault, pictureName(fault), fault)
 	if refused != nil {
-		text += "- what libraries answered instead of a grant or a release:\n" + strings.Join(refused, "")
+		text += "- errors of the libraries instead of a grant or a release:\n" + strings.Join(refused, "")
 	}
 	return text
 }
 
-// varying is what differs from run to run in an error: numbers and names of nodes.
+// varying matches the parts of an error that differ between runs: identifiers and addresses.
 var varying = regexp.MustCompile(`[0-9a-f]{8,}(-[0-9a-f]+)*|\d+\.\d+\.\d+\.\d+:\d+|0x[0-9a-f]+`)
 
 func code(text string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock-go/zklock/compare/servers"
 )
 
-// ThisMachine describes where the program runs, as far as Linux tells.
+// ThisMachine describes this machine, as far as Linux reports it.
 func ThisMachine() Machine {
 	return Machine{
 		CPU: fieldOf("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: fieldOf("/proc/meminfo", "MemTotal"),
@@ -43,7 +43,7 @@ func word(file string, n int) string {
 	return words[n]
 }
 
-// Load1 returns the machine's load average of the last minute, 0 where the system does not tell.
+// Load1 returns the machine's load average of the last minute, or 0 if it is unknown.
 func Load1() float64 {
 	load, err := strconv.ParseFloat(word("/proc/loadavg", 0), 64)
 	if err != nil {
@@ -52,7 +52,7 @@ func Load1() float64 {
 	return load
 }
 
-// clientModules are the Go clients whose versions the page names, with what they are for.
+// clientModules are the Go clients whose versions the page shows, and the servers they are for.
 var clientModules = map[string]string{
 	"github.com/jackc/pgx/v5": "PostgreSQL", "github.com/bradfitz/gomemcache": "memcached", "github.com/redis/go-redis/v9": "Redis",
 	"github.com/go-redsync/redsync/v4": "Redis", "github.com/redis/rueidis": "Redis", "go.etcd.io/etcd/client/v3": "etcd", "github.com/go-zookeeper/zk": "ZooKeeper",

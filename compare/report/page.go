@@ -15,10 +15,10 @@ import (
 // ours is the way of this library.
 const ours = "zklock"
 
-// noise is how far two medians of the same run must be apart before the page calls one of them behind.
+// noise is the ratio of two medians of the same run from which the page calls one of them faster.
 const noise = 1.2
 
-// Render draws the pictures into the directory out and, where page is not empty, replaces the generated parts of it.
+// Render writes the pictures to the directory out. If page is not empty, it replaces the generated parts of that file.
 func (r *Results) Render(out, page string) error {
 	files := map[string]string{}
 	for name, picture := range r.pictures() {
@@ -27,7 +27,7 @@ func (r *Results) Render(out, page string) error {
 	return render(out, files, page, r.blocks())
 }
 
-// render writes pictures into the directory out and, where page is not empty, replaces the generated parts of it.
+// render writes pictures to the directory out. If page is not empty, it replaces the generated parts of that file.
 func render(out string, pictures map[string]string, page string, blocks map[string]string) error {
 	for name, picture := range pictures {
 		if err := os.WriteFile(filepath.Join(out, name), []byte(picture), 0o644); err != nil {
@@ -58,7 +58,7 @@ func (r *Results) Print(to io.Writer) {
 	}
 }
 
-// Brief is a sample on one line.
+// Brief returns a sample on one line.
 func Brief(s work.Sample) string {
 	if s.Error != "" {
 		return "failed: " + strings.SplitN(s.Error, "\n", 2)[0]
@@ -71,8 +71,8 @@ func Brief(s work.Sample) string {
 	return strings.Join(parts, ", ")
 }
 
-// fill replaces what stands between "<!-- generated: NAME -->" and "<!-- end -->" by the block of that name.
-// A block that the page does not show, or a name that no block has, is an error: nothing may be left to a pen.
+// fill replaces the text between "<!-- generated: NAME -->" and "<!-- end -->" by the block of that name. It returns an error
+// if the page does not show a block, or names an unknown one.
 func fill(text string, blocks map[string]string) (string, error) {
 	const open, end = "<!-- generated: ", "<!-- end -->"
 	var out strings.Builder
@@ -85,11 +85,11 @@ func fill(text string, blocks map[string]string) (string, error) {
 		}
 		name, rest, ok := strings.Cut(rest, " -->")
 		if !ok {
-			return "", fmt.Errorf("a marker does not end")
+			return "", fmt.Errorf("a marker has no end")
 		}
 		_, after, ok := strings.Cut(rest, end)
 		if !ok {
-			return "", fmt.Errorf("block %q does not end", name)
+			return "", fmt.Errorf("block %q has no end", name)
 		}
 		block, known := blocks[name]
 		if !known {
@@ -107,8 +107,8 @@ func fill(text string, blocks map[string]string) (string, error) {
 	return out.String(), nil
 }
 
-// notMeasured stands where the run that the page shows has nothing to show.
-const notMeasured = "The run that this page shows has not measured it.\n"
+// notMeasured replaces an empty block.
+const notMeasured = "The run that this page shows did not measure this.\n"
 
 // blocks returns the generated parts of the page by name.
 func (r *Results) blocks() map[string]string {
@@ -121,7 +121,7 @@ func (r *Results) blocks() map[string]string {
 	return blocks
 }
 
-// tables returns the generated parts of the page by name, empty where nothing has been measured.
+// tables returns the generated parts of the page by name, or "" for a part without measurements.
 func (r *Results) tables() map[string]string {
 	return map[string]string{
 		"brief": r.brief(), "about": r.about(), "servers": r.servers(), "ways": r.wayTable(),
@@ -134,7 +134,7 @@ func (r *Results) tables() map[string]string {
 	}
 }
 
-// table is a Markdown table.
+// table returns a Markdown table.
 func table(head []string, rows [][]string) string {
 	var out strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&out, "| %s |\n", strings.Join(cells, " | ")) }
@@ -148,9 +148,9 @@ func table(head []string, rows [][]string) string {
 
 func (r *Results) about() string {
 	m, loads := r.Machine, spreadOf(r.Loads)
-	return fmt.Sprintf("Measured on %s in one run of %s: %d rounds (%d of the crash and the sale), %s for each speed measurement, lease or session %s, polling every %s where a library does not say. "+
+	return fmt.Sprintf("Measured on %s in one run of %s: %d rounds (%d of the crash and the sale), %s for each speed measurement, lease or session %s, polling every %s unless the library has its own interval. "+
 		"Machine: %s, %d cores, %s of memory, %s, Linux %s, %s. Load average before the start %s; during the run, its own load included, "+
-		"median %s and at most %s. The machine was not ours alone where the first of these is not near 0.\n",
+		"median %s and at most %s. If the first of these is not near 0, the machine had other users.\n",
 		r.When.Format("2006-01-02 15:04 MST"), r.Took, r.Rounds, cmp.Or(r.Repeats, r.Rounds), r.Window, r.Lease, r.Poll,
 		m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Go, m.LoadAvg, number(loads.median), number(loads.high))
 }
@@ -186,13 +186,13 @@ func (r *Results) present(name string) []string {
 	return list
 }
 
-// tried reports whether a cell has samples, also failed ones.
+// tried reports whether a cell has samples, including failed ones.
 func (r *Results) tried(c cell) bool {
 	n, _ := r.errors(c)
 	return n > 0 || len(r.at(c)) > 0
 }
 
-// single is the table of a work without waiting.
+// single returns the table of a work without waiters.
 func (r *Results) single(name string, size int) string {
 	var rows [][]string
 	for _, w := range r.present(name) {
@@ -210,11 +210,11 @@ func (r *Results) single(name string, size int) string {
 	return tableOfKnown([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests", "client µs", "allocations"}, rows)
 }
 
-// alone is the size of the works elsewhere with one contender, which have a table of their own. Where goroutines share
-// a client, it is the number of clients.
+// alone is the size of the works latency and ensemble with one contender, which have a separate table. The size of the work
+// goroutines is the number of clients, so 1 has no such meaning there.
 const alone = 1
 
-// crowd is the table of a work in which many want one lock.
+// crowd returns the table of a work with many contenders for one lock.
 func (r *Results) crowd(name, unit string) string {
 	head := []string{unit, "way", "grants/s (lowest–highest round)", "to " + work.Reference, "hand-off p50 ms", "to " + work.HandOffFloor, "hand-off p99 ms",
 		"wait p99 ms", "requests per grant", "client µs", "allocations", "kB a waiter", "Jain", "overtaking", "connections"}
@@ -240,7 +240,7 @@ func (r *Results) crowd(name, unit string) string {
 	return tableOfKnown(head, rows)
 }
 
-// tableOfKnown is a table without the columns that no row has a figure for.
+// tableOfKnown returns a table without the columns in which no row has a figure.
 func tableOfKnown(head []string, rows [][]string) string {
 	for column := len(head) - 1; column >= 0; column-- {
 		if slices.ContainsFunc(rows, func(row []string) bool { return row[column] != none }) {
@@ -254,7 +254,8 @@ func tableOfKnown(head []string, rows [][]string) string {
 	return table(head, rows)
 }
 
-// toHandOffFloor is the ratio of a way's hand-offs to the least that one on its servers can cost, where that is known.
+// toHandOffFloor returns the ratio of a way's hand-offs to the floor. It is empty for ways not on ZooKeeper, which have no
+// floor.
 func (r *Results) toHandOffFloor(c cell) spread {
 	if r.info(c.way).Family != "ZooKeeper" {
 		return spread{}
@@ -290,8 +291,8 @@ func (r *Results) saleTable() string {
 	return table(append([]string{"way"}, faults...), rows)
 }
 
-// sold is "plain / asks / token" for one cell of the sale; a dash where the way has no such thing, empty where the
-// servers cannot meet the fault.
+// sold returns "plain / asking / token" for one cell of the sale, with a dash for a check that the way does not have. It
+// returns "" if the fault does not apply to the way's servers.
 func (r *Results) sold(c cell) string {
 	if len(r.at(c)) == 0 {
 		if n, _ := r.errors(c); n > 0 {
@@ -314,7 +315,7 @@ func (r *Results) sold(c cell) string {
 	return strings.Join(parts, " / ")
 }
 
-// behind lists, for every speed measurement and for recovery, the ways that did better than ours by more than noise.
+// behind lists, for every speed measurement and for recovery, the ways that were better than ours by noise or more.
 func (r *Results) behind() string {
 	var out strings.Builder
 	for _, name := range []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash"} {
@@ -325,7 +326,7 @@ func (r *Results) behind() string {
 	if out.Len() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("A way is listed when the median over the rounds of its ratio to zklock is better than %s.\n\n%s", number(noise), out.String())
+	return fmt.Sprintf("A way is listed if its ratio to zklock, as a median over the rounds, is at least %s.\n\n%s", number(noise), out.String())
 }
 
 func (r *Results) behindAt(out *strings.Builder, name string, size int) {
@@ -354,7 +355,7 @@ func (r *Results) behindAt(out *strings.Builder, name string, size int) {
 	fmt.Fprintf(out, "- %s: faster on ZooKeeper: %s; faster on other servers: %s.\n", label, say(same), say(other))
 }
 
-// failures lists the measurements that gave no figure.
+// failures lists the failed measurements.
 func (r *Results) failures() string {
 	var out strings.Builder
 	seen := map[cell]bool{}
@@ -372,12 +373,12 @@ func (r *Results) failures() string {
 		fmt.Fprintf(&out, "- %s, `%s`: %d of %d failed (%s)\n", what, s.Way, n, n+len(r.at(c)), strings.SplitN(example, "\n", 2)[0])
 	}
 	if out.Len() == 0 {
-		return "Every measurement gave a figure.\n"
+		return "No measurement failed.\n"
 	}
 	return out.String()
 }
 
-// none stands where there is no figure.
+// none is shown if there is no figure.
 const none = "–"
 
 func plain(s spread) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock-go/zklock/compare/work"
 )
 
-// pictures draws all pictures for which there are samples, by file name.
+// pictures returns all pictures for which there are samples, by file name without extension.
 func (r *Results) pictures() map[string]string {
 	all := map[string]string{}
 	add := func(name, picture string) {
@@ -17,11 +17,11 @@ func (r *Results) pictures() map[string]string {
 			all[name] = picture
 		}
 	}
-	add("uncontended", r.bars("uncontended", 0, work.OpsPerSecond, "One client, nobody else", "lock+unlock per second"))
-	add("many", r.bars("many", 64, work.OpsPerSecond, "64 goroutines on 64 locks over one client", "lock+unlock per second"))
+	add("uncontended", r.bars("uncontended", 0, work.OpsPerSecond, "One client, no contention", "lock+unlock per second"))
+	add("many", r.bars("many", 64, work.OpsPerSecond, "64 goroutines on 64 locks with one client", "lock+unlock per second"))
 	add("crash", r.bars("crash", 0, work.Recovery, "The holder's process is killed", "seconds until the next holder"))
-	add("contended", r.tiles("contended", work.OpsPerSecond, "Workers with sessions of their own on one lock: grants per second", "workers", true))
-	add("fairness", r.tiles("contended", work.Overtaking, "Share of grants that overtook somebody who stood in the queue when they asked", "workers", false))
+	add("contended", r.tiles("contended", work.OpsPerSecond, "Workers, each with its own session, on one lock: grants per second", "workers", true))
+	add("fairness", r.tiles("contended", work.Overtaking, "Share of grants that overtook a contender already in the queue", "workers", false))
 	add("queue", r.panels("queue", work.P50, "A standing queue: time from unlock to the next grant (median)", "length of the queue", "ms"))
 	add("herd", r.panels("queue", work.Requests, "A standing queue: requests that the server counted for each grant", "length of the queue", "requests"))
 	add("sale", r.saleTiles())
@@ -50,12 +50,12 @@ func (r *Results) bars(name string, size int, value, title, unit string) string 
 	return barChart(title, unit, bars)
 }
 
-// measuredLocks are the ways of a work that lock: all but the floor of hand-offs.
+// measuredLocks returns the ways of a work without the floor of hand-offs.
 func (r *Results) measuredLocks(name string) []string {
 	return slices.DeleteFunc(r.present(name), func(way string) bool { return way == work.HandOffFloor })
 }
 
-// tiles draws ways by sizes. Where more is not better, the value is a share.
+// tiles draws a table of ways by sizes. If moreIsBetter is false, the value is a share.
 func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) string {
 	sizes, rows := r.sizes(name), r.measuredLocks(name)
 	if len(rows) == 0 {
@@ -90,7 +90,7 @@ func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) stri
 	return tileChart(title, columns, rows, ours, tiles, "medians of the rounds; green is better, each column on its own scale")
 }
 
-// panelFamilies are the charts of a line picture.
+// panelFamilies are the families in each chart of a line picture.
 var panelFamilies = [][]string{{"PostgreSQL"}, {"memcached", "Redis", "Redlock"}, {"etcd"}, {"ZooKeeper"}}
 
 var lineColours = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444", "#b07aa1", "#17a2b8"}

@@ -32,7 +32,7 @@ func sampled(perRound map[string][]float64) *Results {
 }
 
 func TestRatioIsTakenWithinEachRound(t *testing.T) {
-	// The machine was ten times slower in the second round: the ratio of the medians would be nonsense.
+	// The machine was ten times slower in the second round, so figures of different rounds cannot be compared.
 	r := sampled(map[string][]float64{work.Reference: {1000, 100, 1000}, ours: {2000, 200, 2000}})
 	got := r.ratio(cell{work: "uncontended", way: ours}, work.OpsPerSecond, work.Reference)
 	if got.median != 2 || got.low != 2 || got.high != 2 || got.n != 3 {
@@ -47,7 +47,7 @@ func TestRatioNeedsBothInARound(t *testing.T) {
 	}
 }
 
-func TestFailedSamplesGiveNoFigureButAreTold(t *testing.T) {
+func TestFailedSamplesGiveNoFigureButAreListed(t *testing.T) {
 	r := sampled(map[string][]float64{ours: {500}})
 	r.Samples = append(r.Samples, work.Sample{Work: "uncontended", Way: ours, Round: 1, Values: map[string]float64{work.OpsPerSecond: 1}, Error: "boom\nmore"})
 	if got := r.figure(cell{work: "uncontended", way: ours}, work.OpsPerSecond); got.n != 1 || got.median != 500 {
@@ -58,7 +58,7 @@ func TestFailedSamplesGiveNoFigureButAreTold(t *testing.T) {
 	}
 }
 
-func TestBehindNamesWhoeverIsFasterByMoreThanNoise(t *testing.T) {
+func TestBehindListsWaysThatAreFasterByMoreThanNoise(t *testing.T) {
 	r := sampled(map[string][]float64{work.Reference: {1000}, ours: {500}, "redis-setnx": {550}})
 	got := r.behind()
 	if !strings.Contains(got, "faster on ZooKeeper: `go-zookeeper` (2×); faster on other servers: none") {
@@ -66,7 +66,7 @@ func TestBehindNamesWhoeverIsFasterByMoreThanNoise(t *testing.T) {
 	}
 }
 
-// crowded returns results of a work at one size: for each way, grants per second, hand-off and overtaking.
+// crowded returns results of a work at one size. The figures of a way are grants per second, hand-off and overtaking.
 func crowded(name string, size int, figures map[string][3]float64) *Results {
 	r := &Results{}
 	for _, info := range append(ways.Floors(ways.Endpoints{}), ways.All(ways.Endpoints{})...) {
@@ -99,7 +99,7 @@ func TestHandOffsAreComparedWithTheirFloorOnZooKeeperOnly(t *testing.T) {
 	}
 }
 
-func TestAWorkerAloneStandsInATableOfItsOwn(t *testing.T) {
+func TestOneWorkerHasASeparateTable(t *testing.T) {
 	r := crowded("latency", 1, map[string][3]float64{ours: {200, 5, 0}})
 	if got := r.crowd("latency", "workers"); got != "" {
 		t.Errorf("crowd = %q", got)
@@ -126,21 +126,21 @@ func TestBriefNamesTheFastestOfEachKind(t *testing.T) {
 	got := r.brief()
 	for _, want := range []string{
 		"| 8 workers want it, each with a client of its own | `redis-setnx` 9,000 | `go-zookeeper` 1,200 | `sql-insert` 1,500 | `zklock` 1,000 |",
-		"stood in the queue before it asked: `sql-insert`, `redis-setnx`.",
+		"already in the queue: `sql-insert`, `redis-setnx`.",
 		"then writes: `redsync`, `zklock`.",
 		"right before it writes: `redsync`.",
-		"which these have: `zklock`.",
+		"if the shop refuses old tokens: `zklock`.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	if strings.Contains(got, "nobody else") {
-		t.Errorf("answers what was not measured:\n%s", got)
+		t.Errorf("shows a question that was not measured:\n%s", got)
 	}
 }
 
-func TestWhatWasNotMeasuredSaysSo(t *testing.T) {
+func TestABlockWithoutMeasurementsSaysSo(t *testing.T) {
 	for _, name := range []string{"brief", "goroutines", "latency-alone", "latency", "ensemble"} {
 		if got := (&Results{}).blocks()[name]; got != notMeasured {
 			t.Errorf("%s = %q", name, got)
@@ -183,7 +183,6 @@ func TestThePageFitsTheBlocks(t *testing.T) {
 	}
 }
 
-// The page in the repository is what the committed samples say.
 func TestResultsHaveOneSampleALine(t *testing.T) {
 	const committed = "../results/results.json"
 	want, err := os.ReadFile(committed)
@@ -203,17 +202,17 @@ func TestResultsHaveOneSampleALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not as Save writes it", committed)
+		t.Errorf("%s differs from the output of Save", committed)
 	}
 	if n := strings.Count(string(got), "\n  {\"work\":"); n != len(r.Samples) || n == 0 {
-		t.Errorf("%d samples on lines of their own, want %d", n, len(r.Samples))
+		t.Errorf("%d lines with a sample, want %d", n, len(r.Samples))
 	}
 	read, err := Load(again)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(read, r) {
-		t.Error("what Save wrote reads as something else")
+		t.Error("Load after Save returns other results")
 	}
 }
 
@@ -299,7 +298,7 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 	}
 }
 
-func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
+func TestFaultTableShowsTheWorstFirstAndTrialsNotRun(t *testing.T) {
 	trial := func(client string, signs []faults.Sign, grants ...faults.Grant) faults.Trial {
 		return faults.Trial{Client: client, Fault: "leader killed", Lease: 6, Held: -2, Released: 10, Signs: signs, Grants: grants}
 	}
@@ -311,7 +310,7 @@ func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
 	}}
 	table := r.matrix(faults.Careful)
 	for _, want := range []string{
-		"| leader killed | 1×: **two holders for 3.0 s**; 1×: told after 4.0 s, though no other was let in; 1×: kept | could not be run | not run | not run | not run | does not apply | not run |",
+		"| leader killed | 1×: **two holders for 3.0 s**; 1×: notified after 4.0 s, although no one else was granted the lock; 1×: kept | could not be run | not run | not run | not run | does not apply | not run |",
 		"| slow links | not run |",
 	} {
 		if !strings.Contains(table, want) {
@@ -320,7 +319,7 @@ func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
 	}
 	for name, picture := range r.pictures() {
 		if name != "fault-leader-killed.svg" {
-			t.Errorf("a picture of nothing: %s", name)
+			t.Errorf("a picture without trials: %s", name)
 		}
 		if err := xml.Unmarshal([]byte(picture), new(struct{})); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -328,16 +327,16 @@ func TestFaultTableTellsTheWorstFirstAndWhatWasNotRun(t *testing.T) {
 	}
 }
 
-func TestThePageTellsHowOftenHoldersWereToldTooEarly(t *testing.T) {
+func TestThePageShowsHowOftenHoldersWereNotifiedTooEarly(t *testing.T) {
 	once, never := 1, 0
 	trials := []faults.Trial{{Client: "Curator", Early: &once}, {Client: "Curator", Early: &once, Void: "disturbed"}, {Client: "kazoo", Early: &never}, {Client: "zklock"}}
-	if got, want := (&FaultRun{Trials: trials}).early(), "Told too early: Curator 2 times in 2 trials, kazoo 0 times in 1 trials.\n"; got != want {
+	if got, want := (&FaultRun{Trials: trials}).early(), "Signals before the fault: Curator 2 times in 2 trials, kazoo 0 times in 1 trials.\n"; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}
-	if got := (&FaultRun{Trials: trials[3:]}).early(); !strings.Contains(got, "Nobody counted") {
+	if got := (&FaultRun{Trials: trials[3:]}).early(); !strings.Contains(got, "did not count") {
 		t.Errorf("%q", got)
 	}
-	if got := BriefTrial(trials[0]); !strings.HasPrefix(got, "told before the fault in 1 attempts") {
+	if got := BriefTrial(trials[0]); !strings.HasPrefix(got, "notified before the fault in 1 attempts") {
 		t.Errorf("%q", got)
 	}
 	if got := BriefTrial(trials[2]); strings.Contains(got, "before the fault") {
@@ -345,8 +344,8 @@ func TestThePageTellsHowOftenHoldersWereToldTooEarly(t *testing.T) {
 	}
 }
 
-// TestReportPageIsWhatItsTrialsSay draws the page anew from the stored trials.
-func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
+// TestReportPageMatchesItsTrials draws the page again from the stored trials.
+func TestReportPageMatchesItsTrials(t *testing.T) {
 	page := filepath.Join("..", "report.md")
 	r, err := LoadFaults(filepath.Join("..", "results", "faults.json"))
 	if err != nil {
@@ -358,12 +357,12 @@ func TestReportPageIsWhatItsTrialsSay(t *testing.T) {
 	}
 	filled, err := fill(string(text), r.blocks())
 	if err != nil || filled != string(text) {
-		t.Errorf("compare/report.md is not what faults.json says (%v): go run . faults --render", err)
+		t.Errorf("compare/report.md differs from faults.json (%v): run 'go run . faults --render' in compare", err)
 	}
 	for name, picture := range r.pictures() {
 		stored, err := os.ReadFile(filepath.Join("..", "results", name))
 		if err != nil || string(stored) != picture {
-			t.Errorf("%s is not what faults.json says (%v)", name, err)
+			t.Errorf("%s differs from faults.json (%v)", name, err)
 		}
 	}
 }

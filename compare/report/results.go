@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/compare/work"
 )
 
-// Results is one run, as it is written to disk.
+// Results is one run, as saved to disk.
 type Results struct {
 	When    time.Time             `json:"when"`
 	Took    string                `json:"took"`
@@ -25,11 +25,11 @@ type Results struct {
 	Window  string                `json:"window"`
 	Servers []servers.Description `json:"servers"`
 	Ways    []ways.Info           `json:"ways"`
-	Loads   []float64             `json:"load_averages"` // of one minute, at each sample, our own load included
+	Loads   []float64             `json:"load_averages"` // of one minute, at each sample, including our own load
 	Samples []work.Sample         `json:"samples"`
 }
 
-// Machine is where it ran.
+// Machine describes the machine of a run.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -40,7 +40,7 @@ type Machine struct {
 	LoadAvg string `json:"load_average_before"`
 }
 
-// Save writes the results as JSON, with one sample a line.
+// Save writes the results as JSON, with each sample on its own line.
 func (r *Results) Save(file string) error {
 	text, err := r.encode()
 	if err != nil {
@@ -49,8 +49,8 @@ func (r *Results) Save(file string) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// encode returns the results as JSON: indented, but each sample and the list of loads on a
-// line of its own, so that the difference between two runs can be read.
+// encode returns the results as indented JSON, but with each sample and the list of loads on one line, so that a diff of two
+// runs is readable.
 func (r *Results) encode() ([]byte, error) {
 	head := *r
 	head.Loads, head.Samples = nil, nil
@@ -74,7 +74,7 @@ func (r *Results) encode() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Load reads what Save wrote.
+// Load reads a file written by Save.
 func Load(file string) (*Results, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -84,13 +84,13 @@ func Load(file string) (*Results, error) {
 	return &r, json.Unmarshal(text, &r)
 }
 
-// cell is the place of a figure: one work at one size or under one fault, by one way.
+// cell identifies a figure: one work at one size or under one fault, by one way.
 type cell struct {
 	work, fault, way string
 	size             int
 }
 
-// at returns the samples of a cell that did not fail.
+// at returns the samples of a cell without the failed ones.
 func (r *Results) at(c cell) []work.Sample {
 	var some []work.Sample
 	for _, s := range r.Samples {
@@ -101,7 +101,7 @@ func (r *Results) at(c cell) []work.Sample {
 	return some
 }
 
-// spread is a median with the extremes it comes from. n is the number of rounds behind it, 0 for none.
+// spread is the median, minimum and maximum of n values. It is zero if there are none.
 type spread struct {
 	median, low, high float64
 	n                 int
@@ -114,7 +114,7 @@ func spreadOf(values []float64) spread {
 	return spread{work.Median(values), slices.Min(values), slices.Max(values), len(values)}
 }
 
-// figure is the spread of one value in one cell.
+// figure returns the spread of one value in one cell.
 func (r *Results) figure(c cell, value string) spread {
 	var all []float64
 	for _, s := range r.at(c) {
@@ -125,7 +125,7 @@ func (r *Results) figure(c cell, value string) spread {
 	return spreadOf(all)
 }
 
-// ratio is the spread, over the rounds, of a way's value to another's in the same round.
+// ratio returns the spread, over the rounds, of the ratio of a way's value to the value of the way to in the same round.
 func (r *Results) ratio(c cell, value, to string) spread {
 	other := c
 	other.way = to
@@ -146,7 +146,7 @@ func (r *Results) ratio(c cell, value, to string) spread {
 	return spreadOf(all)
 }
 
-// errors returns, for the cell, how many samples failed and one of the reasons.
+// errors returns the number of failed samples of a cell and the error of the last one.
 func (r *Results) errors(c cell) (n int, example string) {
 	for _, s := range r.Samples {
 		if s.Work == c.work && s.Fault == c.fault && s.Way == c.way && s.Size == c.size && s.Error != "" {
@@ -157,7 +157,7 @@ func (r *Results) errors(c cell) (n int, example string) {
 	return n, example
 }
 
-// sizes returns the sizes at which a work was done, in order.
+// sizes returns the sizes at which a work was measured, in order.
 func (r *Results) sizes(name string) []int {
 	var all []int
 	for _, s := range r.Samples {
@@ -169,7 +169,7 @@ func (r *Results) sizes(name string) []int {
 	return all
 }
 
-// faults returns the faults of the sale that were tried, in the order of work.Faults.
+// faults returns the faults of the sale that have samples, in the order of work.Faults.
 func (r *Results) faults() []string {
 	var all []string
 	for _, f := range work.Faults {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The pictures are plain SVG with colours that can be read on light and dark pages.
+// The pictures are SVG, with colours that can be read on light and dark pages.
 
 const (
 	rowHeight = 22
@@ -50,15 +50,15 @@ func (d *drawing) svg() string {
 		"<rect width='100%%' height='100%%' fill='#fdfdfb'/>\n%s</svg>\n", d.width, d.height, d.width, d.height, fontStack, d.out.String())
 }
 
-// bar is one way's figure in a bar chart.
+// bar is the figure of one way in a bar chart.
 type bar struct {
 	label, colour string
 	value         spread
-	note          string // instead of a bar
+	note          string // shown instead of the bar if there is no value
 	strong        bool
 }
 
-// barChart draws a bar for each way, on a logarithmic scale, with a whisker from the lowest round to the highest.
+// barChart draws bars on a logarithmic scale. Each has a whisker from the lowest round to the highest.
 func barChart(title, unit string, bars []bar) string {
 	low, high := math.Inf(1), 0.0
 	for _, b := range bars {
@@ -111,7 +111,7 @@ type tile struct {
 	colour string
 }
 
-// tileChart draws a table of coloured cells: rows are ways.
+// tileChart draws a table of coloured cells, with a row for each way.
 func tileChart(title string, columns []string, rows []string, strong string, tiles [][]tile, legend string) string {
 	const top = 62
 	cellWide := 96
@@ -144,7 +144,7 @@ func tileChart(title string, columns []string, rows []string, strong string, til
 	return d.svg()
 }
 
-// shade colours a value on a logarithmic scale from best (light green) to worst (red).
+// shade returns the colour of a value on a logarithmic scale from best (light green) to worst (red).
 func shade(v, best, worst float64) string {
 	if v <= 0 || best <= 0 || worst <= 0 || best == worst {
 		return "#eee"
@@ -175,7 +175,7 @@ type panel struct {
 	lines []series
 }
 
-// linePanels draws small line charts side by side, both axes logarithmic, names next to the lines' ends.
+// linePanels draws small line charts next to each other. Both axes are logarithmic, and each line's name is at its end.
 func linePanels(title, xUnit, yUnit string, xs []int, panels []panel) string {
 	const wide, high, left, top, nameWide = 215, 260, 52, 70, 100
 	low, highest := math.Inf(1), 0.0
@@ -239,7 +239,7 @@ func (d *drawing) lines(lines []series, xs []int, px func(int) float64, py func(
 			continue
 		}
 		fmt.Fprintf(&d.out, "<polyline points='%s' fill='none' stroke='%s' stroke-width='2' %s/>\n", strings.Join(path, " "), l.colour, l.dash)
-		// Names keep a line's height of distance from each other.
+		// Move the name down until it does not overlap another one.
 		y := endY + 4
 		for moved := true; moved; {
 			moved = false
@@ -254,7 +254,7 @@ func (d *drawing) lines(lines []series, xs []int, px func(int) float64, py func(
 	}
 }
 
-// number writes a figure with three significant digits and no exponent.
+// number formats a figure with three significant digits and no exponent.
 func number(v float64) string {
 	switch {
 	case v == 0:

@@ -12,7 +12,8 @@ const (
 	timeLeft   = 150
 )
 
-// pictures draws a timeline of each fault: for each client the round in which its holder and another held longest together.
+// pictures returns a timeline for each fault, by file name. For each client it shows the round with the longest overlap of the
+// holder and another one.
 func (r *FaultRun) pictures() map[string]string {
 	all := map[string]string{}
 	for _, f := range faults.All {
@@ -37,7 +38,7 @@ func (r *FaultRun) pictures() map[string]string {
 	return all
 }
 
-// timeline draws two lines for each trial: the holder, as it was told, and those who were granted the lock.
+// timeline draws two rows for each trial: the state of the holder, and the grants to contenders.
 func timeline(fault string, trials []faults.Trial) string {
 	const top, from = 66, -2.0
 	to := 0.0
@@ -46,8 +47,8 @@ func timeline(fault string, trials []faults.Trial) string {
 	}
 	x := func(at float64) float64 { return timeLeft + (min(max(at, from), to)-from)/(to-from)*timeWide }
 	height := top + len(trials)*(2*lineHeight+8)
-	d := newDrawing(timeLeft+timeWide+20, height+48, fault+": the holder, and who is let in")
-	d.text(12, 42, "green: it relies on its lock; yellow: in doubt; grey: told of the loss; blue: others' turns; red: others' while the holder relies on it", "fill='#666' font-size='11'")
+	d := newDrawing(timeLeft+timeWide+20, height+48, fault+": the holder, and later grants")
+	d.text(12, 42, "green: relies on its lock; yellow: in doubt; grey: notified of the loss; blue: other holders; red: other holders while this one relies on its lock", "fill='#666' font-size='11'")
 	for s := 0.0; s <= to; s += 2 {
 		d.line(x(s), top-4, x(s), float64(height), "stroke='#e4e4e4'")
 		d.text(x(s), float64(height)+14, fmt.Sprintf("%g s", s), "text-anchor='middle' fill='#666'")

@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 )
 
-// Description is what a reader must know about a server to judge a figure.
+// Description names a server's version and durability, which a reader needs to judge a figure.
 type Description struct {
 	Server     string `json:"server"`
 	Version    string `json:"version"`
 	Durability string `json:"durability"`
 }
 
-// Singles is one server of each kind, and the five of Redlock: what the speed of the ways is measured on.
+// Singles holds one server of each kind, and five for Redlock. The speed of the ways is measured on them.
 type Singles struct {
 	Postgres, Redis, Memcached, Etcd, ZooKeeper *Process
 	Redlock                                     []*Process
 }
 
-// StartSingles starts them all.
+// StartSingles starts the servers of a Singles.
 func (s *Set) StartSingles(ctx context.Context) (*Singles, error) {
 	var all Singles
 	for _, one := range []struct {
@@ -39,7 +39,7 @@ func (s *Set) StartSingles(ctx context.Context) (*Singles, error) {
 	return &all, err
 }
 
-// Describe returns versions and durability settings, as the servers themselves tell them where they can.
+// Describe returns versions and durability settings, as reported by the servers where they report them.
 func (a *Singles) Describe(ctx context.Context) []Description {
 	version, err := pgQuery[string](ctx, a.Postgres.Addr, "SHOW server_version")
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Singles) Describe(ctx context.Context) []Description {
 	return []Description{
 		{"PostgreSQL", version, pgDurability(ctx, a.Postgres.Addr) + "; standby asynchronous"},
 		{"Redis", redisVersion(ctx, a.Redis.Addr), redisDurability(ctx, a.Redis.Addr) + "; replica asynchronous"},
-		{"memcached", memcachedVersion(ctx, a.Memcached.Addr), "none: all is lost with the process"},
+		{"memcached", memcachedVersion(ctx, a.Memcached.Addr), "none: all data is lost with the process"},
 		{"etcd", etcdVersion(ctx, a.Etcd.Addr), "default: log synced before each reply"},
 		{"ZooKeeper", zkVersion(ctx, a.ZooKeeper.Addr), "default: log synced before each reply (forceSync=yes)"},
 	}

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// piece is some bytes and when they are due at the other end.
+// piece is a chunk of bytes and the time when it is due at the other end.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// underway is how many pieces may be on their way at a time. It is more than a client sends within a delay, so that
-// a long way does not make a narrow one.
+// underway is how many pieces can be in transit at the same time. It is more than a client sends within a delay, so the
+// delay does not limit the bandwidth.
 const underway = 1 << 14
 
-// passOn copies from one connection to another until either ends. Each byte arrives when it is as old as delay.
+// passOn copies from one connection to another until either ends. It writes each byte delay after it was read.
 func passOn(to, from net.Conn, delay time.Duration) {
 	if delay == 0 {
 		_, _ = io.Copy(to, from)
@@ -28,7 +28,7 @@ func passOn(to, from net.Conn, delay time.Duration) {
 	go func() {
 		defer close(arrived)
 		deliver(to, way)
-		// The reader may still wait for bytes that nobody takes any more.
+		// The loop below may be blocked in a send on way: drain it.
 		_ = from.Close()
 		for range way {
 		}
@@ -47,7 +47,7 @@ func passOn(to, from net.Conn, delay time.Duration) {
 	<-arrived
 }
 
-// deliver writes each piece when it is due, up to the last or to an error.
+// deliver writes each piece when it is due. It returns after the last one or after an error.
 func deliver(to io.Writer, way <-chan piece) {
 	for p := range way {
 		time.Sleep(time.Until(p.due))

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// ErrNoNamespaces says that this machine or user cannot make network namespaces, so no member can be cut off.
+// ErrNoNamespaces reports that network namespaces cannot be created here, so no member can be cut off.
 var ErrNoNamespaces = errors.New("network namespaces need root, ip and iptables")
 
-// Ensemble is three members that each live in a network namespace of their own, on a bridge that only this machine
-// sees. So one can be cut off from its peers while its clients still reach it.
+// Ensemble is a group of three servers. Each runs in its own network namespace, on a bridge inside this machine, so that a
+// member can be cut off from its peers while its clients still reach it.
 type Ensemble struct {
 	Members []*Process
-	leads   func(context.Context, *Process) (bool, error) // nil: the members know nothing of each other
+	leads   func(context.Context, *Process) (bool, error) // nil if the servers are independent
 	net     *network
 }
 
@@ -32,7 +32,7 @@ func (e *Ensemble) Addrs() []string {
 	return all
 }
 
-// Leader returns the member that leads, once there is one.
+// Leader waits until a member leads and returns it.
 func (e *Ensemble) Leader(ctx context.Context) (*Process, error) {
 	var leader *Process
 	err := eventually(ctx, func() error {
@@ -74,13 +74,13 @@ func (e *Ensemble) CutOff(member *Process) error {
 // Heal undoes every CutOff.
 func (e *Ensemble) Heal() error { return e.net.heal() }
 
-// Slow makes everything late that a member sends, to its peers and to its clients, and tells how.
+// Slow delays everything that the members send, to peers and to clients. It returns the setting of tc that it used.
 func (e *Ensemble) Slow() (how string, err error) { return e.net.slow() }
 
 // Fast undoes Slow.
 func (e *Ensemble) Fast() error { return e.net.fast() }
 
-// Healthy waits until every member answers and, where members have a leader, one leads.
+// Healthy waits until every member answers and, unless the servers are independent, one of them leads.
 func (e *Ensemble) Healthy(ctx context.Context) error {
 	for _, m := range e.Members {
 		if err := eventually(ctx, func() error { return m.ready(ctx, m) }); err != nil {
@@ -147,7 +147,7 @@ func (s *Set) EtcdCluster(ctx context.Context) (*Ensemble, error) {
 	return e, e.startAll(ctx)
 }
 
-// startAll starts the members side by side, since none is ready alone.
+// startAll starts the members at the same time, since a single one does not become ready.
 func (e *Ensemble) startAll(ctx context.Context) error {
 	errs := make(chan error, len(e.Members))
 	for _, m := range e.Members {
@@ -164,7 +164,7 @@ func (e *Ensemble) startAll(ctx context.Context) error {
 	return e.Healthy(ctx)
 }
 
-// RedisTrio starts three independent servers. With durable they write each change to the disk before they answer.
+// RedisTrio starts three independent servers. If durable is set, they write each change to disk before they reply.
 func (s *Set) RedisTrio(ctx context.Context, durable bool) (*Ensemble, error) {
 	nw, err := s.newNetwork(3)
 	if err != nil {
@@ -188,12 +188,12 @@ func (s *Set) RedisTrio(ctx context.Context, durable bool) (*Ensemble, error) {
 
 // network is a bridge and a namespace for each member.
 type network struct {
-	name  string // our device's name, and the prefix of all namespaces'
+	name  string // name of our device, and prefix of the namespaces' names
 	third int    // third byte of the addresses
 	size  int
 }
 
-// newNetwork makes the namespaces; they go with the Set.
+// newNetwork creates the namespaces. The Set's Close removes them.
 func (s *Set) newNetwork(size int) (*network, error) {
 	if os.Getuid() != 0 {
 		return nil, ErrNoNamespaces
@@ -209,7 +209,7 @@ func (s *Set) newNetwork(size int) (*network, error) {
 	}
 	n := &network{name: fmt.Sprintf("zlc%d", third), third: third, size: size}
 	s.atEnd(n.remove)
-	// The bridge lives in a namespace too: a container engine on this machine may forbid bridged packets in its own.
+	// The bridge has a namespace, too: a container engine may drop bridged packets in the host's.
 	hub := n.name + "hub"
 	steps := []string{
 		"ip netns add " + hub,
@@ -234,7 +234,7 @@ func (s *Set) newNetwork(size int) (*network, error) {
 	return n, run(steps...)
 }
 
-// subnets is what this process has given out; two sets can be built side by side.
+// subnets remembers the last subnet in use by this process; several Sets can be built at the same time.
 var subnets struct {
 	sync.Mutex
 	last int // guarded by the mutex
@@ -267,7 +267,7 @@ func freeSubnet() (int, error) {
 func (n *network) ip(i int) string        { return fmt.Sprintf("10.213.%d.%d", n.third, 10+i) }
 func (n *network) namespace(i int) string { return fmt.Sprintf("%sn%d", n.name, i) }
 
-// inside makes a command line run in member i's namespace.
+// inside returns a command line that runs argv in member i's namespace.
 func (n *network) inside(i int, argv []string) []string {
 	return append([]string{"ip", "netns", "exec", n.namespace(i)}, argv...)
 }
@@ -284,7 +284,7 @@ func (n *network) cutOff(i int) error {
 	return run(steps...)
 }
 
-// slow delays each packet, or, on a kernel without netem, makes the links so narrow that packets queue up.
+// slow delays each packet. On a kernel without netem it limits the bandwidth instead, so that packets queue up.
 func (n *network) slow() (how string, err error) {
 	for _, how := range []string{"netem delay 40ms 15ms", "tbf rate 512kbit burst 3kb latency 3s"} {
 		var steps []string
@@ -323,7 +323,7 @@ func (n *network) remove() {
 	_ = run("ip netns del " + n.name + "hub")
 }
 
-// run runs command lines without quoting, one after the other, up to the first that fails.
+// run runs command lines, split at spaces, one after the other. It stops at the first that fails.
 func run(lines ...string) error {
 	for _, line := range lines {
 		if _, err := output(nil, "", strings.Fields(line)...); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Etcd is a single member.
+// Etcd starts a cluster of one member.
 func (s *Set) Etcd(ctx context.Context) (*Process, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Set) newEtcd(name, addr, peer, cluster string) (*Process, error) {
 	p.ready = func(ctx context.Context, p *Process) error {
 		health, err := httpGet(ctx, "http://"+p.Addr+"/health")
 		if err == nil && !strings.Contains(health, `"true"`) {
-			err = fmt.Errorf("etcd says %s", health)
+			err = fmt.Errorf("etcd is not healthy: %s", health)
 		}
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Memcached is a single server with its default memory limit.
+// Memcached starts a server with its default memory limit.
 func (s *Set) Memcached(ctx context.Context) (*Process, error) {
 	addr, err := freeAddr()
 	if err != nil {

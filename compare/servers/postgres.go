@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pgBin is where Debian keeps the programs of the newest PostgreSQL that is installed.
+// pgBin returns the directory with the programs of the newest PostgreSQL installed from Debian's packages.
 func pgBin() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
@@ -22,7 +22,7 @@ func pgBin() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// dsn is the connection string for a server at addr.
+// dsn returns the connection string for a server at addr.
 func dsn(addr string) string {
 	host, p, _ := net.SplitHostPort(addr)
 	return fmt.Sprintf("postgres://postgres@%s:%s/postgres?sslmode=disable", host, p)
@@ -75,7 +75,7 @@ func initdb(p *Process) error {
 	return err
 }
 
-// Postgres is a single server.
+// Postgres starts a single server.
 func (s *Set) Postgres(ctx context.Context) (*Process, error) {
 	p, err := s.newPostgres("postgres")
 	if err != nil {
@@ -97,7 +97,7 @@ type PostgresPair struct {
 	link             *Switch
 }
 
-// PostgresPair starts a primary and a streaming standby and waits until the standby follows.
+// PostgresPair starts a primary and a streaming standby and waits until the standby is in sync.
 func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	primary, err := s.Postgres(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	// -R writes the connection that the copy was made through into the standby's settings: the link.
+	// -R makes the standby follow the primary through the connection of this copy, which is the link.
 	if _, err := output(standby.as, standby.dir, filepath.Join(bin, "pg_basebackup"), "-D", filepath.Join(standby.dir, "data"),
 		"-d", dsn(link.Addr()), "-R", "-X", "stream", "-c", "fast"); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package servers runs the real lock servers of the comparison: on loopback or in network namespaces of its own,
-// with data directories of its own, and the settings that their Debian packages come with unless said otherwise.
+// Package servers runs the real lock servers of the comparison, on loopback or in its own network namespaces. Their data is
+// in temporary directories, and their settings are the defaults of the Debian packages except where the code sets others.
 package servers
 
 import (
@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// readyWithin bounds the wait for a server that has been started; a JVM on a busy machine takes long.
+// readyWithin limits the wait for a started server to become ready; a JVM is slow on a busy machine.
 const readyWithin = 60 * time.Second
 
 // Process is one server: a command line that can be started, killed and started again on the same data.
-// Its methods are for one goroutine.
+// Its methods are not safe for concurrent use.
 type Process struct {
 	Name string
-	Addr string // where clients reach it
+	Addr string // for clients
 
 	dir    string
 	argv   []string
@@ -44,14 +44,15 @@ func (p *Process) Start(ctx context.Context) error {
 	defer log.Close()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
-	// A group of its own: an interrupt at the terminal is for the comparison, which then stops its servers in order.
+	// The server has its own process group, so that an interrupt at the terminal reaches only the comparison, which
+	// then stops its servers in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.as}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	p.cmd, p.exited = cmd, make(chan struct{})
 	exited := p.exited
-	// Owned by the Process; ends with the command, which Kill and Stop see to; both wait for it.
+	// Owned by the Process: ends with the command. Kill and Stop end the command and wait.
 	go func() {
 		_ = cmd.Wait()
 		close(exited)
@@ -63,8 +64,8 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// errEnded says that a server was gone before it answered.
-var errEnded = errors.New("it ended at once")
+// errEnded reports that a server ended before it was ready.
+var errEnded = errors.New("server ended before it was ready")
 
 func (p *Process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
@@ -84,8 +85,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Restart kills the server and starts it on the same data. It starts it again if it ends at once, as PostgreSQL does
-// as long as processes of the one that was killed still run.
+// Restart kills the server and starts it on the same data. It retries if the new server ends before it is ready, as
+// PostgreSQL does while processes of the killed server still run.
 func (p *Process) Restart(ctx context.Context) error {
 	p.Kill()
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
@@ -113,13 +114,13 @@ func (p *Process) Kill() {
 	p.cmd = nil
 }
 
-// Pause stops the server where it stands, as a frozen machine does.
+// Pause suspends the server, as if its machine froze.
 func (p *Process) Pause() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume resumes it.
 func (p *Process) Resume() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) }
 
-// Stop asks the server to end and kills it when it does not.
+// Stop sends the server SIGTERM, and kills it if it has not ended after three seconds.
 func (p *Process) Stop() {
 	if p.cmd == nil {
 		return
@@ -132,8 +133,25 @@ func (p *Process) Stop() {
 	p.Kill()
 }
 
-// Requests returns how many requests the server has counted since it started. What counts as one is the server's own view.
+// Requests returns the server's own count of requests since it started.
 func (p *Process) Requests(ctx context.Context) (int64, error) { return p.count(ctx, p) }
+
+// ProcessorTime returns how much processor time the process has used, in steps of a hundredth of a
+// second, or 0 if the system does not say.
+func (p *Process) ProcessorTime() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name before it may have blanks
+	values := strings.Fields(rest)
+	if len(values) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(values[11])
+	system, _ := strconv.Atoi(values[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
 
 func (p *Process) logFile() string { return filepath.Join(p.dir, "log") }
 
@@ -147,7 +165,7 @@ func tail(file string) string {
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// freeAddr returns a loopback address that nobody listens on right now.
+// freeAddr returns a loopback address on which nothing is listening.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +180,8 @@ func port(addr string) string {
 	return p
 }
 
-// credential returns who to be instead of root, for servers that refuse to run as root; nil where we are not root.
+// credential returns the credential of the named user, for servers that refuse to run as root, or nil if this process does
+// not run as root.
 func credential(name string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -182,7 +201,7 @@ func credential(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// output runs a command to its end and returns what it printed.
+// output runs a command and returns its trimmed output.
 func output(as *syscall.Credential, dir string, argv ...string) (string, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir

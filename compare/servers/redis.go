@@ -34,7 +34,7 @@ func (s *Set) newRedis(name string, extra ...string) (*Process, error) {
 	return p, nil
 }
 
-// Redis is a single server.
+// Redis starts a single server.
 func (s *Set) Redis(ctx context.Context) (*Process, error) {
 	p, err := s.newRedis("redis")
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Set) Redis(ctx context.Context) (*Process, error) {
 	return p, p.Start(ctx)
 }
 
-// Redlock is the five independent servers that the Redlock algorithm asks for.
+// Redlock starts the five independent servers that the Redlock algorithm recommends.
 func (s *Set) Redlock(ctx context.Context) ([]*Process, error) {
 	var all []*Process
 	for i := range 5 {
@@ -62,8 +62,8 @@ func (s *Set) Redlock(ctx context.Context) ([]*Process, error) {
 // RedisPair is a primary and its asynchronous replica, behind one address that Promote moves.
 type RedisPair struct {
 	Primary, Replica *Process
-	Front            *Switch // what clients connect to
-	link             *Switch // what the replica follows the primary through
+	Front            *Switch // between the clients and the primary
+	link             *Switch // between the replica and the primary
 }
 
 // RedisPair starts a primary and a replica and waits until the replica is in sync.
@@ -160,7 +160,7 @@ func redisInfo(ctx context.Context, addr, section string) (map[string]string, er
 	return fields(text, ":"), nil
 }
 
-// redisDurability says in the server's own words what survives a crash.
+// redisDurability returns the persistence settings, as reported by the server.
 func redisDurability(ctx context.Context, addr string) string {
 	info, err := redisInfo(ctx, addr, "persistence")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answering starts a server that greets each connection with its name and then waits for its end.
+// answering starts a server that greets each connection with its name and reads until the client closes it.
 func answering(t *testing.T, name string) string {
 	t.Helper()
 	return serving(t, func(conn net.Conn) {
@@ -20,7 +20,7 @@ func answering(t *testing.T, name string) string {
 	})
 }
 
-// echoing starts a server that gives back what it gets.
+// echoing starts an echo server.
 func echoing(t *testing.T) string {
 	t.Helper()
 	return serving(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
@@ -34,7 +34,7 @@ func serving(t *testing.T, serve func(net.Conn)) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	// Ends with the listener; a connection's goroutine ends with the connection, which the Switch's Close sees to.
+	// Ends when the listener is closed. The goroutine of a connection ends when the Switch closes the connection.
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -79,7 +79,7 @@ func TestSwitchMovesAndDropsItsConnections(t *testing.T) {
 	}
 	sw.Point(answering(t, "b"))
 	if got := greeting(old); got != "" {
-		t.Errorf("the old connection still hears %q", got)
+		t.Errorf("the old connection still receives %q", got)
 	}
 	if got := greeting(connect(t, sw.Addr())); got != "b" {
 		t.Errorf("greeted by %q after the move", got)
@@ -90,7 +90,7 @@ func TestSwitchMovesAndDropsItsConnections(t *testing.T) {
 	}
 }
 
-// TestADistanceDelaysAndKeepsTheOrder sends more than fits into one piece through a server that gives every byte back.
+// TestADistanceDelaysAndKeepsTheOrder sends more bytes than one piece holds to an echo server.
 func TestADistanceDelaysAndKeepsTheOrder(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	set := &Set{}
@@ -106,7 +106,7 @@ func TestADistanceDelaysAndKeepsTheOrder(t *testing.T) {
 	}
 	began := time.Now()
 	wrote := make(chan error, 1)
-	// Ends with the connection; the test receives its answer.
+	// Ends with the connection; the test receives its result.
 	go func() {
 		_, err := conn.Write(sent)
 		wrote <- err
@@ -150,7 +150,7 @@ func TestEveryByteOfADistanceIsLate(t *testing.T) {
 	}
 }
 
-// TestADistanceEndsWithItsConnections passes when Close returns, which waits for all goroutines.
+// TestADistanceEndsWithItsConnections relies on Close, which waits for all goroutines.
 func TestADistanceEndsWithItsConnections(t *testing.T) {
 	set := &Set{}
 	t.Cleanup(set.Close)
@@ -164,7 +164,7 @@ func TestADistanceEndsWithItsConnections(t *testing.T) {
 	}
 	sw.Close()
 	if got := greeting(conn); got != "" {
-		t.Errorf("the connection still hears %q", got)
+		t.Errorf("the connection still receives %q", got)
 	}
 	if n := sw.Connections(); n != 0 {
 		t.Errorf("%d connections after the end", n)

@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Set owns a group of servers, their directory and whatever else must end with them. It is for one goroutine.
+// Set owns a group of servers, their directory, and other resources that Close releases. It is not safe for concurrent use.
 type Set struct {
 	dir   string
 	ends  []func()
 	count int
 }
 
-// NewSet makes an empty group with a directory of its own.
+// NewSet returns an empty Set with a temporary directory.
 func NewSet() (*Set, error) {
 	dir, err := os.MkdirTemp("", "zklock-compare-")
 	if err != nil {
 		return nil, err
 	}
-	// PostgreSQL runs as a user of its own below this directory.
+	// PostgreSQL runs as another user below this directory.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
 	}
 	return &Set{dir: dir}, nil
 }
 
-// Close stops everything, last started first, and removes the data.
+// Close stops all servers, in reverse order of their start, and removes their data.
 func (s *Set) Close() {
 	for i := len(s.ends) - 1; i >= 0; i-- {
 		s.ends[i]()
@@ -54,7 +54,7 @@ func (s *Set) newProcess(name, addr string) (*Process, error) {
 	return p, nil
 }
 
-// eventually repeats a question until it is answered without an error or time is up.
+// eventually calls ask until it returns nil, but no longer than readyWithin.
 func eventually(ctx context.Context, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()

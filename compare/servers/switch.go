@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Switch is an address that can be cut off and pointed elsewhere, as a failover does with a virtual IP. It can also
-// be as far away as a network makes it.
+// Switch is a TCP proxy whose target can be changed or cut off, as a failover does with a virtual IP. It can also delay the
+// bytes, as a network does.
 type Switch struct {
 	listener net.Listener
 	delay    time.Duration // of every byte, in each direction
@@ -18,11 +18,11 @@ type Switch struct {
 	wg     sync.WaitGroup
 }
 
-// NewSwitch makes an address that leads to target, or nowhere while target is empty. It ends with the Set.
+// NewSwitch starts a Switch to target. If target is empty, the Switch refuses connections. The Set's Close closes it.
 func (s *Set) NewSwitch(target string) (*Switch, error) { return s.NewDistance(target, 0) }
 
-// NewDistance makes a Switch that passes every byte on when it is as old as delay, in each direction, in order and
-// as many at a time as there are.
+// NewDistance starts a Switch that delays every byte by delay, in each direction. It keeps the order and does not limit the
+// bandwidth.
 func (s *Set) NewDistance(target string, delay time.Duration) (*Switch, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Set) NewDistance(target string, delay time.Duration) (*Switch, error) {
 	return sw, nil
 }
 
-// Addr is where the Switch listens.
+// Addr returns the address on which the Switch listens.
 func (sw *Switch) Addr() string { return sw.listener.Addr().String() }
 
 // Connections returns how many clients are connected.
@@ -46,7 +46,7 @@ func (sw *Switch) Connections() int {
 	return len(sw.conns) / 2 // one to the client and one to the target
 }
 
-// Point sends new connections to target and drops those that exist.
+// Point forwards new connections to target and closes the existing ones.
 func (sw *Switch) Point(target string) {
 	sw.mu.Lock()
 	sw.target = target
@@ -58,10 +58,10 @@ func (sw *Switch) Point(target string) {
 	}
 }
 
-// Cut drops all connections and refuses new ones.
+// Cut closes all connections and refuses new ones.
 func (sw *Switch) Cut() { sw.Point("") }
 
-// Close ends the Switch and waits for its goroutines.
+// Close closes the Switch and waits for its goroutines.
 func (sw *Switch) Close() {
 	_ = sw.listener.Close()
 	sw.Cut()
@@ -92,12 +92,12 @@ func (sw *Switch) forward(in net.Conn) {
 		return
 	}
 	sw.wg.Add(2)
-	// Owned by the Switch; each ends when either side closes, at the latest through Point or Close, and Close waits for both.
+	// Owned by the Switch: each ends when one of the connections is closed, at the latest by Point or Close. Close waits.
 	go sw.pipe(in, out)
 	go sw.pipe(out, in)
 }
 
-// keep registers a pair of connections unless the Switch has moved on meanwhile.
+// keep registers a pair of connections. It closes them and returns false if the Switch has another target by now.
 func (sw *Switch) keep(target string, pair ...net.Conn) bool {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// zkClassPath is how Debian's own scripts start ZooKeeper: the jar names what it needs in its manifest.
+// zkClassPath is the class path of Debian's own scripts. The jar's manifest names its dependencies.
 const zkClassPath = "/usr/share/java/zookeeper.jar"
 
-// zkTick is ZooKeeper's default tickTime, and with it the shortest session (two ticks) is 4 s.
+// zkTick is ZooKeeper's default tickTime. The shortest session timeout is two ticks, so 4 s.
 const zkTick = 2 * time.Second
 
-// ZooKeeper is a single server.
+// ZooKeeper starts a single server.
 func (s *Set) ZooKeeper(ctx context.Context) (*Process, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -62,7 +62,7 @@ admin.enableServer=false
 	p.ready = func(ctx context.Context, p *Process) error {
 		stats, err := fourLetters(ctx, p.Addr, "mntr")
 		if err == nil && !strings.Contains(stats, "zk_server_state") {
-			err = fmt.Errorf("zookeeper says %q", strings.TrimSpace(stats))
+			err = fmt.Errorf("zookeeper is not ready: %q", strings.TrimSpace(stats))
 		}
 		return err
 	}
@@ -76,7 +76,7 @@ admin.enableServer=false
 	return p, nil
 }
 
-// fourLetters asks a server one of its four-letter words.
+// fourLetters sends a four-letter command to a server and returns the reply.
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -92,7 +92,7 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	return string(out), err
 }
 
-// zkVersion is the first line of srvr, up to the build's details.
+// zkVersion returns the version from the first line of srvr, without the details of the build.
 func zkVersion(ctx context.Context, addr string) string {
 	out, err := fourLetters(ctx, addr, "srvr")
 	if err != nil {

@@ -27,7 +27,7 @@ type etcdSession struct{ client *clientv3.Client }
 
 func (s etcdSession) Close() error { return s.client.Close() }
 
-// Locker opens a concurrency.Session for each contender: two Mutexes on one would both be let in.
+// Locker opens a concurrency.Session for each contender: two Mutexes of one Session do not exclude each other.
 func (s etcdSession) Locker(_ context.Context, name string) (Locker, error) {
 	l := &etcdLocker{client: s.client, prefix: "/" + name}
 	return l, l.renewSession()
@@ -71,7 +71,7 @@ func (l *etcdLocker) Unlock(ctx context.Context) error { return l.mutex.Unlock(c
 func (l *etcdLocker) Held(context.Context) bool        { return !l.lost() }
 func (l *etcdLocker) Token() int64                     { return l.mutex.Header().Revision }
 
-// Sign waits for the session's end: the only word that the library has for a holder.
+// Sign waits for the end of the session, which is the only signal that the library has for a holder.
 func (l *etcdLocker) Sign(ctx context.Context) (Sign, error) { return lossAt(ctx, l.session.Done()) }
 
 func (l *etcdLocker) Close() error {

@@ -12,24 +12,24 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
-// foreignWay is a library of another language: one peer process for all sessions.
+// foreignWay is a library in another language. One peer process serves all sessions.
 type foreignWay struct {
 	plain
 	servers []string
-	program string   // one of package peer's
-	command []string // that runs it; the program, the servers and the lease follow
+	program string   // one of the programs of package peer
+	command []string // runs the program; its file, the servers and the lease are appended
 
 	mu   sync.Mutex
 	peer *Peer // guarded by mu; started with the first session
 }
 
-// IsInProcess reports whether a way's clients run in this process, not in one of their own.
+// IsInProcess reports whether a way's clients run in this process.
 func IsInProcess(w Way) bool {
 	_, foreign := w.(*foreignWay)
 	return !foreign
 }
 
-// curatorClassPath is what Debian's Curator needs.
+// curatorClassPath is the class path of Debian's Curator.
 const curatorClassPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:/usr/share/java/curator-client.jar:" +
 	"/usr/share/java/zookeeper.jar:/usr/share/java/zookeeper-jute.jar:/usr/share/java/guava.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-nop.jar"
 
@@ -102,7 +102,7 @@ func (w *foreignWay) Close() error {
 	return nil
 }
 
-// Spawn starts a process of its own for one way, so that it can be paused and killed.
+// Spawn starts a process for one way, so that the process can be paused and killed.
 func Spawn(w Way, at Endpoints) (*Peer, error) {
 	if foreign, ok := w.(*foreignWay); ok {
 		return foreign.spawn()

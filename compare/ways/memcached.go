@@ -54,7 +54,8 @@ func (l *memcachedLocker) Lock(ctx context.Context) error {
 	})
 }
 
-// Unlock has no compare-and-delete to use, so it makes one of gets, cas (to a value that expires at once) as is usually advised.
+// Unlock deletes the item if it is still ours. memcached has no compare-and-delete, so Unlock does the usual substitute: a
+// gets, and a cas to an item that expires at once.
 func (l *memcachedLocker) Unlock(context.Context) error {
 	item, err := l.client.Get(l.key)
 	if errors.Is(err, memcache.ErrCacheMiss) || (err == nil && string(item.Value) != l.owner) {

@@ -11,17 +11,16 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
-// Peer is a process that locks on our behalf and can be paused and killed as a whole.
-// It speaks the protocol of package peer.
+// Peer is a process that locks on our behalf and can be paused and killed as a whole. It speaks the protocol of package peer.
 type Peer struct {
 	*peer.Peer
 	cmd    *exec.Cmd
-	dir    string // to be removed at the end
-	parent string // of the paths that it locks, with a slash at the end
+	dir    string // removed by Kill
+	parent string // parent of the paths that it locks, with a trailing slash
 	ended  sync.Once
 }
 
-// start runs a peer. Its standard error is ours only when it matters, so it goes nowhere.
+// start starts a peer and discards its standard error.
 func start(dir, parent string, argv ...string) (*Peer, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -39,20 +38,20 @@ func start(dir, parent string, argv ...string) (*Peer, error) {
 	return &Peer{Peer: peer.New(in, out), cmd: cmd, dir: dir, parent: parent}, nil
 }
 
-// Kill ends the process as a crash does, and waits for its end.
+// Kill kills the process, as a crash would, and waits for its end.
 func (p *Peer) Kill() {
 	p.ended.Do(func() {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		<-p.Gone()
-		_ = p.cmd.Wait() // only now: it closes the output
+		_ = p.cmd.Wait() // not earlier: Wait closes the output
 		_ = os.RemoveAll(p.dir)
 	})
 }
 
-// Pause stops the process where it stands, as a long garbage collection or a frozen machine does.
+// Pause suspends the process, as a long garbage collection or a frozen machine would.
 func (p *Peer) Pause() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume resumes it.
 func (p *Peer) Resume() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) }
 
 // Open opens a session in the process.
@@ -78,7 +77,7 @@ type peerLocker struct {
 	token     int64
 }
 
-// Lock does not heed ctx: the library behind the pipe would go on waiting, and then hold what nobody gives back.
+// Lock ignores the end of ctx: the library behind the pipe would keep waiting, and then hold a lock that no one releases.
 func (l *peerLocker) Lock(ctx context.Context) (err error) {
 	l.token, err = l.contender.Lock(context.WithoutCancel(ctx))
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
-// TestMain lets this test's own program be the peer process.
+// TestMain makes the test program serve as the peer process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == PeerCommand {
 		_ = peer.Serve(os.Stdin, os.Stdout, newPeerServer(&localWay{}).serve)
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// localWay is a lock in memory, so that the protocol can be tested without a server.
+// localWay is a lock in memory, to test the protocol without a server.
 type localWay struct {
 	plain
 	mu     sync.Mutex
@@ -94,11 +94,11 @@ func TestPeerLocksInAnotherProcess(t *testing.T) {
 		t.Errorf("token %d, held %v", a.Token(), a.Held(ctx))
 	}
 	got := make(chan error, 1)
-	// Ends with the lock or with the peer; the test receives its answer.
+	// Ends with the lock or with the peer; the test receives its result.
 	go func() { got <- b.Lock(ctx) }()
-	// A request behind b's shows that b's does not hold up the others.
+	// A request sent after b's is answered, so the waiting one does not block it.
 	if b.Held(ctx) {
-		t.Error("two hold at once")
+		t.Error("two contenders hold at the same time")
 	}
 	must(t, 0, a.Unlock(ctx))
 	must(t, 0, <-got)
@@ -107,7 +107,7 @@ func TestPeerLocksInAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestPeerTellsErrorsOnOneLine(t *testing.T) {
+func TestPeerReturnsErrorsOnOneLine(t *testing.T) {
 	p := newPeer(t)
 	session, err := p.Open(t.Context())
 	must(t, session, err)
@@ -116,7 +116,7 @@ func TestPeerTellsErrorsOnOneLine(t *testing.T) {
 	}
 }
 
-func TestKilledPeerAnswersAllWhoWait(t *testing.T) {
+func TestKillingAPeerEndsAllCalls(t *testing.T) {
 	ctx := t.Context()
 	p := newPeer(t)
 	session, err := p.Open(ctx)
@@ -127,10 +127,10 @@ func TestKilledPeerAnswersAllWhoWait(t *testing.T) {
 	must(t, b, err)
 	must(t, 0, a.Lock(ctx))
 	got := make(chan error, 1)
-	// Ends with the peer; the test receives its answer.
+	// Ends with the peer; the test receives its result.
 	go func() { got <- b.Lock(ctx) }()
 	p.Kill()
-	// The request may have been under way, or not yet written.
+	// The request may have been in flight, or not yet written.
 	if err := <-got; err == nil {
 		t.Error("a dead peer granted the lock")
 	}
@@ -147,7 +147,7 @@ func TestServePeerRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestWaysHaveNamesOfTheirOwn(t *testing.T) {
+func TestWaysHaveDistinctNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range append(All(Endpoints{}), Floors(Endpoints{})...) {
 		info := w.Info()

@@ -13,7 +13,7 @@ import (
 )
 
 func redisClient(addr string) *redis.Client {
-	// DisableIdentity: no extra request on each connection.
+	// DisableIdentity avoids an extra request on each connection.
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 64, DisableIdentity: true})
 }
 
@@ -69,7 +69,7 @@ func (l *setNXLocker) Held(ctx context.Context) bool {
 func (l *setNXLocker) Token() int64 { return 0 }
 func (l *setNXLocker) Close() error { return nil }
 
-// redsync's Mutex, on one server or, as Redlock, on five.
+// redsyncWay uses redsync's Mutex, on one server or, for Redlock, on five.
 type redsyncWay struct {
 	plain
 	addrs []string
@@ -115,11 +115,11 @@ func (s *redsyncSession) Locker(_ context.Context, name string) (Locker, error) 
 
 type redsyncLocker struct {
 	mutex   *redsync.Mutex
-	doubted bool // Sign's own
+	doubted bool // used only by Sign
 }
 
-// Sign renews the lease, as a careful user of redsync does: it does not do so by itself. A renewal that fails is a doubt,
-// the end of Until a loss. It must have ended with a loss, or its context, before the locker locks again.
+// Sign renews the lease, as a careful user of redsync does, since redsync does not renew it by itself. A failed renewal is a
+// doubt, and the end of Until is a loss. Sign must have returned a loss or an error before the locker locks again.
 func (l *redsyncLocker) Sign(ctx context.Context) (Sign, error) {
 	for {
 		left := time.Until(l.mutex.Until())

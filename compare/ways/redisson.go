@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A lock as Redisson's RLock, written for this comparison because no well-kept Go library has one: a hash counts the
-// entries of its owner, and a watchdog renews the lease at every third of it. A message on unlock wakes one waiter of
-// each client. Redisson itself is Java; figures of this way are about the protocol, not about its code.
+// redissonWay reimplements Redisson's RLock, because no well-maintained Go library has one. A hash counts the entries of the
+// owner, and a watchdog renews the lease every third of it. A message on unlock wakes one waiter of each client. Redisson
+// itself is written in Java, so the figures measure its protocol, not its code.
 type redissonWay struct {
 	plain
 	addr string
@@ -22,7 +22,7 @@ func newRedisson(at Endpoints) Way {
 }
 
 var (
-	// nil when taken or entered again, otherwise the holder's remaining time in ms.
+	// rlockTake returns nil if the lock was acquired or re-entered, otherwise the holder's remaining time in milliseconds.
 	rlockTake = redis.NewScript(`
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[2], 1)
@@ -30,7 +30,7 @@ if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2])
   return nil
 end
 return redis.call('pttl', KEYS[1])`)
-	// nil when not held, 0 when an outer entry remains, 1 when given back.
+	// rlockGive returns nil if the lock is not held, 0 if an outer entry remains, and 1 if the lock was released.
 	rlockGive = redis.NewScript(`
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
@@ -46,22 +46,22 @@ return redis.call('pexpire', KEYS[1], ARGV[1])`)
 )
 
 func (w redissonWay) Open(context.Context) (Session, error) {
-	return &rlockSession{client: redisClient(w.addr), id: newOwner(), rooms: map[string]*rlockRoom{}}, nil
+	return &rlockSession{client: redisClient(w.addr), id: newOwner(), topics: map[string]*rlockTopic{}}, nil
 }
 
 type rlockSession struct {
 	client *redis.Client
 	id     string
 
-	mu    sync.Mutex
-	next  int                   // guarded by mu
-	rooms map[string]*rlockRoom // guarded by mu; one for each name that somebody here waits for
+	mu     sync.Mutex
+	next   int                    // guarded by mu
+	topics map[string]*rlockTopic // guarded by mu; one for each lock with waiters in this session
 }
 
-// rlockRoom is where the waiters of one client wait for one lock: a subscription, and a message wakes one of them.
-type rlockRoom struct {
+// rlockTopic is the subscription that the waiters of one client for one lock share. A message wakes one of them.
+type rlockTopic struct {
 	sub     *redis.PubSub
-	ready   chan struct{} // closed once the subscription stands
+	ready   chan struct{} // closed once the subscription is confirmed
 	wake    chan struct{}
 	waiters int // guarded by the session's mu
 }
@@ -75,29 +75,29 @@ func (s *rlockSession) Locker(_ context.Context, name string) (Locker, error) {
 	return &rlockLocker{session: s, key: name, channel: "redisson_lock__channel:{" + name + "}", field: s.id + ":" + strconv.Itoa(s.next)}, nil
 }
 
-// enter joins the waiters of a lock, and the first one subscribes.
-func (s *rlockSession) enter(ctx context.Context, channel string) (*rlockRoom, error) {
+// enter adds a waiter for a lock and returns the lock's topic. For the first waiter, it subscribes.
+func (s *rlockSession) enter(ctx context.Context, channel string) (*rlockTopic, error) {
 	s.mu.Lock()
-	room := s.rooms[channel]
-	if room == nil {
-		room = &rlockRoom{ready: make(chan struct{}), wake: make(chan struct{}, 1)}
-		s.rooms[channel] = room
-		room.sub = s.client.Subscribe(context.WithoutCancel(ctx), channel)
-		// Owned by the room; ends when the last waiter closes the subscription. Nobody needs to wait for it.
-		go room.listen()
+	topic := s.topics[channel]
+	if topic == nil {
+		topic = &rlockTopic{ready: make(chan struct{}), wake: make(chan struct{}, 1)}
+		s.topics[channel] = topic
+		topic.sub = s.client.Subscribe(context.WithoutCancel(ctx), channel)
+		// Owned by the topic; ends when the last waiter closes the subscription. Nobody needs to wait for it.
+		go topic.listen()
 	}
-	room.waiters++
+	topic.waiters++
 	s.mu.Unlock()
 	select {
-	case <-room.ready:
-		return room, nil
+	case <-topic.ready:
+		return topic, nil
 	case <-ctx.Done():
-		s.leave(channel, room)
+		s.leave(channel, topic)
 		return nil, ctx.Err()
 	}
 }
 
-func (r *rlockRoom) listen() {
+func (r *rlockTopic) listen() {
 	ready := false
 	for message := range r.sub.ChannelWithSubscriptions() {
 		switch message.(type) {
@@ -109,22 +109,22 @@ func (r *rlockRoom) listen() {
 		case *redis.Message:
 			select {
 			case r.wake <- struct{}{}:
-			default: // one is on its way already
+			default: // a waiter is being woken already
 			}
 		}
 	}
 }
 
-func (s *rlockSession) leave(channel string, room *rlockRoom) {
+func (s *rlockSession) leave(channel string, topic *rlockTopic) {
 	s.mu.Lock()
-	room.waiters--
-	last := room.waiters == 0
+	topic.waiters--
+	last := topic.waiters == 0
 	if last {
-		delete(s.rooms, channel)
+		delete(s.topics, channel)
 	}
 	s.mu.Unlock()
 	if last {
-		_ = room.sub.Close()
+		_ = topic.sub.Close()
 	}
 }
 
@@ -139,7 +139,7 @@ type rlockLocker struct {
 
 func (l *rlockLocker) args() []any { return []any{Lease.Milliseconds(), l.field} }
 
-// take tries once and returns how long the present holder has at most.
+// take tries once. If the lock is held, it returns the remaining time of the holder's lease.
 func (l *rlockLocker) take(ctx context.Context) (taken bool, left time.Duration, err error) {
 	ttl, err := rlockTake.Run(ctx, l.session.client, []string{l.key}, l.args()...).Int64()
 	if err == redis.Nil {
@@ -164,11 +164,11 @@ func (l *rlockLocker) Lock(ctx context.Context) error {
 }
 
 func (l *rlockLocker) wait(ctx context.Context) error {
-	room, err := l.session.enter(ctx, l.channel)
+	topic, err := l.session.enter(ctx, l.channel)
 	if err != nil {
 		return err
 	}
-	defer l.session.leave(l.channel, room)
+	defer l.session.leave(l.channel, topic)
 	for {
 		taken, left, err := l.take(ctx)
 		if taken || err != nil {
@@ -176,7 +176,7 @@ func (l *rlockLocker) wait(ctx context.Context) error {
 		}
 		timer := time.NewTimer(max(left, time.Millisecond))
 		select {
-		case <-room.wake:
+		case <-topic.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -191,7 +191,7 @@ func (l *rlockLocker) renew(ctx context.Context) {
 	for pause(ctx, Lease/3) == nil {
 		renewed, err := rlockRenew.Run(ctx, l.session.client, []string{l.key}, l.args()...).Int()
 		if err == nil && renewed == 0 {
-			return // gone, and as in Redisson nobody is told
+			return // lost; Redisson does not notify the holder, either
 		}
 	}
 }

@@ -42,7 +42,7 @@ type rueidisLocker struct {
 	release context.CancelFunc
 }
 
-// Lock keeps the end of ctx, which is the end of the wait, away from the lock that has been granted.
+// Lock waits for the lock until ctx is done. Once the lock is granted, the end of ctx no longer affects it.
 func (l *rueidisLocker) Lock(ctx context.Context) (err error) {
 	holding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, giveUp)
@@ -58,7 +58,8 @@ func (l *rueidisLocker) Lock(ctx context.Context) (err error) {
 	return nil
 }
 
-// Unlock waits for the server's word, as the library's cancel function does, which does not tell what it was.
+// Unlock waits for the server's reply, as the library's cancel function does. It cannot return the reply's error, because
+// that function does not.
 func (l *rueidisLocker) Unlock(context.Context) error {
 	lost := l.held.Err() != nil
 	l.release()

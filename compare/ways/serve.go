@@ -13,10 +13,11 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/peer"
 )
 
-// PeerCommand is the first argument that makes the comparison's own program a peer.
+// PeerCommand is the first argument of the comparison's own program that makes it serve as a peer.
 const PeerCommand = "peer"
 
-// ServePeer is a peer for a way in Go: args are its name, the endpoints and the lease. It returns when in ends.
+// ServePeer serves as a peer for a way in Go. args are the name of the way, the endpoints and the lease. It returns when in
+// ends.
 func ServePeer(args []string, in io.Reader, out io.Writer) (err error) {
 	if len(args) != 3 {
 		return errors.New("usage: peer WAY ENDPOINTS LEASE")
@@ -35,7 +36,7 @@ func ServePeer(args []string, in io.Reader, out io.Writer) (err error) {
 	return peer.Serve(in, out, newPeerServer(way).serve)
 }
 
-// peerServer does what a peer is asked for, with a way in Go. Its contenders are lockers of the way.
+// peerServer executes the requests to a peer with a way in Go. Its contenders are lockers of the way.
 type peerServer struct {
 	way Way
 
@@ -83,7 +84,7 @@ func (s *peerServer) contender(ctx context.Context, args []string) (string, erro
 	return add(s, s.lockers, made, err)
 }
 
-// ask has a locker do what its contender is asked for.
+// ask executes a request to a contender with its locker.
 func ask(ctx context.Context, locker Locker, verb string) (string, error) {
 	switch verb {
 	case "lock":
@@ -104,10 +105,10 @@ func ask(ctx context.Context, locker Locker, verb string) (string, error) {
 			return string(said), err
 		}
 	}
-	return "", fmt.Errorf("this way has no %s", verb)
+	return "", fmt.Errorf("this way does not support %s", verb)
 }
 
-// add numbers a new session or locker, if there is one.
+// add stores a new session or locker and returns its number. If err is not nil, it returns err.
 func add[T any](s *peerServer, all map[string]T, one T, err error) (string, error) {
 	if err != nil {
 		return "", err

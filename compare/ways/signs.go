@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// Sign is what a library tells a holder unasked.
+// Sign is a signal that a library sends to a holder.
 type Sign string
 
 // The signs.
 const (
-	Doubt Sign = "doubt" // the lock may be gone
-	Trust Sign = "trust" // it is not, after a doubt
-	Loss  Sign = "loss"  // it is
+	Doubt Sign = "doubt" // the lock may be lost
+	Trust Sign = "trust" // after a doubt: the lock is still held
+	Loss  Sign = "loss"  // the lock is lost
 )
 
-// Teller is a Locker whose library tells a holder, unasked, what has become of its lock.
+// Teller is a Locker whose library notifies a holder of the state of its lock.
 type Teller interface {
-	// Sign waits for the next sign after the last grant. It is for one goroutine at a time, which may be another than
-	// the one that locks.
+	// Sign waits for the next sign after the last grant. Only one goroutine may call it at a time; it need not be the
+	// one that locks.
 	Sign(ctx context.Context) (Sign, error)
 }
 
-// lossAt waits for the end of what a lock depends on.
+// lossAt returns Loss when end is closed.
 func lossAt(ctx context.Context, end <-chan struct{}) (Sign, error) {
 	select {
 	case <-end:
@@ -32,11 +32,11 @@ func lossAt(ctx context.Context, end <-chan struct{}) (Sign, error) {
 	}
 }
 
-// signs is what a library has said of one connection, for all lockers on it.
+// signs are the signals of one connection, for all lockers on it.
 type signs struct {
 	mu   sync.Mutex
 	all  []Sign        // guarded by mu
-	more chan struct{} // guarded by mu; closed and made anew with each sign
+	more chan struct{} // guarded by mu; closed and replaced with each sign
 }
 
 func (s *signs) add(one Sign) {
@@ -53,7 +53,7 @@ func (s *signs) count() int {
 	return len(s.all)
 }
 
-// await returns the sign with that index as soon as there is one.
+// await waits until there is a sign with that index and returns it.
 func (s *signs) await(ctx context.Context, index int) (Sign, error) {
 	for {
 		s.mu.Lock()

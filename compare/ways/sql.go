@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The four ways on a relational database. Each contender has a connection of its own, as a pool would lend it.
+// This file has the four ways on a relational database. Each contender has its own connection, as from a pool.
 
-// sqlSchema may be run by several at once: IF NOT EXISTS alone would let two collide.
+// sqlSchema creates the tables. Several clients can run it at the same time, which IF NOT EXISTS alone does not allow.
 const sqlSchema = `
 SELECT pg_advisory_xact_lock(1);
 CREATE TABLE IF NOT EXISTS lock_rows (name text PRIMARY KEY, owner text NOT NULL, token bigserial, expires timestamptz NOT NULL);
@@ -25,7 +25,7 @@ type sqlWay struct {
 	make func(conn *pgx.Conn, name string) sqlRecipe
 }
 
-// sqlRecipe is what the four differ in.
+// sqlRecipe is implemented differently by each of the four ways.
 type sqlRecipe interface {
 	lock(ctx context.Context) error
 	unlock(ctx context.Context) error
@@ -74,7 +74,7 @@ func (w sqlWay) Prepare(ctx context.Context) error {
 
 func (w sqlWay) Open(context.Context) (Session, error) { return sqlSession{w}, nil }
 
-// sqlSession has nothing of its own: the connections are the contenders'.
+// sqlSession has no connection: each contender has one.
 type sqlSession struct{ way sqlWay }
 
 func (s sqlSession) Locker(ctx context.Context, name string) (Locker, error) {
@@ -82,7 +82,7 @@ func (s sqlSession) Locker(ctx context.Context, name string) (Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Rows that the recipes fight over exist beforehand.
+	// The recipes need these rows to exist.
 	for _, table := range []string{"lock_held", "lock_versions"} {
 		if _, err := conn.Exec(ctx, "INSERT INTO "+table+" (name) VALUES ($1) ON CONFLICT DO NOTHING", name); err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ type sqlLocker struct {
 	recipe sqlRecipe
 }
 
-// Lock takes a new connection first where the last one broke, as a pool does.
+// Lock opens a new connection first if the last one is closed, as a pool does.
 func (l *sqlLocker) Lock(ctx context.Context) error {
 	if l.conn.IsClosed() {
 		conn, err := pgx.Connect(ctx, l.way.dsn())
@@ -133,7 +133,7 @@ type insertLock struct {
 	grant       int64
 }
 
-// One statement takes the row when it is free or has run out; the unique key decides between two who try at once.
+// lock takes the row in one statement if it is free or has expired. The unique key decides between concurrent attempts.
 func (l *insertLock) lock(ctx context.Context) error {
 	return poll(ctx, func() (bool, error) {
 		err := l.conn.QueryRow(ctx, `INSERT INTO lock_rows AS held (name, owner, expires) VALUES ($1, $2, now() + $3)
@@ -191,7 +191,7 @@ type versionLock struct {
 	version     int64
 }
 
-// Read the version, then write only if nobody else has: the usual optimistic update.
+// lock is the usual optimistic update: it reads the version, and writes only if the version is unchanged.
 func (l *versionLock) lock(ctx context.Context) error {
 	return poll(ctx, func() (bool, error) {
 		var seen int64
@@ -236,7 +236,7 @@ func (l *advisoryLock) unlock(ctx context.Context) error {
 	return lostIf(!was, err)
 }
 
-// The lock lives as long as the connection does.
+// held checks the connection: the lock lasts as long as the connection does.
 func (l *advisoryLock) held(ctx context.Context) bool {
 	_, err := l.conn.Exec(ctx, "SELECT 1")
 	return err == nil
@@ -244,7 +244,7 @@ func (l *advisoryLock) held(ctx context.Context) bool {
 
 func (l *advisoryLock) token() int64 { return 0 }
 
-// found turns "no row" into a plain no.
+// found reports whether a query found a row. That it found none is not an error.
 func found(err error) (bool, error) {
 	if err == pgx.ErrNoRows {
 		return false, nil

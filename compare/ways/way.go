@@ -1,6 +1,6 @@
-// Package ways puts every way to lock that is compared behind one small interface.
+// Package ways implements one small interface with every way to lock that is compared.
 //
-// Each is used as its own documentation shows, through its own client library, with one lease time for all.
+// Each way is used as its documentation recommends, through its own client library. All have the same lease.
 package ways
 
 import (
@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Lease is how long a crashed holder keeps the lock, wherever a way lets one choose. Unless a program sets another
-// before it opens anything, it is the shortest session that a ZooKeeper server with default settings grants.
+// Lease is how long a crashed holder keeps the lock, for ways where this can be chosen. The default is the shortest session
+// timeout that a ZooKeeper server grants with its default settings. A program can set another one before it opens a session.
 var Lease = 4 * time.Second
 
-// Poll is how often the ways without a notification ask again, where their library does not say.
+// Poll is the polling interval of ways without notification whose library has no interval of its own.
 const Poll = 10 * time.Millisecond
 
-// Info says what a reader should know about a way.
+// Info describes a way for the page.
 type Info struct {
 	Name   string `json:"name"`
-	Family string `json:"family"` // the server it needs
+	Family string `json:"family"` // the kind of server
 	How    string `json:"how"`    // one line
-	Token  bool   `json:"token"`  // a grant carries a number that grows
-	Check  string `json:"check"`  // how the holder learns that the lock is gone; "" if it does not
+	Token  bool   `json:"token"`  // each grant has a fencing token
+	Check  string `json:"check"`  // how the holder learns that the lock is lost; "" if it does not
 }
 
-// Endpoints is where the servers are.
+// Endpoints are the addresses of the servers.
 type Endpoints struct {
 	Postgres  string   `json:"postgres,omitempty"`
 	Redis     string   `json:"redis,omitempty"`
@@ -39,36 +39,36 @@ type Endpoints struct {
 // Way is a way to lock.
 type Way interface {
 	Info() Info
-	// Prepare makes what must exist on the servers before the first session, such as tables.
+	// Prepare creates the tables or other objects that the way needs on its servers before the first session.
 	Prepare(ctx context.Context) error
-	// Open opens a client with a session of its own, where the way knows sessions.
+	// Open opens a client. It has its own session if the way has sessions.
 	Open(ctx context.Context) (Session, error)
-	// Close ends what the way itself runs, after all sessions.
+	// Close ends the processes of the way. Call it after closing all sessions.
 	Close() error
 }
 
-// Session is one client. It is safe for many goroutines.
+// Session is one client. It is safe for concurrent use.
 type Session interface {
-	// Locker returns a contender for the lock of that name. Two of one session exclude each other like any others.
+	// Locker returns a contender for the lock of that name. Contenders of the same session exclude each other, too.
 	Locker(ctx context.Context, name string) (Locker, error)
 	Close() error
 }
 
-// Locker takes and gives back one lock. It is for one goroutine at a time.
+// Locker is one contender for one lock. It is not safe for concurrent use.
 type Locker interface {
-	// Lock waits for the lock. Where a library cannot be cancelled, ctx is not heeded.
+	// Lock waits for the lock. If a library cannot be cancelled, ctx is ignored.
 	Lock(ctx context.Context) error
-	// Unlock gives the lock back and waits for the server's word.
+	// Unlock releases the lock and waits for the server's reply.
 	Unlock(ctx context.Context) error
-	// Held is what the library tells a holder who asks it right before he writes. Ways without a check say true.
+	// Held reports whether the lock is held according to the library. It returns true if the library has no such check.
 	Held(ctx context.Context) bool
-	// Token is the fencing token of the grant, 0 for none.
+	// Token returns the fencing token of the grant, or 0 if there is none.
 	Token() int64
-	// Close frees what belongs to this contender alone.
+	// Close releases the resources of this contender.
 	Close() error
 }
 
-// ErrLost is what Unlock returns when the lock was not ours any more.
+// ErrLost is returned by Unlock if the lock was no longer ours.
 var ErrLost = errors.New("the lock was no longer held")
 
 // makers lists all ways in the order of the page.
@@ -77,10 +77,10 @@ var makers = []func(Endpoints) Way{
 	newMemcached,
 	newSetNX, newRedsync, newRedlock, newRedisson, newRueidis,
 	newEtcd,
-	newGoZooKeeper, newCurator, newKazoo, newZKLock, newLockDelay, newCohort, newUnfencedCohort,
+	newGoZooKeeper, newCurator, newKazoo, newZKLock, newLockDelay, newCohort,
 }
 
-// Floors returns the ways that are no locks.
+// Floors returns the ways that are not locks, but lower bounds for locks on ZooKeeper.
 func Floors(at Endpoints) []Way { return []Way{NewFloor(at), NewHandOffFloor(at)} }
 
 // All returns every way.
@@ -92,7 +92,7 @@ func All(at Endpoints) []Way {
 	return all
 }
 
-// Named returns the way of that name, the floors included.
+// Named returns the way or the floor of that name.
 func Named(name string, at Endpoints) (Way, error) {
 	for _, w := range append(All(at), Floors(at)...) {
 		if w.Info().Name == name {
@@ -102,7 +102,7 @@ func Named(name string, at Endpoints) (Way, error) {
 	return nil, fmt.Errorf("no way is called %q", name)
 }
 
-// pause waits for d or for the context.
+// pause waits for d. If ctx is done first, it returns ctx.Err().
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -114,7 +114,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// poll asks again and again until the answer is yes.
+// poll calls ask every Poll until it returns true or an error.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for {
 		yes, err := ask()
@@ -127,7 +127,7 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 	}
 }
 
-// plain is what most ways have in common: nothing to prepare, nothing to close.
+// plain has the methods of a way that has nothing to prepare and nothing to close.
 type plain struct{ info Info }
 
 func (p plain) Info() Info                    { return p.info }

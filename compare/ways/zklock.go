@@ -10,11 +10,11 @@ import (
 type zklockWay struct {
 	plain
 	servers []string
-	delay   time.Duration // after a holder that has not released
+	delay   time.Duration // LockDelay of the client
 	lock    func(c *zklock.Client, path string) zklockLock
 }
 
-// zklockLock is what the kinds of mutex have in common.
+// zklockLock is implemented by zklock.Mutex and zklock.Cohort.
 type zklockLock interface {
 	Lock(ctx context.Context) (*zklock.Hold, error)
 }
@@ -34,13 +34,6 @@ func newLockDelay(at Endpoints) Way {
 func newCohort(at Endpoints) Way {
 	return newZKLockOf(at, "zklock-cohort", "Cohort of this library: the goroutines of a client share a place, each hold has a token",
 		func(c *zklock.Client, path string) zklockLock { return c.Cohort(path, nil) })
-}
-
-func newUnfencedCohort(at Endpoints) Way {
-	return newZKLockOf(at, "zklock-unfenced", "Cohort of this library with Unfenced: as long as nobody else wants it, the goroutines of a client hand it on without a request",
-		func(c *zklock.Client, path string) zklockLock {
-			return c.Cohort(path, &zklock.CohortOptions{Unfenced: true})
-		})
 }
 
 func newZKLockOf(at Endpoints, name, how string, lock func(c *zklock.Client, path string) zklockLock) zklockWay {

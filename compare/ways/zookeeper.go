@@ -25,15 +25,15 @@ func newGoZooKeeper(at Endpoints) Way {
 		}}
 }
 
-// NewFloor is no lock at all: one ephemeral sequential node created and deleted again, the least that a lock on
-// ZooKeeper can cost.
+// NewFloor returns a way that only creates and deletes one ephemeral sequential node. It is not a lock, but shows the lowest
+// cost that a lock on ZooKeeper can have.
 func NewFloor(at Endpoints) Way {
 	return zkWay{plain{Info{"create+delete", "ZooKeeper", "no lock: one node created and deleted, the floor", false, ""}}, at.ZooKeeper,
 		func(conn *zk.Conn, path string, _ *signs) Locker { return &floorLocker{conn: conn, path: path} }}
 }
 
-// HandOffFloor is no lock either. It is the least that a hand-off on ZooKeeper can cost: one client deletes a node, and
-// the watch of another tells it so.
+// HandOffFloor is not a lock, either. One client deletes a node, and another receives the event of its watch. That is the
+// lowest cost that a hand-off on ZooKeeper can have.
 type HandOffFloor struct{ zkWay }
 
 // NewHandOffFloor returns the floor of hand-offs.
@@ -43,14 +43,14 @@ func NewHandOffFloor(at Endpoints) HandOffFloor {
 	return HandOffFloor{w}
 }
 
-// Pair opens two clients for hand-offs below a path of that name.
+// Pair opens two clients for hand-offs with nodes in the directory of that name.
 func (w HandOffFloor) Pair(ctx context.Context, name string) (*HandOffPair, error) {
 	deleter, err := w.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := &HandOffPair{deleter: deleter.(zkSession).conn, path: zkRoot + "/" + name}
-	if _, err := deleter.Locker(ctx, name); err != nil { // makes the directory
+	if _, err := deleter.Locker(ctx, name); err != nil { // creates the directory
 		p.Close()
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func (w HandOffFloor) Pair(ctx context.Context, name string) (*HandOffPair, erro
 	return p, nil
 }
 
-// HandOffPair is two clients of which one deletes what the other watches. It is for one goroutine.
+// HandOffPair has two clients: one deletes nodes, and the other watches them. It is not safe for concurrent use.
 type HandOffPair struct {
 	deleter, watcher *zk.Conn
 	path             string
 }
 
-// Close ends both clients.
+// Close closes both clients.
 func (p *HandOffPair) Close() {
 	p.deleter.Close()
 	if p.watcher != nil {
@@ -77,7 +77,7 @@ func (p *HandOffPair) Close() {
 	}
 }
 
-// HandOff makes a node and returns how long it took from the start of its deletion to the event.
+// HandOff creates and deletes a node, and returns the time from the start of its deletion to the event.
 func (p *HandOffPair) HandOff(ctx context.Context) (time.Duration, error) {
 	node, err := p.deleter.Create(p.path+"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *HandOffPair) HandOff(ctx context.Context) (time.Duration, error) {
 	}
 	deleted := make(chan error, 1)
 	began := time.Now()
-	// Ends with the client's answer, at the latest when the pair is closed.
+	// Ends when Delete returns, at the latest when the pair is closed.
 	go func() { deleted <- p.deleter.Delete(node, -1) }()
 	for {
 		select {
@@ -106,7 +106,7 @@ func (p *HandOffPair) HandOff(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// watch sets a watch on a node that the watcher's server may not have heard of yet.
+// watch sets a watch on a node. If the watcher's server does not have the node yet, it waits for it.
 func (p *HandOffPair) watch(ctx context.Context, node string) (<-chan zk.Event, error) {
 	for {
 		there, _, events, err := p.watcher.ExistsW(node)
@@ -130,7 +130,7 @@ func (w zkWay) Open(ctx context.Context) (Session, error) {
 	return zkSession{w, conn, told}, nil
 }
 
-// zkConnect connects and waits for the session, so that no figure contains it.
+// zkConnect connects and waits for the session, so that no figure includes this time.
 func zkConnect(ctx context.Context, servers []string, told *signs) (*zk.Conn, error) {
 	conn, events, err := zk.Connect(servers, Lease, zk.WithLogger(silentZK{}), zk.WithLogInfo(false), zk.WithEventCallback(told.event))
 	if err != nil {
@@ -158,7 +158,7 @@ type silentZK struct{}
 
 func (silentZK) Printf(string, ...any) {}
 
-// event keeps what the state of a connection means for a holder.
+// event adds the sign that a change of the connection's state is for a holder.
 func (s *signs) event(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
@@ -197,7 +197,7 @@ func (s zkSession) Locker(_ context.Context, name string) (Locker, error) {
 type goZKLocker struct {
 	lock  *zk.Lock
 	signs *signs
-	told  int // how many signs the holder need not hear any more
+	told  int // number of signs that the holder has received
 }
 
 func (l *goZKLocker) Lock(context.Context) error {

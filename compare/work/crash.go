@@ -8,8 +8,8 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// the holder's process is killed while another client waits: the time until that one holds the lock.
-// All ways do it side by side: it is mostly waiting.
+// crash kills the holder's process while another client waits, and measures the time until that client holds the lock. It
+// measures all ways at the same time, since this is mostly waiting.
 func (b *bench) crash(ctx context.Context) error {
 	at := endpoints(b.singles)
 	for round := range b.plan.Repeats {
@@ -44,9 +44,9 @@ func (b *bench) crashOne(ctx context.Context, w ways.Way, at ways.Endpoints, rou
 		return nil, err
 	}
 	got := make(chan error, 1)
-	// Owned by crashOne, which waits for its answer or gives the measurement up with its context.
+	// Owned by crashOne, which waits for its result, or abandons it when ctx is done.
 	go func() { got <- f.lockers[0].Lock(ctx) }()
-	// The next in line waits, and the crash comes at another phase of the holder's renewals in every round.
+	// Let the next client queue. In each round, the crash comes at another time within the holder's renewal interval.
 	if err := sleep(ctx, time.Second+time.Duration(round)*270*time.Millisecond); err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ func (b *bench) crashOne(ctx context.Context, w ways.Way, at ways.Endpoints, rou
 			return nil, err
 		}
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody got the lock within a minute: %w", ctx.Err())
+		return nil, fmt.Errorf("the lock was not granted within a minute: %w", ctx.Err())
 	}
 	recovery := time.Since(died)
 	return map[string]float64{Recovery: recovery.Seconds()}, f.lockers[0].Unlock(ctx)
 }
 
-// actor is a process of its own with one session and one contender.
+// actor is a process with one session and one contender.
 type actor struct {
 	peer   *ways.Peer
 	locker ways.Locker

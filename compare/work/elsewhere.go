@@ -7,20 +7,20 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// one client alone, and some workers on one lock, with Distance between them and their servers.
+// latency measures one client alone, and several workers on one lock, with Distance between them and their servers.
 func (b *bench) latency(ctx context.Context) error {
 	return b.afar(ctx, "latency", b.plan.Distant, func(all []ways.Way) []ways.Way { return all }, workers)
 }
 
-// inLine returns the ways whose queues are measured behind a distance: ours, and the one to compare it with.
+// inLine returns the ways whose queues are measured with a distance: the reference and ours.
 func inLine(all []ways.Way) []ways.Way { return chosen(all, []string{Reference, "zklock"}) }
 
-// a queue that always has n waiters, with Distance between them and their servers.
+// lines measures a queue that always has n waiters, with Distance between them and their servers.
 func (b *bench) lines(ctx context.Context) error {
 	return b.afar(ctx, "lines", b.plan.Lines, inLine, standing)
 }
 
-// afar measures those of the planned ways that which returns, with Distance between clients and servers.
+// afar measures a work with Distance between clients and servers. which selects from the planned ways.
 func (b *bench) afar(ctx context.Context, work string, sizes []int, which func([]ways.Way) []ways.Way, shape func(n int) race) error {
 	set, err := servers.NewSet()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *bench) afar(ctx context.Context, work string, sizes []int, which func([
 	})
 }
 
-// elsewhere measures ways on other servers than the single ones that are near. It closes them.
+// elsewhere measures ways on servers other than the single local ones, and then closes the ways.
 func (b *bench) elsewhere(ctx context.Context, work string, sizes []int, at ways.Endpoints, all []ways.Way, shape func(n int) race) error {
 	defer closeAll(all)
 	if len(all) == 0 {
@@ -74,7 +74,7 @@ func (b *bench) elsewhere(ctx context.Context, work string, sizes []int, at ways
 	return nil
 }
 
-// replicated returns the ways whose servers can be an ensemble.
+// replicated returns the ways whose servers can form an ensemble.
 func replicated(all []ways.Way) []ways.Way {
 	var some []ways.Way
 	for _, w := range all {
@@ -85,7 +85,7 @@ func replicated(all []ways.Way) []ways.Way {
 	return some
 }
 
-// one client alone, and some workers on one lock, on three servers instead of one.
+// ensemble measures one client alone, and several workers on one lock, with three servers instead of one.
 func (b *bench) ensemble(ctx context.Context) error {
 	if len(replicated(b.ways)) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (b *bench) ensemble(ctx context.Context) error {
 	})
 }
 
-// noEnsemble tells of every way why there is no figure of it, for example on a machine without network namespaces.
+// noEnsemble reports err as the sample of every way: for example, that this machine cannot create network namespaces.
 func (b *bench) noEnsemble(ctx context.Context, err error) error {
 	for _, n := range b.plan.Members {
 		for _, w := range replicated(b.ways) {

@@ -7,7 +7,7 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// one client, and a lock that nobody has used before, again and again: what a lock costs that needs a directory or a row.
+// first measures one client that takes a new lock each time, which needs a directory or a row that does not exist yet.
 func (b *bench) first(ctx context.Context) error {
 	return b.measure(ctx, "first", 0, b.ways, b.firstLocks)
 }
@@ -41,7 +41,7 @@ func (b *bench) firstLocks(ctx context.Context, w ways.Way) (map[string]float64,
 	return values, nil
 }
 
-// firstLock takes and gives back a lock of a new name. What a way does before a contender can ask is not in the turn.
+// firstLock takes and releases a lock with a new name. The turn does not include the time to create the contender.
 func (b *bench) firstLock(ctx context.Context, session ways.Session) (t turn, err error) {
 	locker, err := session.Locker(ctx, b.lockName())
 	if err != nil {

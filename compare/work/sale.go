@@ -14,24 +14,24 @@ import (
 
 // The faults of the sale.
 const (
-	Slow      = "slow"      // none, but the first buyer takes longer than the lease
-	Paused    = "paused"    // the first buyer's process stands still for longer than the lease
-	Restarted = "restarted" // the lock server is killed and started again on its data (Redlock: one of the five)
-	Promoted  = "promoted"  // the primary dies, a replica that lagged takes over (ensembles: the leader dies)
+	Slow      = "slow"      // no fault, but the first buyer takes longer than the lease
+	Paused    = "paused"    // the first buyer's process is paused for longer than the lease
+	Restarted = "restarted" // the lock server (for Redlock, one of the five) is killed and restarted on its data
+	Promoted  = "promoted"  // the primary is killed and a lagging replica promoted; in ensembles, the leader is killed
 	CutOff    = "cut-off"   // the follower that serves the first buyer is cut off from its peers
 )
 
-// Faults is all of them.
+// Faults lists all faults.
 var Faults = []string{Slow, Paused, Restarted, Promoted, CutOff}
 
 const (
-	// saleBuyers compete with the first buyer.
+	// saleBuyers is the number of buyers who compete with the first one.
 	saleBuyers = 6
-	// buyersCome is the distance between their arrivals: some wait before the fault strikes, some come after it.
+	// buyersCome is the interval between their arrivals. Some come before the fault, some after it.
 	buyersCome = 400 * time.Millisecond
-	// strikesAfter is how long the first buyer has held when the fault comes.
+	// strikesAfter is the time from the first buyer's grant to the fault.
 	strikesAfter = 300 * time.Millisecond
-	// saleEnds is when a sale that cannot be finished is called off, from the first buyer's write.
+	// saleEnds limits the time from the first buyer's write to the end of the sale.
 	saleEnds = 12 * time.Second
 )
 
@@ -39,15 +39,16 @@ const (
 func firstBuyerTakes(fault string) time.Duration {
 	switch fault {
 	case Restarted, Promoted:
-		// Well within the lease, so that nothing but the fault can take the lock from him.
+		// This is shorter than the lease, so that only the fault can end the hold.
 		return 3 * time.Second
 	default:
-		// Two leases, and less than the ten seconds for which a follower that lost its leader goes on answering its clients.
+		// This is less than the ten seconds for which a follower without a leader keeps serving its clients.
 		return 2 * ways.Lease
 	}
 }
 
-// ten items, many buyers, one fault. For each fault all families go side by side, each on servers of its own.
+// sale sells ten items to many buyers during a fault. For each fault, all families run at the same time, each on its own
+// servers.
 func (b *bench) sale(ctx context.Context) error {
 	for round := range b.plan.Repeats {
 		for _, fault := range b.plan.Faults {
@@ -77,10 +78,10 @@ func grouped(all []ways.Way) [][]ways.Way {
 	return groups
 }
 
-// errNotApplicable says that servers of this kind cannot meet the fault.
+// errNotApplicable reports that the fault does not apply to servers of this kind.
 var errNotApplicable = errors.New("not applicable")
 
-// saleOf holds one sale for each way of a family, on the same servers, which meet the fault once.
+// saleOf runs one sale for each way of a family at the same time, with one fault of their common servers.
 func (b *bench) saleOf(ctx context.Context, family []ways.Way, fault string, round int) {
 	fail := func(err error) {
 		for _, w := range family {
@@ -115,7 +116,7 @@ func (b *bench) saleOf(ctx context.Context, family []ways.Way, fault string, rou
 	faultDone := make(chan error, 1)
 	var ready sync.WaitGroup
 	ready.Add(len(sales))
-	// Owned by saleOf, which waits for its answer; every sale says ready, also one that fails.
+	// Owned by saleOf, which waits for its result. Every sale calls ready, even if it fails.
 	go func() {
 		ready.Wait()
 		err := sleep(ctx, strikesAfter)
@@ -134,9 +135,9 @@ func (b *bench) saleOf(ctx context.Context, family []ways.Way, fault string, rou
 	}
 }
 
-// stage is the servers of one sale and what will happen to them.
+// stage has the endpoints for a sale and its fault.
 type stage struct {
-	first, others ways.Endpoints // where the first buyer and all others connect
+	first, others ways.Endpoints // for the first buyer, and for all others
 	beforeLock    func(context.Context) error
 	strike        func(context.Context) error
 }
@@ -162,7 +163,7 @@ func stageFor(ctx context.Context, set *servers.Set, family, fault string) (*sta
 	return nil, fmt.Errorf("unknown fault %q", fault)
 }
 
-// single starts what the family needs without replicas and returns the server that a restart would hit.
+// single starts the servers of a family, without replicas, and returns the one to restart.
 func (s *stage) single(ctx context.Context, set *servers.Set, family string) (*servers.Process, error) {
 	var (
 		p   *servers.Process
@@ -198,7 +199,7 @@ func (s *stage) single(ctx context.Context, set *servers.Set, family string) (*s
 	return p, nil
 }
 
-// pair starts replicated servers whose primary will die.
+// pair starts replicated servers; the fault kills the primary or the leader.
 func (s *stage) pair(ctx context.Context, set *servers.Set, family string) error {
 	switch family {
 	case "PostgreSQL":
@@ -274,15 +275,15 @@ func (s *stage) cutOff(ctx context.Context, set *servers.Set, family string) err
 	return nil
 }
 
-// sale is one way's sale. The same locking decides over three shops at once, which differ only in what they ask of a
-// writer: nothing; that he has just asked his library whether he still holds; a token that is not out of date.
+// sale is one way's sale. One lock protects three shops, which differ in the check before a write: open has none, asking
+// requires that the library has just reported the lock as held, and fenced requires a current token.
 type sale struct {
 	way                  ways.Way
 	lock                 string
 	first                *actor
 	others               *field
 	open, asking, fenced *shop
-	over                 atomic.Bool // the first buyer is through
+	over                 atomic.Bool // the first buyer has finished
 	nextHolder           atomic.Int64
 }
 
@@ -332,7 +333,7 @@ func (s *sale) close() {
 	_ = s.way.Close()
 }
 
-// run holds the sale. It calls ready once the first buyer holds the lock, or has failed.
+// run runs the sale. It calls ready once the first buyer holds the lock, or has failed.
 func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, firstBuyerTakes(fault)+saleEnds+10*time.Second)
 	defer cancel()
@@ -358,14 +359,14 @@ func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]
 		return nil, err
 	}
 	s.over.Store(true)
-	// Those whose library cannot be cancelled end with their process or session, when the sale is closed.
+	// Buyers whose library cannot be cancelled end when the sale closes their process or session.
 	ends := time.AfterFunc(saleEnds, cancel)
 	defer ends.Stop()
 	_ = bounded("the sale", buyers.Wait)
 	return s.values(), nil
 }
 
-// firstBuyer works for a long time and then writes, as if nothing had happened.
+// firstBuyer holds the lock for a long time and then writes, regardless of the fault.
 func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, token int64, seen [3]int) error {
 	if err := sleep(ctx, strikesAfter); err != nil {
 		return err
@@ -390,12 +391,12 @@ func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, to
 	if s.first.locker.Held(ask) {
 		s.asking.order(seen[1], token)
 	}
-	// Whether he can give back what he may not have any more is not the question here.
+	// The lock may be lost already, so an error does not matter.
 	_ = s.first.locker.Unlock(ask)
 	return nil
 }
 
-// buy locks and buys until all is sold and the first buyer is through.
+// buy locks and buys in a loop, until everything is sold and the first buyer has finished.
 func (s *sale) buy(ctx context.Context, i int, began time.Time) {
 	if sleep(ctx, time.Duration(i)*buyersCome) != nil {
 		return
@@ -403,7 +404,7 @@ func (s *sale) buy(ctx context.Context, i int, began time.Time) {
 	locker := s.others.lockers[i]
 	for ctx.Err() == nil && !s.finished() {
 		if err := locker.Lock(ctx); err != nil {
-			// The server may be gone for a moment, and some libraries' locks cannot be used again after an error.
+			// The server may be down for a moment, and some libraries' locks cannot be used again after an error.
 			if sleep(ctx, 50*time.Millisecond) != nil {
 				return
 			}

@@ -5,8 +5,8 @@ import "sync"
 // stockAtOpening is how many items a shop has to sell.
 const stockAtOpening = 10
 
-// shop sells its stock in the way that needs a lock: a buyer reads how much there is and, later, writes one less.
-// It is what the lock protects, so it knows nothing of the lock, except that a fenced shop looks at the token.
+// shop has a stock that must be protected by a lock: a buyer reads the stock, and later writes the stock minus one.
+// A fenced shop also rejects writes with an old token.
 type shop struct {
 	fenced bool
 
@@ -18,7 +18,8 @@ type shop struct {
 
 func newShop(fenced bool) *shop { return &shop{fenced: fenced, stock: stockAtOpening} }
 
-// read is the buyer's first step. A fenced shop remembers the token from here on, as a store must that checks reads too.
+// read returns the stock. A fenced shop records the token of a read as well, so that a write with an older token is rejected
+// even if the newer holder has not written yet.
 func (s *shop) read(token int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,8 @@ func (s *shop) read(token int64) int {
 	return s.stock
 }
 
-// order is his last: one item is sent to him and the stock is what he says. It reports whether the shop took the order.
+// order sells one item to a buyer who read the stock seen, and sets the stock to seen-1. It reports whether the shop
+// accepted the order.
 func (s *shop) order(seen int, token int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

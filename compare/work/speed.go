@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// one client, one lock, nobody else.
+// uncontended measures one client and one lock without contention.
 func (b *bench) uncontended(ctx context.Context) error {
 	all := append([]ways.Way{b.floor}, b.ways...)
 	return b.measure(ctx, "uncontended", 0, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
@@ -24,28 +24,28 @@ func (b *bench) uncontended(ctx context.Context) error {
 	})
 }
 
-// some workers with sessions of their own on one lock.
+// contended measures several workers on one lock, each with its own session.
 func (b *bench) contended(ctx context.Context) error {
 	return b.crowd(ctx, "contended", b.plan.Workers, b.handOff, b.ways, workers)
 }
 
-// workers is n workers with sessions of their own on one lock.
+// workers returns a race of n workers on one lock, each with its own session.
 func workers(n int) race { return race{sessions: n, lockers: n, locks: 1} }
 
-// queueSessions is how many clients share the waiters of a long queue.
+// queueSessions is the number of clients over which the waiters of a long queue are distributed.
 const queueSessions = 16
 
-// a queue that always has n waiters.
+// queue measures a queue that always has n waiters.
 func (b *bench) queue(ctx context.Context) error {
 	return b.crowd(ctx, "queue", b.plan.Queues, b.handOff, b.ways, standing)
 }
 
-// standing is a queue that always has n waiters.
+// standing returns a race with a queue that always has n waiters.
 func standing(n int) race {
 	return race{sessions: min(n+1, queueSessions), lockers: n + 1, locks: 1, standing: true}
 }
 
-// 64 goroutines on 64 locks over one client.
+// many measures 64 goroutines on 64 locks with one client.
 func (b *bench) many(ctx context.Context) error {
 	all := append([]ways.Way{b.floor}, b.ways...)
 	return b.measure(ctx, "many", 64, all, func(ctx context.Context, w ways.Way) (map[string]float64, error) {
@@ -53,14 +53,14 @@ func (b *bench) many(ctx context.Context) error {
 	})
 }
 
-// shareClients are the ways that goroutines of one program would use together; the others are of another language, or
-// differ from one of these only in what they store.
+// shareClients are the ways for which goroutines of one program share a client. The other ways are in another language, or
+// differ from one of these only in the stored data.
 var shareClients = []string{"sql-advisory", "redis-setnx", "redsync", "redis-pubsub", "rueidislock", "etcd-mutex",
-	Reference, "zklock", "zklock-cohort", "zklock-unfenced"}
+	Reference, "zklock", "zklock-cohort"}
 
 func sharing(all []ways.Way) []ways.Way { return chosen(all, shareClients) }
 
-// some clients, as one process has one, and the goroutines of each on one lock.
+// goroutines measures several clients, each shared by the goroutines of one process, on one lock.
 func (b *bench) goroutines(ctx context.Context) error {
 	all := sharing(b.ways)
 	if len(all) == 0 {
@@ -71,7 +71,7 @@ func (b *bench) goroutines(ctx context.Context) error {
 	})
 }
 
-// crowd measures some ways at some sizes with many contenders for one lock, beside the floor of their hand-offs.
+// crowd measures ways and the floor, at several sizes. shape returns the race for a size.
 func (b *bench) crowd(ctx context.Context, work string, sizes []int, floor ways.Way, all []ways.Way, shape func(n int) race) error {
 	all = append([]ways.Way{floor}, all...)
 	for _, n := range sizes {
@@ -88,7 +88,7 @@ func (b *bench) crowd(ctx context.Context, work string, sizes []int, floor ways.
 	return nil
 }
 
-// handOffs measures the floor of hand-offs for as long as a way is measured.
+// handOffs measures the floor of hand-offs for the same time as a way.
 func (b *bench) handOffs(ctx context.Context, floor ways.HandOffFloor) (map[string]float64, error) {
 	pair, err := floor.Pair(ctx, b.lockName())
 	if err != nil {
@@ -110,12 +110,12 @@ func (b *bench) handOffs(ctx context.Context, floor ways.HandOffFloor) (map[stri
 // race is the shape of a speed measurement.
 type race struct {
 	sessions, lockers, locks int
-	standing                 bool                              // the first holder waits until all others stand in the queue
-	served                   func(ways.Way) []*servers.Process // whose requests count; nil for the single servers
-	connected                func(ways.Way) int                // how many connections a way has; nil where nobody counts
+	standing                 bool                              // the first holder waits until all others have queued
+	served                   func(ways.Way) []*servers.Process // the servers whose requests count; nil for the single ones
+	connected                func(ways.Way) int                // returns a way's number of connections; nil if not counted
 }
 
-// race opens the contenders, lets them lock and unlock in a loop, and measures what happens within the window.
+// race opens the contenders, which then lock and unlock in a loop, and measures the turns within the window.
 func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]float64, error) {
 	var names []string
 	for range shape.locks {
@@ -152,7 +152,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		return nil, err
 	}
 	worked, made := processorTime(), allocations()
-	counted := time.Now() // asking can take long, so the grants that belong to the requests have a window of their own
+	counted := time.Now() // requests can take long, so the grants that belong to the requests have their own window
 	from := time.Now()
 	if shape.standing {
 		if err := run.releaseFirst(loops); err != nil {
@@ -182,7 +182,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	values := summarize(turns, from, to, shape.locks == 1 && shape.lockers > 1)
 	if n := len(grantedWithin(turns, counted, countedAgain)); n > 0 {
 		values[Requests] = float64(after-before) / float64(n)
-		if shape.connected == nil && ways.IsInProcess(w) { // the distance is ours as well, and others work in processes of their own
+		if shape.connected == nil && ways.IsInProcess(w) { // not with a Distance, which runs in this process, and not for ways that run in another one
 			values[ClientCPU] = float64(worked.Microseconds()) / float64(n)
 			values[Allocations] = float64(made) / float64(n)
 		}
@@ -199,8 +199,8 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	return values, run.firstError()
 }
 
-// memory is what this process has in use, its goroutines' stacks included, when all that is not needed has been freed. That
-// takes time, so it is asked for only where it is a figure.
+// memory returns how many bytes of heap and stacks this process uses after a garbage collection. A collection takes time, so
+// memory returns 0 without one unless weighed is set.
 func memory(weighed bool) float64 {
 	if !weighed {
 		return 0
@@ -211,7 +211,7 @@ func memory(weighed bool) float64 {
 	return float64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// processorTime is what this process has used of the processors.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -220,7 +220,7 @@ func processorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// allocations is how many objects this process has made so far.
+// allocations returns the number of heap objects that this process has allocated.
 func allocations() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(sample)
@@ -239,21 +239,22 @@ func requests(ctx context.Context, served []*servers.Process) (int64, error) {
 	return sum, nil
 }
 
-// field is the contenders of one measurement.
+// field holds the contenders of one measurement and their sessions.
 type field struct {
 	sessions []ways.Session
 	lockers  []ways.Locker
 }
 
-// parallel is how many sessions or contenders are opened and closed at a time.
+// parallel is the number of sessions or contenders that are opened or closed at the same time.
 const parallel = 16
 
-// assemble opens sessions and spreads the contenders over them; contender i is for lock i modulo the names.
+// assemble opens sessions and distributes the contenders over them. Contender i is for the lock names[i%len(names)]. If it
+// fails, the field holds the sessions and contenders opened so far.
 func assemble(ctx context.Context, w ways.Way, sessions, lockers int, names []string) (*field, error) {
 	f := &field{sessions: make([]ways.Session, sessions), lockers: make([]ways.Locker, lockers)}
 	if err := each(sessions, func(i int) error {
 		s, err := w.Open(ctx)
-		if err == nil { // else there is nothing to close
+		if err == nil { // otherwise s may be a non-nil interface without a session to close
 			f.sessions[i] = s
 		}
 		return err
@@ -269,7 +270,7 @@ func assemble(ctx context.Context, w ways.Way, sessions, lockers int, names []st
 	})
 }
 
-// close frees everything. A library that hangs is left behind.
+// close closes the contenders and sessions. If a library hangs, close gives up on it after patience.
 func (f *field) close() { _ = bounded("closing", f.closeAll) }
 
 func (f *field) closeAll() {
@@ -287,7 +288,7 @@ func (f *field) closeAll() {
 	})
 }
 
-// each does n things, some side by side, and returns what went wrong.
+// each calls do for 0 to n-1, up to parallel at the same time, and returns the joined errors.
 func each(n int, do func(i int) error) error {
 	var (
 		wg   sync.WaitGroup
@@ -308,13 +309,13 @@ func each(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// turn is one time that a contender asked for the lock. got is zero if it was not granted.
+// turn is one lock and unlock of a contender. got is zero if the lock was not granted.
 type turn struct {
 	who                       int
 	asked, got, giving, given time.Time
 }
 
-// runners lock and unlock in a loop each.
+// runners is a group of goroutines that each lock and unlock in a loop.
 type runners struct {
 	lockers  []ways.Locker
 	logs     [][]turn
@@ -324,7 +325,7 @@ type runners struct {
 	holders  atomic.Int64
 	overlaps atomic.Int64
 	first    turn
-	holding  bool // contender 0 holds before the start
+	holding  bool // contender 0 holds the lock before the start
 }
 
 func newRunners(lockers []ways.Locker) *runners {
@@ -340,7 +341,7 @@ func (r *runners) holdFirst(ctx context.Context) error {
 	return nil
 }
 
-// releaseFirst lets contender 0 join the others.
+// releaseFirst releases the lock of contender 0 and starts its loop.
 func (r *runners) releaseFirst(ctx context.Context) error {
 	r.first.giving = time.Now()
 	if err := r.lockers[0].Unlock(ctx); err != nil {
@@ -363,7 +364,7 @@ func (r *runners) start(ctx context.Context) {
 
 func (r *runners) run(ctx context.Context, i int) {
 	r.wg.Add(1)
-	// Owned by the runners; ends once stopping is set and its turn is over or its context done; wait waits.
+	// Owned by the runners: ends after a turn once stopping is set, or with an error. wait waits for it.
 	go func() {
 		defer r.wg.Done()
 		for !r.stopping.Load() {
@@ -389,21 +390,21 @@ func (r *runners) turn(ctx context.Context, i int) error {
 	}
 	t.giving = time.Now()
 	r.holders.Add(-1)
-	// The end of the measurement must not leave a lock behind.
+	// Unlock even if the measurement has ended meanwhile.
 	err := r.lockers[i].Unlock(context.WithoutCancel(ctx))
 	t.given = time.Now()
 	return err
 }
 
-// patience is how long the last turns and the closing of clients may take. Longer means that a library hangs.
+// patience limits the time for the last turns and for closing clients. A library that takes longer hangs.
 const patience = 30 * time.Second
 
 func (r *runners) wait() error { return bounded("the last turns", r.wg.Wait) }
 
-// bounded waits for do, but not for ever.
+// bounded calls do and waits for it, but no longer than patience.
 func bounded(what string, do func()) error {
 	done := make(chan struct{})
-	// Owned by bounded, which waits for it or reports that it hangs.
+	// Owned by bounded, which waits for it, or returns an error if it hangs.
 	go func() {
 		do()
 		close(done)

@@ -29,7 +29,7 @@ func summarize(turns []turn, from, to time.Time, contended bool) map[string]floa
 	return values
 }
 
-// grantedWithin returns the turns granted between two moments, in the order of the grants.
+// grantedWithin returns the turns that were granted between from and to, in the order of the grants.
 func grantedWithin(turns []turn, from, to time.Time) []turn {
 	var granted []turn
 	for _, t := range turns {
@@ -50,8 +50,8 @@ func collect(turns []turn, span func(turn) time.Duration) []time.Duration {
 	return all
 }
 
-// handOffs returns how long it took from the start of each unlock to the next grant, where the next holder was
-// already waiting.
+// handOffs returns the times from the start of each unlock to the next grant. It skips grants to contenders that were not
+// waiting yet.
 func handOffs(granted []turn) []time.Duration {
 	var all []time.Duration
 	for i := 1; i < len(granted); i++ {
@@ -64,14 +64,14 @@ func handOffs(granted []turn) []time.Duration {
 	return all
 }
 
-// quantile returns the value below which a share q of the sorted values lies.
+// quantile returns the q-quantile of the sorted values.
 func quantile[T any](sorted []T, q float64) T {
 	return sorted[min(len(sorted)-1, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// shares counts the grants of every contender that took part, also of those who got none.
+// shares returns the number of grants of every contender, including contenders without any.
 func shares(granted, all []turn) []float64 {
 	count := map[int]float64{}
 	for _, t := range all {
@@ -87,7 +87,7 @@ func shares(granted, all []turn) []float64 {
 	return list
 }
 
-// jain is Jain's fairness index: 1 when all have the same share, 1/n when one has everything.
+// jain returns Jain's fairness index: 1 if all shares are equal, 1/n if one contender has everything.
 func jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
@@ -100,15 +100,15 @@ func jain(shares []float64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// overtakings is the share of grants, in their order, that overtook a contender who stood in the queue before they asked. A
-// contender stands there when its request has reached the server. That takes no longer than the quickest grant of all took;
-// a slower request counts as overtaken where the server has seen it later.
+// overtakings returns the share of grants that overtook another contender: one that was queued before the granted contender
+// called Lock, and is still waiting. A contender counts as queued when its call of Lock is as old as the quickest grant, by
+// which time its request should have reached the server. A slower request can be counted as overtaken by mistake.
 func overtakings(granted, all []turn) float64 {
 	reached := quickest(granted)
 	byAsk := slices.Clone(all)
 	slices.SortFunc(byAsk, func(a, b turn) int { return a.asked.Compare(b.asked) })
 	overtook := 0
-	waiting := byAsk[:0:0] // those who have asked before the grants looked at and, as far as known, still wait
+	waiting := byAsk[:0:0] // turns that were asked for before the current grant and not granted yet
 	next := 0
 	for _, g := range granted {
 		for next < len(byAsk) && byAsk[next].asked.Before(g.got) {
@@ -116,7 +116,7 @@ func overtakings(granted, all []turn) float64 {
 			next++
 		}
 		waiting = slices.DeleteFunc(waiting, func(w turn) bool { return !w.got.IsZero() && w.got.Before(g.got) })
-		// waiting is in the order of asking, so its head has waited longest.
+		// waiting is sorted by the time of asking, so its head has waited longest.
 		if len(waiting) > 0 && waiting[0].asked.Add(reached).Before(g.asked) {
 			overtook++
 		}
@@ -124,12 +124,12 @@ func overtakings(granted, all []turn) float64 {
 	return float64(overtook) / float64(len(granted))
 }
 
-// quickest returns the shortest time from asking to holding.
+// quickest returns the shortest time from a call of Lock to its grant.
 func quickest(granted []turn) time.Duration {
 	return slices.Min(collect(granted, func(t turn) time.Duration { return t.got.Sub(t.asked) }))
 }
 
-// Median returns the middle of some values, the mean of the two in the middle for an even number, NaN for none.
+// Median returns the median of the values, or NaN if there are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

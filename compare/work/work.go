@@ -1,4 +1,4 @@
-// Package work is what each way to lock has to do, and how it is measured.
+// Package work defines the workloads and measures each way to lock under them.
 package work
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// Reference is the way that all others are put in relation to, in the same round.
+// Reference is the way to which all others are compared, within the same round.
 const Reference = "go-zookeeper"
 
-// Floor is the way that is no lock, only the least that one on ZooKeeper costs.
+// Floor is not a lock: it shows the lowest cost that a lock on ZooKeeper can have.
 const Floor = "create+delete"
 
-// HandOffFloor is the way that is no lock, only the least that a hand-off on ZooKeeper costs.
+// HandOffFloor is not a lock: it shows the lowest cost that a hand-off on ZooKeeper can have.
 const HandOffFloor = "delete+event"
 
-// Distance is how late every byte between clients and servers is, in each direction, in the work latency.
+// Distance is the delay between clients and servers, in each direction, in the works latency and lines.
 const Distance = time.Millisecond
 
 // Goroutines is how many goroutines share a client in the work goroutines.
@@ -43,57 +43,57 @@ type Sample struct {
 // The names of measured values.
 const (
 	OpsPerSecond = "ops_per_s"
-	P50          = "p50_ms"        // of the whole cycle without contention, of the hand-off with it
-	P99          = "p99_ms"        // the same
-	WaitP50      = "wait_p50_ms"   // from asking to holding
-	WaitP99      = "wait_p99_ms"   // the same
-	Jain         = "jain"          // 1: everybody got the same number of turns
-	Overtaking   = "overtaking"    // share of grants that overtook somebody who stood in the queue when they asked
-	Requests     = "requests"      // that the server counted, for each grant
-	Overlaps     = "overlaps"      // grants while somebody else still held
-	Recovery     = "recovery_s"    // from the holder's death to the next holder
-	Oversold     = "oversold"      // items sold beyond the ten, holder does not ask
-	OversoldAsk  = "oversold_ask"  // the same, holder asks his library right before he writes
-	OversoldTok  = "oversold_tok"  // the same, the shop refuses old tokens
-	NextHolder   = "next_holder_s" // from the first holder's grant to the next one's
-	Connections  = "connections"   // that the clients have to their servers
-	ClientCPU    = "client_cpu_us" // processor time of this process for each grant
-	Allocations  = "allocations"   // of this process for each grant
-	WaiterKB     = "waiter_kb"     // memory of this process for each contender that stands in the queue
+	P50          = "p50_ms"        // time of lock and unlock, or of the hand-off if there is contention
+	P99          = "p99_ms"        // likewise
+	WaitP50      = "wait_p50_ms"   // time from the call of Lock to the grant
+	WaitP99      = "wait_p99_ms"   // likewise
+	Jain         = "jain"          // fairness index; 1 if all contenders got the same number of turns
+	Overtaking   = "overtaking"    // share of grants that overtook a contender already in the queue
+	Requests     = "requests"      // the server's count of requests per grant
+	Overlaps     = "overlaps"      // grants while another contender held the lock
+	Recovery     = "recovery_s"    // time from the holder's crash to the next grant
+	Oversold     = "oversold"      // items sold in excess of the ten, without a check
+	OversoldAsk  = "oversold_ask"  // likewise, with a check of the library before each write
+	OversoldTok  = "oversold_tok"  // likewise, if the shop rejects old tokens
+	NextHolder   = "next_holder_s" // time from the first holder's grant to the next one
+	Connections  = "connections"   // number of connections to the servers
+	ClientCPU    = "client_cpu_us" // processor time of this process per grant
+	Allocations  = "allocations"   // heap objects allocated by this process per grant
+	WaiterKB     = "waiter_kb"     // memory of this process per queued contender
 )
 
-// Plan says how much to do.
+// Plan is the extent of a run.
 type Plan struct {
-	Rounds  int           // of the speed measurements
-	Repeats int           // of the crash and of each sale, which mostly wait
-	Window  time.Duration // of one speed measurement
+	Rounds  int           // number of rounds of the speed measurements
+	Repeats int           // number of rounds of the crash and the sale
+	Window  time.Duration // duration of one speed measurement
 	Workers []int         // sizes of the contended work
-	Queues  []int         // sizes of the standing queue
-	Clients []int         // each with some goroutines
-	Distant []int         // workers behind a distance
-	Lines   []int         // sizes of the standing queue behind a distance
-	Members []int         // workers on three servers
+	Queues  []int         // lengths of the standing queue
+	Clients []int         // numbers of clients that goroutines share
+	Distant []int         // numbers of workers with a distance
+	Lines   []int         // lengths of the standing queue with a distance
+	Members []int         // numbers of workers on three servers
 	Faults  []string      // of the sale
-	Only    string        // one work's name; "" for all
-	Ways    []string      // names; nil for all
+	Only    string        // name of the only work, or "" for all
+	Ways    []string      // names of the ways, or nil for all
 }
 
-// Full is the plan whose figures stand in the documentation.
+// Full returns the plan for the figures in the documentation.
 func Full() Plan {
 	return Plan{Rounds: 6, Repeats: 3, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{10, 100, 1000},
 		Clients: []int{1, 4}, Distant: []int{1, 8, 32}, Lines: []int{10, 100, 1000}, Members: []int{1, 8, 32}, Faults: Faults}
 }
 
-// Quick is a plan for under three minutes, to see that everything works. Its figures mean little.
+// Quick returns a plan of less than three minutes, to check that everything works. Its figures mean little.
 func Quick() Plan {
 	return Plan{Rounds: 1, Repeats: 1, Window: 250 * time.Millisecond, Workers: []int{8}, Queues: []int{10},
 		Clients: []int{4}, Distant: []int{8}, Lines: []int{10}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
 }
 
-// Names lists the works in order.
+// Names lists the works in the order in which they run.
 var Names = []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
 
-// Run does the planned works and calls report with each sample as it comes, from one goroutine at a time.
+// Run runs the planned works and calls report with each sample. Calls of report do not overlap.
 func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Singles, report func(Sample)) error {
 	b := &bench{plan: plan, set: set, singles: singles, report: report}
 	defer b.close()
@@ -132,13 +132,13 @@ type bench struct {
 	names     int          // guarded by reporting; how many locks have been named
 }
 
-// endpoints is where the single servers are.
+// endpoints returns the addresses of the single servers.
 func endpoints(a *servers.Singles) ways.Endpoints {
 	at, _ := reached(a, func(p *servers.Process) (string, error) { return p.Addr, nil })
 	return at
 }
 
-// reached is where clients reach the single servers, if address tells it of each.
+// reached returns the endpoints of the single servers, with the address that the function returns for each.
 func reached(a *servers.Singles, address func(*servers.Process) (string, error)) (at ways.Endpoints, err error) {
 	of := func(p *servers.Process) string {
 		addr, trouble := address(p)
@@ -195,7 +195,7 @@ func closeAll(all []ways.Way) {
 	}
 }
 
-// lockName returns a name that no earlier measurement used, so that none can disturb the next.
+// lockName returns a new name, so that no measurement affects a later one.
 func (b *bench) lockName() string {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
@@ -213,26 +213,25 @@ func (b *bench) tell(s Sample, values map[string]float64, err error) {
 	b.report(s)
 }
 
-// crowdedConnections is the size of a queue from which on some ways are tried in one round only.
+// crowdedConnections is the size of a queue from which some ways are measured in one round only.
 const crowdedConnections = 1000
 
-// isOverrun reports whether a way is slow to build such a queue, as a database with a process for each connection is, or
-// does not live to see it: nobody renews the first holder's lease.
+// isOverrun reports whether a way does not cope with such a queue: PostgreSQL is slow, since it has a process for each
+// connection, and in ways that do not renew the lease, the first holder's lease expires before the queue is complete.
 func isOverrun(w ways.Way) bool {
 	return w.Info().Family == "PostgreSQL" || slices.Contains([]string{"memcached-add", "redis-setnx", "redsync", "redlock-5"}, w.Info().Name)
 }
 
-// measure runs one measurement of every way in turn, again and again: the ways are interleaved, so that whatever else
-// happens on the machine meets all of them.
+// measure runs the planned rounds. Each round measures every way once, so that other load on the machine affects all ways.
 func (b *bench) measure(ctx context.Context, work string, size int, all []ways.Way, one func(context.Context, ways.Way) (map[string]float64, error)) error {
 	for round := range b.plan.Rounds {
 		for i := range all {
-			// Every round begins with another way.
+			// Every round starts with another way.
 			w := all[(i+round*3)%len(all)]
 			if size >= crowdedConnections && isOverrun(w) && round > 0 {
 				continue
 			}
-			// A way that grants a million times leaves a log that the next one must not pay for.
+			// The last way can leave a large log behind. Collect it now, not during the next measurement.
 			runtime.GC()
 			limited, cancel := context.WithTimeout(ctx, 90*time.Second)
 			values, err := one(limited, w)
@@ -246,7 +245,7 @@ func (b *bench) measure(ctx context.Context, work string, size int, all []ways.W
 	return nil
 }
 
-// servedBy returns the servers whose requests count for a way.
+// servedBy returns the servers whose request counts belong to a way.
 func (b *bench) servedBy(w ways.Way) []*servers.Process {
 	switch w.Info().Family {
 	case "PostgreSQL":
@@ -264,7 +263,7 @@ func (b *bench) servedBy(w ways.Way) []*servers.Process {
 	}
 }
 
-// Samples is about how many samples the plan will give.
+// Samples returns the approximate number of samples of the plan.
 func (p Plan) Samples() int {
 	all := chosen(ways.All(ways.Endpoints{}), p.Ways)
 	n, floor := len(all), 1
@@ -288,7 +287,7 @@ func (p Plan) Samples() int {
 	return sum
 }
 
-// withFloor adds the floor to some ways, if there are any.
+// withFloor returns n+1, for n ways and the floor, or 0 if there are no ways.
 func withFloor(n int) int {
 	if n == 0 {
 		return 0

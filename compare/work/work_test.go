@@ -17,39 +17,39 @@ var epoch = time.Unix(1000, 0)
 
 func at(ms int) time.Time { return epoch.Add(time.Duration(ms) * time.Millisecond) }
 
-// took is a turn of somebody who asked, got and gave back at these milliseconds.
+// took returns a turn of contender who, with the times in milliseconds.
 func took(who, asked, got, given int) turn {
 	return turn{who: who, asked: at(asked), got: at(got), giving: at(given), given: at(given + 1)}
 }
 
-func TestOvertakingsCountsGrantsBeforeOneThatStood(t *testing.T) {
+func TestOvertakingsCountsGrantsThatOvertookAQueuedContender(t *testing.T) {
 	fair := []turn{took(1, 0, 2, 110), took(2, 50, 120, 130), took(1, 111, 140, 150)}
 	if got := overtakings(fair, fair); got != 0 {
 		t.Errorf("in the order of asking: %v", got)
 	}
-	// 2 has asked at 50 and gets it last; both grants of 1 after that overtake it, the first grant of 1 does not.
+	// Contender 2 asks at 50 and is granted last. Both later grants of 1 overtake it; the first grant of 1 does not.
 	unfair := []turn{took(1, 0, 2, 110), took(1, 111, 120, 130), took(1, 131, 140, 150), took(2, 50, 200, 210)}
 	if got := overtakings(unfair, unfair); got != 0.5 {
 		t.Errorf("two of four overtake: %v", got)
 	}
-	// Somebody who never got it was overtaken too.
+	// A contender that was never granted the lock was overtaken, too.
 	starved := append(slices.Clone(unfair[:3]), turn{who: 3, asked: at(10)})
 	if got := overtakings(unfair[:3], starved); math.Abs(got-2.0/3) > 1e-9 {
-		t.Errorf("two of three overtake the one who never got it: %v", got)
+		t.Errorf("two of three overtake a contender that is never granted the lock: %v", got)
 	}
 }
 
-// Of two that ask within the time of the quickest grant, the server may have seen either first.
+// If two contenders ask within the time of the quickest grant, the server may have received either request first.
 func TestOvertakingsForgivesAskingAtTheSameTime(t *testing.T) {
 	for apart, want := range map[int]float64{2: 0, 3: 1. / 3} {
 		turns := []turn{took(3, 0, 2, 100), took(2, 10+apart, 110, 111), took(1, 10, 120, 130)}
 		if got := overtakings(turns, turns); got != want {
-			t.Errorf("%d ms apart, and the quickest took 2: %v", apart, got)
+			t.Errorf("asked %d ms apart, and the quickest grant took 2: %v", apart, got)
 		}
 	}
 }
 
-func TestHandOffsNeedANextOneWhoWaits(t *testing.T) {
+func TestHandOffsNeedAWaiter(t *testing.T) {
 	turns := []turn{took(1, 0, 10, 20), took(2, 5, 23, 30), took(3, 40, 45, 50)}
 	got := handOffs(turns)
 	if len(got) != 1 || got[0] != 3*time.Millisecond {
@@ -66,7 +66,7 @@ func TestJainIsOneForEqualSharesAndOneNthForAMonopoly(t *testing.T) {
 	}
 	shares := shares([]turn{took(1, 0, 1, 2)}, []turn{took(1, 0, 1, 2), {who: 2, asked: at(0)}})
 	if len(shares) != 2 {
-		t.Errorf("one who got nothing is not counted: %v", shares)
+		t.Errorf("a contender without a grant is not counted: %v", shares)
 	}
 }
 
@@ -103,15 +103,16 @@ func TestQuantileAndMedian(t *testing.T) {
 	}
 }
 
+//zklock:promise A13
 func TestShopOversellsOnAStaleWriteUnlessFenced(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		s := newShop(fenced)
-		stale := s.read(1) // the first buyer, who is slow
+		stale := s.read(1) // by the first buyer, who is slow
 		for token := int64(2); !s.soldOut(); token++ {
 			s.order(s.read(token), token)
 		}
 		if took := s.order(stale, 1); took == fenced {
-			t.Errorf("fenced %v: stale write taken: %v", fenced, took)
+			t.Errorf("fenced %v: stale write accepted: %v", fenced, took)
 		}
 		for token := int64(100); !s.soldOut(); token++ {
 			s.order(s.read(token), token)
@@ -123,12 +124,12 @@ func TestShopOversellsOnAStaleWriteUnlessFenced(t *testing.T) {
 	}
 }
 
-func TestShopRefusesATokenOlderThanOneThatHasOnlyRead(t *testing.T) {
+func TestShopRefusesATokenOlderThanThatOfARead(t *testing.T) {
 	s := newShop(true)
 	seen := s.read(1)
 	s.read(2)
 	if s.order(seen, 1) {
-		t.Error("taken, although a newer holder has read")
+		t.Error("accepted, although a newer holder has read")
 	}
 }
 
@@ -149,7 +150,7 @@ func TestEveryPlannedWorkHasSamples(t *testing.T) {
 	}
 }
 
-func TestSomeWorksAreForSomeWays(t *testing.T) {
+func TestSomeWorksMeasureOnlySomeWays(t *testing.T) {
 	all := ways.All(ways.Endpoints{})
 	if got := sharing(all); len(got) != len(shareClients) {
 		t.Errorf("%d ways share clients, want the %d that are named", len(got), len(shareClients))
@@ -163,12 +164,12 @@ func TestSomeWorksAreForSomeWays(t *testing.T) {
 	for _, name := range []string{"goroutines", "ensemble"} {
 		alone.Only = name
 		if n := alone.Samples(); n != 0 {
-			t.Errorf("%s: %d samples of a way that has no part in it", name, n)
+			t.Errorf("%s: %d samples of a way that is not measured in it", name, n)
 		}
 	}
 }
 
-func TestEveryServerIsReachedOnceAndATroubleIsTold(t *testing.T) {
+func TestReachedReturnsEveryServerAndTheErrors(t *testing.T) {
 	process := func(name string) *servers.Process { return &servers.Process{Name: name, Addr: name} }
 	singles := &servers.Singles{Postgres: process("pg"), Redis: process("redis"), Memcached: process("mc"), Etcd: process("etcd"), ZooKeeper: process("zk"),
 		Redlock: []*servers.Process{process("r1"), process("r2")}}
@@ -190,10 +191,10 @@ func TestEveryServerIsReachedOnceAndATroubleIsTold(t *testing.T) {
 	}
 }
 
-// unreachable has no server: what it returns beside the error is not to be used.
+// unreachable is a way whose Open and Locker fail and also return values, which must not be used.
 type unreachable struct {
 	ways.Way
-	opens int // so many sessions, whose lockers fail
+	opens int // number of sessions that Open opens before it fails
 }
 
 func (u *unreachable) Open(context.Context) (ways.Session, error) {
@@ -211,11 +212,11 @@ func (s *noSession) Locker(context.Context, string) (ways.Locker, error) {
 	return struct{ ways.Locker }{}, errors.New("no server")
 }
 
-func TestWhatCouldNotBeOpenedIsNotClosed(t *testing.T) {
+func TestAResultThatCameWithAnErrorIsNotClosed(t *testing.T) {
 	for _, opens := range []int{0, 1} {
 		f, err := assemble(t.Context(), &unreachable{opens: opens}, 1, 1, []string{"a"})
 		if err == nil {
-			t.Error("it has no server")
+			t.Error("assemble returned no error")
 		}
 		f.close()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// inVirtual runs a test of a link between go-zookeeper's client and a server in process.
+// inVirtual runs a test of a link between go-zookeeper's client and an in-process server.
 func inVirtual(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zktest.Server, l *Link)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestTheClientLibraryDoesNotNoticeTheLink(t *testing.T) {
 		conn := client(t, srv, l)
 		s, err := l.Attached(t.Context())
 		require.NoError(t, err)
-		synctest.Wait() // the client library hears of it after the link
+		synctest.Wait() // the client library is notified after the link
 		assert.Equal(t, conn.SessionID(), s.ID)
 		_, err = conn.Create("/a", []byte("x"), 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestAPartitionIsSurvivedOrExpired(t *testing.T) {
 	})
 }
 
-// ClickHouse Keeper gives a client that comes back another session without a word.
+// ClickHouse Keeper gives a reconnecting client another session without an error.
 func TestAServerThatForgetsSessionsEndsThem(t *testing.T) {
 	inVirtual(t, zktest.Options{ForgetSessions: true}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		client(t, srv, l)
@@ -131,6 +131,7 @@ func TestAnEnsembleRestoredFromABackupIsUsedAgain(t *testing.T) {
 	})
 }
 
+//zklock:promise P2.7
 func TestAServerThatAnswersPingsOnlyIsLeft(t *testing.T) {
 	inVirtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		conn := client(t, srv, l)
@@ -141,6 +142,6 @@ func TestAServerThatAnswersPingsOnlyIsLeft(t *testing.T) {
 		_, _, err = conn.Get("/")
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
 		<-again
-		assert.ErrorContains(t, l.LastTrouble(), "pings")
+		assert.ErrorContains(t, l.LastError(), "pings")
 	})
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// failing is a dialer that reaches nobody.
+// failing is a dialer that always fails.
 func failing(string, string, time.Duration) (net.Conn, error) { return nil, errors.New("nobody there") }
 
 func TestDialsThatLeadNowhereAreSpacedOut(t *testing.T) {
@@ -27,7 +29,7 @@ func TestDialsThatLeadNowhereAreSpacedOut(t *testing.T) {
 			assert.LessOrEqual(t, took, most, "dial %d", i)
 			assert.GreaterOrEqual(t, took, most/2, "dial %d", i)
 		}
-		assert.ErrorContains(t, l.LastTrouble(), "nobody there")
+		assert.ErrorContains(t, l.LastError(), "nobody there")
 	})
 }
 
@@ -37,12 +39,12 @@ func TestAConnectionThatLastedNeedsNoPauseAfterIt(t *testing.T) {
 		_, _ = l.Dialer(failing)("tcp", "server", 0)
 		time.Sleep(steady)
 		w.Close()
-		assert.Zero(t, l.dialled())
+		assert.Zero(t, l.dialed())
 
 		second := wire(t, l)
 		second.greet(t, 7, 7)
 		second.Close()
-		assert.Positive(t, l.dialled(), "this one did not last")
+		assert.Positive(t, l.dialed(), "this one did not last")
 	})
 }
 
@@ -72,21 +74,21 @@ func TestANewConnectionClosesTheOneBefore(t *testing.T) {
 		wire(t, l)
 		_, ok := <-w.frames
 		assert.False(t, ok, "the server sees its end")
-		assert.NotNil(t, l.Carried(), "until the new one is answered or the old one is read, nothing is known")
+		assert.Nil(t, l.Carried(), "requests must not come before a connection request")
+		assert.ErrorIs(t, l.SendNow(l.Latest(), frames.Exists("/"), newAsker()), ErrNotSent)
 	})
 }
 
 func TestAServerHasSoLongToAnswerAConnectionRequest(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		l.SetHandshake(2 * time.Second)
 		w := wire(t, l)
 		_, _ = w.Write(connectRequest(0))
 		begin := time.Now()
 		require.NoError(t, w.SetReadDeadline(time.Time{}), "the client library's own deadlines do not count yet")
 		_, err := w.Read(make([]byte, 1))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		assert.Equal(t, 2*time.Second, time.Since(begin))
+		assert.Equal(t, term/3, time.Since(begin), "of the timeout that is asked for")
 
 		second := wire(t, l)
 		second.greet(t, 0, 7)
@@ -95,5 +97,27 @@ func TestAServerHasSoLongToAnswerAConnectionRequest(t *testing.T) {
 		_, err = second.Read(make([]byte, 1))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		assert.GreaterOrEqual(t, time.Since(begin), 5*time.Second, "from then on they do")
+	})
+}
+
+// The program's dialer may ignore its timeout.
+func TestADialThatDoesNotReturnEndsWithTheLink(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		held, closed := make(chan struct{}), make(chan struct{})
+		dial := l.Dialer(func(string, string, time.Duration) (net.Conn, error) {
+			<-held
+			ours, theirs := net.Pipe()
+			go func() { // ends when the link closes its end
+				_, _ = theirs.Read(make([]byte, 1))
+				close(closed)
+			}()
+			return ours, nil
+		})
+		time.AfterFunc(time.Hour, l.Close)
+		_, err := dial("tcp", "server", time.Second)
+		require.ErrorIs(t, err, errClosed)
+		close(held)
+		<-closed
 	})
 }

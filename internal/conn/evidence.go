@@ -5,7 +5,8 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// isVerdict reports whether an answer's code is what a quorum has agreed on, success or a refusal.
+// isVerdict reports whether a reply's code is one that a quorum has agreed on, success or a
+// refusal.
 func isVerdict(code int32) bool {
 	switch code {
 	case frames.CodeOK, frames.CodeNoNode, frames.CodeBadVersion, frames.CodeNoChildrenForEphemerals, frames.CodeNodeExists, frames.CodeNotEmpty:
@@ -14,12 +15,11 @@ func isVerdict(code int32) bool {
 	return false
 }
 
-// evidenceOf returns what an answer with that code proves. If ok is false, it proves nothing
-// at all.
+// evidenceOf returns what a reply with that code proves. If ok is false, it proves nothing.
 func evidenceOf(op, code int32) (of lease.Evidence, ok bool) {
 	switch op {
 	case frames.OpAuth, frames.OpSASL:
-		return 0, false // a server answers these by itself, and notes no touch
+		return 0, false // a server replies to these by itself, and records no touch
 	case frames.OpSync:
 		if code == frames.CodeOK {
 			return lease.OfLeader, true

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// term is the session timeout that the servers of these tests grant.
+// term is the session timeout that the servers in these tests grant.
 const term = 10 * time.Second
 
 // virtual runs a test in virtual time.
@@ -23,11 +23,11 @@ func virtual(t *testing.T, fn func(t *testing.T)) {
 	synctest.Test(t, fn)
 }
 
-// wired is a connection of a link, and the server's end of it. What the client sends is collected.
+// wired is a connection of a link and the server's end of it. It collects the client's frames.
 type wired struct {
 	*tap
 	server net.Conn
-	frames chan []byte // what the client has sent, without lengths; closed at the end
+	frames chan []byte // the client's frames, without lengths; closed at the end
 }
 
 // wire dials through a link.
@@ -61,7 +61,7 @@ func (w *wired) collect() {
 	}
 }
 
-// connectRequest asks for a session, 0 for a new one.
+// connectRequest returns a connect request for a session, or for a new one if id is 0.
 func connectRequest(id int64) []byte {
 	p := make([]byte, 44+4)
 	binary.BigEndian.PutUint32(p, 44)
@@ -72,7 +72,7 @@ func connectRequest(id int64) []byte {
 	return p
 }
 
-// greeting is a server's answer to one.
+// greetingOf returns a server's reply to a connect request.
 func greetingOf(id int64, timeout time.Duration) []byte {
 	body := binary.BigEndian.AppendUint32(nil, 0)
 	body = binary.BigEndian.AppendUint32(body, uint32(timeout.Milliseconds()))
@@ -85,7 +85,7 @@ func framed(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// replyOf is a server's answer to a request.
+// replyOf returns a server's reply to a request.
 func replyOf(xid, code int32, zxid int64, body ...byte) []byte {
 	p := binary.BigEndian.AppendUint32(nil, uint32(xid))
 	p = binary.BigEndian.AppendUint64(p, uint64(zxid))
@@ -93,7 +93,7 @@ func replyOf(xid, code int32, zxid int64, body ...byte) []byte {
 	return framed(append(p, body...))
 }
 
-// says has the server send a frame, and returns the error with which the client reads it, if it is not passed on whole.
+// says sends a frame from the server, and returns the error of the client's read if the frame does not arrive whole.
 func (w *wired) says(frame []byte) error {
 	sent := make(chan error, 1)
 	go func() { // ends when the client has read the frame or closed the connection
@@ -112,10 +112,19 @@ func (w *wired) says(frame []byte) error {
 	return err
 }
 
-// asks sends a request of the client's.
+// answers sends the server's reply to the client library's last request.
+func (w *wired) answers(t *testing.T, code int32) error {
+	t.Helper()
+	frame := w.sent(t)
+	go w.server.Write(replyOf(xidOf(frame), code, 1)) // ends when it was read
+	_, err := w.Read(make([]byte, 100))
+	return err
+}
+
+// asks sends a request of the client.
 func (w *wired) asks(xid, op int32) { _, _ = w.Write(words(xid, op)) } // it never fails
 
-// greet asks for a session and has the server grant one.
+// greet requests a session, and replies with a granted one.
 func (w *wired) greet(t *testing.T, asked, granted int64) {
 	t.Helper()
 	_, _ = w.Write(connectRequest(asked))
@@ -123,7 +132,7 @@ func (w *wired) greet(t *testing.T, asked, granted int64) {
 	require.NoError(t, w.SetReadDeadline(time.Time{})) // as the client library sets one of its own from then on
 }
 
-// sent returns the next frame that has reached the server.
+// sent returns the next frame that the server has received.
 func (w *wired) sent(t *testing.T) []byte {
 	t.Helper()
 	frame, ok := <-w.frames
@@ -131,14 +140,14 @@ func (w *wired) sent(t *testing.T) []byte {
 	return frame
 }
 
-// sessionAsked returns the session and the last transaction of a connection request that has reached the server.
+// sessionAsked returns the session and the last zxid in a connect request that the server has received.
 func (w *wired) sessionAsked(t *testing.T) (id, zxid int64) {
 	t.Helper()
 	frame := w.sent(t)
 	return int64(binary.BigEndian.Uint64(frame[16:])), int64(binary.BigEndian.Uint64(frame[4:]))
 }
 
-// attached is a link that carries session 7, and the connection that does.
+// attached returns a link with session 7, and its connection.
 func attached(t *testing.T) (*Link, *wired) {
 	t.Helper()
 	l := NewLink()

@@ -7,9 +7,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Hosts returns a provider that gives out what from does and lets a closed connection end:
-// the client library looks whether it was closed only where its provider says that a round
-// of servers is over.
+// Hosts returns a provider that returns the servers of from and lets a closed connection end: the
+// client library checks whether it was closed only when its provider reports the end of a round of
+// servers.
 func (l *Link) Hosts(from zk.HostProvider) zk.HostProvider { return hosts{from, l} }
 
 type hosts struct {
@@ -22,11 +22,11 @@ func (h hosts) Next() (string, bool) {
 	return server, again || h.link.isClosed()
 }
 
-// Rotation is a provider that goes through the servers by name, in a random order. The
-// dialer resolves a name each time, because addresses change and TLS needs the name.
+// Rotation is a provider that cycles through the servers by name, in random order. The dialer
+// resolves a name each time, because addresses change and TLS needs the name.
 //
-// It never ends a round: the client library would then wait for a second, which a short
-// session does not survive. The link's dialer knows better when to wait.
+// It never reports the end of a round: the client library would then wait for a second, which a
+// session with a short timeout does not survive. The link's dialer decides when to wait.
 type Rotation struct {
 	servers []string
 	last    int
@@ -45,7 +45,7 @@ func (r *Rotation) Len() int { return len(r.servers) }
 // Connected does nothing.
 func (r *Rotation) Connected() {}
 
-// Next returns the next server. No round ends.
+// Next returns the next server. It never reports the end of a round.
 func (r *Rotation) Next() (string, bool) {
 	r.last = (r.last + 1) % len(r.servers)
 	return r.servers[r.last], false

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/lease"
 )
 
 func closed(ch <-chan struct{}) bool { return isClosed(ch) }
@@ -49,7 +50,7 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 		assert.Nil(t, l.Carried())
 		assert.True(t, l.Carries(s), "it is still the client's")
 		assert.False(t, closed(again))
-		assert.ErrorIs(t, l.LastTrouble(), io.EOF)
+		assert.ErrorIs(t, l.LastError(), io.EOF)
 
 		second := wire(t, l)
 		second.greet(t, 7, 7)
@@ -104,7 +105,7 @@ func TestAGreetingThatComesLateCountsForNothing(t *testing.T) {
 		l := NewLink()
 		w := wire(t, l)
 		_, _ = w.Write(connectRequest(0))
-		_, _, err := l.welcome(&line{}, 7, term, l.Now()) // on a connection that was replaced
+		_, _, err := l.welcome(&serverConn{}, 7, term, l.Now()) // on a connection that was replaced
 		require.ErrorIs(t, err, net.ErrClosed)
 		assert.Nil(t, l.Carried())
 	})
@@ -126,7 +127,7 @@ func TestASessionThatWasGivenUpIsNotTakenBack(t *testing.T) {
 	})
 }
 
-// refused has servers hang up on n connection requests, and returns which sessions those have asked for.
+// refused closes n connections after their connect requests, and returns the requested sessions.
 func refused(t *testing.T, l *Link, n int) (asked []int64) {
 	for range n {
 		next := wire(t, l)
@@ -140,7 +141,7 @@ func refused(t *testing.T, l *Link, n int) (asked []int64) {
 	return asked
 }
 
-// A server that was restored from a backup hangs up on every client that has seen more than it has, and only on those.
+// A server that was restored from a backup closes the connections of clients that have seen a later zxid, and only of those.
 func TestASessionThatServersRefuseWhileTheyServeOthersIsGivenUp(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
@@ -232,7 +233,7 @@ func TestListenersHearOfEventsUntilTheyStop(t *testing.T) {
 	})
 }
 
-// eventOf is a server's word that a node was deleted.
+// eventOf returns the event of a node's deletion.
 func eventOf(path string) []byte {
 	body := append(words(2, 3, int32(len(path)))[4:], path...)
 	return replyOf(frames.XidEvent, 0, -1, body...)
@@ -300,7 +301,7 @@ func TestUnansweredTellsSinceWhenAServerIsSilent(t *testing.T) {
 	})
 }
 
-// A link can be so slow that the parts of a long answer, such as records of TLS, come one every while.
+// A link can be so slow that the parts of a long reply, such as TLS records, arrive with long pauses.
 func TestEachPartOfAnAnswerIsASignOfLife(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
@@ -313,7 +314,7 @@ func TestEachPartOfAnAnswerIsASignOfLife(t *testing.T) {
 			return since
 		}
 		inParts := func(frame []byte, told func(part int)) {
-			go func() { // ends when all has come
+			go func() { // ends when everything has arrived
 				_, _ = io.Copy(io.Discard, io.LimitReader(w.tap, int64(len(frame))))
 			}()
 			for i := range 4 {
@@ -354,7 +355,7 @@ func TestAClosedLinkEndsItsSessionAndTakesNoConnection(t *testing.T) {
 		_, err := w.Read(make([]byte, 1))
 		require.Error(t, err)
 		ours, theirs := net.Pipe()
-		_, err = l.adopt(ours)
+		_, err = l.adopt("server:2181", ours)
 		require.ErrorIs(t, err, errClosed)
 		_, err = theirs.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF, "its connection was closed")
@@ -365,7 +366,7 @@ func TestALoginThatIsSetEndsTheConnectionWithoutOne(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		_, changed := l.State()
-		l.SetLogin(digestmd5.Credential{User: "joe", Password: "secret"}, 1)
+		l.SetLogin(Digest(digestmd5.Credential{User: "joe", Password: "secret"}), 1)
 		assert.True(t, closed(changed))
 		assert.Nil(t, l.Carried())
 		_, err := w.Read(make([]byte, 1))
@@ -386,11 +387,11 @@ func TestAnAnswerOpensTheGateAgain(t *testing.T) {
 
 func TestTroubleIsShownEscaped(t *testing.T) {
 	l := NewLink()
-	assert.NoError(t, l.LastTrouble())
+	assert.NoError(t, l.LastError())
 	why := errors.New("bell \a")
-	l.MetTrouble(why)
-	assert.ErrorIs(t, l.LastTrouble(), why)
-	assert.NotContains(t, l.LastTrouble().Error(), "\a")
+	l.RecordError(why)
+	assert.ErrorIs(t, l.LastError(), why)
+	assert.NotContains(t, l.LastError().Error(), "\a")
 }
 
 func TestTheTickIsTheSessionsTooIfItIsSetLate(t *testing.T) {
@@ -404,7 +405,7 @@ func TestTheTickIsTheSessionsTooIfItIsSetLate(t *testing.T) {
 func TestASession(t *testing.T) {
 	var none *Session
 	assert.Nil(t, none.Over())
-	s := newSession(7, nil)
+	s := NewSession(7, lease.New(lease.Clock(nil), time.Second, 0))
 	s.wrote(5<<32 | 3)
 	s.wrote(4<<32 | 9)
 	assert.Equal(t, int32(5), s.Epoch(), "an answer that comes late changes nothing")

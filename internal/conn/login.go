@@ -2,104 +2,102 @@ package conn
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"os"
+	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
-	"github.com/zklock-go/zklock/internal/plain"
 )
 
-// gate knows what a connection begins with, and whether servers let this client in.
-type gate struct {
-	mu      sync.Mutex            // guards what follows
-	login   *digestmd5.Credential // nil: none
-	denials int                   // connections in a row on which servers refused this client
-	most    int                   // so many of them are too many; zero: no number is
-	why     error                 // of the last one
-}
-
-func (g *gate) set(login digestmd5.Credential, most int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.login, g.most = &login, most
-}
-
-// key returns what a connection begins with, nil for nothing.
-func (g *gate) key() *digestmd5.Credential {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.login
-}
-
-// deny notes that a server has refused a login, or a client without one.
-func (g *gate) deny(why error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.denials++
-	g.why = why
-}
-
-// admit notes that a server has taken the login: from then on no denial is final.
-func (g *gate) admit() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.most = 0
-}
-
-// serve notes that a server has answered a request.
-func (g *gate) serve() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.denials = 0
-}
-
-// isShut reports whether the last server that was reached refused this client.
-func (g *gate) isShut() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.denials > 0
-}
-
-// verdict returns why nobody will be let in, nil if somebody may be.
-func (g *gate) verdict() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.most == 0 || g.denials < g.most {
-		return nil
-	}
-	return shownError{g.why}
-}
-
-// loginXid is the number of a login's requests. The client library begins with 1.
+// loginXid is the number of the requests that a connection starts with: a login and credentials.
+// All other requests have numbers from 1 on.
 const loginXid = 0
 
-// errRefused is what a server answers to a request before a login that it requires.
-var errRefused = fmt.Errorf("%w: the server serves only clients that have authenticated, as by SASL", zk.ErrAuthFailed)
+// errClosed is the error of a dial or a login after the link was closed.
+var errClosed = errors.New("client is closed")
 
-// logIn proves to the server at the other end of conn that we know the login's password, and
-// has it prove the same. Nothing else may be sent or read meanwhile. An error that wraps
-// zk.ErrAuthFailed is a refusal.
-func logIn(conn io.Writer, in *frames.Reader, login digestmd5.Credential) error {
-	err := exchange(func(token []byte) ([]byte, error) { return pass(conn, in, token) }, login)
-	if err != nil {
-		return fmt.Errorf("SASL as %s: %w", login.User, err)
-	}
-	return nil
+// errRefused reports that a server requires a login before the request that it received.
+var errRefused = fmt.Errorf("%w: server requires clients to authenticate, for example with SASL", zk.ErrAuthFailed)
+
+// Login is a SASL mechanism with its credential.
+type Login struct {
+	Name string // who logs in, for error texts
+	// Exchange proves to a server who the client is. pass sends a token and returns the server's
+	// token, or nil if it has none. An error that wraps zk.ErrAuthFailed is a refusal.
+	Exchange func(ctx context.Context, server string, pass func(token []byte) ([]byte, error)) error
 }
 
-// exchange is the mechanism; pass sends a token and returns the server's.
+// Digest returns the login with the mechanism DIGEST-MD5.
+func Digest(c digestmd5.Credential) Login {
+	return Login{c.User, func(_ context.Context, _ string, pass func(token []byte) ([]byte, error)) error {
+		return exchange(pass, c)
+	}}
+}
+
+// logIn runs a login on conn. Nothing else may be sent or read at the same time. It returns at the
+// deadline, or when closing is closed, even if the login does not return: a login is the program's,
+// and may wait for other servers. An error that wraps zk.ErrAuthFailed is a refusal.
+func logIn(closing <-chan struct{}, conn *serverConn, in *frames.Reader, deadline time.Time, login Login) error {
+	ctx, cancel := context.WithDeadlineCause(context.Background(), deadline, os.ErrDeadlineExceeded)
+	defer cancel()
+	type answer struct {
+		token []byte
+		err   error
+	}
+	tokens, answers, result := make(chan []byte), make(chan answer, 1), make(chan error, 1)
+	ask := func(token []byte) ([]byte, error) {
+		select {
+		case tokens <- token:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		select {
+		case a := <-answers:
+			return a.token, a.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	// Owned by the program, whose login it runs; ctx stops it; Close does not wait for it.
+	go func() { result <- login.Exchange(ctx, conn.address, ask) }()
+	for {
+		var err error
+		select {
+		case token := <-tokens:
+			a, err := pass(conn, in, token)
+			answers <- answer{a, err}
+			continue
+		case err = <-result:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-closing:
+			err = errClosed
+		}
+		if err != nil {
+			return fmt.Errorf("SASL login as %s: %w", login.Name, err)
+		}
+		return nil
+	}
+}
+
+// exchange is the mechanism DIGEST-MD5; pass sends a token and returns the server's token.
 func exchange(pass func(token []byte) ([]byte, error), login digestmd5.Credential) error {
 	challenge, err := pass(nil)
 	switch {
+	case errors.Is(err, zk.ErrAuthFailed): // before the server knows the user
+		return fmt.Errorf("%w: server does not offer DIGEST-MD5 (ZooKeeper 3.9.6 and later refuse it unless zookeeper.fips-mode is false)", zk.ErrAuthFailed)
 	case err != nil:
 		return err
 	case challenge == nil:
-		return fmt.Errorf("%w: the server does not serve SASL", zk.ErrAuthFailed)
+		return fmt.Errorf("%w: server does not support SASL", zk.ErrAuthFailed)
 	}
 	answer, proof, err := login.Answer(challenge, rand.Text())
 	if err != nil {
@@ -107,39 +105,67 @@ func exchange(pass func(token []byte) ([]byte, error), login digestmd5.Credentia
 	}
 	token, err := pass(answer)
 	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
+		return fmt.Errorf("%w: server rejected the user name or password", zk.ErrAuthFailed)
 	case err != nil:
 		return err
 	case !bytes.Equal(token, proof):
-		return fmt.Errorf("%w: the server has not proved that it knows the password", zk.ErrAuthFailed)
+		return fmt.Errorf("%w: server did not prove that it knows the password", zk.ErrAuthFailed)
 	}
 	return nil
 }
 
-// pass sends a token and returns the server's, nil for none.
+// pass sends a token and returns the server's token, or nil if it has none.
 func pass(conn io.Writer, in *frames.Reader, token []byte) ([]byte, error) {
 	if _, err := conn.Write(frames.SASL(loginXid, token)); err != nil {
 		return nil, err
 	}
-	frame, err := in.Next(frames.MaxToken)
-	if err != nil {
-		return nil, fmt.Errorf("no answer from the server: %w", err)
-	}
-	r, err := frames.ParseReply(frame)
+	r, err := readLoginReply(in)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Xid != loginXid:
-		return nil, frames.ErrMalformed
 	case r.Code == frames.CodeAuthFailed || r.Code == frames.CodeRequiresSASL:
-		return nil, fmt.Errorf("%w: the server refuses the user or the password", zk.ErrAuthFailed)
+		return nil, fmt.Errorf("%w: server rejected the login", zk.ErrAuthFailed)
 	case r.Code != frames.CodeOK:
-		return nil, fmt.Errorf("the server refuses with the code %d", r.Code)
+		return nil, fmt.Errorf("server rejected the login with code %d", r.Code)
 	}
 	return frames.ParseToken(r.Body)
 }
 
-// shownError is an error whose text can be printed.
-type shownError struct{ error }
+// errCredential returns the error for a credential that a server has refused with a code.
+func errCredential(code int32) error {
+	return fmt.Errorf("server rejected a credential: %w", frames.ErrorOf(code))
+}
 
-func (e shownError) Error() string { return plain.Short(e.error.Error(), 1000) }
-func (e shownError) Unwrap() error { return e.error }
+// present presents credentials on conn, one after another. Nothing else may be sent or read at the
+// same time. refused means that the server has refused one.
+func present(conn io.Writer, in *frames.Reader, credentials []frames.Request) (refused bool, err error) {
+	for _, credential := range credentials {
+		credential = slices.Clone(credential) // other connections present it as well
+		credential.Number(loginXid)
+		if _, err := conn.Write(credential); err != nil {
+			return false, err
+		}
+		r, err := readLoginReply(in)
+		switch {
+		case err != nil:
+			return false, err
+		case r.Code != frames.CodeOK:
+			return true, errCredential(r.Code)
+		}
+	}
+	return false, nil
+}
+
+// readLoginReply reads the reply to one of the requests that a connection starts with.
+func readLoginReply(in *frames.Reader) (frames.Reply, error) {
+	frame, err := in.Next(frames.MaxToken)
+	if err != nil {
+		return frames.Reply{}, fmt.Errorf("no reply from server: %w", err)
+	}
+	r, err := frames.ParseReply(frame)
+	if err == nil && r.Xid != loginXid {
+		err = frames.ErrMalformed
+	}
+	return r, err
+}

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestALoginFailsForGoodReasonsOnly(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		answers []any
-		refused bool // the server, or its proof, is to blame: wraps zk.ErrAuthFailed
+		refused bool // the server or its proof is wrong: wraps zk.ErrAuthFailed
 	}{
 		"SASL is not served":               {[]any{nil}, true},
 		"a challenge nobody can answer":    {[]any{"x"}, true},
@@ -53,6 +54,7 @@ func TestALoginFailsForGoodReasonsOnly(t *testing.T) {
 	}
 }
 
+//zklock:promise P18.6
 func TestAServersProofIsChecked(t *testing.T) {
 	var proof []byte
 	tokens := 0
@@ -68,7 +70,7 @@ func TestAServersProofIsChecked(t *testing.T) {
 	assert.Equal(t, 2, tokens)
 }
 
-// proofFor returns what a server that knows joe's password sends for a client's answer.
+// proofFor returns the final token of a server that knows joe's password.
 func proofFor(t *testing.T, answer []byte) []byte {
 	_, cnonce, ok := cut(string(answer), `cnonce="`, `"`)
 	require.True(t, ok, "%s", answer)
@@ -78,10 +80,11 @@ func proofFor(t *testing.T, answer []byte) []byte {
 	return proof
 }
 
+//zklock:promise P8.6
 func TestARefusedLoginIsTold(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		l.SetLogin(joe, 1)
+		l.SetLogin(Digest(joe), 1)
 		w := wire(t, l)
 		_, _ = w.Write(connectRequest(0))
 		go func() { // ends with the refusal
@@ -110,7 +113,7 @@ func TestAnAnswerOfAnotherKindEndsTheLogin(t *testing.T) {
 	} {
 		virtual(t, func(t *testing.T) {
 			l := NewLink()
-			l.SetLogin(joe, 1)
+			l.SetLogin(Digest(joe), 1)
 			w := wire(t, l)
 			_, _ = w.Write(connectRequest(0))
 			go func() { // ends with the answer, or with the connection
@@ -125,9 +128,10 @@ func TestAnAnswerOfAnotherKindEndsTheLogin(t *testing.T) {
 	}
 }
 
+//zklock:promise P18.3
 func TestALoginComesBeforeAllElseOnEveryConnection(t *testing.T) {
 	inVirtual(t, zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, func(t *testing.T, srv *zktest.Server, l *Link) {
-		l.SetLogin(joe, 1)
+		l.SetLogin(Digest(joe), 1)
 		conn := client(t, srv, l)
 		s, err := l.Attached(t.Context())
 		require.NoError(t, err)
@@ -141,7 +145,7 @@ func TestALoginComesBeforeAllElseOnEveryConnection(t *testing.T) {
 		l.deny(errRefused)
 		_, err = l.Attached(t.Context())
 		assert.NoError(t, err, "what was taken once is not refused for good")
-		assert.NoError(t, l.gate.verdict())
+		assert.NoError(t, l.login.verdict())
 	})
 }
 
@@ -150,17 +154,51 @@ func TestAServerThatWantsALoginTellsOneWithoutIt(t *testing.T) {
 		conn := client(t, srv, l)
 		_, _, _ = conn.Exists("/") // fails, in one way or another
 		assert.True(t, l.IsDenied())
-		assert.ErrorIs(t, l.LastTrouble(), zk.ErrAuthFailed)
+		assert.ErrorIs(t, l.LastError(), zk.ErrAuthFailed)
 	})
 }
 
+//zklock:promise P7.7
 func TestAWrongPasswordIsFinalOnceAllServersHaveSaidSo(t *testing.T) {
 	inVirtual(t, zktest.Options{Servers: 3, SASL: map[string]string{"joe": "other"}}, func(t *testing.T, srv *zktest.Server, l *Link) {
-		l.SetLogin(joe, 3)
+		l.SetLogin(Digest(joe), 3)
 		client(t, srv, l)
 		begin := time.Now()
 		_, err := l.Attached(t.Context())
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		assert.Less(t, time.Since(begin), time.Minute)
 	})
+}
+
+// A login is code of the program, and may wait for a server that does not reply.
+//
+//zklock:promise P18.10
+func TestALoginThatDoesNotReturnEndsWithTheHandshakeAndWithTheLink(t *testing.T) {
+	for name, end := range map[string]func(l *Link){
+		"the handshake takes too long": func(*Link) {},
+		"the link is closed":           func(l *Link) { l.Close() },
+	} {
+		virtual(t, func(t *testing.T) {
+			l := NewLink()
+			returned := make(chan error, 1)
+			l.SetLogin(Login{"joe", func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
+				<-ctx.Done()
+				_, err := pass(nil)
+				returned <- err
+				return nil
+			}}, 1)
+			w := wire(t, l)
+			_, _ = w.Write(connectRequest(0))
+			go func() { // ends with the pipe
+				_, _ = w.server.Write(greetingOf(7, term))
+			}()
+			time.AfterFunc(time.Second, func() { end(l) })
+			start := time.Now()
+			_, err := w.Read(make([]byte, 1))
+			require.Error(t, err, name)
+			require.LessOrEqual(t, time.Since(start), term/3, name)
+			require.Error(t, <-returned, name)
+			require.Nil(t, l.Carried(), name)
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
+//zklock:promise P2.12
 func TestWhatAnAnswerProves(t *testing.T) {
 	for _, c := range []struct {
 		op, code int32
@@ -39,6 +40,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	}
 }
 
+//zklock:promise P18.1
 func TestServersAreReadAsUsersWriteThem(t *testing.T) {
 	for _, c := range []struct {
 		list    []string
@@ -61,6 +63,7 @@ func TestServersAreReadAsUsersWriteThem(t *testing.T) {
 	}
 }
 
+//zklock:promise P18.1
 func TestServersThatNobodyCanMean(t *testing.T) {
 	for text, why := range map[string]string{
 		"":               "is empty",
@@ -68,13 +71,13 @@ func TestServersThatNobodyCanMean(t *testing.T) {
 		"zk://a:1":       `without "zk://"`,
 		"a b":            "is not host:port",
 		"user@a":         "is not host:port",
-		"::1":            "write [address]:port",
+		"::1":            "use [address]:port",
 		":7":             "has no host",
 		"a:0":            "1 to 65535",
 		"a:65536":        "1 to 65535",
 		"a:http":         "1 to 65535",
 		"a:1:2":          "is not host:port",
-		"a/app,b":        "stands behind the last address",
+		"a/app,b":        "must follow the last address",
 		"[::1":           "is not host:port",
 		"a\x00":          "is not host:port",
 		"a:2181?x=y":     "is not host:port",
@@ -132,20 +135,23 @@ func TestARoundEndsWithTheLink(t *testing.T) {
 	assert.True(t, again, "the client library looks whether it was closed")
 }
 
-func TestAGateIsShutUntilAServerAnswers(t *testing.T) {
-	var g gate
-	assert.Nil(t, g.key())
+func TestAClientIsDeniedUntilAServerAnswers(t *testing.T) {
+	var g loginState
+	login, credentials := g.starts()
+	assert.Nil(t, login)
+	assert.Empty(t, credentials)
 	g.deny(errRefused)
-	assert.True(t, g.isShut())
+	assert.True(t, g.isDenied())
 	assert.NoError(t, g.verdict(), "without a number of refusals none is final")
 	g.serve()
-	assert.False(t, g.isShut())
+	assert.False(t, g.isDenied())
 }
 
 func TestSoManyRefusalsInARowAreFinal(t *testing.T) {
-	var g gate
-	g.set(joe, 2)
-	assert.Equal(t, joe, *g.key())
+	var g loginState
+	g.set(Digest(joe), 2)
+	login, _ := g.starts()
+	assert.Equal(t, joe.User, login.Name)
 	g.deny(errRefused)
 	g.serve()
 	g.deny(errRefused)

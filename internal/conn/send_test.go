@@ -19,7 +19,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// asker keeps the answer to a request.
+// asker keeps the reply to a request.
 type asker struct {
 	body []byte
 	err  error
@@ -34,30 +34,29 @@ func (a *asker) Answered(r frames.Reply, err error) {
 	close(a.done)
 }
 
-// opened is attached, with the client library done with its credentials.
+// opened is like attached, after the client library has sent its credentials.
 func opened(t *testing.T) (*Link, *wired) {
 	l, w := attached(t)
 	w.asks(77, frames.OpExists)
 	w.sent(t)
-	require.True(t, l.open)
 	return l, w
 }
 
-// xidOf returns the number of a frame that has reached the server.
+// xidOf returns the xid of a frame that the server has received.
 func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame)) }
 
 func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		first, second := newAsker(), newAsker()
-		require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), first))
+		require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), first))
 		w.asks(1<<30, frames.OpDelete)
-		require.NoError(t, l.Send(l.Carried(), frames.Get("/b", true), second))
+		require.NoError(t, l.SendNow(l.Carried(), frames.Get("/b", true), second))
 		var numbers []int32
 		for range 3 {
 			numbers = append(numbers, xidOf(w.sent(t)))
 		}
-		require.Equal(t, []int32{2, 3, 4}, numbers, "no two have one number, whoever sends")
+		require.Equal(t, []int32{2, 3, 4}, numbers, "no two requests have one number, whichever side sends them")
 
 		go w.server.Write(slices.Concat(replyOf(4, frames.CodeNoNode, 1), replyOf(3, 0, 1))) // ends when it was read
 		library := make([]byte, len(replyOf(0, 0, 0)))
@@ -77,7 +76,7 @@ func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
 func TestTheNumbersOfRequestsBeginAgainBehindTheLargest(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		_, w := opened(t)
-		w.link.last.Store(math.MaxInt32 - 1)
+		w.link.lastXid.Store(math.MaxInt32 - 1)
 		for _, number := range []int32{math.MaxInt32, 1, 2} {
 			w.asks(5, frames.OpExists)
 			require.Equal(t, number, xidOf(w.sent(t)), "a negative one would be an event's or a ping's, and zero a login's")
@@ -85,58 +84,108 @@ func TestTheNumbersOfRequestsBeginAgainBehindTheLargest(t *testing.T) {
 	})
 }
 
-func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
+// opOf returns the operation of a frame that the server has received.
+func opOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
+
+// credential returns the request that AddAuth sends.
+func credential(xid int32, data string) []byte {
+	r := frames.Auth("digest", []byte(data))
+	r.Number(xid)
+	return r
+}
+
+// This is the same for credentials of the program, sent by the client library, and of this library's client.
+//
+//zklock:promise P18.3
+func TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
-		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrNotSent)
-		w.asks(1, frames.OpAuth)
-		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrNotSent, "another credential may follow")
-		ready := make(chan error, 1)
-		go func() { ready <- l.Ready(t.Context(), s, func() { w.asks(2, frames.OpExists) }) }() // ends when the client library has sent that
-		require.NoError(t, <-ready)
-		require.NoError(t, l.Send(s, frames.Get("/a", false), newAsker()))
-		var ops []int32
-		for range 3 {
-			ops = append(ops, int32(binary.BigEndian.Uint32(w.sent(t)[4:])))
+		for _, data := range []string{"a:1", "b:2", "a:1", "c:3"} { // the library presents them again
+			_, _ = w.Write(credential(5, data))
+			code := int32(frames.CodeOK)
+			if data == "b:2" {
+				code = frames.CodeNoAuth
+			}
+			require.NoError(t, w.answers(t, code))
 		}
-		require.Equal(t, []int32{frames.OpAuth, frames.OpExists, frames.OpGetData}, ops)
+		ours := newAsker()
+		require.NoError(t, l.SendNow(s, frames.Auth("digest", []byte("d:4")), ours))
+		frame := w.sent(t)
+		go w.server.Write(slices.Concat(replyOf(xidOf(frame), 0, 1), eventOf("/a"))) // ends when it was read
+		w.hears = true
+		_, err := w.Read(make([]byte, 100))
+		require.NoError(t, err)
+		<-ours.done
+		require.NoError(t, ours.err)
+		w.Close()
+
+		next := wire(t, l)
+		_, _ = next.Write(connectRequest(7))
+		next.sent(t)
+		read := make(chan error, 1)
+		go func() { // ends with the connection
+			_, err := next.Read(make([]byte, 100))
+			read <- err
+		}()
+		_, _ = next.server.Write(greetingOf(7, term))
+		for _, data := range []string{"a:1", "c:3", "d:4"} {
+			require.Equal(t, credential(loginXid, data)[4:], next.sent(t))
+			synctest.Wait()
+			require.Empty(t, read, "the client library has no session yet")
+			require.ErrorIs(t, l.SendNow(s, frames.Exists("/"), newAsker()), ErrNotSent)
+			_, _ = next.server.Write(replyOf(loginXid, 0, 0))
+		}
+		require.NoError(t, <-read)
+		require.NoError(t, l.Ready(t.Context(), s))
+		require.NoError(t, l.SendNow(s, frames.Exists("/"), newAsker()))
+		require.Equal(t, int32(frames.OpExists), opOf(next.sent(t)))
 	})
 }
 
-func TestReadyKnocksOnceOnEachConnection(t *testing.T) {
+func TestACredentialThatIsRefusedLaterEndsTheConnection(t *testing.T) {
+	for name, reply := range map[string][]byte{
+		"a refusal":      replyOf(loginXid, frames.CodeAuthFailed, 0),
+		"another number": replyOf(3, 0, 0),
+		"half a head":    framed([]byte{0, 0}),
+	} {
+		virtual(t, func(t *testing.T) {
+			l, w := attached(t)
+			_, _ = w.Write(credential(5, "a:1"))
+			require.NoError(t, w.answers(t, frames.CodeOK))
+			w.Close()
+			next := wire(t, l)
+			_, _ = next.Write(connectRequest(7))
+			require.Error(t, next.says(append(greetingOf(7, term), reply...)), name)
+			require.Nil(t, l.Carried(), name)
+			require.Equal(t, name == "a refusal", l.IsDenied(), name)
+		})
+	}
+}
+
+func TestReadyWaitsForAConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
-		knocks, results := 0, make(chan error, 9)
+		require.NoError(t, l.Ready(t.Context(), s))
+		w.Close()
+		results := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
 		wait := func(ctx context.Context) {
-			go func() { results <- l.Ready(ctx, s, func() { knocks++ }) }() // ends with the connection's opening, or ctx
+			go func() { results <- l.Ready(ctx, s) }() // ends with the next connection, or ctx
 			synctest.Wait()
 		}
-		ctx, cancel := context.WithCancel(t.Context())
 		wait(ctx)
-		wait(t.Context())
-		require.Equal(t, 1, knocks)
+		require.Empty(t, results)
 		cancel()
 		require.ErrorIs(t, <-results, context.Canceled)
-
-		w.Close()
-		synctest.Wait()
-		require.Empty(t, results, "it waits for the next connection")
-		next := wire(t, l)
-		next.greet(t, 7, 7)
-		synctest.Wait()
-		require.Equal(t, 2, knocks)
-		next.asks(1, frames.OpExists)
-		require.NoError(t, <-results)
 		wait(t.Context())
+		require.Empty(t, results)
+		wire(t, l).greet(t, 7, 7)
 		require.NoError(t, <-results)
-		require.Equal(t, 2, knocks)
-
 		l.expire(s)
-		wait(t.Context())
-		require.ErrorIs(t, <-results, ErrSessionOver)
-		require.ErrorIs(t, l.Send(s, frames.Exists("/"), newAsker()), ErrSessionOver)
+		require.ErrorIs(t, l.Ready(t.Context(), s), ErrSessionOver)
+		require.ErrorIs(t, l.SendNow(s, frames.Exists("/"), newAsker()), ErrSessionOver)
 	})
 }
 
@@ -149,22 +198,22 @@ func TestTheEndOfAConnectionAnswersWhatWasAsked(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			l, w := opened(t)
 			a := newAsker()
-			require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), a))
+			require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), a))
 			w.sent(t)
 			s := l.Carried()
 			require.NoError(t, end(w))
 			<-a.done
 			require.ErrorIs(t, a.err, zk.ErrConnectionClosed, name)
-			require.ErrorIs(t, l.Send(s, frames.Exists("/a"), newAsker()), ErrNotSent, name)
+			require.ErrorIs(t, l.SendNow(s, frames.Exists("/a"), newAsker()), ErrNotSent, name)
 		})
 	}
 }
 
-// A server that has not seen what we have must not take the session: what it shows would be older.
+// A server that lags behind this client must not resume the session: it would show older data.
 func TestAConnectionRequestSaysWhatOurAnswersHaveShown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
-		require.NoError(t, l.Send(l.Carried(), frames.Exists("/a"), newAsker()))
+		require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), newAsker()))
 		w.hears = true
 		go w.server.Write(slices.Concat(replyOf(2, frames.CodeNoNode, 5000), eventOf("/a"))) // ends when it was read
 		_, err := w.Read(make([]byte, 100))
@@ -209,21 +258,21 @@ func TestAWriteThatFailsEndsTheConnection(t *testing.T) {
 		_, err := ours.Read(make([]byte, 1))
 		require.Error(t, err)
 		o.put([]byte{2})
-		require.Empty(t, o.frames, "nobody writes it any more")
+		require.Empty(t, o.frames, "no goroutine writes it")
 		require.NoError(t, o.close())
 	})
 }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// recorder keeps what is sent on a connection.
+// recorder records the requests on a connection.
 type recorder struct {
 	net.Conn
 	mu   sync.Mutex
 	sent [][]byte
 }
 
-// Write keeps p: both speakers write each request in one piece.
+// Write records p. Each Write has exactly one request.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	r.sent = append(r.sent, slices.Clone(p))
@@ -231,7 +280,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.Conn.Write(p)
 }
 
-// last returns the last request, without its number.
+// last returns the last request, without its xid.
 func (r *recorder) last() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,7 +289,7 @@ func (r *recorder) last() []byte {
 	return p
 }
 
-// Our requests are, byte for byte, those of the client library, and we read the same in the answers.
+// This library's requests are byte for byte those of the client library, and both read the same from replies.
 func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 	inVirtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		var wire *recorder
@@ -254,15 +303,15 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 		t.Cleanup(conn.Close)
 		s, err := l.Attached(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, l.Ready(t.Context(), s, func() { go conn.Exists("/") })) // ends with the request
+		require.NoError(t, l.Ready(t.Context(), s))
 		synctest.Wait()
 
 		acl := zk.WorldACL(zk.PermAll)
-		// ask sends a request of ours, after the client library's, and reads the answer.
+		// ask sends this library's request after the client library's, and reads the reply.
 		ask := func(name string, r frames.Request, read func(*frames.Answer) any) (any, error) {
 			theirs := wire.last()
 			a := newAsker()
-			require.NoError(t, l.Send(s, r, a))
+			require.NoError(t, l.SendNow(s, r, a))
 			<-a.done
 			require.Equal(t, theirs, wire.last(), name)
 			if a.err != nil {
@@ -355,7 +404,7 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 	})
 }
 
-// The client library does not hear of events as long as it has set no watch: it would only take time to look for one.
+// Events are not passed to the client library as long as it has set no watch, because it would only look for one.
 func TestEventsAreForTheClientLibraryIfItHasSetAWatch(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)

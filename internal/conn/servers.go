@@ -11,20 +11,20 @@ import (
 // defaultPort is ZooKeeper's port for clients.
 const defaultPort = "2181"
 
-// ParseServers reads addresses as ZooKeeper users write them. Each element is host:port, or
-// several of these with commas between them. Behind the last one the path of a chroot may
-// stand, below which every other path is: zk1:2181,zk2:2181/app. A missing port is 2181. The
-// chroot's path is returned as it stands there.
+// ParseServers parses addresses in the usual ZooKeeper notation. Each element is host:port, or
+// several of these separated by commas. The last one may be followed by the path of a chroot, below
+// which all other paths are: zk1:2181,zk2:2181/app. The default port is 2181. The chroot's path is
+// returned unchanged.
 func ParseServers(list []string) (servers []string, chroot string, err error) {
 	for i, element := range list {
 		addresses, below, _ := strings.Cut(element, "/")
 		switch {
 		case strings.Contains(element, "://"):
-			return nil, "", fmt.Errorf("server %q: write host:port, without %q", element, element[:strings.Index(element, "://")+3])
+			return nil, "", fmt.Errorf("server %q: use host:port without %q", element, element[:strings.Index(element, "://")+3])
 		case i > 0 && below != chroot && chroot != "":
-			return nil, "", fmt.Errorf("servers with the chroots %q and %q", "/"+chroot, "/"+below)
+			return nil, "", fmt.Errorf("servers have different chroots: %q and %q", "/"+chroot, "/"+below)
 		case strings.Contains(below, ","):
-			return nil, "", fmt.Errorf("server %q: the chroot stands behind the last address", element)
+			return nil, "", fmt.Errorf("server %q: the chroot must follow the last address", element)
 		}
 		chroot = below
 		for address := range strings.SplitSeq(addresses, ",") {
@@ -64,7 +64,7 @@ func parseServer(address string) (string, error) {
 	}
 	if ip := net.ParseIP(name); ip != nil || !strings.Contains(address, ":") {
 		if ip != nil && ip.To4() == nil && !bracketed {
-			return bad("is an IPv6 address: write [address]:port")
+			return bad("is an IPv6 address: use [address]:port")
 		}
 		return net.JoinHostPort(name, defaultPort), nil
 	}
@@ -75,7 +75,7 @@ func parseServer(address string) (string, error) {
 	case host == "":
 		return bad("has no host")
 	case notNumber != nil || n < 1 || n > 65535:
-		return bad("has a port that is not 1 to 65535")
+		return bad("has a port outside 1 to 65535")
 	}
 	return address, nil
 }

@@ -2,82 +2,97 @@ package conn
 
 import (
 	"errors"
-	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// tap is a connection on which two speak: the client library, and this library beside it. The client library makes
-// sessions, keeps them and presents credentials; ours asks for all else (Link.Send). The tap gives every request its number, and each
-// answer to the one who has asked. Beside the numbers it changes what passes in three places only: a connection request
-// for a session that is over asks for a new one instead, others say what our answers have shown as well; a login comes before all
-// else; and events do not pass as long as the client library has set no watch.
+// tap is a connection that the client library and this library share. The client library creates
+// sessions and keeps them alive; this library sends everything else (Link.Send). The tap numbers
+// every request, and passes each reply to its requester. Apart from the numbers it changes the
+// traffic in only three places: a connection request for a session that is over requests a new one
+// instead, and the others include what our replies have shown; a login, and the credentials that a
+// server has accepted on an earlier connection, precede everything else; and events are not passed
+// on as long as the client library has set no watch.
 type tap struct {
-	*line
+	*serverConn
 	link *Link
 	in   *frames.Reader
 
-	accepted bool          // the server has answered a request; of the reading goroutine alone, like what follows
-	answers  bool          // the present frame, which has begun, is no event
-	bound    time.Duration // how long the client library lets the server say nothing; zero: as long as it likes
+	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next three fields
+	until    time.Time     // the deadline of the handshake
+	answers  bool          // the current frame, of which a part was read, is not an event
+	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
 
-	mu      sync.Mutex // guards what follows: several goroutines send, another receives
-	ended   bool
-	shaking bool          // the connection request has not been answered
-	asked   lease.Instant // when the connection request was sent
-	open    bool          // the client library has presented its credentials: others may send
-	hears   bool          // the client library has set a watch: events are for it, too
-	session *Session      // the one it carries, nil before the answer
-	run     *lease.Run    // what this connection tells of it
-	waiting map[int32]sentRequest
-	most    int             // of those that waited at once since the map was made
-	pings   []lease.Instant // their send times: all pings have one number, and come back in order
-	heard   time.Time       // when the last bytes of answers have come
+	writeBy time.Time // see SetWriteDeadline; used only by the goroutine of the client library that writes
+
+	mu          sync.Mutex // guards the fields below: several goroutines send, another one receives
+	ended       bool
+	handshaking bool          // the connection request has not been answered
+	asked       lease.Instant // when the connection request was sent
+	hears       bool          // the client library has set a watch: pass it the events
+	session     *Session      // the session that the connection carries; nil before the reply
+	run         *lease.Run    // what this connection proves about the session
+	waiting     map[int32]sentRequest
+	most        int             // the largest size of the map since it was made
+	pings       []lease.Instant // their send times: all pings have the same number, and replies come in order
+	heard       time.Time       // when the last bytes of a reply arrived
 }
 
-// sentRequest is a request without an answer.
+// sentRequest is a request whose reply is outstanding.
 type sentRequest struct {
 	sent lease.Instant
 	op   int32
-	by   Asker // nil for the client library
-	xid  int32 // the number that the client library has given it
+	by   Requester // nil for the client library
+	xid  int32     // the number that the client library gave it
+	room int       // what it takes up of the connection's room
+
+	credential frames.Request // the request, if it presents a credential
 }
 
-func newTap(l *Link, on *line) *tap {
-	t := &tap{line: on, link: l, waiting: map[int32]sentRequest{}, shaking: true}
+func newTap(l *Link, on *serverConn) *tap {
+	t := &tap{serverConn: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
 	t.in = frames.NewReader(incoming{t})
 	on.unanswered, on.send = t.unanswered, t.send
 	return t
 }
 
-// Write sends one request of the client library, which writes each in one piece. It never fails: a
-// broken connection shows in Read, where the client library survives it. If a write failed
-// while the library re-sends credentials, it would stop for ever; elsewhere the error would
-// reach callers and tell nothing about the outcome.
+// Write sends one request of the client library, which writes each request in one call. It never
+// fails: Read reports a broken connection, which the client library handles there. If a write failed
+// while the library sends its credentials again, the library would stop forever; elsewhere the
+// error would reach callers and say nothing about the outcome.
 func (t *tap) Write(p []byte) (int, error) {
 	now := t.link.Now()
 	if t.isFirst(now) {
-		t.line.Write(t.link.greeting(p))
-		return len(p), nil
+		return t.requestSession(p)
 	}
 	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
-		t.link.closes(t.line) // before the server can know: it frees every lock at once
+		t.link.closes(t.serverConn) // before the server can know: it frees every lock at once
 	}
-	if t.pass(p, now) {
-		t.link.opened(t.line)
-	}
+	t.pass(p, now)
 	return len(p), nil
 }
 
-// isFirst reports whether what is sent now is the connection request.
+// requestSession sends the connection request. Its reply, and a login, may take a third of the
+// session timeout that p requests: another server must be able to take the session over in time.
+func (t *tap) requestSession(p []byte) (int, error) {
+	limit := time.Second
+	if timeout, ok := frames.TimeoutOf(p); ok {
+		limit = max(timeout/3, limit)
+	}
+	t.until = time.Now().Add(limit)
+	t.serverConn.SetReadDeadline(t.until)
+	return t.serverConn.Write(t.link.connectRequest(p))
+}
+
+// isFirst reports whether the data to be sent now is the connection request.
 func (t *tap) isFirst(now lease.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,49 +103,61 @@ func (t *tap) isFirst(now lease.Instant) bool {
 	return first
 }
 
-// pass sends a request of the client library. It reports whether that was the first that is no credential: those
-// come before all else, and until then nobody else may send.
-func (t *tap) pass(p []byte, now lease.Instant) (opened bool) {
+// pass sends a request of the client library. It waits for room until the library's deadline for
+// writing: its requests go out one after another, and wait there as they would for a slow
+// connection.
+func (t *tap) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
+	isPing := ok && r.Op() == frames.OpPing
+	if ok && !isPing {
+		t.room.reserveUntil(t.writeBy, len(r))
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.ended:
-		return false
+		return
 	case !ok:
-	case r.Op() == frames.OpPing:
+	case isPing:
 		t.pings = append(t.pings, now)
 	default:
 		t.hears = t.hears || r.Watches()
-		t.enter(r, nil)
+		t.enter(r, nil, len(r))
 	}
 	t.out.put(r)
-	opened = ok && r.Op() != frames.OpAuth && !t.open
-	t.open = t.open || opened
-	return opened
 }
 
-// send sends a request of ours. It reports false if that is not possible, and nothing was sent.
-func (t *tap) send(r frames.Request, by Asker) bool {
+// send sends a request of ours. It returns false if that is not possible; then nothing was sent.
+func (t *tap) send(r frames.Request, by Requester, beat bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || !t.open {
+	if t.ended {
 		return false
 	}
-	t.enter(r, by)
+	if beat {
+		t.enter(r, by, 0)
+		t.out.putBeat(r)
+		return true
+	}
+	t.enter(r, by, len(r))
 	t.out.put(r)
 	return true
 }
 
-// enter gives a request its number, and remembers it and when it was sent. It must be called with mu held.
-func (t *tap) enter(r frames.Request, by Asker) {
+// enter numbers a request and records it, its send time and the room that it takes up. It must be
+// called with mu held.
+func (t *tap) enter(r frames.Request, by Requester, room int) {
 	number := t.link.number()
-	t.waiting[number] = sentRequest{t.link.Now(), r.Op(), by, r.Xid()}
+	sent := sentRequest{sent: t.link.Now(), op: r.Op(), by: by, xid: r.Xid(), room: room}
+	if sent.op == frames.OpAuth {
+		sent.credential = r
+	}
+	t.waiting[number] = sent
 	t.most = max(t.most, len(t.waiting))
 	r.Number(number)
 }
 
-// Read reads bytes of frames that were checked, and are not answers to us.
+// Read returns bytes of frames that were checked and are not replies to our requests.
 func (t *tap) Read(p []byte) (int, error) {
 	for t.in.IsEmpty() {
 		if err := t.receive(); err != nil {
@@ -141,22 +168,22 @@ func (t *tap) Read(p []byte) (int, error) {
 	return t.in.Copy(p), nil
 }
 
-// incoming is what the server sends. A long listing takes its time: a server that sends one is not silent. Events are no
-// answers.
+// incoming reads from the server. A long listing takes time: a server that is still sending one is
+// not silent. Events do not count as replies.
 type incoming struct{ *tap }
 
 func (i incoming) Read(p []byte) (int, error) {
 	if i.bound > 0 {
-		i.line.SetReadDeadline(time.Now().Add(i.bound))
+		i.serverConn.SetReadDeadline(time.Now().Add(i.bound))
 	}
-	n, err := i.line.Read(p)
+	n, err := i.serverConn.Read(p)
 	if n > 0 && i.answers {
 		i.hear()
 	}
 	return n, err
 }
 
-// hear notes that bytes of an answer have come.
+// hear records that bytes of a reply have arrived.
 func (t *tap) hear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,18 +193,15 @@ func (t *tap) hear() {
 // receive reads the next frame and checks it.
 func (t *tap) receive() error {
 	t.mu.Lock()
-	shaking, limit := t.shaking, frames.MaxFrame
+	handshaking := t.handshaking
 	t.mu.Unlock()
-	if shaking {
-		limit = frames.MaxGreeting
-	}
-	frame, err := t.next(limit, shaking)
+	frame, cut, err := t.next(handshaking)
 	switch {
 	case err != nil:
-	case shaking:
+	case handshaking:
 		err = t.welcome(frame)
 	default:
-		err = t.reply(frame)
+		err = t.reply(frame, cut)
 	}
 	if err != nil {
 		t.in.Drop()
@@ -185,58 +209,91 @@ func (t *tap) receive() error {
 	return err
 }
 
-// next reads the next frame.
-func (t *tap) next(limit int, shaking bool) ([]byte, error) {
+// next reads the next frame. If it is a reply to a request of ours and too long, next returns only its
+// header, and true: others depend on the connection.
+func (t *tap) next(handshaking bool) (frame []byte, cut bool, err error) {
 	t.answers = false
-	xid, err := t.in.Begin(limit)
+	xid, size, err := t.in.Begin()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if t.answers = shaking || xid != frames.XidEvent; t.answers {
+	if t.answers = handshaking || xid != frames.XidEvent; t.answers {
 		t.hear()
 	}
-	return t.in.Next(limit)
+	limit, ours := frames.MaxGreeting, false
+	if !handshaking {
+		limit, ours = t.limitOf(xid)
+	}
+	if ours && size > limit {
+		frame, err = t.in.NextHeader()
+		return frame, true, err
+	}
+	frame, err = t.in.Next(limit)
+	return frame, false, err
+}
+
+// limitOf returns how long a frame with that number may be, and whether it replies to a request of
+// ours. What the program reads with the client library may be of any length: the program knows what
+// it asks for.
+func (t *tap) limitOf(xid int32) (limit int, ours bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	asked, ok := t.waiting[xid]
+	if !ok || asked.by != nil {
+		return frames.MaxFrame, ok
+	}
+	switch asked.op {
+	case frames.OpGetChildren, frames.OpGetChildren2, frames.OpGetData:
+		return math.MaxInt32, false
+	}
+	return frames.MaxFrame, false
 }
 
 // Close ends the connection.
 func (t *tap) Close() error {
 	t.gone(nil)
-	return t.line.Close()
+	return t.serverConn.Close()
 }
 
-// SetReadDeadline does nothing during the handshake, which keeps its own deadline: the client library sets none for
-// the answer's body and a very long one for its length. So one dead server would outlast the session while other
-// servers could take it. Later the time begins anew with all that the server sends, most of which the library never reads.
+// SetReadDeadline does nothing during the handshake, which has its own deadline: the client library
+// sets no deadline for the body of the reply and a very long one for its length, so one dead server
+// would outlast the session although other servers could take it. Later, the deadline is extended
+// whenever the server sends anything, most of which the library never reads.
 func (t *tap) SetReadDeadline(d time.Time) error {
 	t.mu.Lock()
-	shaking := t.shaking
+	handshaking := t.handshaking
 	t.mu.Unlock()
-	if shaking {
+	if handshaking {
 		return nil
 	}
 	t.bound = 0
 	if !d.IsZero() {
 		t.bound = time.Until(d)
 	}
-	return t.line.SetReadDeadline(d)
+	return t.serverConn.SetReadDeadline(d)
 }
 
-// SetWriteDeadline does nothing: nobody waits until something is written, and a server that does not read is left
-// because it does not answer.
-func (t *tap) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline sets until when Write waits for room. Nothing else waits for writes: a server that
+// does not read is abandoned because it does not reply.
+func (t *tap) SetWriteDeadline(d time.Time) error {
+	t.writeBy = d
+	return nil
+}
 
-// gone notes that the connection has ended, and tells those who wait for an answer.
+// gone records that the connection has ended and notifies the requesters whose replies are
+// outstanding.
 func (t *tap) gone(err error) {
 	t.mu.Lock()
 	was := t.ended
 	t.ended = true
-	refused, waiting := t.shaking && !t.asked.Mono.IsZero(), t.waiting
+	refused, waiting := t.handshaking && !t.asked.Mono.IsZero(), t.waiting
 	t.waiting = nil
 	t.mu.Unlock()
 	if was {
 		return
 	}
-	t.link.lost(t.line, err, refused)
+	t.room.close()
+	t.link.lost(t.serverConn, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
 		if by := waiting[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
@@ -244,8 +301,9 @@ func (t *tap) gone(err error) {
 	}
 }
 
-// reply takes a frame on its way from the server. An error ends the connection.
-func (t *tap) reply(frame []byte) error {
+// reply handles a frame from the server before it is passed on. cut means that the frame was too long
+// and that only its header is there. An error ends the connection.
+func (t *tap) reply(frame []byte, cut bool) error {
 	r, err := frames.ParseReply(frame)
 	if err != nil {
 		return err
@@ -256,7 +314,7 @@ func (t *tap) reply(frame []byte) error {
 			return err
 		}
 		s, hears := t.happened()
-		t.link.tell(s, event)
+		t.link.listeners.notify(s, event)
 		if !hears {
 			t.in.Drop()
 		}
@@ -267,32 +325,53 @@ func (t *tap) reply(frame []byte) error {
 	case !ok:
 		return frames.ErrMalformed // no request has this number
 	case stuck:
-		return errors.New("the server answers pings but not what was asked before")
+		return errors.New("server answers pings but not earlier requests")
 	}
-	err = t.check(s, asked, r)
+	if !cut {
+		err = asked.checkBody(r)
+	}
+	if err == nil {
+		err = t.check(s, asked, r)
+	}
 	switch {
 	case asked.by != nil:
 		t.in.Drop()
-		asked.tell(r, err)
+		asked.tell(r, cut || asked.isTooLong(r), err)
 	case asked.op != frames.OpPing:
 		frames.Renumber(frame, asked.xid)
 	}
 	return err
 }
 
-// tell gives the one who has asked the answer. One that ends the connection is none.
-func (asked *sentRequest) tell(r frames.Reply, err error) {
+// tell passes the reply to the requester. If the reply is too long, or ends the connection, the
+// requester gets an error.
+func (asked *sentRequest) tell(r frames.Reply, tooLong bool, err error) {
 	switch {
 	case err != nil:
 		asked.by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
 	case r.Code != frames.CodeOK:
 		asked.by.Answered(frames.Reply{}, frames.ErrorOf(r.Code))
+	case tooLong:
+		asked.by.Answered(frames.Reply{}, frames.ErrTooLong)
 	default:
 		asked.by.Answered(r, nil)
 	}
 }
 
-// check takes a reply as evidence. An error ends the connection.
+// isTooLong reports whether a reply to a request of ours has more names than we read.
+func (asked *sentRequest) isTooLong(r frames.Reply) bool {
+	return r.Code == frames.CodeOK && frames.CountNames(asked.op, r.Body) > frames.MaxNames
+}
+
+// checkBody returns an error if no correct server sends the reply.
+func (asked *sentRequest) checkBody(r frames.Reply) error {
+	if r.Code != frames.CodeOK {
+		return nil
+	}
+	return frames.CheckReply(asked.op, r.Body)
+}
+
+// check examines a reply and uses it as evidence. An error ends the connection.
 func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
 		t.link.deny(errRefused)
@@ -300,35 +379,34 @@ func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 	}
 	switch {
 	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
-		t.link.deny(fmt.Errorf("the server refuses a credential: %w", frames.ErrorOf(r.Code)))
-	case asked.op != frames.OpAuth && !t.accepted:
+		t.link.deny(errCredential(r.Code))
+	case asked.op == frames.OpAuth:
+		t.link.login.accept(asked.credential)
+	case !t.accepted:
 		t.accepted = true
-		t.link.gate.serve()
+		t.link.login.serve()
 	}
 	if r.Code == frames.CodeOK {
-		if err := frames.CheckReply(asked.op, r.Body); err != nil {
-			return err
-		}
 		r.Code = frames.CodeWithin(asked.op, r.Body)
 	}
 	if s == nil {
 		return nil
 	}
 	if asked.op != frames.OpPing {
-		s.saw(r.Zxid)
+		s.Saw(r.Zxid)
 	}
 	return t.judge(s, asked, r)
 }
 
-// happened notes that an event has come. It returns the session that the connection carries, and whether the client library
-// hears of it.
+// happened returns the session that the connection carries, and whether the client library should
+// get the event that has arrived.
 func (t *tap) happened() (s *Session, hears bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.session, t.hears
 }
 
-// answered returns the request that a reply with that number answers, and the session that
+// answered returns the request to which the reply with that number belongs, and the session that
 // the connection carries. stuck reports whether another request will never be answered.
 func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
 	t.mu.Lock()
@@ -338,12 +416,13 @@ func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool
 	return asked, t.session, stuck, ok
 }
 
-// judge takes the answer to a request as evidence for s, or as the end of s.
+// judge uses the reply to a request as evidence for s, or ends s.
 func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeExpired {
 		t.link.expire(s)
-		return ErrSessionOver // some servers leave the connection open, and nobody would ask for another session
+		return ErrSessionOver // some servers leave the connection open, and nobody would request another session
 	}
+	s.replied()
 	of, ok := evidenceOf(asked.op, r.Code)
 	if !ok {
 		return nil
@@ -355,7 +434,7 @@ func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	return nil
 }
 
-// take returns what was sent under xid. It must be called with mu held.
+// take removes and returns the request with the number xid. It must be called with mu held.
 func (t *tap) take(xid int32) (sentRequest, bool) {
 	if xid == frames.XidPing {
 		if len(t.pings) == 0 {
@@ -367,15 +446,16 @@ func (t *tap) take(xid int32) (sentRequest, bool) {
 	}
 	sent, ok := t.waiting[xid]
 	delete(t.waiting, xid)
+	t.room.free(sent.room)
 	if len(t.waiting) == 0 && t.most > 64 {
-		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map keeps the room of a crowd for ever
+		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map never shrinks
 	}
 	return sent, ok
 }
 
-// stuck reports whether a request has no answer although later pings have. Servers answer
-// in order: it will never come, and the client library would wait for ever. It must be
-// called with mu held.
+// stuck reports whether a request is still unanswered although later pings were answered. Servers
+// reply in order, so its reply will never come, and the client library would wait forever. It must
+// be called with mu held.
 func (t *tap) stuck(term time.Duration) bool {
 	now := t.link.Now()
 	for _, r := range t.waiting {
@@ -386,7 +466,7 @@ func (t *tap) stuck(term time.Duration) bool {
 	return false
 }
 
-// unanswered returns since when nothing has come although something was asked.
+// unanswered returns since when nothing has arrived although a request is outstanding.
 func (t *tap) unanswered() (since time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -404,40 +484,50 @@ func (t *tap) unanswered() (since time.Time, ok bool) {
 	return since, ok
 }
 
-// welcome takes the answer to the connection request.
+// welcome handles the reply to the connection request.
 func (t *tap) welcome(frame []byte) error {
 	id, timeout, err := frames.ParseGreeting(frame)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
-	t.shaking = false
+	t.handshaking = false
 	t.mu.Unlock()
-	if login := t.link.gate.key(); login != nil && id != 0 {
-		if err := t.logIn(*login); err != nil {
+	if id != 0 {
+		if err := t.logIn(); err != nil {
 			return err
 		}
 	}
-	s, run, err := t.link.welcome(t.line, id, timeout, t.asked)
+	s, run, err := t.link.welcome(t.serverConn, id, timeout, t.asked)
 	t.mu.Lock()
 	t.session, t.run = s, run
 	t.mu.Unlock()
 	return err
 }
 
-// logIn logs in, while the client library waits for the answer to its connection request,
-// which is the present frame, and sends nothing.
-func (t *tap) logIn(login digestmd5.Credential) error {
+// logIn logs in and presents credentials while the client library waits for the reply to its
+// connection request, which is the current frame, and sends nothing.
+func (t *tap) logIn() error {
+	login, credentials := t.link.login.starts()
 	greeting := t.in.Keep()
-	err := logIn(t.line, t.in, login)
-	switch {
-	case errors.Is(err, zk.ErrAuthFailed):
+	if login != nil {
+		err := logIn(t.link.closing, t.serverConn, t.in, t.until, *login)
+		switch {
+		case errors.Is(err, zk.ErrAuthFailed):
+			t.link.deny(err)
+			return err
+		case err != nil:
+			return err
+		}
+		t.link.login.admit()
+	}
+	refused, err := present(t.serverConn, t.in, credentials)
+	if refused {
 		t.link.deny(err)
-		return err
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	t.link.gate.admit()
 	t.in.Restore(greeting)
 	return nil
 }

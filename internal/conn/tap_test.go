@@ -1,20 +1,24 @@
 package conn
 
 import (
+	"bytes"
 	"encoding/binary"
+	"io"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/digestmd5"
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// words is a frame of big-endian int32s behind its length.
+// words returns a frame of big-endian int32s after its length.
 func words(ws ...int32) []byte {
 	data := binary.BigEndian.AppendUint32(nil, uint32(4*len(ws)))
 	for _, w := range ws {
@@ -23,8 +27,10 @@ func words(ws ...int32) []byte {
 	return data
 }
 
-// A server that ends a session refuses its transactions before it says so: with a code of OK, and the reason in the
-// first result. To take that for a sign of life would make the lease longer than the session.
+// A server that ends a session refuses its transactions before it reports the end: with the code OK, and the reason in the first
+// result. If this counted as a sign of life, the lease would be longer than the session.
+//
+//zklock:promise P2.12
 func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLink()
@@ -38,7 +44,7 @@ func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 				}
 			}
 		}()
-		conn, err := l.adopt(ours)
+		conn, err := l.adopt("server:2181", ours)
 		require.NoError(t, err)
 		defer conn.Close()
 		wire := conn.(*tap)
@@ -58,7 +64,7 @@ func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
 			if result[0] == frames.OpError {
 				answer = binary.BigEndian.AppendUint32(answer, uint32(result[1]))
 			}
-			return wire.reply(append(answer, end...))
+			return wire.reply(append(answer, end...), false)
 		}
 		for xid := int32(1); xid < 9; xid++ {
 			require.NoError(t, multi(xid, frames.OpCheck, 0))
@@ -102,6 +108,52 @@ func TestWhatNobodyAskedForEndsTheConnection(t *testing.T) {
 	}
 }
 
+// listingOf returns a reply with n children whose names have the given length.
+func listingOf(xid int32, n, length int) []byte {
+	one := append(binary.BigEndian.AppendUint32(nil, uint32(length)), bytes.Repeat([]byte("x"), length)...)
+	body := append(binary.BigEndian.AppendUint32(nil, uint32(n)), bytes.Repeat(one, n)...)
+	return replyOf(xid, 0, 1, append(body, make([]byte, 68)...)...)
+}
+
+// A directory with very many children, or with very long names, must fail only the call that lists it, because others share the
+// connection.
+//
+//zklock:promise P8.5
+func TestALongReplyEndsNoConnection(t *testing.T) {
+	for name, c := range map[string]struct{ children, length int }{
+		"many children": {frames.MaxNames + 1, 1},
+		"long names":    {1<<16 + 1, 1 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, w := opened(t)
+				w.asks(78, frames.OpGetChildren2)
+				number := xidOf(w.sent(t))
+				go w.server.Write(listingOf(number, c.children, c.length)) // ends when it was read
+				got := make([]byte, len(listingOf(78, c.children, c.length)))
+				_, err := io.ReadFull(w, got)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(listingOf(78, c.children, c.length), got), "the program gets what it has asked for")
+
+				ours, next := newAsker(), newAsker()
+				require.NoError(t, l.SendNow(l.Carried(), frames.Children("/", false), ours))
+				require.NoError(t, l.SendNow(l.Carried(), frames.Get("/", false), next))
+				w.asks(frames.XidPing, frames.OpPing)
+				number = xidOf(w.sent(t))
+				go w.server.Write(slices.Concat(listingOf(number, c.children, c.length), replyOf(number+1, frames.CodeNoNode, 1), replyOf(frames.XidPing, 0, 1))) // ends when it was read
+				n, err := w.Read(got)
+				require.NoError(t, err)
+				require.Equal(t, replyOf(frames.XidPing, 0, 1), got[:n])
+				<-ours.done
+				require.ErrorIs(t, ours.err, frames.ErrTooLong)
+				<-next.done
+				require.ErrorIs(t, next.err, zk.ErrNoNode)
+				require.NotNil(t, l.Carried())
+			})
+		})
+	}
+}
+
 func TestAnswersAreGivenToTheirRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := attached(t)
@@ -113,7 +165,7 @@ func TestAnswersAreGivenToTheirRequests(t *testing.T) {
 		require.NoError(t, w.says(replyOf(1, frames.CodeNoNode, 7<<32|1)))
 		require.Equal(t, int32(7), s.Epoch(), "a write was answered")
 		require.NoError(t, w.says(replyOf(frames.XidPing, 0, 9<<32)))
-		require.Equal(t, int32(7), s.Epoch(), "a ping says nothing of writes")
+		require.Equal(t, int32(7), s.Epoch(), "a ping does not show writes")
 		_, ok := l.Unanswered(s)
 		require.False(t, ok)
 	})
@@ -132,14 +184,14 @@ func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
 	})
 }
 
-// A server that reads no more must not keep the client from the others.
+// A server that stops reading must not keep the client from the others.
 func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLink()
-		l.SetLogin(digestmd5.Credential{User: "joe", Password: "secret"}, 1)
+		l.SetLogin(Digest(digestmd5.Credential{User: "joe", Password: "secret"}), 1)
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		conn, err := l.adopt(ours)
+		conn, err := l.adopt("server:2181", ours)
 		require.NoError(t, err)
 		defer conn.Close()
 		go func() { // ends with the pipe
@@ -155,7 +207,7 @@ func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
 	})
 }
 
-// The client library reads its own answers only, and few are its own. What is said to others is no silence either.
+// The client library reads only its own replies, and few are its own. Replies to others must not count as silence, either.
 func TestAServerThatAnswersUsIsNotSilentForTheClientLibrary(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
@@ -171,6 +223,7 @@ func TestAServerThatAnswersUsIsNotSilentForTheClientLibrary(t *testing.T) {
 			_, err := w.server.Write(long[:10])
 			require.NoError(t, err)
 			long = long[10:]
+			synctest.Wait() // the write returns when the bytes are read, before the client records them
 			since := time.Now()
 			w.asks(1, frames.OpPing)
 			heard, ok := l.Unanswered(l.Carried())

@@ -1,8 +1,8 @@
-// Package digestmd5 is the client's side of SASL's mechanism DIGEST-MD5 (RFC 2831), as far as
-// ZooKeeper's servers speak it: authentication alone, without a protected channel.
+// Package digestmd5 implements the client side of the SASL mechanism DIGEST-MD5 (RFC 2831), as far
+// as ZooKeeper servers use it: authentication only, without a protected channel.
 //
-// The server sends a challenge, the client answers it, and the server answers with a proof
-// that it knows the password as well.
+// The server sends a challenge, the client answers it, and the server replies with a proof that it
+// knows the password as well.
 package digestmd5
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// ErrChallenge is the error of a challenge that cannot be answered.
-var ErrChallenge = errors.New("challenge that cannot be answered")
+// ErrChallenge is the error of a challenge that the client cannot answer.
+var ErrChallenge = errors.New("unsupported SASL challenge")
 
-// uri names the service, as ZooKeeper's servers call it.
+// uri is the service name that ZooKeeper servers use.
 const uri = "zookeeper/zk-sasl-md5"
 
 // maxChallenge is the longest challenge that RFC 2831 allows.
@@ -25,8 +25,8 @@ const maxChallenge = 2048
 // Credential is a user's name and password.
 type Credential struct{ User, Password string }
 
-// Answer returns the answer to a challenge, and the proof that the server must send then.
-// cnonce is a text that nobody can guess, of letters and digits.
+// Answer returns the answer to a challenge, and the proof that the server must then send. cnonce is
+// an unpredictable text of letters and digits.
 func (c Credential) Answer(challenge []byte, cnonce string) (answer, proof []byte, err error) {
 	asked, err := parseChallenge(challenge)
 	if err != nil {
@@ -37,8 +37,8 @@ func (c Credential) Answer(challenge []byte, cnonce string) (answer, proof []byt
 	return answer, []byte("rspauth=" + c.digest(asked, cnonce, ":")), nil
 }
 
-// digest proves that the password is known: the client with the method "AUTHENTICATE:", the
-// server with ":".
+// digest returns a proof that the password is known: the client uses the method "AUTHENTICATE:",
+// the server ":".
 func (c Credential) digest(asked challenge, cnonce, method string) string {
 	secret := md5.Sum([]byte(octets(c.User) + ":" + octets(asked.realm) + ":" + octets(c.Password)))
 	session := hash(string(secret[:]) + ":" + asked.nonce + ":" + cnonce)
@@ -50,8 +50,8 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// octets returns text as it is hashed: in ISO 8859-1 if that has all its characters, else in
-// UTF-8.
+// octets returns text in the encoding that is hashed: ISO 8859-1 if it contains all characters of
+// the text, otherwise UTF-8.
 func octets(text string) string {
 	var latin []byte
 	for _, r := range text {
@@ -63,14 +63,14 @@ func octets(text string) string {
 	return string(latin)
 }
 
-// escape returns text as it stands between quotation marks.
+// escape escapes text for use between quotation marks.
 func escape(text string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) }
 
-// challenge is what a server asks.
+// challenge is a server's challenge.
 type challenge struct{ realm, nonce string }
 
-// parseChallenge reads a challenge. It refuses one that asks for more than the digest of a
-// password, or names no algorithm that is known.
+// parseChallenge parses a challenge. It returns an error if the challenge requires more than the
+// digest of a password, or names no known algorithm.
 func parseChallenge(text []byte) (challenge, error) {
 	if len(text) > maxChallenge {
 		return challenge{}, fmt.Errorf("%w: %d bytes", ErrChallenge, len(text))
@@ -80,17 +80,17 @@ func parseChallenge(text []byte) (challenge, error) {
 	case !ok:
 		return challenge{}, fmt.Errorf("%w: malformed", ErrChallenge)
 	case fields["algorithm"] != "md5-sess" || fields["nonce"] == "":
-		return challenge{}, fmt.Errorf("%w: it is not one of DIGEST-MD5", ErrChallenge)
+		return challenge{}, fmt.Errorf("%w: not DIGEST-MD5", ErrChallenge)
 	case fields["charset"] != "utf-8":
 		return challenge{}, fmt.Errorf("%w: not in UTF-8", ErrChallenge)
 	case !offersAuth(fields["qop"]):
-		return challenge{}, fmt.Errorf("%w: it wants a protected channel", ErrChallenge)
+		return challenge{}, fmt.Errorf("%w: requires a protected channel", ErrChallenge)
 	}
 	return challenge{fields["realm"], fields["nonce"]}, nil
 }
 
-// offersAuth reports whether a list of protections has the one without any, which is the
-// default.
+// offersAuth reports whether a list of protections includes the one without a protected channel,
+// which is the default.
 func offersAuth(list string) bool {
 	for qop := range strings.SplitSeq(list, ",") {
 		if qop = strings.TrimSpace(qop); qop == "" || qop == "auth" {
@@ -100,8 +100,8 @@ func offersAuth(list string) bool {
 	return false
 }
 
-// parseFields reads fields with commas between them, each name=value or name="value". Of
-// several with one name the first counts.
+// parseFields parses comma-separated fields of the form name=value or name="value". If several
+// fields have the same name, the first one counts.
 func parseFields(text string) (fields map[string]string, ok bool) {
 	fields = map[string]string{}
 	for rest := strings.TrimSpace(text); rest != ""; {
@@ -120,7 +120,7 @@ func parseFields(text string) (fields map[string]string, ok bool) {
 	return fields, true
 }
 
-// cutValue returns the value in front of text, and what follows the comma behind it.
+// cutValue returns the value at the beginning of text, and the text after the comma that follows.
 func cutValue(text string) (value, rest string, ok bool) {
 	quoted, found := strings.CutPrefix(text, `"`)
 	if !found {
@@ -135,7 +135,7 @@ func cutValue(text string) (value, rest string, ok bool) {
 	return value, strings.TrimSpace(rest), ok
 }
 
-// cutQuoted returns a quoted value without its escapes, and what follows its end.
+// cutQuoted returns a quoted value without its escapes, and the text after it.
 func cutQuoted(text string) (value, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -49,6 +49,40 @@ func TestChallengesThatCannotBeAnsweredAreRefused(t *testing.T) {
 	}
 }
 
+func TestSpacesAndTheLengthOfAChallengeDoNotMatter(t *testing.T) {
+	const plain = `realm="r",nonce="n",charset=utf-8,algorithm=md5-sess,qop="auth"`
+	want, proof, err := Credential{"joe", "secret"}.Answer([]byte(plain), "c")
+	require.NoError(t, err)
+	for _, challenge := range []string{
+		` realm = "r" , nonce = "n" ,charset = utf-8 , algorithm=md5-sess ,qop="auth" `,
+		plain + strings.Repeat(" ", maxChallenge-len(plain)),
+		`nonce="n",realm="r",nonce="later",charset=utf-8,algorithm=md5-sess,qop="auth-int, auth"`,
+		`nonce="n",realm="r",charset=utf-8,algorithm=md5-sess`,
+	} {
+		answer, again, err := Credential{"joe", "secret"}.Answer([]byte(challenge), "c")
+		require.NoError(t, err, challenge)
+		require.Equal(t, string(want), string(answer), challenge)
+		require.Equal(t, string(proof), string(again))
+	}
+	answer, proof, err := Credential{"joe", "secret"}.Answer([]byte("realm"), "c")
+	require.Error(t, err)
+	require.Nil(t, answer)
+	require.Nil(t, proof)
+}
+
+func TestFieldsAreNotReadBeyondTheirEnd(t *testing.T) {
+	for text, well := range map[string]bool{
+		`a=b`: true, `a="b"`: true, `a="b",c=d`: true, `a="b" , c = d`: true, `a="\\"`: true, ``: true,
+		`a`: false, `a="b`: false, `a="b\"`: false, `a="b"c`: false, `a="b" c=d`: false, `a=b,c`: false,
+	} {
+		fields, ok := parseFields(text)
+		require.Equal(t, well, ok, text)
+		require.Equal(t, well, fields != nil, text)
+	}
+	require.Equal(t, "\xff", octets("ÿ"), "the last character of ISO 8859-1")
+	require.Equal(t, "Āÿ", octets("Āÿ"))
+}
+
 // What a server has chosen goes back to it between quotation marks: it must not end them.
 func TestWhatIsQuotedStaysQuoted(t *testing.T) {
 	answer, _, err := Credential{`j"o\e`, "secret"}.Answer([]byte(`realm="a\"b\\",nonce="n\",x=y",charset=utf-8,algorithm=md5-sess`), "c")
@@ -61,6 +95,7 @@ func TestWhatIsQuotedStaysQuoted(t *testing.T) {
 	assert.NotContains(t, fields, "x")
 }
 
+//zklock:promise P8.6
 func FuzzChallenge(f *testing.F) {
 	f.Add(`realm="zk-sasl-md5",nonce="n",charset=utf-8,algorithm=md5-sess,qop="auth"`)
 	f.Add(`nonce="\`)

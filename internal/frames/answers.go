@@ -9,14 +9,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An Answer is what a successful reply says. It is read from its front, after CheckReply has found that all of it
-// is there. What is read stays valid.
+// An Answer is the content of a successful reply. It is read from front to back, after CheckReply
+// has verified that it is complete. The values read stay valid.
 type Answer struct {
-	Zxid int64 // of a write: its transaction
+	Zxid int64 // for a write: its transaction
 	payload
 }
 
-// Answer returns what the reply says.
+// Answer returns the content of the reply.
 func (r Reply) Answer() Answer { return Answer{r.Zxid, payload{rest: r.Body}} }
 
 // Text reads a path or a name.
@@ -47,7 +47,7 @@ func (a *Answer) Names() []string {
 	return names
 }
 
-// ACL reads an access list.
+// ACL reads an ACL.
 func (a *Answer) ACL() []zk.ACL {
 	acl := make([]zk.ACL, a.int())
 	for i := range acl {
@@ -56,7 +56,7 @@ func (a *Answer) ACL() []zk.ACL {
 	return acl
 }
 
-// Stat reads a node's state.
+// Stat reads a node's stat.
 func (a *Answer) Stat() *zk.Stat {
 	long := func(at int) int64 { return int64(binary.BigEndian.Uint64(a.rest[at:])) }
 	word := func(at int) int32 { return int32(binary.BigEndian.Uint32(a.rest[at:])) }
@@ -97,7 +97,14 @@ func (a *Answer) Results() (results []zk.MultiResponse, err error) {
 	}
 }
 
-// errorsOf has the client library's errors by the codes that servers send.
+// PasswordOf returns the session's password in a reply to a connection request that ParseGreeting has
+// accepted.
+func PasswordOf(body []byte) []byte {
+	a := Answer{payload: payload{rest: body[16:]}}
+	return a.Data()
+}
+
+// errorsOf maps the codes that servers send to the client library's errors.
 var errorsOf = map[int32]error{
 	CodeOK:                      nil,
 	-8:                          zk.ErrBadArguments,
@@ -119,21 +126,26 @@ var errorsOf = map[int32]error{
 	CodeThrottled:               ErrThrottled,
 }
 
-// Answers for which the client library has no error.
+// Errors for codes for which the client library has none.
 var (
-	// ErrThrottled is the error of a request that a server has not carried out because it has too many.
-	ErrThrottled = errors.New("the server has too many requests")
-	// ErrLocalSession is the error of an ephemeral node where servers have local sessions and do not upgrade them.
-	ErrLocalSession = errors.New("the servers' local sessions cannot have ephemeral nodes")
-	// ErrQuota is the error of what would exceed a quota that servers enforce.
-	ErrQuota = errors.New("a quota of the servers is exceeded")
+	// ErrThrottled is the error of a request that a server has not executed because it has too
+	// many.
+	ErrThrottled = errors.New("server has too many requests")
+	// ErrLocalSession is the error of an ephemeral create if servers have local sessions and do not
+	// upgrade them.
+	ErrLocalSession = errors.New("local sessions cannot create ephemeral nodes")
+	// ErrTooLong is the error of a request whose reply exceeds MaxFrame or MaxNames. The server has
+	// executed it.
+	ErrTooLong = errors.New("reply is too long: more than 64 MiB, or more than 1,048,576 children")
+	// ErrQuota is the error of a write that would exceed a quota that servers enforce.
+	ErrQuota = errors.New("server quota exceeded")
 )
 
-// ErrUnimplemented is the error of an operation that a server does not know.
+// ErrUnimplemented is the error of an operation that a server does not support.
 var ErrUnimplemented = ErrorOf(-6)
 
-// ErrorOf returns the error that a code stands for. Codes for which the client library has no error have one
-// each.
+// ErrorOf returns the error for a code. Each code for which the client library has no error gets
+// its own.
 func ErrorOf(code int32) error {
 	if err, ok := errorsOf[code]; ok {
 		return err
@@ -141,7 +153,7 @@ func ErrorOf(code int32) error {
 	return codeError(code)
 }
 
-// codeError is a code without another error.
+// codeError is the error for a code that has no other.
 type codeError int32
 
 func (e codeError) Error() string { return fmt.Sprintf("unknown error: %d", int32(e)) }

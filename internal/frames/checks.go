@@ -2,45 +2,56 @@ package frames
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// Reply is a frame from a server, other than the answer to a connection request.
+// Reply is a frame from a server, other than the reply to a connection request.
 type Reply struct {
 	Xid  int32
 	Zxid int64
 	Code int32
-	Body []byte // what follows the head
+	Body []byte // the part after the header
 }
 
-// ParseReply reads the head of a reply. The body is not checked.
+// ParseReply parses the header of a reply. It does not check the body.
 func ParseReply(frame []byte) (Reply, error) {
-	if len(frame) < 16 {
+	if len(frame) < replyHeader {
 		return Reply{}, ErrMalformed
 	}
 	return Reply{
 		Xid:  int32(binary.BigEndian.Uint32(frame)),
 		Zxid: int64(binary.BigEndian.Uint64(frame[4:])),
 		Code: int32(binary.BigEndian.Uint32(frame[12:])),
-		Body: frame[16:],
+		Body: frame[replyHeader:],
 	}, nil
 }
 
-// Renumber gives a reply another number.
+// Renumber replaces the number of a reply.
 func Renumber(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame, uint32(xid)) }
 
-// ParseGreeting reads the answer to a connection request.
+// versionRejected is the protocol version in a connection reply of a ClickHouse Keeper that has no
+// leader. The other fields look like those of a session.
+const versionRejected = 42
+
+// ErrNoLeader is the error of a connection request to a server that has no leader.
+var ErrNoLeader = errors.New("server has no leader")
+
+// ParseGreeting parses the reply to a connection request.
 func ParseGreeting(body []byte) (session int64, timeout time.Duration, err error) {
 	if err := CheckGreeting(body); err != nil {
 		return 0, 0, err
+	}
+	if binary.BigEndian.Uint32(body) == versionRejected {
+		return 0, 0, ErrNoLeader
 	}
 	timeout = time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
 	return int64(binary.BigEndian.Uint64(body[8:])), timeout, nil
 }
 
-// ParseToken reads what follows the head of a successful reply to a request of SASL's: the
-// server's token, or nil if it has none.
+// ParseToken parses the body of a successful reply to a SASL request: the server's token, or nil if
+// it has none.
 func ParseToken(body []byte) ([]byte, error) {
 	p := payload{rest: body}
 	size := p.int()
@@ -55,7 +66,7 @@ func ParseToken(body []byte) ([]byte, error) {
 	return token, nil
 }
 
-// A payload is read from its front. Once something is missing it stays bad.
+// A payload is read from front to back. Once something is missing, it stays bad.
 type payload struct {
 	rest []byte
 	bad  bool
@@ -81,11 +92,11 @@ func (p *payload) int() int {
 
 func (p *payload) text() { p.skip(p.int()) }
 
-// buffer skips bytes, or nothing where their length is -1.
+// buffer skips bytes, or nothing if their length is -1.
 func (p *payload) buffer() { p.skip(max(0, p.int())) }
 
-// count reads the length of a list. Servers send no list that is null, whose length is -1:
-// the client library would take that for 4294967295.
+// count reads the length of a list. Servers never send a null list, whose length is -1: the client
+// library would read it as 4294967295.
 func (p *payload) count() int {
 	n := p.int()
 	p.bad = p.bad || n < 0
@@ -93,16 +104,14 @@ func (p *payload) count() int {
 }
 
 func (p *payload) names() {
-	n := p.count()
-	p.bad = p.bad || n > MaxNames
-	for ; n > 0 && !p.bad; n-- {
+	for n := p.count(); n > 0 && !p.bad; n-- {
 		p.text()
 	}
 }
 
 func (p *payload) stat() { p.skip(statSize) }
 
-// CheckGreeting returns ErrMalformed if body is not the answer to a connection request.
+// CheckGreeting returns ErrMalformed if body is not the reply to a connection request.
 func CheckGreeting(body []byte) error {
 	p := payload{rest: body}
 	p.skip(4)
@@ -111,12 +120,12 @@ func CheckGreeting(body []byte) error {
 	password := p.int()
 	p.skip(password)
 	if p.bad || password > maxPassword || timeout < 0 || timeout == 0 && binary.BigEndian.Uint64(body[8:]) != 0 {
-		return fmt.Errorf("%w: answer to the connection request", ErrMalformed)
+		return fmt.Errorf("%w: reply to connection request", ErrMalformed)
 	}
 	return nil
 }
 
-// EventKind says what has happened to a watched node.
+// An EventKind says what has happened to a watched node.
 type EventKind int32
 
 const (
@@ -125,13 +134,13 @@ const (
 	ChildrenChanged EventKind = 4
 )
 
-// Event is what a server tells of a watched node.
+// Event is an event of a watched node.
 type Event struct {
 	Kind EventKind
 	Path string
 }
 
-// ParseEvent returns the event from what follows its head, or ErrMalformed.
+// ParseEvent parses the body of an event, or returns ErrMalformed.
 func ParseEvent(body []byte) (Event, error) {
 	p := payload{rest: body}
 	kind := p.int()
@@ -145,8 +154,8 @@ func ParseEvent(body []byte) (Event, error) {
 	return Event{EventKind(kind), string(text[:n])}, nil
 }
 
-// CheckReply returns ErrMalformed if body is not what follows the head of a successful
-// reply to the operation. It passes the replies to operations that it does not know.
+// CheckReply returns ErrMalformed if body is not the body of a successful reply to the operation.
+// It accepts all replies to operations that it does not know.
 func CheckReply(op int32, body []byte) error {
 	p := payload{rest: body}
 	switch op {
@@ -181,8 +190,19 @@ func CheckReply(op int32, body []byte) error {
 	return nil
 }
 
-// results skips the results of a transaction's operations, up to the mark of their end.
-func (p *payload) results() {
+// CountNames returns the number of names in a successful reply to the operation, or zero if such a
+// reply contains none.
+func CountNames(op int32, body []byte) int {
+	if op != OpGetChildren && op != OpGetChildren2 {
+		return 0
+	}
+	p := payload{rest: body}
+	return p.count()
+}
+
+// results skips the results of a transaction's operations, up to the end marker. It reports whether
+// one of them says that the session is over.
+func (p *payload) results() (expired bool) {
 	for !p.bad {
 		op := int32(p.int())
 		end := len(p.rest) > 0 && p.rest[0] != 0
@@ -190,9 +210,9 @@ func (p *payload) results() {
 		p.int()
 		switch {
 		case end || p.bad:
-			return
+			return expired
 		case op == OpError:
-			p.int()
+			expired = p.int() == CodeExpired || expired
 		case op == OpCreate, op == OpCreateContainer, op == OpCreateTTL:
 			p.text()
 		case op == OpCreate2:
@@ -205,17 +225,16 @@ func (p *payload) results() {
 			p.bad = true
 		}
 	}
+	return expired
 }
 
-// CodeWithin returns the code of a transaction that was refused as a whole because its
-// session is over: that code stands with the first part, while the reply's own is OK. It
-// returns OK for every other reply.
+// CodeWithin returns CodeExpired for a transaction that was refused because its session is over: that
+// code is in one of the results, while the reply's own code is OK. Usually it is in the first one, but
+// a session can end while its transaction is checked. It returns CodeOK for every other reply.
 func CodeWithin(op int32, body []byte) int32 {
-	if op != OpMulti || len(body) < 13 || int32(binary.BigEndian.Uint32(body)) != OpError {
-		return CodeOK
-	}
-	if part := int32(binary.BigEndian.Uint32(body[9:])); part == CodeExpired {
-		return part
+	p := payload{rest: body}
+	if op == OpMulti && p.results() {
+		return CodeExpired
 	}
 	return CodeOK
 }

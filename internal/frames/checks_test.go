@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,6 +23,7 @@ func words(ws ...int32) []byte {
 	return data
 }
 
+//zklock:promise P8.5
 func TestALengthThatNoServerSendsIsRefused(t *testing.T) {
 	for name, head := range map[string][]byte{
 		"negative":  {0xff, 0xff, 0xff, 0xff},
@@ -32,6 +34,7 @@ func TestALengthThatNoServerSendsIsRefused(t *testing.T) {
 	}
 }
 
+//zklock:promise P8.5
 func TestALengthThatLiesCostsNoMemory(t *testing.T) {
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), 1, 2, 3)
 	allocated := testing.AllocsPerRun(1, func() {
@@ -43,20 +46,62 @@ func TestALengthThatLiesCostsNoMemory(t *testing.T) {
 	require.Less(t, allocated, 100.0)
 }
 
-func TestAListingHasAMillionNamesAtMost(t *testing.T) {
+func TestTheNamesOfAListingAreCounted(t *testing.T) {
 	listing := func(n int) []byte {
 		body := binary.BigEndian.AppendUint32(nil, uint32(n))
 		return append(body, bytes.Repeat([]byte{0, 0, 0, 1, 'x'}, n)...)
 	}
-	require.NoError(t, CheckReply(OpGetChildren, listing(MaxNames)))
-	require.ErrorIs(t, CheckReply(OpGetChildren, listing(MaxNames+1)), ErrMalformed)
 	stat := make([]byte, statSize)
-	require.NoError(t, CheckReply(OpGetChildren2, append(listing(MaxNames), stat...)))
-	require.ErrorIs(t, CheckReply(OpGetChildren2, append(listing(MaxNames+1), stat...)), ErrMalformed)
+	for _, n := range []int{0, 1, MaxNames + 1} {
+		require.NoError(t, CheckReply(OpGetChildren, listing(n)))
+		require.Equal(t, n, CountNames(OpGetChildren, listing(n)))
+		require.NoError(t, CheckReply(OpGetChildren2, append(listing(n), stat...)))
+		require.Equal(t, n, CountNames(OpGetChildren2, append(listing(n), stat...)))
+		require.Zero(t, CountNames(OpGetData, listing(n)))
+	}
+	require.Zero(t, CountNames(OpGetChildren, nil))
+}
+
+func TestOfAFrameThatIsTooLongOnlyItsHeaderIsKept(t *testing.T) {
+	long := append(words(7, 0, 1, 0), make([]byte, 10<<20)...)
+	binary.BigEndian.PutUint32(long, uint32(len(long)-4))
+	in := NewReader(bytes.NewReader(slices.Concat(long, words(8, 0, 2, 0), words(9))))
+	xid, size, err := in.Begin()
+	require.NoError(t, err)
+	require.Equal(t, []int{7, len(long) - 4}, []int{int(xid), size})
+	header, err := in.NextHeader()
+	require.NoError(t, err)
+	require.Equal(t, words(7, 0, 1, 0)[4:], header)
+	require.True(t, in.IsEmpty())
+	require.Less(t, cap(in.buf), 1<<20)
+	next, err := in.Next(100)
+	require.NoError(t, err)
+	require.Equal(t, words(8, 0, 2, 0)[4:], next)
+	in.Drop()
+	header, err = in.NextHeader()
+	require.NoError(t, err)
+	require.Equal(t, words(9)[4:], header, "shorter than one")
+	_, err = in.NextHeader()
+	require.ErrorIs(t, err, io.EOF)
+	_, err = NewReader(bytes.NewReader(long[:100])).NextHeader()
+	require.Error(t, err)
+}
+
+func TestARejectionIsNoSession(t *testing.T) {
+	greeting := func(version, session int32) []byte {
+		return append(words(version, 10_000, session, session, 16)[4:], make([]byte, 16)...)
+	}
+	id, timeout, err := ParseGreeting(greeting(0, 7))
+	require.NoError(t, err)
+	require.Equal(t, int64(7<<32|7), id)
+	require.Equal(t, 10*time.Second, timeout)
+	_, _, err = ParseGreeting(greeting(versionRejected, -1))
+	require.ErrorIs(t, err, ErrNoLeader)
 }
 
 func errorOf(_ Event, err error) error { return err }
 
+//zklock:promise P8.5
 func TestRepliesThatNoServerSendsAreRefused(t *testing.T) {
 	const huge = 1<<31 - 1
 	body := func(ws ...int32) []byte { return words(ws...)[4:] }
@@ -100,6 +145,8 @@ func TestRepliesThatServersSendPass(t *testing.T) {
 }
 
 // FuzzFrames cuts the same stream differently: what is passed on must not depend on it.
+//
+//zklock:promise P8.5
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 1, 9}, uint64(1))
 	f.Add(bytes.Repeat([]byte{0, 0, 0, 40}, 30), uint64(2))
@@ -129,6 +176,8 @@ func FuzzFrames(f *testing.F) {
 }
 
 // FuzzReplies has the checks of replies read anything.
+//
+//zklock:promise P8.5
 func FuzzReplies(f *testing.F) {
 	for op := int32(-1); op < 24; op++ {
 		f.Add(op, []byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'})

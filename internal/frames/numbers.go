@@ -1,9 +1,10 @@
-// Package frames reads and writes ZooKeeper's wire format as far as an observer between a client and
-// a server needs it, who also speaks. It cuts a stream into frames and checks that replies are well-formed. It makes
-// requests, reads their answers, and changes the few requests that must not reach a server as they are.
+// Package frames reads and writes the parts of ZooKeeper's wire format that package conn needs to
+// observe a client's connection and to send its own requests on it. It splits a stream into frames,
+// checks that replies are well-formed, creates requests, reads their replies, and modifies the few
+// requests that must not reach a server as they are.
 package frames
 
-// Operations by their numbers on the wire.
+// Operations, by their numbers on the wire.
 const (
 	OpClose           = -11
 	OpError           = -1
@@ -28,7 +29,7 @@ const (
 	OpSASL            = 102
 )
 
-// Numbers of requests that are not counted up.
+// Numbers of requests that are outside the sequence.
 const (
 	XidEvent = -1
 	XidPing  = -2
@@ -49,12 +50,12 @@ const (
 	CodeThrottled               = -127
 )
 
-// Bounds on what a server sends.
+// Limits on what a server may send. The replies to the program's own requests may be of any length.
 const (
-	MaxFrame    = 64 << 20 // of any frame; the largest is a listing
-	MaxNames    = 1 << 20  // of children in a listing: a short name takes many times its length of memory
-	MaxGreeting = 1 << 10  // of the answer to a connection request
-	MaxToken    = 4 << 10  // of the answer to a request of SASL's
-	maxPassword = 16       // of a session; the client library cannot send one of more than 200
+	MaxFrame    = 64 << 20 // bytes of any frame; the largest is a listing
+	MaxNames    = 1 << 20  // children in a listing: a short name takes many times its length in memory
+	MaxGreeting = 1 << 10  // bytes of the reply to a connection request
+	MaxToken    = 4 << 10  // bytes of the reply to a SASL request
+	maxPassword = 16       // bytes of a session's password; the client library cannot send more than 200
 	statSize    = 68
 )

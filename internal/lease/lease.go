@@ -6,6 +6,7 @@ package lease
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -43,8 +44,7 @@ type Lease struct {
 	timeout time.Duration // the smallest that was ever negotiated: expiry can move backwards
 	run     *Run          // of the newest connection; nil before the first
 	proven  Instant       // the newest touch from which the session lives for a whole timeout
-	rtt     time.Duration // how long requests take, the slower ones of late
-	slow    time.Duration // the longest of the last timeout
+	slow    time.Duration // how long the slowest reply of the last timeout took, from when it was due
 	slowAt  time.Time
 }
 
@@ -54,11 +54,14 @@ func New(now func() Instant, timeout, tick time.Duration) *Lease {
 	return &Lease{now: now, timeout: timeout, tick: tick}
 }
 
-// SetTick sets the servers' tick.
+// SetTick sets the servers' tick. Heartbeats that waited for another one prove nothing.
 func (l *Lease) SetTick(tick time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tick = tick
+	if l.run != nil {
+		l.run.beats = nil
+	}
 }
 
 // Tick returns the servers' tick as it was set, zero if it is not known.
@@ -66,6 +69,16 @@ func (l *Lease) Tick() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tick
+}
+
+// TickAssumed says, for error texts, which tickTime is too long for the lease.
+func (l *Lease) TickAssumed() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tick == 0 {
+		return fmt.Sprintf("a server may have a tickTime above half the session timeout (%v), which needs Options.TickTime", l.timeout/2)
+	}
+	return fmt.Sprintf("a server may have a tickTime above Options.TickTime (%v)", l.tick)
 }
 
 // Created returns the run of the connection whose connection request, sent at that moment, made
@@ -81,14 +94,13 @@ func (l *Lease) Created(sent Instant) *Run {
 
 // TakenBack returns the run of a connection whose server took the session back on a connection
 // request that was sent at that moment. What is known of earlier connections stays proven, and
-// nothing that was half proven counts any more.
+// nothing that was half proven counts.
 func (l *Lease) TakenBack(sent Instant, timeout time.Duration) *Run {
 	got := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
-	l.run = &Run{l: l}
-	l.run.upstream.add(sent, got.Mono, 1)
+	l.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
 	return l.run
 }
 
@@ -120,14 +132,6 @@ func (l *Lease) leftOf(touch, now Instant) time.Duration {
 // Fresh reports whether the session is certain to live for long enough to hand out a hold.
 func (l *Lease) Fresh() bool { return l.Remaining() > l.Term()/8 }
 
-// FreshUntil returns until when Fresh is certain to report true, as far as is known now.
-func (l *Lease) FreshUntil() Instant {
-	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return now.Add(l.leftOf(l.proven, now) - l.timeout/8)
-}
-
 // Term returns the session's timeout, the smallest that was ever negotiated.
 func (l *Lease) Term() time.Duration {
 	l.mu.Lock()
@@ -156,17 +160,9 @@ func (l *Lease) String() string {
 // ran out.
 //
 // A server that follows a leader notes that it has heard of a session (a touch). It tells the leader only when it
-// answers one of the leader's pings, which come every half tick. The leader counts a session's time from there. So a
-// touch goes through steps, each of which begins after the one before was answered:
-//
-//  1. Two touches, both answered. The older counts: a follower can lose one that it notes
-//     while it is answering a ping, but not two in a row.
-//  2. A sync, sent half a tick later: the leader's ping was due by then, and stands before
-//     the sync's answer in the stream to the follower, which answers pings in line.
-//  3. A second sync, sent a moment after the first was answered: after a pause of the leader
-//     a sync can overtake the overdue ping. Now the touch is on the server's stream to the leader.
-//  4. A sync or a transaction, sent after that. It is behind the touch on that stream, so when it
-//     is answered the touch was heard: the leader has counted it.
+// answers one of the leader's pings, which come every half tick. The leader counts a session's time from there.
+// A heartbeat brings a touch as far as our server's stream to the leader: see beat. A request that is sent after that is behind the
+// touch on that stream. So when such a sync or transaction is answered, the touch was heard: the leader has counted it.
 //
 // A quorum transaction proves the newest touch that was on the stream when it was sent. It does so only if the leader
 // cannot have taken the session, to end it, before the first touch of the run: because that one was heard before the
@@ -177,12 +173,53 @@ func (l *Lease) String() string {
 type Run struct {
 	l *Lease // whose mutex guards all that follows
 
-	last     Instant // when the newest touch was sent
-	pairs    claims  // step 1
-	synced   claims  // step 2
-	upstream claims  // step 3
-	heard    Instant // step 4: the newest touch
-	since    Instant // when the first touch of the run was known to be heard
+	beats []*beat // those that can still prove something
+	heard Instant // the newest touch that was heard
+	since Instant // when the first touch of the run was known to be heard
+
+	sender sender
+}
+
+// A beat is a heartbeat. It brings a touch of the session as far as our server's stream to its leader, by four answers:
+//
+//  1. and 2. Two touches. The older counts: a follower can lose one that it notes
+//     while it is answering a ping, but not two in a row.
+//  3. A sync, sent half a tick later: the leader's ping was due by then, and comes before
+//     the sync's answer in the stream to the follower, which answers pings in line.
+//  4. A second sync, sent a moment after the first was answered: after a pause of the leader
+//     a sync can overtake the overdue ping.
+//
+// An answer counts if it fits, whatever its request was for.
+type beat struct {
+	sent    Instant   // when the older touch was sent; before that is answered, when the heartbeat began
+	steps   int       // how many of the four answers have come
+	from    time.Time // a request counts for the next step if it was sent then or later
+	pending int       // the sender's: requests for the next steps that are not answered
+}
+
+// The steps of a beat after which something else is waited for.
+const (
+	touched  = 2 // both touches were answered
+	upstream = 4 // all were answered: the touch is on the server's stream to its leader
+)
+
+// take takes an answer to a request that was sent at the time sent, if that is the next step.
+func (b *beat) take(sent, got Instant, of Evidence, l *Lease) {
+	if sent.Mono.Before(b.from) || b.steps == upstream || b.steps >= touched && of != OfLeader {
+		return
+	}
+	l.waited(got.Mono.Sub(b.from), got.Mono)
+	b.steps++
+	switch b.steps {
+	case 1:
+		b.sent, b.from = sent, sent.Mono
+	case touched:
+		b.from = got.Mono.Add(l.lag())
+	case 3:
+		b.from = got.Mono.Add(l.pause())
+	case upstream:
+		b.from = got.Mono
+	}
 }
 
 // Witness takes an operation that was answered on this connection just now, when it was sent, and
@@ -195,51 +232,44 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	if l.run != r {
 		return // another connection has the session
 	}
+	r.forget(got)
 	if of != OfServer {
 		r.hear(sent, got)
 	}
-	switch of {
-	case OfLeader:
-		r.follow(sent, got)
-	case OfQuorum:
+	if of == OfQuorum {
 		r.conclude(sent)
 	}
-	r.touch(sent, got)
-	l.rtt = max(got.Mono.Sub(sent.Mono), l.rtt*7/8)
-	l.waited(got.Mono.Sub(sent.Mono), got)
+	for _, b := range r.beats {
+		b.take(sent, got, of, l)
+	}
+	l.waited(got.Mono.Sub(sent.Mono), got.Mono)
 }
 
 // waited takes for how long an answer was waited for. The longest counts for one timeout. It must be called with mu held.
-func (l *Lease) waited(d time.Duration, now Instant) {
-	if d >= l.slow || now.Mono.Sub(l.slowAt) > l.timeout {
-		l.slow, l.slowAt = d, now.Mono
+func (l *Lease) waited(d time.Duration, now time.Time) {
+	if d >= l.slow || now.Sub(l.slowAt) > l.timeout {
+		l.slow, l.slowAt = d, now
 	}
 }
 
-// touch is step 1. It, and what follows, must be called with mu held.
-func (r *Run) touch(sent, got Instant) {
-	if sent.Mono.Before(r.last.Mono) {
-		return
-	}
-	if !r.last.Mono.IsZero() {
-		r.pairs.add(r.last, got.Mono, r.l.grain())
-	}
-	r.last = sent
+// forget drops heartbeats whose touches have run out. It, and what follows, must be called with mu held.
+func (r *Run) forget(now Instant) {
+	r.beats = slices.DeleteFunc(r.beats, func(b *beat) bool { return r.l.leftOf(b.sent, now) <= 0 })
 }
 
-// follow is steps 2 and 3: each sync is the first for some touches, the second for others.
-func (r *Run) follow(sent, got Instant) {
-	if touch, ok := r.synced.newest(sent.Mono.Add(-r.l.pause())); ok {
-		r.upstream.add(touch, got.Mono, 1)
+// upstream returns the newest touch that was upstream at the time t.
+func (r *Run) upstream(t time.Time) (touch Instant, ok bool) {
+	for _, b := range r.beats {
+		if b.steps == upstream && !b.from.After(t) && b.sent.Mono.After(touch.Mono) {
+			touch, ok = b.sent, true
+		}
 	}
-	if touch, ok := r.pairs.newest(sent.Mono.Add(-r.l.lag())); ok {
-		r.synced.add(touch, got.Mono, 1)
-	}
+	return touch, ok
 }
 
-// hear is step 4.
+// hear takes a sync or a transaction that was sent at the time sent.
 func (r *Run) hear(sent, got Instant) {
-	touch, ok := r.upstream.newest(sent.Mono)
+	touch, ok := r.upstream(sent.Mono)
 	if !ok || !touch.Mono.After(r.heard.Mono) {
 		return
 	}
@@ -249,9 +279,10 @@ func (r *Run) hear(sent, got Instant) {
 	r.heard = touch
 }
 
-// conclude takes a quorum transaction that was sent at that moment. What it proves was heard, at the latest with its own answer.
+// conclude takes a quorum transaction that was sent at the time sent. The touch that it proves was heard, at the latest with its
+// own answer.
 func (r *Run) conclude(sent Instant) {
-	touch, ok := r.upstream.newest(sent.Mono)
+	touch, ok := r.upstream(sent.Mono)
 	if ok && (r.joins() || !r.settled().After(sent.Mono)) {
 		r.l.prove(touch)
 	}
@@ -265,11 +296,12 @@ func (r *Run) joins() bool { return r.l.leftOf(r.l.proven, r.since) > 0 }
 func (r *Run) settled() time.Time { return r.since.Mono.Add(r.l.settling()) }
 
 // ready returns the touch that a quorum transaction would prove, and from when on it can be sent
-// for that. It reports false if there is none.
+// for that. It reports false if there is none, or none that is newer than the last proof.
 func (r *Run) ready(now Instant) (touch Instant, at time.Time, ok bool) {
-	touch, ok = r.upstream.peek(now.Mono)
+	r.forget(now)
+	touch, ok = r.upstream(now.Mono)
 	switch {
-	case !ok || r.l.leftOf(touch, now) <= 0:
+	case !ok || !touch.Mono.After(r.l.proven.Mono):
 		return touch, at, false
 	case r.l.leftOf(r.heard, now) <= 0: // its answer would begin a run
 		return touch, now.Mono, r.l.leftOf(r.l.proven, now) > 0
@@ -286,12 +318,9 @@ func (r *Run) describe(now Instant) string {
 	return fmt.Sprintf("heard=%v ago, since %v", now.Since(r.heard).Round(time.Millisecond), now.Since(r.since).Round(time.Millisecond))
 }
 
-// grain and the times below must be asked for with mu held.
-
-func (l *Lease) grain() time.Duration { return l.timeout / grains }
-
 // halfTick returns how often the leader pings its followers, at least. Servers grant no
 // session shorter than two ticks unless they are told to; then the tick must be given.
+// It, and the times below, must be asked for with mu held.
 func (l *Lease) halfTick() time.Duration {
 	if l.tick > 0 {
 		return l.tick / 2

@@ -10,7 +10,9 @@ import (
 )
 
 // FuzzData has all that reads the data of nodes read anything: what contenders say of
-// themselves, requests to let go, notes and marks of evictions, numbers of permits.
+// themselves, requests to release, notes and marks of evictions, numbers of permits.
+//
+//zklock:promise P1.2
 func FuzzData(f *testing.F) {
 	f.Add(OwnerData("label", false))
 	f.Add(OwnerData("", true))
@@ -33,8 +35,8 @@ func FuzzData(f *testing.F) {
 			require.True(t, 1 <= limit && limit <= MaxPermits)
 		}
 		for _, client := range []string{"_c_" + guid + "-lock-0000000001", "lock-0000000001", "x__WRIT__0000000001"} {
-			who := Entry{Name: client}.View("/l", data, new(zk.Stat))
-			require.GreaterOrEqual(t, who.PID+1, 1, "no process has a negative number")
+			view := Entry{Name: client}.View("/l", data, new(zk.Stat))
+			require.GreaterOrEqual(t, view.PID+1, 1, "no process has a negative number")
 		}
 		require.Equal(t, before, data, "what was read stays as it is")
 	})

@@ -9,10 +9,10 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// DirData is what this library writes into the data of a queue's directory: see note.
+// DirData is the data that this library writes in a queue's directory: see queue.note.
 type DirData struct {
-	Last    string   // the node of the last holder that left a note
-	Evicted []string // the guids of the waiters that were evicted last, oldest first
+	Last    string   // the node of the last holder that wrote a note
+	Evicted []string // the guids of the most recently evicted waiters, oldest first
 }
 
 const (
@@ -21,7 +21,8 @@ const (
 	MaxEvicted    = 256
 )
 
-// ParseDirData reads a directory's data. ours reports whether this library wrote it, or nobody.
+// ParseDirData parses a directory's data. ours is true if this library wrote the data or there is
+// none.
 func ParseDirData(data []byte) (b DirData, ours bool) {
 	if len(data) == 0 {
 		return DirData{}, true
@@ -33,7 +34,7 @@ func ParseDirData(data []byte) (b DirData, ours bool) {
 	last, evicted, _ := strings.Cut(rest, EvictedPrefix)
 	b.Last = last
 	for guid := range strings.FieldsSeq(evicted) {
-		if isGUID(guid) { // else somebody else has made the list
+		if isGUID(guid) { // otherwise somebody else wrote the list
 			b.Evicted = append(b.Evicted, guid)
 		}
 	}
@@ -54,20 +55,20 @@ func (b DirData) WithEvicted(guid string) DirData {
 	return DirData{b.Last, evicted[max(0, len(evicted)-MaxEvicted):]}
 }
 
-// EvictedIn returns the directory whose data tells the makers of nodes in dir that these were evicted.
-// The data of the directory of permits is their number; those who have just made some still stand
-// in the queue for them.
+// EvictedIn returns the directory whose data lists the evicted nodes of dir. The data of the
+// permits directory is the number of permits, so evictions from it are listed in the queue's
+// directory, in which a caller that has just created permit nodes still has a node.
 func EvictedIn(dir string, permits bool) string {
 	if parent, ok := strings.CutSuffix(dir, LeasesDir); ok && permits {
-		return parent + GateDir
+		return parent + PermitQueueDir
 	}
 	return dir
 }
 
-// limitPrefix begins what the directory of permits has as its data.
+// LimitPrefix begins the data of the permits directory.
 const LimitPrefix = "zklock: permits "
 
-// maxPermits bounds a semaphore: every permit that is held is a node.
+// MaxPermits limits the size of a semaphore: every permit held is a node.
 const MaxPermits = 100_000
 
 func LimitData(permits int) []byte { return []byte(LimitPrefix + strconv.Itoa(permits)) }
@@ -76,7 +77,7 @@ func ParseLimit(data []byte) (int, error) {
 	number, ok := strings.CutPrefix(string(data), LimitPrefix)
 	limit, err := strconv.Atoi(number)
 	if !ok || err != nil || limit < 1 || limit > MaxPermits {
-		return 0, fmt.Errorf("%w: its number of permits cannot be read from %.40q", outcome.ErrMismatch, data)
+		return 0, fmt.Errorf("%w: cannot parse number of permits from %.40q", outcome.ErrMismatch, data)
 	}
 	return limit, nil
 }

@@ -1,5 +1,5 @@
-// Package node says what stands in ZooKeeper: what nodes of locks are called, in which order they stand, and what their data means,
-// of this library and of others. It sends nothing.
+// Package node defines what is stored in ZooKeeper, by this library and by others: the names of
+// lock nodes, their order in a queue, and the meaning of their data. It sends no requests.
 package node
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The values of Contender.Client; package operate has them, too.
+// The values of Contender.Client. Package operate also defines them.
 const (
 	ClientZklock  = "zklock"
 	clientCurator = "Curator"
@@ -18,46 +18,60 @@ const (
 	clientGo      = "go-zookeeper"
 )
 
-// The kinds of contenders, as the names of their nodes show them. The number that the server
-// appends follows.
+// The infixes that identify the kinds of contenders in the names of their nodes. The number that
+// the server appends follows.
 const (
 	LockInfix      = "-lock-"    // zklock, go-zookeeper, Curator
 	WriterInfix    = "-__WRIT__" // zklock, Curator
 	ReaderInfix    = "-__READ__"
 	LatchInfix     = "-latch-" // Curator's LeaderLatch
-	LeaseInfix     = "-lease-" // zklock's and Curator's semaphores, one for each permit
+	LeaseInfix     = "-lease-" // zklock's and Curator's semaphores, one per permit
 	kazooLockInfix = "__lock__"
 	KazooReadInfix = "__rlock__"
 )
 
-// namePrefix begins the names of zklock, go-zookeeper and Curator. A guid follows.
+// NamePrefix begins the names of zklock, go-zookeeper and Curator. A guid follows.
 const NamePrefix = "_c_"
 
-// The directories of a semaphore below its path, as Curator names them.
+// The directories of a semaphore below its path, with Curator's names.
 const (
-	LeasesDir = "/leases" // one node for each permit that is held
-	GateDir   = "/locks"  // the queue of those that ask for permits
+	LeasesDir      = "/leases" // one node per permit held
+	PermitQueueDir = "/locks"  // the queue of callers waiting for permits
 )
 
-// marksSuffix is what the name of the node with the marks adds to the lock's path. That node
-// is not a child of the lock's directory, because Curator and go-zookeeper take every child
-// for a contender.
+// MarksSuffix is appended to the lock's path to form the name of the node with the marks. That node
+// is not a child of the lock's directory, because Curator and go-zookeeper treat every child as a
+// contender.
 const MarksSuffix = ".zklock-slots"
 
-// recordSuffix is what the name of a lock's record adds to its path: see record.
+// RecordSuffix is appended to the lock's path to form the name of the lock's record: see Record.
 const RecordSuffix = ".zklock-delay"
 
-// Entry is a contender as a directory listing shows it.
+// ResizedName is the name of a node that exists only inside the transaction that changes a number of
+// permits. It wakes the waiters, which watch the children of the permits directory. Its suffix is
+// reserved, so it is nobody's lock.
+const (
+	ResizedName   = "resized" + permitsSuffix
+	permitsSuffix = ".zklock-permits"
+)
+
+// IsReserved reports whether a name has a suffix that only nodes of this library have which are no
+// locks.
+func IsReserved(name string) bool {
+	return strings.HasSuffix(name, MarksSuffix) || strings.HasSuffix(name, RecordSuffix) || strings.HasSuffix(name, permitsSuffix)
+}
+
+// Entry is a contender in a directory listing.
 type Entry struct {
 	Name   string
 	Seq    int32 // the number that the server appended
 	Shared bool  // a reader
-	Czxid  int64 // zero if it was not asked for
-	Owner  int64 // its session, known when the czxid is
+	Czxid  int64 // zero if it was not read
+	Owner  int64 // its session; known if the czxid is
 }
 
-// kinds are the names that the lock recipes of this and of other libraries give to their nodes.
-// All other nodes in a directory are ignored.
+// kinds are the names that the lock recipes of this and other libraries give to their nodes. All
+// other nodes in a directory are ignored.
 var kinds = []struct {
 	infix  string
 	shared bool
@@ -71,7 +85,7 @@ var kinds = []struct {
 	{LeaseInfix, false},
 }
 
-// ParseEntry reads a node's name. ok is false for a name that no lock recipe makes.
+// ParseEntry parses a node's name. ok is false for names that no lock recipe creates.
 func ParseEntry(name string) (_ Entry, ok bool) {
 	for _, k := range kinds {
 		i := strings.LastIndex(name, k.infix)
@@ -87,20 +101,20 @@ func ParseEntry(name string) (_ Entry, ok bool) {
 	return Entry{}, false
 }
 
-// ParseSeq reads a sequence number as servers print it: %010d of an int32, which is negative
-// after the counter has run over.
+// ParseSeq parses a sequence number as servers print it: %010d of an int32, which is negative after
+// the counter has overflowed.
 func ParseSeq(s string) (int32, bool) {
 	digits := strings.TrimPrefix(s, "-")
 	if len(s) < 10 || len(digits) > 10 || s[0] == '+' {
 		return 0, false
 	}
 	seq, err := strconv.ParseInt(s, 10, 32)
-	// Ten characters, but for the sign of ten digits; and nothing prints -0.
+	// It has ten characters, or a sign and ten digits; and -0 is never printed.
 	printed := len(s) == 10 && s != "-000000000" || len(digits) == 10 && seq <= -1e9
 	return int32(seq), err == nil && printed
 }
 
-// ParseEntries reads names and drops those that no lock recipe makes.
+// ParseEntries parses names and drops those that no lock recipe creates.
 func ParseEntries(names []string) []Entry {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
@@ -111,11 +125,11 @@ func ParseEntries(names []string) []Entry {
 	return entries
 }
 
-// One of these begins each of our guids, whose names look like those of other libraries
-// otherwise. They have the same length.
+// The marks that begin our guids, to distinguish our names from those of other libraries. Both have
+// the same length.
 const (
 	GUIDMark  = "7a6b6c" // zkl
-	DelayMark = "7a6b64" // zkd: of a contender for a lock with a delay
+	DelayMark = "7a6b64" // zkd: a contender for a lock with a delay
 )
 
 func NewGUID(mark string) string {
@@ -128,7 +142,7 @@ func NewGUID(mark string) string {
 // IsDelayed reports whether a name is that of a contender for a lock with a delay.
 func IsDelayed(name string) bool { return strings.HasPrefix(name, NamePrefix+DelayMark) }
 
-// GUIDOf returns the guid in the name of a node of this library, or "" for another's.
+// GUIDOf returns the guid in the name of a node of this library, or "" for other libraries.
 func GUIDOf(name string) string {
 	if ClientOf(name) != ClientZklock {
 		return ""
@@ -142,12 +156,12 @@ func isGUID(text string) bool {
 	return marked && len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// groupDigits is the length of a contender's group. The guids of all nodes of one acquire of
-// permits begin with it, so that Inspect knows which belong together.
+// GroupDigits is the length of a contender's group. The guids of all nodes of one acquire of
+// permits begin with the group, so that Inspect knows which nodes belong together.
 const GroupDigits = 14
 
-// GroupOf returns the part of a name that the nodes of one acquire of permits share, or "" if
-// the node is another library's: see contender.group.
+// GroupOf returns the part of a name that the nodes of one acquire of permits share, or "" if the
+// node is another library's: see queue.contender.
 func GroupOf(name string) string {
 	if ClientOf(name) != ClientZklock {
 		return ""
@@ -156,7 +170,7 @@ func GroupOf(name string) string {
 	return name[from : from+GroupDigits]
 }
 
-// clients are recognised by the way in which they make a name unique.
+// clients are identified by the way in which they make a name unique.
 var clients = []struct {
 	name *regexp.Regexp
 	is   string
@@ -167,7 +181,7 @@ var clients = []struct {
 	{regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`), clientKazoo},
 }
 
-// ClientOf returns the library that has made a node, or "" if its name does not show it.
+// ClientOf returns the library that created a node, or "" if its name does not show it.
 func ClientOf(name string) string {
 	for _, c := range clients {
 		if c.name.MatchString(name) {
@@ -177,8 +191,8 @@ func ClientOf(name string) string {
 	return ""
 }
 
-// MayStay reports whether a contender whose node has gone may have another in its place, as a
-// writer of Curator's that became a reader does. Only a listing tells.
+// MayStay reports whether a contender whose node is gone may have another node in its place, as a
+// Curator writer that has become a reader does. Only a listing shows that.
 func MayStay(e Entry) bool {
 	return strings.Contains(e.Name, WriterInfix) && ClientOf(e.Name) != ClientZklock
 }

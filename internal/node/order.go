@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// IsPlain reports whether a sequence number tells the order of creation. The counter
-// sticks at its maximum (before ZooKeeper 3.6 it ran over into the negative), where
+// IsPlain reports whether a sequence number gives the order of creation. The counter stays at its
+// maximum once it has reached it (before ZooKeeper 3.6 it overflowed to negative numbers), so
 // several contenders get the same number.
 func IsPlain(seq int32) bool { return 0 <= seq && seq < math.MaxInt32 }
 
-// rank returns the place that a number gives. A counter that has ended does not begin again, so
-// nodes without a plain number came after those with one.
+// rank returns the sort key of a number. A counter that has reached its end does not restart, so
+// nodes without a plain number were created after those with one.
 func rank(seq int32) int64 {
 	if IsPlain(seq) {
 		return int64(seq)
@@ -21,8 +21,8 @@ func rank(seq int32) int64 {
 	return math.MaxInt32
 }
 
-// Compare compares two places in a queue: by number, and by czxid if the numbers do not tell them
-// apart. Both entries must have their czxid then (see needCzxid).
+// Compare compares two positions in a queue: by number, and by czxid if the numbers are equal. In
+// that case both entries must have their czxid (see NeedCzxid).
 func Compare(a, b Entry) int {
 	if ranks := cmp.Compare(rank(a.Seq), rank(b.Seq)); ranks != 0 {
 		return ranks
@@ -30,10 +30,10 @@ func Compare(a, b Entry) int {
 	return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Name, b.Name))
 }
 
-// NeedCzxid reports whether the numbers do not tell which of two is ahead.
+// NeedCzxid reports whether the numbers do not show which of two entries is ahead.
 func NeedCzxid(a, b Entry) bool { return rank(a.Seq) == rank(b.Seq) }
 
-// Ahead returns those of entries that are ahead of own, in order.
+// Ahead returns the entries that are ahead of own, in order.
 func Ahead(entries []Entry, own Entry) []Entry {
 	var ahead []Entry
 	for _, e := range entries {
@@ -44,8 +44,8 @@ func Ahead(entries []Entry, own Entry) []Entry {
 	return inOrder(ahead)
 }
 
-// inOrder returns entries in their order. It sorts numbers first, each with an index, which takes a
-// third of the time in a long queue.
+// inOrder returns entries in order. It sorts numbers first, each with an index, which takes a third
+// of the time in a long queue.
 func inOrder(entries []Entry) []Entry {
 	places := make([]int64, len(entries))
 	for i, e := range entries {

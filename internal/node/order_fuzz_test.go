@@ -16,6 +16,7 @@ import (
 // lockName is what a lock node's name looks like, told differently from how parseEntry reads it.
 var lockName = regexp.MustCompile(`(?s)(?:^|.)(?:-?(__READ__|__WRIT__|lock-|latch-)|(__lock__|__rlock__))(-?[0-9]+)$`)
 
+//zklock:promise P1.2
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
 		"", "_c_", "_c_short", "lock-0000000001", "-lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-0000000007",
@@ -47,7 +48,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// before is the oracle: who stands before whom, by comparing any two nodes. The czxid of a node is its place in made.
+// before is the oracle: which of two nodes is ahead, by comparing them. The czxid of a node is its place in made.
 // Whoever has a number that a counter at its end has given came after all who have not.
 func before(made []string, entries []Entry, a, b int) bool {
 	ended := func(e Entry) bool { return e.Seq < 0 || e.Seq == math.MaxInt32 }
@@ -62,7 +63,7 @@ func before(made []string, entries []Entry, a, b int) bool {
 }
 
 // look is what one contender makes of a listing: as the recipe does, it asks only for the czxids that it needs.
-func look(made []string, line *Line, own Entry) []Entry {
+func look(made []string, line *Queue, own Entry) []Entry {
 	if ahead, known := line.Before(own); known {
 		return ahead
 	}
@@ -77,6 +78,7 @@ func look(made []string, line *Line, own Entry) []Entry {
 	return Ahead(known, own)
 }
 
+//zklock:promise P4.1
 func FuzzOrder(f *testing.F) {
 	f.Add("", uint64(0))
 	f.Add("_c_a-lock-0000000001\n_c_b-lock-0000000000\n_c_short\nforeign", uint64(1))
@@ -96,7 +98,7 @@ func FuzzOrder(f *testing.F) {
 		listed := slices.Clone(made)
 		slices.SortFunc(listed, func(a, b string) int { return cmp.Compare(mix(a, ^shuffle), mix(b, ^shuffle)) })
 
-		line := NewLine(listed)
+		line := NewQueue(listed)
 		entries := ParseEntries(listed)
 		require.ElementsMatch(t, entries, line.Entries)
 		for _, name := range append(listed, "_c_another-lock-0000000001") {

@@ -8,27 +8,27 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// A Record is what the node beside the directory of a lock with a delay contains: what that
-// delay is, and how the last hold ended. A holder writes its name there before it holds, and
-// in the transaction that deletes its node it writes that it has released the lock. So if the
-// record names a holder whose node is gone, that one has not released it, however long ago
-// that was.
+// A Record is the content of the node next to the directory of a lock with a delay: the delay, and
+// which hold stands or was lost. A holder creates it with its name before it holds, and deletes it in
+// the transaction that deletes its node. So if the record names a holder whose node is gone, that
+// holder has not released the lock, no matter how long ago that was. For records that say that a hold
+// was released, see queue.contender.released.
 //
-// The record is not in the directory's data, because ZooKeeper removes the directory when it
-// is empty, which it is after a crash.
+// The record is not in the directory's data, because ZooKeeper removes the directory when it is
+// empty, which it is after a crash.
 type Record struct {
 	Delay time.Duration
-	Fate  fate   // of the last hold; empty before the first
+	Fate  fate   // of that hold; empty if there is none
 	By    string // its node
 }
 
-// A fate is what has become of a hold.
+// A fate is the outcome of a hold.
 type fate string
 
 const (
 	IsHeld      fate = "held by"
 	WasReleased fate = "released by"
-	WasLost     fate = "lost by" // it was not released, and somebody has seen that its node is gone
+	WasLost     fate = "lost by" // it was not released, and its node was seen to be gone
 )
 
 const delayPrefix = "zklock: delay "
@@ -42,7 +42,7 @@ func (r Record) Encode() []byte {
 }
 
 func ParseRecord(data []byte) (Record, error) {
-	wrong := fmt.Errorf("%w: its lock-delay cannot be read from %.40q", outcome.ErrMismatch, data)
+	wrong := fmt.Errorf("%w: cannot parse lock-delay from %.40q", outcome.ErrMismatch, data)
 	text, ok := strings.CutPrefix(string(data), delayPrefix)
 	text, last, more := strings.Cut(text, "\n")
 	delay, err := time.ParseDuration(text)

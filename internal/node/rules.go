@@ -1,10 +1,10 @@
 package node
 
-// A Rule returns which of the contenders ahead of one to wait for, by its index. It is negative
-// if there is none, and the lock is free for that one.
+// A Rule returns the index of the contender to wait for, among those ahead. It is negative if there
+// is none, which means that the lock is free for the caller.
 type Rule func(ahead []Entry) int
 
-// AfterAll is the rule of a mutex and of a writer: wait for all that are ahead.
+// AfterAll is the rule of a mutex and of a writer: wait for all contenders ahead.
 func AfterAll(ahead []Entry) int { return len(ahead) - 1 }
 
 // AfterExclusive is the rule of a reader: wait for the nearest writer ahead.

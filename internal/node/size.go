@@ -7,12 +7,12 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// maxRequest is what we send in one request at most: servers close a connection on which a
-// longer one than their jute.maxbuffer comes, by default 1,048,575 bytes.
+// MaxRequest is the maximum size of a request that we send: servers close a connection on which a
+// request exceeds their jute.maxbuffer, which is 1,048,575 bytes by default.
 const MaxRequest = 1_000_000
 
-// RequestSize is how long a transaction of ops is on the wire. An operation that a transaction
-// cannot have is ErrInvalid.
+// RequestSize returns the size of a transaction of ops on the wire. If an operation is not allowed
+// in a transaction, it returns ErrInvalid.
 func RequestSize(ops []any) (int, error) {
 	size, err := frames.SizeOf(ops)
 	if err != nil {
@@ -21,11 +21,11 @@ func RequestSize(ops []any) (int, error) {
 	return size, err
 }
 
-// CheckSize refuses a transaction that is too long for a request.
+// CheckSize returns ErrInvalid if a transaction is too long for a request.
 func CheckSize(ops []any) error {
 	size, err := RequestSize(ops)
 	if err == nil && size > MaxRequest {
-		err = fmt.Errorf("%w: a transaction of %d bytes, the limit is %d", outcome.ErrInvalid, size, MaxRequest)
+		err = fmt.Errorf("%w: transaction has %d bytes, limit is %d", outcome.ErrInvalid, size, MaxRequest)
 	}
 	return err
 }

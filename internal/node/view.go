@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// View is what a node in a queue shows: a zklock.Contender, which says what the fields mean.
+// View describes a node in a queue. Its fields are those of zklock.Contender, which documents them.
 type View struct {
 	Node    string
 	Kind    string
@@ -38,7 +38,7 @@ const (
 	KindPermit = "permit"
 )
 
-// beginning returns as much of text as a label may be long.
+// beginning returns text cut to the maximum length of a label.
 func beginning(text string) string {
 	if len(text) <= MaxLabel {
 		return text
@@ -46,22 +46,22 @@ func beginning(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:MaxLabel], "")) // the last character may be cut
 }
 
-// View returns what the node of an entry shows, which is in dir.
+// View returns the View of an entry's node in dir.
 func (e Entry) View(dir string, data []byte, stat *zk.Stat) View {
-	who := View{
+	view := View{
 		Node: dir + "/" + e.Name, Kind: kindOf(e.Name), Client: ClientOf(e.Name),
 		Token: stat.Czxid, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime),
 		Revoked: IsRevocation(data), Data: WithoutRevocation(data),
 	}
-	o, ok := ReadOwner(who.Data)
-	who.Anonymous, who.Cohort = ok && o.PID == Nobody, ok && o.Cohort
-	if who.Client == ClientZklock && json.Unmarshal(data, &o) == nil {
-		who.Host, who.PID, who.Label = beginning(o.Host), max(0, o.PID), beginning(o.Label)
+	o, ok := ReadOwner(view.Data)
+	view.Anonymous, view.Cohort = ok && o.PID == Nobody, ok && o.Cohort
+	if view.Client == ClientZklock && json.Unmarshal(data, &o) == nil {
+		view.Host, view.PID, view.Label = beginning(o.Host), max(0, o.PID), beginning(o.Label)
 	}
 	if e.Shared {
-		who.Kind = KindRead
+		view.Kind = KindRead
 	}
-	return who
+	return view
 }
 
 func kindOf(name string) string {

@@ -1,4 +1,5 @@
-// Package outcome has the errors of the library, and tells what the error of a request says about what was done.
+// Package outcome defines the errors of the library, and classifies errors of requests by what they
+// imply about the outcome.
 package outcome
 
 import (
@@ -7,33 +8,43 @@ import (
 	"github.com/zklock-go/zklock/internal/conn"
 )
 
-// The errors that callers see. Package zklock says what they mean.
+// The errors that callers see. Package zklock documents them.
 var (
 	ErrLost         = errors.New("lock was lost")
-	ErrReleased     = errors.New("lock was released")
+	ErrReleased     = error(kind{"lock was released", ErrNotHeld})
 	ErrNotHeld      = errors.New("not held")
-	ErrLocked       = errors.New("locked by another")
+	ErrLocked       = errors.New("already locked")
 	ErrDeadlock     = errors.New("already held by this context")
 	ErrClosed       = errors.New("client is closed")
 	ErrNotConnected = errors.New("no connection to a server")
-	ErrUncertain    = errors.New("answer was lost, it may have been done")
+	ErrUncertain    = errors.New("outcome unknown: no reply received")
 	ErrInvalid      = errors.New("invalid argument")
-	ErrMismatch     = errors.New("others use the path differently")
-	ErrLimit        = errors.New("more than there may be")
+	ErrMismatch     = errors.New("path is in use with different settings")
+	ErrLimit        = errors.New("limit exceeded")
 	ErrEvicted      = errors.New("evicted from the queue")
 )
 
-// The errors of package slots, which says what they mean.
+// kind is an error with a text of its own that wraps a more general one.
+type kind struct {
+	text string
+	of   error
+}
+
+func (k kind) Error() string { return k.text }
+
+func (k kind) Unwrap() error { return k.of }
+
+// The errors of package slots, which documents them.
 var (
 	ErrDone      = errors.New("already done")
-	ErrForgotten = errors.New("too old to know whether it was done")
-	ErrAhead     = errors.New("in the future")
+	ErrForgotten = errors.New("slot is too old: its result is no longer recorded")
+	ErrAhead     = errors.New("slot is in the future")
 )
 
-// What ends an attempt inside the library. No caller sees these.
+// Errors that end an attempt inside the library. Callers never see them.
 var (
-	// ErrGone says that our own node was deleted by somebody else while we waited.
-	ErrGone = errors.New("own node is gone")
-	// ErrSessionOver is returned by what was begun under a session that is over.
+	// ErrGone means that our own node was deleted by another client while we waited.
+	ErrGone = errors.New("own node was deleted")
+	// ErrSessionOver is returned by operations that started under a session that is now over.
 	ErrSessionOver = conn.ErrSessionOver
 )

@@ -11,15 +11,14 @@ import (
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// refusals are the errors after which it is certain that a server has not done what it was
-// asked for.
+// refusals are the errors that prove that a server did not carry out the request.
 var refusals = []error{
 	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
 	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags,
 	frames.ErrLocalSession, frames.ErrQuota,
 }
 
-// IsRefusal reports whether err is a server's refusal: asking again gives the same answer.
+// IsRefusal reports whether err is a server's refusal: repeating the request gives the same error.
 func IsRefusal(err error) bool {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
@@ -34,19 +33,20 @@ func WasNotSent(err error) bool {
 	return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) || errors.Is(err, frames.ErrThrottled)
 }
 
-// IsTransient reports whether another attempt, on this connection or the next, can help. An
-// error that is not known here counts as transient, because the client library returns raw
-// network errors and codes of servers that it has no name for.
+// IsTransient reports whether another attempt, on this connection or the next, can succeed. An
+// unknown error counts as transient, because the client library returns raw network errors and
+// error codes that it does not know.
 func IsTransient(err error) bool {
 	return err != nil && !IsRefusal(err) && !isFinal(err)
 }
 
-// isFinal reports whether err is an error of this package or of a context.
+// isFinal reports whether err is an error of this package or of a context, or of a reply that will be as
+// long the next time.
 func isFinal(err error) bool {
 	if IsOfSlot(err) {
 		return true
 	}
-	for _, f := range []error{ErrSessionOver, ErrGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrMismatch, ErrEvicted, context.Canceled, context.DeadlineExceeded} {
+	for _, f := range []error{ErrSessionOver, ErrGone, ErrClosed, ErrLocked, ErrLimit, ErrInvalid, ErrMismatch, ErrEvicted, frames.ErrTooLong, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, f) {
 			return true
 		}
@@ -54,12 +54,12 @@ func isFinal(err error) bool {
 	return false
 }
 
-// IsOfSlot reports whether err says what is known of the slot, which no further attempt changes.
+// IsOfSlot reports whether err describes the state of a slot, which further attempts do not change.
 func IsOfSlot(err error) bool {
 	return errors.Is(err, ErrDone) || errors.Is(err, ErrForgotten) || errors.Is(err, ErrAhead)
 }
 
-// IgnoreMissing returns nil for the error of a node that does not exist, else err.
+// IgnoreMissing returns nil if err says that a node does not exist, and otherwise err.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -67,8 +67,8 @@ func IgnoreMissing(err error) error {
 	return err
 }
 
-// CauseOf returns err, with which a call under ctx failed, or if ctx has ended an error in
-// which errors.Is finds both ctx.Err() and the context's cause.
+// CauseOf returns the error of a call under ctx that failed with err. If ctx has ended, errors.Is
+// finds both ctx.Err() and the context's cause in it; otherwise it is err.
 func CauseOf(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -77,15 +77,12 @@ func CauseOf(ctx context.Context, err error) error {
 	if !errors.Is(cause, ctx.Err()) {
 		cause = errors.Join(ctx.Err(), cause)
 	}
-	var b *behind
-	if errors.As(err, &b) {
-		return Behind(cause, b.whom)
-	}
-	return cause
+	return WithWaitOf(err, cause)
 }
 
-// Beside returns why, with which a call under ctx failed that is about a hold, which lasts. Where ctx has ended with another hold,
-// that is in the text only: with errors.Is it would be the end of this one.
+// Beside returns the error of a call under ctx that failed with why and concerns a hold that has
+// not ended. If ctx has ended because another hold ended, that reason is included only as text:
+// errors.Is would otherwise report the end of this hold.
 func Beside(ctx context.Context, why error) error {
 	if end := ctx.Err(); end != nil && !isEnd(end) && isEnd(why) {
 		return fmt.Errorf("%w: %v", end, context.Cause(ctx))
@@ -93,19 +90,35 @@ func Beside(ctx context.Context, why error) error {
 	return why
 }
 
-// isEnd reports whether err says how a hold has ended.
+// isEnd reports whether err means that a hold has ended.
 func isEnd(err error) bool {
 	return errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) || errors.Is(err, ErrClosed)
 }
 
-// Behind returns err, with which a caller has ended its wait, as one that says whom the wait was for.
-func Behind(err error, whom string) error { return &behind{err, whom} }
-
-type behind struct {
-	error
-	whom string
+// WaitedFor returns err, with which a caller ended its wait, extended by what it waited for. An
+// error says that once.
+func WaitedFor(err error, what string) error {
+	var w *waitedFor
+	if errors.As(err, &w) {
+		return err
+	}
+	return &waitedFor{err, what}
 }
 
-func (b *behind) Error() string { return fmt.Sprintf("%v (waited for %s)", b.error, b.whom) }
+// WithWaitOf returns cause extended by what the caller waited for according to err, if err says so.
+func WithWaitOf(err, cause error) error {
+	var w *waitedFor
+	if errors.As(err, &w) {
+		return WaitedFor(cause, w.what)
+	}
+	return cause
+}
 
-func (b *behind) Unwrap() error { return b.error }
+type waitedFor struct {
+	error
+	what string
+}
+
+func (w *waitedFor) Error() string { return fmt.Sprintf("%v (waited for %s)", w.error, w.what) }
+
+func (w *waitedFor) Unwrap() error { return w.error }

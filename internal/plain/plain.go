@@ -1,6 +1,5 @@
-// Package plain makes text that others wrote safe to print: in a terminal, a log or an
-// error. Node names, their data and what servers answer come from anybody who may write
-// below a lock's path.
+// Package plain makes untrusted text safe to print in a terminal, a log or an error. Node names,
+// their data and server replies can come from anyone with write access below a lock's path.
 package plain
 
 import (
@@ -11,10 +10,11 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// Text returns s with every character escaped that does not show as itself: controls (C0, DEL and C1, so also every
-// line break and escape sequence); bidirectional and other invisible format characters; spaces other than the usual
-// one; variation selectors, fillers, and bytes that are not UTF-8. The escapes are those of Go (\n, \x1b, \u202e),
-// and a backslash is doubled, so different texts stay different. A text without any of these is returned as it is.
+// Text returns s with every character escaped that is not shown as itself: control characters (C0,
+// DEL and C1, so also line breaks and escape sequences); bidirectional and other invisible format
+// characters; spaces other than U+0020; variation selectors, fillers, and bytes that are not UTF-8.
+// The escapes are those of Go (\n, \x1b, \u202e), and a backslash is doubled, so different texts
+// stay different. A text without any of these characters is returned unchanged.
 func Text(s string) string {
 	clean := prefix(s)
 	if clean == len(s) {
@@ -38,7 +38,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Short is Text of at most n bytes of s, with "..." behind what was cut off.
+// Short is like Text for at most n bytes of s. If it cuts s, it appends "...".
 func Short(s string, n int) string {
 	if len(s) <= n {
 		return Text(s)
@@ -49,17 +49,17 @@ func Short(s string, n int) string {
 	return Text(s[:n]) + "..."
 }
 
-// prefix returns the length of the part of s before the first character that is escaped.
+// prefix returns the length of the part of s before the first character to escape.
 func prefix(s string) int {
 	for i, r := range s {
 		if !shows(r) || r == utf8.RuneError {
-			return i // RuneError may stand in s as itself: Text looks closer
+			return i // s may contain U+FFFD itself: Text decides
 		}
 	}
 	return len(s)
 }
 
-// shows reports whether r stands in the output as it is.
+// shows reports whether r appears in the output unchanged.
 func shows(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r < 0x7f && r != '\\'
@@ -67,7 +67,7 @@ func shows(r rune) bool {
 	return unicode.IsPrint(r) && r != brailleBlank && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// brailleBlank is the one symbol that shows as nothing.
+// brailleBlank is the only symbol that looks blank.
 const brailleBlank = '\u2800'
 
 func escapeRune(b *strings.Builder, r rune) {

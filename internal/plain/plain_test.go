@@ -48,6 +48,7 @@ func TestShortCutsBetweenCharacters(t *testing.T) {
 	assert.Equal(t, "...", plain.Short("ö", 1))
 }
 
+//zklock:promise P8.3
 func FuzzText(f *testing.F) {
 	f.Add("\x1b[31m\u202e\u009b\xffhost\n\\")
 	f.Fuzz(func(t *testing.T, s string) {

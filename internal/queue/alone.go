@@ -7,10 +7,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// expectNobody returns what the next create counts, if ours was the only node when we last looked;
-// else nil.
-func (t *contender) expectNobody() *count {
-	if t.recipe.limited || !t.c.MayNote(t.Dir, nil) || !t.c.mayBeAlone(t.Dir) {
+// expectAlone returns what the next create should count if our node was the only one when we last
+// looked; otherwise it returns nil.
+func (t *contender) expectAlone() *count {
+	if t.recipe.limited || !t.c.Unnoted.MayNote(t.Dir, nil) || !t.c.mayBeAlone(t.Dir) {
 		return nil
 	}
 	if s, ok := t.c.alone.take(t.Dir); ok {
@@ -19,15 +19,14 @@ func (t *contender) expectNobody() *count {
 	return nil
 }
 
-// mayBeAlone reports whether the next to come to dir is alone there, as far as was seen lately. It
-// is not while a node of ours may still be there.
+// mayBeAlone reports whether the next contender in dir would be alone there, as far as was recently
+// seen. It returns false while a node of ours may still exist there.
 func (c *Engine) mayBeAlone(dir string) bool {
-	return !c.leaving.from(dir) && c.alone.has(dir, recentLife) && !c.crowded.has(dir, crowdedLife)
+	return !c.deleting.from(dir) && c.alone.has(dir, recentLife) && !c.recentlyShared.has(dir, sharedLife)
 }
 
-// createWith creates our node in one transaction with what else is to happen: it deletes the
-// node that ours takes the place of, leaves the note of that one, nil for none, and counts the
-// nodes that exist then.
+// createWith returns the transaction that creates our node. The transaction also deletes the node
+// that ours replaces, writes note, which may be nil, and counts the nodes that exist afterwards.
 func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
 	if old := t.creation.replaces; old != nil {
@@ -45,7 +44,7 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
 		answers, err := read(a)
 		if err != nil {
-			t.c.MayNote(t.Dir, answers[min(created, len(answers)):])
+			t.c.Unnoted.MayNote(t.Dir, answers[min(created, len(answers)):])
 			return none, err
 		}
 		if counted != nil {
@@ -55,28 +54,28 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 	}
 }
 
-// noticeOthers remembers it if an attempt has shown that there are others where it expected none.
+// noticeOthers records that an attempt found other contenders where it expected none.
 func (t *contender) noticeOthers(a *creation) {
 	if a.showsOthers() {
-		t.c.crowded.put(t.Dir, struct{}{})
+		t.c.recentlyShared.put(t.Dir, struct{}{})
 	}
 }
 
-// noticeSolitude remembers a listing that shows our node alone. If the directory has data, it
-// reads that in the background.
-func (t *contender) noticeSolitude(l session.Listing) {
-	if len(l.Names) != 1 || l.Stat.DataLength > maxRewritten || t.recipe.limited || t.c.untrusted {
+// rememberAlone records a listing that shows only our node. If the directory has data, it reads
+// the data in the background.
+func (t *contender) rememberAlone(l session.Listing) {
+	if len(l.Names) != 1 || l.Stat.DataLength > maxRewritten || t.recipe.limited || t.c.Unnoted.untrusted {
 		return
 	}
 	if l.Stat.DataLength == 0 {
-		t.c.alone.put(t.Dir, solitude{version: l.Stat.Version})
+		t.c.alone.put(t.Dir, lastAlone{version: l.Stat.Version})
 		return
 	}
 	s := t.Sess
 	// Owned by the client; ends with the request; Close waits for it.
-	t.c.Calls.Run(func() {
-		if n, err := t.c.Get(t.c.Life, s, t.Dir); err == nil && n.Stat.Version == l.Stat.Version {
-			t.c.alone.put(t.Dir, solitude{n.Stat.Version, n.Data})
+	t.c.Requests.Calls.Run(func() {
+		if n, err := t.c.Requests.Get(t.c.Requests.Life, s, t.Dir); err == nil && n.Stat.Version == l.Stat.Version {
+			t.c.alone.put(t.Dir, lastAlone{n.Stat.Version, n.Data})
 		}
 	})
 }

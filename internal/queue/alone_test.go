@@ -12,8 +12,9 @@ import (
 // engineFor returns an engine without a connection.
 func engineFor(untrusted bool) *Engine { return &Engine{Unnoted: NewUnnoted(untrusted)} }
 
+//zklock:promise P9.1 A19
 func TestACreateCountsOnlyWhereItMayAndWeWereAlone(t *testing.T) {
-	were := func(c *Engine) { c.alone.put("/a", solitude{version: 7}) }
+	were := func(c *Engine) { c.alone.put("/a", lastAlone{version: 7}) }
 	for name, c := range map[string]struct {
 		recipe    Recipe
 		untrusted bool
@@ -24,16 +25,16 @@ func TestACreateCountsOnlyWhereItMayAndWeWereAlone(t *testing.T) {
 		"nothing is known":                 {before: func(*Engine) {}},
 		"the data is a number":             {recipe: Recipe{limited: true}, before: were},
 		"what others write is not trusted": {untrusted: true, before: were},
-		"others have come":                 {before: func(c *Engine) { were(c); c.crowded.put("/a", struct{}{}) }},
-		"a node of ours is leaving":        {before: func(c *Engine) { were(c); c.leaving.add("/a", 1) }},
+		"others have come":                 {before: func(c *Engine) { were(c); c.recentlyShared.put("/a", struct{}{}) }},
+		"a node of ours is leaving":        {before: func(c *Engine) { were(c); c.deleting.add("/a", 1) }},
 		"writing was refused": {before: func(c *Engine) {
 			were(c)
-			c.MayNote("/a", []zk.MultiResponse{{}, {Error: zk.ErrNoAuth}})
+			c.Unnoted.MayNote("/a", []zk.MultiResponse{{}, {Error: zk.ErrNoAuth}})
 		}},
 	} {
 		e := engineFor(c.untrusted)
 		c.before(e)
-		counted := e.newContender(&c.recipe, "/a", nil).expectNobody()
+		counted := e.newContender(&c.recipe, "/a", nil).expectAlone()
 		assert.Equal(t, c.counts, counted != nil, name)
 		if counted != nil {
 			assert.Equal(t, int32(7), counted.expected.version, name)
@@ -56,11 +57,13 @@ func TestAnAttemptShowsOthers(t *testing.T) {
 		assert.Equal(t, c.want, c.of.showsOthers(), name)
 		e := engineFor(false)
 		e.newContender(new(Recipe), "/a", nil).noticeOthers(&c.of)
-		assert.Equal(t, c.want, e.crowded.has("/a", crowdedLife), name)
+		assert.Equal(t, c.want, e.recentlyShared.has("/a", sharedLife), name)
 	}
 }
 
 // TestAListingThatShowsOursAloneIsRemembered has directories without data, which need not be read.
+//
+//zklock:promise P9.1 A19
 func TestAListingThatShowsOursAloneIsRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		names     []string
@@ -75,15 +78,15 @@ func TestAListingThatShowsOursAloneIsRemembered(t *testing.T) {
 		"what others write is not trusted": {names: []string{"ours"}, untrusted: true},
 	} {
 		e := engineFor(c.untrusted)
-		e.newContender(&c.recipe, "/a", nil).noticeSolitude(session.Listing{Names: c.names, Stat: &zk.Stat{Version: 7}})
+		e.newContender(&c.recipe, "/a", nil).rememberAlone(session.Listing{Names: c.names, Stat: &zk.Stat{Version: 7}})
 		s, known := e.alone.take("/a")
 		assert.Equal(t, c.want, known, name)
 		if known {
-			assert.Equal(t, solitude{version: 7}, s, name)
+			assert.Equal(t, lastAlone{version: 7}, s, name)
 		}
 	}
 	e := engineFor(false)
 	long := zk.Stat{DataLength: maxRewritten + 1}
-	e.newContender(new(Recipe), "/a", nil).noticeSolitude(session.Listing{Names: []string{"ours"}, Stat: &long})
+	e.newContender(new(Recipe), "/a", nil).rememberAlone(session.Listing{Names: []string{"ours"}, Stat: &long})
 	assert.False(t, e.alone.has("/a", recentLife), "too much to write again")
 }

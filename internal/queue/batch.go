@@ -15,7 +15,7 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// each yields the nodes of the contender, in the order of the queue.
+// each yields the contender's nodes in queue order.
 func (t *contender) each(yield func(*member) bool) {
 	if t.batch != nil {
 		for _, x := range t.batch.others {
@@ -27,10 +27,10 @@ func (t *contender) each(yield func(*member) bool) {
 	yield(&t.member)
 }
 
-// members returns what each yields.
+// members returns the members that each yields.
 func (t *contender) members() []*member { return slices.Collect(t.each) }
 
-// nodes returns the nodes of each.
+// nodes returns the nodes of these members.
 func (t *contender) nodes() []*session.OwnNode {
 	var nodes []*session.OwnNode
 	for x := range t.each {
@@ -39,7 +39,8 @@ func (t *contender) nodes() []*session.OwnNode {
 	return nodes
 }
 
-// at says where our node is. Like the rest of a holder, it is called when the node has a name.
+// at returns the directory and the session of our node. Like the other methods of holder, it is
+// called only once the node has a name.
 func (t *contender) at() (dir string, s *session.Session) { return t.Dir, t.Sess }
 
 func (t *contender) made() (name string, czxid int64) { return t.Name, t.czxid }
@@ -54,18 +55,19 @@ func (t *contender) nodesHeld(yield func(n *session.OwnNode, watched bool) bool)
 	}
 }
 
-// errNoGate is the error of a create whose place in another queue is gone. It is a refusal.
+// errNoGate is returned by a create whose queue node is gone. It counts as a refusal.
 var errNoGate = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
 
-// createBatch creates the nodes of the batch in one transaction, and sets their names.
+// createBatch returns the transaction that creates the nodes of the batch, and the function that
+// handles the reply and sets the nodes' names.
 func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
 	for x := range t.each {
 		ops = append(ops, t.creationOf(x, data))
 	}
 	created := len(ops)
-	if t.gate != nil {
-		ops = append(ops, t.gate.Exists())
+	if t.queueNode != nil {
+		ops = append(ops, t.queueNode.Exists())
 	}
 	read := session.ReadResults(len(ops))
 	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
@@ -92,10 +94,10 @@ func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answe
 	}
 }
 
-// recognise sets the names of the nodes from a listing. Because they were created together, one
-// shows that all were created. A node that is missing was deleted since, and gets a name that no
-// node has.
-func (t *contender) recognise(names []string) {
+// findNames sets the names of the nodes from a listing. The nodes were created together, so finding
+// one shows that all were created. A missing node was deleted since; it gets a name that no node
+// has.
+func (t *contender) findNames(names []string) {
 	mine := map[string]*member{}
 	for x := range t.each {
 		mine[x.prefix()] = x
@@ -114,7 +116,7 @@ func (t *contender) recognise(names []string) {
 	}
 }
 
-// notOurs returns ahead without the nodes of the batch.
+// notOurs returns ahead without the nodes of this batch.
 func (t *contender) notOurs(ahead []node.Entry) []node.Entry {
 	if t.batch == nil {
 		return ahead
@@ -127,16 +129,17 @@ func (t *contender) notOurs(ahead []node.Entry) []node.Entry {
 }
 
 // complete reports whether a listing shows all our nodes.
-func (t *contender) complete(line *node.Line) bool {
+func (t *contender) complete(queue *node.Queue) bool {
 	for x := range t.each {
-		if !line.Has(x.Name) {
+		if !queue.Has(x.Name) {
 			return false
 		}
 	}
 	return true
 }
 
-// deleteAll deletes the nodes of the batch, in one transaction as long as all of them exist.
+// deleteAll deletes the nodes of the batch in one transaction; if some of them are gone, it deletes
+// the rest.
 func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 	left := slices.DeleteFunc(t.members(), func(x *member) bool { return x.Name == "" })
 	for len(left) > 0 {
@@ -144,26 +147,26 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 		for _, x := range left {
 			ops = append(ops, &zk.DeleteRequest{Path: x.Path(), Version: -1})
 		}
-		_, err := t.c.Multi(ctx, s, ops...)
+		_, err := t.c.Requests.Multi(ctx, s, ops...)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		l, err := t.c.List(ctx, s, t.Dir) // somebody has deleted one: which are left?
+		l, err := t.c.Requests.List(ctx, s, t.Dir) // one of them is gone: find out which are left
 		if err != nil {
 			return err
 		}
-		before, line := len(left), l.Line()
-		left = slices.DeleteFunc(left, func(x *member) bool { return !line.Has(x.Name) })
+		before, queue := len(left), l.Queue()
+		left = slices.DeleteFunc(left, func(x *member) bool { return !queue.Has(x.Name) })
 		if len(left) == before {
-			return errors.New("a server that lags shows what is gone") // is tried again
+			return errors.New("stale reply from a lagging server") // the caller retries
 		}
 	}
 	return nil
 }
 
-// batchSize returns about how long the transaction for a batch of n will be. It includes what
-// servers add when they pass it on, such as the numbers in names. It also includes the check of the place in the
-// queue, which is shorter than a create.
+// batchSize returns the approximate size of the transaction that creates a batch of n nodes. It
+// includes what servers add when they forward the transaction, such as the numbers in names, and
+// the check of the queue node, which is shorter than a create.
 func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
 	t.nameAnew(nil, node.NewGUID(node.GUIDMark))

@@ -1,13 +1,19 @@
 package queue
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // threeNodes returns a contender with a batch of three nodes that have no names yet, and what their names begin with.
@@ -31,16 +37,18 @@ func namesOf(t *contender) (names []string) {
 	return names
 }
 
+//zklock:promise P7.5
 func TestABatchIsRecognisedByOneOfItsNodes(t *testing.T) {
 	ours, p := threeNodes()
 	first, last := p[0]+"-lease-0000000001", p[2]+"-lease-0000000003"
-	ours.recognise([]string{last, "lock-0000000009", first})
+	ours.findNames([]string{last, "lock-0000000009", first})
 	assert.Equal(t, []string{first, p[1] + "-lease-", last}, namesOf(ours), "the second was made and is gone: it has a name that no node has")
 }
 
+//zklock:promise P5.3 P7.5
 func TestABatchIsNotRecognisedByTheNodesOfOthers(t *testing.T) {
 	ours, p := threeNodes()
-	ours.recognise([]string{"", "lock-0000000009", p[0], p[1] + "0-lease-0000000002", p[2][:len(p[2])-1] + "-lease-0000000003"})
+	ours.findNames([]string{"", "lock-0000000009", p[0], p[1] + "0-lease-0000000002", p[2][:len(p[2])-1] + "-lease-0000000003"})
 	assert.Equal(t, []string{"", "", ""}, namesOf(ours))
 }
 
@@ -54,4 +62,42 @@ func TestTheSizeOfABatchIsThatOfItsRequestAtLeast(t *testing.T) {
 	size, err := node.RequestSize(ops)
 	assert.NoError(t, err)
 	assert.GreaterOrEqual(t, ours.c.batchSize(ours.recipe, "/a", data, len(ops)), size)
+}
+
+// Listings are shared by all callers that have asked for them.
+func TestTheListingIsLeftAsItIsWithoutOurNodes(t *testing.T) {
+	ours, p := threeNodes()
+	var names []string
+	for i, prefix := range p {
+		names = append(names, fmt.Sprintf("%s-lease-%010d", prefix, i))
+	}
+	ours.findNames(names)
+	ahead := node.ParseEntries(append([]string{"_c_x-lease-0000000009"}, names[:2]...))
+	before := slices.Clone(ahead)
+	assert.Equal(t, before[:1], ours.notOurs(ahead))
+	assert.Equal(t, before, ahead)
+}
+
+func TestTheListingIsLeftAsItIsWhenNumbersDoNotShowTheOrder(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, srv.PutNode(testDir, nil))
+		srv.SetChildCounter(testDir, math.MaxInt32)
+		held := obtain(t, e)
+		s, err := e.session(t.Context())
+		require.NoError(t, err)
+		place := e.newPlace(testLock, testDir, nil, new(wait))
+		require.NoError(t, place.enter(t.Context(), s))
+		l, err := e.Requests.List(t.Context(), s, testDir)
+		require.NoError(t, err)
+		before := slices.Clone(l.Queue().Entries)
+		own, _ := node.ParseEntry(place.Name)
+		ahead, err := place.order(t.Context(), l.Queue(), &own)
+		require.NoError(t, err)
+		require.Len(t, ahead, 1)
+		require.NotZero(t, ahead[0].Czxid)
+		require.Equal(t, before, l.Queue().Entries)
+		e.discard(t.Context(), outcome.ErrLocked, place)
+		release(t, held)
+	})
 }

@@ -7,19 +7,20 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// remove deletes the contender's nodes in the background, and sends the outcome to the
-// channel that it returns. It goes on whatever happens to the caller or the connection, for
-// as long as the client lives.
+// remove deletes the contender's nodes in the background and sends the outcome to the returned
+// channel. It keeps trying until the client is closed, even if the caller's context ends or the
+// connection is lost.
 func (c *Engine) remove(t *contender) <-chan error {
 	removed := c.beginRemoval(t)
 	done := make(chan error, 1)
-	c.leaving.add(t.Dir, 1)
+	c.deleting.add(t.Dir, 1)
 	end := func(err error) {
-		c.leaving.add(t.Dir, -1)
+		c.deleting.add(t.Dir, -1)
 		done <- err
 	}
 	// Owned by the client; ends when the node is certainly gone, or when Close gives up
@@ -30,35 +31,42 @@ func (c *Engine) remove(t *contender) <-chan error {
 	return done
 }
 
-// beginRemoval takes leave of the contender's nodes, and returns what deletes them and returns
-// the outcome.
+// beginRemoval stops watching the contender's nodes. It returns a function that deletes them and
+// returns the outcome.
 func (c *Engine) beginRemoval(t *contender) func() error {
 	c.holders.remove(t)
 	for x := range t.each {
 		if self := x.self.Load(); self != nil {
 			self.stop()
 		}
-		c.Leave(&x.OwnNode)
+		c.Heart.Leave(&x.OwnNode)
 	}
 	return func() error {
 		defer t.unkeep()
-		err := t.clear(c.Afterlife)
+		err := t.clear(c.Requests.CleanupCtx)
 		if outcome.IsRefusal(err) {
+			r := c.refused.add(t.anyPath(), err)
+			c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(t.Dir), "node", node.BaseName(t.anyPath()), "err", err)
 			// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
-			c.Calls.Run(func() { t.keepDeleting(c.Life) })
+			if !c.Requests.Calls.Run(func() {
+				t.keepDeleting(c.Requests.Life)
+				c.refused.remove(r)
+			}) {
+				c.refused.remove(r)
+			}
 		}
 		return err
 	}
 }
 
-// unkeep ends what Keep has begun.
+// unkeep undoes Keep for all nodes.
 func (t *contender) unkeep() {
 	for x := range t.each {
-		t.c.Unkeep(&x.OwnNode)
+		t.c.Heart.Unkeep(&x.OwnNode)
 	}
 }
 
-// keepDeleting tries to delete a node again and again after a refusal, which may be temporary.
+// keepDeleting retries the deletion after a refusal, which may be temporary.
 func (t *contender) keepDeleting(ctx context.Context) {
 	ticker := time.NewTicker(max(t.Sess.Lease.Term()/4, time.Second))
 	defer ticker.Stop()
@@ -74,14 +82,14 @@ func (t *contender) keepDeleting(ctx context.Context) {
 	}
 }
 
-// clear deletes the node. It returns nil if the node does not exist any more.
+// clear deletes the contender's nodes. It returns nil if they no longer exist.
 func (t *contender) clear(ctx context.Context) error {
 	var p session.Pace
 	for {
 		err := t.tryClear(ctx)
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNoNode):
-			t.disown()
+			t.uncount()
 			return nil
 		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err
@@ -95,29 +103,29 @@ func (t *contender) clear(ctx context.Context) error {
 func (t *contender) tryClear(ctx context.Context) error {
 	switch {
 	case t.creation == nil && t.Sess.HasExpired():
-		return nil // the server has deleted it with the session
+		return nil // the servers deleted it with the session
 	case t.creation != nil && t.creation.answered == nil:
-		return nil // never asked for
+		return nil // it was never requested
 	case t.creation != nil:
 		if err := t.settle(ctx); err != nil || t.Name == "" {
 			return err
 		}
 	}
-	s, err := t.c.Link.Attached(ctx)
+	s, err := t.c.Requests.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	return t.leave(ctx, s)
+	return t.deleteUnder(ctx, s)
 }
 
-// leave deletes the node, in one transaction with what it leaves behind: a note, and the word in
-// the lock's record that it was released.
-func (t *contender) leave(ctx context.Context, s *session.Session) error {
+// deleteUnder deletes the node in one transaction with what it leaves behind: a note, and the release in
+// the lock's record.
+func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 	if t.batch != nil {
 		return t.deleteAll(ctx, s)
 	}
 	for {
-		word, err := t.releaseRecord(ctx, s)
+		record, err := t.releaseRecord(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -126,39 +134,37 @@ func (t *contender) leave(ctx context.Context, s *session.Session) error {
 		if noted {
 			ops = append(ops, t.writeNote())
 		}
-		if word != nil {
-			ops = append(ops, word)
-		}
+		ops = append(ops, record...)
 		if len(ops) == 1 {
 			return t.deleteOwn(ctx, s)
 		}
-		answers, err := t.c.Multi(ctx, s, ops...)
+		answers, err := t.c.Requests.Multi(ctx, s, ops...)
 		switch {
 		case err == nil:
-			t.recordReleased(s, answers[len(ops)-1].Stat)
+			t.recordReleased()
 			return nil
 		case !outcome.IsRefusal(err):
 			return err
 		case Refused(answers) == 0:
 			return t.deleteOwn(ctx, s)
 		case noted && Refused(answers) == 1:
-			t.c.MayNote(t.Dir, answers)
+			t.c.Unnoted.MayNote(t.Dir, answers)
 		default:
-			t.claim.wasRefused(err)
+			t.recordRefused(err)
 		}
 	}
 }
 
-// deleteOwn deletes our node. If a request to let go has come since we last read the node, it
-// notes that first: an acquire that gives up its place in the queue for permits goes on to
-// hold those, and the request is for that hold.
+// deleteOwn deletes our node. If a revocation request has arrived since the node was last read, it
+// handles that first: an acquire that gives up its node in the queue for permits may hold permits
+// afterwards, and the request is for that hold.
 func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	for {
-		err := t.c.Delete(ctx, s, t.Path(), t.unread)
+		err := t.c.Requests.Delete(ctx, s, t.Path(), t.unread)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
-		n, err := t.c.Get(ctx, s, t.Path())
+		n, err := t.c.Requests.Get(ctx, s, t.Path())
 		if err != nil {
 			return err
 		}
@@ -167,10 +173,10 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// disown counts the nodes no more, which are certainly gone.
-func (t *contender) disown() {
-	if t.owns > 0 {
-		_ = addOwned(t.Sess, -t.owns) // never over the limit
-		t.owns = 0
+// uncount stops counting nodes that are known to be gone.
+func (t *contender) uncount() {
+	if t.counted > 0 {
+		_ = addOwned(t.Sess, -t.counted) // a negative number never exceeds the limit
+		t.counted = 0
 	}
 }

@@ -13,48 +13,49 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// contender is what we have in a queue, from before its node is asked for until that is certainly
-// gone. It belongs to one goroutine at a time: the acquiring caller's, then the clean-up's. Only
-// its nodes are shared, with the watches on them, the heartbeats and the hold.
+// contender is our entry in a queue, from before its node is requested until the node is certainly
+// gone. One goroutine at a time owns it: first the acquiring caller's, then the one that cleans up.
+// Only its nodes are shared: with their watches, the heartbeats and the hold.
 //
-// Its fields are of four phases: who it is, how its node comes to be, the batch that it leads, and
-// what it leaves behind. The watch on the node, which is the member's, begins before the grant and
-// ends before the node is deleted.
+// Its fields belong to four phases: its identity, the creation of its node, the batch that it
+// leads, and its removal. The watch on the node belongs to the member; it begins before the grant
+// and ends before the node is deleted.
 type contender struct {
 	member
-	recipe   *Recipe   // never changes
-	group    string    // what guids of the batch begin with, behind the mark; empty if they have nothing in common
-	batch    *batch    // what one transaction creates with the node; nil for nothing
-	gate     *member   // our node in another queue, without which none of these is created; nil for none
-	creation *creation // of the node; nil once the node certainly belongs to Sess
-	czxid    int64     // the transaction that has made the nodes, which is the hold's token; zero if it is not known
-	owns     int       // how many bytes of what the session owns are ours
-	ending
+	recipe    *Recipe   // never changes
+	group     string    // prefix of the guids of a batch, after the mark; empty if they share none
+	batch     *batch    // the nodes created in one transaction with this one; nil if there are none
+	queueNode *member   // our node in another queue, which must exist when these nodes are created; nil if there is none
+	creation  *creation // how the node is created; nil once the node certainly belongs to Sess
+	czxid     int64     // the transaction that created the nodes, which is the hold's token; zero if unknown
+	counted   int       // the bytes counted for this contender in what its session owns: see own
+	removal
 }
 
 func (c *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
-	t := &contender{member: member{c: c}, recipe: r, creation: new(creation), ending: ending{unread: -1}}
+	t := &contender{member: member{c: c}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
 	t.Init(dir, data, r.Fixed)
 	return t
 }
 
-// joinGroup makes guids begin with those digits, behind the mark.
-func (t *contender) joinGroup(digits string) { t.group = digits }
+// setGroup sets the digits that the guids begin with, after the mark.
+func (t *contender) setGroup(digits string) { t.group = digits }
 
-// enteredQueue is called when the nodes certainly belong to Sess. It returns the attempt that has made them.
+// enteredQueue is called once the nodes certainly belong to Sess. It returns the attempt that
+// created them.
 func (t *contender) enteredQueue() *creation {
 	made := t.creation
 	t.creation = nil
 	return made
 }
 
-// lead makes others, which come before it in the queue, be created with the node.
+// lead adds others, which come before this node in the queue, to the transaction that creates it.
 func (t *contender) lead(others []*member) { t.batch = &batch{others} }
 
-// passThrough makes the nodes be created only while that of gate exists.
-func (t *contender) passThrough(gate *member) { t.gate = gate }
+// createOnlyIf makes the create conditional on queueNode still existing.
+func (t *contender) createOnlyIf(queueNode *member) { t.queueNode = queueNode }
 
-// delay returns the lock-delay of the contender's lock, or zero for none.
+// delay returns the lock-delay of the contender's lock, or zero if it has none.
 func (t *contender) delay() time.Duration {
 	if t.recipe.Delays {
 		return t.c.Delay
@@ -62,7 +63,7 @@ func (t *contender) delay() time.Duration {
 	return 0
 }
 
-// mark returns what the contender's guid begins with.
+// mark returns the prefix of the contender's guid.
 func (t *contender) mark() string {
 	if t.delay() > 0 {
 		return node.DelayMark
@@ -70,26 +71,35 @@ func (t *contender) mark() string {
 	return node.GUIDMark
 }
 
-// nameless returns the path of x, a node of the contender, without the number that the server appends.
+// nameless returns the path of x, a node of the contender, without the number that the server
+// appends.
 func (t *contender) nameless(x *member) string {
-	return t.Dir + "/" + node.NamePrefix + x.guid + t.recipe.Infix // in one piece: prefix would make a string more
+	return t.Dir + "/" + node.NamePrefix + x.guid + t.recipe.Infix // one expression: calling prefix would allocate another string
+}
+
+// anyPath returns the path of our node or, if its name is unknown, the path that was requested.
+func (t *contender) anyPath() string {
+	if t.Name == "" {
+		return t.nameless(&t.member)
+	}
+	return t.Path()
 }
 
 func (t *contender) creationOf(x *member, data []byte) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.c.ACL, Flags: zk.FlagEphemeralSequential}
+	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.c.Directories.ACL, Flags: zk.FlagEphemeralSequential}
 }
 
-// checkMade returns an error for a path that no server makes of the one that it was asked for.
-// The node is then looked for, as after a lost answer.
+// checkMade returns an error if the server returned a path that cannot come from the requested one.
+// The caller then searches for the node, as after a lost reply.
 func (t *contender) checkMade(x *member, path string) error {
 	number, ok := strings.CutPrefix(path, t.nameless(x))
 	if _, isSeq := node.ParseSeq(number); !ok || !isSeq {
-		return fmt.Errorf("%w: it has made %s", frames.ErrMalformed, node.Printable(path))
+		return fmt.Errorf("%w: unexpected path of created node %s", frames.ErrMalformed, node.Printable(path))
 	}
 	return nil
 }
 
-// takePath sets the name of the node that was made, by the transaction czxid.
+// takePath sets the name and the czxid of the created node.
 func (t *contender) takePath(path string, czxid int64) error {
 	err := t.checkMade(&t.member, path)
 	if err == nil {
@@ -98,64 +108,67 @@ func (t *contender) takePath(path string, czxid int64) error {
 	return err
 }
 
-// creation is how a contender's node comes to be: by one attempt after the other, until one has made it.
+// creation describes how a contender's node is created: attempts are made one after another until
+// one succeeds.
 type creation struct {
-	replaces *contender     // whose node the transaction that creates ours deletes; nil for none, or when that has left in another way
-	counted  *count         // what the attempt counts; nil if it does not
-	answered *session.Latch // the attempt has its outcome: the nodes' names if it has made them, or err; nil before the first
+	replaces *contender     // its node is deleted by the transaction that creates ours; nil if there is none or it was removed in another way
+	counted  *count         // what the attempt counts; nil if it does not count
+	answered *session.Latch // set when the outcome of the attempt is known: the nodes have names, or err is set; nil before the first attempt
 	err      error          // set before answered
 }
 
-// count is what a create that counts expects and what it finds: see solitude.
+// count holds what a counting create expects and what it finds: see lastAlone.
 type count struct {
-	expected solitude
-	dir      *zk.Stat  // as it was right after the create; nil if that is not known
-	looked   time.Time // when that was known
+	expected lastAlone
+	dir      *zk.Stat  // its state right after the create; nil if unknown
+	looked   time.Time // when that state was received
 }
 
-// begin is called before anything is sent.
+// begin starts an attempt. It is called before anything is sent.
 func (a *creation) begin(counted *count) {
 	a.counted, a.answered, a.err = counted, new(session.Latch), nil
 }
 
-// sawDir takes the directory as the create has left it.
+// sawDir records the state of the directory right after the create.
 func (n *count) sawDir(dir *zk.Stat) { n.dir, n.looked = dir, time.Now() }
 
-// showsOthers reports whether there were others where the attempt expected none, or they have written since.
+// showsOthers reports whether the attempt expected no other contenders but found some, or found
+// that they have written since.
 func (a *creation) showsOthers() bool {
 	return a.counted != nil && (a.counted.dir != nil || errors.Is(a.err, zk.ErrBadVersion))
 }
 
-// replace makes the transaction that creates our node delete that of old.
+// replace makes the transaction that creates our node delete old's node.
 func (a *creation) replace(old *contender) { a.replaces = old }
 
-// takeReplaced returns what the next attempt is to replace no more.
+// takeReplaced returns the contender to replace, and clears it, so that the next attempt replaces
+// none.
 func (a *creation) takeReplaced() *contender {
 	old := a.replaces
 	a.replaces = nil
 	return old
 }
 
-// end gives the attempt its outcome.
+// end records the outcome of the attempt.
 func (a *creation) end(err error) {
 	a.err = err
 	a.answered.Set()
 }
 
-// isToNote reports whether we held and it is our turn to leave a note: see note.
+// isToNote reports whether we held the lock and should write a note: see note.
 func (t *contender) isToNote() bool {
-	return t.held && t.note != nil && t.recipe.exclusive() && t.c.MayNote(t.Dir, nil)
+	return t.held && t.note != nil && t.recipe.exclusive() && t.c.Unnoted.MayNote(t.Dir, nil)
 }
 
-// writeNote returns the operation that leaves our note. There is one attempt: another holder's
-// note may have come between.
+// writeNote returns the operation that writes our note. It is tried only once, because another
+// holder may have written its note in the meantime.
 func (t *contender) writeNote() *zk.SetDataRequest {
 	n := t.takeNote()
 	return &zk.SetDataRequest{Path: t.Dir, Data: node.DirData{Last: t.Name, Evicted: n.evicted}.Encode(), Version: n.version}
 }
 
-// noteOfOld returns the operation that leaves the note of the node that ours takes the place of,
-// nil for none. Where we expect nobody else, nobody would read it.
+// noteOfOld returns the operation that writes the note of the node that ours replaces, or nil if
+// there is none. If we expect no other contenders, nobody would read the note.
 func (t *contender) noteOfOld() *zk.SetDataRequest {
 	old := t.creation.replaces
 	if old == nil || t.creation.counted != nil || !old.isToNote() {

@@ -14,12 +14,12 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// send begins to create the node, under a name that no other node can have. From here on the
-// contender has to be settled, whatever happens.
+// send starts creating the node, under a name that no other node can have. After send, the
+// contender must be settled in every case.
 func (t *contender) send(ctx context.Context, s *session.Session) {
-	t.creation.begin(t.expectNobody())
+	t.creation.begin(t.expectAlone())
 	t.nameNew(s)
-	if err := t.own(s); err != nil {
+	if err := t.count(s); err != nil {
 		t.creation.end(notSent{err})
 		return
 	}
@@ -31,11 +31,11 @@ func (t *contender) send(ctx context.Context, s *session.Session) {
 	}
 }
 
-// own counts the contender's nodes, which are about to be asked for under s. It takes over what was counted for a node that ours
-// replace.
-func (t *contender) own(s *session.Session) error {
-	if t.owns > 0 {
-		return nil // by an earlier attempt
+// count counts the contender's nodes, which are about to be requested under s. If they replace a
+// node, it takes over the count of that node.
+func (t *contender) count(s *session.Session) error {
+	if t.counted > 0 {
+		return nil // counted by an earlier attempt
 	}
 	size := 0
 	for x := range t.each {
@@ -44,33 +44,34 @@ func (t *contender) own(s *session.Session) error {
 	old, more := t.creation.replaces, size
 	takesOver := old != nil && old.Sess == s
 	if takesOver {
-		more -= old.owns
+		more -= old.counted
 	}
 	if err := addOwned(s, more); err != nil {
 		return err
 	}
 	if takesOver {
-		old.owns = 0
+		old.counted = 0
 	}
-	t.owns = size
+	t.counted = size
 	return nil
 }
 
-// pathExtra is what a path has in a transaction besides our part of it: the server's number, and four bytes for its length.
+// pathExtra is what a path in a transaction has in addition to our part of it: the server's number,
+// and four bytes for the length.
 const pathExtra = 10 + 4
 
-// pathSize is how many bytes the path of x will have in the transaction that ends our session.
+// pathSize returns how many bytes the path of x adds to the transaction that ends our session.
 func (t *contender) pathSize(x *member) int { return len(t.nameless(x)) + pathExtra }
 
-// ownedBy returns which part of what is counted for us is that of x.
-func (t *contender) ownedBy(x *member) int { return min(t.owns, t.pathSize(x)) }
+// countedFor returns x's share of what is counted for us.
+func (t *contender) countedFor(x *member) int { return min(t.counted, t.pathSize(x)) }
 
 // notSent is the error of a create that was not sent.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() []error { return []error{conn.ErrNotSent, e.error} }
 
-// nameNew gives each node a guid that is new.
+// nameNew gives each node a new guid.
 func (t *contender) nameNew(s *session.Session) {
 	t.czxid = 0
 	random, i := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):], 0
@@ -84,21 +85,21 @@ func (t *contender) nameNew(s *session.Session) {
 	}
 }
 
-// request returns the request that creates the node, and those of the batch, and what takes its answer, which sets their names. Note is
-// what createWith leaves.
+// request returns the create request for the node and its batch, and the function that handles the
+// reply and sets the names. For note, see createWith.
 func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	switch {
-	case t.batch != nil || t.gate != nil:
+	case t.batch != nil || t.queueNode != nil:
 		return t.createBatch(data)
 	case t.creation.counted != nil || t.creation.replaces != nil:
 		return t.createWith(data, note)
 	}
 	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text(), a.Zxid) }
-	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.ACL), take
+	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.Directories.ACL), take
 }
 
-// settle waits until it is known whether the node was created; only then the contender has a
-// name. If the answer to the create was lost, settle looks for the node.
+// settle waits until it is known whether the node was created; the contender has no name before
+// that. If the reply to the create was lost, settle searches for the node.
 func (t *contender) settle(ctx context.Context) error {
 	if err := t.creation.answered.Await(ctx); err != nil {
 		return err
@@ -124,21 +125,21 @@ func (t *contender) settle(ctx context.Context) error {
 	}
 }
 
-// A fate is what has become of an attempt to create a node.
+// A fate is the outcome of an attempt to create a node.
 type fate int
 
 const (
-	wasCreated    fate = iota // it exists
-	mayBeLate                 // it may, and belongs to a session that is not ours any more
-	metOthers                 // the create counted the nodes and was refused: again, without counting
-	lacksReplaced             // so was one that replaces a node, which may have been deleted: again, by itself
-	lacksDir                  // again, when the directory was made
-	wasRefused                // no other attempt helps
-	wasNotMade                // no server has made it: again, after a while
+	wasCreated    fate = iota // the node exists
+	mayBeLate                 // the node may exist, but under a session that is no longer ours
+	metOthers                 // a counting create was refused: try again without counting
+	lacksReplaced             // a create that replaces a node was refused, and that node may be gone: try again without replacing
+	lacksDir                  // create the directory and try again
+	wasRefused                // another attempt would not help
+	wasNotMade                // no server created it: try again after a pause
 )
 
-// fate returns what has become of the attempt, which is settled. made means that the node was seen, and
-// carried that the connection still carries the session that it was asked for under.
+// fate returns the outcome of the attempt, which is settled. made means that the node was seen;
+// carried means that the connection still carries the session under which it was requested.
 func (a *creation) fate(made, carried bool) fate {
 	isRefused := outcome.IsRefusal(a.err)
 	switch {
@@ -160,14 +161,15 @@ func (a *creation) fate(made, carried bool) fate {
 	return wasNotMade
 }
 
-// find looks for our node by its guid, in a listing as the quorum knows it. If there is none,
-// the caller may go on, and the client looks again later: see session.PendingCreate.
+// find searches for our node by its guid, in a listing that is as new as the quorum's state. If the
+// node is not there, the caller may continue with another one, and the client searches for this one
+// again later: see session.PendingCreate.
 func (t *contender) find(ctx context.Context) (string, error) {
-	s, err := t.c.Link.Attached(ctx)
+	s, err := t.c.Requests.Link.Attached(ctx)
 	if err != nil {
 		return "", err
 	}
-	l, err := session.UpToDate(ctx, t.c.Requests, s, func() (session.Listing, error) { return t.c.List(ctx, s, t.Dir) })
+	l, err := session.UpToDate(ctx, t.c.Requests, s, func() (session.Listing, error) { return t.c.Requests.List(ctx, s, t.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
@@ -175,20 +177,20 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.recognise(genuine)
+	t.findNames(genuine)
 	if t.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range t.each {
-			t.c.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.ownedBy(x), Epoch: epoch, Moved: moved})
+			t.c.PendingCreates.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.countedFor(x), Epoch: epoch, Moved: moved})
 		}
-		t.owns = 0 // from now on it is counted there
+		t.counted = 0 // from now on it is counted there
 	}
 	return t.Name, nil
 }
 
-// genuine returns those of names that have a guid of ours and belong to our session: a
-// name alone can be imitated. If one node of a batch exists, all do, so for the others the
-// session only decides between several nodes of one guid.
+// genuine returns the names that have a guid of ours and belong to our session: a name alone can be
+// imitated. If one node of a batch exists, all of them do, so for the other nodes the session is
+// checked only to choose between several nodes with one guid.
 func (t *contender) genuine(ctx context.Context, s *session.Session, names []string) (found []string, err error) {
 	named := map[string][]string{} // by prefix
 	for _, name := range names {
@@ -198,7 +200,7 @@ func (t *contender) genuine(ctx context.Context, s *session.Session, names []str
 	for x := range t.each {
 		these := named[x.prefix()]
 		if x == &t.member || len(these) > 1 {
-			name, err := t.c.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
+			name, err := t.c.Requests.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
 			if err != nil {
 				return nil, err
 			}

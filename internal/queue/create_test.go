@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+//zklock:promise P5.1
 func TestTheFateOfACreate(t *testing.T) {
 	counting, replacing := &count{}, &contender{}
 	for name, c := range map[string]struct {

@@ -13,59 +13,49 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// prepare makes sure, before the contender queues, that its lock has our delay.
+// prepare verifies, before the contender queues, that no hold with another delay stands.
 func (t *place) prepare(ctx context.Context, s *session.Session) error {
 	if t.delay() == 0 {
 		return nil
 	}
-	r, known := t.c.records.take(t.Dir)
-	if !known || r.sess != s {
-		var err error
-		if r, err = session.Again(ctx, func() (recordAt, error) { return t.c.agree(ctx, s, t.Dir) }); err != nil {
-			return err
-		}
+	_, known := t.c.noRecord.take(t.Dir)
+	if known {
+		t.record.saw(recordAt{})
+		return nil
 	}
-	t.claim.saw(r)
-	return nil
+	r, err := session.Again(ctx, func() (recordAt, error) { return t.c.agree(ctx, s, t.Dir) })
+	t.record.saw(r)
+	return err
 }
 
-// becomeHolder makes the contender, which is first in the queue, the holder in its lock's record. If
-// the hold before it was not released, succeed waits for the delay, or returns ErrLocked if the
-// caller does not wait.
+// becomeHolder records the contender, which is first in the queue, as the holder in its lock's
+// record. If the previous hold was not released, becomeHolder waits for the delay, or returns
+// ErrLocked if waits is false.
 //
-// What it reads may be old, but it writes only over the version that it has read. A reader does
-// not write if the last hold was released: it reads the record when it has seen the writers
-// before it leave.
+// A lock has a record only while a hold stands, and after one that was not released. So a contender
+// that creates the record has no such hold before it, however old its reading is. One that finds a
+// record reads it when no exclusive contender is ahead any more. Then nothing but the ends of
+// readers changes it until the contender's node is gone, and it is written only over the version
+// that was read. A version alone would not show that: those of a record that was deleted and
+// created come again.
 func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 	if t.delay() == 0 {
 		return nil
 	}
-	if t.recipe.Shared || len(t.met) > 0 {
-		t.claim.forget() // it was read before others left
-	}
-	outwaited := "" // the hold after whose loss we have waited
+	t.record.isNeeded = t.initialAhead.unrecordedBehind("") != ""
+	t.outdateRecord()
+	outwaited := "" // the lost hold whose delay has already passed
 	var p session.Pace
 	for {
-		r, lost, err := t.consult(ctx)
-		if err == nil {
-			switch nextFor(r.Record, lost, outwaited, t.recipe.Shared) {
-			case beHolder:
-				return nil
-			case awaitDelay:
-				if err = t.awaitDelay(ctx, r, waits); err == nil {
-					outwaited = lost
-				}
-			case claimRecord:
-				if err = t.post(ctx, r, t.holderRecord(r)); err == nil {
-					t.sawItself()
-					return nil
-				}
-			case recordLoss:
-				err = t.post(ctx, r, node.Record{Delay: r.Delay, Fate: node.WasLost, By: lost})
-			}
+		next, lost, err := t.tryToHold(ctx, waits, outwaited)
+		if next == beHolder && err == nil {
+			return nil
+		}
+		if next == awaitDelay && err == nil {
+			outwaited = lost
 		}
 		if outcome.IsTransient(err) && !errors.Is(err, errRecordMoved) && ctx.Err() == nil {
-			t.c.Link.MetTrouble(err)
+			t.c.Requests.Link.RecordError(err)
 			err = p.Next(ctx)
 		}
 		if err != nil && !errors.Is(err, errRecordMoved) {
@@ -74,21 +64,60 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 	}
 }
 
-// A step is what a place that is first does next about its lock's record.
+// outdateRecord is called when the contender has become first. It forgets what the record said
+// before others left, unless creating the record will show whether that is still so.
+func (t *place) outdateRecord() {
+	at := t.record.at
+	switch {
+	case t.recipe.Shared:
+		t.record.forget()
+	case at == nil || !at.exists:
+	case at.Fate == node.IsHeld && len(t.initialAhead) > 0: // probably released since
+		t.record.saw(recordAt{})
+	default:
+		t.record.forget()
+	}
+}
+
+// tryToHold takes the next step. It returns that step, and the hold that was lost, if there is one.
+// A contender that the record names is the holder.
+func (t *place) tryToHold(ctx context.Context, waits bool, outwaited string) (step, string, error) {
+	r, lost, err := t.consult(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	next := nextFor(r.Record, lost, outwaited, t.recipe.Shared)
+	switch next {
+	case awaitDelay:
+		err = t.awaitDelay(ctx, r, waits)
+	case claimRecord:
+		err = t.post(ctx, r, t.holderRecord())
+		if err == nil {
+			t.sawItself()
+			next = beHolder
+		}
+	case recordLoss:
+		err = t.post(ctx, r, t.lossRecord(r, lost))
+	}
+	return next, lost, err
+}
+
+// A step is what a contender that is first does next about its lock's record.
 type step int
 
 const (
 	beHolder    step = iota // nothing: it is the holder
-	claimRecord             // write that it holds
-	recordLoss              // write that the hold before was lost, from when on the delay counts
+	claimRecord             // record that it holds
+	recordLoss              // record that the previous hold was lost, which starts the delay
 	awaitDelay              // wait until the delay has passed
 )
 
-// nextFor returns the step for a record. lost is the hold before ours that is not known to have been
-// released, and outwaited the one after whose loss we have waited; both are "" for none.
+// nextFor returns the next step for a record. lost is the previous hold that is not known to have
+// been released, and outwaited is the lost hold whose delay has already passed; both are "" if
+// there is none.
 func nextFor(r node.Record, lost, outwaited string, shared bool) step {
 	switch {
-	case lost == "" && (shared || r.Fate == node.IsHeld): // then by us: an answer was lost
+	case lost == "" && (shared || r.Fate == node.IsHeld): // if held, then by us: the reply to our write was lost
 		return beHolder
 	case lost == "" || lost == outwaited:
 		return claimRecord
@@ -98,32 +127,45 @@ func nextFor(r node.Record, lost, outwaited string, shared bool) step {
 	return recordLoss
 }
 
-// holderRecord returns what the record is to say when we succeed. Readers do not stand in it.
-func (t *place) holderRecord(r recordAt) node.Record {
+// holderRecord returns the record to write when the contender becomes the holder. A record never
+// names a reader as the holder.
+func (t *place) holderRecord() node.Record {
 	if t.recipe.Shared {
-		return node.Record{Delay: r.Delay, Fate: node.WasReleased, By: t.Name}
+		return t.released()
 	}
-	return node.Record{Delay: r.Delay, Fate: node.IsHeld, By: t.Name}
+	return node.Record{Delay: t.delay(), Fate: node.IsHeld, By: t.Name}
 }
 
-// consult returns the record, and the hold before ours that is not known to have been released, by
-// its node; "" for none.
-func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
-	if t.claim.at != nil {
-		r = *t.claim.at
-	} else if r, err = t.c.agree(ctx, t.Sess, t.Dir); err != nil {
-		return r, "", err
+// lossRecord returns the record to write when the hold of a node was lost. The delay is that of the
+// holder, if the record r names it.
+func (t *place) lossRecord(r recordAt, lost string) node.Record {
+	delay := t.delay()
+	if r.By == lost {
+		delay = r.Delay
 	}
-	t.claim.saw(r)
+	return node.Record{Delay: delay, Fate: node.WasLost, By: lost}
+}
+
+// consult returns the record and the node name of the previous hold that is not known to have been
+// released, or "" if there is none.
+func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
+	if t.record.at == nil {
+		r, err = t.c.ReadRecord(ctx, t.Sess, t.Dir)
+		if err != nil {
+			return r, "", err
+		}
+		t.record.saw(r)
+	}
+	r = *t.record.at
 	lost, err = t.unreleased(ctx, r)
 	return r, lost, err
 }
 
-// unreleased returns what consult does. Contenders without a delay, which are those of other
-// libraries, do not stand in the record: one that was ahead of us may have held after the hold
-// that the record names, and is not known to have released.
+// unreleased returns the second result of consult. Contenders without a delay, which are those of
+// other libraries, do not appear in the record: one that was ahead of us may have held after the
+// hold that the record names, and is not known to have released.
 func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
-	if name := t.met.unrecordedBehind(r.By); name != "" {
+	if name := t.initialAhead.unrecordedBehind(r.By); name != "" {
 		return name, nil
 	}
 	switch {
@@ -131,8 +173,8 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 		return r.By, nil
 	case r.Fate != node.IsHeld || r.By == t.Name:
 		return "", nil
-	case t.recipe.Shared: // a writer that has become a reader can be ahead of us and alive
-		_, err := t.c.Stat(ctx, t.Sess, t.Dir+"/"+r.By)
+	case t.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
+		_, err := t.c.Requests.Stat(ctx, t.Sess, t.Dir+"/"+r.By)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return "", err
 		}
@@ -140,21 +182,23 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 	return r.By, nil
 }
 
-// serversTime returns a time that the servers' clock has certainly reached, in milliseconds: when our node was created. A node that
-// is older than the record is written again, unchanged, unless its data must never change: the one that waited before us may have
-// given up when most of the delay had passed.
+// serversTime returns a time that the servers' clock has certainly reached, in milliseconds:
+// normally when our node was created. If our node is older than the record, serversTime writes the
+// node's data again, unchanged, to get a newer time, unless that data must never change. Otherwise,
+// if the waiter before us gave up when most of the delay had passed, we would wait for the whole
+// delay again.
 func (t *place) serversTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
-		n, err := t.c.Get(ctx, t.Sess, t.Path())
+		n, err := t.c.Requests.Get(ctx, t.Sess, t.Path())
 		if err != nil || n.Stat.Ctime >= r.mtime || t.recipe.Fixed {
 			return ctimeOf(n), err
 		}
 		t.Hear(n)
-		stat, err := t.c.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
+		stat, err := t.c.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
 		switch {
 		case err == nil:
 			return stat.Mtime, nil
-		case errors.Is(err, zk.ErrNoAuth): // who may not write its own node learns no other time
+		case errors.Is(err, zk.ErrNoAuth): // without write access to our own node there is no newer time
 			return n.Stat.Ctime, nil
 		case !errors.Is(err, zk.ErrBadVersion):
 			return 0, err
@@ -169,27 +213,30 @@ func ctimeOf(n session.Node) int64 {
 	return n.Stat.Ctime
 }
 
-// awaitDelay waits until the record has stood for the delay. How long it has stood is known from the servers' clock.
+// awaitDelay waits until the record is as old as the delay. It determines the record's age by the
+// servers' clock.
 func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	now, err := t.serversTime(ctx, r)
 	if err != nil {
 		return goneIfMissing(err)
 	}
-	stood := time.Duration(now-r.mtime-1) * time.Millisecond // at least: both are rounded down
+	stood := time.Duration(now-r.mtime-1) * time.Millisecond // a lower bound: both times are rounded down
 	left := r.Delay - max(0, stood)
 	switch {
 	case left <= 0:
 		return nil
 	case !waits:
-		return fmt.Errorf("%w: its last holder was lost, and the lock-delay has %v left", outcome.ErrLocked, left)
+		return fmt.Errorf("%w: last holder was lost, %v of the lock-delay remain", outcome.ErrLocked, left)
 	}
-	t.c.Log.Info("zklock: waiting for the lock-delay", "dir", t.Dir, "lost", r.By, "left", left)
-	t.c.Keep(&t.OwnNode)
+	t.c.Requests.Log.Info("zklock: waiting for the lock-delay", "path", t.c.Requests.Shown(t.Dir), "holder", r.By, "remaining", left)
+	t.c.Heart.Keep(&t.OwnNode)
 	t.watchSelf(0)
+	t.setReason(isDelayed{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		t.becomeFirst()
 		return nil
 	case <-t.Gone.Done():
 		return outcome.ErrGone

@@ -8,6 +8,7 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 )
 
+//zklock:promise P11.12
 func TestNextStepForALocksRecord(t *testing.T) {
 	for what, c := range map[string]struct {
 		r               node.Record

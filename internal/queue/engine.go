@@ -1,32 +1,61 @@
 package queue
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Engine is what all contenders of one client share.
+// Engine is the state that all contenders of one client share.
 type Engine struct {
-	*session.Requests
-	*session.Watches
-	*session.Directories
-	*session.PendingCreates
-	*session.Heart
-	*Unnoted
-	Reporter
-	alone    recent[solitude] // contains only directories in which our last look saw nobody else; others may stand there by now
-	crowded  recent[struct{}] // contains those in which we expected to be alone of late and were not; perhaps nobody is there now
-	leaving  leavers          // counts each node of ours whose caller no longer waits for its end, until that is certain
-	records  recent[recordAt] // contains only records that we wrote at a release; others may have written since
-	waits    waits
-	holders  holders
-	Removals *session.Tasks // of nodes: Close waits for them, for a while
-	readable atomic.Bool    // set only once we have read a node of our own: all have one ACL
-	FailStop func(error)    // see Options; nil for none
-	Delay    time.Duration  // see Options.LockDelay; zero for none
+	Requests       *session.Requests
+	Watches        *session.Watches
+	Directories    *session.Directories
+	PendingCreates *session.PendingCreates
+	Heart          *session.Heart
+	Unnoted        *Unnoted
+	Reporter       Reporter
+	// alone contains only directories in which we last saw no other contender; there may be some by
+	// now.
+	alone recent[lastAlone]
+	// recentlyShared contains directories in which we recently expected to be alone but were not; they may
+	// be empty by now.
+	recentlyShared recent[struct{}]
+	// deleting counts our nodes that are deleted in the background, until they are certainly gone.
+	deleting deletions
+	// noRecord contains directories of locks whose record we recently deleted; others may have
+	// created one since.
+	noRecord recent[struct{}]
+	// fixedRecords contains directories of locks whose record we may not delete.
+	fixedRecords recent[struct{}]
+	waits        waits
+	refused      refusals
+	holders      holders
+	Removals     *session.Tasks // delete nodes; Close waits for them for a while
+	readable     atomic.Bool    // set once we have read a node of our own: all of them have the same ACL
+	FailStop     func(error)    // see Options; may be nil
+	Delay        time.Duration  // see Options.LockDelay; zero if there is none
 }
 
-// Waiting returns a line for each place that waits, in the order of their paths.
-func (c *Engine) Waiting() []string { return c.waits.all() }
+// Status returns a line for each acquire that waits, and for each node that cannot be deleted,
+// sorted by path.
+func (c *Engine) Status() []string {
+	lines := append(c.waits.lines(), c.refused.lines()...)
+	slices.Sort(lines)
+	return lines
+}
+
+// explain adds to err, with which an acquire ended, what the acquire waited for.
+func (c *Engine) explain(err error, w *wait) error {
+	what := w.text()
+	if what == "" {
+		what = "a reply from the servers"
+		if s, _ := c.Requests.Link.State(); s == nil {
+			what = "a connection to a server"
+		}
+	}
+	return outcome.WaitedFor(err, what)
+}

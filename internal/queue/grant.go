@@ -2,24 +2,26 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A Grant is what is left of a place that was granted: our nodes, and how it came to them. What
-// the place knew of the others in the queue is forgotten.
+// A Grant is what remains of a place once it is granted: our nodes and how they were obtained. It
+// does not keep what the place knew about other contenders.
 type Grant struct {
-	t      *contender // leads those that were created with it
+	t      *contender // leads the nodes created with it
 	Token  int64
-	Waited bool // for somebody ahead
-	// Proving is how long it was first and waited until the lease was proven.
+	Waited bool // for a contender ahead
+	// Proving is how long it waited, once first in the queue, until the lease was proven.
 	Proving time.Duration
 }
 
-// granted returns the grant of a place, nil for none.
+// granted returns the grant of a place, or nil if t is nil.
 func (t *place) granted() *Grant {
 	if t == nil {
 		return nil
@@ -27,59 +29,65 @@ func (t *place) granted() *Grant {
 	return &Grant{t.contender, t.czxid, t.waited, t.proving}
 }
 
-// Nodes returns our nodes. The first is the first in the queue.
+// Nodes returns our nodes in queue order.
 func (g *Grant) Nodes() []*session.OwnNode { return g.t.nodes() }
 
-// Shared reports whether others may hold at the same time.
-func (g *Grant) Shared() bool { return g.t.recipe.Shared }
-
-// WatchSelf has our nodes watched, at once or if they are still there after a moment.
-func (g *Grant) WatchSelf(atOnce bool) {
-	after := aloneGrace
-	if atOnce {
-		after = 0
-	}
+// WatchSelf watches our nodes after aloneGrace, if they still exist then.
+func (g *Grant) WatchSelf() {
 	for x := range g.t.each {
-		x.watchSelf(after)
+		x.watchSelf(aloneGrace)
 	}
 }
 
-// Leave takes leave of our nodes, and returns a function that deletes them and returns the
-// outcome. lost means that the hold has ended without a release: nothing is to say that there was one.
-func (g *Grant) Leave(lost bool) func() error {
+// Release stops watching our nodes and returns a function that deletes them. lost means that the hold
+// ended without a release, so nothing must record a release.
+func (g *Grant) Release(lost bool) func() error {
 	if lost {
-		g.t.lose()
+		g.t.markLost()
 	}
 	return g.t.c.beginRemoval(g.t)
 }
 
-// Retire takes leave of our node, which the creation of another one is to delete.
+// Retire stops watching our node; the transaction that creates its successor deletes it.
 func (g *Grant) Retire() {
 	g.t.c.beginRemoval(g.t)
 	g.t.unkeep()
 }
 
-// Stands reports whether our node, which is watched, is certainly there: its watch has not fired, and
-// stands on the connection that we have.
-func (g *Grant) Stands() bool { return g.t.isWatched() }
+// Fate asks the servers why the hold of our nodes was lost. It returns ErrEvicted if one of them was
+// evicted, ErrGone if one was deleted in another way, and otherwise ErrSessionOver.
+func (g *Grant) Fate(ctx context.Context) error {
+	err := outcome.ErrSessionOver
+	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).IsGone) {
+		err = g.t.whyGone(ctx)
+	}
+	return g.t.unlessEvicted(ctx, err)
+}
 
-// WatchOthers returns a watch on the directory's children that was set when our node was there, and
-// whether anybody stood in the queue then who wants the place. With self it makes sure that our
-// node is watched as well.
-func (g *Grant) WatchOthers(ctx context.Context, self bool) (w *session.NodeWatch, wanted bool, err error) {
+// whyGone returns ErrSessionOver if our node is gone because the servers have ended its session,
+// and ErrGone if the session lives.
+func (t *contender) whyGone(ctx context.Context) error {
+	none := func() (struct{}, error) { return struct{}{}, nil }
+	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, t.c.Requests, t.Sess, none) })
+	if errors.Is(err, outcome.ErrSessionOver) {
+		return err
+	}
+	return outcome.ErrGone
+}
+
+// WatchOthers returns a view of the directory's children whose watch was set while our node existed,
+// and whether any contender wanted the lock at that time.
+func (g *Grant) WatchOthers(ctx context.Context) (v *session.View, wanted bool, err error) {
 	t := g.t
 	for {
-		w, err := t.c.WatchChildren(ctx, t.Sess, t.Dir)
+		v, err := t.c.Watches.WatchChildren(ctx, t.Sess, t.Dir)
 		switch {
 		case err != nil:
 			return nil, false, err
-		case !slices.Contains(w.Names, t.Name): // it is older than our node, or of a server that lags
-			_, err = w.Await(ctx, t.Gone.Done())
-		case self:
-			err = t.isThere(ctx)
-			return w, g.isWanted(w.Names), err
+		case !slices.Contains(v.Names, t.Name): // the watch is older than our node, or from a lagging server
+			_, err = v.Await(ctx, t.Gone.Done())
 		default:
-			return w, g.isWanted(w.Names), nil
+			return v, g.isWanted(v.Names), nil
 		}
 		if err != nil {
 			return nil, false, err
@@ -87,12 +95,31 @@ func (g *Grant) WatchOthers(ctx context.Context, self bool) (w *session.NodeWatc
 	}
 }
 
-// isWanted reports whether anybody stands in the queue who wants the place. Whoever was before our
-// node has let us pass, and readers do not mind others that read.
+// isWanted reports whether any other contender is in the queue: it waits for our hold to end, since
+// every contender ahead of an exclusive hold has gone.
 func (g *Grant) isWanted(names []string) bool {
-	own, _ := node.ParseEntry(g.t.Name)
-	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool {
-		wasBefore := !node.NeedCzxid(e, own) && node.Compare(e, own) < 0
-		return e.Name != own.Name && !wasBefore && !(e.Shared && g.Shared())
+	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool { return e.Name != g.t.Name })
+}
+
+// unlessEvicted returns ErrEvicted in place of an error that says that our node is gone, if our
+// node or one created together with it was evicted. A process that was stopped during the eviction
+// first finds that its session is over.
+func (t *contender) unlessEvicted(ctx context.Context, err error) error {
+	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.c.Unnoted.untrusted {
+		return err
+	}
+	dir := node.EvictedIn(t.Dir, t.recipe.limited)
+	n, readErr := session.Persist(ctx, t.c.Requests, func(s *session.Session) (session.Node, error) {
+		return session.UpToDate(ctx, t.c.Requests, s, func() (session.Node, error) { return t.c.Requests.Get(ctx, s, dir) })
 	})
+	if readErr != nil {
+		return err
+	}
+	b, _ := node.ParseDirData(n.Data)
+	for x := range t.each {
+		if slices.Contains(b.Evicted, x.guid) {
+			return outcome.ErrEvicted
+		}
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -13,21 +12,21 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A waiter that wants the lock for itself looks ahead: of [..., G, P] before it, it watches G first. When G leaves, P
-// holds the lock or is next. While that lasts the waiter sets the watch on P. From the note of a holder it finds out
-// that all before G have left as well. So when P leaves, its waiter knows that it is first, without asking anything.
-// Each release wakes two waiters, the next and the one after it, and each of them watches one foreign node.
+// A waiter for an exclusive lock looks ahead: if [..., G, P] are before it, it watches G first.
+// When G leaves, P holds the lock or is next, and meanwhile the waiter sets its watch on P. From a
+// holder's note it learns that all contenders before G have left as well. So when P leaves, the
+// waiter knows without another request that it is first. Each release wakes two waiters, the next
+// and the one after it, and each of them watches one other node.
 //
-// All that a waiter learns stays true: a node that has left never returns, because names are
-// unique, and a note was written by a holder, which had nobody before it. So answers that are
-// old, or of a server that lags, cost time and never let anybody in.
+// Everything that a waiter learns stays true: a node that has left never returns, because names are
+// unique, and a note was written by a holder, which had no contender before it. So stale replies,
+// including those of lagging servers, cost time but never grant a lock wrongly.
 //
-// Readers do not look ahead: all those between two writers would wake twice.
+// Readers do not look ahead: all readers between two writers would wake twice.
 
-// wait waits until no contender ahead stands in our way. It needs no further request if there
-// was one contender ahead when we looked.
+// wait waits until no contender ahead blocks us. It sends no further request if there was only one
+// contender ahead in the last listing.
 func (t *place) wait(ctx context.Context) error {
-	defer t.hide(&t.c.waits)
 	var p session.Pace
 	for {
 		var err error
@@ -35,12 +34,13 @@ func (t *place) wait(ctx context.Context) error {
 		case len(t.ahead) > 0:
 			err = t.awaitLeave(ctx)
 		case t.unsure || t.beyond > 0:
-			err = t.findPlace(ctx, nil)
+			err = t.findPosition(ctx, nil)
 		default:
+			t.becomeFirst()
 			return nil
 		}
 		if outcome.IsTransient(err) && ctx.Err() == nil {
-			t.c.Link.MetTrouble(err)
+			t.c.Requests.Link.RecordError(err)
 			err = p.Next(ctx)
 		}
 		if err != nil {
@@ -49,31 +49,31 @@ func (t *place) wait(ctx context.Context) error {
 	}
 }
 
-// awaitLeave waits until the nearest in our way leaves, or looks ahead and waits for the one before
-// it. It strikes off all that cannot exist any more.
+// awaitLeave waits until the nearest blocking contender leaves, or looks ahead and waits for the
+// one before it. It removes all contenders that can no longer exist.
 func (t *place) awaitLeave(ctx context.Context) error {
 	others := t.others()
 	if others == 0 {
-		t.watchSelf(0) // next in line: what the grant needs is made ready now
+		t.watchSelf(0) // next in line: prepare what grant needs
 	}
 	if others <= 1 || !t.recipe.exclusive() {
-		t.c.Keep(&t.OwnNode) // or the grant would wait for the quorum
+		t.c.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 	}
-	i := t.watched()
-	t.show(&t.c.waits, &t.OwnNode, others+1, t.ahead[i].Name)
+	i := t.toWatch()
+	t.waited = true
 	saw, err := t.watchAhead(ctx, t.ahead[i].Name)
-	if err != nil || saw == session.NodeChanged {
+	if err != nil || saw == session.Changed {
 		return err
 	}
 	if others == 0 {
-		t.strike(i)
+		t.removeAt(i)
 		return nil
 	}
 	return t.catchUp(ctx, i)
 }
 
-// watched returns the index of the contender to watch while we wait for the nearest.
-func (t *place) watched() int {
+// toWatch returns the index in ahead of the contender to watch.
+func (t *place) toWatch() int {
 	nearest := len(t.ahead) - 1
 	if nearest > 0 && t.recipe.exclusive() {
 		return nearest - 1
@@ -81,110 +81,100 @@ func (t *place) watched() int {
 	return nearest
 }
 
-// watchAhead waits until the node of that name changes or goes. A node whose data lets us pass counts as
-// gone.
-func (t *place) watchAhead(ctx context.Context, name string) (session.Change, error) {
-	w, err := t.look(ctx, name)
+// watchAhead waits until the node with that name changes or is deleted. A node whose data shows
+// that it no longer blocks us counts as gone.
+func (t *place) watchAhead(ctx context.Context, name string) (session.State, error) {
+	t.setReason(isBlocked{others: t.others(), name: name})
+	v, err := t.look(ctx, name)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return session.NodeGone, nil
+		return session.Gone, nil
 	case err != nil:
-		t.unwatch()
+		t.watched = nil
 		return 0, err
-	case t.recipe.Passes != nil && t.recipe.Passes(w.Data):
-		return session.NodeGone, nil
+	case t.recipe.Passes != nil && t.recipe.Passes(v.Data):
+		return session.Gone, nil
 	}
-	saw, err := w.Await(ctx, t.goneIfSeen())
-	t.unwatch()
-	if err != nil && ctx.Err() != nil {
-		err = outcome.Behind(err, t.whom(name, w.Data))
-	}
+	t.setReason(isBlocked{t.others(), name, v.Data})
+	saw, err := v.Await(ctx, t.goneIfSeen())
+	t.watched = nil
 	return saw, err
 }
 
-// whom says whom a wait was for that watched the node of that name, whose data was that: by its owner, or a contender of
-// another library by its node.
-func (t *place) whom(name string, data []byte) string {
-	whom := name
-	if o, ok := node.ReadOwner(data); ok {
-		whom = o.String()
-	}
-	if others := t.others(); others > 0 {
-		whom += fmt.Sprintf(" and %d more", others)
-	}
-	return node.Printable(whom)
-}
-
-// watchOf returns the watch on the node of that name, and sets one if there is none. The watch may have fired
-// since it was set.
-func (t *place) watchOf(ctx context.Context, name string) (*session.NodeWatch, error) {
-	if t.standing == nil || !t.standing.IsOn(name) {
-		w, err := t.c.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
+// watchOf returns a view of the node with that name, and watches the node if it does not yet. The
+// watch may already have fired.
+func (t *place) watchOf(ctx context.Context, name string) (*session.View, error) {
+	if t.watched == nil || !t.watched.IsOn(name) {
+		v, err := t.c.Watches.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
 		if err != nil {
 			return nil, err
 		}
-		t.watchOn(w)
+		t.watched = v
 	}
-	return t.standing, nil
+	return t.watched, nil
 }
 
-// look waits until a server has answered for the watch on the node of that name.
-func (t *place) look(ctx context.Context, name string) (*session.NodeWatch, error) {
-	w, err := t.watchOf(ctx, name)
-	if err == nil {
-		err = w.Answered(ctx, t.Sess)
+// look waits until a server has replied to the watch request for the node with that name.
+func (t *place) look(ctx context.Context, name string) (*session.View, error) {
+	v, err := t.watchOf(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return w, err
+	t.watched, err = v.Answered(ctx)
+	return t.watched, err
 }
 
-// catchUp finds out, after the i-th ahead of us has left, which of the others are still there.
-// The one behind it is what we wait for next. If a note says so, all before it have left too.
-// Otherwise catchUp looks at the nearest of those, and lists the directory if that has left.
+// catchUp is called after ahead[i] has left; it finds out which of the other contenders still
+// exist. The contender right behind ahead[i] is the next to wait for. If a note says so, all
+// contenders before ahead[i] have left too. Otherwise catchUp checks the nearest of those, and
+// lists the directory if that one has left.
 //
-// Requests that can go out together do. The note is read last, so that it names also a holder
-// that leaves shortly before.
+// Independent requests are sent together. The note is read last, so that it includes a holder that
+// left shortly before.
 func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
 	t.watchSelf(0)
-	t.c.Keep(&t.OwnNode)
+	t.c.Heart.Keep(&t.OwnNode)
 	next, err := t.beginNext(ctx, behind)
 	if err != nil {
 		return err
 	}
 	var lone func(context.Context) error
 	if t.beyond == 0 && len(before) == 1 && next != nil {
-		if lone, err = t.c.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name); err != nil {
+		lone, err = t.c.Requests.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name)
+		if err != nil {
 			return err
 		}
 	}
 	if err := t.readNote(ctx, i); err != nil {
 		return err
 	}
-	t.drop(left)
+	t.remove(left)
 	if lone != nil && slices.Contains(t.ahead, before[0]) {
 		if err := t.unlessLeft(before[0], lone(ctx)); err != nil {
 			return err
 		}
 	}
 	if next != nil {
-		if err := t.unlessLeft(behind[0], next.Answered(ctx, t.Sess)); err != nil {
+		_, err := next.Answered(ctx)
+		if err := t.unlessLeft(behind[0], err); err != nil {
 			return err
 		}
 	}
 	return t.lookFurther(ctx, t.before(behind))
 }
 
-// unlessLeft takes the error of a look at e's node. If the node is missing, it strikes e off and
+// unlessLeft handles the error of a read of e's node. If the node is missing, it drops e and
 // returns nil.
 func (t *place) unlessLeft(e node.Entry, err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		t.drop(e)
+		t.remove(e)
 		return nil
 	}
 	return err
 }
 
-// before returns how many contenders are ahead of the first of behind.
+// before returns how many contenders are ahead of the first entry of behind.
 func (t *place) before(behind []node.Entry) int {
 	if len(behind) > 0 {
 		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
@@ -194,28 +184,28 @@ func (t *place) before(behind []node.Entry) int {
 	return len(t.ahead)
 }
 
-// beginNext begins to set the watch on the first of behind, if there is one.
-func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.NodeWatch, error) {
+// beginNext starts setting the watch on the first entry of behind, if there is one.
+func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.View, error) {
 	if len(behind) == 0 {
 		return nil, nil
 	}
 	return t.watchOf(ctx, behind[0].Name)
 }
 
-// lookFurther finds out whether the first n ahead of us are still there, and those beyond. If none
-// is left that it knows by name, wait goes on.
+// lookFurther checks whether the first n contenders in ahead, and those counted in beyond, still
+// exist. If no contender known by name is left, it returns and wait continues.
 func (t *place) lookFurther(ctx context.Context, n int) error {
 	if n > 0 {
-		nearest := t.ahead[t.watched()]
+		nearest := t.ahead[t.toWatch()]
 		_, err := t.look(ctx, nearest.Name)
 		if !errors.Is(err, zk.ErrNoNode) {
-			return err // it is there: the caller waits for it
+			return err // it exists: the caller waits for it
 		}
-		t.drop(nearest)
+		t.remove(nearest)
 		n--
 	}
 	if len(t.ahead) == 0 || t.beyond+n == 0 {
 		return nil
 	}
-	return t.findPlace(ctx, nil)
+	return t.findPosition(ctx, nil)
 }

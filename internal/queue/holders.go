@@ -8,39 +8,40 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// holders knows which contenders of this client hold, by directory. A third party can delete the node of one, and another that
-// waits for it may learn of that sooner: the first watches its node only after a while, and a reconnect sets watches anew in
-// any order. So a contender that has its turn finds out first what has become of those ahead.
+// holders tracks which contenders of this client hold, by directory. If a third party deletes a
+// holder's node, a waiter of the same client may learn of it first: a holder watches its node only
+// after a while, and a reconnect sets watches in any order. So a contender whose turn has come
+// first checks the holders ahead of it.
 type holders struct {
 	mu sync.Mutex
 	of map[string][]holder // guarded by mu
 }
 
-// holder is one who holds. What it says does not change.
+// holder is a contender that holds. Its methods always return the same values.
 type holder interface {
 	at() (dir string, s *session.Session)
-	made() (name string, czxid int64) // zero if it is not known, which it is of all that were added
+	made() (name string, czxid int64) // zero if unknown; known for all that were added
 	isShared() bool
-	nodesHeld(yield func(n *session.OwnNode, watched bool) bool) // its nodes; a watch tells of the end of one before anything else can
+	nodesHeld(yield func(n *session.OwnNode, watched bool) bool) // its nodes; a watched node reports its deletion before anything else can reveal it
 }
 
-// add is called before who is certain to hold.
-func (h *holders) add(who holder) {
-	dir, _ := who.at()
+// add registers own before it is certain to hold.
+func (h *holders) add(own holder) {
+	dir, _ := own.at()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of == nil {
 		h.of = map[string][]holder{}
 	}
-	h.of[dir] = append(h.of[dir], who)
+	h.of[dir] = append(h.of[dir], own)
 }
 
-// remove is called when who holds no more.
-func (h *holders) remove(who holder) {
-	dir, _ := who.at()
+// remove unregisters own when it no longer holds.
+func (h *holders) remove(own holder) {
+	dir, _ := own.at()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	left := slices.DeleteFunc(h.of[dir], func(other holder) bool { return other == who })
+	left := slices.DeleteFunc(h.of[dir], func(other holder) bool { return other == own })
 	if len(left) == 0 {
 		delete(h.of, dir)
 		return
@@ -48,37 +49,38 @@ func (h *holders) remove(who holder) {
 	h.of[dir] = left
 }
 
-// others returns those that hold in the queue of who.
-func (h *holders) others(who holder) []holder {
-	dir, s := who.at()
+// others returns the other holders in own's queue and under its session.
+func (h *holders) others(own holder) []holder {
+	dir, s := own.at()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var others []holder
 	for _, other := range h.of[dir] {
-		if _, under := other.at(); other != who && under == s {
+		if _, under := other.at(); other != own && under == s {
 			others = append(others, other)
 		}
 	}
 	return others
 }
 
-// isOlder reports whether the node of other was certainly made before that of who. Numbers begin anew with a directory, and a
-// transaction has none smaller after it.
-func isOlder(other, who holder) bool {
+// isOlder reports whether other's node was certainly created before own's. Sequence numbers restart
+// when a directory is created again; zxids never decrease.
+func isOlder(other, own holder) bool {
 	name, czxid := other.made()
-	ours, before := who.made()
+	ownName, before := own.made()
 	if before != 0 {
 		return czxid < before
 	}
-	e, _ := node.ParseEntry(name) // the answer to the create was lost
-	own, _ := node.ParseEntry(ours)
-	return !node.NeedCzxid(e, own) && node.Compare(e, own) < 0
+	e, _ := node.ParseEntry(name) // the reply to the create was lost
+	ours, _ := node.ParseEntry(ownName)
+	return !node.NeedCzxid(e, ours) && node.Compare(e, ours) < 0
 }
 
-// endMissing ends those older than who that are not in a line that was seen when its node was there.
-func (h *holders) endMissing(who holder, has func(name string) bool) {
-	for _, other := range h.others(who) {
-		if !isOlder(other, who) {
+// endMissing ends the holds that are older than own and missing from a listing that was taken while
+// own's node existed.
+func (h *holders) endMissing(own holder, has func(name string) bool) {
+	for _, other := range h.others(own) {
+		if !isOlder(other, own) {
 			continue
 		}
 		for n := range other.nodesHeld {
@@ -89,9 +91,10 @@ func (h *holders) endMissing(who holder, has func(name string) bool) {
 	}
 }
 
-// unwatched returns the nodes of those that cannot hold beside who, of which no watch tells. If there are any such holders, it
-// returns those of who as well: one of them may have been granted because ours is gone.
-func (h *holders) unwatched(who holder) (nodes []*session.OwnNode) {
+// unwatched returns the unwatched nodes of the holders that exclude own. If there are any such
+// holders, it adds the unwatched nodes of own: one of the holders may have been granted the lock
+// because own's node is gone.
+func (h *holders) unwatched(own holder) (nodes []*session.OwnNode) {
 	add := func(n *session.OwnNode, watched bool) bool {
 		if !watched && !n.IsGone() {
 			nodes = append(nodes, n)
@@ -99,14 +102,14 @@ func (h *holders) unwatched(who holder) (nodes []*session.OwnNode) {
 		return true
 	}
 	alone := true
-	for _, other := range h.others(who) {
-		if !other.isShared() || !who.isShared() {
+	for _, other := range h.others(own) {
+		if !other.isShared() || !own.isShared() {
 			other.nodesHeld(add)
 			alone = false
 		}
 	}
 	if !alone {
-		who.nodesHeld(add)
+		own.nodesHeld(add)
 	}
 	return nodes
 }

@@ -13,16 +13,16 @@ import (
 type member struct {
 	session.OwnNode
 	c    *Engine                   // never changes
-	guid string                    // in the node's name, unlike any other; empty before the node is asked for
-	self atomic.Pointer[selfWatch] // on the node; nil while that is not watched; set by whom the contender belongs to
+	guid string                    // in the node's name, and unique; empty before the node is requested
+	self atomic.Pointer[selfWatch] // the watch on the node; nil while there is none; set by the goroutine that owns the contender
 }
 
-// A batch is the nodes that one transaction creates with a contender's own: all or none, with no
-// other contender between them. So two callers that want several permits each can never hold a
-// part each and wait for the rest. The contender, whose node is the last, is settled and removed
-// for all of them.
+// A batch holds the nodes that one transaction creates together with a contender's own: all or
+// none, with no other contender between them. So two callers that want several permits each can
+// never hold a part each and wait for the rest. The contender's own node is the last, and the
+// contender is settled and removed for all of them.
 type batch struct {
-	others []*member // in the order of the queue; never empty
+	others []*member // in queue order; never empty
 }
 
 func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
@@ -31,13 +31,14 @@ func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
 	return x
 }
 
-// nameAnew gives the node, which is to be made under s, another guid. It has no name until it is made.
+// nameAnew sets a new guid for the node, which will be created under s. The node has no name until
+// it is created.
 func (m *member) nameAnew(s *session.Session, guid string) { m.Sess, m.Name, m.guid = s, "", guid }
 
-// prefix returns what the node's name begins with. No other node's name does.
+// prefix returns the prefix of the node's name, which no other node's name has.
 func (m *member) prefix() string { return node.NamePrefix + m.guid }
 
-// watchSelf has our node watched, beginning after that time, unless it is watched already.
+// watchSelf starts watching our node after the given time, unless it is already watched.
 func (m *member) watchSelf(after time.Duration) {
 	if m.self.Load() == nil {
 		m.self.Store(newSelfWatch(m.c, &m.OwnNode, after))
@@ -45,7 +46,8 @@ func (m *member) watchSelf(after time.Duration) {
 	}
 }
 
-// isThere makes sure, if the node is watched, that it was there when whatever was seen so far happened.
+// isThere verifies, if the node is watched, that it still existed when the events seen so far
+// happened.
 func (m *member) isThere(ctx context.Context) error {
 	self := m.self.Load()
 	if self == nil {
@@ -54,8 +56,9 @@ func (m *member) isThere(ctx context.Context) error {
 	return self.await(ctx)
 }
 
-// goneIfSeen returns a channel that is closed when the node is found gone; nil while nothing looks at it.
-// Most of a long queue waits so, and the channel would be a twentieth of what a waiter takes.
+// goneIfSeen returns a channel that is closed when the node is found to be gone, or nil while
+// nothing checks the node. Most waiters of a long queue are in that state, and the channel would
+// take a twentieth of a waiter's memory.
 func (m *member) goneIfSeen() <-chan struct{} {
 	if m.self.Load() == nil && !m.Kept {
 		return nil
@@ -63,11 +66,12 @@ func (m *member) goneIfSeen() <-chan struct{} {
 	return m.Gone.Done()
 }
 
-// stands reports whether nothing has happened to the node, as far as it is watched.
-func (m *member) stands() bool { return !m.IsGone() && (m.self.Load() == nil || m.isWatched()) }
+// isIntact reports whether the node is intact, as far as a watch shows.
+func (m *member) isIntact() bool { return !m.IsGone() && (m.self.Load() == nil || m.isWatched()) }
 
-// isWatched reports whether a watch tells of the node's end before anybody can see it in another way. All may ask.
+// isWatched reports whether a watch would report the node's deletion before anything else can
+// reveal it. Any goroutine may call it.
 func (m *member) isWatched() bool {
 	self := m.self.Load()
-	return self != nil && self.stands()
+	return self != nil && self.isActive()
 }

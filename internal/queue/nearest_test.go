@@ -40,7 +40,7 @@ func TestAPlaceKnowsTheNearestAndWhetherThereAreMore(t *testing.T) {
 		ahead := someQueue(rnd, rnd.IntN(12))
 		for name, rule := range map[string]node.Rule{"mutex": node.AfterAll, "reader": node.AfterExclusive} {
 			p := &nearest{window: 1 + rnd.IntN(6)}
-			p.keep(rule, ahead)
+			p.selectBlockers(rule, ahead)
 			want := inTheWay(rule, ahead)
 			require.Equal(t, len(ahead), p.seen)
 			require.Len(t, p.ahead, min(p.window, len(want)), name)
@@ -54,21 +54,21 @@ func TestAPlaceKnowsTheNearestAndWhetherThereAreMore(t *testing.T) {
 	}
 }
 
-// Where all that are known let us pass and there are more, each listing shows twice as many, so that there is an end.
+// If no known contender blocks us and there are more, each listing shows twice as many, so the number of listings is bounded.
 func TestAPlaceThatIsUsedUpKeepsMore(t *testing.T) {
 	p := &nearest{window: 2}
 	queue := someQueue(rand.New(rand.NewPCG(1, 2)), 100)
 	listings := 0
-	for p.keep(node.AfterAll, queue); p.beyond > 0; p.keep(node.AfterAll, queue) {
-		p.widen()
+	for p.selectBlockers(node.AfterAll, queue); p.beyond > 0; p.selectBlockers(node.AfterAll, queue) {
+		p.growWindow()
 		require.Equal(t, 2<<listings, p.window, "some are left")
 		p.ahead = nil
-		p.widen()
+		p.growWindow()
 		listings++
 		require.Less(t, listings, 10)
 	}
 	p.ahead = nil
-	p.widen()
+	p.growWindow()
 	require.Equal(t, 128, p.window, "there are no more")
 }
 
@@ -77,14 +77,14 @@ func TestThoseMetTellTheUnrecorded(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		ahead := someQueue(rnd, rnd.IntN(8))
-		kept := newMet(ahead)
+		kept := newInitialAhead(ahead)
 		require.Equal(t, len(ahead) > 0, len(kept) > 0)
 		require.NotNil(t, kept)
 		for _, e := range append(ahead, node.Entry{Name: "another"}) {
-			require.Equal(t, met(ahead).unrecordedBehind(e.Name), kept.unrecordedBehind(e.Name))
+			require.Equal(t, initialAhead(ahead).unrecordedBehind(e.Name), kept.unrecordedBehind(e.Name))
 		}
 	}
-	require.Len(t, newMet(recorded(50)), 1, "all stand in the record")
+	require.Len(t, newInitialAhead(recorded(50)), 1, "all stand in the record")
 }
 
 // recorded returns n contenders that stand in the lock's record when they hold.

@@ -10,13 +10,13 @@ import (
 	"github.com/zklock-go/zklock/internal/node"
 )
 
-// readNote is called after the i-th contender ahead of us has left. It strikes off those that
-// have left according to a note, and remembers what our own note will have to replace.
+// readNote is called after ahead[i] has left. It removes the contenders that have left according to
+// a note, and records what our own note must replace.
 func (t *place) readNote(ctx context.Context, i int) error {
-	if t.c.untrusted {
+	if t.c.Unnoted.untrusted {
 		return nil
 	}
-	dir, err := t.c.Get(ctx, t.Sess, t.Dir)
+	dir, err := t.c.Requests.Get(ctx, t.Sess, t.Dir)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return nil
@@ -25,29 +25,29 @@ func (t *place) readNote(ctx context.Context, i int) error {
 	}
 	b, ours := node.ParseDirData(dir.Data)
 	named := slices.IndexFunc(t.ahead, func(e node.Entry) bool { return e.Name == b.Last })
-	t.leaveNote(ours && t.isTurnToNote(named, t.beyond+i), dir.Stat.Version, b.Evicted)
+	t.planNote(ours && t.isTurnToNote(named, t.beyond+i), dir.Stat.Version, b.Evicted)
 	if named >= 0 && t.isTimely(dir.Stat) {
 		t.dropUpTo(named)
 	}
 	return nil
 }
 
-// isTurnToNote reports whether we are to leave a note, rather than our neighbours in the queue:
-// see note. named is the index of the contender that has left the last note, or negative if
-// that is not one of those ahead of us; the i-th ahead has just left. A wrong answer only costs
-// requests: of two neighbours that leave a note the second is refused, and if neither does, a
-// waiter lists the directory.
+// isTurnToNote reports whether this contender, rather than one next to it in the queue, should
+// write the note: see note. named is the index in ahead of the contender that wrote the last note,
+// or negative if it is not in ahead; the i-th contender has just left. A wrong result only costs
+// requests: if two neighbours write a note, the second is refused, and if neither does, a waiter
+// lists the directory.
 func (t *place) isTurnToNote(named, i int) bool {
 	if named < 0 {
-		return i != 1 // then it is the one ahead of us, to which i was 0
+		return i != 1 // if i is 1, the contender ahead of us writes the note: for it, i was 0
 	}
 	return (len(t.ahead)-named)%2 == 0
 }
 
-// isTimely reports whether a note may have been written by the transaction that has deleted a
-// node that we have listed: it is newer than the listing, and a child was deleted or created at
-// the same time or later. A note that was written by itself is not timely, unless it was written
-// at just the right moment.
+// isTimely reports whether a note may have been written by the transaction that deleted a node that
+// we have listed: the note is newer than the listing, and a child was created or deleted at the
+// same time or later. A note written separately is not timely, unless it was written at just the
+// right moment.
 func (t *place) isTimely(dir *zk.Stat) bool {
 	return dir.Mzxid > t.listed && dir.Mzxid <= dir.Pzxid
 }

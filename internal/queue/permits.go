@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,42 +15,43 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Permits are those of one semaphore.
+// Permits are the permits of one semaphore.
 type Permits struct {
 	Engine *Engine
-	Path   string // as the caller names it
-	Dir    string // in ZooKeeper
-	Total  int    // how many there are, as far as the caller knows
-	Data   []byte // of the nodes
+	Path   string // as the caller specified it
+	Dir    string // the path in ZooKeeper
+	Total  int    // how many permits there are, according to the caller; zero accepts the stored number
+	Data   []byte // the nodes' data
+	latest int    // the number that was last read while an acquire waits; zero before
 }
 
-// Below the path there are two directories, as Curator has them. Each permit that is held
-// is a node in one. Callers queue in the other, as for a mutex, and create their nodes in
-// the first when it is their turn. So only one waiter watches the holders, however many
-// there are of either.
+// There are two directories below the path, as in Curator. Each permit that is held is a node in
+// one of them. Callers queue in the other one, as for a mutex, and create their nodes in the first
+// when it is their turn. So only one waiter watches the holders, regardless of how many waiters and
+// holders there are.
 //
-// The queue keeps order and saves requests, but exclusion does not depend on it: a permit is
-// granted only to a node with fewer nodes before it than the limit.
+// The queue provides order and saves requests, but exclusion does not depend on it: a permit is
+// granted only to a node that has fewer nodes before it than the limit.
 var (
-	PermitRecipe = &Recipe{Name: "semaphore", Infix: node.LeaseInfix, Rule: node.AfterAll, below: true, limited: true}
-	gateRecipe   = &Recipe{Name: "semaphore", Infix: node.LockInfix, Rule: node.AfterAll, below: true}
+	PermitRecipe      = &Recipe{Name: "semaphore", Infix: node.LeaseInfix, Rule: node.AfterAll, below: true, limited: true}
+	permitQueueRecipe = &Recipe{Name: "semaphore", Infix: node.LockInfix, Rule: node.AfterAll, below: true}
 )
 
-// Check says what is wrong with asking for k permits.
+// Check returns an error if it is not possible to acquire k permits.
 func (s *Permits) Check(k int) error {
 	switch {
-	case s.Total < 1 || s.Total > node.MaxPermits:
-		return fmt.Errorf("%w: a semaphore of %d permits", outcome.ErrInvalid, s.Total)
+	case s.Total < 0 || s.Total > node.MaxPermits:
+		return fmt.Errorf("%w: semaphore with %d permits", outcome.ErrInvalid, s.Total)
 	case k < 1:
-		return fmt.Errorf("%w: %d permits", outcome.ErrInvalid, k)
-	case k > s.Total:
-		return fmt.Errorf("%w: %w: %d permits of %d", outcome.ErrInvalid, outcome.ErrLimit, k, s.Total)
+		return fmt.Errorf("%w: cannot acquire %d permits", outcome.ErrInvalid, k)
+	case s.Total > 0 && k > s.Total:
+		return fmt.Errorf("%w: %w: %d permits requested, semaphore has %d", outcome.ErrInvalid, outcome.ErrLimit, k, s.Total)
 	}
 	if err := node.CheckPath(s.Path); err != nil {
 		return err
 	}
 	if size := s.Engine.batchSize(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k); size > node.MaxRequest {
-		return fmt.Errorf("%w: %w: %d permits at once need a request of %d bytes, the limit is %d", outcome.ErrInvalid, outcome.ErrLimit, k, size, node.MaxRequest)
+		return fmt.Errorf("%w: %w: acquiring %d permits needs a request of %d bytes, limit is %d", outcome.ErrInvalid, outcome.ErrLimit, k, size, node.MaxRequest)
 	}
 	return nil
 }
@@ -57,40 +59,37 @@ func (s *Permits) Check(k int) error {
 // Obtain waits until k permits are granted.
 func (s *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
 	agreed := false // once is enough: the number may change while we wait
-	return s.Engine.inTurn(ctx, s.Path, func(sess *session.Session, asked *session.Revocation) (*place, error) {
+	w := new(wait)
+	return s.Engine.inTurn(ctx, s.Path, w, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
 		if !agreed {
-			if _, err := session.Again(ctx, func() (int, error) { return s.agree(ctx, sess) }); err != nil {
+			if _, err := session.Again(ctx, func() (int, error) { return s.agree(ctx, sess, k) }); err != nil {
 				return nil, err
 			}
 			agreed = true
 		}
-		return s.queue(ctx, sess, k, asked)
+		return s.queue(ctx, sess, k, w, revocation)
 	})
 }
 
-// TryObtain takes k permits if they are free besides one for each caller that is waiting.
+// TryObtain acquires k permits if at least one permit per waiting caller would remain free.
 func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
-	sess, err := s.Engine.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.try(ctx, sess, k)
-	return t.granted(), err
+	w := new(wait)
+	return s.Engine.withoutWaiting(ctx, w, func(sess *session.Session) (*place, error) { return s.try(ctx, sess, k, w) })
 }
 
-// queue takes permits in its turn, once. The place that it returns with an error is to be
-// discarded.
-func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked *session.Revocation) (*place, error) {
-	gate := s.Engine.newPlace(gateRecipe, s.Dir+node.GateDir, s.Data)
-	gate.Asked = asked
-	gate.hearAll() // nobody else writes to it
-	defer s.Engine.remove(gate.contender)
-	if err := gate.enter(ctx, sess); err != nil {
-		return nil, gate.unlessEvicted(ctx, err)
+// queue makes one attempt to acquire permits in turn. If it returns an error and a place, the
+// caller must discard the place.
+func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
+	queueNode := s.Engine.newPlace(permitQueueRecipe, s.Dir+node.PermitQueueDir, s.Data, w)
+	queueNode.Revocation = revocation
+	queueNode.checkRequests() // only revocation requests write its data
+	defer s.Engine.remove(queueNode.contender)
+	if err := queueNode.enter(ctx, sess); err != nil {
+		return nil, queueNode.unlessEvicted(ctx, err)
 	}
-	gate.observeQueued(s.Path)
-	made, err := s.takeInTurn(ctx, sess, k, gate)
-	err = gate.unlessEvicted(ctx, err)
+	queueNode.observeQueued(s.Path)
+	made, err := s.takeInTurn(ctx, sess, k, queueNode)
+	err = queueNode.unlessEvicted(ctx, err)
 	if err != nil && made != nil {
 		err = made.unlessEvicted(ctx, err)
 		for x := range made.each {
@@ -100,22 +99,22 @@ func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, asked
 	return made, err
 }
 
-// takeInTurn makes the nodes for permits when it is gate's turn. What others do is seen
-// apart from what becomes of gate: it must be there whenever their going lets us on.
-func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, gate *place) (*place, error) {
-	err := gate.wait(ctx)
+// takeInTurn creates the permit nodes once queueNode is first. It checks that queueNode still
+// exists after the wait: queueNode must exist whenever another node's departure lets us proceed.
+func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, queueNode *place) (*place, error) {
+	err := queueNode.wait(ctx)
 	if err == nil {
-		err = gate.isThere(ctx)
+		err = queueNode.isThere(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	gate.wasFirst() // its note tells the next contender so when it leaves
-	return s.take(ctx, sess, k, gate)
+	queueNode.wasFirst() // so that it writes a note for the next contender when it leaves
+	return s.take(ctx, sess, k, queueNode, queueNode.shown)
 }
 
-// try takes permits that are free now.
-func (s *Permits) try(ctx context.Context, sess *session.Session, k int) (*place, error) {
+// try acquires permits that are free now.
+func (s *Permits) try(ctx context.Context, sess *session.Session, k int, w *wait) (*place, error) {
 	free, err := s.looksFree(ctx, sess, k)
 	if err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func (s *Permits) try(ctx context.Context, sess *session.Session, k int) (*place
 	if !free {
 		return nil, outcome.ErrLocked
 	}
-	made, err := s.take(ctx, sess, k, nil)
+	made, err := s.take(ctx, sess, k, nil, w)
 	if err != nil {
 		err = made.unlessEvicted(ctx, err)
 		s.Engine.discard(ctx, err, made)
@@ -132,136 +131,176 @@ func (s *Permits) try(ctx context.Context, sess *session.Session, k int) (*place
 	return made, nil
 }
 
-// looksFree reports whether k permits are free besides one for each contender that is just asking.
+// looksFree reports whether k permits can be acquired so that at least one permit per waiting
+// caller remains free.
 func (s *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (bool, error) {
-	if _, err := s.agree(ctx, sess); err != nil {
+	limit, err := s.agree(ctx, sess, k)
+	if err != nil {
 		return false, err
 	}
-	used := 0
-	for _, sub := range []string{node.LeasesDir, node.GateDir} {
-		l, err := s.Engine.List(ctx, sess, s.Dir+sub)
+	var contenders [2][]node.Entry
+	for i, sub := range []string{node.LeasesDir, node.PermitQueueDir} {
+		l, err := s.Engine.Requests.List(ctx, sess, s.Dir+sub)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
-		used += len(l.Line().Entries)
+		contenders[i] = l.Queue().Entries
 	}
-	return used+k <= s.Total, nil
+	return used(contenders[0], contenders[1])+k <= limit, nil
 }
 
-// take makes k nodes for permits, in one transaction, and has them granted. If there are not
-// enough free permits, it waits in the place of gate, or returns ErrLocked if gate is nil. The
-// place that it returns with an error is to be discarded.
-func (s *Permits) take(ctx context.Context, sess *session.Session, k int, gate *place) (*place, error) {
-	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k)
-	if gate != nil {
-		made.joinGroup(node.GroupOf(gate.Name))
-		made.passThrough(&gate.member) // or one that was evicted meanwhile would go on to hold
+// used returns how many permits are taken if each caller in the queue takes at least one. A caller
+// that has created its permit nodes counts with these, and not with its node in the queue as well:
+// an acquire returns before that node is deleted.
+func used(permits, queue []node.Entry) int {
+	counted := map[string]bool{}
+	for _, e := range permits {
+		counted[node.GroupOf(e.Name)] = true
+	}
+	n := len(permits)
+	for _, e := range queue {
+		if group := node.GroupOf(e.Name); group == "" || !counted[group] {
+			n++
+		}
+	}
+	return n
+}
+
+// take creates k permit nodes in one transaction and acquires the permits. If there are not enough
+// free permits, it waits at queueNode's position in the queue, or returns ErrLocked if queueNode is nil. If
+// it returns an error, the caller must discard the place.
+func (s *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, w *wait) (*place, error) {
+	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k, w)
+	if queueNode != nil {
+		made.setGroup(node.GroupOf(queueNode.Name))
+		made.createOnlyIf(&queueNode.member) // otherwise a caller evicted in the meantime could still acquire
 		for x := range made.each {
-			x.Asked = gate.Asked // a request to let go that one of them is asked is for all
+			x.Revocation = queueNode.Revocation // a revocation request for one of them applies to all
 		}
 	}
 	if err := made.enter(ctx, sess); err != nil {
 		return made, err
 	}
-	fit, err := s.fit(ctx, made)
+	_, fit, err := s.fit(ctx, made)
 	switch {
 	case err != nil || fit:
-	case gate == nil:
+	case queueNode == nil:
 		err = outcome.ErrLocked
 	default:
-		err = s.await(ctx, made, gate)
+		err = s.await(ctx, made, queueNode)
 	}
 	if err == nil {
-		err = made.grant(ctx, gate)
+		err = made.grant(ctx, queueNode)
 	}
 	return made, err
 }
 
-// fit reports whether there are permits for all of made beside those ahead of them.
-func (s *Permits) fit(ctx context.Context, made *place) (bool, error) {
+// fit returns the limit, and reports whether all permits of made fit within it, after those ahead
+// of them.
+func (s *Permits) fit(ctx context.Context, made *place) (limit int, fits bool, err error) {
 	k := len(made.members())
-	enough := func(limit int) error {
-		if limit < k {
-			return fmt.Errorf("%w: %d permits of %d", outcome.ErrLimit, k, limit)
-		}
-		return nil
-	}
-	limit, err := session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
-	return made.seen+k <= limit, err
+	enough := func(limit int) error { return atLeast(limit, k) }
+	limit, err = session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
+	return limit, made.seen+k <= limit, err
 }
 
-// await waits until made fit. It alone watches what the holders do: all others that ask for
-// permits wait behind its gate. The gate must stay there as well, because others see by it
-// that we wait, ask it to let go and remove it.
-func (s *Permits) await(ctx context.Context, made, gate *place) error {
-	gate.watchSelf(0)
+// atLeast returns ErrLimit if the limit is less than k.
+func atLeast(limit, k int) error {
+	if limit < k {
+		return fmt.Errorf("%w: %d permits requested, semaphore has %d", outcome.ErrLimit, k, limit)
+	}
+	return nil
+}
+
+// await waits until made fits. Only this caller watches the holders: all other callers wait behind
+// queueNode. queueNode must continue to exist too, because others use it to see that we wait, to send us
+// revocation requests and to evict us.
+func (s *Permits) await(ctx context.Context, made, queueNode *place) error {
+	queueNode.watchSelf(0)
 	for x := range made.each {
-		s.Engine.Keep(&x.OwnNode)
+		s.Engine.Heart.Keep(&x.OwnNode)
 		x.watchSelf(0)
 	}
-	inside, stop := untilGone(ctx, &gate.OwnNode)
+	inside, stop := untilGone(ctx, &queueNode.OwnNode)
 	defer stop()
-	err := s.awaitRoom(inside, made)
+	err := s.awaitRoom(inside, made, queueNode)
 	if err != nil && errors.Is(context.Cause(inside), outcome.ErrGone) {
-		return outcome.ErrGone // and not what the end of inside has made of a request under way
+		return outcome.ErrGone // not the error that the cancellation of inside caused in a request
 	}
 	return err
 }
 
-// awaitRoom watches the holders until made fit.
-func (s *Permits) awaitRoom(ctx context.Context, made *place) error {
+// awaitRoom watches the holders until made fits.
+func (s *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
+	k := len(made.members())
 	for {
-		// The limit is read after the watch is set: Resize makes and deletes a node there afterwards.
-		w, err := session.Again(ctx, func() (*session.NodeWatch, error) { return s.Engine.WatchChildren(ctx, made.Sess, made.Dir) })
+		// The limit is read after the watch is set: Resize creates and deletes a node there
+		// afterwards.
+		v, err := session.Again(ctx, func() (*session.View, error) { return s.Engine.Watches.WatchChildren(ctx, made.Sess, made.Dir) })
 		if err == nil {
-			l := session.NewListing(w.Names, w.Stat, time.Time{})
-			err = made.findPlace(ctx, &l)
+			l := session.NewListing(v.Names, v.Stat, time.Time{})
+			err = made.findPosition(ctx, &l)
 		}
 		if err != nil {
 			return goneIfMissing(err)
 		}
-		if fit, err := s.fit(ctx, made); fit || err != nil {
+		limit, fit, err := s.fit(ctx, made)
+		if fit || err != nil {
+			queueNode.becomeFirst()
 			return err
 		}
+		queueNode.setReason(lacksPermits{k, max(0, limit-made.seen), limit})
 		if slices.ContainsFunc(made.nodes(), (*session.OwnNode).IsGone) {
 			return outcome.ErrGone
 		}
-		if _, err := w.Await(ctx, made.Gone.Done()); err != nil {
+		if _, err := v.Await(ctx, made.Gone.Done()); err != nil {
 			return err
 		}
 	}
 }
 
-// agree stores the number of permits if none is stored, and fails if it is another.
-func (s *Permits) agree(ctx context.Context, sess *session.Session) (int, error) {
+// agree stores the number of permits if none is stored, and fails if another number is stored. A
+// caller that accepts any number stores none, and fails if none is stored or if it is less than k.
+func (s *Permits) agree(ctx context.Context, sess *session.Session, k int) (int, error) {
 	return s.limitThat(ctx, sess, func(limit int) error {
-		if limit != s.Total {
-			return fmt.Errorf("%w: it has %d permits, not %d", outcome.ErrMismatch, limit, s.Total)
+		switch {
+		case limit == 0:
+			return fmt.Errorf("%w: semaphore has no stored number of permits yet", outcome.ErrMismatch)
+		case s.Total > 0 && limit != s.Total:
+			return fmt.Errorf("%w: semaphore has %d permits, not %d", outcome.ErrMismatch, limit, s.Total)
 		}
-		return nil
+		return atLeast(limit, k)
 	})
 }
 
-// limitThat returns the number of permits if it suits the caller. One that does not may be
-// that of a server that lags: it counts only if it is the quorum's.
+// limitThat returns the number of permits if it suits the caller. A number that does not may be a
+// stale reply from a lagging server, so limitThat reads it again after a quorum check before it
+// fails.
 func (s *Permits) limitThat(ctx context.Context, sess *session.Session, suits func(limit int) error) (int, error) {
 	limit, err := s.limit(ctx, sess)
 	if err != nil || suits(limit) == nil {
 		return limit, err
 	}
-	if limit, err = session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) }); err == nil {
+	limit, err = session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) })
+	if err == nil {
 		err = suits(limit)
 	}
 	return limit, err
 }
 
-// limit reads the number of permits, and stores ours where there is none: the directory
-// may be new, made by Curator, or made again after ZooKeeper has cleaned it away.
+// limit reads the number of permits, and stores one if there is none: the directory may be new,
+// created by Curator, or created again after ZooKeeper removed it. It stores the number that it has
+// read before, or else the caller's. If it knows neither, it returns zero.
 func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error) {
 	for {
 		n, err := s.limitNode(ctx, sess)
 		if err == nil && len(n.Data) > 0 {
-			return node.ParseLimit(n.Data)
+			limit, err := node.ParseLimit(n.Data)
+			s.latest = limit
+			return limit, err
+		}
+		if s.number() == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+			return 0, nil
 		}
 		if err == nil {
 			err = s.store(ctx, sess, n)
@@ -272,14 +311,20 @@ func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error)
 	}
 }
 
-// limitNode returns the node that has the number of permits, and makes it if there is none. If no number is stored
-// there, no lock of another kind is at the path. A lock that comes later removes the node, or is refused.
+// number returns the number of permits to store, or zero if it is not known.
+func (s *Permits) number() int { return cmp.Or(s.latest, s.Total) }
+
+// limitNode returns the node that holds the number of permits. If there is none, it creates the
+// node, unless the number is not known.
+// If the node has no number, limitNode verifies that no other kind of lock uses the path. A lock
+// that comes later removes the node, or is refused.
 func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session.Node, error) {
 	for {
-		n, err := s.Engine.Get(ctx, sess, s.Dir+node.LeasesDir)
+		n, err := s.Engine.Requests.Get(ctx, sess, s.Dir+node.LeasesDir)
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			if err = s.Engine.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth()); err == nil {
+		case errors.Is(err, zk.ErrNoNode) && s.number() != 0:
+			err = s.Engine.Directories.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth())
+			if err == nil {
 				continue
 			}
 		case err == nil && len(n.Data) == 0:
@@ -289,12 +334,13 @@ func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session
 	}
 }
 
-// store stores the number of permits in the directory n, where there is none.
+// store stores the number of permits in the directory n, which has none.
 //
-// A lock that comes meanwhile may remove the directory, and another semaphore make it anew: the version of its data is the same
-// then. So a node of ours stands there from before we look for a lock until the number is stored.
+// In the meantime a lock may remove the directory, and another semaphore may create it again; the
+// version of its data is then the same. So a node of ours is in the directory from before we look
+// for a lock until the number is stored.
 func (s *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
-	keeps := s.Engine.newPlace(PermitRecipe, s.Dir+node.LeasesDir, s.Data)
+	keeps := s.Engine.newPlace(PermitRecipe, s.Dir+node.LeasesDir, s.Data, nil)
 	defer s.Engine.remove(keeps.contender)
 	if err := keeps.enter(ctx, sess); err != nil {
 		return err
@@ -302,36 +348,37 @@ func (s *Permits) store(ctx context.Context, sess *session.Session, n session.No
 	if err := s.Engine.notAQueue(ctx, sess, s.Dir); err != nil {
 		return err
 	}
-	_, err := s.Engine.Multi(ctx, sess, s.setLimit(n), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
+	_, err := s.Engine.Requests.Multi(ctx, sess, s.setLimit(n, s.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
 	return err
 }
 
-// setLimit returns the operation that makes the number of permits in the directory n ours.
-func (s *Permits) setLimit(n session.Node) *zk.SetDataRequest {
-	return &zk.SetDataRequest{Path: s.Dir + node.LeasesDir, Data: node.LimitData(s.Total), Version: n.Stat.Version}
+// setLimit returns the operation that sets the number of permits in the directory n.
+func (s *Permits) setLimit(n session.Node, limit int) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: s.Dir + node.LeasesDir, Data: node.LimitData(limit), Version: n.Stat.Version}
 }
 
-// isRewritten reports whether a write was refused because the node was written or removed since we looked.
+// isRewritten reports whether a write was refused because the node was written or removed since it
+// was read.
 func isRewritten(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }
 
-// Resize makes their number ours.
+// Resize sets the number of permits to Total.
 func (s *Permits) Resize(ctx context.Context) error {
 	dir := s.Dir + node.LeasesDir
-	resized := dir + "/resized"
+	resized := dir + "/" + node.ResizedName
 	for {
 		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
 			n, err := s.limitNode(ctx, sess)
 			switch {
 			case err != nil:
 				return nil, err
-			case len(n.Data) == 0: // nobody waits for another number
+			case len(n.Data) == 0: // no waiter is waiting for another number
 				return nil, s.store(ctx, sess, n)
 			}
-			return s.Engine.Multi(ctx, sess, s.setLimit(n),
-				// Waiters watch the children, and not the number.
-				&zk.CreateRequest{Path: resized, Acl: s.Engine.ACL},
+			return s.Engine.Requests.Multi(ctx, sess, s.setLimit(n, s.Total),
+				// Waiters watch the children, not the number.
+				&zk.CreateRequest{Path: resized, Acl: s.Engine.Directories.ACL},
 				&zk.DeleteRequest{Path: resized, Version: -1})
 		})
 		if !isRewritten(err) {

@@ -2,24 +2,24 @@ package queue
 
 import "github.com/zklock-go/zklock/internal/node"
 
-// A Recipe is what differs between the recipes that stand in one queue.
+// A Recipe describes how one recipe differs from the others that share a queue.
 type Recipe struct {
 	Name    string    // for errors and observers
-	Infix   string    // of its nodes' names
-	Rule    node.Rule // for which of those ahead to wait
-	below   bool      // its nodes are in a directory below the lock's path, not in that itself
+	Infix   string    // in its nodes' names
+	Rule    node.Rule // which contender ahead to wait for
+	below   bool      // its nodes are in a directory below the lock's path, not directly in the path
 	limited bool      // its directory's data is a number of permits
 	Delays  bool      // Options.LockDelay applies to it
-	Shared  bool      // several hold at a time, so a holder may have others ahead of it
-	// fixed means that the data of its nodes must never change. Those that wait for such a
-	// node expect its end only; if its data changes instead, they never look again.
+	Shared  bool      // several contenders can hold at the same time, so a holder may have others ahead of it
+	// Fixed means that the data of its nodes must never change. Other waiters expect such a node
+	// only to be deleted; if its data changes instead, they never check it again.
 	Fixed bool
-	// passes, if not nil, reports whether a node with that data does not stand in our way
-	// although the rule says so: it is a writer's that has become a reader.
+	// Passes, if not nil, reports whether a node with that data does not block us although the rule
+	// says so: it belongs to a writer that has become a reader.
 	Passes func(data []byte) bool
 }
 
-// depth returns how many parts at the end of a queue's directory belong to the lock alone.
+// depth returns how many trailing elements of a queue's directory belong to the lock alone.
 func (r *Recipe) depth() int {
 	if r.below {
 		return 2
@@ -27,5 +27,5 @@ func (r *Recipe) depth() int {
 	return 1
 }
 
-// exclusive reports whether a holder has nobody ahead of it.
+// exclusive reports whether a holder has no other contender ahead of it.
 func (r *Recipe) exclusive() bool { return !r.Shared }

@@ -1,37 +1,41 @@
-// Package queue stands in line: a contender creates its node, finds its place, waits for those ahead of it, is granted, and leaves.
-// A caller says what it wants, and gets back a Grant.
+// Package queue implements waiting in a lock's queue: a contender creates its node, finds its
+// position, waits for the contenders ahead of it, is granted the lock, and leaves. A caller
+// describes what it needs with a Want and gets a Grant.
 package queue
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 )
 
-// A Want is what an acquire stands in a queue for.
+// A Want describes an acquire.
 type Want struct {
 	Recipe *Recipe
-	Path   string // as the caller names it
-	Dir    string // in ZooKeeper
-	Data   []byte // of its node
-	// replaces is deleted by the transaction that creates our node; nil for none. It leaves the queue
-	// whatever comes of the acquire.
+	Path   string // as the caller specified it
+	Dir    string // the path in ZooKeeper
+	Data   []byte // the node's data
+	// Replaces is deleted by the transaction that creates our node; nil if there is none. It leaves
+	// the queue even if the acquire fails.
 	Replaces *Grant
-	Before   func() // called before each attempt to stand in the queue; nil for nothing
+	Before   func() // called before each attempt to enter the queue; may be nil
+	wait     wait
 }
 
-// place returns a new place for the want.
-func (c *Engine) place(w *Want) *place {
-	t := c.newPlace(w.Recipe, w.Dir, w.Data)
+// WaitsFor returns what the acquire waits for now, or "" if that is only a connection or a reply.
+// Any goroutine may call it.
+func (w *Want) WaitsFor() string { return w.wait.text() }
+
+// newPlaceFor returns a new place for the want.
+func (c *Engine) newPlaceFor(w *Want) *place {
+	t := c.newPlace(w.Recipe, w.Dir, w.Data, &w.wait)
 	if w.Replaces != nil {
 		t.creation.replace(w.Replaces.t)
 		w.Replaces = nil
@@ -42,72 +46,89 @@ func (c *Engine) place(w *Want) *place {
 	return t
 }
 
-// giveBack removes the node that no attempt has taken the place of.
+// giveBack removes the node to be replaced if no attempt has replaced it.
 func (c *Engine) giveBack(w *Want) {
 	if w.Replaces != nil {
 		c.remove(w.Replaces.t)
 	}
 }
 
-// Obtain waits until the want, which is used up, is granted its place.
+// Obtain waits until w is granted. It uses w up.
 func (c *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer c.giveBack(w)
-	return c.inTurn(ctx, w.Path, func(s *session.Session, asked *session.Revocation) (*place, error) {
-		return c.queue(ctx, s, c.place(w), w.Path, asked)
+	return c.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
+		return c.queue(ctx, s, c.newPlaceFor(w), w.Path, revocation)
 	})
 }
 
-// TryObtain is obtain for a caller that waits for no other contender. It returns ErrLocked if it
-// would have to.
+// TryObtain is like Obtain for a caller that does not wait for other contenders. It returns
+// ErrLocked if it would have to wait.
 func (c *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer c.giveBack(w)
+	return c.withoutWaiting(ctx, &w.wait, func(s *session.Session) (*place, error) { return c.tryAcquire(ctx, s, c.newPlaceFor(w)) })
+}
+
+// withoutWaiting makes one attempt for a caller that does not wait for other contenders. The attempt shows
+// in w what it waits for.
+func (c *Engine) withoutWaiting(ctx context.Context, w *wait, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
+	defer c.waits.remove(w)
 	s, err := c.session(ctx)
-	if err != nil {
-		return nil, err
+	var t *place
+	if err == nil {
+		t, err = attempt(s)
 	}
-	t, err := c.tryAcquire(ctx, s, c.place(w))
+	if err != nil && ctx.Err() != nil {
+		err = c.explain(err, w)
+	}
 	return t.granted(), err
 }
 
-// session returns the session that the connection carries, and waits for one, unless ctx has ended.
+// session returns the session of the current connection. It waits for one, unless ctx is already
+// done.
 func (c *Engine) session(ctx context.Context) (*session.Session, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return c.Link.Attached(ctx)
+	return c.Requests.Link.Attached(ctx)
 }
 
-// inTurn queues until an attempt was granted its place. An attempt that lost its place, with
-// its session or because somebody deleted its node, is followed by another. A request to let
-// go that one of them was asked is for all.
-func (c *Engine) inTurn(ctx context.Context, path string, attempt func(s *session.Session, asked *session.Revocation) (*place, error)) (*Grant, error) {
-	asked := new(session.Revocation)
+// inTurn calls attempt until one is granted. It starts another attempt if one lost its position
+// because its session ended or because its node was deleted. A revocation request for one attempt
+// applies to all. The attempts show in w what they wait for.
+func (c *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
+	defer c.waits.remove(w)
+	revocation := new(session.Revocation)
 	for {
 		s, err := c.session(ctx)
-		if err != nil {
-			return nil, err
+		var t *place
+		if err == nil {
+			t, err = attempt(s, revocation)
 		}
-		t, err := attempt(s, asked)
 		if err == nil {
 			return t.granted(), nil
 		}
 		c.discard(ctx, err, t)
-		if ctx.Err() != nil || !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {
+		if ctx.Err() != nil {
+			return nil, c.explain(err, w)
+		}
+		if !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {
 			return nil, err
 		}
+		w.clear()
 		c.logAgain(path, err)
 	}
 }
 
-// logAgain logs that an attempt is followed by another. The arguments would be a part of every waiter's stack.
+// logAgain logs that another attempt follows. It is a separate function to keep its arguments off
+// every waiter's stack.
 func (c *Engine) logAgain(path string, why error) {
-	c.Log.Info("zklock: queueing again", "path", path, "why", why)
+	c.Requests.Log.Info("zklock: place in queue lost, queueing again", "path", path, "err", why)
 }
 
-// queue enters the queue with a new place and waits for its turn, once. The place that it returns
-// with an error is to be discarded.
-func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, asked *session.Revocation) (*place, error) {
-	t.Asked = asked
+// queue makes one attempt: it enters the queue with a new place and waits for its turn. If it
+// returns an error, the caller must discard the place.
+func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, revocation *session.Revocation) (*place, error) {
+	t.Revocation = revocation
 	err := t.prepare(ctx, s)
 	if err == nil {
 		err = t.enter(ctx, s)
@@ -125,12 +146,13 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 	return t, t.unlessEvicted(ctx, err)
 }
 
-// observeQueued reports that the place was found. An event in the frame of queue would be a part of every waiter's stack.
+// observeQueued reports the position in the queue. It is a separate function to keep the event off
+// every waiter's stack.
 func (t *place) observeQueued(path string) {
-	t.c.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Behind: t.seen})
+	t.c.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.seen})
 }
 
-// tryAcquire enters the queue with a new place only where it sees nobody to wait for.
+// tryAcquire enters the queue with a new place only if it sees no contender to wait for.
 func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (*place, error) {
 	if err := t.prepare(ctx, s); err != nil {
 		return nil, err
@@ -152,25 +174,25 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 	return t, nil
 }
 
-// try has the place granted if nobody stands in its way.
+// try acquires the lock if no contender blocks it.
 func (t *place) try(ctx context.Context, s *session.Session) error {
 	t.keepAll()
 	if err := t.enter(ctx, s); err != nil {
 		return err
 	}
 	for t.unsure {
-		if err := t.findPlace(ctx, nil); err != nil {
+		if err := t.findPosition(ctx, nil); err != nil {
 			return err
 		}
 	}
-	switch i, err := t.c.obstacle(ctx, s, t.recipe, t.Dir, t.ahead); {
+	switch i, err := t.c.blocker(ctx, s, t.recipe, t.Dir, t.ahead); {
 	case err != nil:
 		return err
 	case i >= 0:
 		return outcome.ErrLocked
 	}
 	if len(t.ahead) > 0 {
-		t.watchSelf(0) // what lets us pass was seen later than our own node
+		t.watchSelf(0) // the reply that showed our turn is newer than our last look at our own node
 	}
 	if err := t.becomeHolder(ctx, false); err != nil {
 		return err
@@ -178,12 +200,13 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 	return t.grant(ctx, nil)
 }
 
-// AtOnce runs try for a caller that waits for nobody, not for a server either: its context
-// ends, and the error is ErrNotConnected, when the connection that it began on is lost, or has not served it for five session
-// timeouts. It may have to ask several times, and each answer may come late.
-func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context) (T, error)) (T, error) {
+// WithoutWaiting runs try for a caller that waits neither for other contenders nor for a server. Its
+// context is cancelled, and the error is ErrNotConnected, if the connection that it started on is
+// lost or has not served it within five session timeouts. The limit is that long because try may
+// send several requests, and each reply may be slow.
+func WithoutWaiting[T any](ctx context.Context, c *Engine, try func(ctx context.Context) (T, error)) (T, error) {
 	var none T
-	s, changed := c.Link.State()
+	s, changed := c.Requests.Link.State()
 	if s == nil {
 		return none, outcome.ErrNotConnected
 	}
@@ -192,8 +215,8 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 	defer cut(nil)
 	defer time.AfterFunc(5*s.Lease.Term(), func() { cut(errUnserved) }).Stop()
 	// Owned by this call; ends with it; Close waits for it.
-	if !c.Calls.Run(func() {
-		if c.Link.AwaitLoss(inside, s, changed, again) {
+	if !c.Requests.Calls.Run(func() {
+		if c.Requests.Link.AwaitLoss(inside, s, changed, again) {
 			cut(errCutOff)
 		}
 	}) {
@@ -204,27 +227,28 @@ func AtOnce[T any](ctx context.Context, c *Engine, try func(ctx context.Context)
 	case err == nil, ctx.Err() != nil:
 		return granted, err
 	case inside.Err() != nil:
-		return none, context.Cause(inside)
+		return none, outcome.WithWaitOf(err, context.Cause(inside))
 	}
 	return none, notConnected(err)
 }
 
-// These end attempts that do not wait for another connection.
+// The causes of attempts that do not wait for another connection.
 var (
-	errCutOff   = fmt.Errorf("%w: it was lost meanwhile", outcome.ErrNotConnected)
-	errUnserved = fmt.Errorf("%w that does what it is asked for", outcome.ErrNotConnected)
+	errCutOff   = fmt.Errorf("%w: connection lost", outcome.ErrNotConnected)
+	errUnserved = fmt.Errorf("%w: request not served within five session timeouts", outcome.ErrNotConnected)
 )
 
-// untilGone returns a context that ends with ctx or, with errGone, when the node is found gone.
+// untilGone returns a context that is done when ctx is done or, with cause ErrGone, when the node
+// is found to be gone.
 func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()) {
 	ctx, cut := context.WithCancelCause(ctx)
 	n.WhenGone(func() { cut(outcome.ErrGone) })
 	return ctx, func() { cut(nil) }
 }
 
-// discard leaves a place, nil for none, that came to nothing because of err. A caller that
-// does not wait for others gets its answer when nothing is left in the queue. One that has lost its node queues again when that
-// counts no more: both together may be more than a client may own.
+// discard removes a place, which may be nil, that failed with err. A caller that does not wait for
+// others gets its result once nothing is left in the queue. A caller that lost its node queues
+// again once that node is no longer counted: both nodes together may exceed what a client may own.
 func (c *Engine) discard(ctx context.Context, err error, t *place) {
 	if t == nil {
 		return
@@ -244,54 +268,33 @@ func (c *Engine) discard(ctx context.Context, err error, t *place) {
 	}
 }
 
-// looksFree reports whether a newcomer would have nobody to wait for.
+// looksFree reports whether a newcomer would have no contender to wait for.
 func (c *Engine) looksFree(ctx context.Context, s *session.Session, r *Recipe, dir string) (bool, error) {
-	l, err := c.List(ctx, s, dir)
+	l, err := c.Requests.List(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := c.notASemaphore(ctx, s, dir, l.Line()); err != nil {
+	if err := c.notASemaphore(ctx, s, dir, l.Queue()); err != nil {
 		return false, err
 	}
-	if err := c.notDelayed(r, l.Line()); err != nil {
+	if err := c.notDelayed(r, l.Queue()); err != nil {
 		return false, err
 	}
-	i, err := c.obstacle(ctx, s, r, dir, l.Line().Entries)
+	i, err := c.blocker(ctx, s, r, dir, l.Queue().Entries)
 	return i < 0, err
 }
 
-// notConnected marks what a lost connection does to a call that does not wait for another.
+// notConnected marks the errors that a lost connection causes in a call that does not wait for
+// another connection.
 func notConnected(err error) error {
 	if errors.Is(err, outcome.ErrNotConnected) {
 		return err
 	}
 	if outcome.IsTransient(err) || errors.Is(err, outcome.ErrSessionOver) || errors.Is(err, outcome.ErrGone) {
 		return fmt.Errorf("%w: %w", outcome.ErrNotConnected, err)
-	}
-	return err
-}
-
-// unlessEvicted returns ErrEvicted instead of an error that says that our node is gone if it, or
-// one that was made together with it, was evicted. A process that was stopped meanwhile finds its session over first.
-func (t *contender) unlessEvicted(ctx context.Context, err error) error {
-	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.c.untrusted {
-		return err
-	}
-	dir := node.EvictedIn(t.Dir, t.recipe.limited)
-	n, readErr := session.Persist(ctx, t.c.Requests, func(s *session.Session) (session.Node, error) {
-		return session.UpToDate(ctx, t.c.Requests, s, func() (session.Node, error) { return t.c.Get(ctx, s, dir) })
-	})
-	if readErr != nil {
-		return err
-	}
-	b, _ := node.ParseDirData(n.Data)
-	for x := range t.each {
-		if slices.Contains(b.Evicted, x.guid) {
-			return outcome.ErrEvicted
-		}
 	}
 	return err
 }

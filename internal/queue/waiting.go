@@ -7,95 +7,187 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lease"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// waitPhase is what a place needs while somebody is in its way. It watches nobody else's node at other times.
-type waitPhase struct {
-	waited   bool               // for somebody ahead
-	standing *session.NodeWatch // on one of those ahead, from before it is waited for; nil for none
-	shown    *waiting           // in the engine's waits, exactly as long as the place waits; else nil
+// A wait says what one acquire waits for now. The acquire's goroutine sets it; Client.String and
+// the other goroutines of a cohort read it. All attempts of the acquire share it. The zero value is
+// ready for use.
+type wait struct {
+	mu     sync.Mutex       // guards the fields below
+	begun  time.Time        // when the acquire first had a reason; zero before
+	own    *session.OwnNode // our node in the queue, which has a name; nil before the first reason
+	reason reason           // nil while the acquire waits only for a connection or for a reply
 }
 
-// watchOn notes a watch that stands.
-func (p *waitPhase) watchOn(w *session.NodeWatch) { p.standing = w }
+// A reason is what an acquire waits for. Its text follows "waited for".
+type reason interface{ String() string }
 
-// unwatch forgets the watch, which has fired or is not waited for any more.
-func (p *waitPhase) unwatch() { p.standing = nil }
+// isBlocked is the reason of a contender that waits for another one.
+type isBlocked struct {
+	others int    // how many contenders block it in addition to the one that it watches
+	name   string // of the node that it watches
+	data   []byte // of that node; nil if it was not read yet
+}
 
-// show notes for those who ask what the place of our node waits for.
-func (p *waitPhase) show(all *waits, own *session.OwnNode, ahead int, watching string) {
-	if p.waited = true; p.shown == nil {
-		p.shown = all.begin(own)
+// String describes the contender by its owner or, for other libraries, by its node's name.
+func (b isBlocked) String() string {
+	by := b.name
+	if o, ok := node.ReadOwner(b.data); ok {
+		by = o.String()
 	}
-	p.shown.show(ahead, watching)
-}
-
-// hide ends what show has begun.
-func (p *waitPhase) hide(all *waits) {
-	if p.shown != nil {
-		all.end(p.shown)
-		p.shown = nil
+	if b.others > 0 {
+		by += fmt.Sprintf(" and %d more", b.others)
 	}
+	return node.Printable(by)
 }
 
-// waiting is what a place shows of itself while it waits: the place belongs to one goroutine, and
-// whoever asks why that hangs has another.
-type waiting struct {
-	own   *session.OwnNode // has a name, and keeps that and its session while it is waited
-	since time.Time
+// lacksPermits is the reason of a caller that is first in the queue for permits.
+type lacksPermits struct{ wanted, free, limit int }
 
-	mu       sync.Mutex
-	ahead    int    // guarded by mu: how many are in its way
-	watching string // guarded by mu: the name of the one that it watches
+func (l lacksPermits) String() string {
+	return fmt.Sprintf("%d permits, first in the queue: %d of %d are free", l.wanted, l.free, l.limit)
 }
 
-// show notes what the place waits for now.
-func (w *waiting) show(ahead int, watching string) {
+// isDelayed is the reason of a contender that waits for the lock-delay to pass.
+type isDelayed struct {
+	lost  string // the node of the hold that was lost
+	until time.Time
+}
+
+func (d isDelayed) String() string {
+	return fmt.Sprintf("the lock-delay, first in the queue: %v are left since %s was lost", time.Until(d.until).Round(time.Millisecond), node.Printable(d.lost))
+}
+
+// isUnproven is the reason of a contender that waits until its lease proves that its session lives.
+type isUnproven struct{ lease *lease.Lease }
+
+func (u isUnproven) String() string {
+	return fmt.Sprintf("proof that its session is alive, first in the queue; %s: %v", u.lease.Replies(), u.lease)
+}
+
+// isFirst is the reason of a contender that no other contender blocks and that waits for a reply.
+type isFirst struct{}
+
+func (isFirst) String() string { return "a reply from the servers, first in the queue" }
+
+// set sets the reason. own is the contender's node; an attempt is known by the first one, which for
+// permits is the node in the queue.
+func (w *wait) set(own *session.OwnNode, r reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ahead, w.watching = ahead, watching
+	if w.begun.IsZero() {
+		w.begun = time.Now()
+	}
+	if w.own == nil {
+		w.own = own
+	}
+	w.reason = r
 }
 
-func (w *waiting) String() string {
+// clear is called before another attempt.
+func (w *wait) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("%s waits for %v: ahead=%d watching %s %v", w.own.Path(), time.Since(w.since).Round(time.Millisecond), w.ahead, w.watching, w.own.Sess.Lease)
+	w.own, w.reason = nil, nil
 }
 
-// waits are the places of a client that wait. The zero value is ready for use.
+// text returns what the acquire waits for, or "" if that is only a connection or a reply.
+func (w *wait) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reason == nil {
+		return ""
+	}
+	return w.reason.String()
+}
+
+// line returns the wait as Client.String shows it, or "" if the acquire has no node.
+func (w *wait) line() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s has waited %v for %v, %v", w.own.Path(), time.Since(w.begun).Round(time.Millisecond), w.reason, w.own.Sess.Lease)
+}
+
+// waits are the acquires of a client that wait. The zero value is ready for use.
 type waits struct {
 	mu   sync.Mutex
-	live map[*waiting]struct{} // guarded by mu
+	live map[*wait]struct{} // guarded by mu
 }
 
-// begin returns what the place of our node shows of itself until end is called.
-func (s *waits) begin(own *session.OwnNode) *waiting {
-	w := &waiting{own: own, since: time.Now()}
+// add registers w until remove is called.
+func (s *waits) add(w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == nil {
-		s.live = map[*waiting]struct{}{}
+		s.live = map[*wait]struct{}{}
 	}
 	s.live[w] = struct{}{}
-	return w
 }
 
-func (s *waits) end(w *waiting) {
+func (s *waits) remove(w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, w)
 }
 
-// all returns a line for each place that waits, in the order of their paths.
-func (s *waits) all() []string {
+// lines returns a line for each waiting acquire.
+func (s *waits) lines() []string {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.live))
 	s.mu.Unlock()
-	lines := make([]string, len(all))
-	for i, w := range all {
-		lines[i] = w.String()
+	var lines []string
+	for _, w := range all {
+		if line := w.line(); line != "" {
+			lines = append(lines, line)
+		}
 	}
-	slices.Sort(lines)
+	return lines
+}
+
+// refusals are our nodes that servers refuse to delete. The zero value is ready for use.
+type refusals struct {
+	mu   sync.Mutex
+	live map[*refusal]struct{} // guarded by mu
+}
+
+// A refusal never changes.
+type refusal struct {
+	node  string
+	since time.Time
+	err   error
+}
+
+// add registers a refusal until remove is called with it.
+func (s *refusals) add(node string, err error) *refusal {
+	r := &refusal{node, time.Now(), err}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.live = map[*refusal]struct{}{}
+	}
+	s.live[r] = struct{}{}
+	return r
+}
+
+func (s *refusals) remove(r *refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, r)
+}
+
+// lines returns a line for each node.
+func (s *refusals) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	for r := range s.live {
+		lines = append(lines, fmt.Sprintf("%s cannot be deleted since %v: %v", r.node, time.Since(r.since).Round(time.Millisecond), r.err))
+	}
 	return lines
 }

@@ -5,22 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// A Latch is something that happens once. It makes a channel only for those who wait for it: most
-// latches of most holds have nobody who does. Its zero value is ready for use.
+// A Latch is an event that happens once. It creates a channel only when somebody waits for it: most
+// latches of most holds have no waiters. The zero value is ready for use.
 type Latch struct {
 	mu       sync.Mutex
 	happened atomic.Bool   // set with mu held
-	waited   chan struct{} // guarded by mu: closed when it happens; nil while nobody has waited, and afterwards
+	waited   chan struct{} // guarded by mu: closed by Set; nil until somebody waits, and after Set
 }
 
-// happened is the channel of every latch that has been set.
+// happened is the channel of every latch that is set.
 var happened = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// Set has it happen, and reports whether it had not before.
+// Set sets the latch and reports whether it was not set before.
 func (l *Latch) Set() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,10 +34,10 @@ func (l *Latch) Set() bool {
 	return true
 }
 
-// IsSet reports whether it has happened.
+// IsSet reports whether the latch is set.
 func (l *Latch) IsSet() bool { return l.happened.Load() }
 
-// Done returns a channel that is closed when it has happened.
+// Done returns a channel that is closed when the latch is set.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,52 +11,52 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Listing is what a server has answered about a directory: its children and its own state. Others
-// may share it: nobody changes it.
+// Listing is a server's reply about a directory: its children and its own stat. Callers may share
+// it and must not modify it.
 type Listing struct {
-	Names []string
-	Stat  *zk.Stat
-	At    time.Time // when the answer came in
-	line  *line
+	Names  []string
+	Stat   *zk.Stat
+	At     time.Time // when the reply arrived
+	parsed *parsedQueue
 }
 
-// line is what a listing's names show of a queue, found out once.
-type line struct {
+// parsedQueue is the queue that a listing's names describe, parsed once.
+type parsedQueue struct {
 	once sync.Once
-	of   *node.Line
+	of   *node.Queue
 }
 
-// NewListing returns a listing.
+// NewListing returns a Listing of the given names.
 func NewListing(names []string, stat *zk.Stat, at time.Time) Listing {
-	return Listing{names, stat, at, new(line)}
+	return Listing{names, stat, at, new(parsedQueue)}
 }
 
-// Line returns what the names show of a queue.
-func (l Listing) Line() *node.Line {
-	l.line.once.Do(func() { l.line.of = node.NewLine(l.Names) })
-	return l.line.of
+// Queue returns the queue that the names describe.
+func (l Listing) Queue() *node.Queue {
+	l.parsed.once.Do(func() { l.parsed.of = node.NewQueue(l.Names) })
+	return l.parsed.of
 }
 
-// listings are those of one client that are under way. One directory is listed by one request at a
-// time: in a long queue the answer is long, and a heartbeat that is sent after it is answered after it.
+// listings are a client's listings in progress. Each directory is listed by one request at a time:
+// in a long queue the reply is long, and a heartbeat sent after the request is answered after it.
 //
-// A caller that asks for a directory while it is being listed gets the next listing, together with
-// all that ask meanwhile. The request for that is sent after they have asked, so the listing shows what
-// had happened by then, as one of their own would.
+// A caller that lists a directory while a listing is in progress gets the next listing, together
+// with all callers that come in the meantime. That request is sent after they have called, so the
+// listing shows everything that had happened by then, as a request of their own would.
 type listings struct {
 	mu      sync.Mutex
-	running map[listed]*listing // guarded by mu: those that are under way
+	running map[listed]*listing // guarded by mu: the listings in progress
 	long    map[string]struct{} // guarded by mu: directories that had many children when they were last listed
-	room    chan struct{}       // guarded by mu: has an element for each of those that is under way; nil before the first
+	room    chan struct{}       // guarded by mu: has one element per long listing in progress; nil before the first
 }
 
 const (
-	manyChildren = 1000   // whose listing counts as long
-	longAtOnce   = 2      // listings of a client
-	maxLong      = 10_000 // directories that are remembered
+	manyChildren = 1000   // a listing with at least this many children counts as long
+	longAtOnce   = 2      // long listings of a client at the same time
+	maxLong      = 10_000 // how many directories are remembered
 )
 
-// listed is what is listed, and under which session.
+// listed identifies a listing: a directory, and the session under which it is listed.
 type listed struct {
 	sess *conn.Session
 	dir  string
@@ -65,12 +65,12 @@ type listed struct {
 // listing is a listing that callers wait for.
 type listing struct {
 	done Latch
-	next *listing // guarded by the mutex of listings: to be asked for after this one, nil for none
+	next *listing // guarded by the mutex of listings: the one to request after this one; nil if there is none
 	Listing
 	err error
 }
 
-// share returns a listing that is asked for after the call, as one of tasks.
+// share returns a listing that is requested after the call, as one of tasks.
 func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, error)) *listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, er
 		return running.next
 	}
 	l := new(listing)
-	// Owned by the client; ends when nobody waits for another listing, at the latest when Close ends the
-	// connection and then waits for it.
+	// Owned by the client; ends when nobody waits for another listing, at the latest when Close
+	// ends the connection and then waits for it.
 	if !tasks.Run(func() { f.askAll(key, l, ask) }) {
 		l.err = outcome.ErrClosed
 		l.done.Set()
@@ -95,7 +95,7 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, er
 	return l
 }
 
-// askAll asks for one listing after the other until nobody waits for another.
+// askAll requests listings one after another until nobody waits for another one.
 func (f *listings) askAll(key listed, l *listing, ask func(listed) (Listing, error)) {
 	for l != nil {
 		l.Listing, l.err = f.askOnce(key, ask)
@@ -105,7 +105,7 @@ func (f *listings) askAll(key listed, l *listing, ask func(listed) (Listing, err
 	}
 }
 
-// askOnce asks for a listing when there is room for it.
+// askOnce requests a listing as soon as there is room for it.
 func (f *listings) askOnce(key listed, ask func(listed) (Listing, error)) (Listing, error) {
 	if room := f.roomFor(key.dir); room != nil {
 		room <- struct{}{}
@@ -114,12 +114,12 @@ func (f *listings) askOnce(key listed, ask func(listed) (Listing, error)) (Listi
 	l, err := ask(key)
 	if err == nil {
 		f.remember(key.dir, len(l.Names))
-		l.Line() // here, or sorting would make the stack of a waiter larger for good
+		l.Queue() // parse here: sorting would enlarge a waiter's stack permanently
 	}
 	return l, err
 }
 
-// roomFor returns the room that a listing of dir has to take; nil if the listing is short, as far as is known.
+// roomFor returns the channel that limits listings of dir, or nil if dir is not known to be long.
 func (f *listings) roomFor(dir string) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *listings) roomFor(dir string) chan struct{} {
 	return f.room
 }
 
-// remember remembers whether dir has many children.
+// remember records whether dir has many children.
 func (f *listings) remember(dir string, children int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +146,7 @@ func (f *listings) remember(dir string, children int) {
 	}
 }
 
-// follow returns the listing that is to be asked for after l, nil for none.
+// follow returns the listing to request after l, or nil if there is none.
 func (f *listings) follow(key listed, l *listing) *listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowLists is a server that answers a listing when it is told to.
+// slowLists is a server that answers a listing only when it is told to.
 type slowLists struct {
 	asked  atomic.Int32
-	answer chan int32 // the version that the answer shows
+	answer chan int32 // the version in the reply
 }
 
 func (w *slowLists) ask(listed) (Listing, error) {
@@ -21,7 +21,7 @@ func (w *slowLists) ask(listed) (Listing, error) {
 	return NewListing(nil, &zk.Stat{Cversion: <-w.answer}, time.Now()), nil
 }
 
-// Whoever asks while a listing is under way gets one that is asked for later, and shares it with others that do.
+// A call during a listing gets the result of another listing that is requested later, and shares it with other such calls.
 func TestAListingIsAskedForAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowLists{answer: make(chan int32)}
@@ -63,7 +63,7 @@ func TestAListingIsAskedForAfterTheCall(t *testing.T) {
 	})
 }
 
-// Long listings of several directories are asked for a few at a time.
+// Only a few long listings of directories are requested at the same time.
 func TestFewLongListingsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowLists{answer: make(chan int32)}

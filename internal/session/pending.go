@@ -10,40 +10,42 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A PendingCreate is a create whose answer was lost and whose node a listing does not show. It may still run: it can
-// wait in a server that the client has left. There it is refused as long as the session is at another server, and
-// runs when the session comes back. The caller goes on with another node after such a listing. The client remembers
-// the name of the lost one, and looks for it again after every reconnect and once more a heartbeat later.
+// A PendingCreate is a create whose reply was lost and whose node does not appear in a listing. It
+// may still be executed: it can wait in a server that the client has left. That server refuses it
+// while the session is at another server, and executes it when the session comes back. After such a
+// listing the caller continues with another node. The client remembers the name of the lost node
+// and searches for it after every reconnect, and once more a quarter of the session timeout later.
 //
-// The search ends when the create certainly cannot run any more. All writes of one leader
-// have the same epoch, and when a write of a later epoch has been answered, no earlier
-// leader commits anything. The epoch of the leader that the create was sent to is at most
-// that of a write that was sent after the create and answered. Without such a write, the
-// search ends some time after the session, because the node would end with the session.
+// The search ends when the create can certainly no longer be executed. All writes of one leader
+// have the same epoch, and once a write of a later epoch has been answered, no earlier leader
+// commits anything. The epoch of the leader that received the create is at most that of a write
+// that was sent after the create and answered. Without such a write, the search ends some time
+// after the session, because the node would end with the session.
 //
-// A server of another make may just count its writes, and where we look for an epoch that
-// count goes on. No session there survives its connection, and no ZooKeeper server goes on with
-// a connection when its leader changes. So only what a session has seen after a reconnect is an
-// epoch.
+// Other server implementations may just count their writes, and the bits that we read as an epoch
+// are part of that count. There no session survives its connection, and a ZooKeeper server never
+// keeps a connection when its leader changes. So we read an epoch only from what a session has seen
+// after a reconnect.
 type PendingCreate struct {
 	Dir, Prefix string
-	Sess        *Session        // the create was sent under it
+	Sess        *Session        // the session under which the create was sent
 	Owns        int             // how many bytes of what the session owns are counted for it
-	Epoch       int32           // of a write sent after the create; zero if that is not known
-	Moved       <-chan struct{} // closed when the session was on another connection after that
+	Epoch       int32           // of a write sent after the create; zero if unknown
+	Moved       <-chan struct{} // closed when the session has moved to another connection since
 	over        time.Time
 }
 
-// PendingCreates remembers the pending creates of a client and looks for them.
+// PendingCreates remembers the pending creates of a client and searches for their nodes.
 type PendingCreates struct {
 	Requests *Requests
 
-	mu      sync.Mutex
-	all     []*PendingCreate // guarded by mu
-	looking chan struct{}    // guarded by mu: has room for the news of another one; nil while none is looked for
+	mu  sync.Mutex
+	all []*PendingCreate // guarded by mu
+	// Guarded by mu: has a buffer for the notification of a new one; nil while there is no search.
+	looking chan struct{}
 }
 
-// Add remembers a pending create, and looks for it until the outcome is certain.
+// Add remembers a pending create and searches for its node until the outcome is certain.
 func (h *PendingCreates) Add(g *PendingCreate) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +64,8 @@ func (h *PendingCreates) Add(g *PendingCreate) {
 	h.Requests.Calls.Run(func() { h.lookForAll(more) })
 }
 
-// lookForAll looks for them as long as there are any. It looks at once when more receives.
+// lookForAll searches as long as there are pending creates. A value from more starts a search
+// immediately.
 func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 	for looks := 0; ; {
 		s, err := h.Requests.Link.Attached(h.Requests.Life)
@@ -92,8 +95,8 @@ func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 	}
 }
 
-// settleAll removes the nodes that exist, and forgets the creates that cannot appear
-// any more. certain reports whether none is left.
+// settleAll removes the nodes that exist, and forgets the creates that can no longer be executed.
+// certain reports whether none is left.
 func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bool, err error) {
 	if err := h.Requests.askQuorum(ctx, s); err != nil {
 		return false, err
@@ -125,14 +128,14 @@ func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain boo
 	return h.forget(gone), err
 }
 
-// settle removes g's node if it is among names. certain reports whether it cannot appear any more.
+// settle removes g's node if it is among names. certain reports whether it can no longer appear.
 func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreate, names []string, epoch int32) (certain bool, err error) {
 	name, err := h.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
 	if err != nil {
 		return false, err
 	}
 	if name != "" {
-		h.Requests.Log.Info("zklock: a node appeared that was given up", "node", g.Dir+"/"+name)
+		h.Requests.Log.Info("zklock: removing orphaned node", "path", h.Requests.Shown(g.Dir), "node", name)
 		if err := h.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}
@@ -141,13 +144,13 @@ func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreat
 	return g.isOutdated(s, epoch) || g.isLongOver(), nil
 }
 
-// isOutdated reports whether a leader later than any that was sent the create has answered under s.
+// isOutdated reports whether a leader later than any that received the create has replied under s.
 func (g *PendingCreate) isOutdated(s *Session, epoch int32) bool {
 	return s == g.Sess && IsClosed(g.Moved) && g.Epoch != 0 && epoch > g.Epoch
 }
 
-// isLongOver reports whether the session has been over for so long that the servers must have
-// ended it.
+// isLongOver reports whether the session has been over for so long that the servers must have ended
+// it.
 func (g *PendingCreate) isLongOver() bool {
 	if !g.Sess.IsOver() {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEpochCountsAfterAReconnectOnly has the number go on that is a server's count of its writes.
+// TestAnEpochCountsAfterAReconnectOnly lets a server's count of its writes increase without a reconnect.
 func TestAnEpochCountsAfterAReconnectOnly(t *testing.T) {
 	moved, here, there := make(chan struct{}), new(Session), new(Session)
 	lost := &PendingCreate{Sess: here, Epoch: 1, Moved: moved}

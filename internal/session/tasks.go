@@ -7,23 +7,24 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Tasks counts goroutines of one kind, so that Close can wait for them. A goroutine whose task has ended takes another: a
-// release is too short to pay for a goroutine and its stack.
+// Tasks counts goroutines of one kind, so that Close can wait for them. A goroutine whose task has
+// ended takes another one: a release is too short to justify a new goroutine and its stack.
 type Tasks struct {
-	mu      sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards the fields below
 	n       int           // tasks and goroutines that have not ended
-	closed  bool          // no more may start
+	closed  bool          // no new task may start
 	resting []chan func() // each is read by a goroutine without a task
-	idle    chan struct{} // closed when closed and none is left
+	idle    chan struct{} // closed when closed is true and no task is left
 }
 
-// maxResting bounds how many goroutines wait for a task: what one client has under way at once, if it has one lock.
+// maxResting limits how many goroutines wait for a task: a client with one lock has at most this
+// many tasks at once.
 const maxResting = 4
 
 func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{})} }
 
-// Enter registers the caller as a task and returns true; the caller must call leave. After
-// close it returns false.
+// Enter registers the caller as a task and returns true; the caller must call Done. After Close it
+// returns false.
 func (t *Tasks) Enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,8 +35,8 @@ func (t *Tasks) Enter() bool {
 	return true
 }
 
-// Leave ends the task that enter has registered.
-func (t *Tasks) Leave() {
+// Done ends the task that Enter registered.
+func (t *Tasks) Done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n--
@@ -44,7 +45,7 @@ func (t *Tasks) Leave() {
 	}
 }
 
-// Run starts fn as a task and returns true. After close it returns false and does not start fn.
+// Run starts fn as a task and returns true. After Close it returns false and does not start fn.
 func (t *Tasks) Run(fn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,19 +53,20 @@ func (t *Tasks) Run(fn func()) bool {
 		return false
 	}
 	if last := len(t.resting) - 1; last >= 0 {
-		t.resting[last] <- fn // never waits: it has room for one
+		t.resting[last] <- fn // never waits: the channel has a buffer of one
 		t.resting = t.resting[:last]
 		return true
 	}
 	t.n++
-	// Owned by t; ends with fn, or when close ends its rest; the caller of close waits.
+	// Owned by t; ends with fn, or when Close ends its wait for another task; the caller of Close
+	// waits.
 	go t.work(fn)
 	return true
 }
 
-// work runs fn, and then whatever comes while it rests.
+// work runs fn, and then the tasks that it is given while it rests.
 func (t *Tasks) work(fn func()) {
-	defer t.Leave()
+	defer t.Done()
 	more := make(chan func(), 1)
 	for fn != nil {
 		fn()
@@ -72,7 +74,7 @@ func (t *Tasks) work(fn func()) {
 	}
 }
 
-// rest returns the next task of a goroutine, or nil if it is to end.
+// rest waits for the next task and returns it, or returns nil if the goroutine should end.
 func (t *Tasks) rest(more chan func()) func() {
 	t.mu.Lock()
 	if t.closed || len(t.resting) == maxResting {
@@ -84,7 +86,7 @@ func (t *Tasks) rest(more chan func()) func() {
 	return <-more
 }
 
-// Close refuses new tasks, and returns a channel that is closed when the last task has ended.
+// Close refuses new tasks and returns a channel that is closed when the last task has ended.
 func (t *Tasks) Close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +103,8 @@ func (t *Tasks) Close() <-chan struct{} {
 	return t.idle
 }
 
-// SideBySide calls fn with 0 to n-1, several at a time. After an error it begins no other
-// call. It returns the first error when all calls have returned.
+// SideBySide calls fn with 0 to n-1, several calls at a time. After an error it starts no more
+// calls. It returns the first error once all calls have returned.
 func SideBySide(owner *Tasks, n, several int, fn func(i int) error) error {
 	var next atomic.Int64
 	errs := make(chan error, several)
@@ -114,7 +116,7 @@ func SideBySide(owner *Tasks, n, several int, fn func(i int) error) error {
 				return
 			}
 			if err := fn(i); err != nil {
-				next.Store(int64(n)) // nobody begins another
+				next.Store(int64(n)) // no worker starts another call
 				errs <- err
 				return
 			}
@@ -122,7 +124,7 @@ func SideBySide(owner *Tasks, n, several int, fn func(i int) error) error {
 	}
 	several = min(several, n)
 	for range several {
-		// Owned by the caller of sideBySide, which waits for it; ends with the last call of fn.
+		// Owned by the caller of SideBySide, which waits for it; ends with the last call of fn.
 		if !owner.Run(worker) {
 			errs <- outcome.ErrClosed
 		}

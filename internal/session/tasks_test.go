@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// many runs n tasks at once, and returns when all have ended.
+// many runs n tasks concurrently, and returns when all have ended.
 func many(t *testing.T, tasks *Tasks, n int) {
 	let := make(chan struct{})
 	for range n {

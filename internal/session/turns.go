@@ -8,17 +8,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// turns are our nodes that heartbeats check, all of them or some in turn. Who was found last, or has come last, is behind all others:
-// those that come and go take nobody's turn.
+// turns are our nodes that heartbeats check, either all of them or some in turn. Nodes that were
+// just checked, or just added, go to the back, so short-lived nodes cannot starve the others.
 type turns struct {
 	mu   sync.Mutex
-	kept map[*OwnNode]int64 // guarded by mu: in the order of their turns; zero for those that are being deleted, and checked no more
-	last int64              // guarded by mu: the turn that was given last
+	kept map[*OwnNode]int64 // guarded by mu: the order of turns; zero for nodes that are being deleted, which are no longer checked
+	last int64              // guarded by mu: the last turn that was assigned
 }
 
 func newTurns() turns { return turns{kept: map[*OwnNode]int64{}} }
 
-// add has a node checked, and reports whether it was not.
+// add adds a node to the checked set and reports whether it was new.
 func (k *turns) add(t *OwnNode) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +30,7 @@ func (k *turns) add(t *OwnNode) bool {
 	return true
 }
 
-// leave has a node stay and be checked no more.
+// leave keeps a node in the set but excludes it from checks.
 func (k *turns) leave(t *OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,7 +43,7 @@ func (k *turns) remove(t *OwnNode) {
 	delete(k.kept, t)
 }
 
-// isAny reports whether any node is to be checked under s, or being deleted.
+// isAny reports whether any node under s is in the set, including those being deleted.
 func (k *turns) isAny(s *Session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,10 +55,11 @@ func (k *turns) isAny(s *Session) bool {
 	return false
 }
 
-// maxChecks bounds how many bytes of checks one heartbeat sends, which all servers log: about a hundred nodes.
+// maxChecks limits the bytes of checks that one heartbeat sends, which all servers log: about a
+// hundred nodes.
 const maxChecks = 10_000
 
-// due returns the nodes whose turn it is under s.
+// due returns the nodes under s to check now.
 func (k *turns) due(s *Session) []*OwnNode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,7 +73,7 @@ func (k *turns) due(s *Session) []*OwnNode {
 	return due[:fitting(due, maxChecks)]
 }
 
-// found puts nodes behind all others.
+// found moves nodes to the back.
 func (k *turns) found(nodes []*OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,18 +85,21 @@ func (k *turns) found(nodes []*OwnNode) {
 	}
 }
 
-// fitting returns how many nodes from the first on a request of so many bytes can check, one in any case.
+// fitting returns how many of the first nodes a request of the given size can check. It is at least
+// one.
 func fitting(nodes []*OwnNode, most int) int {
 	size := 0
 	for i, t := range nodes {
-		if size += t.checkSize(); size > most && i > 0 {
+		size += t.checkSize()
+		if size > most && i > 0 {
 			return i
 		}
 	}
 	return len(nodes)
 }
 
-// checks returns operations that check that the nodes exist, or the root if there are none.
+// checks returns operations that check that the nodes exist, or that check the root if there are
+// none.
 func checks(nodes []*OwnNode) []any {
 	var ops []any
 	for _, t := range nodes {

@@ -10,10 +10,10 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Pace spaces out repeated attempts.
+// Pace implements back-off between attempts.
 type Pace struct {
 	Wait time.Duration
-	most time.Duration // zero for a second
+	most time.Duration // the maximum wait; zero means one second
 }
 
 // Longer returns how long to wait next: twice as long as last time.
@@ -22,7 +22,7 @@ func (p *Pace) Longer() time.Duration {
 	return p.Wait
 }
 
-// Next waits, longer each time, and returns nil. If ctx ends first, it returns its cause.
+// Next waits, longer each time, and returns nil. If ctx is done first, it returns its cause.
 func (p *Pace) Next(ctx context.Context) error {
 	timer := time.NewTimer(p.Longer())
 	defer timer.Stop()
@@ -47,7 +47,7 @@ func IsClosed(ch <-chan struct{}) bool {
 // Yield lets a goroutine that was just started send its request before ours.
 func Yield() { runtime.Gosched() }
 
-// Sleep waits for d or until ctx ends.
+// Sleep waits for d or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -57,7 +57,7 @@ func Sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Either returns a context that ends when ctx or other does, with its cause.
+// Either returns a context that is done when ctx or other is, with its cause.
 func Either(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
@@ -67,20 +67,21 @@ func Either(ctx, other context.Context) (context.Context, func()) {
 	}
 }
 
-// Inside is the context of a call: it ends with the caller's and, with ErrClosed, when Close begins. A call that waits
-// long asks ends, and nothing joins the two contexts: that would take half a kilobyte of each waiter. Leave does not end such a
-// wait: a goroutine that can outlive the call needs a context made of this one.
-type Inside struct {
+// Inside is the context of a call: it is done when the caller's context is done or, with ErrClosed,
+// when Close begins. A call that waits for a long time uses ends instead of Done, so that the two
+// contexts need not be joined: that would take half a kilobyte per waiter. Cancel does not end such
+// a wait; a goroutine that can outlive the call needs a context derived from this one.
+type CallContext struct {
 	context.Context // the caller's
 	life            context.Context
 
 	mu     sync.Mutex
-	joined context.Context // guarded by mu: the two in one; nil until somebody asks for that
-	stop   func()          // guarded by mu: ends joined; nil without it
+	joined context.Context // guarded by mu: both contexts in one; nil until it is needed
+	stop   func()          // guarded by mu: cancels joined; nil without it
 }
 
-// Leave ends what the call has begun.
-func (c *Inside) Leave() {
+// Cancel ends the context when the call returns, and with it the contexts derived from it.
+func (c *CallContext) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.joined == nil {
@@ -91,7 +92,7 @@ func (c *Inside) Leave() {
 	}
 }
 
-func (c *Inside) join() context.Context {
+func (c *CallContext) join() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.joined == nil {
@@ -100,11 +101,11 @@ func (c *Inside) join() context.Context {
 	return c.joined
 }
 
-// Done returns a channel that is closed when the context ends.
-func (c *Inside) Done() <-chan struct{} { return c.join().Done() }
+// Done returns a channel that is closed when the context is done.
+func (c *CallContext) Done() <-chan struct{} { return c.join().Done() }
 
-// Err returns nil as long as the context lasts.
-func (c *Inside) Err() error {
+// Err returns nil until the context is done.
+func (c *CallContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
@@ -119,18 +120,20 @@ func (c *Inside) Err() error {
 	return c.joined.Err()
 }
 
-// AfterFunc has f called when the context ends: package context asks for it, and would need a goroutine otherwise.
-func (c *Inside) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.join(), f) }
+// AfterFunc arranges for f to be called when the context is done. Package context uses this method;
+// otherwise it would start a goroutine.
+func (c *CallContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.join(), f) }
 
-// ends returns what ends a wait under ctx: the first channel is the caller's, and the second, nil for none, the client's.
+// ends returns the channels that end a wait under ctx: the caller's, and the client's, which may be
+// nil.
 func ends(ctx context.Context) (caller, client <-chan struct{}) {
-	if c, ok := ctx.(*Inside); ok {
+	if c, ok := ctx.(*CallContext); ok {
 		return c.Context.Done(), c.life.Done()
 	}
 	return ctx.Done(), nil
 }
 
-// Await waits until it has happened. If ctx ends first, it returns its cause.
+// Await waits until the latch is set. If ctx is done first, it returns its cause.
 func (l *Latch) Await(ctx context.Context) error {
 	caller, client := ends(ctx)
 	select {
@@ -142,10 +145,11 @@ func (l *Latch) Await(ctx context.Context) error {
 	return endOf(ctx)
 }
 
-// endOf returns why ctx has ended. It is an error also where a caller's own kind of context says nothing.
+// endOf returns the cause of ctx. It returns an error even if a caller's own context type has none.
 func endOf(ctx context.Context) error { return cmp.Or(context.Cause(ctx), context.Canceled) }
 
-// over is a context that has ended: of a hold that did so before anybody looked at its own.
+// Over is a context that is done. It is the context of a hold that ended before its
+// context was first used.
 var Over = func() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	end(outcome.ErrReleased)

@@ -15,37 +15,37 @@ import (
 
 var errCaller = errors.New("the caller has had enough")
 
-// A call's context ends with its caller's, with the client and when the call returns, whatever of it was asked before.
+// A call's context ends with its caller's, with the client, and when the call returns, regardless of the methods called before.
 func TestACallEndsWithItsCallerAndWithTheClient(t *testing.T) {
 	t.Parallel()
 	type leave = context.CancelFunc
-	for name, asked := range map[string]func(*Inside) (context.Context, leave){
-		"nothing before":      func(c *Inside) (context.Context, leave) { return c, c.Leave },
-		"its channel before":  func(c *Inside) (context.Context, leave) { c.Done(); return c, c.Leave },
-		"one made of it":      func(c *Inside) (context.Context, leave) { return context.WithCancel(c) },
-		"one with a deadline": func(c *Inside) (context.Context, leave) { return context.WithTimeout(c, time.Hour) },
+	for name, asked := range map[string]func(*CallContext) (context.Context, leave){
+		"nothing before":      func(c *CallContext) (context.Context, leave) { return c, c.Cancel },
+		"its channel before":  func(c *CallContext) (context.Context, leave) { c.Done(); return c, c.Cancel },
+		"one made of it":      func(c *CallContext) (context.Context, leave) { return context.WithCancel(c) },
+		"one with a deadline": func(c *CallContext) (context.Context, leave) { return context.WithTimeout(c, time.Hour) },
 	} {
 		for _, end := range []struct {
 			name  string
-			by    func(caller, life context.CancelCauseFunc, c *Inside)
+			by    func(caller, life context.CancelCauseFunc, c *CallContext)
 			cause error
 		}{
-			{"the caller ends it", func(caller, _ context.CancelCauseFunc, _ *Inside) { caller(errCaller) }, errCaller},
-			{"the client ends", func(_, life context.CancelCauseFunc, _ *Inside) { life(outcome.ErrClosed) }, outcome.ErrClosed},
-			{"the call returns", func(_, _ context.CancelCauseFunc, c *Inside) { c.Leave() }, context.Canceled},
+			{"the caller ends it", func(caller, _ context.CancelCauseFunc, _ *CallContext) { caller(errCaller) }, errCaller},
+			{"the client ends", func(_, life context.CancelCauseFunc, _ *CallContext) { life(outcome.ErrClosed) }, outcome.ErrClosed},
+			{"the call returns", func(_, _ context.CancelCauseFunc, c *CallContext) { c.Cancel() }, context.Canceled},
 		} {
 			t.Run(end.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					outer, caller := context.WithCancelCause(t.Context())
 					life, close := context.WithCancelCause(context.Background())
-					c := (&Requests{Life: life}).Inside(outer)
-					defer c.Leave()
+					c := (&Requests{Life: life}).CallContext(outer)
+					defer c.Cancel()
 					ctx, leave := asked(c)
 					defer leave()
 					require.NoError(t, ctx.Err())
 					require.NoError(t, context.Cause(ctx))
 					end.by(caller, close, c)
-					synctest.Wait() // nothing was left that nobody waits for, or this test would not end
+					synctest.Wait() // no goroutine is left, or this test would not end
 					require.Error(t, ctx.Err())
 					require.ErrorIs(t, context.Cause(ctx), end.cause)
 					<-ctx.Done()
@@ -55,30 +55,58 @@ func TestACallEndsWithItsCallerAndWithTheClient(t *testing.T) {
 	}
 }
 
-// Nothing is made for a call whose context nobody asks for its channel: ten thousand wait so.
+// A call does not allocate a channel unless its context's Done is called; ten thousand calls wait like this.
 func TestACallThatWaitsJoinsNothing(t *testing.T) {
 	t.Parallel()
 	outer, cancel := context.WithCancel(t.Context())
-	c := (&Requests{Life: context.Background()}).Inside(outer)
+	c := (&Requests{Life: context.Background()}).CallContext(outer)
 	var l Latch
 	go cancel()
 	require.ErrorIs(t, l.Await(c), context.Canceled)
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	assert.Nil(t, c.joined)
-	c.Leave()
+	c.Cancel()
 }
 
-// mute is a context of a caller's own kind that says nothing of its end.
+// mute is a custom context whose Err never returns an error.
 type mute struct{ context.Context }
 
 func (mute) Done() <-chan struct{} { return happened }
 func (mute) Err() error            { return nil }
 
-// A wait that has ended says so, also where a context does not keep its contract: nil would mean that what was waited for is there.
+// A wait that has ended returns an error even if the context violates its contract: nil would mean success.
 func TestAWaitUnderAMuteContextIsAnError(t *testing.T) {
 	t.Parallel()
-	w, _ := aWatch(t, standing)
-	_, err := w.Await(mute{t.Context()}, nil)
+	w, _ := aWatch(t, Set)
+	_, err := w.latest().Await(mute{t.Context()}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, new(Latch).Await(mute{t.Context()}), context.Canceled)
+}
+
+// counting is a context that counts the functions registered for its end.
+type counting struct {
+	context.Context
+	registered int
+}
+
+// Value hides the wrapped context, to which package context would otherwise add the function.
+func (c *counting) Value(any) any { return nil }
+
+func (c *counting) AfterFunc(func()) (stop func() bool) {
+	c.registered++
+	return func() bool {
+		c.registered--
+		return true
+	}
+}
+
+// A call that has returned leaves no function registered on the client's context, which lasts as long as the client.
+func TestAContextThatIsLeftIsNotKeptByTheOther(t *testing.T) {
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	other := &counting{Context: life}
+	_, leave := Either(t.Context(), other)
+	require.Equal(t, 1, other.registered)
+	leave()
+	require.Zero(t, other.registered)
 }

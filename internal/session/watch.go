@@ -9,92 +9,111 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Watches holds the live watches of a client, one for each session and node. All waiters of a client on one node share
-// one: those that come and go while one holder stays would else each set one.
+// Watches holds the active watches of a client, one per session and node. All waiters of a client
+// on one node share a watch; otherwise each of those that come and go while one holder stays would
+// set its own.
 type Watches struct {
 	requests      *Requests
-	StopListening func() // ends the news of events
+	StopListening func() // stops receiving events
+	rearming      rearming
 
 	mu      sync.Mutex
-	live    map[watchKey]*NodeWatch // guarded by mu
-	keepers map[*Session]struct{}   // guarded by mu: the sessions that have one, see keepAll
+	live    map[watchKey]*watch   // guarded by mu
+	keepers map[*Session]struct{} // guarded by mu: the sessions that have a goroutine for their watches: see keepAll
 }
 
 func NewWatches(r *Requests) *Watches {
-	t := &Watches{requests: r, live: map[watchKey]*NodeWatch{}, keepers: map[*Session]struct{}{}}
+	t := &Watches{requests: r, live: map[watchKey]*watch{}, keepers: map[*Session]struct{}{}}
 	t.StopListening = r.Link.Listen(t.onEvent)
+	t.rearming = rearming{requests: r, fire: t.fire}
 	return t
 }
 
-// Watch returns the watch on a node. If there is none, it sets one. For a node that does not
-// exist it returns zk.ErrNoNode.
-func (t *Watches) Watch(ctx context.Context, s *Session, path string) (*NodeWatch, error) {
-	w, _, err := t.share(ctx, watchKey{sess: s, path: path})
-	return w, err
+// Watch returns a View of a node, and sets a watch on it if there is none. If the node does not
+// exist, it returns zk.ErrNoNode.
+func (t *Watches) Watch(ctx context.Context, s *Session, path string) (*View, error) {
+	v, _, err := t.subscribe(ctx, watchKey{sess: s, path: path})
+	return v, err
 }
 
-// BeginWatch is watch without waiting for the answer.
-func (t *Watches) BeginWatch(ctx context.Context, s *Session, path string) (*NodeWatch, error) {
-	w, _, err := t.take(ctx, watchKey{sess: s, path: path})
-	return w, err
+// WatchChildren is like Watch for a directory's children.
+func (t *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*View, error) {
+	v, _, err := t.subscribe(ctx, watchKey{sess: s, path: dir, children: true})
+	return v, err
 }
 
-// WatchNow is Watch for callers that rely on what the watch shows. One that another caller has set shows what was then, and a
-// server that withholds an event leaves it standing, so WatchNow looks at the node again.
-func (t *Watches) WatchNow(ctx context.Context, s *Session, path string) (*NodeWatch, error) {
+// BeginWatch is like Watch but does not wait for the reply.
+func (t *Watches) BeginWatch(ctx context.Context, s *Session, path string) (*View, error) {
+	v, _, err := t.begin(ctx, watchKey{sess: s, path: path})
+	return v, err
+}
+
+// WatchNow is like Watch for callers that rely on the data that the View contains. A watch set by
+// another caller shows the node as it was then, and it does not fire if a server withholds the
+// event. So WatchNow reads the node again.
+func (t *Watches) WatchNow(ctx context.Context, s *Session, path string) (*View, error) {
 	for {
-		w, known, err := t.share(ctx, watchKey{sess: s, path: path})
+		v, known, err := t.subscribe(ctx, watchKey{sess: s, path: path})
 		if err != nil || !known {
-			return w, err
+			return v, err
 		}
 		now, err := t.requests.Stat(ctx, s, path)
-		if err != nil || now.Mzxid == w.Stat.Mzxid {
-			return w, err
+		if err != nil || now.Mzxid == v.Stat.Mzxid {
+			return v, err
 		}
-		t.fire(w, NodeChanged)
+		t.fire(v.watch, Changed)
 	}
 }
 
-// WatchChildren returns the watch on a directory's children, as watch does.
-func (t *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*NodeWatch, error) {
-	w, _, err := t.share(ctx, watchKey{sess: s, path: dir, children: true})
-	return w, err
-}
-
-// share returns the watch under a key. known reports whether there was one already; if not,
-// share sets it.
-func (t *Watches) share(ctx context.Context, key watchKey) (_ *NodeWatch, known bool, _ error) {
-	w, known, err := t.take(ctx, key)
+// subscribe returns a View of the watch with the given key that contains the server's reply. known
+// reports whether the watch already existed; if not, subscribe sets it.
+func (t *Watches) subscribe(ctx context.Context, key watchKey) (v *View, known bool, _ error) {
+	v, known, err := t.begin(ctx, key)
 	if err == nil {
-		err = w.Answered(ctx, key.sess)
+		v, err = v.Answered(ctx)
 	}
-	return w, known, err
+	return v, known, err
 }
 
-// take is share without waiting for the answer.
-func (t *Watches) take(ctx context.Context, key watchKey) (w *NodeWatch, known bool, err error) {
+// begin is like subscribe but does not wait for the reply.
+func (t *Watches) begin(ctx context.Context, key watchKey) (v *View, known bool, err error) {
 	if err := t.requests.Ready(ctx, key.sess); err != nil {
 		return nil, false, err
 	}
-	t.mu.Lock()
-	w, known = t.live[key]
-	if !known {
-		w = &NodeWatch{key: key}
-		if !t.hasKeeper(key.sess) {
-			t.mu.Unlock()
-			return nil, false, outcome.ErrClosed
-		}
-		t.live[key] = w
+	w, known, err := t.liveOrNew(key)
+	if err != nil {
+		return nil, false, err
 	}
-	t.mu.Unlock()
+	v = w.latest()
 	if !known {
-		t.set(w, (*NodeWatch).answered)
+		t.request(w)
 	}
-	return w, known, nil
+	return v, known, nil
 }
 
-// hasKeeper makes sure that a goroutine looks after the watches of a session. It
-// reports false if the client is closed. It must be called with mu held.
+// liveOrNew returns the live watch with the given key. If there is none, it registers one, which the
+// caller must request.
+func (t *Watches) liveOrNew(key watchKey) (w *watch, known bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, known = t.live[key]
+	if known && !w.isOver() {
+		return w, true, nil
+	}
+	if !t.hasKeeper(key.sess) {
+		return nil, false, outcome.ErrClosed
+	}
+	w = newWatch(key)
+	t.live[key] = w
+	return w, false, nil
+}
+
+// Probe asks a server whether it knows SetWatches, which costs one request. A server that hangs up on
+// it ends the session, so Probe is only for a new client that holds nothing.
+func (t *Watches) Probe(s *Session) { t.rearming.setWatches(s, 0, nil) }
+
+// hasKeeper makes sure that a goroutine maintains the watches of a session. It returns false if the
+// client is closed. It must be called with mu held.
 func (t *Watches) hasKeeper(s *Session) bool {
 	if _, ok := t.keepers[s]; ok {
 		return true
@@ -108,54 +127,46 @@ func (t *Watches) hasKeeper(s *Session) bool {
 	return true
 }
 
-// keepAll sets the watches of a session anew after each reconnect, and now and then has them compared
-// with their nodes, until the session is over.
+// keepAll sets the watches of a session again after each reconnect, and periodically checks that
+// they have missed no change, until the session is over.
 func (t *Watches) keepAll(s *Session, again <-chan struct{}) {
 	ticker := time.NewTicker(max(s.Lease.Term()/2, time.Millisecond))
 	defer ticker.Stop()
-	compared, comparing := make(chan struct{}, 1), false
+	checked, checking := make(chan struct{}, 1), false
 	for {
 		select {
 		case <-ticker.C:
-			if !comparing {
-				comparing = t.requests.compare(t.due(s), compared, t.fire)
+			if !checking {
+				checking = t.rearming.check(s, t.of(s), checked)
 			}
 			continue
-		case <-compared:
-			comparing = false
+		case <-checked:
+			checking = false
 			continue
 		case <-again:
 			again = s.Reattached()
-			t.renewAll(s)
+			t.rearming.renew(s, t.of(s))
 			continue
 		case <-s.Over():
 		case <-t.requests.Life.Done():
 		}
-		t.leave(s)
+		t.dropSession(s)
 		return
 	}
 }
 
-// leave fires the watches of a session that nobody looks after any more.
-func (t *Watches) leave(s *Session) {
+// dropSession fires all watches of a session, because no goroutine maintains them now.
+func (t *Watches) dropSession(s *Session) {
 	t.mu.Lock()
 	delete(t.keepers, s)
 	t.mu.Unlock()
 	for _, w := range t.of(s) {
-		t.fire(w, NodeChanged)
+		t.fire(w, Changed)
 	}
 }
 
-// isLeft reports whether nobody looks after the watches of a session.
-func (t *Watches) isLeft(s *Session) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.keepers[s]
-	return !ok
-}
-
 // of returns the watches of a session.
-func (t *Watches) of(s *Session) (of []*NodeWatch) {
+func (t *Watches) of(s *Session) (of []*watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, w := range t.live {
@@ -166,120 +177,88 @@ func (t *Watches) of(s *Session) (of []*NodeWatch) {
 	return of
 }
 
-// due returns the watches of a session that are to be compared now.
-func (t *Watches) due(s *Session) (due []*NodeWatch) {
-	for _, w := range t.of(s) {
-		if w.isDue() {
-			due = append(due, w)
-		}
-	}
-	return due
-}
-
-// onEvent takes an event of a node.
+// onEvent handles an event of a node.
 func (t *Watches) onEvent(s *Session, e frames.Event) {
 	for _, children := range []bool{false, true} {
 		saw := changeOf(e.Kind, children)
 		t.mu.Lock()
 		w := t.live[watchKey{s, e.Path, children}]
 		t.mu.Unlock()
-		if w != nil && saw != 0 && w.isAnswered(saw) {
+		if w != nil && saw != 0 {
 			t.fire(w, saw)
 		}
 	}
 }
 
-// changeOf returns what an event says to a watch on a node's children or on its data, zero for nothing.
-func changeOf(kind frames.EventKind, children bool) Change {
+// changeOf returns what an event means to a watch on a node's children or data, or zero if it does
+// not concern that watch.
+func changeOf(kind frames.EventKind, children bool) State {
 	switch kind {
 	case frames.NodeDeleted:
-		return NodeGone
+		return Gone
 	case frames.DataChanged:
 		if !children {
-			return NodeChanged
+			return Changed
 		}
 	case frames.ChildrenChanged:
 		if children {
-			return NodeChanged
+			return Changed
 		}
 	}
 	return 0
 }
 
-// set asks the server for a watch, and takes its answer by answered, which returns what has happened to
-// the node; zero for nothing. It is a data watch, because the server sets none on a node that is gone.
-// An exists watch there would stay for ever.
-func (t *Watches) set(w *NodeWatch, answered func(w *NodeWatch, now seen, err error) Change) {
-	take := func(now seen, err error) { t.took(w, answered(w, now, err), err) }
+// request requests a watch from the server. The requests are getData and getChildren, for which a
+// server sets no watch on a missing node. An exists watch on a missing node would stay forever.
+func (t *Watches) request(w *watch) {
 	request, read := w.key.request()
-	w.asks()
-	if c, err := begin(t.requests, w.key.sess, request, read, take); err != nil {
+	c := &call[View]{read: read, then: func(now View, err error) { t.answered(w, now, err) }}
+	if err := t.requests.Link.SendNow(w.key.sess, request, c); err != nil {
 		c.Answered(frames.Reply{}, err)
 	}
 }
 
-// took goes on with a watch whose request has been answered, or was not sent.
-func (t *Watches) took(w *NodeWatch, saw Change, err error) {
-	switch {
-	case err != nil && saw == 0:
-		t.drop(w) // it was refused
-	case saw == 0 && t.isLeft(w.key.sess):
-		t.fire(w, NodeChanged)
-	case saw != 0:
-		t.fire(w, saw)
+// answered continues after the request for a watch was answered or could not be sent.
+func (t *Watches) answered(w *watch, now View, err error) {
+	if !w.answered(now, err) {
+		t.drop(w)
 	}
 }
 
-// request returns the request that sets a watch, and what reads its answer.
-func (k *watchKey) request() (frames.Request, func(*frames.Answer) (seen, error)) {
+// request returns the request that sets a watch and the function that reads its reply.
+func (k *watchKey) request() (frames.Request, func(*frames.Answer) (View, error)) {
 	if k.children {
 		return frames.Children(k.path, true), readNames
 	}
 	return frames.Get(k.path, true), readData
 }
 
-func readData(a *frames.Answer) (seen, error) { return seen{Data: a.Data(), Stat: a.Stat()}, nil }
+func readData(a *frames.Answer) (View, error) { return View{Data: a.Data(), Stat: a.Stat()}, nil }
 
-func readNames(a *frames.Answer) (seen, error) { return seen{Names: a.Names(), Stat: a.Stat()}, nil }
+func readNames(a *frames.Answer) (View, error) { return View{Names: a.Names(), Stat: a.Stat()}, nil }
 
-// renewAll sets the watches of a session anew after a reconnect. One that nobody waits for fires: a later
-// caller sets another.
-func (t *Watches) renewAll(s *Session) {
-	if t.requests.Ready(t.requests.Life, s) != nil {
-		return // there are no watches to keep any more
-	}
-	for _, w := range t.of(s) {
-		switch {
-		case !w.lapse(): // it was set on this connection
-		case w.isAwaited():
-			t.set(w, (*NodeWatch).renewed)
-		default:
-			t.fire(w, NodeChanged)
-		}
-	}
-}
-
-// fire ends a watch, unless it has not been answered yet.
-func (t *Watches) fire(w *NodeWatch, saw Change) {
-	then, ok := w.fire(saw)
+// fire ends a watch. If the request that sets it has not been answered yet, the reply ends it.
+func (t *Watches) fire(w *watch, saw State) {
+	owner, ok := w.fire(saw)
 	if !ok {
 		return
 	}
 	t.drop(w)
-	if then == nil {
+	if owner == nil {
+		w.end()
 		return
 	}
-	tell := func() {
-		then()
-		w.Fired.Set()
+	end := func() {
+		owner(saw)
+		w.end()
 	}
-	// Owned by the client; ends when the watch on an own node has been looked after; Close waits for it.
-	if !t.requests.Calls.Run(tell) {
-		tell()
+	// Owned by the client; ends when the function of Notify has returned; Close waits for it.
+	if !t.requests.Calls.Run(end) {
+		end()
 	}
 }
 
-func (t *Watches) drop(w *NodeWatch) {
+func (t *Watches) drop(w *watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live[w.key] == w {

@@ -6,18 +6,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client's waiter can wait for the end of a node of the same client, whose holder is told by the same watch.
+// A waiter can wait for a node of the same client, whose holder uses the same watch.
 func TestTheOwnerOfANodeIsToldOfItsEndBeforeThoseThatWaitForIt(t *testing.T) {
-	w, _ := aWatch(t, standing)
-	watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*NodeWatch{w.key: w}}
+	w, _ := aWatch(t, Set)
+	watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
 	told := false
-	require.True(t, w.WhenFired(func() {
+	v := w.latest()
+	v.Notify(func(saw State) {
 		told = true
-		require.False(t, w.Fired.IsSet())
-	}))
-	watches.fire(w, NodeGone)
-	<-w.Fired.Done()
+		require.Equal(t, Gone, saw)
+		require.False(t, IsClosed(v.Newer()))
+		require.False(t, v.IsCurrent())
+	})
+	watches.fire(w, Gone)
+	<-v.Newer()
 	require.True(t, told)
-	require.Equal(t, NodeGone, w.Saw)
+	require.Equal(t, Gone, v.Latest().State)
 	<-watches.requests.Calls.Close()
 }

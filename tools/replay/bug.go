@@ -9,14 +9,14 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
-// bug is a file below testdata/bugs: a plan that has shown a broken promise, small enough to be read. shrink writes all of
-// it but what a person has to say.
+// bug is a file below testdata/bugs: a plan that has shown a broken promise, small enough to be read. shrink writes it without
+// the fields Mended and Shows, which a person adds.
 type bug struct {
 	Showed   string // the rule, and what happened
-	Found    string // by what
-	Mended   string // the commit's subject
-	Mutant   string // the defect, put back into the library
-	Shows    string // in how many schedules (replay robust)
+	Found    string // what found it
+	Mended   string // the subject of the commit that fixed it
+	Mutant   string // the mutant that puts the defect back into the library
+	Shows    string // in how many schedules it shows (replay robust)
 	Schedule uint64
 	Plan     sim.Plan
 }
@@ -30,7 +30,7 @@ func (b *bug) save(name string) error {
 	return os.WriteFile(name, append(text, '\n'), 0o644)
 }
 
-// load reads a bug file, a plan alone, or that of a history into a job. A bug file has a schedule too.
+// load reads the plan of a bug file, a plan file or a history into a job. A bug file also has a schedule.
 func (j *Job) load(name string) error {
 	if strings.HasSuffix(name, ".jsonl") {
 		return j.loadHistory(name)

@@ -13,10 +13,10 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
-// longest is how long one run may take on a busy machine: what takes longer never ends.
+// longest is how long one run may take on a busy machine. A run that takes longer counts as one that never ends.
 const longest = 20 * time.Minute
 
-// explore walks seeds and schedules until the budget is spent.
+// explore runs seeds and schedules until the budget is spent.
 func explore(ctx context.Context, s *settings) error {
 	m, err := s.machine(ctx)
 	if err != nil {
@@ -40,12 +40,12 @@ func explore(ctx context.Context, s *settings) error {
 	workers.Wait()
 	fmt.Printf("%d runs, %d failures\n", w.runs, w.failures)
 	if w.failures > 0 {
-		return fmt.Errorf("%d of %d runs show a broken promise", w.failures, w.runs)
+		return fmt.Errorf("%d of %d runs broke a promise", w.failures, w.runs)
 	}
 	return nil
 }
 
-// walk is where explore is.
+// walk is the progress of explore.
 type walk struct {
 	s     *settings
 	made  []string
@@ -57,7 +57,8 @@ type walk struct {
 	failures int // guarded by mu
 }
 
-// made are the plans that explore runs before it draws any, unless the flags choose what is drawn.
+// made returns the names of the made plans that explore runs before drawn ones. If the flags restrict the drawn plans, there
+// are none.
 func (s *settings) made() []string {
 	if s.job.Made != "" {
 		return []string{s.job.Made}
@@ -68,8 +69,8 @@ func (s *settings) made() []string {
 	return sim.MadePlans()
 }
 
-// next returns the next job: the made plans and all seeds with one schedule, then with the next. Made plans have another seed
-// with each schedule.
+// next returns the next job. Jobs go through the made plans and all seeds with one schedule, then with the next schedule. Made
+// plans have another seed with each schedule.
 func (w *walk) next() (Job, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +93,7 @@ func (w *walk) next() (Job, bool) {
 	return job, time.Now().Before(w.until)
 }
 
-// report notes the end of a job, and what it found, if anything.
+// report counts a finished job, and prints its failure if found is not empty.
 func (w *walk) report(job Job, found string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +104,7 @@ func (w *walk) report(job Job, found string) {
 	}
 }
 
-// title names the job in a file's name.
+// title returns a name for the job, for use in file names.
 func (j Job) title() string {
 	title := fmt.Sprintf("seed-%d-schedule-%d", j.Seed, j.Schedule)
 	if j.Made != "" {
@@ -112,9 +113,9 @@ func (j Job) title() string {
 	return title
 }
 
-// examine does one job and returns what it found, or nothing.
+// examine runs one job and returns a description of its failure, or "" if it did not fail.
 func examine(ctx context.Context, m runner, job Job, dir string) string {
-	// A run cannot be stopped from outside: one that never ends ends the whole.
+	// A run cannot be stopped from outside, so if it never ends, the program exits.
 	alarm := time.AfterFunc(longest, func() {
 		fmt.Printf("never ends\n\tagain: %s\n", job.Command())
 		os.Exit(1)

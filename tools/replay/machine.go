@@ -20,12 +20,12 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// Job is one run: a plan, given or drawn, and a schedule.
+// Job is one run: a plan and a schedule.
 type Job struct {
-	Plan     []byte // JSON; if nil it is drawn from what follows
-	Name     string // of the file with the plan
+	Plan     []byte // JSON; if nil, the plan is made or drawn with the fields below
+	Name     string // name of the file with the plan
 	Seed     uint64
-	Made     string // the name of a made plan; "" draws one
+	Made     string // name of a made plan, or "" to draw one
 	Shorten  int
 	Hostile  string
 	Faults   string
@@ -33,7 +33,7 @@ type Job struct {
 	Schedule uint64
 }
 
-// args are the flags of the simulator's tests.
+// args returns the command line of the simulator's tests.
 func (j Job) args() []string {
 	args := []string{"sim.test", "-test.run=^TestPlan$", "-test.timeout=0"}
 	if j.Plan != nil {
@@ -43,7 +43,7 @@ func (j Job) args() []string {
 		"-hostile="+j.Hostile, "-faults="+j.Faults, "-focus="+j.Focus)
 }
 
-// Command returns how to repeat the job.
+// Command returns the command line that repeats the job.
 func (j Job) Command() string {
 	line := fmt.Sprintf("make replay SCHEDULE=%d", j.Schedule)
 	if j.Plan != nil {
@@ -67,9 +67,9 @@ func (j Job) Command() string {
 	return line
 }
 
-// Result is what came of a job.
+// Result is the result of a job.
 type Result struct {
-	Text    []byte // what the simulator has printed
+	Text    []byte // the simulator's output
 	History *history.History
 	Verdict []history.Violation
 }
@@ -80,7 +80,7 @@ type Machine struct {
 	module  wazero.CompiledModule
 }
 
-// Build compiles the simulator, with the defects that are named. The caller closes the machine.
+// Build compiles the simulator with the named defects. The caller must close the machine.
 func Build(ctx context.Context, root string, defects ...string) (*Machine, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
@@ -98,7 +98,7 @@ func Build(ctx context.Context, root string, defects ...string) (*Machine, error
 	return load(ctx, code)
 }
 
-// load translates the code for this machine; what is known from an earlier time is not translated again.
+// load translates the code for this machine. It caches the translation between runs of the program.
 func load(ctx context.Context, code []byte) (*Machine, error) {
 	config := wazero.NewRuntimeConfig()
 	if dir, err := os.UserCacheDir(); err == nil {
@@ -117,10 +117,10 @@ func load(ctx context.Context, code []byte) (*Machine, error) {
 	return m, nil
 }
 
-// Close frees what the machine has taken.
+// Close releases the machine's resources.
 func (m *Machine) Close(ctx context.Context) error { return m.runtime.Close(ctx) }
 
-// Run does one job.
+// Run runs one job.
 func (m *Machine) Run(ctx context.Context, j Job) (*Result, error) {
 	var out, trouble bytes.Buffer
 	config := wazero.NewModuleConfig().WithName("").WithArgs(j.args()...).WithStdin(bytes.NewReader(j.Plan)).
@@ -139,14 +139,14 @@ func (m *Machine) Run(ctx context.Context, j Job) (*Result, error) {
 	return read(out.Bytes())
 }
 
-// schedule is the machine's source of randomness: what the runtime draws from it decides which goroutine is next.
+// schedule returns the machine's source of randomness, from which the runtime decides which goroutine runs next.
 func schedule(seed uint64) *rand.ChaCha8 {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
 	return rand.NewChaCha8(key)
 }
 
-// clock advances a little with each look at it. Nothing in the simulation depends on it, as its time is virtual.
+// clock returns a clock that advances a little with each call. The simulation does not depend on it, because its time is virtual.
 func clock() sys.Nanotime {
 	now := int64(0)
 	return func() int64 { now += 100; return now }
@@ -155,7 +155,7 @@ func clock() sys.Nanotime {
 // lastOf returns the end of a long text.
 func lastOf(text string) string { return text[max(0, len(text)-2000):] }
 
-// read takes the history and the verdict from what the simulator has printed.
+// read returns the history and the verdict in the simulator's output.
 func read(out []byte) (*Result, error) {
 	end := bytes.LastIndexByte(out, '}') + 1
 	last := bytes.LastIndex(out[:end], []byte("\n{\"verdict\":")) + 1

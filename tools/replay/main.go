@@ -1,15 +1,15 @@
 // Command replay runs the simulator so that a run is a function of its plan and a schedule.
 //
-// The simulator's tests are compiled to WebAssembly and run by wazero: one thread, a clock that is not the machine's, and
+// It compiles the simulator's tests to WebAssembly and runs them with wazero: in one thread, with an artificial clock, and with
 // random numbers from a generator whose seed is the schedule. The same sources, compiler, plan and schedule give the same
-// history, byte by byte, on every machine; another schedule lets goroutines run in another order.
+// history, byte by byte, on every machine. With another schedule, goroutines run in another order.
 //
 //	replay run -seed 7 -schedule 3            prints the history of a drawn plan, then its verdict
-//	replay run -plan FILE -schedule 3 -story  tells what happened to a plan that was saved
-//	replay explore -budget 10m                walks seeds and schedules, and prints how to repeat what it finds
-//	replay shrink -seed 7 -schedule 3         cuts a plan that fails to a small one that still does
+//	replay run -plan FILE -schedule 3 -story  prints the events of a saved plan's run, a line for each
+//	replay explore -budget 10m                runs seeds and schedules, and prints how to repeat failures
+//	replay shrink -seed 7 -schedule 3         reduces a failing plan to a smaller one that still fails
 //	replay robust -plan FILE -mutant NAME     counts in how many schedules a plan shows a defect
-//	replay spread -plan FILE -mutant NAME     counts with how many seeds it does; -made NAME does so for a made plan
+//	replay spread -plan FILE -mutant NAME     counts with how many seeds a plan shows a defect; -made NAME uses a made plan
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the parsed flags.
 type settings struct {
 	job      Job
 	root     string
@@ -57,21 +57,21 @@ func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("replay "+args[0], flag.ContinueOnError)
 	flags.Uint64Var(&s.job.Seed, "seed", 1, "the seed from which the plan is drawn; the first one, for explore")
 	flags.Uint64Var(&s.job.Schedule, "schedule", 1, "the seed of the goroutines' order; the first one, for explore")
-	flags.StringVar(&s.job.Made, "made", "", "the name of a made plan, as in 'lost answers/mutex', in place of one that is drawn")
-	flags.IntVar(&s.job.Shorten, "shorten", 8, "make a drawn plan so many times shorter")
-	flags.StringVar(&s.job.Hostile, "hostile", "", "kinds of trouble besides the usual ones")
-	flags.StringVar(&s.job.Faults, "faults", "", "only the faults whose names match this pattern")
-	flags.StringVar(&s.job.Focus, "focus", "", "the recipe of all locks")
-	plan := flags.String("plan", "", "a file with the plan, a bug file with its schedule too, or a history, in place of a plan that is drawn")
+	flags.StringVar(&s.job.Made, "made", "", "use this made plan, for example 'lost answers/mutex', instead of a drawn one")
+	flags.IntVar(&s.job.Shorten, "shorten", 8, "divide the duration of a drawn plan by this number")
+	flags.StringVar(&s.job.Hostile, "hostile", "", "kinds of hostile faults in addition to the usual ones")
+	flags.StringVar(&s.job.Faults, "faults", "", "use only faults whose names match this pattern")
+	flags.StringVar(&s.job.Focus, "focus", "", "use this recipe for all locks")
+	plan := flags.String("plan", "", "read the plan from this file: a plan, a history, or a bug file (which also sets the schedule)")
 	flags.StringVar(&s.root, "root", "../..", "the directory of the library's module")
-	flags.StringVar(&s.mutant, "mutant", "", "the name of a deliberate defect to put into the library")
-	flags.BoolVar(&s.story, "story", false, "tell what happened instead of printing the history")
-	flags.BoolVar(&s.native, "native", false, "run this machine's own code: faster, but a schedule says nothing then")
-	flags.StringVar(&s.out, "out", "", "where shrink writes the bug file, and explore histories")
-	flags.DurationVar(&s.budget, "budget", 10*time.Minute, "how long explore and shrink go on")
-	flags.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how many runs at a time")
-	flags.IntVar(&s.seeds, "seeds", 0, "how many seeds explore takes before it goes on with the next schedule; 0 means all of them with one schedule each")
-	flags.IntVar(&s.runs, "runs", 20, "how many schedules robust takes, and how many seeds spread")
+	flags.StringVar(&s.mutant, "mutant", "", "put this deliberate defect into the library")
+	flags.BoolVar(&s.story, "story", false, "print the events in plain words instead of the history")
+	flags.BoolVar(&s.native, "native", false, "run native code: faster, but the schedule has no effect")
+	flags.StringVar(&s.out, "out", "", "write the bug file (shrink) or the histories (explore) here")
+	flags.DurationVar(&s.budget, "budget", 10*time.Minute, "how long explore and shrink run")
+	flags.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "number of runs at the same time")
+	flags.IntVar(&s.seeds, "seeds", 0, "number of seeds that explore runs before the next schedule; 0 never changes the schedule")
+	flags.IntVar(&s.runs, "runs", 20, "number of schedules (robust) or seeds (spread)")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func command(ctx context.Context, args []string) error {
 	return verbs[args[0]](ctx, &s)
 }
 
-// run prints one run.
+// run runs a job and prints its history or its story.
 func run(ctx context.Context, s *settings) error {
 	m, err := s.machine(ctx)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/sim/mutants"
 )
 
-// runner does jobs.
+// runner runs jobs.
 type runner interface {
 	Run(ctx context.Context, j Job) (*Result, error)
 	Close(ctx context.Context) error
 }
 
-// Native runs the simulator as this machine's own code. That is many times faster, and a job's runs are alike, not
-// identical: good enough to cut a plan, and to look for one.
+// Native runs the simulator as native code. That is many times faster than a Machine, but the runs of a job are only similar,
+// not identical. This suffices to reduce a plan or to look for one.
 type Native struct{ dir, binary string }
 
-// BuildNative compiles the simulator, with the defects that are named. The caller closes what it gets.
+// BuildNative compiles the simulator with the named defects. The caller must close the result.
 func BuildNative(ctx context.Context, root string, defects ...string) (*Native, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
@@ -38,7 +38,7 @@ func BuildNative(ctx context.Context, root string, defects ...string) (*Native, 
 // Close removes the compiled simulator.
 func (n *Native) Close(context.Context) error { return os.RemoveAll(n.dir) }
 
-// Run does one job.
+// Run runs one job.
 func (n *Native) Run(ctx context.Context, j Job) (*Result, error) {
 	cmd := exec.CommandContext(ctx, n.binary, j.args()[1:]...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
@@ -52,7 +52,7 @@ func (n *Native) Run(ctx context.Context, j Job) (*Result, error) {
 	return read(out)
 }
 
-// compile compiles the test that carries out a plan.
+// compile compiles the test that runs a plan.
 func compile(ctx context.Context, root string, defects []string, dir, binary string, env ...string) error {
 	var list []mutants.Mutant
 	for _, name := range defects {
@@ -76,7 +76,7 @@ func compile(ctx context.Context, root string, defects []string, dir, binary str
 	return nil
 }
 
-// machine compiles the simulator for the kind of machine that is asked for.
+// machine compiles the simulator for the kind of machine that the flags select.
 func (s *settings) machine(ctx context.Context) (runner, error) {
 	if s.native {
 		return BuildNative(ctx, s.root, s.defects()...)
@@ -84,7 +84,7 @@ func (s *settings) machine(ctx context.Context) (runner, error) {
 	return Build(ctx, s.root, s.defects()...)
 }
 
-// defects are those that the flags name.
+// defects returns the defects that the flags name.
 func (s *settings) defects() []string {
 	if s.mutant == "" {
 		return nil

@@ -33,7 +33,7 @@ func TestEachBugIsStillCaughtAndStaysMended(t *testing.T) {
 	require.NotEmpty(t, names)
 	mended, err := Build(t.Context(), root)
 	require.NoError(t, err)
-	t.Cleanup(func() { mended.Close(context.Background()) }) // behind the bugs, which run beside each other
+	t.Cleanup(func() { mended.Close(context.Background()) }) // after the bugs, which run in parallel
 	t.Run("mended", func(t *testing.T) {
 		for _, name := range names {
 			t.Run(title(name), func(t *testing.T) {
@@ -77,11 +77,11 @@ func catch(t *testing.T, names []string) {
 		}
 		shown := slices.ContainsFunc(b.orders(n), func(b bug) bool { return b.isShownBy(carryOut(t, broken, b)) })
 		if !shown && len(names) > 1 {
-			t.Logf("%s has a build of its own: it does not show beside other defects with its schedule", title(name))
+			t.Logf("%s has a build of its own: its schedule does not show it together with other defects", title(name))
 			catch(t, []string{name})
 			continue
 		}
-		require.True(t, shown, "%s: the defect is not found any more: record another plan (docs/testing.md)", title(name))
+		require.True(t, shown, "%s: the defect is no longer found: record another plan (docs/testing.md)", title(name))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
-// robust runs a plan under many schedules and prints in how many of them it breaks a promise. A plan that is carried out
-// natively gets a schedule of its own each time.
+// robust runs a plan under many schedules and prints in how many of them it breaks a promise. With -native, the schedules
+// differ by themselves.
 func robust(ctx context.Context, s *settings) error {
 	return s.count(ctx, "schedules", func(job *Job, n uint64) error {
 		job.Schedule += n
@@ -17,8 +17,8 @@ func robust(ctx context.Context, s *settings) error {
 	})
 }
 
-// spread runs a plan, made or given, with many seeds, and prints with how many of them it breaks a promise. All that
-// the plan does not say is drawn from the seed.
+// spread runs a plan with many seeds, and prints with how many of them it breaks a promise. The seed determines everything that
+// the plan leaves open.
 func spread(ctx context.Context, s *settings) error {
 	return s.count(ctx, "seeds", func(job *Job, n uint64) error {
 		if job.Plan == nil {
@@ -36,7 +36,7 @@ func spread(ctx context.Context, s *settings) error {
 	})
 }
 
-// count does a job many times, each time changed, and prints how often it breaks a promise, by rule.
+// count runs a job many times, each time with a change, and prints how often it breaks a promise, by rule.
 func (s *settings) count(ctx context.Context, what string, change func(*Job, uint64) error) error {
 	m, err := s.machine(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/sim"
 )
 
-// shrink cuts a plan that fails to a small one, and tells its story.
+// shrink reduces a failing plan to a small one, and prints its story.
 func shrink(ctx context.Context, s *settings) error {
 	m, err := s.machine(ctx)
 	if err != nil {
@@ -47,19 +47,19 @@ type cutter struct {
 	until    time.Time
 	rule     string
 	schedule uint64
-	best     sim.Plan // the smallest that fails so far
-	last     *Result  // its result
+	best     sim.Plan // the smallest failing plan so far
+	last     *Result  // the result of best
 	runs     int
 }
 
-// begin carries out the whole plan, and lists its faults.
+// begin runs the whole plan, and lists its faults.
 func (c *cutter) begin(job Job) error {
 	res, err := c.machine.Run(c.ctx, job)
 	if err != nil {
 		return err
 	}
 	if len(res.Verdict) == 0 {
-		return fmt.Errorf("nothing to shrink: no promise is broken")
+		return fmt.Errorf("nothing to shrink: the plan breaks no promise")
 	}
 	plan, err := sim.PlanOf(res.History)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cutter) begin(job Job) error {
 	return nil
 }
 
-// confirm looks for a schedule with which what was cut natively fails as well.
+// confirm looks for a schedule with which a plan that was reduced natively fails as well.
 func (c *cutter) confirm(s *settings) error {
 	m, err := Build(c.ctx, s.root, s.defects()...)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *cutter) confirm(s *settings) error {
 		}
 		c.schedule += 2
 	}
-	return fmt.Errorf("what fails natively (%s) fails with no schedule from %d on", c.rule, s.job.Schedule)
+	return fmt.Errorf("the plan fails natively (%s), but with none of the schedules from %d on", c.rule, s.job.Schedule)
 }
 
 // stepsOf lists the faults of a run.
@@ -101,7 +101,7 @@ func stepsOf(h *history.History) []sim.Step {
 	return steps
 }
 
-// try reports whether the plan breaks the promise too, with the schedule or with another one, and then takes it.
+// try reports whether the plan also breaks the promise, with the same schedule or with the next one. If so, it becomes c.best.
 func (c *cutter) try(p sim.Plan) bool {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *cutter) size() int {
 	return len(c.best.Steps) + workers + len(c.best.Locks) + int(c.best.Virtual()/time.Minute)
 }
 
-// cutEnd ends the run soon after the promise is broken.
+// cutEnd tries to end the run soon after the promise is broken.
 func (c *cutter) cutEnd() {
 	at := c.last.Verdict[0].At
 	for _, rest := range []time.Duration{0, c.best.Wake()} {
@@ -162,7 +162,7 @@ func (c *cutter) cutEnd() {
 	}
 }
 
-// cutBeginning has everything happen sooner.
+// cutBeginning tries to shorten the time before the faults.
 func (c *cutter) cutBeginning() {
 	for _, part := range []time.Duration{1, 2, 4} {
 		p := c.best
@@ -178,7 +178,7 @@ func (c *cutter) cutBeginning() {
 	}
 }
 
-// cutSteps leaves out faults: many at first, then fewer.
+// cutSteps tries to leave out faults: many at once at first, then fewer.
 func (c *cutter) cutSteps() {
 	for n := max(1, len(c.best.Steps)/2); ; n /= 2 {
 		for from := 0; from < len(c.best.Steps); {
@@ -194,7 +194,7 @@ func (c *cutter) cutSteps() {
 	}
 }
 
-// cutActors leaves out clients, workers and locks.
+// cutActors tries to leave out clients, workers and locks.
 func (c *cutter) cutActors() {
 	for i := len(c.best.Clients) - 1; i >= 0; i-- {
 		p := c.best
@@ -217,7 +217,7 @@ func (c *cutter) cutActors() {
 	}
 }
 
-// simplify makes the servers as usual ones are.
+// simplify tries to replace unusual settings of the servers by the usual ones.
 func (c *cutter) simplify() {
 	for _, change := range []func(*sim.Plan){
 		func(p *sim.Plan) { p.Servers = 1 },

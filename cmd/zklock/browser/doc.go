@@ -1,3 +1,3 @@
-// Package browser tests the page of `zklock web` in a real browser: Chromium, from Debian's packages (see setup), driven by
-// chromedp. Where there is none, the tests are skipped. `make screenshots` draws the pictures of the documents anew.
+// Package browser tests the page of `zklock web` in Chromium, from Debian's packages (see setup), driven by chromedp. If
+// Chromium is not installed, the tests are skipped. `make screenshots` redraws the pictures in the documentation.
 package browser

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,8 +123,16 @@ func (p *tab) press(keys string) {
 // shop is a ZooKeeper with a page that shows its locks.
 type shop struct {
 	*zktest.Server
-	t    *testing.T
-	link string
+	t     *testing.T
+	link  string
+	since atomic.Int64 // since when no server has answered, in milliseconds; zero if one does
+}
+
+func (s *shop) silentSince() time.Time {
+	if ms := s.since.Load(); ms != 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
 }
 
 func openShop(t *testing.T, changes bool) *shop {
@@ -134,7 +143,7 @@ func openShop(t *testing.T, changes bool) *shop {
 	ctx, end := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	// Owned by the test, whose end waits; ends with ctx.
-	go func() { served <- page.Serve(ctx, client) }()
+	go func() { served <- page.Serve(ctx, client, s.silentSince) }()
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {

@@ -1,8 +1,11 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +20,7 @@ import (
 func TestAHoldAppearsAndGoes(t *testing.T) {
 	s := openShop(t, false)
 	p := open(t, 1000, 700, s.link)
-	p.shows("#no-locks", "Nobody holds or waits")
+	p.shows("#no-locks", "No locks are in use")
 	p.shows("#status", "live")
 
 	first, second := s.client("first worker"), s.client("second worker")
@@ -48,6 +51,110 @@ func TestAHoldAppearsAndGoes(t *testing.T) {
 	assert.Zero(t, value[int](p, `document.querySelectorAll("button.danger:enabled, .acts button").length - 1`), "nothing can be changed")
 	p.do(chromedp.NavigateBack())
 	p.until(`!document.querySelector("#overview").hidden`)
+}
+
+// A contender chooses its label, and must not be able to cover how long it has held.
+func TestALongLabelCoversNothing(t *testing.T) {
+	s := openShop(t, false)
+	long := strings.Repeat("W", 100)
+	hold, err := s.client(long).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	p := open(t, 1000, 700, s.link)
+	p.shows("#locks .owner", "WWW")
+	assert.True(t, value[bool](p, `(() => { const range = document.createRange(); range.selectNodeContents(document.querySelector("#locks .owner"));
+		return range.getBoundingClientRect().right <= document.querySelector("#locks .for").getBoundingClientRect().left })()`), "the label reaches into the next column")
+	p.do(chromedp.Click("#locks a"))
+	p.until(`document.querySelectorAll("#chart text").length > 1`)
+	assert.True(t, value[bool](p, `(() => { const bars = [...document.querySelectorAll("#chart .holds")], names = [...document.querySelectorAll("#chart text:not(.tick)")];
+		const left = Math.min(...bars.map(b => b.getBoundingClientRect().left));
+		return names.every(n => n.getBoundingClientRect().right <= left || left < 0) })()`), "a name reaches into the bars")
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+// A session can hold and wait at the same lock: it must be seen to hold.
+func TestASessionThatHoldsAndWaitsIsDrawnAsHolding(t *testing.T) {
+	s := openShop(t, false)
+	client := s.client("worker")
+	hold, err := client.Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	// Owned by the test, which waits; ends with ctx.
+	go func() {
+		defer close(done)
+		client.Mutex("/l").Lock(ctx)
+	}()
+	p := open(t, 1000, 700, s.link+"#/l")
+	p.until(`document.querySelectorAll("#holders .card").length === 1 && document.querySelectorAll("#queue .card").length === 1`)
+	p.until(`document.querySelectorAll("#chart .waits").length > 0`)
+	p.until(`(() => { const bars = [...document.querySelectorAll("#chart rect.waits, #chart rect.holds")]; const last = bars[bars.length - 1];
+		return last.classList.contains("holds") && bars.findLastIndex(b => b.classList.contains("waits")) < bars.length - 1 })()`)
+	cancel()
+	<-done
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+// At many hand-offs a second cards do not glide, and none moves under the pointer.
+func TestCardsStandStillUnderThePointer(t *testing.T) {
+	s := openShop(t, true)
+	clients := []*zklock.Client{s.client("a"), s.client("b"), s.client("c")}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, c := range clients {
+		// Owned by the test, which waits; ends with ctx.
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = c.Mutex("/l").Do(ctx, func(ctx context.Context) error {
+					time.Sleep(300 * time.Millisecond)
+					return nil
+				})
+			}
+		})
+	}
+	p := open(t, 1000, 700, s.link+"#/l")
+	p.until(`document.querySelectorAll("#queue .card .acts button").length > 0`)
+	value[bool](p, `(() => { window.glides = 0; const animate = Element.prototype.animate; Element.prototype.animate = function (...a) { if (this.matches(".card")) glides++; return animate.apply(this, a) }; return true })()`)
+	time.Sleep(5 * time.Second)
+	glides := value[int](p, "glides")
+	t.Logf("%d animations in five seconds", glides)
+	assert.LessOrEqual(t, glides, 18, "at most three cards a second")
+	var at struct{ X, Y float64 }
+	at.X = value[float64](p, `document.querySelector("#queue .acts button").getBoundingClientRect().x + 5`)
+	at.Y = value[float64](p, `document.querySelector("#queue .acts button").getBoundingClientRect().y + 5`)
+	p.do(chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+	p.until(`(() => { const c = document.querySelector(".card:hover"); if (!c || !c.querySelector(".acts button")) return false;
+		window.card = c; window.top0 = c.getBoundingClientRect().top; return true })()`)
+	p.until(`card.classList.contains("gone") && [...card.querySelectorAll("button")].every(b => b.disabled)`)
+	assert.True(t, value[bool](p, `card.isConnected && card.getBoundingClientRect().top === top0`), "it has moved under the pointer")
+	p.do(chromedp.MouseEvent("mouseMoved", 1, 1))
+	p.until(`!document.querySelector(".card.gone")`)
+	cancel()
+	all.Wait()
+}
+
+func TestAPathThatNobodyHasUsedSaysSo(t *testing.T) {
+	s := openShop(t, false)
+	p := open(t, 1000, 700, s.link+"#/no/such/lock")
+	p.shows("#unseen", "This path may not exist")
+	assert.NotContains(t, value[string](p, `getComputedStyle(document.querySelector("#holders"), "::before").content`), "free")
+}
+
+// While no server answers, the clocks of holders stand still.
+func TestClocksStandStillInAnOutage(t *testing.T) {
+	s := openShop(t, false)
+	hold, err := s.client("worker").Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	p := open(t, 1000, 700, s.link)
+	p.shows("#locks .owner", "worker")
+	s.since.Store(time.Now().UnixMilli())
+	p.shows("#away", "No server has answered since")
+	time.Sleep(time.Second) // the clocks are drawn five times a second
+	shown := value[string](p, `document.querySelector("#locks .for").textContent`)
+	time.Sleep(time.Second)
+	assert.Equal(t, shown, value[string](p, `document.querySelector("#locks .for").textContent`))
+	s.since.Store(0)
+	p.until(`document.querySelector("#away").hidden`)
+	require.NoError(t, hold.Unlock(t.Context()))
 }
 
 func TestHostileTextIsInert(t *testing.T) {
@@ -148,7 +255,7 @@ func TestAContenderIsEvictedAfterAQuestion(t *testing.T) {
 
 	p.do(chromedp.Click(ask), chromedp.Click("#ask-yes"))
 	<-hold.Revoked()
-	p.shows("#holders .mark", "asked to let go")
+	p.shows("#holders .mark", "asked to release")
 	p.do(chromedp.Click(evict), chromedp.Click("#ask-yes"))
 	<-hold.Context().Done()
 	p.until(`!document.querySelector("#ask").open && document.querySelectorAll(".card").length === 0`)

@@ -1,4 +1,4 @@
-// Package images chooses and builds the images that the tests run.
+// Package images chooses and builds the images for the tests.
 package images
 
 import (
@@ -12,33 +12,40 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// suites are the versions of ZooKeeper that are tested, and the Debian suites that have them. The first is the default.
+// suites are the tested versions of ZooKeeper, and the Debian suites that contain them. The first is the default.
 var suites = []struct{ version, suite string }{{"3.8", "bookworm"}, {"3.9", "trixie"}, {"sid", "sid"}}
 
-// peersSuite is the one whose image has other languages' clients.
+// serversSuite is the image of the default version without clients in other languages, for a run on a commit.
+const serversSuite = "bookworm-servers"
+
+// peersSuite is the suite whose image contains clients in other languages.
 const peersSuite = "bookworm"
 
-// Servers chooses the image of the servers and says why: the one that ZKLOCK_TEST_IMAGE names, or our own of the version
-// that ZKLOCK_TEST_ZOOKEEPER names.
+// Servers returns the image for the servers, and where it comes from. It is the image in ZKLOCK_TEST_IMAGE, or otherwise one
+// built here with the version in ZKLOCK_TEST_ZOOKEEPER.
 func Servers(ctx context.Context, e *zkcontainer.Engine) (image, why string, err error) {
 	if image = os.Getenv("ZKLOCK_TEST_IMAGE"); image != "" {
 		return image, "named by ZKLOCK_TEST_IMAGE", e.Fetch(ctx, image)
 	}
 	wanted := os.Getenv("ZKLOCK_TEST_ZOOKEEPER")
+	if wanted == "" && os.Getenv("ZKLOCK_TEST_COMMIT") != "" {
+		image, err = build(ctx, serversSuite)
+		return image, "built from Debian's packages", err
+	}
 	for _, s := range suites {
 		if s.version == wanted || wanted == "" {
 			image, err = build(ctx, s.suite)
 			return image, "built from Debian's packages", err
 		}
 	}
-	return "", "", fmt.Errorf("ZKLOCK_TEST_ZOOKEEPER=%s: no such version, there are %v", wanted, suites)
+	return "", "", fmt.Errorf("ZKLOCK_TEST_ZOOKEEPER=%s: unknown version, use one of %v", wanted, suites)
 }
 
-// Peers returns the image with other languages' clients.
+// Peers returns the image with clients in other languages.
 func Peers(ctx context.Context) (string, error) { return build(ctx, peersSuite) }
 
-// build returns the image that image/build makes of a suite. The first call on a machine takes minutes. It must be called
-// from the directory of the integration module.
+// build runs image/build for a suite and returns the image. The first call on a machine takes minutes. The current directory
+// must be that of the integration module.
 func build(ctx context.Context, suite string) (string, error) {
 	var out, trouble bytes.Buffer
 	script := exec.CommandContext(ctx, "image/build", suite)

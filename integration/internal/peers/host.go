@@ -1,4 +1,5 @@
-// Package peers runs the programs of the root module's internal/evidence/peer, lock clients of other languages, in a container.
+// Package peers runs the programs of the root module's internal/evidence/peer, which are lock clients in other languages, in a
+// container.
 package peers
 
 import (
@@ -20,21 +21,21 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// Curator and Kazoo are commands that start a program of the image: servers and session timeout follow.
+// Curator and Kazoo are commands that start a program of the image. The servers and the session timeout are appended.
 var (
 	Curator = []string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "CuratorPeer"}
 	Kazoo   = []string{"python3", "/opt/peers/" + peer.Kazoo}
 )
 
-// Host is a container that peers run in, on the network of their servers.
+// Host is a container for peers, on the network of their servers.
 type Host struct {
 	engine  *zkcontainer.Engine
 	servers string
 	ctr     *testcontainers.DockerContainer
 }
 
-// NewHost starts a container for peers of some servers. network is one that leads to them: an ensemble's private one, or the
-// machine's own for servers that are not in containers here. It ends with the run.
+// NewHost starts a container for peers of some servers. network is the network of the servers: the private one of an ensemble,
+// or Machine for servers outside containers. The container ends with the run.
 func NewHost(ctx context.Context, e *zkcontainer.Engine, image, network string, servers []string) (*Host, error) {
 	join := tcnetwork.WithNetworkName(nil, network)
 	if network == Machine {
@@ -49,10 +50,10 @@ func NewHost(ctx context.Context, e *zkcontainer.Engine, image, network string, 
 	return &Host{engine: e, servers: strings.Join(servers, ","), ctr: ctr}, nil
 }
 
-// Machine is the network of the machine itself.
+// Machine is the network of the host machine.
 const Machine = "host"
 
-// Run runs a command to its end and returns its output.
+// Run runs a command in the container and returns its output.
 func (h *Host) Run(ctx context.Context, command ...string) (string, error) {
 	code, out, err := h.ctr.Exec(ctx, command)
 	if err != nil {
@@ -75,7 +76,7 @@ func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Peer is one running program with one session.
+// Peer is a running program with one session.
 type Peer struct {
 	*peer.Session
 	Program *peer.Peer
@@ -106,8 +107,8 @@ func (h *Host) Start(ctx context.Context, command []string, timeout time.Duratio
 	return p, nil
 }
 
-// divide passes on what a program writes to its standard output. At the program's end it passes on what that has written to
-// standard error, as the reason.
+// divide copies a program's standard output to stdout. When the program ends, it closes stdout, with the program's standard
+// error as the error if there is any.
 func divide(in io.Reader, stdout *io.PipeWriter) {
 	var trouble strings.Builder
 	_, err := stdcopy.StdCopy(stdout, &trouble, in)

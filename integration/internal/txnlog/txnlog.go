@@ -1,4 +1,4 @@
-// Package txnlog reads the transactions of an ensemble from the logs that its servers keep on disk.
+// Package txnlog reads the transactions of an ensemble from the logs on its servers' disks.
 package txnlog
 
 import (
@@ -16,36 +16,36 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// Txn is one transaction of the ensemble, from a member's log on disk.
+// Txn is one transaction of the ensemble.
 type Txn struct {
 	Zxid    int64
-	Time    time.Time // when the leader put it into the order, in whole milliseconds
+	Time    time.Time // when the leader proposed it, in whole milliseconds
 	Session int64
 	Changes []Change
 }
 
-// Change is what a transaction did to one node. Sets and the like are left out.
+// Change is the creation or deletion of one node, or the end of a session. Other changes are omitted.
 type Change struct {
 	Kind      ChangeKind
 	Path      string
 	Ephemeral bool // Created
 }
 
-// ChangeKind says what was done.
+// ChangeKind is the kind of a Change.
 type ChangeKind int
 
-// The kinds of change. SessionEnded has no path: it takes the session's ephemeral nodes along.
+// The kinds of change. SessionEnded has no path: it deletes all ephemeral nodes of the session.
 const (
 	Created ChangeKind = iota + 1
 	Deleted
 	SessionEnded
 )
 
-// Read returns every transaction of the ensemble since the given time, in order, from the log of a member that has
-// them all. Call it when the ensemble is healthy. The union of all logs will not do: a member that missed much is sent a
-// snapshot, and keeps in its log what it had proposed as a leader and nobody else has ever seen.
+// Read returns every transaction of the ensemble since the given time, in order, from the log of a member that has all of
+// them. Call it when the ensemble is healthy. It does not merge the logs of several members: a member that missed many
+// transactions receives a snapshot, and its log can contain proposals of its own that were never committed.
 func Read(ctx context.Context, z *zkcontainer.Ensemble, since time.Time) ([]Txn, error) {
-	var leaders, others []*zkcontainer.Member // the leader's first: what it has in its log is committed
+	var leaders, others []*zkcontainer.Member // the leader's log is read first: all its transactions are committed
 	for _, m := range z.Members {
 		if m.Mode(ctx) == zkcontainer.Leader {
 			leaders = append(leaders, m)
@@ -80,9 +80,9 @@ func transactions(ctx context.Context, m *zkcontainer.Member, since time.Time) (
 		if i > 0 {
 			before = zxids[i-1]
 		}
-		// A new leader begins a new epoch, in the upper half, and counts from one again.
+		// A new leader starts a new epoch, in the upper half of the zxid, and counts from one again.
 		if now != before+1 && (now>>32 == before>>32 || int32(now) != 1) {
-			return nil, fmt.Errorf("nothing between %x and %x", before, now)
+			return nil, fmt.Errorf("transactions are missing between %x and %x", before, now)
 		}
 		txns = append(txns, all[now])
 	}
@@ -126,7 +126,7 @@ const (
 // parseLog reads a log file: a header, then for each transaction a checksum, its length, its bytes and an end mark, then zeros.
 func parseLog(content []byte, into map[int64]Txn) error {
 	if len(content) == 0 {
-		return nil // just made
+		return nil // just created
 	}
 	d := &decoder{b: content}
 	if magic := d.bytes(4); !bytes.Equal(magic, []byte("ZKLG")) {
@@ -137,12 +137,12 @@ func parseLog(content []byte, into map[int64]Txn) error {
 		d.int64() // checksum
 		length := d.int32()
 		if length == 0 {
-			break // allocated ahead
+			break // preallocated space
 		}
 		body := &decoder{b: d.bytes(int(length))}
 		d.bytes(1)
 		if d.short || len(body.b) == 0 {
-			break // being written
+			break // incomplete: still being written
 		}
 		t := Txn{Session: body.int64()}
 		body.int32() // the request's number
@@ -150,14 +150,14 @@ func parseLog(content []byte, into map[int64]Txn) error {
 		t.Time = time.UnixMilli(body.int64())
 		t.Changes = body.changes(body.int32())
 		if body.short {
-			return fmt.Errorf("transaction %x is cut short", t.Zxid)
+			return fmt.Errorf("transaction %x is truncated", t.Zxid)
 		}
 		into[t.Zxid] = t
 	}
 	return nil
 }
 
-// decoder reads the server's serialization; short tells that it ran out of bytes.
+// decoder reads the server's serialization. It sets short if there are too few bytes.
 type decoder struct {
 	b     []byte
 	short bool
@@ -187,7 +187,7 @@ func (d *decoder) int64() int64 {
 	return 0
 }
 
-// buffer reads a length and that many bytes; a negative length stands for none.
+// buffer reads a length and that many bytes. A negative length means an empty buffer.
 func (d *decoder) buffer() []byte { return d.bytes(int(max(0, d.int32()))) }
 
 func (d *decoder) changes(kind int32) []Change {
@@ -209,8 +209,8 @@ func (d *decoder) changes(kind int32) []Change {
 	case opCloseSession:
 		return []Change{{Kind: SessionEnded}}
 	case opMulti:
-		// A transaction that was refused is in the log as well, with what comes before the refused
-		// part as if it had been done.
+		// The log also contains refused transactions, with the parts before the refused one as if they had been
+		// executed.
 		var all []Change
 		refused := false
 		for range max(0, d.int32()) {

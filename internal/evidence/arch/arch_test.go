@@ -1,4 +1,4 @@
-// Package arch keeps the arrows between the rooms of this repository (docs/design.md): who may import whom.
+// Package arch checks which packages of this repository may import which (docs/design.md).
 package arch
 
 import (
@@ -24,7 +24,7 @@ const (
 	root   = "../../.."
 )
 
-// deps returns every package of the root module with all that its non-test code pulls in, itself included.
+// deps returns every package of the root module with all dependencies of its non-test code, including itself.
 func deps(t *testing.T) map[string][]string {
 	out := goCommand(t, "list", "-json=ImportPath,Deps", "./...")
 	found := map[string][]string{}
@@ -39,14 +39,14 @@ func deps(t *testing.T) map[string][]string {
 	return found
 }
 
-// library returns all that the root package pulls in.
+// library returns all dependencies of the root package.
 func library(t *testing.T) []string {
 	all := deps(t)
 	require.Contains(t, all, module)
 	return all[module]
 }
 
-// standard reports whether a path is the standard library's: its first element has no dot.
+// standard reports whether a path belongs to the standard library: its first element has no dot.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
@@ -65,7 +65,7 @@ func goCommand(t *testing.T, args ...string) string {
 // in reports whether path is pkg or lies below it.
 func in(path, pkg string) bool { return path == pkg || strings.HasPrefix(path, pkg+"/") }
 
-func TestServerStandsOnTheStandardLibraryAlone(t *testing.T) {
+func TestServerUsesOnlyTheStandardLibrary(t *testing.T) {
 	all := deps(t)
 	require.Contains(t, all, zktest)
 	for pkg := range all {
@@ -108,7 +108,8 @@ func TestRootModuleRequiresClientAndTestifyOnly(t *testing.T) {
 	assert.Equal(t, []string{client, "github.com/stretchr/testify"}, direct)
 }
 
-// The nested modules are read as text: listing them would fetch their dependencies, which this module's tests must not need.
+// The test parses the files of the nested modules, because go list would download their dependencies, which this module's tests must
+// not need.
 func TestNothingImportsIntegrationOrCompare(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

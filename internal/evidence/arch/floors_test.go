@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoFilesNeedEachOther fails on files of a package that use each other's declarations in a circle: such files can
-// only be read together. In a package without a circle each file is read with those below it.
+// TestNoFilesNeedEachOther fails if files of a package use each other's declarations in a cycle, because such files can only be
+// understood together.
 func TestNoFilesNeedEachOther(t *testing.T) {
 	checked := 0
 	for _, pkg := range packages(t) {
@@ -38,7 +38,7 @@ type listed struct {
 	exports                 map[string]string // the export data of every package, by its path
 }
 
-// packages returns the packages of this module as they are built for Linux, where each has its largest part.
+// packages returns the packages of this module as built for Linux, where they have the most files.
 func packages(t *testing.T) []listed {
 	t.Setenv("GOOS", "linux")
 	t.Setenv("CGO_ENABLED", "0")
@@ -57,7 +57,7 @@ func packages(t *testing.T) []listed {
 	return own
 }
 
-// circles returns the groups of files that need each other.
+// circles returns the cycles: groups of files that need each other.
 func (p listed) circles(t *testing.T) []circle {
 	needs := p.needs(t)
 	var found []circle
@@ -80,7 +80,7 @@ func (p listed) circles(t *testing.T) []circle {
 	return found
 }
 
-// uses says which files a file needs, and gives one name for each that it needs it for.
+// uses has, for each file, the files that it needs, with the name of one declaration for which it needs them.
 type uses map[string]map[string]string
 
 // A reach is the use of a declaration in one file by another.
@@ -89,7 +89,7 @@ type reach struct {
 	object   types.Object
 }
 
-// reaches resolves every name in the package to the file that declares it, if that is another of the module.
+// reaches returns the uses of declarations in other files of the module.
 func (p listed) reaches(t *testing.T) (found []reach) {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -116,12 +116,12 @@ func (p listed) reaches(t *testing.T) (found []reach) {
 	return found
 }
 
-// importer reads what the package imports.
+// importer returns an importer for the package's dependencies.
 func (p listed) importer(fset *token.FileSet) types.Importer {
 	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path]) })
 }
 
-// needs says which files of the package need which others of it.
+// needs returns which files of the package need which other ones.
 func (p listed) needs(t *testing.T) uses {
 	found := uses{}
 	for _, r := range p.reaches(t) {
@@ -139,7 +139,7 @@ func (p listed) needs(t *testing.T) uses {
 	return found
 }
 
-// reaches reports whether from needs to, itself or by way of other files.
+// reaches reports whether from needs to, directly or through other files.
 func reaches(needs uses, from, to string) bool {
 	seen := map[string]bool{from: true}
 	for next := []string{from}; len(next) > 0; next = next[1:] {
@@ -156,7 +156,7 @@ func reaches(needs uses, from, to string) bool {
 	return false
 }
 
-// circle is a group of files each of which needs all others.
+// circle is a cycle: a group of files that all need each other.
 type circle struct {
 	files []string
 	needs uses

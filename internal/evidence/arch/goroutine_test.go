@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoTestEndsFromAnotherGoroutine looks for what ends a test (require, t.Fatal and what
-// calls them) in functions that run in another goroutine than the test's. There it ends that
-// goroutine only, and whatever waits for it hangs or goes on with nothing.
+// TestNoTestEndsFromAnotherGoroutine looks for calls that end a test (require, t.Fatal and
+// functions that call them) in functions that run in another goroutine than the test's. There,
+// such a call ends only that goroutine, and code that waits for it hangs or has no result.
 //
-// It is decided by names, within each package: functions after go, those given to Go of a
-// group, to AfterFunc or Intercept, and those given to functions of the package that run
-// their parameter in a goroutine.
+// The check uses names within each package: it covers functions in go statements, functions
+// passed to Go of a group, to AfterFunc or Intercept, and functions passed to functions of the
+// package that call their parameter in a goroutine.
 func TestNoTestEndsFromAnotherGoroutine(t *testing.T) {
 	packages := map[string]map[string]*ast.File{}
 	fset := token.NewFileSet()
@@ -44,15 +44,15 @@ func TestNoTestEndsFromAnotherGoroutine(t *testing.T) {
 	require.NotEmpty(t, packages)
 	for _, files := range packages {
 		for _, found := range endsElsewhere(fset, files) {
-			assert.Fail(t, "a test is ended from another goroutine", found)
+			assert.Fail(t, "another goroutine ends the test", found)
 		}
 	}
 }
 
-// endsElsewhere returns the places in a package at which another goroutine ends the test.
+// endsElsewhere returns the places in a package where another goroutine ends the test.
 func endsElsewhere(fset *token.FileSet, files map[string]*ast.File) (found []string) {
 	p := testPackage{enders: map[string]bool{}, closures: map[string]bool{}, runners: map[string]bool{"Go": true, "AfterFunc": true, "Intercept": true}}
-	for known := -1; known < p.size(); { // until no more are found by way of others
+	for known := -1; known < p.size(); { // until there are no more indirect ones
 		known = p.size()
 		p.learn(files)
 	}
@@ -70,11 +70,11 @@ func endsElsewhere(fset *token.FileSet, files map[string]*ast.File) (found []str
 	return slices.Compact(found)
 }
 
-// testPackage is what is known of a package's functions, by name.
+// testPackage has the functions of a package that matter for the check, by name.
 type testPackage struct {
-	enders   map[string]bool // they may end the test
-	closures map[string]bool // local variables whose functions may
-	runners  map[string]bool // they run a function that they are given in another goroutine
+	enders   map[string]bool // functions that may end the test
+	closures map[string]bool // local variables with such functions
+	runners  map[string]bool // functions that call a parameter in another goroutine
 }
 
 func (p *testPackage) size() int { return len(p.enders) + len(p.closures) + len(p.runners) }
@@ -103,7 +103,7 @@ func (p *testPackage) learn(files map[string]*ast.File) {
 	}
 }
 
-// learnClosure notes a variable that is set to a function which may end the test.
+// learnClosure records a variable whose function may end the test.
 func (p *testPackage) learnClosure(n ast.Node) {
 	set, ok := n.(*ast.AssignStmt)
 	if !ok || set.Tok != token.DEFINE || len(set.Lhs) != 1 {
@@ -145,7 +145,7 @@ func callsParameter(body ast.Node, fn *ast.FuncType) (calls bool) {
 	return calls
 }
 
-// elsewhere returns the bodies that n has run in another goroutine.
+// elsewhere returns the function bodies that n runs in another goroutine.
 func (p *testPackage) elsewhere(n ast.Node) (bodies []ast.Node) {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -162,8 +162,8 @@ func (p *testPackage) elsewhere(n ast.Node) (bodies []ast.Node) {
 	return bodies
 }
 
-// eachEnd calls fn for all that may end the test in a body, but not in tests within it,
-// which end themselves only.
+// eachEnd calls fn for all calls in a body that may end the test. It skips subtests in the body,
+// because such calls end only the subtest.
 func (p *testPackage) eachEnd(body ast.Node, fn func(at ast.Node, what string)) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -185,7 +185,7 @@ func (p *testPackage) eachEnd(body ast.Node, fn func(at ast.Node, what string)) 
 	})
 }
 
-// givesT reports whether a call passes the test on.
+// givesT reports whether a call passes the test as an argument.
 func givesT(call *ast.CallExpr) bool {
 	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
 		x, ok := arg.(*ast.Ident)
@@ -193,7 +193,7 @@ func givesT(call *ast.CallExpr) bool {
 	})
 }
 
-// nameOf returns the name of the function that is called, and what it is selected from.
+// nameOf returns the name of the called function, and of the variable or package before the dot.
 func nameOf(call *ast.CallExpr) (name, of string) {
 	switch fn := call.Fun.(type) {
 	case *ast.Ident:

@@ -1,5 +1,5 @@
-// Package docs keeps the documents of this repository true: its tests run every block of
-// code that a reader can copy from them, and check what they name.
+// Package docs tests the documents of this repository: it runs every block of code that a reader can copy from them, and checks
+// the names in them.
 package docs
 
 import (
@@ -17,7 +17,7 @@ import (
 // Block is a fenced block of a Markdown file.
 type Block struct {
 	File     string
-	Line     int // of its fence
+	Line     int // the line of its fence
 	Language string
 	Text     string
 }
@@ -49,10 +49,12 @@ func (b Block) IsFile() bool { return strings.Contains("\n"+b.Text, "\npackage "
 // IsTest reports whether a Go block is a test file.
 func (b Block) IsTest() bool { return strings.Contains(b.Text, "\nfunc Test") }
 
-// packages are those that fragments may use without saying so, as documents do.
+// packages are the packages that fragments can use without importing them, as in documents.
 var packages = map[string]string{
-	"context": "context", "errors": "errors", "fmt": "fmt", "fs": "io/fs", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
-	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/lockprofile", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
+	"context": "context", "errors": "errors", "fmt": "fmt", "uuid": "github.com/google/uuid", "fs": "io/fs", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
+	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/adapters/lockprofile", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
+	"kerberos": "github.com/zklock-go/zklock/adapters/kerberos",
+	"zkcron":   "github.com/zklock-go/zklock/adapters/cron", "cron": "github.com/robfig/cron/v3",
 	"zkgocron": "github.com/zklock-go/zklock/adapters/gocron", "gocron": "github.com/go-co-op/gocron/v2",
 	"zkgoose": "github.com/zklock-go/zklock/adapters/goose", "goose": "github.com/pressly/goose/v3",
 	"zkcertmagic": "github.com/zklock-go/zklock/adapters/certmagic", "certmagic": "github.com/caddyserver/certmagic",
@@ -64,12 +66,12 @@ var packages = map[string]string{
 	"rest": "k8s.io/client-go/rest",
 }
 
-// given are the variables that fragments find around them.
+// given are the variables that fragments can use without declaring them.
 const given = `ctx context.Context, client *zklock.Client, hold *zklock.Hold, servers []string, roots *x509.CertPool, db *sql.DB, migrations fs.FS`
 
-// AsFile makes a whole file of a fragment, so that it can be compiled.
+// AsFile turns a fragment into a whole file that can be compiled.
 func (b Block) AsFile() ([]byte, error) {
-	// In a block of its own it may declare what is given, too.
+	// The inner block allows the fragment to declare the given variables as well.
 	head := "package fragment\n\nfunc _(" + given + ") error {\n{\n"
 	body := head + b.Text
 	declared, err := declaredIn(body + "\n}\nreturn nil\n}\n")

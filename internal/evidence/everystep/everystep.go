@@ -1,4 +1,4 @@
-// Package everystep is for tests of adapters: it breaks what a client does at each of its requests in turn.
+// Package everystep is for tests of adapters. It runs a scenario once for each request of a client, with a fault at that request.
 package everystep
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Client is the name of the client whose requests are broken: see zktest.Server.DialFrom.
+// Client is the name of the client whose requests are affected: see zktest.Server.DialFrom.
 const Client = "struck"
 
-// faults are what may happen to one request.
+// faults are the faults that can happen to a request.
 var faults = []struct {
 	name  string
 	fault func(srv *zktest.Server, r *zktest.Request) zktest.Verdict
@@ -32,12 +32,11 @@ var faults = []struct {
 	}},
 }
 
-// A scenario uses a client named Client. It calls over when what comes is not to be broken any more.
+// A scenario uses a client named Client. It calls over before the first request that must not be affected.
 type scenario func(t *testing.T, srv *zktest.Server, over func())
 
-// Through plays a scenario in virtual time, each time with a server of its own, for every fault
-// and every request that Client sends after it has connected. It fails if there are fewer than
-// least of these.
+// Through runs a scenario in virtual time for every fault and every request that Client sends after
+// it has connected, each time with a new server. It fails if there are fewer than least requests.
 func Through(t *testing.T, least int, play scenario) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -54,7 +53,7 @@ func Through(t *testing.T, least int, play scenario) {
 	}
 }
 
-// broken plays the scenario and breaks the n-th request. It reports whether there was one.
+// broken runs the scenario with a fault at the n-th request. It reports whether there was such a request.
 func broken(t *testing.T, n int, fault func(*zktest.Server, *zktest.Request) zktest.Verdict, play scenario) bool {
 	srv := zktest.Start(t)
 	var count atomic.Int32

@@ -1,4 +1,4 @@
-// Package family starts commands whose processes go different ways to escape their end, for tests of what ends them.
+// Package family starts commands whose processes are hard to end in different ways, for tests of the code that ends them.
 package family
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Family is a command with the processes that it starts. Each of them ignores TERM and writes down the time again and again.
+// Family is a command and the processes that it starts. Each of them ignores SIGTERM and repeatedly writes the time to a file.
 type Family struct {
-	// Dir is the argument that the command's script wants.
+	// Dir is the argument for the command's script.
 	Dir string
 	// Members are the names of the processes.
 	Members []string
@@ -29,9 +29,8 @@ trap '' TERM HUP
 echo $$ >"$1.pid.new" && mv "$1.pid.new" "$1.pid"
 while :; do date +%s%N >>"$1"; sleep 0.01; done`
 
-// Everywhere is a shell script that starts three workers and becomes one itself. The first is in the background, the
-// second in a session of its own, and the third has lost its parent as well. Its argument is Dir of a family that
-// Whole has made.
+// Everywhere is a shell script that starts three workers and becomes one itself. The first is in the background, the second in its
+// own session, and the third is also an orphan. Its argument is the Dir of a family from Whole.
 const Everywhere = `
 sh "$0/worker" "$0/background" &
 setsid sh "$0/worker" "$0/daemon" &
@@ -52,7 +51,7 @@ func New(t *testing.T, members ...string) *Family {
 
 func (f *Family) file(member string) string { return filepath.Join(f.Dir, member) }
 
-// Works reports whether all members are at work.
+// Works reports whether all members have started to write the time.
 func (f *Family) Works() bool {
 	for _, m := range f.Members {
 		if sign, err := os.Stat(f.file(m)); err != nil || sign.Size() == 0 {
@@ -62,14 +61,14 @@ func (f *Family) Works() bool {
 	return true
 }
 
-// Pid returns the number of a member's process.
+// Pid returns the ID of a member's process.
 func (f *Family) Pid(member string) int {
 	pid, err := strconv.Atoi(strings.TrimSpace(f.content(member + ".pid")))
 	require.NoError(f.t, err)
 	return pid
 }
 
-// AssertEnded checks that no member was at work at a time, or is.
+// AssertEnded checks that all members ended before the given time.
 func (f *Family) AssertEnded(by time.Time) {
 	f.t.Helper()
 	for _, m := range f.Members {
@@ -80,7 +79,7 @@ func (f *Family) AssertEnded(by time.Time) {
 	}
 }
 
-// lastSign returns when a member was last at work.
+// lastSign returns the last time that a member wrote.
 func (f *Family) lastSign(member string) time.Time {
 	lines := strings.Fields(f.content(member))
 	nanos, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
@@ -94,7 +93,7 @@ func (f *Family) content(name string) string {
 	return string(data)
 }
 
-// Alive reports whether a process runs. One that waits to be reaped does not.
+// Alive reports whether a process is running. A zombie is not.
 func Alive(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Output is what a process has written. It may be read while the process runs.
+// Output is the output of a process. It can be read while the process is running.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// removal says how a node went.
+// removal says why a node was deleted.
 type removal string
 
 const (
@@ -20,27 +20,27 @@ const (
 	undone  removal = "the servers were restored"
 )
 
-// life is one contender node from its creation to its removal, as the transaction log tells it.
+// life is one contender node from its creation to its deletion, according to the transaction log.
 type life struct {
 	path, lock, client string
 	session            int64
 	shared             bool
 	weight             int
 	czxid              int64
-	place              int64 // key of the queue's order: the czxid, or that of the node whose number it took over
+	place              int64 // sort key in the queue: the czxid, or that of the node whose number it took over
 	created, removed   time.Duration
 	downgraded         time.Duration // when a writer's node became a reader's
 	how                removal
-	by                 string // the client that has deleted it
+	by                 string // the client that deleted it
 	values             []value
 	op                 *Op // the operation that was granted with it
 
-	turn   time.Duration // since when it had its turn, by the most generous reading
-	since  time.Duration // since when it has it without interruption
-	before []string      // who stood before it when it was granted too early
+	turn   time.Duration // the earliest time at which it could have its turn
+	since  time.Duration // since when it has had its turn without interruption
+	before []string      // the nodes ahead of it, if it was granted too early
 }
 
-// value is what a leader's node says from an instant on.
+// value is the value in a leader's node from a time on.
 type value struct {
 	from time.Duration
 	text string
@@ -55,22 +55,23 @@ type step struct {
 	shrink  *Op
 }
 
-// Limits are the bounds of the promises that have one.
+// Limits are the time limits of the promises that have one.
 type Limits struct {
-	// Wake bounds, in time without a fault, how long a turn is left unused, a waiter has no place, and a node outlives
-	// its operation. Zero leaves P5's sweep and P7 out.
+	// Wake limits how long, not counting faults, a turn is left unused, a waiter has no place, and a node outlives its
+	// operation. Zero skips P7 and the part of P5 about remaining nodes.
 	Wake time.Duration
-	// Prompt bounds the same where nothing was broken for as long as Wake before either, so that nothing is left of
-	// what was. Zero means Wake.
+	// Prompt is the limit if there was no fault for as long as Wake before either, so that no effect of a fault is left.
+	// Zero means Wake.
 	Prompt time.Duration
-	// Foreign bounds how long a holder may not know that a third party deleted its node: no client can know it at once.
+	// Foreign limits how long a holder may rely on its hold after a third party deleted its node. No client can detect
+	// that at once.
 	Foreign time.Duration
-	// Notice is the same where nothing is broken: about as long as an event takes. Zero means Foreign.
+	// Notice is the same limit for the time without a fault: about as long as an event takes. Zero means Foreign.
 	Notice time.Duration
-	// Delay is the lock-delay that all clients but the Stranger have; zero for none.
+	// Delay is the lock-delay of all clients except Stranger, or zero if there is none.
 	Delay    time.Duration
 	Stranger string
-	// Lossless says that the network alone, without a fault, never makes evidence come too late.
+	// Lossless reports that without a fault, the network is fast enough for all heartbeats, so no hold may be lost.
 	Lossless bool
 }
 
@@ -79,7 +80,7 @@ type Violation struct {
 	Rule string // P1 to P7, or the recipe's name
 	Path string
 	At   time.Duration
-	Ops  []int64 // the operations it is about
+	Ops  []int64 // the operations concerned
 	Text string
 }
 
@@ -87,26 +88,26 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s %s at %v, operations %v: %s", v.Rule, v.Path, v.At, v.Ops, v.Text)
 }
 
-// never is later than every instant of a history.
+// never is later than every time in a history.
 const never = time.Duration(1<<63 - 1)
 
-// book is the state of one check: the history, indexed.
+// book is the state of one check: the indexed history.
 type book struct {
 	h       *History
 	lim     Limits
-	faults  map[string][]Window // those that hit a client, merged, in order
+	faults  map[string][]Window // by client: the times of faults that affect it, merged, in order
 	locks   map[string]*lock
 	inOrder []*lock
 	byID    map[int64]*Op
 	byPath  map[string][]*life
-	claim   map[*Op]*life            // what a granted operation claims to hold
-	groups  map[int64][]*Op          // operations taken together
-	ends    map[string]time.Duration // when the last session of a client ended
+	claim   map[*Op]*life            // by granted operation: its node
+	groups  map[int64][]*Op          // operations that acquired together
+	ends    map[string]time.Duration // by client: the end of its last session
 	epochs  []time.Duration          // when the servers were restored
 	found   []Violation
 }
 
-// lock is what the history tells about one lock.
+// lock has the part of the history about one lock.
 type lock struct {
 	path             string
 	ops              []*Op // acquires, by call
@@ -159,7 +160,7 @@ func newBook(h *History, lim Limits) *book {
 	return b
 }
 
-// nameClients fills in whose nodes they are, where the log did not say, from the operations of the same session.
+// nameClients sets the client of nodes for which the log does not name it, from the operations of the same session.
 func (b *book) nameClients() {
 	clients := map[int64]string{}
 	for op, life := range b.claim {
@@ -196,7 +197,7 @@ func (b *book) report(rule, path string, at time.Duration, ops []*Op, format str
 	b.found = append(b.found, v)
 }
 
-// root is the operation that op belongs to in the end: levels and downgrades of one hold do not exclude each other.
+// root returns the outermost operation to which op belongs. Levels and downgrades of one hold do not exclude each other.
 func (b *book) root(op *Op) *Op {
 	for op.Outer != 0 && b.byID[op.Outer] != nil {
 		op = b.byID[op.Outer]
@@ -204,7 +205,7 @@ func (b *book) root(op *Op) *Op {
 	return op
 }
 
-// end is the instant from which the holder no longer relied on the hold.
+// end returns when the holder stopped relying on the hold.
 func (b *book) end(op *Op) time.Duration {
 	if op.End == 0 {
 		return b.h.End
@@ -212,7 +213,7 @@ func (b *book) end(op *Op) time.Duration {
 	return op.End
 }
 
-// returned is when op was over.
+// returned returns when op returned, or a time after the end of the history if it did not.
 func (b *book) returned(op *Op) time.Duration {
 	if op.Outcome == Pending {
 		return b.h.End + 1
@@ -222,8 +223,8 @@ func (b *book) returned(op *Op) time.Duration {
 
 func (b *book) logged() bool { return len(b.h.Txns) > 0 }
 
-// faultsOf returns the times under faults that hit a client, or a view of its that has a name of its own. If nobody knows whose
-// a node is, any fault may have hit its owner.
+// faultsOf returns the times of the faults that affect a client. client can also be the name of one of its views, which is the
+// client's name with a suffix. If client is empty, the owner of a node is unknown, and any fault may have affected it.
 func (b *book) faultsOf(client string) []Window {
 	client, _, _ = strings.Cut(client, "/")
 	hits, known := b.faults[client]
@@ -258,7 +259,7 @@ func merge(ws []Window) []Window {
 	return out
 }
 
-// calm is the longest time between from and to without a fault that hits the client.
+// calm returns the longest period between from and to without a fault that affects the client.
 func (b *book) calm(client string, from, to time.Duration) time.Duration {
 	longest, faults := time.Duration(0), b.faultsOf(client)
 	i, _ := slices.BinarySearchFunc(faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
@@ -269,7 +270,7 @@ func (b *book) calm(client string, from, to time.Duration) time.Duration {
 	return max(longest, to-from)
 }
 
-// healthy is the time between from and to without a fault that hits the client, in all.
+// healthy returns the total time between from and to without a fault that affects the client.
 func (b *book) healthy(client string, from, to time.Duration) time.Duration {
 	sum := max(0, to-from)
 	for _, w := range b.faultsOf(client) {
@@ -278,8 +279,8 @@ func (b *book) healthy(client string, from, to time.Duration) time.Duration {
 	return sum
 }
 
-// quiet is the longest time between from and to in which nothing was broken for the client, nor had been for as long as Wake
-// before.
+// quiet returns the longest period between from and to without a fault that affects the client, and without one for as long as
+// Wake before.
 func (b *book) quiet(client string, from, to time.Duration) time.Duration {
 	longest := time.Duration(0)
 	for _, w := range b.faultsOf(client) {
@@ -292,12 +293,13 @@ func (b *book) quiet(client string, from, to time.Duration) time.Duration {
 	return max(longest, to-from)
 }
 
-// overdue returns for how long a client did not do between from and to what was to be done, and reports whether that is too long.
+// overdue is called if a client failed to make progress between from and to. It returns how much of this time counts, and
+// reports whether that is too long.
 func (b *book) overdue(client string, from, to time.Duration) (time.Duration, bool) {
 	if long := b.calm(client, from, to); long > b.lim.Wake {
 		return long, true
 	}
-	// Each fault may undo what was about to be done. All of them together are no excuse for ever.
+	// Each fault can undo progress. But even with many faults, the total time without one is limited.
 	if sum := b.healthy(client, from, to); sum > b.lim.Wake*3/2 {
 		return sum, true
 	}
@@ -305,7 +307,7 @@ func (b *book) overdue(client string, from, to time.Duration) (time.Duration, bo
 	return long, b.lim.Prompt > 0 && long > b.lim.Prompt
 }
 
-// group is the name of the operations that were taken together with op, zero if it was taken alone.
+// group returns the ID of the group of operations that acquired together with op, or zero if op acquired alone.
 func group(op *Op) int64 {
 	if op.Group < 0 {
 		return op.ID
@@ -317,7 +319,7 @@ func name(op *Op) string { return fmt.Sprintf("%s's %d", op.Client, op.ID) }
 
 func weight(op *Op) int { return max(1, op.Weight) }
 
-// readTxns turns the transaction log into lives.
+// readTxns builds the lives and the steps of all locks from the transaction log.
 func (b *book) readTxns() {
 	current := map[string]*life{}
 	remove := func(path string, t Txn, how func(*life) removal) {
@@ -350,7 +352,7 @@ func (b *book) readTxns() {
 			})
 		case Share:
 			if life := current[t.Path]; life != nil {
-				life.downgraded = min(life.downgraded, t.Time) // the write may have been repeated
+				life.downgraded = min(life.downgraded, t.Time) // the client may have repeated the write
 				l := b.lock(life.lock)
 				l.steps = append(l.steps, step{at: t.Time, share: life})
 			}
@@ -377,7 +379,7 @@ func (b *book) readTxns() {
 	}
 }
 
-// link finds the node that a granted operation claims.
+// link finds the node of a granted operation.
 func (b *book) link(op *Op) {
 	if op.Outcome != Granted || op.Node == "" {
 		return
@@ -392,7 +394,7 @@ func (b *book) link(op *Op) {
 	}
 }
 
-// limit is the largest number of permits that may have been in force at some instant between from and to.
+// limit returns the largest number of permits that may have been in force at some time between from and to.
 func (l *lock) limit(from, to time.Duration) int {
 	largest := 0
 	for _, r := range slices.Backward(l.resizes) {
@@ -401,13 +403,13 @@ func (l *lock) limit(from, to time.Duration) int {
 		}
 		largest = max(largest, r.Weight)
 		if r.Outcome == Granted && r.Return <= from {
-			break // whatever was in force before it is over
+			break // this one replaced all earlier numbers
 		}
 	}
 	return largest
 }
 
-// epoch returns how often the servers had been restored when op returned.
+// epoch returns how many times the servers had been restored when op returned.
 func (b *book) epoch(op *Op) int {
 	n, _ := slices.BinarySearchFunc(b.epochs, op.Return, func(at, t time.Duration) int {
 		if at <= t {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Check returns every violation of h, in order of time. An empty history has none.
+// Check returns every violation in h, in order of time.
 func Check(h *History, lim Limits) []Violation {
 	b := newBook(h, lim)
 	for _, l := range b.inOrder {
@@ -44,7 +44,8 @@ func Check(h *History, lim Limits) []Violation {
 	return b.found
 }
 
-// Contended counts the grants between from and to whose node had to wait for its turn: runs without them prove nothing.
+// Contended counts the grants between from and to whose node had to wait for its turn. A run without contended grants is no
+// evidence.
 func Contended(h *History, from, to time.Duration) int {
 	b, n := newBook(h, Limits{}), 0
 	for _, l := range b.inOrder {
@@ -59,13 +60,13 @@ func Contended(h *History, from, to time.Duration) int {
 	return n
 }
 
-// span is a time in which somebody has a claim on a lock.
+// span is the time of an operation's claim on a lock.
 type span struct {
 	op       *Op
 	from, to time.Duration
 }
 
-// checkClaims is P1: what was granted is there, and conflicting claims are never there at the same time.
+// checkClaims checks P1: a granted node exists, and nodes of conflicting grants never exist at the same time.
 func (b *book) checkClaims(l *lock) {
 	if !b.logged() {
 		return
@@ -82,7 +83,7 @@ func (b *book) checkClaims(l *lock) {
 		}
 		late := op.Return - life.removed
 		if late > 0 && !(life.how == foreign && b.excused(op.Client, life.removed, op.Return)) {
-			b.report("P1", l.path, op.Return, []*Op{op}, "granted %s, which was gone since %v (%s)", op.Node, life.removed, life.how)
+			b.report("P1", l.path, op.Return, []*Op{op}, "granted %s, which was deleted at %v (%s)", op.Node, life.removed, life.how)
 			continue
 		}
 		if late <= 0 {
@@ -96,7 +97,7 @@ func (b *book) checkClaims(l *lock) {
 	b.sweep("P1", l, spans)
 }
 
-// checkHolds is P2: conflicting holds never overlap, and a hold ends before its node does.
+// checkHolds checks P2: conflicting holds never overlap, and a hold ends before its node is deleted.
 func (b *book) checkHolds(l *lock) {
 	var spans []span
 	for _, op := range l.ops {
@@ -106,9 +107,9 @@ func (b *book) checkHolds(l *lock) {
 		end := b.end(op)
 		if life := b.claim[op]; life != nil && end > life.removed {
 			if life.how != foreign || !b.excused(op.Client, max(life.removed, op.Return), end) {
-				b.report("P2", l.path, life.removed, []*Op{op}, "relied on until %v, but %s was gone at %v (%s)", end, op.Node, life.removed, life.how)
+				b.report("P2", l.path, life.removed, []*Op{op}, "relied on until %v, but %s was deleted at %v (%s)", end, op.Node, life.removed, life.how)
 			}
-			end = life.removed // the overlaps that follow from it are one fault, not many
+			end = life.removed // so that the same defect is not reported again as an overlap
 		}
 		if end >= op.Return {
 			spans = append(spans, span{op, op.Return, end})
@@ -126,7 +127,7 @@ func (b *book) excused(client string, gone, end time.Duration) bool {
 	return end-gone <= b.lim.Foreign && b.calm(client, gone, end) <= notice
 }
 
-// checkLosses: a hold is not said to be lost where nothing was broken for long for its client, and its node stood.
+// checkLosses checks that no hold is lost while its node exists and its client has not had a fault for long.
 func (b *book) checkLosses(l *lock) {
 	for _, op := range l.ops {
 		life := b.claim[op]
@@ -134,18 +135,19 @@ func (b *book) checkLosses(l *lock) {
 			continue
 		}
 		if b.calm(op.Client, max(0, op.End-b.lim.Wake-1), op.End) > b.lim.Wake && op.End > b.lim.Wake {
-			b.report("P2", l.path, op.End, []*Op{op}, "said to be lost, although nothing was broken")
+			b.report("P2", l.path, op.End, []*Op{op}, "reported as lost without a fault")
 		}
 	}
 }
 
-// sweep reports conflicting spans that overlap. A correct history has a handful of spans open at a time, so that this is O(n log n).
+// sweep reports conflicting spans that overlap. In a correct history only a few spans are open at the same time, so this is
+// O(n log n).
 func (b *book) sweep(rule string, l *lock, spans []span) {
 	slices.SortStableFunc(spans, func(x, y span) int { return cmp.Compare(x.from, y.from) })
 	var open []span
 	for _, s := range spans {
 		open = slices.DeleteFunc(open, func(o span) bool { return o.to <= s.from })
-		if other := b.conflict(l, open, s.op, rule == "P2"); other != nil {
+		if other := b.conflict(l, open, s.op); other != nil {
 			b.report(rule, l.path, s.from, []*Op{other, s.op}, "%s and %s hold at the same time", name(other), name(s.op))
 			continue
 		}
@@ -155,9 +157,8 @@ func (b *book) sweep(rule string, l *lock, spans []span) {
 	}
 }
 
-// conflict returns an operation of open that op cannot hold together with. Goroutines whose process has one place for all may
-// claim the same node, one after the other or as readers: apart tells whether to look at these as well.
-func (b *book) conflict(l *lock, open []span, op *Op, apart bool) *Op {
+// conflict returns an operation in open that conflicts with op, or nil if there is none.
+func (b *book) conflict(l *lock, open []span, op *Op) *Op {
 	used := weight(op)
 	for _, o := range open {
 		switch {
@@ -165,8 +166,6 @@ func (b *book) conflict(l *lock, open []span, op *Op, apart bool) *Op {
 			if used += weight(o.op); used > l.limit(op.Call, op.Return) {
 				return o.op
 			}
-		case apart && op.Cohort && o.op.Cohort && (!op.Shared || !o.op.Shared):
-			return o.op
 		case b.root(o.op) == b.root(op):
 		case !op.Shared || !o.op.Shared:
 			return o.op
@@ -175,7 +174,7 @@ func (b *book) conflict(l *lock, open []span, op *Op, apart bool) *Op {
 	return nil
 }
 
-// checkTokens is P3, for each epoch of the servers by itself.
+// checkTokens checks P3 for each epoch of the servers.
 func (b *book) checkTokens(l *lock) {
 	epochs := make([][]*Op, len(b.epochs)+1)
 	for _, op := range l.ops {
@@ -189,13 +188,13 @@ func (b *book) checkTokens(l *lock) {
 	}
 }
 
-// checkEpoch: a token is larger than every token whose hold was over before, and no two holds share one. A reader of a
-// cohort may stand in a place that its process had before it asked, and only holds that exclude it must have smaller ones.
+// checkEpoch checks that a token is larger than the tokens of all holds that ended before, and that no two holds have the same
+// token.
 func (b *book) checkEpoch(l *lock, holds []*Op) {
 	over := slices.Clone(holds)
 	slices.SortStableFunc(over, func(x, y *Op) int { return cmp.Compare(b.end(x), b.end(y)) })
-	// In an exclusive recipe the grant is the instant to compare with; those that share are granted together,
-	// and a slow reply may turn two grants round: there, only what was over before the call must be smaller.
+	// In an exclusive recipe, holds that ended before the grant count. Shared holds are granted together, and a slow reply
+	// can swap two grants, so there only holds that ended before the call count.
 	since := func(op *Op) time.Duration {
 		if op.Recipe == Semaphore || op.Recipe == RW && op.Shared {
 			return op.Call
@@ -203,31 +202,24 @@ func (b *book) checkEpoch(l *lock, holds []*Op) {
 		return op.Return
 	}
 	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(since(x), since(y)) })
-	var last, alone *Op // of those that are over, the ones with the largest token: of all, and of those that held alone
+	var last *Op // the hold with the largest token among those that have ended
 	used := make(map[int64]*Op, len(holds))
 	for _, op := range holds {
 		for len(over) > 0 && b.end(over[0]) <= since(op) && over[0] != op {
 			last = larger(last, over[0])
-			if !over[0].Shared {
-				alone = larger(alone, over[0])
-			}
 			over = over[1:]
-		}
-		before := last
-		if op.Cohort && op.Shared {
-			before = alone
 		}
 		if twin := used[op.Token]; twin != nil {
 			b.report("P3", l.path, op.Return, []*Op{twin, op}, "both have token %d", op.Token)
-		} else if before != nil && op.Token <= before.Token {
-			b.report("P3", l.path, op.Return, []*Op{before, op}, "token %d after token %d", op.Token, before.Token)
+		} else if last != nil && op.Token <= last.Token {
+			b.report("P3", l.path, op.Return, []*Op{last, op}, "token %d after token %d", op.Token, last.Token)
 		}
 		used[op.Token] = op
 	}
 	b.checkTokenOrder(l, holds)
 }
 
-// larger returns that one of two holds whose token is larger. One of them may be nil.
+// larger returns the hold with the larger token. x may be nil.
 func larger(x, y *Op) *Op {
 	if x == nil || y.Token > x.Token {
 		return y
@@ -235,18 +227,18 @@ func larger(x, y *Op) *Op {
 	return x
 }
 
-// void reports whether op was granted a node that was gone: P1 judges that, and its token comes from outside the queue.
+// void reports whether op's node was deleted before the grant. P1 covers this case, and P3 ignores the token.
 func (b *book) void(op *Op) bool {
 	life := b.claim[op]
 	return life != nil && life.removed < op.Return
 }
 
-// checkTokenOrder is P3 for holds that overlap: along the queue each token is larger than those before it, except that those
-// that share are granted in any order among themselves.
+// checkTokenOrder checks P3 for holds that overlap: tokens grow along the queue, except among shared holds, which are granted in
+// any order.
 func (b *book) checkTokenOrder(l *lock, holds []*Op) {
 	holds = slices.DeleteFunc(holds, func(op *Op) bool { return b.claim[op] == nil })
 	slices.SortStableFunc(holds, func(x, y *Op) int { return cmp.Compare(b.claim[x].czxid, b.claim[y].czxid) })
-	var alone, largest *Op // the largest so far, of those that do not share and of all
+	var alone, largest *Op // the holds with the largest token so far, among exclusive holds and among all
 	for _, op := range holds {
 		shares := op.Shared || op.Recipe == Semaphore
 		before := largest
@@ -265,12 +257,12 @@ func (b *book) checkTokenOrder(l *lock, holds []*Op) {
 	}
 }
 
-// checkTurns is P4 and the first half of P7: nobody is granted before its turn, and no turn is left unused.
+// checkTurns checks P4, that no grant comes before its turn, and the first half of P7, that no turn is left unused.
 func (b *book) checkTurns(l *lock) {
 	for _, life := range l.lives {
 		op := life.op
 		if op != nil && op.Outer == 0 && op.Return < life.turn && op.Return <= life.removed {
-			b.report("P4", l.path, op.Return, []*Op{op}, "granted before its turn: %s stood before it", strings.Join(life.before, ", "))
+			b.report("P4", l.path, op.Return, []*Op{op}, "granted before its turn: %s was ahead", strings.Join(life.before, ", "))
 		}
 		since := b.since(life)
 		if b.lim.Wake == 0 || since == never {
@@ -284,12 +276,12 @@ func (b *book) checkTurns(l *lock) {
 			taken = min(taken, of.asked(life))
 		}
 		if idle, late := b.overdue(life.client, since, taken); late && !b.awaitsOthers(l, life) {
-			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and nobody took it for %v", life.path, life.session, idle)
+			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and did not use it for %v", life.path, life.session, idle)
 		}
 	}
 }
 
-// since is from when on life's turn could have been taken: one of several that are taken together may have to wait for the others.
+// since returns when life's turn could be used. If several locks are acquired together, it may have to wait for the others.
 func (b *book) since(life *life) time.Duration {
 	since := life.since
 	if life.op == nil || since == never {
@@ -305,7 +297,7 @@ func (b *book) since(life *life) time.Duration {
 	return since
 }
 
-// asked is when those who stood at a semaphore's gate had a node for their permits, if ever.
+// asked returns when the owner of a place in a semaphore's queue created the first node for its permits, or never.
 func (l *lock) asked(gate *life) time.Duration {
 	at := never
 	for _, life := range l.lives {
@@ -316,8 +308,8 @@ func (l *lock) asked(gate *life) time.Duration {
 	return at
 }
 
-// awaitsOthers reports whether a node that nobody was granted may belong to one of several that were taken together, in vain:
-// another of them never had its turn, or only after this one.
+// awaitsOthers reports whether an unused node may belong to an acquire of several locks or permits that did not succeed, because
+// another node never had its turn, or had it only after this one.
 func (b *book) awaitsOthers(l *lock, life *life) bool {
 	return life.op == nil && slices.ContainsFunc(l.ops, func(op *Op) bool {
 		if op.Group == 0 || op.Client != life.client || op.Call > life.since || life.since > b.returned(op) {
@@ -330,19 +322,20 @@ func (b *book) awaitsOthers(l *lock, life *life) bool {
 	})
 }
 
-// waitsFor reports whether another node of the same acquire of permits had its turn later.
+// waitsFor reports whether other is another node of the same acquire of permits, and had its turn later.
 func (x *life) waitsFor(other *life) bool {
 	return other != x && acquireOf(other.path) == acquireOf(x.path) && other.since > x.since
 }
 
-// several reports whether op was taken together with others of other locks.
+// several reports whether op is part of an acquire of several locks.
 func (b *book) several(op *Op) bool {
 	return slices.ContainsFunc(b.groups[group(op)], func(other *Op) bool { return other.Path != op.Path })
 }
 
-// checkReleases is P5 for a release that said it was done, or that it does not know, which takes a fault.
+// checkReleases checks P5 for releases. If a release returned nil, the node is gone. A release returns ErrUncertain only after
+// a fault.
 func (b *book) checkReleases(l *lock) {
-	last := map[*life]*Op{} // the last release of each node, whatever its levels
+	last := map[*life]*Op{} // by node: the operation that was released last, of all levels
 	for _, op := range l.ops {
 		life := b.claim[op]
 		if life == nil {
@@ -359,12 +352,12 @@ func (b *book) checkReleases(l *lock) {
 	}
 	for _, op := range l.ops {
 		if b.lim.Lossless && op.Uncertain && !op.Lost && op.Freed > b.lim.Wake && b.calm(op.Client, op.Freed-b.lim.Wake-1, op.Freed) > b.lim.Wake {
-			b.report("P5", l.path, op.Freed, []*Op{op}, "whether it is released was not known, although nothing was broken")
+			b.report("P5", l.path, op.Freed, []*Op{op}, "the release was uncertain without a fault")
 		}
 	}
 }
 
-// freed is when op was released: one that never was is the last of its hold.
+// freed returns when op was released, or never if it was not.
 func (b *book) freed(op *Op) time.Duration {
 	if op.Freed == 0 && op.End == 0 {
 		return never
@@ -372,7 +365,7 @@ func (b *book) freed(op *Op) time.Duration {
 	return max(op.Freed, op.End)
 }
 
-// checkReentrant: an inner level is the outer hold entered again, not a new place.
+// checkReentrant checks that an inner level is the outer hold entered again, without a new node.
 func (b *book) checkReentrant(l *lock) {
 	for _, op := range l.ops {
 		outer := b.byID[op.Outer]
@@ -390,21 +383,22 @@ func (b *book) checkReentrant(l *lock) {
 	}
 }
 
-// checkDowngrades: when a writer was told that it is a reader, its node lets readers in.
+// checkDowngrades checks that a writer's node admits readers when Downgrade has returned nil.
 func (b *book) checkDowngrades(l *lock) {
 	for _, op := range l.ops {
 		life := b.claim[op]
 		if op.Shares == 0 || life == nil || life.removed <= op.Shares {
 			continue
 		}
-		made := life.shared && life.downgraded == never // as a reader's
+		made := life.shared && life.downgraded == never // created as a reader's node
 		if !made && life.downgraded > op.Shares {
-			b.report("rw", l.path, op.Shares, []*Op{op}, "said to be a reader, but %s still keeps readers out", life.path)
+			b.report("rw", l.path, op.Shares, []*Op{op}, "downgraded, but %s still excludes readers", life.path)
 		}
 	}
 }
 
-// checkObservers: a leader that was seen was the first by then, with a value that it had, and no observer's view goes back.
+// checkObservers checks that each observed leader was at the front of the queue by then, with a value that it had, and that an
+// observer is not shown an earlier leader after a later one.
 func (b *book) checkObservers(l *lock) {
 	newest := map[string]*Op{}
 	for _, op := range l.seen {
@@ -414,26 +408,26 @@ func (b *book) checkObservers(l *lock) {
 			continue
 		}
 		if b.logged() && !slices.ContainsFunc(b.byPath[op.Node], func(life *life) bool { return life.czxid == op.Token && life.created <= op.Return }) {
-			b.report("election", l.path, op.Return, []*Op{op}, "%s seen as the leader with %d, which never was there", op.Node, op.Token)
+			b.report("election", l.path, op.Return, []*Op{op}, "%s observed as the leader with token %d, but there was no such node", op.Node, op.Token)
 			continue
 		}
 		if prev := newest[op.Client]; prev != nil && op.Token < prev.Token && b.epoch(prev) == b.epoch(op) {
-			b.report("election", l.path, op.Return, []*Op{prev, op}, "%s saw leader %d after leader %d", op.Client, op.Token, prev.Token)
+			b.report("election", l.path, op.Return, []*Op{prev, op}, "%s observed leader %d after leader %d", op.Client, op.Token, prev.Token)
 			continue
 		}
 		b.checkValue(l, op, newest[op.Client])
 		newest[op.Client] = op
 		for _, life := range b.byPath[op.Node] {
-			restored := life.created > op.Return && b.byPath[op.Node][0].created <= op.Return // it was seen before that
+			restored := life.created > op.Return && b.byPath[op.Node][0].created <= op.Return // observed before the restoration
 			if life.turn > op.Return && !restored {
-				b.report("election", l.path, op.Return, []*Op{op}, "%s seen as the leader before its turn", op.Node)
+				b.report("election", l.path, op.Return, []*Op{op}, "%s observed as the leader before its turn", op.Node)
 			}
 		}
 	}
 }
 
-// checkValue: the value of a leader is one that it had by then. Who asked for what is so is not shown what was before the
-// call, and nobody is shown a value that came before the last one of the same view.
+// checkValue checks that the leader had the observed value by then. A caller that requests the current value must not be shown an
+// older one than at the call, and a view must not be shown an older value than its last one.
 func (b *book) checkValue(l *lock, op, prev *Op) {
 	for _, life := range b.byPath[op.Node] {
 		if life.czxid != op.Token {
@@ -444,29 +438,29 @@ func (b *book) checkValue(l *lock, op, prev *Op) {
 		case op.Fresh:
 			since = op.Call
 		case prev != nil && prev.Node == op.Node:
-			since = life.began(prev.Value) + 1 // the value before ended at that instant
+			since = life.began(prev.Value) + 1 // the value before that one ended at this time
 		}
 		if !life.had(op.Value, since, op.Return) {
-			b.report("election", l.path, op.Return, []*Op{op}, "%s seen with %q, which it did not say between %v and then", op.Node, op.Value, since)
+			b.report("election", l.path, op.Return, []*Op{op}, "%s observed with value %q, which it did not have between %v and then", op.Node, op.Value, since)
 		}
 	}
 }
 
-// checkVacancy: who asks for the leader is not told that there is none while one stands all the time.
+// checkVacancy checks that a query for the leader does not report that there is none if a candidate was there all the time.
 func (b *book) checkVacancy(l *lock, op *Op) {
 	if op.Outcome != Refused || b.restored(op.Call, op.Return) {
 		return
 	}
 	for _, life := range l.lives {
 		if stood(life, op) {
-			b.report("election", l.path, op.Return, []*Op{op}, "no leader was seen, and %s stood there all the while", life.path)
+			b.report("election", l.path, op.Return, []*Op{op}, "no leader was reported, but %s was there during the whole call", life.path)
 			return
 		}
 	}
 }
 
-// checkRefusals is P7 for tries: one is refused because of somebody, or of one who has just left, as its server may lag, or of a
-// loss that a lock-delay follows.
+// checkRefusals checks P7 for tries. A try may be refused only if another contender is there, if one has just left (the server may
+// lag), or during a lock-delay.
 func (b *book) checkRefusals(l *lock) {
 	if !b.logged() || b.lim.Notice == 0 {
 		return
@@ -488,33 +482,33 @@ func (b *book) checkRefusals(l *lock) {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
 			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op):
-				own = life.czxid // of those of the try, if it made any
+				own = life.czxid // the transaction of the try's own nodes, if it created any
 			default:
 				last = max(last, until[life])
 			}
 		}
 		if last < op.Call {
 			if long := b.calm(op.Client, last, op.Call); long > b.lim.Notice {
-				b.report("P7", l.path, op.Return, []*Op{op}, "refused, and nobody had been there for %v", long)
+				b.report("P7", l.path, op.Return, []*Op{op}, "refused, but there had been no other contender for %v", long)
 			}
 		}
 	}
 }
 
-// isAskedBeside reports whether another goroutine of the process asked for the lock meanwhile. A node that is new can be that one's,
-// and one place for both may be still to come.
+// isAskedBeside reports whether another goroutine of the process requested the lock at the same time. Then a new node can belong to
+// the other goroutine, or both may still be waiting for a common place.
 func (l *lock) isAskedBeside(op *Op) bool {
 	return slices.ContainsFunc(l.ops, func(o *Op) bool {
 		return o != op && o.Client == op.Client && o.Cohort == op.Cohort && (!op.Cohort || o.Outcome != Refused) && o.Call <= op.Return && o.Return >= op.Call
 	})
 }
 
-// gate is the queue of those that ask for permits of l, nil if it is not known.
+// gate returns the queue of the semaphore l, or nil if there is none.
 func (b *book) gate(l *lock) *lock {
 	return b.locks[l.path+"/locks"]
 }
 
-// behind is the semaphore whose queue l is, nil if it is none.
+// behind returns the semaphore whose queue l is, or nil if l is not a queue.
 func (b *book) behind(l *lock) *lock {
 	path, ok := strings.CutSuffix(l.path, "/locks")
 	if of := b.locks[path]; ok && of != nil && len(of.ops) > 0 && of.ops[0].Recipe == Semaphore {
@@ -523,7 +517,8 @@ func (b *book) behind(l *lock) *lock {
 	return nil
 }
 
-// checkUnseen is P7 for an observer that looked on until its caller gave up: it was shown every leader and value that lasted.
+// checkUnseen checks P7 for an observer that waited for the next change until its context was done: there was no leader or value that
+// lasted for long and that it was not shown.
 func (b *book) checkUnseen(l *lock, op, shown *Op) {
 	if !op.View || b.lim.Wake == 0 {
 		return
@@ -544,7 +539,7 @@ func (b *book) checkUnseen(l *lock, op, shown *Op) {
 	}
 }
 
-// began returns when a node said a value first.
+// began returns when a node first had a value.
 func (life *life) began(text string) time.Duration {
 	for _, v := range life.values {
 		if v.text == text {
@@ -554,7 +549,7 @@ func (life *life) began(text string) time.Duration {
 	return 0
 }
 
-// had reports whether a node said a value at some instant between two.
+// had reports whether a node had a value at some time between from and to.
 func (life *life) had(text string, from, to time.Duration) bool {
 	for i, v := range life.values {
 		if v.text == text && v.from <= to && life.until(i) >= from {
@@ -564,7 +559,7 @@ func (life *life) had(text string, from, to time.Duration) bool {
 	return false
 }
 
-// until returns when a node said its i-th value no more.
+// until returns when a node stopped having its i-th value.
 func (life *life) until(i int) time.Duration {
 	if i+1 < len(life.values) {
 		return life.values[i+1].from
@@ -572,7 +567,8 @@ func (life *life) until(i int) time.Duration {
 	return life.removed
 }
 
-// checkPlaces is P5 and the second half of P7, for each client: nodes without an operation are ghosts, operations without a node sleep.
+// checkPlaces checks P5 and the second half of P7 for each client: every node belongs to an operation, and every waiting operation has
+// a node.
 func (b *book) checkPlaces(l *lock) {
 	if !b.logged() {
 		return
@@ -628,7 +624,7 @@ func (b *book) checkPlaces(l *lock) {
 	}
 }
 
-// queued is when op may no longer have a node in the queue of those that ask for permits.
+// queued returns when op must no longer have a node in a semaphore's queue.
 func (b *book) queued(op *Op) time.Duration {
 	if op.Outcome == Unknown {
 		return b.sessionEnd(op)
@@ -636,7 +632,7 @@ func (b *book) queued(op *Op) time.Duration {
 	return b.returned(op)
 }
 
-// checkGate is the second half of P7 for those that ask for permits: each has a place in the queue, or nodes for its permits.
+// checkGate checks the second half of P7 for semaphores: each caller has a place in the queue, or nodes for its permits.
 func (b *book) checkGate(l *lock) {
 	gate := b.gate(l)
 	if gate == nil || b.behind(gate) != l {
@@ -646,7 +642,7 @@ func (b *book) checkGate(l *lock) {
 	add := func(client string, from, to time.Duration, by int) {
 		byClient[client] = append(byClient[client], change{from, by}, change{max(from, to), -by})
 	}
-	places := map[string][]Window{} // when the nodes of each acquire were there
+	places := map[string][]Window{} // by acquire: when its nodes existed
 	owner := map[string]string{}
 	stands := func(life *life, to time.Duration) {
 		name := acquireOf(life.path)
@@ -671,7 +667,7 @@ func (b *book) checkGate(l *lock) {
 		if !b.several(op) {
 			add(op.Client, op.Call, b.returned(op), 1)
 		}
-		if op.Outcome == Granted { // its nodes are nobody else's place
+		if op.Outcome == Granted { // its nodes do not count as the place of another caller
 			to := b.over(op)
 			if life := b.claim[op]; life != nil {
 				to = min(to, life.removed)
@@ -686,11 +682,11 @@ func (b *book) checkGate(l *lock) {
 	}
 }
 
-// standing returns until when the owner of each node may believe that it is there. A waiter watches the one before it: that a
-// third party took its own node away, it learns when that one goes.
+// standing returns, for each node, until when its owner may believe that it exists. A waiter watches the node ahead, so if a
+// third party deletes the waiter's own node, the waiter notices it only when the node ahead is deleted.
 func (b *book) standing(l *lock) iter.Seq2[*life, time.Duration] {
 	return func(yield func(*life, time.Duration) bool) {
-		ahead := time.Duration(0) // when the last of those that were made earlier went
+		ahead := time.Duration(0) // when the last of the earlier nodes was deleted
 		for _, life := range l.lives {
 			to := min(life.removed, b.h.End+1)
 			earlier := ahead
@@ -705,8 +701,8 @@ func (b *book) standing(l *lock) iter.Seq2[*life, time.Duration] {
 	}
 }
 
-// checkGroups is the second half of P7 for several locks that are taken together: while they are waited for, one of them at
-// least has a place. Whose of the same client's it is, nobody knows, so that all its acquires are counted.
+// checkGroups checks the second half of P7 for acquires of several locks: while such an acquire waits, it has a place in at least
+// one queue. Since the nodes of a client cannot be assigned to its acquires, checkGroups counts all acquires of the client.
 func (b *book) checkGroups() {
 	places, asleep := map[string][]change{}, map[string]bool{}
 	for _, l := range b.inOrder {
@@ -718,7 +714,7 @@ func (b *book) checkGroups() {
 		}
 		for _, op := range l.ops {
 			if op.Cohort || op.Outer != 0 || op.Group > 0 {
-				continue // a process may have one place for many, and one of several stands for all
+				continue // the goroutines of a cohort share one place, and one operation of a group represents all
 			}
 			asleep[op.Client] = asleep[op.Client] || b.several(op)
 			places[op.Client] = append(places[op.Client], change{op.Call, 1}, change{b.returned(op), -1})
@@ -734,13 +730,13 @@ func (b *book) checkGroups() {
 	}
 }
 
-// change is one of a sum that is followed.
+// change is a change of a sum at a time.
 type change struct {
 	at time.Duration
 	by int
 }
 
-// follow calls late for each time in which the sum is positive for longer than the client may take.
+// follow adds up the changes, and calls late for each period in which the sum is positive for too long.
 func (b *book) follow(changes []change, client string, late func(from, long time.Duration)) {
 	slices.SortStableFunc(changes, func(x, y change) int { return cmp.Compare(x.at, y.at) })
 	var sum counter
@@ -753,50 +749,43 @@ func (b *book) follow(changes []change, client string, late func(from, long time
 	}
 }
 
-// checkCohorts is the second half of P7 for goroutines whose process has places for all of them. While one waits to hold
-// alone, its process has a node. While one waits to read, its process has a reader's node that waits for its turn: a
-// reader waits for no other reader.
+// checkCohorts checks the second half of P7 for cohorts: while a goroutine of a cohort waits, its process has a node.
 func (b *book) checkCohorts(l *lock) {
-	type side struct {
-		client string
-		reads  bool
+	const enough = 1 << 20 // more than the number of waiting goroutines
+	clients := map[string][]change{}
+	add := func(client string, from, to time.Duration, by int) {
+		clients[client] = append(clients[client], change{from, by}, change{max(from, to), -by})
 	}
-	const enough = 1 << 20 // more than goroutines wait
-	sides := map[side][]change{}
-	add := func(s side, from, to time.Duration, by int) {
-		sides[s] = append(sides[s], change{from, by}, change{max(from, to), -by})
-	}
-	ahead := time.Duration(0) // when the last of those that were made earlier went
+	ahead := time.Duration(0) // when the last of the earlier nodes was deleted
 	for _, life := range l.lives {
 		earlier, to := ahead, min(life.removed, b.h.End+1)
 		ahead = max(ahead, to)
-		switch {
-		case life.how == foreign: // noticed when the one before it goes
+		if life.how == foreign { // noticed when the node ahead is deleted
 			to = max(to, earlier)
-		case life.shared:
-			to = min(to, life.turn)
 		}
-		add(side{life.client, life.shared}, life.created, to, -enough)
+		if !life.shared {
+			add(life.client, life.created, to, -enough)
+		}
 	}
 	for _, op := range l.ops {
 		if op.Cohort {
-			add(side{op.Client, op.Shared}, op.Call, b.returned(op), 1)
+			add(op.Client, op.Call, b.returned(op), 1)
 		}
 	}
-	for s, changes := range sides {
-		b.follow(changes, s.client, func(from, long time.Duration) {
-			b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", s.client, long)
+	for client, changes := range clients {
+		b.follow(changes, client, func(from, long time.Duration) {
+			b.report("P7", l.path, from, nil, "a goroutine of %s waits without a place in the queue for %v", client, long)
 		})
 	}
 }
 
-// over is when op may no longer have a node.
+// over returns when op must no longer have a node.
 func (b *book) over(op *Op) time.Duration {
 	switch {
 	case op.Outcome == Granted && op.Freed > 0:
 		return op.Freed
 	case op.Outcome == Granted && op.End > 0 && op.Freed == 0:
-		return b.sessionEnd(op) // vanished, or lost and never released
+		return b.sessionEnd(op) // the process ended, or the hold was lost and never released
 	case op.Outcome == Granted:
 		return b.h.End + 1
 	case op.Outcome == Unknown:
@@ -805,7 +794,7 @@ func (b *book) over(op *Op) time.Duration {
 	return b.returned(op)
 }
 
-// sessionEnd is when the last session of op that may own a node is over: the log knows.
+// sessionEnd returns when, according to the log, the last session that may own a node of op ended.
 func (b *book) sessionEnd(op *Op) time.Duration {
 	if life := b.claim[op]; life != nil {
 		return min(life.removed, b.h.End+1)
@@ -816,13 +805,13 @@ func (b *book) sessionEnd(op *Op) time.Duration {
 	}
 	for _, restored := range b.epochs {
 		if at < op.Call && op.Call < restored {
-			return restored // the log knows of no end of a session that the servers have forgotten
+			return restored // the restoration discarded the session, so the log does not have its end
 		}
 	}
 	return max(at, op.Call)
 }
 
-// counter follows a sum and tells the spans in which it was positive.
+// counter is a sum that reports the periods in which it was positive.
 type counter struct {
 	n     int
 	since time.Duration

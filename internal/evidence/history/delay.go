@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// checkDelay is the promise of a lock-delay: for that long after the node of a holder has gone that was not released, nobody
-// is granted. Readers and what another client has held are not followed by a delay, nor does that client know of one.
+// checkDelay checks the lock-delay: if a holder's node is deleted without a release, no one is granted the lock for that long.
+// There is no delay after a reader or after a hold of the Stranger, which has no delay itself.
 func (b *book) checkDelay(l *lock) {
 	for _, op := range l.ops {
 		life := b.claim[op]
@@ -15,30 +15,30 @@ func (b *book) checkDelay(l *lock) {
 				continue
 			}
 			if after := next.Return - life.removed; after >= 0 && after < b.lim.Delay {
-				b.report("delay", l.path, next.Return, []*Op{op, next}, "granted %v after %s was gone (%s), which nobody had released", after, life.path, life.how)
+				b.report("delay", l.path, next.Return, []*Op{op, next}, "granted %v after %s was deleted (%s) without a release", after, life.path, life.how)
 			}
 		}
 	}
 }
 
-// delays reports whether op is a grant that a lock-delay precedes and follows.
+// delays reports whether the lock-delay applies to op.
 func (b *book) delays(op *Op) bool {
 	return op.Outcome == Granted && op.Recipe != Semaphore && op.Client != b.lim.Stranger
 }
 
-// forfeited reports whether op's hold has ended in another way than by its own or its client's release.
+// forfeited reports whether op's hold ended without a release by its holder or its client.
 func forfeited(op *Op, life *life) bool {
 	switch life.how {
 	case expired, foreign:
 		return true
 	case own:
-		return op.Lost
+		return op.Lost && op.Group == 0 // if one of several locks is lost, the others are released
 	}
 	return false
 }
 
-// excludesUntil returns how long others can be refused because of a life: as long as it stands, and where its lock may have been
-// lost, for the lock-delay from when somebody has looked since.
+// excludesUntil returns until when a try can be refused because of a node. This is until its deletion. If its lock may have been
+// lost, the lock-delay follows, which begins when a contender first reads the queue after the deletion.
 func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	if b.lim.Delay == 0 || !b.maybeForfeited(life) {
 		return life.removed
@@ -55,8 +55,8 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	return seen + b.lim.Delay
 }
 
-// maybeForfeited reports whether a lock-delay may follow a life: also that of one who was granted and did not learn of it, or who
-// knows nothing of delays.
+// maybeForfeited reports whether a lock-delay may follow a node. This includes a node whose owner was granted the lock without
+// being notified, and nodes of a client without lock-delays.
 func (b *book) maybeForfeited(life *life) bool {
 	if life.op == nil || life.client == b.lim.Stranger {
 		return life.how != own || life.client == b.lim.Stranger

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fault that hits one client is no reason for another to be late.
-func TestAFaultExcusesThoseThatItHits(t *testing.T) {
-	late := func(faults ...Window) string { // b, whose turn comes at 30 ms, takes it at 300 ms
+// A fault that affects one client does not excuse a delay of another.
+func TestAFaultExcusesOnlyTheClientsThatItAffects(t *testing.T) {
+	late := func(faults ...Window) string { // b has its turn at 30 ms, and is granted at 300 ms
 		h := handOff()
 		h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed = 300*ms, 400*ms, 401*ms
 		h.Txns[5].Time = 400 * ms
@@ -21,14 +21,14 @@ func TestAFaultExcusesThoseThatItHits(t *testing.T) {
 	require.Empty(t, late(Window{From: 40 * ms, To: 290 * ms}))
 	require.Empty(t, late(Window{From: 40 * ms, To: 290 * ms, Clients: []string{"a", "b"}}))
 	require.Equal(t, "P7", late(Window{From: 40 * ms, To: 290 * ms, Clients: []string{"a"}}))
-	require.Empty(t, late(Window{From: 40 * ms, To: 290 * ms, Clients: []string{"a"}, First: 210 * ms}), "until then it hits all")
+	require.Empty(t, late(Window{From: 40 * ms, To: 290 * ms, Clients: []string{"a"}, First: 210 * ms}), "until then it affects all clients")
 	require.Equal(t, "P7", late(Window{From: 40 * ms, To: 290 * ms, Clients: []string{"a"}, First: 190 * ms}))
 	require.Empty(t, late(
 		Window{From: 40 * ms, To: 200 * ms, Clients: []string{"b"}}, Window{From: 50 * ms, To: 60 * ms, Clients: []string{"a"}}))
 }
 
-// Faults that follow one another sooner than anything is late are an excuse for one and a half times that only.
-func TestFaultAfterFaultIsNoExcuseForEver(t *testing.T) {
+// Frequent faults excuse a delay only until the time without a fault adds up to one and a half times the limit.
+func TestFrequentFaultsExcuseALimitedDelay(t *testing.T) {
 	late := func(by time.Duration) string { // after 30 ms, with a fault every 10 ms, each half as long
 		h := handOff()
 		h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed = 30*ms+by, 800*ms, 801*ms
@@ -42,8 +42,8 @@ func TestFaultAfterFaultIsNoExcuseForEver(t *testing.T) {
 	require.Equal(t, "P7", late(310*ms))
 }
 
-// One whose process has vanished must have had a place until then.
-func TestOneThatVanishesWithoutAPlaceIsFound(t *testing.T) {
+// A waiter whose process ended must have had a place until then.
+func TestAVanishedWaiterWithoutAPlaceIsFound(t *testing.T) {
 	h := handOff()
 	h.Ops = append(h.Ops, Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "e", Outcome: Unknown, Call: 199 * ms, Return: 290 * ms})
 	require.Empty(t, Check(h, bounds))
@@ -51,8 +51,8 @@ func TestOneThatVanishesWithoutAPlaceIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(h, bounds)))
 }
 
-// Of several locks that are waited for together, one at least has a place.
-func TestOneWhoWaitsForSeveralLocksWithoutAPlaceIsFound(t *testing.T) {
+// An acquire of several locks has a place in at least one queue while it waits.
+func TestAWaitForSeveralLocksWithoutAPlaceIsFound(t *testing.T) {
 	both := func(at int) *History { // b enters one of the queues then
 		h := handOff()
 		b := node("b", 3)
@@ -76,7 +76,7 @@ func TestAFaultOfAnotherExcusesNoLoss(t *testing.T) {
 	require.Equal(t, "P2", rules(Check(h, bounds)))
 }
 
-// A third party's delete is noticed within the time that an event takes, also by one that is just granted.
+// A client notices a third party's delete within the time of an event, even if it is just being granted.
 func TestAGrantOfANodeThatAThirdPartyDeletedIsFound(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
@@ -96,23 +96,7 @@ func TestAGrantOfANodeThatAThirdPartyDeletedIsFound(t *testing.T) {
 	require.Equal(t, "P1", rules(Check(h, strict)))
 }
 
-// Goroutines that share a node are one claim towards others. Towards each other they are not.
-func TestGoroutinesOfACohortThatHoldAtTheSameTimeAreFound(t *testing.T) {
-	h := handOff()
-	second := held(4, "a", node("a", 0), 10, 9, 20, 29, 0)
-	h.Ops[0].End, h.Ops[0].Freed, h.Ops[0].Clean, h.Ops[0].Cohort = 20*ms, 20*ms, false, true
-	second.Outer, second.Clean, second.Cohort = 1, false, true
-	h.Ops = append(h.Ops, second)
-	require.Empty(t, Check(h, bounds))
-	h.Ops[0].End = 21 * ms
-	require.Equal(t, "P2", rules(Check(h, bounds)))
-	h.Ops[0].Shared, h.Ops[3].Shared = true, true
-	require.Empty(t, Check(as(RW, h), bounds), "readers share")
-	h.Ops[3].Shared = false
-	require.Equal(t, "P2", rules(Check(h, bounds)))
-}
-
-// taken is a sound history: a takes two of two permits, in a transaction, and b waits for one behind it.
+// taken returns a correct history: a acquires two of two permits in one transaction, and b waits for one behind it.
 func taken() *History {
 	a, b := acquireOfPermits("a"), acquireOfPermits("b")
 	gate := func(zxid int64, at int, client string, seq int) Txn {
@@ -137,7 +121,7 @@ func taken() *History {
 	return h
 }
 
-// acquireOfPermits is what the names of the nodes of a client's acquire begin with.
+// acquireOfPermits returns the prefix of the names of a client's nodes.
 func acquireOfPermits(client string) string { return "_c_7a6b6c0000000000000" + client }
 
 func TestEachPermitIsReleased(t *testing.T) {
@@ -151,8 +135,8 @@ func TestEachPermitIsReleased(t *testing.T) {
 	}
 }
 
-// One who asks for permits has a place in the queue, or nodes for its permits.
-func TestOneWhoAsksForPermitsWithoutAPlaceIsFound(t *testing.T) {
+// A caller that waits for permits has a place in the queue, or nodes for its permits.
+func TestAWaitForPermitsWithoutAPlaceIsFound(t *testing.T) {
 	late := func(h *History, at int) *History { // b is granted, and leaves, at
 		h.Ops[2].Return, h.Ops[2].End, h.Ops[2].Freed = time.Duration(at)*ms, time.Duration(at+20)*ms, time.Duration(at+22)*ms
 		h.Txns[8].Time, h.Txns[9].Time = time.Duration(at+1)*ms, time.Duration(at+21)*ms
@@ -169,20 +153,20 @@ func TestOneWhoAsksForPermitsWithoutAPlaceIsFound(t *testing.T) {
 
 	asleep := waiting()
 	asleep.Txns[4].Time, asleep.Txns[5].Time = 498*ms, 499*ms
-	require.Equal(t, "P7", rules(Check(asleep, bounds)), "it has come late")
+	require.Equal(t, "P7", rules(Check(asleep, bounds)), "it queued late")
 
 	before := waiting()
 	before.Txns[4].Time, before.Txns[5].Time = 14*ms, 499*ms
-	require.Equal(t, "P7", rules(Check(before, bounds)), "it was the first to ask, and made no node for its permit")
+	require.Equal(t, "P7", rules(Check(before, bounds)), "it was first in the queue, and created no node for its permit")
 
 	ghost := taken()
 	ghost.Txns[3].Time = 300 * ms
 	slices.SortStableFunc(ghost.Txns, func(x, y Txn) int { return int(x.Time - y.Time) })
-	require.Equal(t, "P5", rules(Check(ghost, bounds)), "its place stays behind")
+	require.Equal(t, "P5", rules(Check(ghost, bounds)), "its place remains")
 }
 
-// One who gives permits up that it could have had for long was asleep.
-func TestPermitsThatNobodyTakesAreFound(t *testing.T) {
+// A waiter that gives up although its permits were free for long was not woken.
+func TestUnusedPermitsAreFound(t *testing.T) {
 	h := taken()
 	h.Ops[2] = Op{ID: 3, Recipe: Semaphore, Path: "/l", Client: "b", Outcome: Failed, Group: -1, Call: 13 * ms, Return: 200 * ms}
 	h.Txns[8].Time, h.Txns[9].Time = 201*ms, 201*ms
@@ -208,7 +192,7 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	own.Txns = append(own.Txns, created(16, 56, "d", node("d", 3)), deleted(17, 57, "d", node("d", 3)))
 	require.Equal(t, "P7", rules(Check(own, strict)), "its own node is not in its way")
 	own.Txns = append(own.Txns[:len(own.Txns)-1], created(16, 56, "d", node("d", 4)), deleted(17, 57, "d", node("d", 3)), deleted(17, 57, "d", node("d", 4)))
-	require.Equal(t, "P7", rules(Check(own, strict)), "nor is any that it made at once, as for permits")
+	require.Equal(t, "P7", rules(Check(own, strict)), "other nodes that it created in the same request, as for permits, are not excused either")
 	beside := *own
 	beside.Ops = append(slices.Clone(own.Ops), Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Failed, Call: 55 * ms, Return: 56 * ms})
 	require.Empty(t, Check(&beside, strict), "they are those of another goroutine")
@@ -239,7 +223,7 @@ func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(reader, strict)), "a reader is not in its way")
 }
 
-// The lock-delay of a loss runs from when somebody has looked since, and for so long only.
+// The lock-delay after a loss starts when a contender first reads the queue.
 func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
 	strict := bounds
 	strict.Notice, strict.Delay = 5*ms, 20*ms
@@ -257,7 +241,7 @@ func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
 		h.Ops[1].Lost, h.Ops[1].Clean = true, false
 		return h
 	}
-	require.Empty(t, Check(lost(80), strict), "nobody had looked before")
+	require.Empty(t, Check(lost(80), strict), "no one had read the queue before")
 	require.Empty(t, Check(lost(60, 86), strict), "its server may not know yet")
 	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
 }
@@ -280,7 +264,8 @@ func TestAnElectionThatIsSaidToHaveNoLeaderIsFound(t *testing.T) {
 	require.Equal(t, "election", rules(Check(h, bounds)))
 }
 
-// A writer holds alone: its token is larger than that of each reader that was over before its grant, not only before its call.
+// A writer holds alone, so its token is larger than the tokens of all readers that ended before its grant, not only before its
+// call.
 func TestAWritersTokenIsLargerThanThoseOfReadersBeforeIt(t *testing.T) {
 	h := readers()
 	h.Txns = nil
@@ -289,8 +274,8 @@ func TestAWritersTokenIsLargerThanThoseOfReadersBeforeIt(t *testing.T) {
 	require.Equal(t, "P3", rules(Check(h, bounds)))
 }
 
-// A release that cannot say whether it is done needs a fault that hit its client.
-func TestAReleaseThatIsUncertainForNothingIsFound(t *testing.T) {
+// A release may be uncertain only after a fault that affects its client.
+func TestAReleaseThatIsUncertainWithoutAFaultIsFound(t *testing.T) {
 	h := handOff()
 	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed, h.Ops[1].Clean, h.Ops[1].Uncertain = 32*ms, 349*ms, 351*ms, false, true
 	h.Txns[5].Time = 350 * ms

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// line is one line of a history file: exactly one of its fields is set.
+// line is one line of a history file. Exactly one field is set.
 type line struct {
 	Head  *head   `json:"history,omitempty"`
 	Fault *Window `json:"fault,omitempty"`
@@ -26,7 +26,7 @@ type head struct {
 
 const fileVersion = 1
 
-// Save writes h as JSON lines: a head, then faults, transactions and operations.
+// Save writes h as lines of JSON: a head, then faults, transactions and operations.
 func (h *History) Save(w io.Writer) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(buf)
@@ -49,7 +49,7 @@ func (h *History) Save(w io.Writer) error {
 	return errors.Join(err, buf.Flush())
 }
 
-// Load reads what Save wrote.
+// Load reads the output of Save.
 func Load(r io.Reader) (*History, error) {
 	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
 	var first line
@@ -79,7 +79,7 @@ func Load(r io.Reader) (*History, error) {
 	}
 }
 
-// SaveFile writes h into a new file.
+// SaveFile writes h to a file.
 func (h *History) SaveFile(name string) error {
 	f, err := os.Create(name)
 	if err != nil {

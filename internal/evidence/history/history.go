@@ -1,22 +1,25 @@
-// Package history records what the users of a lock saw and what its server did, and checks the one against the other.
+// Package history records the operations of a lock's users and the transactions of its server, and checks that they are
+// consistent.
 //
-// A History is a list of operations with their call and return times, the server's transaction log and the windows in
-// which faults were at work. It knows nothing of ZooKeeper's client, of the test server or of virtual time: the
-// simulator fills it from a bubble's clock, the integration tests from the machine's, and the checks are the same.
+// A History is a list of operations with their call and return times, the server's transaction log and the times of faults.
+// It does not depend on ZooKeeper's client, the test server or virtual time. The simulator records it with a bubble's clock,
+// the integration tests with the machine's, and the checks are the same.
 //
-// Check proves, for every lock in the history:
+// Check verifies, for every lock in the history:
 //
-//	P1  owners never overlap as the server sees it: of two conflicting claims, one node was gone before the other was granted
-//	P2  holds never overlap as the holders see it, and each hold ended before the server took its node away
+//	P1  owners never overlap by the server's log: of two conflicting grants, one node was deleted before the other grant
+//	P2  holds never overlap by the holders' records, and each hold ended before its node was deleted
 //	P3  tokens grow with the grants, between two restorations of the servers
 //	P4  grants follow the order of the queue
-//	P5  no node stays behind whose operation is over
-//	P7  nobody whose turn it is, and nobody without a place of its own or of its process, is left asleep while nothing is broken
+//	P5  no node remains after its operation has ended
+//	P7  without a fault, a waiter does not wait for long when it has its turn, or when it has no place in the queue
 //
-// and the rules of the recipes (readers share, one that was downgraded lets them in, permits are counted). An inner
-// level is the outer hold, a leader that was seen was a leader, and a try is refused because of somebody. An operator is shown the queue as it is, removes
-// the last of those that wait first, and whom he asks to let go is told. Every check costs O(n log n), but those of operators, which compare each look
-// and each request with all that there was. A rule that needs the transaction log is skipped when there is none.
+// It also checks the rules of the recipes: readers share, a downgraded writer admits readers, permits are counted, an inner
+// level is the outer hold, a reported leader was a leader, and a try is refused only if another contender was there. An
+// operator is shown the actual queue and removes the last waiter first, and a holder that is asked to release is notified.
+//
+// The checks cost O(n log n), except for those of operators, which compare each inspection and each request with the whole
+// history. A rule that needs the transaction log is skipped if there is none.
 package history
 
 import (
@@ -24,7 +27,7 @@ import (
 	"time"
 )
 
-// Recipe names the kind of lock an operation belongs to.
+// Recipe is the kind of lock of an operation.
 type Recipe string
 
 // The recipes.
@@ -36,29 +39,29 @@ const (
 	Election  Recipe = "election"
 )
 
-// Kind says what an operation did. The zero Kind is an acquire with the hold that came of it.
+// Kind is the kind of an operation. The zero Kind is an acquire together with its hold.
 type Kind string
 
 // The kinds of operation.
 const (
 	Acquire Kind = ""
-	Observe Kind = "observe" // an election's leader as an observer saw it: Node, Token and Value, at Return
-	Resize  Kind = "resize"  // a semaphore has Weight permits, from some instant between Call and Return on
-	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, of which Holders hold, the first of them with Token; of a semaphore only those
-	Evict   Kind = "evict"   // an operator removes Nodes, which wait
-	Ask     Kind = "ask"     // an operator asks the owner of Node, which holds or waits, to let go
+	Observe Kind = "observe" // an observer received an election's leader at Return, with Node, Token and Value
+	Resize  Kind = "resize"  // a semaphore has Weight permits, from a time between Call and Return on
+	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, with Holders as holders and the first holder's Token; for a semaphore, Nodes has only holders
+	Evict   Kind = "evict"   // an operator removed Nodes, which are waiters
+	Ask     Kind = "ask"     // an operator asked the owner of Node, a holder or a waiter, to release
 )
 
-// Outcome is how an operation ended.
+// Outcome is the result of an operation.
 type Outcome string
 
-// The outcomes. An operation whose process vanished under it is Unknown: the transaction log tells what became of it.
+// The outcomes. If a process ended during an operation, it is Unknown, and the transaction log shows its effect.
 const (
-	Pending Outcome = ""        // still under way when the history ends
+	Pending Outcome = ""        // not finished at the end of the history
 	Granted Outcome = "granted" // returned with the lock
-	Refused Outcome = "refused" // a try that found the lock taken
-	Failed  Outcome = "failed"  // returned an error, a cancelled wait among them
-	Unknown Outcome = "unknown" // nobody is left who could tell
+	Refused Outcome = "refused" // a try that returned without the lock because it is taken
+	Failed  Outcome = "failed"  // returned an error, including that of a cancelled wait
+	Unknown Outcome = "unknown" // the process ended before the operation returned
 )
 
 // Op is one operation. Times count from the start of the history.
@@ -72,84 +75,84 @@ type Op struct {
 	Node    string   `json:"node,omitempty"` // full path of the contender node, once known
 	Token   int64    `json:"token,omitempty"`
 	Shared  bool     `json:"shared,omitempty"` // a reader
-	Value   string   `json:"value,omitempty"`  // of a leader that was seen
-	Fresh   bool     `json:"fresh,omitempty"`  // an observer asked for what was so between Call and Return
-	View    bool     `json:"view,omitempty"`   // the observer looks on, from Call until Return, for the next that is to be seen
-	Weight  int      `json:"weight,omitempty"` // permits taken, none means one; the new limit of a Resize
-	Outer   int64    `json:"outer,omitempty"`  // the operation this one belongs to: a reentrant level's outer one, a downgrade's writer, the first of permits taken together, the first that held on a shared node
-	Group   int64    `json:"group,omitempty"`  // of several operations taken together: the first one's ID, of the first itself -1; one of them may wait without a place
-	Cohort  bool     `json:"cohort,omitempty"` // of a goroutine whose process has one place for all: it may wait without one of its own, but not without one of its process
-	Nodes   []string `json:"nodes,omitempty"`  // of an operator: full paths, in the order of the queue
+	Value   string   `json:"value,omitempty"`  // the value of an observed leader
+	Fresh   bool     `json:"fresh,omitempty"`  // an observer requests the state at a time between Call and Return
+	View    bool     `json:"view,omitempty"`   // an observer waits, from Call until Return, for the next change
+	Weight  int      `json:"weight,omitempty"` // permits acquired, where 0 means one; the new limit of a Resize
+	Outer   int64    `json:"outer,omitempty"`  // the operation to which this one belongs: a reentrant level's outer one, a downgrade's writer, the first of permits acquired together, the first that held on a shared node
+	Group   int64    `json:"group,omitempty"`  // for operations that acquire together: the first one's ID, or -1 for the first itself; all but one may wait without a place in the queue
+	Cohort  bool     `json:"cohort,omitempty"` // the operation of a goroutine of a cohort: it may wait without its own place in the queue, but not without one of its process
+	Nodes   []string `json:"nodes,omitempty"`  // for operators: full paths, in the order of the queue
 	Holders []string `json:"holders,omitempty"`
 	Outcome Outcome  `json:"outcome,omitempty"`
 
 	Call   time.Duration `json:"call"`
-	Return time.Duration `json:"return,omitempty"` // of the acquire
-	End    time.Duration `json:"end,omitempty"`    // from here on the holder no longer relied on the hold: its context had ended, or it began to release
-	Asked  time.Duration `json:"asked,omitempty"`  // the holder was told that it is asked to let go
-	Heeds  time.Duration `json:"heeds,omitempty"`  // until then the holder would have noted that
-	Shares time.Duration `json:"shares,omitempty"` // a downgrade returned and said that readers are let in
-	Freed  time.Duration `json:"freed,omitempty"`  // the release returned
-	Clean  bool          `json:"clean,omitempty"`  // the release said that the node is gone
-	Lost   bool          `json:"lost,omitempty"`   // the hold ended because it was said to be lost
+	Return time.Duration `json:"return,omitempty"` // when the acquire returned
+	End    time.Duration `json:"end,omitempty"`    // when the holder stopped relying on the hold: its context was done, or the release began
+	Asked  time.Duration `json:"asked,omitempty"`  // when the holder was notified of a request to release
+	Heeds  time.Duration `json:"heeds,omitempty"`  // when the holder stopped recording such requests
+	Shares time.Duration `json:"shares,omitempty"` // when a downgrade returned nil: readers are admitted
+	Freed  time.Duration `json:"freed,omitempty"`  // when the release returned
+	Clean  bool          `json:"clean,omitempty"`  // the release returned nil
+	Lost   bool          `json:"lost,omitempty"`   // the hold was reported as lost
 	Error  string        `json:"error,omitempty"`
 
-	Uncertain bool `json:"uncertain,omitempty"` // the release said that it does not know whether the node is gone
+	Uncertain bool `json:"uncertain,omitempty"` // the release returned ErrUncertain: the node may remain
 }
 
-// TxnKind says what a transaction did to the queue.
+// TxnKind is the kind of a transaction.
 type TxnKind string
 
-// The kinds of transaction. Others need not be recorded.
+// The kinds of transaction. Others are not recorded.
 const (
-	Create TxnKind = "create" // of a contender node
+	Create TxnKind = "create" // a contender's node was created
 	Delete TxnKind = "delete"
-	Ended  TxnKind = "ended" // a session was closed or expired, and took its nodes along
-	Share  TxnKind = "share" // a writer's node became a reader's, in its place
-	Write  TxnKind = "write" // a leader's node has another value
+	Ended  TxnKind = "ended" // a session was closed or expired, and its nodes were deleted
+	Share  TxnKind = "share" // a writer's node became a reader's, at the same place
+	Write  TxnKind = "write" // the value in a leader's node changed
 
-	Restored TxnKind = "restored" // an earlier state of the servers: all nodes are gone, those of that state are created next, and numbers start anew
+	Restored TxnKind = "restored" // the servers were restored to an earlier state: all nodes are gone, the nodes of that state are created next, and zxids start again
 )
 
-// Txn is one transaction of the server, at the instant its leader applied it.
+// Txn is one transaction of the server, at the time when its leader applied it.
 type Txn struct {
 	Zxid    int64         `json:"zxid"`
 	Time    time.Duration `json:"time"`
 	Kind    TxnKind       `json:"kind"`
-	Session int64         `json:"session,omitempty"` // who asked; of a third party's transaction none
-	Client  string        `json:"client,omitempty"`  // whose session it is, where known
+	Session int64         `json:"session,omitempty"` // the requesting session; 0 for a third party
+	Client  string        `json:"client,omitempty"`  // the session's client, if known
 	Path    string        `json:"path,omitempty"`
-	Lock    string        `json:"lock,omitempty"`   // Create: the lock whose queue the node stands in
+	Lock    string        `json:"lock,omitempty"`   // Create: the lock to whose queue the node belongs
 	Shared  bool          `json:"shared,omitempty"` // Create: a reader's node
 	Value   string        `json:"value,omitempty"`  // Create, Write: a leader's value
-	Weight  int           `json:"weight,omitempty"` // Create: permits it asks for, none means one
-	Gone    []string      `json:"gone,omitempty"`   // Ended: the nodes that went with it
-	Forced  bool          `json:"forced,omitempty"` // Ended: by an operator, before its timeout: a third party's delete
+	Weight  int           `json:"weight,omitempty"` // Create: permits requested, where 0 means one
+	Gone    []string      `json:"gone,omitempty"`   // Ended: the deleted nodes
+	Forced  bool          `json:"forced,omitempty"` // Ended: an operator ended the session early, which counts as a third party's delete
 }
 
-// Window is a time under faults: nobody that they hit has to make progress in it.
+// Window is the time of a fault. Clients affected by it need not make progress during this time.
 type Window struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 	Kind string        `json:"kind,omitempty"`
 
-	Clients []string      `json:"clients,omitempty"` // those that it hits, by name; none means all
-	First   time.Duration `json:"first,omitempty"`   // until then it hits all, also where it has Clients
+	Clients []string      `json:"clients,omitempty"` // names of the affected clients; empty means all
+	First   time.Duration `json:"first,omitempty"`   // until this time, the fault affects all clients, even if Clients is set
 
-	Stream string `json:"stream,omitempty"` // where a simulator drew it from, and the how manieth it was there
+	Stream string `json:"stream,omitempty"` // the simulator's stream of faults, and the fault's number in it
 	Number int    `json:"number,omitempty"`
 }
 
-// History is everything that is known about one run.
+// History is the record of one run.
 type History struct {
 	Meta   map[string]string // free text: the seed, the settings
 	Ops    []Op
-	Txns   []Txn // in zxid order, but that it starts anew where the servers were restored
+	Txns   []Txn // in the order of zxids, which start again when the servers are restored
 	Faults []Window
-	End    time.Duration // when the run was over
+	End    time.Duration // when the run ended
 }
 
-// Recorder collects a History from many goroutines. Its zero value counts from the epoch: use NewRecorder.
+// Recorder collects a History from many goroutines. Create it with NewRecorder.
 type Recorder struct {
 	start time.Time
 
@@ -158,25 +161,25 @@ type Recorder struct {
 	open []*Op   // guarded by mu; in ID order
 }
 
-// NewRecorder begins a history now.
+// NewRecorder starts a history now.
 func NewRecorder() *Recorder {
 	return &Recorder{start: time.Now(), h: History{Meta: map[string]string{}}}
 }
 
-// Now is the time since the history began. It is safe for use by several goroutines, as every method here.
+// Now returns the time since the start of the history. Like all methods of a Recorder, it is safe for concurrent use.
 func (r *Recorder) Now() time.Duration { return time.Since(r.start) }
 
-// At converts an instant of the same clock.
+// At converts a time of the same clock.
 func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.start) }
 
-// Meta notes a setting of the run.
+// Meta records a setting of the run.
 func (r *Recorder) Meta(key, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Meta[key] = value
 }
 
-// Begin notes the call of an operation and returns its handle. Call and ID of op are set here.
+// Begin records the call of an operation and returns its handle. It sets Call and ID of op.
 func (r *Recorder) Begin(op Op) *Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,21 +188,21 @@ func (r *Recorder) Begin(op Op) *Handle {
 	return &Handle{r: r, op: &op}
 }
 
-// Txn notes a transaction. They must come in zxid order.
+// Txn records a transaction. Transactions must be recorded in the order of their zxids.
 func (r *Recorder) Txn(t Txn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Txns = append(r.h.Txns, t)
 }
 
-// Fault notes a window under faults.
+// Fault records the time of a fault.
 func (r *Recorder) Fault(w Window) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Faults = append(r.h.Faults, w)
 }
 
-// History returns what was recorded so far, as a history that ends now.
+// History returns a copy of the recorded history, which ends now.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,28 +217,25 @@ func (r *Recorder) History() *History {
 	return &h
 }
 
-// Handle is an operation under way.
+// Handle records the progress of an operation.
 type Handle struct {
 	r    *Recorder
 	op   *Op  // its fields are guarded by r.mu
-	gone bool // guarded by r.mu: the process is gone, what it still says is not counted
+	gone bool // guarded by r.mu: the process has ended, and later calls are ignored
 }
 
-// ID is the operation's number in the history, for the Outer and Group of others.
+// ID returns the operation's number in the history, for the Outer and Group of other operations.
 func (h *Handle) ID() int64 { return h.op.ID }
 
-// Kind is the operation's.
+// Kind returns the operation's kind.
 func (h *Handle) Kind() Kind { return h.op.Kind }
 
-// Granted notes that the acquire returned with the lock. It must be called at once.
+// Granted records that the acquire returned with the lock. Call it immediately after the return.
 func (h *Handle) Granted(node string, token int64) {
 	h.set(func(op *Op) { op.Outcome, op.Node, op.Token, op.Return = Granted, node, token, h.r.Now() })
 }
 
-// Follows notes that the hold, which was just granted, is on the node of an earlier operation of the process.
-func (h *Handle) Follows(first int64) { h.set(func(op *Op) { op.Outer = first }) }
-
-// Finished notes that the operation returned without a hold: refused, failed, or done for the kinds that hold nothing.
+// Finished records that the operation returned without a hold. For kinds other than Acquire, the outcome can be Granted.
 func (h *Handle) Finished(o Outcome, err error) {
 	h.set(func(op *Op) {
 		op.Outcome, op.Return = o, h.r.Now()
@@ -245,21 +245,21 @@ func (h *Handle) Finished(o Outcome, err error) {
 	})
 }
 
-// Seen notes what an observer saw: the leader's node, token and value.
+// Seen records the leader that an observer received: its node, token and value.
 func (h *Handle) Seen(node string, token int64, value string) {
 	h.set(func(op *Op) {
 		op.Outcome, op.Node, op.Token, op.Value, op.Return = Granted, node, token, value, h.r.Now()
 	})
 }
 
-// Showed notes what an operator was shown: the nodes in a queue, those of them that hold, and the first holder's token.
+// Showed records the result of an inspection: the nodes in a queue, the holders' nodes, and the first holder's token.
 func (h *Handle) Showed(nodes, holders []string, token int64) {
 	h.set(func(op *Op) {
 		op.Outcome, op.Nodes, op.Holders, op.Token, op.Return = Granted, nodes, holders, token, h.r.Now()
 	})
 }
 
-// Ended notes that the holder stopped relying on the hold now. Only the first call counts, so that a loss and a release may both tell.
+// Ended records that the holder stopped relying on the hold now. Only the first call of Ended or Lost has an effect.
 func (h *Handle) Ended() {
 	h.set(func(op *Op) {
 		if op.End == 0 {
@@ -268,7 +268,7 @@ func (h *Handle) Ended() {
 	})
 }
 
-// Lost notes that the hold was said to be lost, now.
+// Lost records that the hold was reported as lost now. Only the first call of Ended or Lost has an effect.
 func (h *Handle) Lost() {
 	h.set(func(op *Op) {
 		if op.End == 0 {
@@ -277,16 +277,16 @@ func (h *Handle) Lost() {
 	})
 }
 
-// WasAsked notes that the holder is told to let go, now.
+// WasAsked records that the holder was notified now of a request to release.
 func (h *Handle) WasAsked() { h.set(func(op *Op) { op.Asked = h.r.Now() }) }
 
-// Heeded notes that WasAsked is called no more.
+// Heeded records that WasAsked will not be called after now.
 func (h *Handle) Heeded() { h.set(func(op *Op) { op.Heeds = h.r.Now() }) }
 
-// Downgraded notes that the call returned which makes a writer a reader, and said that it has.
+// Downgraded records that a downgrade returned nil.
 func (h *Handle) Downgraded() { h.set(func(op *Op) { op.Shares = h.r.Now() }) }
 
-// Freed notes that the release returned.
+// Freed records that the release returned.
 func (h *Handle) Freed(err error) {
 	h.set(func(op *Op) {
 		op.Freed, op.Clean = h.r.Now(), err == nil
@@ -296,10 +296,11 @@ func (h *Handle) Freed(err error) {
 	})
 }
 
-// Unsettled notes that the release said that it does not know whether the node is gone.
+// Unsettled records that the release returned ErrUncertain.
 func (h *Handle) Unsettled() { h.set(func(op *Op) { op.Uncertain = true }) }
 
-// Left notes that a call returned which acquires, holds and releases in one: failed if it never came to a hold, else freed.
+// Left records the return of a call that acquires, holds and releases. Without a grant, the operation has failed; otherwise the
+// hold is freed.
 func (h *Handle) Left(err error) {
 	h.set(func(op *Op) {
 		if op.Outcome == Granted {
@@ -313,7 +314,7 @@ func (h *Handle) Left(err error) {
 	})
 }
 
-// Vanished notes that the operation's process is gone: whatever it was about to learn, it relies on nothing any more.
+// Vanished records that the operation's process has ended, and so no longer relies on its hold.
 func (h *Handle) Vanished() {
 	h.set(func(op *Op) {
 		switch {

@@ -18,7 +18,7 @@ const ms = time.Millisecond
 
 var bounds = Limits{Wake: 100 * ms, Foreign: 20 * ms, Lossless: true}
 
-// node is the full name of a contender node of lock /l.
+// node returns the full path of a contender's node of lock /l.
 func node(name string, seq int) string { return fmt.Sprintf("/l/_c_%s-lock-%010d", name, seq) }
 
 func created(zxid int64, at int, client, path string) Txn {
@@ -42,7 +42,7 @@ func held(id int64, client, path string, token int64, call, ret, end, freed int)
 	}
 }
 
-// handOff is a sound history: a holds, b waits and holds after it, c gives up in between.
+// handOff returns a correct history: a holds, b waits and holds after it, and c gives up in between.
 func handOff() *History {
 	a, b, c := node("a", 0), node("b", 1), node("c", 2)
 	return &History{
@@ -60,7 +60,7 @@ func handOff() *History {
 	}
 }
 
-// as turns every operation of h into one of another recipe.
+// as sets the recipe of every operation in h.
 func as(r Recipe, h *History) *History {
 	for i := range h.Ops {
 		h.Ops[i].Recipe = r
@@ -68,7 +68,7 @@ func as(r Recipe, h *History) *History {
 	return h
 }
 
-// readers is a sound history: readers a and b share, writer c waits for both, reader d for the writer.
+// readers returns a correct history: readers a and b share, writer c waits for both, and reader d waits for the writer.
 func readers() *History {
 	name := func(client, kind string, seq int) string {
 		return fmt.Sprintf("/l/_c_%s-__%s__%010d", client, kind, seq)
@@ -91,7 +91,8 @@ func readers() *History {
 	return h
 }
 
-// downgrade is a sound history: writer a becomes a reader with its own number while writer b and reader c wait.
+// downgrade returns a correct history: writer a becomes a reader, with a new node of the same number, while writer b and reader c
+// wait.
 func downgrade() *History {
 	name := func(client, kind string, seq int) string {
 		return fmt.Sprintf("/l/_c_%s-__%s__%010d", client, kind, seq)
@@ -111,7 +112,7 @@ func downgrade() *History {
 	return h
 }
 
-// downgradeInPlace is the same where the writer's node stays and becomes a reader's; the reader behind it holds as well.
+// downgradeInPlace returns the same history with a writer's node that becomes a reader's. The reader behind it holds as well.
 func downgradeInPlace() *History {
 	w, r, b := "/l/_c_a-__WRIT__0000000000", "/l/_c_c-__READ__0000000001", "/l/_c_b-__WRIT__0000000002"
 	h := as(RW, &History{
@@ -132,7 +133,7 @@ func downgradeInPlace() *History {
 	return h
 }
 
-// permits is a sound history: three permits; a takes two, b one, c waits for two.
+// permits returns a correct history: of three permits, a acquires two and b one, and c waits for two.
 func permits() *History {
 	a, b, c := node("a", 0), node("b", 1), node("c", 2)
 	h := as(Semaphore, &History{
@@ -150,7 +151,7 @@ func permits() *History {
 	return h
 }
 
-// nested is a sound history: a enters twice, b waits for both levels.
+// nested returns a correct history: a enters twice, and b waits for both levels.
 func nested() *History {
 	h := as(Reentrant, handOff())
 	inner := h.Ops[0]
@@ -159,7 +160,7 @@ func nested() *History {
 	return h
 }
 
-// campaign is a sound history: a leads, then b, and o sees the one after the other.
+// campaign returns a correct history: a leads, then b leads, and o observes both.
 func campaign() *History {
 	h := as(Election, handOff())
 	saw := func(id int64, at int, path string, token int64) Op {
@@ -181,7 +182,7 @@ func TestSoundHistoriesHaveNoViolation(t *testing.T) {
 	}
 }
 
-// Each case breaks a sound history in one way, and exactly the one rule must say so.
+// Each case breaks a correct history in one way, and exactly the given rules must report it.
 func TestEachRuleCatchesItsViolation(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -195,7 +196,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 			h.Ops[1].End, h.Ops[1].Freed = 32*ms, 33*ms
 		}, "P1 P2"},
 		{"both claim while both nodes are there", handOff, func(h *History) {
-			// The first holder knows that it lost, but its node stands: the server has two owners. (b's turn is early too.)
+			// The first hold has ended, but its node exists: the server has two owners. (b's grant is also early.)
 			h.Ops[0].End = 13 * ms
 			h.Ops[1].Return = 25 * ms
 		}, "P1 P4"},
@@ -208,7 +209,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 			h.Ops[0].End, h.Ops[0].Freed = 41*ms, 42*ms
 			h.Ops[1].Return = 42 * ms
 		}, "P2"},
-		{"lost for nothing", handOff, func(h *History) {
+		{"lost without a fault", handOff, func(h *History) {
 			h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Lost, h.Ops[1].Clean, h.Ops[1].Freed = 32*ms, 349*ms, true, false, 351*ms
 			h.Txns[5].Time = 350 * ms
 		}, "P2"},
@@ -248,8 +249,8 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 		{"a waiter without a place", handOff, func(h *History) {
 			h.Ops = append(h.Ops, Op{ID: 9, Recipe: Mutex, Path: "/l", Client: "d", Call: 500 * ms})
 		}, "P7"},
-		{"a writer beside a reader", readers, func(h *History) { h.Ops[2].Return = 32 * ms }, "P1 P2 P4"},
-		{"a reader before the writer it stands behind", readers, func(h *History) {
+		{"a writer together with a reader", readers, func(h *History) { h.Ops[2].Return = 32 * ms }, "P1 P2 P4"},
+		{"a reader before the writer ahead of it", readers, func(h *History) {
 			h.Ops[3].Return, h.Ops[3].End, h.Ops[3].Freed, h.Txns[7].Time = 25*ms, 27*ms, 28*ms, 27*ms
 			h.Txns[4], h.Txns[5], h.Txns[6], h.Txns[7] = h.Txns[7], h.Txns[4], h.Txns[5], h.Txns[6]
 		}, "P3 P4"},
@@ -258,7 +259,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 			h.Txns[4].Path = h.Ops[1].Node
 			h.Ops[2].Return, h.Ops[2].End, h.Ops[2].Freed = 25*ms, 38*ms, 61*ms
 		}, "P1 P2"},
-		{"a writer beside one that became a reader in place", downgradeInPlace, func(h *History) { h.Ops[3].Return = 38 * ms }, "P1 P2 P4"},
+		{"a writer together with one that became a reader in place", downgradeInPlace, func(h *History) { h.Ops[3].Return = 38 * ms }, "P1 P2 P4"},
 		{"a reader before the writer became one", downgradeInPlace, func(h *History) { h.Ops[2].Return = 18 * ms }, "P1 P2 P4"},
 		{"one that is said to be a reader, and is not", downgradeInPlace, func(h *History) { h.Ops[1].Shares = 19 * ms }, "rw"},
 		{"one that is said to be a reader, and never is", downgradeInPlace, func(h *History) {
@@ -266,7 +267,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 		}, "rw"},
 		{"more permits than there are", permits, func(h *History) { h.Ops[2].Return = 20 * ms }, "P1 P2 P4"},
 		{"permits given past one who waits for more", permits, func(h *History) {
-			// d wants one permit, which is free, but c stands before it.
+			// d wants one permit, which is free, but c is ahead of it.
 			d := node("d", 3)
 			h.Txns[1].Weight, h.Ops[1].Weight = 0, 0
 			h.Ops[1].End, h.Ops[1].Freed, h.Txns[4].Time = 14*ms, 16*ms, 15*ms
@@ -292,7 +293,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := c.base()
-			require.Empty(t, Check(h, bounds), "the base must be sound")
+			require.Empty(t, Check(h, bounds), "the base must be correct")
 			c.hurt(h)
 			slices.SortStableFunc(h.Txns, func(x, y Txn) int { return int(x.Time - y.Time) })
 			require.Equal(t, c.rule, rules(Check(h, bounds)), "%v", Check(h, bounds))
@@ -300,7 +301,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 	}
 }
 
-// rules lists the rules broken, each once, in order.
+// rules returns the names of the broken rules, without duplicates, in order.
 func rules(vs []Violation) string {
 	var names []string
 	for _, v := range vs {
@@ -321,7 +322,7 @@ func TestNobodyHasToProgressUnderFaults(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(h, bounds)), "110 ms of calm are left")
 }
 
-// Where nothing has been broken for long, what took only a moment too long is too late.
+// If there was no fault for long, the shorter limit Prompt applies.
 func TestWhatIsLongHealthyIsPrompt(t *testing.T) {
 	prompt := bounds
 	prompt.Prompt = 15 * ms
@@ -337,9 +338,9 @@ func TestWhatIsLongHealthyIsPrompt(t *testing.T) {
 
 	h := late(40 * ms)
 	h.Faults = []Window{{From: 0, To: 1 * ms}}
-	require.Empty(t, Check(h, prompt), "it was broken not long ago")
+	require.Empty(t, Check(h, prompt), "a fault ended recently")
 	h.Faults = []Window{{From: 50 * ms, To: 51 * ms}}
-	require.Equal(t, "P7", rules(Check(h, prompt)), "it was late before anything was broken")
+	require.Equal(t, "P7", rules(Check(h, prompt)), "it was late before the fault")
 	h.Faults = []Window{{From: 40 * ms, To: 41 * ms}}
 	require.Empty(t, Check(h, prompt))
 	prompt.Wake = 5 * ms
@@ -356,7 +357,7 @@ func TestThirdPartyMayDeleteANodeWithinTheGrace(t *testing.T) {
 
 	strict := bounds
 	strict.Notice = 5 * ms
-	require.Equal(t, "P2", rules(Check(h, strict)), "where nothing is broken it takes no longer than an event")
+	require.Equal(t, "P2", rules(Check(h, strict)), "without a fault, it takes no longer than an event")
 	h.Faults = []Window{{From: 24 * ms, To: 28 * ms}}
 	require.Empty(t, Check(h, strict))
 	h.Faults = nil
@@ -377,10 +378,10 @@ func TestWaiterMayLearnLateThatAThirdPartyTookItsPlace(t *testing.T) {
 	h.Ops[1] = held(2, "b", node("b", 3), 16, 10, 320, 329, 331)
 	require.Empty(t, Check(h, bounds))
 	h.Txns[4] = deleted(14, 40, "b", node("b", 1))
-	require.Equal(t, "P7", rules(Check(h, bounds)), "what it does itself it knows")
+	require.Equal(t, "P7", rules(Check(h, bounds)), "a client knows of its own delete")
 }
 
-// A process that vanished in the middle of an acquire: only the log knows that its node stood in the queue until its session ended.
+// A process ended during an acquire. Only the log shows that its node was in the queue until its session ended.
 func TestUnknownOutcomeIsResolvedFromTheLog(t *testing.T) {
 	h := handOff()
 	h.Txns = append(h.Txns, created(30, 200, "e", node("e", 3)), created(31, 201, "f", node("f", 4)),
@@ -413,7 +414,7 @@ func TestFileKeepsTheHistory(t *testing.T) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	_, err = Load(bytes.NewReader(text[:len(text)-5]))
-	require.Error(t, err, "a file that was cut off is not a shorter history")
+	require.Error(t, err, "a truncated file must not be read as a shorter history")
 	_, err = Load(strings.NewReader(`{"op":{"id":1}}`))
 	require.ErrorContains(t, err, "not a history")
 }
@@ -431,7 +432,7 @@ func TestRecorderKeepsWhatItWasTold(t *testing.T) {
 	failed.Finished(Refused, errors.New("taken"))
 	gone := r.Begin(Op{Recipe: Mutex, Path: "/l", Client: "c"})
 	gone.Vanished()
-	gone.Granted("/l/n", 7) // from beyond
+	gone.Granted("/l/n", 7) // ignored
 	r.Begin(Op{Kind: Observe, Recipe: Election, Path: "/e", Client: "o"}).Seen("/e/n", 5, "v")
 	r.Txn(Txn{Zxid: 1, Kind: Ended})
 	r.Fault(Window{From: 1, To: 2})
@@ -449,7 +450,7 @@ func TestRecorderKeepsWhatItWasTold(t *testing.T) {
 	require.Equal(t, "3", h.Meta["seed"])
 }
 
-// long is a sound history of n hand-offs with a queue of eight.
+// long returns a correct history of n hand-offs with a queue of eight.
 func long(n int) *History {
 	h := &History{End: time.Duration(n+10) * ms}
 	for i := range n {
@@ -487,7 +488,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// restored is a sound history: a holds, the servers go back to a state before that, and b holds with a smaller token.
+// restored returns a correct history: a holds, the servers are restored to an earlier state, and b holds with a smaller token.
 func restored() *History {
 	a, b := node("a", 5), node("b", 3)
 	lost := held(1, "a", a, 20, 9, 12, 39, 0)
@@ -521,35 +522,9 @@ func TestNumbersStartAnewWhereTheServersWereRestored(t *testing.T) {
 	require.Contains(t, found[0].Text, "token 9 after token 10")
 }
 
-// A reader of a cohort that joins its process's place has a smaller token than a reader of another process that has come
-// and gone meanwhile. No writer was granted between the two.
-func TestAReaderOfACohortComesAfterTheWritersTokensOnly(t *testing.T) {
-	joins := func() *History {
-		h := readers()
-		h.Txns[4].Time, h.Txns[4].Path, h.Txns[4].Client, h.Txns[4].Session = 20*ms, h.Ops[1].Node, "b", session("b")
-		h.Txns[5].Time, h.Txns[5].Path, h.Txns[5].Client, h.Txns[5].Session = 30*ms, h.Ops[0].Node, "a", session("a")
-		h.Ops[1].End, h.Ops[1].Freed = 19*ms, 21*ms
-		h.Ops[0].Call, h.Ops[0].Return, h.Ops[0].Cohort = 22*ms, 23*ms, true
-		h.Ops[3].Call, h.Ops[3].Cohort = 51*ms, true
-		return h
-	}
-	require.Empty(t, Check(joins(), bounds))
-
-	alone := joins()
-	alone.Ops[0].Cohort = false
-	found := Check(alone, bounds)
-	require.Len(t, found, 1)
-	require.Contains(t, found[0].Text, "token 10 after token 11")
-
-	writer := joins()
-	writer.Ops[3].Token = 9
-	found = Check(writer, bounds)
-	require.NotEmpty(t, found)
-	require.Equal(t, "P3", found[0].Rule)
-	require.Contains(t, found[0].Text, "token 9 after token 12")
-}
-
-// With a lock-delay, only a hold that was released is followed at once.
+// With a lock-delay, only a released hold can be followed by a grant at once.
+//
+//zklock:promise P11.9 A1
 func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
 	delayed := bounds
 	delayed.Delay = 5 * ms
@@ -568,34 +543,29 @@ func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
 	}
 }
 
-// While a goroutine of a cohort waits, a node of its process stands in the queue; while it waits to read, one that waits
-// for its turn.
+// While a goroutine of a cohort waits, a node of its process is in the queue.
 func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsFound(t *testing.T) {
 	first, second := node("a", 0), node("a", 1)
-	story := func(shared bool) *History {
+	story := func() *History {
 		h := &History{
 			Txns: []Txn{created(10, 10, "a", first), deleted(11, 500, "a", first), created(12, 501, "a", second), deleted(13, 520, "a", second)},
 			Ops:  []Op{held(1, "a", first, 10, 9, 11, 499, 501), held(2, "a", second, 12, 50, 502, 519, 521)},
 			End:  600 * ms,
 		}
 		for i := range h.Ops {
-			h.Ops[i].Recipe, h.Ops[i].Cohort, h.Ops[i].Shared = RW, true, shared
-		}
-		for i := range h.Txns {
-			h.Txns[i].Shared = shared
+			h.Ops[i].Cohort = true
 		}
 		return h
 	}
-	require.Empty(t, Check(story(false), bounds), "behind the goroutine that holds")
-	require.Equal(t, "P7", rules(Check(story(true), bounds)), "behind a reader")
+	require.Empty(t, Check(story(), bounds), "behind the goroutine that holds")
 
-	gap := story(false)
+	gap := story()
 	gap.Ops[0].End, gap.Ops[0].Freed, gap.Txns[1].Time = 99*ms, 101*ms, 100*ms
 	require.Equal(t, "P7", rules(Check(gap, bounds)), "behind nobody")
 }
 
-// TestNodesOfOneTransactionLoseTheirTurnTogether has two nodes come in one transaction, in another order than their names', and lose
-// their turn to a smaller number of permits. The second of them leaves.
+// TestNodesOfOneTransactionLoseTheirTurnTogether creates two nodes in one transaction, not in the order of their names. A smaller
+// number of permits takes their turn away, and then the second of them leaves.
 func TestNodesOfOneTransactionLoseTheirTurnTogether(t *testing.T) {
 	a, z, y, d := node("a", 0), node("z", 1), node("y", 2), node("d", 3)
 	h := as(Semaphore, &History{

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// looked is a sound history in which an operator looks at the queue while a holds and b waits, and c has left.
+// looked returns a correct history in which an operator inspects the queue while a holds and b waits, after c has left.
 func looked() (h *History, look *Op) {
 	h = handOff()
 	h.Ops = append(h.Ops, Op{
@@ -33,7 +33,7 @@ func TestWhatAnOperatorIsShownIsJudged(t *testing.T) {
 		h, look := looked()
 		hurt(look)
 		require.Equal(t, "inspect", rules(Check(h, bounds)), name)
-		look.Call = 11 * ms // the one who leaves is there by then, and nobody holds all the while
+		look.Call = 11 * ms // the contender that leaves is still there, and no one holds during the call
 		look.Return = 35 * ms
 		if name != "one who was never there" {
 			require.Empty(t, Check(h, bounds), name)
@@ -82,7 +82,7 @@ func TestAnEvictionThatLeavesSomethingIsFound(t *testing.T) {
 	}
 }
 
-// Curator's names of one process begin alike.
+// Curator's names of one process have the same prefix.
 func TestTwoNodesOfAnotherLibraryAreNotOneAcquire(t *testing.T) {
 	const name = "/l/_c_01234567-89ab-cdef-0123-456789abcdef-lock-000000000"
 	h := &History{End: 50 * ms}
@@ -156,7 +156,8 @@ func TestAnObserverThatIsNotShownALeaderIsFound(t *testing.T) {
 	}
 }
 
-// A writer that has become a reader is lost beside one. With a lock-delay nothing tells that the other reader holds.
+// A downgraded writer is lost while another reader holds. During the lock-delay, the servers' data does not show the other reader
+// as a holder.
 func TestReadersBesideALostWriterMayBeShownAsWaiting(t *testing.T) {
 	h := downgradeInPlace()
 	h.Txns[5] = deleted(15, 34, "z", h.Txns[0].Path)
@@ -174,7 +175,7 @@ func TestReadersBesideALostWriterMayBeShownAsWaiting(t *testing.T) {
 	require.Equal(t, "inspect", rules(Check(h, delayed)), "but nobody else as the holder")
 }
 
-// A smaller number of permits has come into force before an acquire that was granted has left the queue.
+// The number of permits is reduced before a granted acquire has left the queue.
 func TestAHolderOfPermitsMayBeShownAsWaitingAfterAResizeToFewer(t *testing.T) {
 	a := node("a", 0)
 	h := as(Semaphore, &History{
@@ -193,8 +194,8 @@ func TestAHolderOfPermitsMayBeShownAsWaitingAfterAResizeToFewer(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 }
 
-// An operator asks a, which holds, and later b, which waits.
-func TestRequestsToLetGoAreJudged(t *testing.T) {
+// An operator asks a, which holds, and later b, which waits, to release.
+func TestRequestsToReleaseAreChecked(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
 	asked := func() (h *History, holder, waiter *Op) {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// replay walks through a lock's queue and notes for each node when its turn came. Nodes that have their turn are
-// always the first of the queue. So one pointer over the waiting ones is enough, and every node is looked at a
-// constant number of times.
+// replay replays a lock's queue and records for each node when it had its turn. Nodes that have their turn are always at the
+// front of the queue, so replay handles every node a constant number of times.
 func (b *book) replay(l *lock) {
 	for _, r := range l.resizes {
-		// A larger number may help from the call on, a smaller one need not bind before the return.
+		// A larger number can have an effect from the call on. A smaller number need not have one before the return.
 		at := r.Call
 		if r.Weight < l.limit(r.Call, r.Call) && r.Outcome == Granted {
 			at = r.Return
@@ -41,7 +40,7 @@ func (b *book) replay(l *lock) {
 	early(never, &q)
 }
 
-// tooEarly returns a function that, called before each step, notes who stood before those that were granted without their turn.
+// tooEarly returns a function that must be called before each step. For each grant without a turn, it records the nodes ahead.
 func (b *book) tooEarly(l *lock) func(until time.Duration, q *queue) {
 	var grants []*Op
 	for _, op := range l.ops {
@@ -60,14 +59,14 @@ func (b *book) tooEarly(l *lock) func(until time.Duration, q *queue) {
 	}
 }
 
-// queue is a lock's queue during a replay: the nodes that have their turn and those that wait, both in order.
+// queue is a lock's queue during a replay: the nodes that have their turn, and the waiting ones, both in order.
 type queue struct {
 	ready, waiting []*life
 	limit          func(at time.Duration) int
-	numbers        map[string]int64 // sequence number -> place of the node that is there with it
+	numbers        map[string]int64 // sequence number -> place of the existing node with this number
 }
 
-// join adds a node at its place. That is the end, except for one that took over the number of another.
+// join adds a node at its place. This is the end of the queue, except for a node that took over the number of another one.
 func (q *queue) join(n *life) {
 	if seq, ok := PlainNumber(n.path); ok {
 		if place, taken := q.numbers[seq]; taken && n.shared {
@@ -86,13 +85,13 @@ func (q *queue) join(n *life) {
 	q.waiting = slices.Insert(q.waiting, at, n)
 }
 
-// find returns n's position among the waiting.
+// find returns n's position among the waiting nodes.
 func (q *queue) find(n *life) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, n, inOrder)
 }
 
 func inOrder(x, y *life) int {
-	return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid), cmp.Compare(x.path, y.path)) // one transaction can make several
+	return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(x.czxid, y.czxid), cmp.Compare(x.path, y.path)) // one transaction can create several nodes
 }
 
 func (q *queue) leave(n *life) {
@@ -106,7 +105,7 @@ func (q *queue) leave(n *life) {
 	}
 }
 
-// advance gives their turn to those at the front of the waiting who can have it.
+// advance gives their turn to the nodes at the front of the waiting ones as long as they fit.
 func (q *queue) advance(at time.Duration) {
 	for len(q.waiting) > 0 && q.fits(q.waiting[0], at) {
 		n := q.waiting[0]
@@ -132,7 +131,7 @@ func (q *queue) fits(n *life, at time.Duration) bool {
 	return true
 }
 
-// resized takes the turn back from those that no longer fit and have not used it yet.
+// resized takes the turn back from nodes that no longer fit and have not been granted yet.
 func (q *queue) resized(at time.Duration) {
 	used, keep := 0, q.ready[:0:0]
 	var back []*life
@@ -145,11 +144,11 @@ func (q *queue) resized(at time.Duration) {
 		n.since = never
 		back = append(back, n)
 	}
-	slices.SortFunc(back, inOrder) // they had their turn as they came
+	slices.SortFunc(back, inOrder)
 	q.ready, q.waiting = keep, append(back, q.waiting...)
 }
 
-// ahead names the nodes that stand before n.
+// ahead returns the names of the nodes ahead of n.
 func (q *queue) ahead(n *life) []string {
 	var names []string
 	for _, x := range append(slices.Clone(q.ready), q.waiting...) {
@@ -160,7 +159,8 @@ func (q *queue) ahead(n *life) []string {
 	return names
 }
 
-// PlainNumber returns a node's sequence number where it can still tell the order: the last ten digits, not negative, not saturated.
+// PlainNumber returns a node's sequence number, the last ten digits of its name. It returns false if the number does not give
+// the order, because it is negative or the counter is exhausted.
 func PlainNumber(path string) (string, bool) {
 	if len(path) < 11 || strings.HasSuffix(path, "2147483647") {
 		return "", false

@@ -16,7 +16,8 @@ type event struct {
 	text string
 }
 
-// Story writes what happened at the violations' locks as a reader would tell it, a line an event, in order of time.
+// Story writes the events at the violations' locks in order of time, each on one line. Without violations, it writes the events
+// at all locks.
 func Story(w io.Writer, h *History, found []Violation) error {
 	var events []event
 	tell := func(at time.Duration, format string, args ...any) {
@@ -47,14 +48,14 @@ func Story(w io.Writer, h *History, found []Violation) error {
 	return nil
 }
 
-// tellServers tells what the servers did to the queues.
+// tellServers adds the transactions on the queues.
 func tellServers(h *History, about func(lock string) bool, tell func(time.Duration, string, ...any)) {
 	there := map[string]string{} // node -> lock
 	for _, t := range h.Txns {
 		switch lock := there[t.Path]; {
 		case t.Kind == Create && about(t.Lock):
 			there[t.Path] = t.Lock
-			tell(t.Time, "servers: %s is made for %s (%d)", brief(t.Path), cmp.Or(t.Client, "another"), t.Zxid)
+			tell(t.Time, "servers: %s is created for %s (%d)", brief(t.Path), cmp.Or(t.Client, "another"), t.Zxid)
 		case t.Kind == Delete && lock != "":
 			tell(t.Time, "servers: %s is deleted by %s", brief(t.Path), cmp.Or(t.Client, "somebody else"))
 		case t.Kind == Share && lock != "":
@@ -68,7 +69,7 @@ func tellServers(h *History, about func(lock string) bool, tell func(time.Durati
 	}
 }
 
-// tellOp tells what the caller saw.
+// tellOp adds an operation's call, its return and the end of its hold.
 func tellOp(op *Op, tell func(time.Duration, string, ...any)) {
 	who := fmt.Sprintf("%s, operation %d:", op.Client, op.ID)
 	switch {
@@ -79,14 +80,14 @@ func tellOp(op *Op, tell func(time.Duration, string, ...any)) {
 		tell(op.Return, "%s sees leader %s, token %d", who, brief(op.Node), op.Token)
 		return
 	}
-	tell(op.Call, "%s asks for %s", who, op.Path)
+	tell(op.Call, "%s requests %s", who, op.Path)
 	switch {
 	case op.Outcome == Granted:
 		tell(op.Return, "%s holds %s by %s, token %d", who, op.Path, brief(op.Node), op.Token)
 		if op.Lost {
-			tell(op.End, "%s is told that it is lost", who)
+			tell(op.End, "%s is notified of the loss", who)
 		} else if op.End > 0 {
-			tell(op.End, "%s relies on it no more", who)
+			tell(op.End, "%s stops relying on it", who)
 		}
 		if op.Freed > 0 {
 			tell(op.Freed, "%s has released it %s", who, op.Error)
@@ -96,7 +97,7 @@ func tellOp(op *Op, tell func(time.Duration, string, ...any)) {
 	}
 }
 
-// brief returns the ends of nodes' names: the guids in the middle only tell machines apart.
+// brief returns short forms of nodes' names, without most of the GUIDs.
 func brief(nodes ...string) string {
 	var names []string
 	for _, node := range nodes {

@@ -26,13 +26,13 @@ func TestAStoryTellsInOrderWhatHappenedAtTheLock(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Story(&out, h, []Violation{{Rule: "P2", Path: "/locks/a", At: 8 * time.Second, Ops: []int64{1}, Text: "relied on it"}}))
 	require.Equal(t, `
-      1.000000s  c0, operation 1: asks for /locks/a
-      1.500000s  servers: _c_0123...lock-0000000007 is made for c0 (5)
+      1.000000s  c0, operation 1: requests /locks/a
+      1.500000s  servers: _c_0123...lock-0000000007 is created for c0 (5)
       2.000000s  c0, operation 1: holds /locks/a by _c_0123...lock-0000000007, token 5
       4.000000s  fault: cut off begins
       7.000000s  fault: cut off is over
       8.000000s  servers: the session of c0 ends, with _c_0123...lock-0000000007
       8.000000s  !! P2: relied on it (operations [1])
-      9.000000s  c0, operation 1: is told that it is lost
+      9.000000s  c0, operation 1: is notified of the loss
 `[1:], out.String())
 }

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// playing returns what is printed of a lane whose commands print text and end with code.
+// playing returns the output for a lane whose commands print text and exit with code.
 func playing(t *testing.T, text, code string) (*progress, string) {
 	var out strings.Builder
 	p := newProgress(&out, map[string]float64{"played": 7})
@@ -67,12 +72,55 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 	require.Contains(t, library, "github.com/zklock-go/zklock")
 	require.NotContains(t, library, "github.com/zklock-go/zklock/cmd/zklock")
 	var dirs []string
-	for _, l := range lanes(library, []string{"tools/replay", "integration", "zkcontainer"}) {
+	for _, l := range lanes(library, []string{"tools/replay", "integration", "zkcontainer"}, true) {
 		for _, s := range l.steps {
-			if s.args[0] != "sh" { // which tests nothing
+			if s.args[0] != "sh" { // which runs no tests
 				dirs = append(dirs, s.dir)
 			}
 		}
 	}
 	require.ElementsMatch(t, []string{"integration", "zkcontainer", ".", ".", "tools/replay"}, dirs)
+}
+
+func TestARunOnACommitLeavesOutOnlyWhatItNames(t *testing.T) {
+	nested := append([]string{"adapters/cron", "integration", "zkcontainer"}, heavy...)
+	for _, dir := range heavy {
+		require.FileExists(t, filepath.Join("../../..", dir, "go.mod"))
+	}
+	require.ElementsMatch(t, append(slices.Clone(nested), "."), dirs(lanes([]string{"p"}, nested, true)))
+	require.ElementsMatch(t, []string{".", "adapters/cron", "integration", "zkcontainer"}, dirs(lanes([]string{"p"}, nested, false)))
+}
+
+func TestEveryModuleOfTheLanesIsCompiled(t *testing.T) {
+	all := lanes([]string{"example.org/p"}, []string{"tools/replay", "integration", "zkcontainer"}, true)
+	require.ElementsMatch(t, []string{".", "tools/replay", "integration", "zkcontainer"}, dirs(all))
+	var out strings.Builder
+	compile(t.Context(), &out, []string{"."})
+	require.Contains(t, out.String(), "compiled the tests of 1 modules")
+}
+
+func TestAnEngineThatDiesIsNoticed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux runs dockerd")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"docker":  "exit 1",
+		"dockerd": "echo no right to start; exit 1",
+		"sudo":    `shift; exec "$@"`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // setup waits a minute for a daemon that lives
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "../../../integration/setup").CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode(), "%s", out)
+	require.Contains(t, string(out), "no right to start")
+
+	out, err = exec.CommandContext(ctx, "../../../integration/image/build", "bookworm").CombinedOutput()
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode(), "%s", out)
 }

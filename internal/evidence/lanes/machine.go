@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// notesFile is where tests on real servers write what they leave out.
+// notesFile creates the file to which tests on real servers write what they leave out.
 func notesFile() (name string, remove func()) {
 	f, err := os.CreateTemp("", "lanes")
 	if err != nil {
@@ -17,7 +17,7 @@ func notesFile() (name string, remove func()) {
 	return f.Name(), func() { _ = os.Remove(f.Name()) }
 }
 
-// memory is where the seconds of the last run are kept, for the next one to show.
+// memory returns the file with the durations of the last run.
 func memory() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -29,12 +29,12 @@ func memory() string {
 func recall() map[string]float64 {
 	usual := map[string]float64{}
 	if text, err := os.ReadFile(memory()); err == nil {
-		_ = json.Unmarshal(text, &usual) // what cannot be read is not shown
+		_ = json.Unmarshal(text, &usual) // an unreadable file is ignored
 	}
 	return usual
 }
 
-// remember keeps the seconds for the next run, which shows less without them.
+// remember saves the durations for the next run, if possible.
 func remember(usual map[string]float64) {
 	if text, err := json.Marshal(usual); err == nil {
 		_ = os.WriteFile(memory(), text, 0o600)

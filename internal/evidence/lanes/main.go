@@ -1,8 +1,11 @@
-// Command lanes runs the parts of `make test` side by side: tests on real servers wait most of the time, and leave the
-// processors to those that need them. While they run it shows what runs, and for how long it ran the last time. At the end
-// it prints a table of the lanes, then what was not tested and why, and last what failed.
+// Command lanes compiles all tests, and runs the command's tests, which depend on real time. Then it runs the other parts of
+// `make test` or `make test-all` in parallel, because tests on real servers mostly wait. While they run, it shows the running
+// tests, and how long each lane took the last time. At the end it prints a table of the lanes, then the skipped tests with the
+// reasons, and then the failures.
 //
-//	lanes [-only PATTERN] MODULE...    MODULE are the nested modules
+//	lanes [-all] [-only PATTERN] MODULE...    MODULE are the nested modules
+//
+// Without -all, it leaves out tests that take long and that few commits can break, and lists them.
 package main
 
 import (
@@ -20,6 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	only := flag.String("only", "", "the lanes whose names match this pattern")
+	everything := flag.Bool("all", false, "run everything")
 	flag.Parse()
 	library, err := packages(ctx)
 	if err != nil {
@@ -27,21 +31,40 @@ func main() {
 		os.Exit(1)
 	}
 	pattern := regexp.MustCompile(*only)
-	all := slices.DeleteFunc(lanes(library, flag.Args()), func(l lane) bool { return !pattern.MatchString(l.name) })
-	if !run(ctx, all) {
+	all := slices.DeleteFunc(lanes(library, flag.Args(), *everything), func(l lane) bool { return !pattern.MatchString(l.name) })
+	compile(ctx, os.Stdout, dirs(all))
+	if needsEngine(all) {
+		startEngine(ctx, os.Stdout)
+	}
+	well := run(ctx, all)
+	if !*everything {
+		fmt.Println("left to make test-all:", leftOut)
+	}
+	if !well {
 		os.Exit(1)
 	}
 }
 
-// run runs the lanes and reports whether all of them are well.
+// run runs the lanes and reports whether all of them succeeded.
 func run(ctx context.Context, all []lane) bool {
 	p := newProgress(os.Stdout, recall())
 	notes, remove := notesFile()
 	defer remove()
 	var running sync.WaitGroup
+	timed := make(chan struct{}) // closed when the command's tests, which depend on real time, have ended
+	if !slices.ContainsFunc(all, func(l lane) bool { return l.name == command }) {
+		close(timed)
+	}
 	for _, l := range all {
 		// Owned by this call, which waits for it; ends with the lane's commands.
-		running.Go(func() { p.run(ctx, l) })
+		running.Go(func() {
+			if l.name == command {
+				defer close(timed)
+			} else {
+				<-timed
+			}
+			p.run(ctx, l)
+		})
 	}
 	over := make(chan struct{})
 	shown := make(chan struct{})

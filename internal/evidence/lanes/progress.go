@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// show is how often what runs is shown.
+// show is the interval at which the running tests are shown.
 const show = 20 * time.Second
 
-// progress is what is known of the lanes while they run.
+// progress is the state of the lanes while they run.
 type progress struct {
-	usual map[string]float64 // seconds of each lane the last time
+	usual map[string]float64 // by lane: its duration in the last run, in seconds
 	begun time.Time
 
 	mu      sync.Mutex
 	out     io.Writer                // guarded by mu
-	running map[string]func() string // guarded by mu: each returns the test that its lane is at
+	running map[string]func() string // guarded by mu: by lane: returns its current test
 	ended   []result                 // guarded by mu
-	skipped map[string]bool          // guarded by mu: what was not tested, and why
-	failed  []string                 // guarded by mu: which tests failed, and what they said
+	skipped map[string]bool          // guarded by mu: skipped tests, with the reasons
+	failed  []string                 // guarded by mu: failed tests, with their output
 }
 
-// result is how a lane ended.
+// result is the result of a lane.
 type result struct {
 	name    string
 	seconds float64
-	cpu     float64 // of its processes; what runs in containers is not among them
+	cpu     float64 // processor time of its processes, without containers
 	well    bool
 }
 
@@ -47,17 +47,17 @@ func (p *progress) say(lane, text string) {
 	fmt.Fprintf(p.out, "%-8s| %s\n", lane, strings.TrimRight(text, "\n"))
 }
 
-// skip notes what was not tested, and why.
+// skip records a skipped test, with the reason.
 func (p *progress) skip(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.skipped[what] = true
 }
 
-// told is how many lines of a failed test are told again at the end.
+// told is the number of lines of a failed test that are repeated at the end.
 const told = 12
 
-// fail notes a test that failed, and what it said. One that only contains another says nothing itself.
+// fail records a failed test and its output. It skips a test that failed only because of a subtest.
 func (p *progress) fail(test, text string) {
 	lines := []string{strings.TrimSpace(test)}
 	for line := range strings.Lines(text) {
@@ -73,7 +73,7 @@ func (p *progress) fail(test, text string) {
 	p.failed = append(p.failed, lines[:min(len(lines), told)]...)
 }
 
-// takeNotes adds what the tests on real servers have left out.
+// takeNotes adds the tests on real servers that were skipped.
 func (p *progress) takeNotes(file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *progress) takeNotes(file string) {
 	}
 }
 
-// showUntil shows again and again what runs.
+// showUntil periodically shows the running tests.
 func (p *progress) showUntil(over <-chan struct{}) {
 	tick := time.NewTicker(show)
 	defer tick.Stop()
@@ -98,7 +98,7 @@ func (p *progress) showUntil(over <-chan struct{}) {
 	}
 }
 
-// line tells what runs.
+// line returns a line with the running tests.
 func (p *progress) line() string {
 	p.mu.Lock()
 	running := maps.Clone(p.running)
@@ -117,7 +117,7 @@ func (p *progress) line() string {
 	return strings.Join(parts, "; ")
 }
 
-// table prints how long each lane took, then what was not tested, and last what failed: a reader may see only the end.
+// table prints the duration of each lane, then the skipped tests, and then the failures, because a reader may see only the end.
 func (p *progress) table() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,14 +147,14 @@ func (r result) String() string {
 	return fmt.Sprintf("%-10s %8.0f %10.0f  %s", r.name, r.seconds, r.cpu, verdict)
 }
 
-// well reports whether every lane is.
+// well reports whether every lane succeeded.
 func (p *progress) well() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !slices.ContainsFunc(p.ended, func(r result) bool { return !r.well })
 }
 
-// remember keeps the seconds of the lanes that are well.
+// remember records the durations of the lanes that succeeded.
 func (p *progress) remember() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

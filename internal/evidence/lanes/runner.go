@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// runner is a lane under way.
+// runner is the state of a running lane.
 type runner struct {
 	p    *progress
 	lane lane
@@ -22,11 +22,11 @@ type runner struct {
 	cpu  time.Duration
 
 	mu     sync.Mutex
-	now    string                      // guarded by mu: the test that began last
-	output map[string]*strings.Builder // guarded by mu: of the tests under way, by package and name
+	now    string                      // guarded by mu: the test that started last
+	output map[string]*strings.Builder // guarded by mu: the output of the running tests, by package and name
 }
 
-// run runs a lane, and notes how it ended.
+// run runs a lane and records its result.
 func (p *progress) run(ctx context.Context, l lane) {
 	r := &runner{p: p, lane: l, well: true, output: map[string]*strings.Builder{}}
 	p.mu.Lock()
@@ -45,7 +45,7 @@ func (p *progress) run(ctx context.Context, l lane) {
 	p.ended = append(p.ended, result{l.name, time.Since(start).Seconds(), r.cpu.Seconds(), r.well})
 }
 
-// do runs one command and shows what it prints.
+// do runs one command and shows its output.
 func (r *runner) do(ctx context.Context, s step) error {
 	args := s.args
 	if nice, err := exec.LookPath("nice"); r.lane.nice && err == nil {
@@ -71,7 +71,7 @@ func (r *runner) do(ctx context.Context, s step) error {
 	return err
 }
 
-// read takes in what a command prints.
+// read reads the output of a command.
 func (r *runner) read(out io.Reader) {
 	lines := bufio.NewReader(out)
 	for {
@@ -90,7 +90,7 @@ func (r *runner) read(out io.Reader) {
 	}
 }
 
-// at is the test that began last.
+// at returns the test that started last.
 func (r *runner) at() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *runner) at() string {
 // event is a line of go test -json.
 type event struct{ Action, Package, Test, Output string }
 
-// take shows of an event what a reader wants to know: each package's verdict, and what failed tests have printed.
+// take shows the relevant parts of an event: the result of each package, and the output of failed tests.
 func (r *runner) take(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *runner) take(e event) {
 	}
 }
 
-// keep holds back what a test prints until its verdict is there; what a package says of itself is shown at once.
+// keep holds back a test's output until its result is known, and shows a package's output at once.
 func (r *runner) keep(key string, e event) {
 	if e.Test == "" {
 		if line := strings.TrimSpace(e.Output); line != "PASS" && !strings.HasSuffix(line, "[no test files]") {
@@ -145,7 +145,7 @@ func (r *runner) drop(key string) string {
 	return kept.String()
 }
 
-// skipped notes a test that was left out, with its reason, unless it is one that only runs when a flag asks for it.
+// skipped records a skipped test with its reason, unless the test runs only with a flag.
 func (r *runner) skipped(e event, output string) {
 	if e.Test == "" || strings.Contains(output, ": only with -") {
 		return

@@ -15,20 +15,22 @@
  * overlap. What is known of the run (heard, since) and of the quorum (proven) is the client's. A client that is idle sends
  * nothing but touches and syncs for as long as it likes.
  *
- * Assumptions, each with the macro that takes it away and with which spin must find the error:
+ * Assumptions, each with the macro that takes it away and with which spin must find the error, and with its number in
+ * docs/guarantees.md if it is not a guarantee of ZooKeeper's own:
+ *   - A3: The tick that the client counts by is no shorter than that of any server that leads.             LONGTICK
  *   - Streams are ordered, and a follower answers a ping before it handles what comes behind it.           OUTOFLINE
- *   - A leader that has answered a sync while a ping was due sends that ping within one unit. It may stand
+ *   - A4: A leader that has answered a sync while a ping was due sends that ping within one unit. It may stand
  *     still for as long as it likes, and a sync may then overtake the ping; but not for a unit.            SLOWPING
- *   - Of two touches in a row at most one is lost.                                                         TWOLOST
- *   - The expirer marks a session as ending within SLOW units after it has taken the bucket with the session,
+ *   - A4: Of two touches in a row at most one is lost.                                                     TWOLOST
+ *   - A5: The expirer marks a session as ending within SLOW units after it has taken the bucket with the session,
  *     and is not stopped in between for longer than that.                                                  SLOWEXPIRER
  *   - The leader refuses the transactions of a session that it has marked.                                 MARKEDWRITES
  *   - A new leader gives each session a full timeout, the one that the session was made with.              SHORTTERM
  *   - A deposed leader commits nothing. It answers syncs and takes sessions back.                          DEPOSEDWRITES
  *   - A server ends its clients' connections when it leaves its leader.                                    KEPTCLIENTS
- *   - If servers negotiate different timeouts, none takes the session back with a shorter one without the
+ *   - A6: If servers negotiate different timeouts, none takes the session back with a shorter one without the
  *     client's hearing of it at once. (The leader counts by it from then on; an answer can be lost.)       LOSTATTACH
- *   - The client's clock is not slower than the servers'.                                                  SLOWCLOCK
+ *   - A1: The client's clock is not slower than the servers'.                                              SLOWCLOCK
  *
  * Simplifications, each of which leaves the worst case in:
  *   - The way between client and follower takes no time. A request that is late there is one that was sent later and is dated too
@@ -55,7 +57,7 @@
 #define MADE T          /* the one that the session was made with */
 #endif
 #ifndef HALF
-#define HALF 1          /* half a tick: the leader's ping is due every so often */
+#define HALF 1          /* half the tick that the client counts by */
 #endif
 #ifndef SLOW
 #define SLOW 1          /* how long the expirer takes at most */
@@ -90,6 +92,11 @@
 #endif
 
 /* What is assumed of the servers. */
+#ifdef LONGTICK
+#define DUE (HALF + 1)
+#else
+#define DUE HALF        /* half the leader's tick: its ping is due every so often */
+#endif
 #ifdef OUTOFLINE
 #define take ??
 #else
@@ -98,7 +105,7 @@
 #if defined(SLOWPING)
 #define PINGED true
 #elif defined(PUNCTUAL)         /* the leader never stands still, so that its pings are late on the stream only */
-#define PINGED (link == none || unpinged < HALF)
+#define PINGED (link == none || unpinged < DUE)
 #else
 #define PINGED (!owes)
 #endif
@@ -232,7 +239,7 @@ inline strip(stream) {
 
 inline forget(p) { step[p] = 0; age[p] = 0; rest[p] = 0; busy[p] = false; settled[p] = false; regained[p] = false }
 
-/* tidy forgets claims that tell nothing any more. */
+/* tidy forgets claims that no longer matter. */
 inline tidy() {
 	for (i : 0 .. CLAIMS - 1) {
 		if
@@ -265,7 +272,7 @@ inline hear(p) {
 #else
 		:: !alive(heard) ->
 #endif
-			say("client    the touch is heard: the first of a run\n");
+			say("client    the touch counts: the first of a run\n");
 #ifdef SINCESENT
 			since = (age[p] < SETTLING -> age[p] : SETTLING);
 #else
@@ -274,7 +281,7 @@ inline hear(p) {
 			joins = alive(proven);
 			for (i : 0 .. CLAIMS - 1) { settled[i] = false }
 			i = 0
-		:: else -> say("client    the touch is heard\n")
+		:: else -> say("client    the touch counts\n")
 		fi;
 		heard = age[p]
 	:: else
@@ -465,7 +472,7 @@ active proctype Leader() {
 		:: link == current && !ended -> left = (taken -> left : p); down!revalidate(0); say("leader    takes the session back\n")
 		:: else -> down!revalidate(0); say("leader    was deposed, and takes the session back\n")
 		fi; p = 0 }
-	:: d_step { up?[sync] && nfull(down) -> up?sync(p); down!sync(p); owes = (unpinged >= HALF); say("leader    answers the sync\n"); p = 0 }
+	:: d_step { up?[sync] && nfull(down) -> up?sync(p); down!sync(p); owes = (unpinged >= DUE); say("leader    answers the sync\n"); p = 0 }
 	:: d_step { up?[write] -> up?write(p);
 		if
 		:: !REFUSES -> proposed[p] = true; say("leader    proposes the write\n")
@@ -508,7 +515,7 @@ inline negotiated() {
 inline passes() {
 	left = (left -> left - 1 : 0);
 	taken = (taken && taken <= SLOW -> taken + 1 : taken);
-	unpinged = (link != none && unpinged < HALF -> unpinged + 1 : unpinged);
+	unpinged = (link != none && unpinged < DUE -> unpinged + 1 : unpinged);
 	proven = (alive(proven) -> proven + 1 : proven);
 	heard = (alive(heard) -> heard + 1 : heard);
 	since = (alive(heard) && since < SETTLING -> since + 1 : since);
@@ -536,8 +543,8 @@ active proctype World() {
 #endif
 		for (i : 0 .. CLAIMS - 1) { proposed[i] = (link == deposed && proposed[i]) }
 		i = 0 }
-	:: atomic { link == none && !ended -> negotiated(); select(unpinged : 0 .. HALF); d_step { link = current; say("client    asks to be taken back\n"); ask() } }
-	:: atomic { link == none && replaced -> negotiated(); select(unpinged : 0 .. HALF); d_step { link = deposed; say("client    asks a follower of a deposed leader to be taken back\n"); ask() } }
+	:: atomic { link == none && !ended -> negotiated(); select(unpinged : 0 .. DUE); d_step { link = current; say("client    asks to be taken back\n"); ask() } }
+	:: atomic { link == none && replaced -> negotiated(); select(unpinged : 0 .. DUE); d_step { link = deposed; say("client    asks a follower of a deposed leader to be taken back\n"); ask() } }
 	:: atomic { link != none && conn == off && (cut && LONG == T || !cut && nfull(up)) -> negotiated(); d_step { say("client    asks again to be taken back\n"); ask() } }
 #ifdef KEPTCLIENTS
 	:: d_step { link == deposed && conn == on && !ended -> say("follower  has found the new leader, and keeps its client\n"); drain(up); drain(down); link = current; cut = false; owes = false; unpinged = 0;

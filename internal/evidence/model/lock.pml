@@ -298,7 +298,7 @@ asleep:
 		goto recheck }
 	fi;
 
-handOff: /* whoever stood behind the first of all is the first now */
+handOff: /* the contender behind the first is the first now */
 	atomic {
 		pred = 0;
 #ifndef HANDOFFANY

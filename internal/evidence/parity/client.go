@@ -1,5 +1,5 @@
-// Package parity holds what a ZooKeeper server must do, as a table of rules and as random request sequences. Both use
-// the bare wire, so that the same checks run against zktest and against the real server.
+// Package parity checks the behavior of a ZooKeeper server, with a table of rules and with random request sequences. Both use
+// package wire, so the same checks run against zktest and against the real server.
 package parity
 
 import (
@@ -18,7 +18,7 @@ import (
 // Dial opens a connection to the server under test.
 type Dial func() (net.Conn, error)
 
-// xidPing is the number of every ping.
+// xidPing is the xid of every ping.
 const xidPing = -2
 
 // The request types, by their numbers on the wire.
@@ -160,8 +160,8 @@ func parseMulti(p *wire.Parser) []subResult {
 	return list
 }
 
-// client is a session on a bare connection that does one request at a time and
-// keeps the events that came in between.
+// client is a session on a wire.Conn. It sends one request at a time and keeps
+// the events that arrive in between.
 type client struct {
 	t       testing.TB
 	dial    Dial
@@ -170,7 +170,7 @@ type client struct {
 	xid     int32
 	events  []event
 	version int32 // for rules that wait for a change
-	beats   int32 // atomic: pings whose answers nobody waits for
+	beats   int32 // atomic: number of pings whose replies have not arrived
 }
 
 // reply is the answer to a request; p reads its body.
@@ -180,7 +180,7 @@ type reply struct {
 	p    *wire.Parser
 }
 
-// Version asks a server for its version's first two numbers, as 308 for 3.8.
+// Version returns the first two numbers of a server's version, for example 308 for 3.8.
 func Version(t testing.TB, dial Dial) int {
 	t.Helper()
 	w := open(t, dial)
@@ -201,7 +201,7 @@ func open(t testing.TB, dial Dial) *wire.Conn {
 	return wire.New(nc)
 }
 
-// connect opens a new session with the longest timeout the server gives.
+// connect opens a new session with the longest timeout that the server grants.
 func connect(t testing.TB, dial Dial) *client { return connectFor(t, dial, 1<<30) }
 
 func connectFor(t testing.TB, dial Dial, timeout int32) *client {
@@ -222,7 +222,7 @@ func (c *client) attach(h wire.Hello) {
 	c.sess = sess
 }
 
-// reattach drops the connection and goes on with the session on a new one.
+// reattach drops the connection and continues the session on a new one.
 func (c *client) reattach() {
 	c.t.Helper()
 	require.NoError(c.t, c.wire.Close())
@@ -230,8 +230,8 @@ func (c *client) reattach() {
 	require.NotZero(c.t, c.sess.ID)
 }
 
-// leave ends the session, if it still lives: what ended later by itself would
-// take a zxid in the middle of another test.
+// leave ends the session if it still exists. Otherwise it would expire later and
+// take a zxid during another test.
 func (c *client) leave() {
 	if c.sess.ID == 0 {
 		return
@@ -259,15 +259,15 @@ func (c *client) do(op int32, body *wire.Body) reply {
 	return c.await(xid)
 }
 
-// patience is how long a client waits for an answer until it sends a ping, and then again and again, as every client does. A
-// server of 3.8.0 that has let a commit lie (ZOOKEEPER-4537) looks for it at the next request. Players that wait for each other
-// send none, and stood still until their sessions ended.
+// patience is the interval at which a client sends pings while it waits for a reply, as every client does. A server of 3.8.0 can
+// delay a commit until the next request (ZOOKEEPER-4537). Without pings, players that wait for each other would send none, and wait
+// until their sessions expire.
 const patience = time.Second
 
 // beat sends pings until the function that it returns is called.
 func (c *client) beat() (stop func()) {
 	left, over := make(chan struct{}), make(chan struct{})
-	// Owned by the request that is waited for: ends with stop, which waits for it.
+	// Owned by the waiting request: ends with stop, which waits for it.
 	go func() {
 		defer close(over)
 		tick := time.NewTicker(patience)
@@ -295,7 +295,7 @@ func (c *client) await(xid int32) reply {
 		f, err := c.wire.Read()
 		require.NoError(c.t, err)
 		if f.Xid == xidPing && atomic.LoadInt32(&c.beats) > 0 {
-			atomic.AddInt32(&c.beats, -1) // they are answered in order, before a ping that is waited for
+			atomic.AddInt32(&c.beats, -1) // replies come in order, so before the reply to an awaited ping
 			continue
 		}
 		if f.Notification() {
@@ -332,8 +332,8 @@ func isEnd(err error) bool {
 	return ok && !ne.Timeout()
 }
 
-// seen answers the events so far, a ping having flushed those under way, and
-// forgets them.
+// seen returns the events so far and discards them. It first sends a ping, so that
+// all earlier events have arrived.
 func (c *client) seen() []event {
 	c.t.Helper()
 	c.do(opPing, nil)

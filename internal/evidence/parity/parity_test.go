@@ -14,7 +14,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// overTCP leads to the server at $PARITY_ADDRESS, nil if there is none.
+// overTCP returns a Dial for the server at $PARITY_ADDRESS, or nil if that is not set.
 func overTCP() parity.Dial {
 	addr := os.Getenv("PARITY_ADDRESS")
 	if addr == "" {
@@ -23,7 +23,7 @@ func overTCP() parity.Dial {
 	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 5*time.Second) }
 }
 
-// to leads to one member of an in-process ensemble.
+// to returns a Dial for one member of an in-process ensemble.
 func to(m *zktest.Member, srv *zktest.Server) parity.Dial {
 	return func() (net.Conn, error) { return srv.Dial("tcp", m.Addr(), time.Second) }
 }
@@ -47,13 +47,13 @@ func inBubbles(t *testing.T, n, member int, flavor zktest.Flavor) {
 func TestRulesHoldForARealServer(t *testing.T) {
 	dial := overTCP()
 	if dial == nil {
-		t.Skip("PARITY_ADDRESS names no ZooKeeper server")
+		t.Skip("PARITY_ADDRESS is not set")
 	}
 	parity.Run(t, dial)
 }
 
-// TestRandomSequences plays the same steps against two servers: a single one
-// and a follower of an ensemble, or the one at $PARITY_ADDRESS.
+// TestRandomSequences runs the same steps against two servers: a single one, and
+// a follower of an ensemble or the server at $PARITY_ADDRESS.
 func TestRandomSequences(t *testing.T) {
 	flavor, seeds := zktest.ZooKeeper38, uint64(10)
 	other := overTCP()

@@ -12,13 +12,13 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/wire"
 )
 
-// players is how many sessions a random sequence has.
+// players is the number of sessions in a random sequence.
 const players = 3
 
-// Steps that are no requests.
+// Steps that are not requests.
 const (
 	stepReattach int32 = -1000 - iota // the same session on a new connection
-	stepRenew                         // the session is closed and another begun
+	stepRenew                         // the session is closed and another one opened
 )
 
 // Step is one request of a random sequence. Paths are below a root that Play chooses.
@@ -32,7 +32,7 @@ type Step struct {
 	Version int32
 	TTL     int64
 	Watch   bool
-	Back    int64       // setWatches: how many zxids ago its client was cut off
+	Back    int64       // setWatches: how many zxids ago the client was cut off
 	Lists   [5][]string // setWatches
 	Subs    []Step      // multi
 }
@@ -50,7 +50,7 @@ var (
 	odd   = []string{"/a/", "/a/../b", "//a", "/\x01", "/é", "/\x00", "/a\x00b", "/\U0001f512", "/…", "/" + strings.Repeat("long", 300)}
 )
 
-// Random makes n steps from a seed: the same seed, the same steps.
+// Random returns n steps for a seed. The same seed gives the same steps.
 func Random(seed uint64, n int) []Step {
 	g := generator{rand.New(rand.NewPCG(seed, 0))}
 	steps := make([]Step, 0, n)
@@ -116,7 +116,7 @@ func (g generator) write() Step {
 
 func (g generator) data() []byte {
 	if g.IntN(4) == 0 {
-		return nil // which is not the same as empty
+		return nil // differs from empty data
 	}
 	return []byte(strings.Repeat("x", g.IntN(4)))
 }
@@ -165,9 +165,9 @@ func (g generator) setWatches() Step {
 	return s
 }
 
-// tame keeps persistent and one-shot watches apart: the last player has only
-// the former and one mode per path. Mixed on one path they were broken until
-// 3.9 (ZOOKEEPER-4466).
+// tame changes a step so that no player mixes persistent and one-shot watches: the
+// last player has only persistent ones, with one mode per path. Mixed watches on
+// one path did not work before 3.9 (ZOOKEEPER-4466).
 func (g generator) tame(s *Step) {
 	last := s.Player == players-1
 	switch {
@@ -175,7 +175,7 @@ func (g generator) tame(s *Step) {
 		s.Op = opRemoveWatches
 	case s.Op == opAddWatch:
 		s.Flags = int32(len(s.Path) % 2)
-	case s.Op == opCheckWatches: // any type: which types a persistent watch has depends on the version
+	case s.Op == opCheckWatches: // any type, because the types of a persistent watch depend on the version
 		s.Flags = 3
 	case last && s.Op == opRemoveWatches:
 		s.Flags = 3
@@ -192,15 +192,15 @@ type game struct {
 	root    string
 	players [players]*client
 	names   map[int64]string // of sessions
-	base    int64            // the zxid it began at
-	zxid    int64            // the last one seen
+	base    int64            // the first zxid
+	zxid    int64            // the last zxid
 }
 
-// Play runs the steps one after the other and answers, line by line, every
-// reply and every event that came of it. Session ids, zxids and paths are
-// relative to the run, times are left out, lists without an order are sorted:
-// two servers that behave alike give the same lines. Nobody else may write to
-// the server meanwhile, its reaper of containers included.
+// Play runs the steps one after the other and returns a line for each, with its
+// reply and the events that it caused. Session IDs, zxids and paths are relative
+// to the run, times are omitted, and lists without an order are sorted, so servers
+// with the same behavior give the same lines. There must be no other writes to the
+// server meanwhile, including the removal of empty containers.
 func Play(t testing.TB, dial Dial, steps []Step) []string {
 	g := &game{t: t, root: uniqueRoot(), names: make(map[int64]string)}
 	for i := range g.players {
@@ -262,7 +262,7 @@ func (g *game) run(s Step) string {
 		return "ok"
 	case stepRenew:
 		end := p.close()
-		g.zxid = end + 1 // the new session takes one more
+		g.zxid = end + 1 // for the new session
 		g.join(s.Player, connect(g.t, p.dial))
 		return fmt.Sprintf("zxid %d", end-g.base)
 	}
@@ -416,7 +416,7 @@ func (g *game) results(list []subResult) string {
 	return b.String()
 }
 
-// ids leaves the address out: it is not the server's doing.
+// ids returns the identities without the address, which does not depend on the server.
 func (g *game) ids(p *wire.Parser) string {
 	var list []string
 	for n := p.Int(); n > 0 && p.Err == nil; n-- {
@@ -428,8 +428,8 @@ func (g *game) ids(p *wire.Parser) string {
 	return fmt.Sprint(list)
 }
 
-// events collects what the players heard because of a step. The end of a
-// session deletes its nodes in no promised order.
+// events returns the events that the players received because of a step. It sorts
+// them if the step ends a session, whose nodes are deleted in no particular order.
 func (g *game) events(s Step) string {
 	var b strings.Builder
 	for i, p := range g.players {
@@ -438,7 +438,7 @@ func (g *game) events(s Step) string {
 			slices.SortFunc(list, func(x, y event) int { return strings.Compare(fmt.Sprint(x.path, x.kind), fmt.Sprint(y.path, y.kind)) })
 		}
 		for _, e := range list {
-			fmt.Fprintf(&b, " | p%d hears %d of %s", i, e.kind, g.short(e.path))
+			fmt.Fprintf(&b, " | p%d receives event %d of %s", i, e.kind, g.short(e.path))
 		}
 	}
 	return b.String()

@@ -13,17 +13,17 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/wire"
 )
 
-// rule is one sentence about a ZooKeeper server and the check that it holds.
+// rule is a sentence about a ZooKeeper server and a function that checks it.
 type rule struct {
 	sentence string
 	check    func(e *env)
 }
 
-// env is what a rule works with: a client, and a node of its own to work below.
+// env has a client and a separate root node for the check of a rule.
 type env struct {
 	*client
 	root    string
-	release int // of the server, as Version tells it
+	release int // the server's Version
 }
 
 // another opens one more session.
@@ -32,14 +32,14 @@ func (e *env) another() *client {
 	return connect(e.t, e.dial)
 }
 
-// Run checks every rule against the server that dial leads to. The server must
-// allow TTL nodes and see no other writes meanwhile.
+// Run checks every rule against the server to which dial connects. The server must
+// allow TTL nodes, and there must be no other writes meanwhile.
 func Run(t *testing.T, dial Dial) {
 	RunEach(t, func(t *testing.T, check func(*testing.T, Dial)) { check(t, dial) })
 }
 
-// RunEach is Run with a server for each rule: around calls check with what
-// leads to it, from inside a testing/synctest bubble if it likes.
+// RunEach is like Run, but with a server for each rule: around starts it and calls
+// check with a Dial for it. around may do so in a testing/synctest bubble.
 func RunEach(t *testing.T, around func(t *testing.T, check func(*testing.T, Dial))) {
 	for _, group := range [][]rule{connections, requests, transactions, semantics, watching, sessions, access} {
 		for _, r := range group {
@@ -94,7 +94,7 @@ var connections = []rule{
 		require.Error(e.t, err)
 		require.True(e.t, isEnd(err), "%v", err)
 	}},
-	{"a session's requests go on with a new connection", func(e *env) {
+	{"a session's requests continue on a new connection", func(e *env) {
 		e.create(e.root+"/e", ephemeral)
 		e.reattach()
 		require.Equal(e.t, e.sess.ID, e.stat(e.root+"/e").EphemeralOwner)
@@ -539,7 +539,7 @@ var watching = []rule{
 		e.set(e.root + "/a")
 		require.Empty(e.t, e.seen())
 	}},
-	{"a child watch hears nothing of data, grandchildren or the parent's own data", func(e *env) {
+	{"a child watch does not fire for data, grandchildren or the parent's own data", func(e *env) {
 		e.create(e.root+"/a", persistent)
 		e.ok(opGetChildren, readBody(e.root, true))
 		e.set(e.root + "/a")
@@ -550,7 +550,7 @@ var watching = []rule{
 		e.delete(e.root + "/a")
 		require.Equal(e.t, []event{{children, e.root}}, e.seen())
 	}},
-	{"a data watch hears nothing of setACL or of children", func(e *env) {
+	{"a data watch does not fire for setACL or children", func(e *env) {
 		e.ok(opGetData, readBody(e.root, true))
 		e.create(e.root+"/a", persistent)
 		e.ok(opSetACL, putACL(wire.NewBody().Str(e.root), world).Int(-1))
@@ -730,7 +730,7 @@ var sessions = []rule{
 	}},
 }
 
-// joe is somebody with a password.
+// joe is a user with a password.
 const joe = "joe:secret"
 
 var access = []rule{
@@ -839,7 +839,7 @@ var access = []rule{
 	}},
 }
 
-// address is the client's as the server sees it: to one in a container that is its gateway's.
+// address returns the client's address as the server sees it. For a server in a container, this is the gateway's address.
 func (c *client) address() string {
 	c.t.Helper()
 	p := c.ok(opWhoAmI, nil).p

@@ -1,45 +1,45 @@
-// Package peer drives lock clients that run in another process, most of them in another language, by a line protocol on
-// its standard input and output. integration lets them queue with zklock, and compare measures them.
+// Package peer drives lock clients in other processes, most of them in other languages, through a line protocol on their standard
+// input and output. integration queues them together with zklock, and compare measures them.
 //
-// A request is a line of words, and so is its answer, which comes whenever there is one:
+// A request and its answer are lines of words. Answers can come in any order:
 //
 //	request  ID VERB [ARGS]
 //	answer   ID ok [VALUE]
 //	         ID error TEXT
 //
-// ID is a number that the asking side chooses, another one for each request. These are the requests, and the values of
-// their answers:
+// ID is a number that the requesting side chooses, different for each request. These are the requests, and the values of their
+// answers:
 //
 //	open                                SESSION      a new session of the client library
-//	end SESSION                                      ends it, or gives that up after a few seconds
+//	end SESSION                                      ends the session, with a time limit of a few seconds
 //	contender SESSION KIND PATH [MORE]  CONTENDER    a new contender for the lock at PATH
 //	lock CONTENDER                      TOKEN        waits for the lock; 0 for a library without tokens
-//	unlock CONTENDER                                 gives it back
-//	held CONTENDER                      true, false  what the library tells a holder who asks; for mutexes
-//	sign CONTENDER                      SIGN         waits for what the library tells its user unasked
-//	revoked CONTENDER                                waits until somebody asks the holder to let go
-//	close CONTENDER                                  ends the contender, which must not hold
-//	revoke SESSION NODE                              asks the holder that has this node to let go
-//	leader SESSION KIND PATH            MEMBER       who leads at PATH
+//	unlock CONTENDER                                 releases the lock
+//	held CONTENDER                      true, false  whether the library reports the lock as held; for mutexes
+//	sign CONTENDER                      SIGN         waits for the library's next notification
+//	revoked CONTENDER                                waits until the holder is asked to release
+//	close CONTENDER                                  ends the contender, which must not hold the lock
+//	revoke SESSION NODE                              asks the holder with this node to release
+//	leader SESSION KIND PATH            MEMBER       the leader at PATH
 //
-// SESSION and CONTENDER are numbers that the peer has answered. KIND is one of these:
+// SESSION and CONTENDER are numbers from the peer's answers. KIND is one of these:
 //
-//	plain     a mutex as the library's documentation shows it, with no option set: the one to measure
-//	mutex     a mutex that queues with other libraries' (kazoo's is told to see their nodes), and can be revoked (Curator's)
-//	read      the two sides of a read-write lock; kazoo's see Curator's nodes
+//	plain     a mutex without options, as in the library's documentation; used for measurements
+//	mutex     a mutex that queues with other libraries' mutexes (for kazoo, with an option), and can be revoked (Curator)
+//	read      the two sides of a read-write lock; kazoo's recognize Curator's nodes
 //	write
-//	semaphore MORE is how many permits there are; a lock is one of them
+//	semaphore MORE is the number of permits; lock acquires one of them
 //	latch     MORE is the member's id
 //	selector  MORE is the member's id
 //
-// SIGN is what has happened to the lock since the last grant, each sign once: it may be gone (doubt), it is not after all
-// (trust), it is gone (loss).
+// SIGN is a notification about the lock since the last grant, each one returned once: the lock may be lost (doubt), it is still held
+// after all (trust), or it is lost (loss).
 //
-// A contender has a thread of its own, because some libraries' locks belong to threads. It is asked to lock, to unlock or
-// whether it holds only after the answer to the last such request. All other requests are served side by side.
+// Each contender has its own thread, because some libraries' locks belong to threads. A new lock, unlock or held request of a
+// contender must wait for the answer to the previous one. All other requests are executed concurrently.
 //
-// A line that is no request is answered with an error that says what is wrong with it. A peer that lacks a kind or a verb
-// answers that it does. A peer ends when its standard input does; the servers learn of that as of a crash.
+// The peer answers an invalid request, or one with a kind or a verb that it does not support, with an error that describes the
+// problem. A peer ends when its standard input does, without ending its sessions, as in a crash.
 package peer
 
 import (
@@ -53,10 +53,10 @@ import (
 	"sync"
 )
 
-// ErrGone is what every request returns once the peer has ended.
-var ErrGone = errors.New("the peer is gone")
+// ErrGone is returned by every request after the peer has ended.
+var ErrGone = errors.New("the peer has ended")
 
-// Peer is the asking side of the protocol: a program that somebody else has started. It is safe for many goroutines.
+// Peer is the requesting side of the protocol, for a program that the caller has started. It is safe for concurrent use.
 type Peer struct {
 	in   io.Writer
 	gone chan struct{} // closed when the program's output has ended
@@ -64,7 +64,7 @@ type Peer struct {
 	mu      sync.Mutex
 	last    int                   // guarded by mu; the ID of the last request
 	waiting map[int]chan<- answer // guarded by mu; nil once the program's output has ended
-	why     error                 // guarded by mu; how that has ended
+	why     error                 // guarded by mu; the error after the output has ended
 }
 
 type answer struct {
@@ -72,11 +72,11 @@ type answer struct {
 	err   error
 }
 
-// New returns the peer that reads requests from in and writes its answers to out. Each request is one Write to in. If out
-// ends with an error, requests return that as well as ErrGone.
+// New returns a Peer for a program that reads requests from in and writes answers to out. Each request is one Write to in. If out ends
+// with an error, requests return an error that wraps both it and ErrGone.
 func New(in io.Writer, out io.Reader) *Peer {
 	p := &Peer{in: in, gone: make(chan struct{}), waiting: map[int]chan<- answer{}}
-	// Owned by the Peer: ends with the program's output, which the caller ends with the program. Gone waits for it.
+	// Owned by the Peer: ends with the program's output, so when the caller ends the program. Gone waits for it.
 	go p.listen(out)
 	return p
 }
@@ -84,7 +84,7 @@ func New(in io.Writer, out io.Reader) *Peer {
 // Gone is closed when the program's output has ended and all requests are answered.
 func (p *Peer) Gone() <-chan struct{} { return p.gone }
 
-// Ask sends a request and waits for the value that it is answered with. If ctx ends first, the request goes on in the peer.
+// Ask sends a request and returns the value of its reply. If ctx ends first, the peer continues the request.
 func (p *Peer) Ask(ctx context.Context, words ...string) (string, error) {
 	for _, word := range words {
 		if word == "" || strings.ContainsAny(word, " \t\r\n") {
@@ -107,7 +107,7 @@ func (p *Peer) Ask(ctx context.Context, words ...string) (string, error) {
 	}
 }
 
-// expect returns the ID of a new request and the channel that its answer will come from.
+// expect returns the ID of a new request and the channel for its answer.
 func (p *Peer) expect() (int, <-chan answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Peer) expect() (int, <-chan answer, error) {
 	return p.last, reply, nil
 }
 
-// take returns where the answer with this ID belongs, and expects it no more.
+// take removes the request with this ID and returns the channel for its answer, or nil if there is none.
 func (p *Peer) take(id int) chan<- answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Peer) listen(out io.Reader) {
 	p.end(lines.Err())
 }
 
-// parse takes an answer's line apart, and reports whether it is one.
+// parse parses an answer. It returns false if the line is not an answer.
 func parse(line string) (id int, a answer, ok bool) {
 	number, rest, _ := strings.Cut(line, " ")
 	verdict, value, _ := strings.Cut(rest, " ")
@@ -159,7 +159,7 @@ func parse(line string) (id int, a answer, ok bool) {
 	return 0, answer{}, false
 }
 
-// end answers all requests that are still waiting.
+// end answers all waiting requests with an error.
 func (p *Peer) end(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// play returns a peer whose program is a function. The program's input and output end with the test, or with quit.
+// play returns a peer whose program is a function. The program's input and output end with the test or when quit is called.
 func play(t *testing.T, program func(in io.Reader, out io.Writer) error) (p *Peer, quit func(error)) {
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
@@ -29,12 +29,12 @@ func play(t *testing.T, program func(in io.Reader, out io.Writer) error) (p *Pee
 	return p, quit
 }
 
-// serving returns a peer that answers as do does.
+// serving returns a peer that answers requests with do.
 func serving(t *testing.T, do func(verb string, args []string) (string, error)) (*Peer, func(error)) {
 	return play(t, func(in io.Reader, out io.Writer) error { return Serve(in, out, do) })
 }
 
-// TestEachCallIsOneRequest goes through the vocabulary.
+// TestEachCallIsOneRequest checks the request of each method.
 func TestEachCallIsOneRequest(t *testing.T) {
 	ctx := t.Context()
 	asked := make(chan string, 1)
@@ -71,8 +71,8 @@ func TestEachCallIsOneRequest(t *testing.T) {
 	asks("end 7", s.End(ctx))
 }
 
-// TestEverybodyKnowsEveryRequest compares the vocabularies: the protocol's description and the programs' have each request.
-func TestEverybodyKnowsEveryRequest(t *testing.T) {
+// TestEveryProgramHasEveryRequest checks that the protocol's description and all programs have each request.
+func TestEveryProgramHasEveryRequest(t *testing.T) {
 	for name, quote := range map[string]string{"peer.go": "%s ", Curator: `"%s"`, Kazoo: `"%s"`} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestLinesThatAreNoRequestAreRefused(t *testing.T) {
 	} {
 		answers, out := io.Pipe()
 		done := make(chan error, 1)
-		// Owned by the test, which receives its end: ends with its one line.
+		// Owned by the test, which receives its result: ends after one line.
 		go func() {
 			done <- Serve(strings.NewReader(line+"\n"), out, func(string, []string) (string, error) { return "done", nil })
 		}()
@@ -135,7 +135,7 @@ func TestAnErrorIsOneLine(t *testing.T) {
 	assert.EqualError(t, err, "two lines")
 }
 
-// TestOtherOutputIsNoAnswer has the program print what a library might.
+// TestOtherOutputIsNoAnswer uses a program that also prints output as a library might.
 func TestOtherOutputIsNoAnswer(t *testing.T) {
 	p, _ := play(t, func(in io.Reader, out io.Writer) error {
 		buf := make([]byte, 100)
@@ -171,7 +171,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	_, err := p.Ask(ctx, "lock", "1")
 	require.ErrorIs(t, err, context.Canceled)
 	close(release)
-	_, err = p.Ask(t.Context(), "unlock", "1") // the answer that nobody has waited for holds up nobody
+	_, err = p.Ask(t.Context(), "unlock", "1") // an answer without a waiter does not block others
 	require.NoError(t, err)
 }
 

@@ -2,14 +2,14 @@ package peer
 
 import "embed"
 
-// The programs that speak the protocol for a library of another language. Each is called with the servers, separated by
-// commas, and the session timeout in milliseconds. They have to be run where that library is installed.
+// The programs that implement the protocol for libraries in other languages. Their arguments are a comma-separated list of servers
+// and the session timeout in milliseconds. The library must be installed.
 const (
 	Curator = "CuratorPeer.java"
 	Kazoo   = "kazoo_peer.py"
 )
 
-// Programs has the sources.
+// Programs contains the sources.
 //
 //go:embed CuratorPeer.java kazoo_peer.py
 var Programs embed.FS

@@ -25,7 +25,7 @@ var requests = []string{
 	"leader SESSION KIND PATH",
 }
 
-// check reports what is wrong with a request. words are its verb and arguments.
+// check returns an error if a request is invalid. words are its verb and arguments.
 func check(words []string) error {
 	if len(words) == 0 {
 		return errors.New("usage: ID VERB [ARGS]")
@@ -42,26 +42,25 @@ func check(words []string) error {
 	return nil
 }
 
-// Serve is the answering side of the protocol in Go. It has do called for each request of in, side by side, until in ends.
-// The arguments are as many as the verb has.
+// Serve implements the answering side of the protocol in Go. It calls do concurrently for each valid request from in, until in ends.
 func Serve(in io.Reader, out io.Writer, do func(verb string, args []string) (value string, err error)) error {
 	var mu sync.Mutex // guards out
 	reply := func(id string, words []string) {
 		line := answerTo(id, words, do)
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = io.WriteString(out, line) // a reader that has gone ends in as well
+		_, _ = io.WriteString(out, line) // if the reader is gone, in ends as well
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		id, request, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
-		// Owned by the process, which ends when in does: ends with the answer, and nobody waits for it.
+		// Owned by the process, which ends when in does: ends with the answer. Nothing waits for it.
 		go reply(id, strings.Fields(request))
 	}
 	return lines.Err()
 }
 
-// answerTo has a request done and returns the line that answers it.
+// answerTo executes a request and returns the answer.
 func answerTo(id string, words []string, do func(verb string, args []string) (string, error)) string {
 	err := check(words)
 	value := ""

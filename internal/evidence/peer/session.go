@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Plain is the kind that every peer has.
+// Plain is the kind that every peer supports.
 const Plain = "plain"
 
 // Session is one session of a peer's client library.
@@ -30,7 +30,7 @@ func (s *Session) End(ctx context.Context) error {
 	return err
 }
 
-// Contender returns a contender for the lock of this kind at this path. more is the kind's MORE, where it has one.
+// Contender returns a contender for the lock of this kind at this path. more is the argument MORE, for kinds that have one.
 func (s *Session) Contender(ctx context.Context, kind, path string, more ...string) (*Contender, error) {
 	id, err := s.peer.Ask(ctx, append([]string{"contender", s.id, kind, path}, more...)...)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Session) Contender(ctx context.Context, kind, path string, more ...stri
 	return &Contender{s.peer, id}, nil
 }
 
-// Revoke asks the holder that has this node to let go.
+// Revoke asks the holder with this node to release.
 func (s *Session) Revoke(ctx context.Context, node string) error {
 	_, err := s.peer.Ask(ctx, "revoke", s.id, node)
 	return err
@@ -50,7 +50,7 @@ func (s *Session) Leader(ctx context.Context, kind, path string) (string, error)
 	return s.peer.Ask(ctx, "leader", s.id, kind, path)
 }
 
-// Contender takes and gives back one lock. Lock, Unlock, Held and Close are for one goroutine at a time.
+// Contender acquires and releases one lock. Lock, Unlock, Held and Close must not be called concurrently.
 type Contender struct {
 	peer *Peer
 	id   string
@@ -60,7 +60,7 @@ func (c *Contender) ask(ctx context.Context, verb string) (string, error) {
 	return c.peer.Ask(ctx, verb, c.id)
 }
 
-// Lock waits for the lock and returns its token, 0 if the library has none. If ctx ends first, the library goes on waiting.
+// Lock waits for the lock and returns its token, or 0 if the library has none. If ctx ends first, the library keeps waiting.
 func (c *Contender) Lock(ctx context.Context) (token int64, err error) {
 	value, err := c.ask(ctx, "lock")
 	if err != nil {
@@ -72,13 +72,13 @@ func (c *Contender) Lock(ctx context.Context) (token int64, err error) {
 	return token, nil
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (c *Contender) Unlock(ctx context.Context) error {
 	_, err := c.ask(ctx, "unlock")
 	return err
 }
 
-// Held returns what the library tells a holder who asks.
+// Held reports whether the lock is held according to the library.
 func (c *Contender) Held(ctx context.Context) (bool, error) {
 	value, err := c.ask(ctx, "held")
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Contender) Held(ctx context.Context) (bool, error) {
 // Sign waits for the next sign: doubt, trust or loss.
 func (c *Contender) Sign(ctx context.Context) (string, error) { return c.ask(ctx, "sign") }
 
-// Revoked waits until somebody has asked the holder to let go.
+// Revoked waits until the holder is asked to release.
 func (c *Contender) Revoked(ctx context.Context) error {
 	_, err := c.ask(ctx, "revoked")
 	return err

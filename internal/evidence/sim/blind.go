@@ -10,7 +10,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// blind takes READ from one client for a while, on what others have in a lock's directories, and mostly on these too.
+// blind denies one client the permission to read the other contenders' nodes of a lock for a while, and in most cases also the
+// lock's directories.
 func blind(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	dirs := slices.Compact([]string{l.queue(), l.waiting()})
@@ -30,8 +31,8 @@ func blind(f *fleet, r *rand.Rand) reach {
 	return only(p.name)
 }
 
-// withhold takes CREATE, DELETE or both from one client for a while, in a lock's directories. It gets nothing, or what it
-// releases stays, until it may again; what is promised to others stands.
+// withhold denies one client the permission to create or delete nodes, or both, in a lock's directories for a while. During this
+// time the client cannot acquire the lock, or its nodes remain after a release. The promises to other clients still apply.
 func withhold(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	perms := pick(r, zktest.PermCreate, zktest.PermDelete, zktest.PermDelete, zktest.PermCreate|zktest.PermDelete)
@@ -39,8 +40,8 @@ func withhold(f *fleet, r *rand.Rand) reach {
 	return only(p.name)
 }
 
-// deny takes rights on nodes from the process, for a while. That is over when no server refuses it any more: one that lags
-// has the old access list.
+// deny withholds permissions on nodes from the process for the duration d. It returns when all servers have the permissions
+// again, including lagging ones.
 func (p *process) deny(nodes []string, perms int32, d time.Duration) {
 	p.addDenied(1)
 	p.f.permit(nodes, allBut(p.f.srv.HostOf(p.name), perms))
@@ -52,7 +53,7 @@ func (p *process) deny(nodes []string, perms int32, d time.Duration) {
 	p.addDenied(-1)
 }
 
-// isShown reports whether every server shows a transaction, or the ensemble was replaced by one that never had it.
+// isShown reports whether every server has applied a transaction, or the ensemble was restored to a state before it.
 func (f *fleet) isShown(zxid int64) bool {
 	shown := true
 	for i := range f.plan.Servers {
@@ -61,7 +62,7 @@ func (f *fleet) isShown(zxid int64) bool {
 	return shown || f.srv.Zxid() < zxid
 }
 
-// waiting is the directory of the nodes of those that wait.
+// waiting returns the directory of the waiters' nodes.
 func (l Lock) waiting() string {
 	if l.queue() == l.Path {
 		return l.Path
@@ -69,7 +70,7 @@ func (l Lock) waiting() string {
 	return l.Path + "/locks"
 }
 
-// permit sets the access list of nodes that exist; nil is open to all. It waits for a quorum.
+// permit sets the ACL of the nodes that exist; nil means no restrictions. It waits for a quorum.
 func (f *fleet) permit(nodes []string, acl []zktest.ACL) {
 	for _, node := range nodes {
 		for f.srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: node, ACL: acl}) != nil {
@@ -81,8 +82,8 @@ func (f *fleet) permit(nodes []string, acl []zktest.ACL) {
 	}
 }
 
-// allBut is an access list that lets everybody do everything, but denies that host these: what the prefixes name that
-// differ from its address in one bit is everybody else.
+// allBut returns an ACL that denies the given permissions to one host and grants everyone else everything. To match everyone else,
+// it has an entry for each prefix that differs from the host's address in its last bit.
 func allBut(host string, denied int32) []zktest.ACL {
 	addr := netip.MustParseAddr(host)
 	acl := []zktest.ACL{{Perms: zktest.PermAll &^ denied, Scheme: "ip", ID: host}}
@@ -95,7 +96,7 @@ func allBut(host string, denied int32) []zktest.ACL {
 	return acl
 }
 
-// isOf reports whether the session was one of the process's.
+// isOf reports whether the session belongs to the process.
 func (f *fleet) isOf(p *process, session int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

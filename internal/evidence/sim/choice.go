@@ -5,14 +5,14 @@ import "github.com/zklock-go/zklock/internal/evidence/history"
 // Choice names a plan.
 type Choice struct {
 	Seed    uint64
-	Made    string // the name of a made plan; "" means that it is drawn, as what follows says
-	Hostile string // kinds of trouble besides those of the seed, by name
+	Made    string // the name of a made plan, or "" to draw one with the fields below
+	Hostile string // names of kinds of faults in addition to the seed's
 	Faults  string // a pattern of the faults that happen; "" means all
-	Focus   string // the recipe of all locks; "" means as drawn
-	Shorten int    // how many times shorter the run is made; 0 means once
+	Focus   string // the recipe of all locks, or "" to draw them
+	Shorten int    // divides the duration of the run; 0 means 1
 }
 
-// Draw makes the plan, or draws it.
+// Draw makes or draws the plan.
 func (c Choice) Draw() (*Plan, error) {
 	if c.Made != "" {
 		return MadePlan(c.Made, c.Seed)

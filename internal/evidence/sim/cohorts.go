@@ -10,21 +10,20 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// drawCohort returns how the workers of a process take mutexes in a plan with cohorts; nil for each by itself.
+// drawCohort draws the options for a process's Cohort in a plan with cohorts, or returns nil if its workers do not use one.
 func drawCohort(r *rand.Rand) *zklock.CohortOptions {
 	if r.IntN(5) == 0 {
 		return nil
 	}
-	return &zklock.CohortOptions{Unfenced: r.IntN(2) == 0, Keep: pick(r, -1, 0, time.Second)}
+	return &zklock.CohortOptions{Keep: pick(r, -1, 0, time.Second)}
 }
 
-// suitsCohort reports whether a lock is one that the workers of a process take together. They take some as readers, and
-// beside those that take it by themselves.
+// suitsCohort reports whether to use a Cohort for this acquire of a lock. At an RWMutex, only some writers use one.
 func suitsCohort(l Lock, r *rand.Rand) bool {
 	return l.Recipe == history.Mutex || l.Recipe == history.RW && r.IntN(2) == 0
 }
 
-// takeCohort takes a lock a few times, soon after one another, together with the other workers of the process.
+// takeCohort uses a lock a few times, with short pauses, through the process's Cohort.
 func takeCohort(p *process, l Lock, r *rand.Rand) {
 	for range 1 + r.IntN(5) {
 		p.takeAsGuest(l, r)
@@ -39,14 +38,11 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	k := p.client.Cohort(l.Path, p.cohort)
-	reads, lock, try := l.Recipe == history.RW && r.IntN(3) > 0, k.Lock, false
-	switch {
-	case reads:
-		lock = k.RLock
-	case r.IntN(8) == 0:
+	lock, try := k.Lock, false
+	if r.IntN(8) == 0 {
 		lock, try = k.TryLock, true
 	}
-	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true, Shared: reads}), p.f.rec.Now()
+	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}), p.f.rec.Now()
 	defer p.done(op)
 	hold, err := lock(ctx)
 	if err != nil {
@@ -65,43 +61,37 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 		return
 	}
 	p.grants(op, l.Path, hold.Node(), hold.Token())
-	p.welcome(l, hold, reads, op)
+	p.welcome(l, hold)
 	defer p.watch(hold, op)()
-	p.useAsGuest(l, hold, reads, r)
+	p.useAsGuest(l, hold, r)
 	op.Ended()
 	since = p.f.rec.Now()
 	err = hold.Unlock(p.alive)
-	op.Left(err) // its process may keep the place
+	op.Left(err) // not Freed: the process may keep the node
 	p.judgeRelease(p.alive, hold, err, since, l.Path, op)
 }
 
-// welcome is P1 inside the process: the hold of the worker before that held alone has ended. What is granted on one node
-// is one claim towards others. A fenced cohort shares no node, but with those that read.
-func (p *process) welcome(l Lock, hold *zklock.Hold, reads bool, op *history.Handle) {
+// welcome checks P1 within the process: the previous worker's hold has ended. It also checks P3: each hold has its own node.
+func (p *process) welcome(l Lock, hold *zklock.Hold) {
 	p.mu.Lock()
-	last, first := p.guests[l.Path], p.firsts[hold.Node()]
-	if !reads {
-		p.guests[l.Path] = hold
-	}
-	if first == 0 {
-		p.firsts[hold.Node()] = op.ID()
-	}
+	last := p.guests[l.Path]
+	p.guests[l.Path] = hold
 	p.mu.Unlock()
-	if last != nil && last.Context().Err() == nil && hold.Context().Err() == nil {
-		p.f.report("P1", l.Path, p.name+": two goroutines of the process hold at the same time")
-	}
-	if first == 0 {
+	if last == nil {
 		return
 	}
-	op.Follows(first)
-	if !reads && !p.cohort.Unfenced {
-		p.f.report("P3", l.Path, p.name+": two goroutines of a fenced cohort hold on one node")
+	if last.Context().Err() == nil && hold.Context().Err() == nil {
+		p.f.report("P1", l.Path, p.name+": two goroutines of the process hold at the same time")
+	}
+	if last.Node() == hold.Node() {
+		p.f.report("P3", l.Path, p.name+": two goroutines of a cohort hold on one node")
 	}
 }
 
-// useAsGuest spends the time of a hold: mostly a short one, so that many follow one another before others want the lock.
-func (p *process) useAsGuest(l Lock, hold *zklock.Hold, reads bool, r *rand.Rand) {
-	if !reads && !p.cohort.Unfenced && r.IntN(3) == 0 {
+// useAsGuest spends the time of a hold. Most holds are short, so that many of them follow one another before another process
+// requests the lock.
+func (p *process) useAsGuest(l Lock, hold *zklock.Hold, r *rand.Rand) {
+	if r.IntN(3) == 0 {
 		p.use(r, history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
 		return
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
-	"github.com/zklock-go/zklock/internal/wall"
+	"github.com/zklock-go/zklock/internal/testclock"
 )
 
-// launch starts the n-th incarnation of a client, unless the run ends before it has a session.
+// launch starts the n-th process of a client, unless the run ends before it has a session.
 func (f *fleet) launch(spec Client, n int) {
 	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
-		guests: map[string]*zklock.Hold{}, firsts: map[string]int64{}, granted: map[string]time.Duration{}}
+		guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
 	p.told = &told{report: f.report, name: p.name}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
@@ -25,10 +25,10 @@ func (f *fleet) launch(spec Client, n int) {
 	servers := f.srv.Addrs()
 	if len(servers) > 1 && r.IntN(3) == 0 && !f.plan.Failing {
 		i := r.IntN(len(servers))
-		servers = servers[i : i+1] // sees the ensemble through one server only
+		servers = servers[i : i+1] // the client knows only one server
 	}
 	p.servers = servers
-	ctx := wall.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
+	ctx := testclock.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
 	opts := &zklock.Options{
 		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
 		ACL:       f.plan.acl(),
@@ -62,7 +62,7 @@ func (f *fleet) launch(spec Client, n int) {
 	}
 }
 
-// work takes locks, one after the other.
+// work acquires and releases locks, one after the other.
 func (p *process) work(r *rand.Rand) {
 	defer p.f.wg.Done()
 	for p.rest(around(r, p.f.plan.Think)) {

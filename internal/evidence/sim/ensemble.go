@@ -10,7 +10,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// options are the ensemble's.
+// options returns the options of the ensemble.
 func (p *Plan) options() zktest.Options {
 	o := zktest.Options{
 		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
@@ -18,13 +18,16 @@ func (p *Plan) options() zktest.Options {
 		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
 		MinSessionTimeout: p.MinSession, MinSessionTimeouts: p.MinSessions,
 	}
+	if p.Ticks != nil {
+		o.TickTimes, o.MaxSessionTimeout = p.Ticks, 20*p.Tick // so that all servers grant the same longest timeout
+	}
 	if p.Logins {
 		o.SASL, o.RequireSASL = map[string]string{"fleet": "secret"}, true
 	}
 	return o
 }
 
-// credentials are what clients need for these servers.
+// credentials returns the credentials that clients need.
 func (p *Plan) credentials() []zklock.Auth {
 	switch {
 	case p.Logins:
@@ -35,7 +38,7 @@ func (p *Plan) credentials() []zklock.Auth {
 	return nil
 }
 
-// acl is what clients give their nodes; nil is open to all.
+// acl returns the ACL of the clients' nodes; nil means no restrictions.
 func (p *Plan) acl() []zk.ACL {
 	if p.Restricted {
 		return zk.AuthACL(zk.PermAll)
@@ -43,10 +46,10 @@ func (p *Plan) acl() []zk.ACL {
 	return nil
 }
 
-// slowdown is how many times longer than usual a chunk of bytes sometimes takes.
+// slowdown is the factor by which a chunk of bytes is sometimes slower than usual.
 const slowdown = 5
 
-// delay is the way of one chunk of bytes: mostly short, sometimes long.
+// delay draws the one-way delay of a chunk of bytes.
 func (p *Plan) delay(r *rand.Rand) time.Duration {
 	d := time.Duration(r.Int64N(int64(p.Latency)))
 	if r.IntN(200) == 0 {

@@ -10,25 +10,25 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// fault is one kind of trouble: it does its harm, lasts, and is mended again when it returns.
+// fault is one kind of fault. do causes it, waits, and ends it before it returns.
 type fault struct {
 	name string
 	do   func(f *fleet, r *rand.Rand) reach
 }
 
-// reach is whom a fault hits. The zero reach is everybody, all the while.
+// reach says which clients a fault affects. The zero reach is all clients, for the whole duration.
 type reach struct {
-	only  []string      // these clients
-	after time.Duration // from then on; everybody before
+	only  []string      // the affected clients, or empty for all
+	after time.Duration // until this time, all clients are affected
 }
 
-// nobody is hit by what neither a client nor a server has to do with.
+// nobody is the name of no client. It makes only a non-empty list.
 const nobody = "nobody"
 
-// only is the reach of a fault that hits these clients.
+// only returns the reach of a fault that affects only these clients.
 func only(clients ...string) reach { return reach{only: append(clients, nobody)} }
 
-// everybody makes a fault of what may hit all clients.
+// everybody returns the function of a fault that affects all clients.
 func everybody(do func(f *fleet, r *rand.Rand)) func(f *fleet, r *rand.Rand) reach {
 	return func(f *fleet, r *rand.Rand) reach {
 		do(f, r)
@@ -36,7 +36,7 @@ func everybody(do func(f *fleet, r *rand.Rand)) func(f *fleet, r *rand.Rand) rea
 	}
 }
 
-// owner is the client whose node it is, nobody if it has none.
+// owner returns the client that owns the node, or nobody if there is none.
 func (f *fleet) owner(node string) string {
 	n, ok := f.srv.Node(node)
 	f.mu.Lock()
@@ -47,7 +47,7 @@ func (f *fleet) owner(node string) string {
 	return nobody
 }
 
-// Each group is one stream of trouble: faults of a group follow one another, groups overlap.
+// troubles has the usual streams of faults. Faults of a stream follow one another; faults of different streams can overlap.
 var troubles = map[string][]fault{
 	"ensemble": {
 		{"drop", everybody(func(f *fleet, r *rand.Rand) { f.srv.DropConnections() })},
@@ -78,7 +78,7 @@ var troubles = map[string][]fault{
 	},
 }
 
-// failures are what happens in a world in which one follower after the other fails, and nothing else.
+// failures are the faults of a plan in which one follower after the other fails.
 var failures = []fault{
 	{"follower, frozen", everybody(failing(onItself((*zktest.Member).Freeze, (*zktest.Member).Thaw)))},
 	{"follower, cut off", everybody(failing(onItself((*zktest.Member).CutOff, (*zktest.Member).Rejoin)))},
@@ -87,7 +87,7 @@ var failures = []fault{
 	{"follower, throttled", everybody(failing(overload))},
 }
 
-// onItself harms a member, and returns what mends it.
+// onItself returns a function that causes a fault of a member, and returns the function that ends it.
 func onItself(harm, mend func(*zktest.Member)) func(f *fleet, i int) func() {
 	return func(f *fleet, i int) func() {
 		harm(f.srv.Member(i))
@@ -95,7 +95,7 @@ func onItself(harm, mend func(*zktest.Member)) func(f *fleet, i int) func() {
 	}
 }
 
-// mute has a member answer nobody, and go on telling of what happens.
+// mute makes a member stop replying to requests, while it still sends events. It returns the function that ends this.
 func mute(f *fleet, i int) func() {
 	answers := make(chan struct{})
 	listen := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
@@ -110,7 +110,7 @@ func mute(f *fleet, i int) func() {
 	}
 }
 
-// overload has a member throttle a part of what it is asked.
+// overload makes a member refuse a part of the requests. It returns the function that ends this.
 func overload(f *fleet, i int) func() {
 	all := newThrottle(stream(f.plan.Seed, "throttle"))
 	return f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
@@ -121,7 +121,7 @@ func overload(f *fleet, i int) func() {
 	})
 }
 
-// failing harms a follower, and lets it rest when it is well again.
+// failing causes a fault of a follower for a while, and pauses after it.
 func failing(harm func(f *fleet, i int) (mend func())) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
 		i := r.IntN(f.plan.Servers)
@@ -137,7 +137,7 @@ func failing(harm func(f *fleet, i int) (mend func())) func(f *fleet, r *rand.Ra
 
 func elect(f *fleet, r *rand.Rand) { f.srv.ElectLeader(r.IntN(f.plan.Servers)) }
 
-// usurp has the others elect a leader while the one they had is cut off and does not hear of it.
+// usurp cuts off the leader and makes the other servers elect a new one, which the old leader does not notice.
 func usurp(f *fleet, r *rand.Rand) {
 	old := f.srv.Leader()
 	if old == nil || f.plan.Servers == 1 {
@@ -153,7 +153,7 @@ func usurp(f *fleet, r *rand.Rand) {
 	old.Rejoin()
 }
 
-// long is a time that is often longer than what members and sessions survive.
+// long draws a duration that is often longer than members and sessions survive.
 func (f *fleet) long(r *rand.Rand) time.Duration {
 	limit := time.Duration(f.plan.SyncLimit) * f.plan.Tick
 	return around(r, pick(r, f.plan.Tick, limit, limit+f.plan.Timeout))
@@ -168,9 +168,23 @@ func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	}
 }
 
-// standstill takes a server out of the conversation for a while, which can be longer than a session. Followers tell a leader
-// which of their clients are alive only when it asks: after a standstill it can end sessions whose clients were in touch all
-// the time, right after it has answered them.
+// retick restarts a server with another tick, and makes it the leader half of the time.
+func retick(f *fleet, r *rand.Rand) {
+	i := r.IntN(f.plan.Servers)
+	m := f.srv.Member(i)
+	m.Stop()
+	time.Sleep(around(r, f.plan.Tick))
+	m.SetTickTime(f.plan.drawTick(r))
+	m.Start()
+	time.Sleep(f.plan.Tick) // so that it joins the others
+	if r.IntN(2) == 0 {
+		f.srv.ElectLeader(i)
+	}
+}
+
+// standstill suspends a server for a while, which can be longer than a session. Followers report their live clients to a leader
+// only when it asks. So after a pause, a leader can expire sessions of clients that have been connected all the time, right after
+// it has replied to them.
 func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
 		m, d := f.member(r), f.long(r)
@@ -183,8 +197,8 @@ func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	}
 }
 
-// lag has a member apply late, every other time the leader: then followers know what its own clients are not told yet. Those who
-// lose their connections meanwhile look for what they have asked for where it is committed and does not show.
+// lag makes a member apply transactions late. Half of the time it is the leader, and then followers show changes before the leader
+// does. Clients that lose their connections meanwhile look for the result of a request on a server that does not show it yet.
 func lag(f *fleet, r *rand.Rand) {
 	m := f.member(r)
 	if leader := f.srv.Leader(); leader != nil && r.IntN(2) == 0 {
@@ -200,7 +214,8 @@ func lag(f *fleet, r *rand.Rand) {
 	m.Lag(0)
 }
 
-// behind loses answers while followers are behind: a client that comes back looks for what it has done on a server that does not know yet.
+// behind drops replies while followers lag: a client that reconnects looks for the result of a request on a server that does not
+// show it yet.
 func behind(f *fleet, r *rand.Rand) {
 	for i := range f.plan.Servers {
 		f.srv.Member(i).Lag(around(r, f.plan.Tick))
@@ -211,7 +226,7 @@ func behind(f *fleet, r *rand.Rand) {
 	}
 }
 
-// holder is a process that probably holds something.
+// holder returns a process that probably holds a lock.
 func (f *fleet) holder(r *rand.Rand) *process {
 	if node, ok := f.someNode(r); ok {
 		there, _ := f.srv.Node(node)
@@ -233,7 +248,7 @@ func partition(f *fleet, r *rand.Rand) reach {
 	return only(p.name)
 }
 
-// flaky lets some requests of everybody fail for a while.
+// flaky makes some requests of all clients fail for a while.
 func flaky(v zktest.Verdict) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
 		f.unsettle(r, func(*rand.Rand) zktest.Verdict { return v }, pick(r, 3, 20))
@@ -243,10 +258,10 @@ func flaky(v zktest.Verdict) func(f *fleet, r *rand.Rand) {
 func delays(f *fleet, r *rand.Rand) {
 	most := f.plan.Timeout / 4
 	f.unsettle(r, func(r *rand.Rand) zktest.Verdict { return zktest.Delay(min(around(r, f.plan.Timeout/6), most)) }, pick(r, 5, 30))
-	time.Sleep(most) // until what was held back last has come through
+	time.Sleep(most) // until the last delayed request has arrived
 }
 
-// unsettle gives one in so many requests a verdict.
+// unsettle applies a verdict to one in oneIn requests for a while.
 func (f *fleet) unsettle(r *rand.Rand, verdict func(*rand.Rand) zktest.Verdict, oneIn int) {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) // guarded by mu
@@ -262,7 +277,7 @@ func (f *fleet) unsettle(r *rand.Rand, verdict func(*rand.Rand) zktest.Verdict, 
 	remove()
 }
 
-// crash ends a process, and starts another in its place after a while.
+// crash ends a process, and starts its successor after a while.
 func crash(f *fleet, r *rand.Rand) reach {
 	p := f.anyone(r)
 	f.crash(p)
@@ -277,14 +292,14 @@ func crash(f *fleet, r *rand.Rand) reach {
 	return only(p.name)
 }
 
-// wallClock moves one machine's wall clock: forward as a machine that slept sees it, or back.
+// wallClock moves one machine's wall clock: forward, as after a suspend, or back.
 func wallClock(f *fleet, r *rand.Rand) reach {
 	p := f.anyone(r)
 	p.skew.Add(int64(around(r, 2*f.plan.Timeout)) * int64(pick(r, 1, 1, -1)))
 	return only(p.name)
 }
 
-// someNode is a node in one of the queues, often the first.
+// someNode returns a node in one of the queues, often the first.
 func (f *fleet) someNode(r *rand.Rand) (string, bool) {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	names := slices.DeleteFunc(f.srv.Children(l.queue()), func(name string) bool { return !contends("/" + name) })
@@ -304,7 +319,7 @@ func deleteNode(f *fleet, r *rand.Rand) reach {
 		return only()
 	}
 	owner := f.owner(node)
-	_ = f.srv.DeleteNode(node) // who was faster does not matter
+	_ = f.srv.DeleteNode(node) // its owner may have deleted it first
 	return only(owner)
 }
 
@@ -322,7 +337,7 @@ func expire(f *fleet, r *rand.Rand) reach {
 	return only(name)
 }
 
-// reapParent deletes a lock with all that is in it, as a clean-up script would.
+// reapParent deletes a lock's directory and its nodes, as a clean-up script would.
 func reapParent(f *fleet, r *rand.Rand) {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	for _, name := range f.srv.Children(l.queue()) {
@@ -331,19 +346,19 @@ func reapParent(f *fleet, r *rand.Rand) {
 	_ = f.srv.DeleteNode(l.queue())
 }
 
-// exhaust brings a lock near the end of its sequence numbers, once: a counter never goes back.
+// exhaust sets the sequence counter of a lock's directory near its maximum, once, because a counter never decreases.
 func exhaust(f *fleet, r *rand.Rand) {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
-	defer func() { _ = recover() }() // the directory may have gone this very moment
+	defer func() { _ = recover() }() // SetChildCounter panics if the directory was just deleted
 	dir, ok := f.srv.Node(l.queue())
 	if !ok || f.exhausted[dir.Czxid] {
 		return
 	}
 	f.exhausted[dir.Czxid] = true
-	f.srv.SetChildCounter(l.queue(), 1<<31-2-int32(r.IntN(20))) // the next number goes into the log of all
+	f.srv.SetChildCounter(l.queue(), 1<<31-2-int32(r.IntN(20)))
 }
 
-// stranger puts a node into a lock's directory that is none of its business.
+// stranger creates a node in a lock's directory that does not belong to a contender.
 func stranger(f *fleet, r *rand.Rand) reach {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	node := l.queue() + "/" + pick(r, "_c_short", "lost+found", "_c_x-lock-", "x-lock-12", "config", "_c_0123456789abcdef0123456789abcdef-lock-00000000zz")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,59 +18,62 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// fleet is a run under way.
+// fleet is the state of a run.
 type fleet struct {
 	plan *Plan
 	srv  *zktest.Server
 	rec  *history.Recorder
-	// exhausted are the directories, by czxid, whose counter was set. Only the operator's stream uses it.
+	// exhausted has the directories, by czxid, whose counter was set. Only the operator's stream uses it.
 	exhausted map[int64]bool
-	gauge     *gauge // of a healthy run
+	gauge     *gauge // the measurements of a healthy run; nil otherwise
 
-	stop chan struct{} // closed when no new operation may begin
+	stop chan struct{} // closed when no new operation may start
 	end  context.Context
-	wg   sync.WaitGroup // workers and those who revive clients
+	wg   sync.WaitGroup // workers and other goroutines of the fleet
 
 	mu       sync.Mutex
-	views    int                      // guarded by mu
-	procs    []*process               // guarded by mu; the present ones, in the plan's order
-	told     []*told                  // guarded by mu: of all processes that there were
-	sessions map[int64]string         // guarded by mu: session -> client
-	hears    *hearing                 // guarded by mu
-	forced   map[int64]bool           // guarded by mu: sessions that an operator ended
-	known    map[string]bool          // guarded by mu: contender nodes
-	fenced   map[string]int64         // guarded by mu: the token written last, by lock
-	said     map[string]int           // guarded by mu: by semaphore, the number of permits that everybody says, if it was changed
-	writes   int                      // guarded by mu: guarded writes that were begun
-	written  map[string]bool          // guarded by mu: the data of those that were committed
-	refused  map[string]bool          // guarded by mu: the data of those that were said to have come too late
-	evicted  map[string]time.Duration // guarded by mu: by lock, until when an operator removed somebody
-	limits   map[string][]limit       // guarded by mu: by semaphore, the number of permits that was stored
-	faults   map[string]int           // guarded by mu
-	broken   []history.Violation      // guarded by mu: what the workers saw themselves
+	views    int              // guarded by mu
+	procs    []*process       // guarded by mu; the current ones, in the plan's order
+	told     []*told          // guarded by mu: the observers of all processes, including earlier ones
+	sessions map[int64]string // guarded by mu: session -> client
+	hears    *hearing         // guarded by mu
+	forced   map[int64]bool   // guarded by mu: sessions that an operator ended
+	// ambiguous has the sessions that ended soon after a third party had deleted one of their nodes. If the client got no
+	// reply in between, it takes the deletion for one caused by the end of the session.
+	ambiguous map[int64]bool           // guarded by mu
+	known     map[string]int64         // guarded by mu: contender nodes -> session
+	robbed    map[int64]time.Duration  // guarded by mu: session -> when a third party last deleted a node of it
+	fenced    map[string]int64         // guarded by mu: the token written last, by lock
+	said      map[string]int           // guarded by mu: by semaphore, the number of permits that clients use, if it was changed
+	writes    int                      // guarded by mu: number of guarded writes
+	written   map[string]bool          // guarded by mu: the data of the committed writes
+	refused   map[string]bool          // guarded by mu: the data of the writes that failed with ErrLost
+	evicted   map[string]time.Duration // guarded by mu: by lock, when the last eviction ended
+	limits    map[string][]limit       // guarded by mu: by semaphore, the stored numbers of permits
+	faults    map[string]int           // guarded by mu
+	broken    []history.Violation      // guarded by mu: violations that workers reported
 }
 
-// process is one client with its workers: when it crashes, another takes its place.
+// process is one client with its workers. If it crashes, another process replaces it.
 type process struct {
 	f       *fleet
 	spec    Client
 	name    string
-	servers []string // that it knows
+	servers []string // the servers that it knows
 	client  *zklock.Client
-	alive   context.Context // of its workers
+	alive   context.Context // for its workers; done when the process ends
 	die     context.CancelFunc
-	skew    atomic.Int64 // of its wall clock
+	skew    atomic.Int64 // skew of its wall clock
 	told    *told
-	cohort  *zklock.CohortOptions // by which its workers take mutexes together; nil for each by itself
+	cohort  *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
 
 	mu      sync.Mutex
-	open    map[*history.Handle]struct{} // guarded by mu: operations under way
-	away    chan struct{}                // guarded by mu: closed when the network is there again; nil while it is
-	guests  map[string]*zklock.Hold      // guarded by mu: by lock, the last that was granted to a goroutine of a cohort
-	firsts  map[string]int64             // guarded by mu: by node, the first operation that held there
-	granted map[string]time.Duration     // guarded by mu: by lock, when it was granted last
-	denied  int                          // guarded by mu: faults that take rights from it
-	freed   time.Duration                // guarded by mu: when the last of them ended
+	open    map[*history.Handle]struct{} // guarded by mu: unfinished operations
+	away    chan struct{}                // guarded by mu: closed when the network is back; nil if it is not cut off
+	guests  map[string]*zklock.Hold      // guarded by mu: by lock, the last hold of a goroutine of a cohort
+	granted map[string]time.Duration     // guarded by mu: by lock, the time of the last grant
+	denied  int                          // guarded by mu: number of current faults that withhold permissions from it
+	freed   time.Duration                // guarded by mu: when the last such fault ended
 }
 
 func (f *fleet) report(rule, path, text string) {
@@ -91,7 +95,7 @@ func (f *fleet) present() []*process {
 	return append([]*process(nil), f.procs...)
 }
 
-// crash ends a process as a power cut does: nothing of it reaches the servers any more.
+// crash ends a process like a power failure: none of its requests reaches the servers afterwards.
 func (f *fleet) crash(p *process) {
 	f.srv.Partition(p.name)
 	p.mu.Lock()
@@ -103,7 +107,7 @@ func (f *fleet) crash(p *process) {
 	p.client.Close()
 }
 
-// rest sleeps, unless the run or the process ends.
+// rest sleeps for d. It returns false if the run or the process ends first.
 func (p *process) rest(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -116,7 +120,7 @@ func (p *process) rest(d time.Duration) bool {
 	return false
 }
 
-// nextView names one observer's view.
+// nextView returns a new name for an observer's view.
 func (f *fleet) nextView() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +128,7 @@ func (f *fleet) nextView() string {
 	return fmt.Sprintf("view%d", f.views)
 }
 
-// hasEvicted reports whether somebody was removed from the lock since then.
+// hasEvicted reports whether a contender of the lock may have been evicted since then.
 func (f *fleet) hasEvicted(path string, since time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,14 +136,14 @@ func (f *fleet) hasEvicted(path string, since time.Duration) bool {
 	return ok && until >= since
 }
 
-// evicts notes until when somebody is removed from the lock.
+// evicts records until when an operator evicts contenders of the lock.
 func (f *fleet) evicts(path string, until time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.evicted[path] = until
 }
 
-// cutOff takes the network from the process, for a while.
+// cutOff cuts the process off from the network for the duration d.
 func (p *process) cutOff(d time.Duration) {
 	back := make(chan struct{})
 	p.mu.Lock()
@@ -154,7 +158,7 @@ func (p *process) cutOff(d time.Duration) {
 	close(back)
 }
 
-// reachable is closed while the process has a network, or from when it has one again.
+// reachable returns a channel that is closed when the process is not cut off.
 func (p *process) reachable() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,25 +170,25 @@ func (p *process) reachable() <-chan struct{} {
 	return now
 }
 
-// addDenied notes that a fault takes rights from the process, or with -1 that it has ended.
+// addDenied records that a fault withholds permissions from the process or, with -1, that it has ended.
 func (p *process) addDenied(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.denied, p.freed = p.denied+n, p.f.rec.Now()
 }
 
-// wasRefused reports whether err is a refusal, and rights were taken from the process since then.
+// wasRefused reports whether err is a refusal of the server, and permissions were withheld from the process since then.
 func (p *process) wasRefused(err error, since time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return errors.Is(err, zk.ErrNoAuth) && (p.denied > 0 || p.freed >= since)
 }
 
-// hearing is when servers have heard of each client.
+// hearing records when servers last received a request from each client.
 type hearing struct {
-	least time.Duration // what a silence is at least
+	least time.Duration // the shortest silence that is recorded
 	last  map[string]time.Duration
-	gaps  map[string][]gap // the silences of a client, in order
+	gaps  map[string][]gap // by client: its silences, in order
 }
 
 type gap struct{ from, to time.Duration }
@@ -193,7 +197,7 @@ func newHearing(least time.Duration) *hearing {
 	return &hearing{least, map[string]time.Duration{}, map[string][]gap{}}
 }
 
-// note takes a moment at which a server hears of the client.
+// note records that a server received a request from the client now.
 func (h *hearing) note(client string, now time.Duration) {
 	if last := h.last[client]; now-last > h.least {
 		h.gaps[client] = append(h.gaps[client], gap{last, now})
@@ -201,7 +205,8 @@ func (h *hearing) note(client string, now time.Duration) {
 	h.last[client] = now
 }
 
-// longest is the longest silence of the client between a moment and now; one that is too short to be noted does not count.
+// longest returns the longest silence of the client between since and now. Silences of at most h.least are not recorded and do
+// not count.
 func (h *hearing) longest(client string, since, now time.Duration) time.Duration {
 	most := now - max(since, h.last[client])
 	for _, g := range slices.Backward(h.gaps[client]) {
@@ -213,29 +218,24 @@ func (h *hearing) longest(client string, since, now time.Duration) time.Duration
 	return most
 }
 
-// unheard is the longest time since then in which no server has heard of the process.
+// unheard returns the longest period since then in which no server received a request from the process.
 func (p *process) unheard(since time.Duration) time.Duration {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	return p.f.hears.longest(p.name, since, p.f.rec.Now())
 }
 
-// longest is the longest timeout that the process's session can have been given.
-func (p *process) longest() time.Duration {
-	return slices.Max(append(slices.Clone(p.f.plan.MinSessions), p.spec.Session))
-}
-
-// gauge is what a run has measured.
+// gauge has the measurements of a run.
 type gauge struct {
 	mu       sync.Mutex
-	least    map[float64]float64 // guarded by mu: what remained of a warm hold, at least, by the timeout in ticks; both in timeouts
-	lost     int                 // guarded by mu: holds that were said to be lost
+	least    map[float64]float64 // guarded by mu: by session timeout in ticks, the lowest Remaining of a hold, as a share of the timeout
+	lost     int                 // guarded by mu: number of lost holds
 	holds    int                 // guarded by mu
-	requests int                 // guarded by mu: of recipes
-	beats    int                 // guarded by mu: of heartbeats, by what they are
+	requests int                 // guarded by mu: requests of recipes
+	beats    int                 // guarded by mu: requests of heartbeats
 }
 
-// limit is how many permits there are from an instant on, as the servers' log has it.
+// limit is a number of permits and the time from which it is stored on the servers.
 type limit struct {
 	from    time.Duration
 	permits int
@@ -243,7 +243,7 @@ type limit struct {
 
 func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }
 
-// count notes for the tally that a fault has happened, or a kind of it.
+// count counts a fault, or a variant of one, for the tally.
 func (f *fleet) count(kind string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -253,4 +253,16 @@ func (f *fleet) count(kind string) {
 func (f *fleet) anyone(r *rand.Rand) *process {
 	procs := f.present()
 	return procs[r.IntN(len(procs))]
+}
+
+// term returns the longest timeout that a session of a client may have. client is the name of a process, which is the client's name
+// with a suffix.
+func (f *fleet) term(client string) time.Duration {
+	longest := slices.Max(append(slices.Clone(f.plan.MinSessions), 0))
+	for _, spec := range f.plan.Clients {
+		if name, _, _ := strings.Cut(client, "."); name == spec.Name {
+			longest = max(longest, spec.Session)
+		}
+	}
+	return longest
 }

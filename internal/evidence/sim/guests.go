@@ -15,7 +15,7 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// evict removes everybody, or some, from a queue as an operator does, by a command of its own.
+// evict evicts all or some contenders of a lock, through a separate client, as an operator does.
 func evict(f *fleet, r *rand.Rand) (hit reach) {
 	hit = only("operator")
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
@@ -29,7 +29,7 @@ func evict(f *fleet, r *rand.Rand) (hit reach) {
 	defer operator.Close()
 	f.evicts(l.Path, 1<<63-1)
 	defer func() { f.evicts(l.Path, f.rec.Now()) }()
-	// A waiter of a semaphore stands in another queue than the holders: Inspect shows both.
+	// Inspect shows a semaphore's holders and its waiters, which are in another directory.
 	if q, err := operate.Inspect(ctx, operator, l.Path); err == nil {
 		who := slices.DeleteFunc(q.Contenders, func(zklock.Contender) bool { return !all && r.IntN(oneIn) > 0 })
 		_, waiting := apart(who)
@@ -37,13 +37,13 @@ func evict(f *fleet, r *rand.Rand) (hit reach) {
 			hit.only = append(hit.only, f.owner(node))
 		}
 		op := f.rec.Begin(history.Op{Kind: history.Evict, Recipe: l.Recipe, Path: l.Path, Client: "operator", Nodes: nodesOf(waiting)})
-		op.Finished(history.Granted, operate.Evict(ctx, operator, who...)) // who was faster does not matter
+		op.Finished(history.Granted, operate.Evict(ctx, operator, who...)) // a contender may have left first
 	}
 	return hit
 }
 
-// curator takes a read-write lock, or a mutex, as Curator's writer does, and half of the time goes on as its reader: with
-// another node of the same number, and then without the first.
+// curator acquires an RWMutex or a Mutex like a writer of Curator, and often downgrades like Curator: it creates a reader's node with
+// the same number, and then deletes the writer's node.
 func curator(f *fleet, r *rand.Rand) reach {
 	locks := slices.DeleteFunc(slices.Clone(f.plan.Locks), func(l Lock) bool {
 		return l.Recipe != history.RW && l.Recipe != history.Mutex
@@ -68,7 +68,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// guest is a writer of Curator's.
+// guest is a writer of Curator.
 type guest struct {
 	f    *fleet
 	conn *zk.Conn
@@ -76,7 +76,7 @@ type guest struct {
 	node string
 }
 
-// enter makes the writer's node, in a directory that others have made.
+// enter creates the writer's node. The directory must exist.
 func (g *guest) enter() bool {
 	const name = "/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"
 	node, err := g.conn.Create(g.lock.Path+name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
@@ -85,7 +85,7 @@ func (g *guest) enter() bool {
 	return err == nil && plain
 }
 
-// awaitTurn waits until nobody is ahead.
+// awaitTurn waits until no contender is ahead.
 func (g *guest) awaitTurn(until time.Time) bool {
 	for time.Now().Before(until) {
 		names, _, err := g.conn.Children(g.lock.Path)
@@ -100,16 +100,16 @@ func (g *guest) awaitTurn(until time.Time) bool {
 	return false
 }
 
-// isBehind reports whether our node stands behind that one.
+// isBehind reports whether our node is behind the named one.
 func (g *guest) isBehind(name string) bool {
 	number, plain := history.PlainNumber(name)
 	own, _ := history.PlainNumber(g.node)
 	return contends(g.lock.Path+"/"+name) && plain && number < own
 }
 
-// use holds the lock for a while. In the history it relies on it for an instant only: Curator does not know how long it may.
+// use holds the lock for a while. In the history, it relies on the hold only for an instant, because Curator has no lease.
 func (g *guest) use(r *rand.Rand) {
-	stat, err := g.conn.Set(g.node, nil, -1) // by the quorum's leave
+	stat, err := g.conn.Set(g.node, nil, -1) // needs a quorum
 	if err != nil || !g.isThere() {
 		return
 	}
@@ -118,7 +118,8 @@ func (g *guest) use(r *rand.Rand) {
 	if r.IntN(4) > 0 {
 		writing := g.node
 		g.node = strings.Replace(writing, "__WRIT__", "__READ__", 1)
-		// Where somebody has deleted the writer's node Curator would not look, and read beside the next one.
+		// Curator does not check the writer's node. Without a check, it would hold together with the next writer if that node
+		// was deleted.
 		_, err := g.conn.Multi(&zk.CheckVersionRequest{Path: writing, Version: -1},
 			&zk.CreateRequest{Path: g.node, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral})
 		if err != nil || !g.isThere() {
@@ -131,8 +132,8 @@ func (g *guest) use(r *rand.Rand) {
 	_ = g.conn.Delete(g.node, -1)
 }
 
-// isThere reports whether the node is still there when the answer of the quorum comes in. Curator does not ask, and holds beside
-// others after an answer that is late; nobody promises anything for that.
+// isThere reports whether the node still exists. Curator does not check this, and can hold together with others after a late reply,
+// which is not a violation of zklock's promises.
 func (g *guest) isThere() bool {
 	n, ok := g.f.srv.Node(g.node)
 	return ok && n.EphemeralOwner == g.conn.SessionID()

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// NewHealthyPlan draws a run in which nothing goes wrong, on a network as within one region.
+// NewHealthyPlan draws a plan without faults, with the latency of a network within one region.
 func NewHealthyPlan(seed uint64) *Plan {
 	p := NewHostilePlan(seed, Hostile{})
 	p.Healthy = true
@@ -18,7 +18,7 @@ func NewHealthyPlan(seed uint64) *Plan {
 	return p
 }
 
-// NewFailingPlan draws a healthy run in which one follower after the other fails, for longer than a session lives.
+// NewFailingPlan draws a healthy plan in which one follower after the other fails, for longer than a session timeout.
 func NewFailingPlan(seed uint64) *Plan {
 	p := NewHealthyPlan(seed)
 	p.Healthy, p.Failing = false, true
@@ -41,13 +41,13 @@ func (g *gauge) meter(req *zktest.Request) zktest.Verdict {
 	return zktest.Pass
 }
 
-// isBeat reports whether the request is one of those of which heartbeats consist.
+// isBeat reports whether the request belongs to a heartbeat.
 func isBeat(req *zktest.Request) bool {
 	checks := !slices.ContainsFunc(req.Ops, func(op zktest.Op) bool { return op != zktest.OpCheck })
 	return req.Op == zktest.OpSync || req.Op == zktest.OpExists && req.Path == "/" || req.Op == zktest.OpMulti && checks
 }
 
-// sample looks at a hold again and again until it ends.
+// sample records the hold's Remaining repeatedly until the hold ends.
 func (g *gauge) sample(p *process, hold *zklock.Hold) {
 	term := p.spec.Session
 	ticks := term.Seconds() / p.f.plan.Tick.Seconds()
@@ -73,7 +73,7 @@ func (g *gauge) sample(p *process, hold *zklock.Hold) {
 	})
 }
 
-// countLoss notes a hold that was said to be lost; without a gauge nothing.
+// countLoss counts a lost hold. It does nothing if g is nil.
 func (g *gauge) countLoss() {
 	if g == nil {
 		return

@@ -12,15 +12,15 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// Where nothing goes wrong nothing is lost, and four tenths of the timeout remain of each hold at every moment. Where a
-// follower fails, a fifth remains.
+// Without faults, no hold is lost, and Remaining is always at least four tenths of the timeout. If a follower fails, it is at least
+// a fifth.
 func TestNothingIsLostInAHealthyWorld(t *testing.T) {
 	t.Run("healthy", func(t *testing.T) { measure(t, NewHealthyPlan, 0.4, 4) })
 	t.Run("followers fail", func(t *testing.T) { measure(t, NewFailingPlan, 0.2, 12) })
 }
 
-// measure runs some plans of a world, in which so much of each timeout is to remain. Where sessions are short, answers that
-// are slow can cost so many ways more.
+// measure runs some plans of a world, in which Remaining must be at least the given share of the timeout. If sessions are short,
+// slow replies can cost the given number of additional one-way delays.
 func measure(t *testing.T, world func(seed uint64) *Plan, share, ways float64) {
 	least := map[float64]float64{}
 	holds, grants, requests, beats := 0, 0, 0, 0

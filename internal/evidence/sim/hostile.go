@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// troubles are the streams of faults of the plan.
+// troubles returns the plan's streams of faults.
 func (p *Plan) troubles() map[string][]fault {
 	all := map[string][]fault{}
 	if p.Failing {
@@ -22,13 +22,16 @@ func (p *Plan) troubles() map[string][]fault {
 		all[name] = faults
 	}
 	if p.Hostile.Streams && p.Servers > 1 {
-		// One after the other with what else befalls servers: an election needs members that hear each other.
+		// These are in the same stream as the other faults of servers, since an election needs members that reach each other.
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{
 			{"late streams", everybody(lateStreams)}, {"late streams, cut", everybody(lateAndCut)}, {"one way", everybody(oneWay)}, {"held requests", everybody(holdForwards)},
 		})
 	}
 	if p.Hostile.Minimums {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"elect and part", electAndPart}})
+	}
+	if p.Hostile.Ticks && p.Servers > 1 {
+		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"restart with another tick", everybody(retick)}})
 	}
 	if p.Hostile.Crowds {
 		all["ensemble"] = slices.Concat(all["ensemble"], []fault{{"crowd", crowd}})
@@ -57,7 +60,7 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.credentials() != nil {
 		all["logins"] = []fault{{"refused logins", refuseLogins}}
 	}
-	if p.Hostile.Curator && p.credentials() == nil { // that client has none
+	if p.Hostile.Curator && p.credentials() == nil { // the simulated Curator has no credentials
 		all["guests"] = []fault{{"curator", curator}}
 	}
 	if p.Only != "" {
@@ -66,7 +69,7 @@ func (p *Plan) troubles() map[string][]fault {
 	return all
 }
 
-// keep leaves the faults whose names match.
+// keep removes the faults whose names do not match.
 func keep(all map[string][]fault, pattern *regexp.Regexp) {
 	for name, faults := range all {
 		all[name] = slices.DeleteFunc(slices.Clone(faults), func(x fault) bool { return !pattern.MatchString(x.name) })
@@ -76,7 +79,7 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 	}
 }
 
-// throttled has servers carry out only a half of what they are asked for, which is nobody's excuse.
+// throttled makes servers refuse half of the requests for a while. This does not excuse a delay of any client.
 func throttled(f *fleet, r *rand.Rand) reach {
 	serve := f.srv.Intercept(newThrottle(r).judge)
 	time.Sleep(f.long(r))
@@ -84,7 +87,7 @@ func throttled(f *fleet, r *rand.Rand) reach {
 	return only()
 }
 
-// refuseLogins has one server, or all, take nobody's login or credential for a while.
+// refuseLogins makes one server, or all of them, reject logins and credentials for a while.
 func refuseLogins(f *fleet, r *rand.Rand) reach {
 	all, one := r.IntN(2) == 0, r.IntN(f.plan.Servers)
 	mend := f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
@@ -103,7 +106,7 @@ func refuseLogins(f *fleet, r *rand.Rand) reach {
 	return hit
 }
 
-// tied are the clients that know no other server than this one.
+// tied returns the clients that know only this server.
 func (f *fleet) tied(server int) []string {
 	names := []string{nobody}
 	for _, p := range f.present() {
@@ -114,7 +117,7 @@ func (f *fleet) tied(server int) []string {
 	return names
 }
 
-// lateStreams makes what the leader sends late, its PINGs too, and often what it is sent.
+// lateStreams delays everything that the leader sends to a member, including PINGs, and often also the other direction.
 func lateStreams(f *fleet, r *rand.Rand) {
 	m := f.member(r)
 	m.DelayStreams(around(r, f.plan.Tick/3), pick(r, 0, around(r, f.plan.Tick/8)))
@@ -122,7 +125,8 @@ func lateStreams(f *fleet, r *rand.Rand) {
 	m.DelayStreams(0, 0)
 }
 
-// lateAndCut breaks the way back while a PING is late: what was committed may be answered, and the touches never come.
+// lateAndCut delays PINGs to a member and then cuts the way back, so that committed requests may be answered, but the member's
+// touches never reach the leader.
 func lateAndCut(f *fleet, r *rand.Rand) {
 	m := f.member(r)
 	m.DelayStreams(around(r, f.plan.Tick/3), 0)
@@ -133,7 +137,7 @@ func lateAndCut(f *fleet, r *rand.Rand) {
 	m.DelayStreams(0, 0)
 }
 
-// crowd has many goroutines of a client ask for a lock at once. Often the leader changes before they stand in its queue.
+// crowd makes many goroutines of a client request a lock at the same time. Often the leader changes before they have queued.
 func crowd(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	var all sync.WaitGroup
@@ -151,7 +155,7 @@ func crowd(f *fleet, r *rand.Rand) reach {
 	return hit
 }
 
-// electAndPart has the leader change, and a holder cut off before it has found another server: what has failed is between both.
+// electAndPart changes the leader, and cuts off a holder before it has found another server.
 func electAndPart(f *fleet, r *rand.Rand) reach {
 	elect(f, r)
 	after := f.rec.Now() + 1
@@ -167,8 +171,8 @@ func oneWay(f *fleet, r *rand.Rand) {
 	m.CutStreams(false, false)
 }
 
-// holdForwards keeps back what a follower's clients ask of the leader, and drops their connections meanwhile: what
-// they look for elsewhere may be made when they come back.
+// holdForwards delays the requests that a follower forwards to the leader, and drops the clients' connections meanwhile. A node that
+// a client looks for on another server may be created only later.
 func holdForwards(f *fleet, r *rand.Rand) {
 	release := f.member(r).HoldForwards()
 	time.Sleep(around(r, f.plan.Timeout/8))
@@ -177,7 +181,7 @@ func holdForwards(f *fleet, r *rand.Rand) {
 	release()
 }
 
-// deleteSeveral deletes some neighbours in a queue, the last first or all at once.
+// deleteSeveral deletes some adjacent nodes in a queue, in one transaction or the last one first.
 func deleteSeveral(f *fleet, r *rand.Rand) reach {
 	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
 	names := slices.DeleteFunc(f.srv.Children(l.queue()), func(name string) bool { return !contends("/" + name) })
@@ -189,7 +193,7 @@ func deleteSeveral(f *fleet, r *rand.Rand) reach {
 		hit.only = append(hit.only, f.owner(l.queue()+"/"+name))
 	}
 	if r.IntN(2) == 0 {
-		_ = f.srv.DeleteNodes(paths...) // one that was faster does not matter
+		_ = f.srv.DeleteNodes(paths...) // fails if an owner has deleted one first
 		return hit
 	}
 	for _, path := range paths {
@@ -198,14 +202,14 @@ func deleteSeveral(f *fleet, r *rand.Rand) reach {
 	return hit
 }
 
-// restore puts the ensemble back to an earlier state, as an operator does in an emergency: all servers are stopped, for longer
-// than a session lasts, so that nobody believes to hold any more, and come back with a backup that has no sessions.
+// restore restores the ensemble to an earlier state, as an operator does in an emergency: all servers are stopped for longer than a
+// session timeout, so that all holds have ended, and start with a backup that has no sessions.
 func restore(f *fleet, r *rand.Rand) {
 	snap := f.srv.Dump()
 	snap.Sessions = nil
 	maps.DeleteFunc(snap.Nodes, func(_ string, n zktest.Node) bool { return n.EphemeralOwner != 0 })
 	for path, n := range snap.Nodes {
-		n.ACL = nil // may be that of a fault which will be over
+		n.ACL = nil // it may be from a fault that has ended by then
 		snap.Nodes[path] = n
 	}
 	time.Sleep(f.long(r))
@@ -220,15 +224,14 @@ func restore(f *fleet, r *rand.Rand) {
 	}
 }
 
-// forge writes notes as a holder leaves them, which name some of those in the queue, one after the other. Clients that trust
-// nobody are not to be moved by them.
+// forge writes hand-off notes that name random contenders as the last holder. Clients with Options.Untrusted must ignore them.
 func forge(f *fleet, r *rand.Rand) reach {
 	dir := f.plan.Locks[r.IntN(len(f.plan.Locks))].waiting()
 	for range 1 + r.IntN(20) {
 		names := slices.DeleteFunc(f.srv.Children(dir), func(name string) bool { return !contends("/" + name) })
 		if len(names) > 0 {
 			note := "zklock: last held by " + names[r.IntN(len(names))]
-			_ = f.srv.Apply(zktest.Step{Op: zktest.OpSetData, Path: dir, Data: []byte(note)}) // the directory may have gone
+			_ = f.srv.Apply(zktest.Step{Op: zktest.OpSetData, Path: dir, Data: []byte(note)}) // fails if the directory was deleted
 		}
 		time.Sleep(around(r, f.plan.Hold/2))
 	}

@@ -12,17 +12,17 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Zero(t, h)
 	require.NoError(t, h.Parse("short,wipes"))
 	require.Equal(t, Hostile{Short: true, Wipes: true}, h)
-	require.ErrorContains(t, h.Parse("rain"), `no kind of trouble "rain"`)
+	require.ErrorContains(t, h.Parse("rain"), `unknown kind of faults "rain"`)
 	require.NoError(t, h.Parse("all"))
-	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true, Throttle: true}, h)
+	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true, Throttle: true, Ticks: true}, h)
 }
 
 func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
 	for seed := range uint64(50) {
 		usual := NewHostilePlan(seed, Hostile{})
-		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}, {Minimums: true}, {Crowds: true}, {Throttle: true}} {
+		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}, {Minimums: true}, {Crowds: true}, {Throttle: true}, {Ticks: true}} {
 			plan := NewHostilePlan(seed, kind)
-			plan.Hostile, plan.MinSessions = Hostile{}, nil
+			plan.Hostile, plan.MinSessions, plan.Ticks = Hostile{}, nil, nil
 			require.Equal(t, usual, plan)
 		}
 		buckets := NewHostilePlan(seed, Hostile{Buckets: true})
@@ -36,7 +36,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 	for seed := range uint64(400) {
 		h := NewPlan(seed).Hostile
 		require.True(t, h.Buckets && h.Wipes && h.Later && h.Evicts && h.Curator)
-		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind, "withheld": h.Withheld, "secret": h.Secret, "minimums": h.Minimums, "crowds": h.Crowds, "throttle": h.Throttle} {
+		for name, has := range map[string]bool{"streams": h.Streams, "short": h.Short, "closing": h.Closing, "keeper": h.Keeper, "blind": h.Blind, "withheld": h.Withheld, "secret": h.Secret, "minimums": h.Minimums, "crowds": h.Crowds, "throttle": h.Throttle, "ticks": h.Ticks} {
 			if has {
 				kinds[name]++
 			}
@@ -45,7 +45,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 			plain++
 		}
 	}
-	for _, name := range []string{"streams", "short", "closing", "keeper", "blind", "withheld", "secret", "minimums", "crowds", "throttle"} {
+	for _, name := range []string{"streams", "short", "closing", "keeper", "blind", "withheld", "secret", "minimums", "crowds", "throttle", "ticks"} {
 		require.GreaterOrEqual(t, kinds[name], 60, name)
 	}
 	require.GreaterOrEqual(t, plain, 150)

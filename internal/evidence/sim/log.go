@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// meet learns from each request whose session it is.
+// meet records the client of each request's session.
 func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 	if req.Session != 0 {
 		f.mu.Lock()
@@ -28,7 +28,7 @@ func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 	return zktest.Pass
 }
 
-// log turns the server's transactions into the history's. It runs under the server's lock.
+// log adds the server's transactions to the history. The server calls it with its lock held.
 func (f *fleet) log(t zktest.Txn) {
 	if t.Code != zktest.CodeOK {
 		return
@@ -50,30 +50,35 @@ func (f *fleet) note(t zktest.Txn) {
 		if !contends(t.Path) && !f.queues(t.Path) {
 			return
 		}
-		f.known[t.Path] = true
+		f.known[t.Path] = t.Session
 		txn.Kind, txn.Lock, txn.Shared = history.Create, lockOf(t.Path), strings.Contains(t.Path, "__READ__")
 		if f.recipe(txn.Lock) == history.Election {
 			txn.Value = value(t.Data)
 		}
 	case zktest.OpDelete:
-		if !f.known[t.Path] {
+		owner := f.known[t.Path]
+		if owner == 0 {
 			return
+		}
+		if owner != t.Session {
+			f.robbed[owner] = txn.Time
 		}
 		delete(f.known, t.Path)
 		txn.Kind = history.Delete
 	case zktest.OpCloseSession:
 		txn.Kind, txn.Path, txn.Forced = history.Ended, "", f.forced[t.Session]
+		f.endsAmbiguously(t.Session, 0)
 		for _, gone := range t.Deleted {
-			if f.known[gone] {
+			if f.known[gone] != 0 {
 				delete(f.known, gone)
 				txn.Gone = append(txn.Gone, gone)
 			}
 		}
 	case zktest.OpSetData:
 		switch {
-		case f.known[t.Path] && f.recipe(lockOf(t.Path)) == history.Election:
+		case f.known[t.Path] != 0 && f.recipe(lockOf(t.Path)) == history.Election:
 			txn.Kind, txn.Value = history.Write, value(t.Data)
-		case f.known[t.Path] && bytes.Contains(t.Data, []byte(`"shared":true`)):
+		case f.known[t.Path] != 0 && bytes.Contains(t.Data, []byte(`"shared":true`)):
 			txn.Kind = history.Share
 		default:
 			f.checkFence(t)
@@ -86,11 +91,25 @@ func (f *fleet) note(t zktest.Txn) {
 	f.rec.Txn(txn)
 }
 
-// undo notes that the servers are now as they were when the snapshot was taken.
+// endsAmbiguously records that a session ended if a third party deleted one of its nodes shortly before, or shortly before the
+// servers stopped. The caller must hold mu.
+func (f *fleet) endsAmbiguously(session int64, stopped time.Duration) {
+	if at, ok := f.robbed[session]; ok && f.rec.Now()-at <= stopped+2*f.term(f.sessions[session]) {
+		f.ambiguous[session] = true
+	}
+}
+
+// undo records that the servers have been restored to a snapshot.
 func (f *fleet) undo(snap zktest.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rec.Txn(history.Txn{Zxid: snap.Zxid, Time: f.rec.Now(), Kind: history.Restored})
+	for id := range f.robbed { // the servers were stopped for this long, and the snapshot has no sessions
+		f.endsAmbiguously(id, f.plan.Timeout+f.plan.Tick)
+	}
+	for _, owner := range f.known {
+		f.robbed[owner] = f.rec.Now()
+	}
 	clear(f.known)
 	clear(f.fenced)
 	for _, path := range slices.Sorted(maps.Keys(snap.Nodes)) {
@@ -98,7 +117,7 @@ func (f *fleet) undo(snap zktest.Snapshot) {
 	}
 }
 
-// contends reports whether a node stands in a queue that shows the holders. The queue of those that ask for permits does not.
+// contends reports whether a node is in a queue that determines the holders. The queue of a semaphore's waiters does not.
 func contends(node string) bool {
 	name := path.Base(node)
 	if path.Base(path.Dir(node)) == "locks" {
@@ -115,17 +134,17 @@ func contends(node string) bool {
 	return false
 }
 
-// queues reports whether a node stands in the queue of those that ask for permits. It is a lock of its own in the history.
+// queues reports whether a node is in the queue of a semaphore's waiters, which is a separate lock in the history.
 func (f *fleet) queues(node string) bool {
 	lock, ok := strings.CutSuffix(path.Dir(node), "/locks")
 	return ok && f.recipe(lock) == history.Semaphore && strings.Contains(path.Base(node), "-lock-")
 }
 
-// lockOf is the lock in whose queue a node stands.
+// lockOf returns the lock to whose queue a node belongs.
 func lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
 
-// fence writes through the hold's guard what only the present holder may write. What was refused because the hold was lost
-// must not be written, neither before the answer nor later.
+// fence makes a write with the hold's guard. If it fails with ErrLost, the data must not be written, neither before the reply nor
+// later.
 func (p *process) fence(op history.Op, hold *zklock.Hold) {
 	f := p.f
 	f.mu.Lock()
@@ -141,12 +160,13 @@ func (p *process) fence(op history.Op, hold *zklock.Hold) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.written[data] {
-		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: op.Path, At: f.rec.Now(), Text: "said not to be written, and was: " + data})
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: op.Path, At: f.rec.Now(), Text: "a write was reported as not done, but was done: " + data})
 	}
 	f.refused[data] = true
 }
 
-// judgeWrite is P8 for a guarded write, called then: it fails only if its hold has ended, its answer was lost, or it is refused.
+// judgeWrite checks P8 for a guarded write that was called at since: it fails only if its hold has ended, its reply was lost, or the
+// server refused it.
 func (p *process) judgeWrite(hold *zklock.Hold, err error, since time.Duration, path string) {
 	switch {
 	case err == nil, p.alive.Err() != nil, errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
@@ -157,23 +177,23 @@ func (p *process) judgeWrite(hold *zklock.Hold, err error, since time.Duration, 
 
 func fencePath(lock string) string { return "/fence" + lock }
 
-// checkFence is P3 for guards: a guarded write is committed by the present holder only, so that tokens never go back.
-// It must be called with mu held.
+// checkFence checks P3 for guarded writes: only the current holder's are committed, so tokens never decrease. The caller must
+// hold mu.
 func (f *fleet) checkFence(t zktest.Txn) {
 	lock, ok := strings.CutPrefix(t.Path, "/fence")
 	if !ok {
 		return
 	}
 	if f.written[string(t.Data)] = true; f.refused[string(t.Data)] {
-		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "said not to be written, and then was: " + string(t.Data)})
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "a write was reported as not done, but was done later: " + string(t.Data)})
 	}
 	var token int64
 	var node string
 	if _, err := fmt.Sscan(string(t.Data), &token, &node); err != nil {
 		return
 	}
-	if !f.known[node] {
-		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "a guarded write of " + node + ", which is gone"})
+	if f.known[node] == 0 {
+		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: "a guarded write with the deleted node " + node})
 	}
 	if is := f.recipe(lock); token < f.fenced[lock] && is != history.RW && is != history.Semaphore {
 		f.broken = append(f.broken, history.Violation{Rule: "P3", Path: lock, At: f.rec.Now(), Text: fmt.Sprintf("a guarded write with token %d after one with %d", token, f.fenced[lock])})
@@ -181,7 +201,7 @@ func (f *fleet) checkFence(t zktest.Txn) {
 	f.fenced[lock] = max(f.fenced[lock], token)
 }
 
-// recipe returns of what recipe a lock is.
+// recipe returns the recipe of a lock.
 func (f *fleet) recipe(path string) history.Recipe {
 	for _, l := range f.plan.Locks {
 		if l.Path == path {
@@ -191,7 +211,7 @@ func (f *fleet) recipe(path string) history.Recipe {
 	return ""
 }
 
-// nodeBelow is a hold's node in the queue at path.
+// nodeBelow returns a hold's node in the queue at path.
 func nodeBelow(hold *zklock.Hold, path string) string {
 	for _, guard := range hold.Guard() {
 		if check, ok := guard.(*zk.CheckVersionRequest); ok && strings.HasPrefix(check.Path, path+"/") {
@@ -201,5 +221,5 @@ func nodeBelow(hold *zklock.Hold, path string) string {
 	return ""
 }
 
-// value is what a leader says in its node: a request to let go stands before it.
+// value returns the leader's value from its node's data, without the prefix of a revocation.
 func value(data []byte) string { return strings.TrimPrefix(string(data), "__REVOKE__\n") }

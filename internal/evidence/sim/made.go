@@ -11,29 +11,31 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// A trial is the trouble that could break a promise, for plans that have nothing else: one lock, a few clients, about a minute.
+// A trial has the faults that could break one promise. Its plans have no other faults, one lock, a few clients, and last about a
+// minute.
 type trial struct {
 	promise string
 	name    string
 	faults  string // a pattern of the faults that happen
-	recipes string // of the lock, as Focus takes them
+	recipes string // the recipes of the lock, for Focus
 	shape   func(p *Plan, r *rand.Rand)
 }
 
 const (
-	everyRecipe = "mutex reentrant election rw semaphore cohort readers"
-	everyLock   = "mutex reentrant rw semaphore" // those that LockAll takes
+	everyRecipe = "mutex reentrant election rw semaphore cohort"
+	everyLock   = "mutex reentrant rw semaphore" // the recipes that LockAll accepts
 )
 
 var trials = []trial{
 	{"P1", "contention", "^none$", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Before = time.Minute }},
 	{"P1", "sessions", "expire|partition", "mutex election rw semaphore", nil},
-	{"P1", "curator", "curator", "mutex rw readers", func(p *Plan, _ *rand.Rand) { p.Hostile.Curator = true }},
+	{"P1", "curator", "curator", "mutex rw cohort", func(p *Plan, _ *rand.Rand) { p.Hostile.Curator = true }},
 	{"P1", "numbers", "counter|stranger", "mutex rw semaphore", func(p *Plan, r *rand.Rand) { p.WrapCounter = r.IntN(2) == 0 }},
 	{"P2", "standstills", "freeze|cut off|usurp|partition|delays", everyRecipe, standstills},
 	{"P2", "clocks", "wall clock|partition", "mutex", nil},
 	{"P2", "short sessions", "freeze|cut off|lost replies", "mutex rw", short},
 	{"P2", "minimums", "elect and part", "mutex rw", minimums},
+	{"P2", "ticks", "another tick|cut off|usurp", "mutex rw", differentTicks},
 	{"P2", "deletes", "delete|expire|parents", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Wipes = true }},
 	{"P4", "forged notes", "forged|delete", "mutex rw", func(p *Plan, _ *rand.Rand) { p.Hostile.Forged = true }},
 	{"P5", "lost answers", "lost|drop|held requests", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Streams = true }},
@@ -60,16 +62,23 @@ var trials = []trial{
 	}},
 }
 
-// standstills have sessions as short as they may be, and servers whose word comes late.
+// standstills sets servers that expire sessions late, lose touches and send late PINGs.
 func standstills(p *Plan, r *rand.Rand) {
 	p.ExpiryGap, p.LoseTouches, p.LatePing = pick(r, 0, 80*time.Millisecond), pick(r, 0, 0.1), pick(r, 0, 80*time.Millisecond)
 }
 
-// minimums have sessions that grow with the servers that their clients come to.
+// minimums sets servers with different shortest session timeouts, so that timeouts grow when clients reconnect.
 func minimums(p *Plan, r *rand.Rand) {
 	p.Servers, p.Timeout, p.Hostile.Minimums = 3, 4*p.Timeout, true
 	p.disagree(r)
 	p.MinSessions[r.IntN(3)], p.MinSessions[r.IntN(3)] = p.Timeout, 0
+	p.Hold, p.Pause, p.During = p.Timeout, p.Tick, 2*time.Minute
+}
+
+// differentTicks sets servers whose ticks differ, and which restart with another tick.
+func differentTicks(p *Plan, r *rand.Rand) {
+	p.Servers, p.Hostile.Ticks = 3, true
+	p.drawTicks(r)
 	p.Hold, p.Pause, p.During = p.Timeout, p.Tick, 2*time.Minute
 }
 
@@ -81,7 +90,7 @@ func short(p *Plan, r *rand.Rand) {
 	p.Latency = time.Millisecond
 }
 
-// several have two locks, which most workers wait for all the time.
+// several sets two locks, for which most workers wait all the time.
 func several(p *Plan, _ *rand.Rand) {
 	p.Locks, p.Hold = append(p.Locks, p.Locks[0]), p.Tick/4
 	p.Think = p.Hold
@@ -97,7 +106,7 @@ func others(p *Plan, r *rand.Rand) {
 	}
 }
 
-// MadePlans names the made plans: each trial with each of its recipes.
+// MadePlans returns the names of the made plans: each trial with each of its recipes.
 func MadePlans() (names []string) {
 	for _, t := range trials {
 		for recipe := range strings.FieldsSeq(t.recipes) {
@@ -107,7 +116,7 @@ func MadePlans() (names []string) {
 	return names
 }
 
-// MadePlan makes the plan of that name; what the name leaves open is drawn from the seed.
+// MadePlan returns the plan of that name. Details that the trial does not determine are drawn from the seed.
 func MadePlan(name string, seed uint64) (*Plan, error) {
 	what, recipe, _ := strings.Cut(name, "/")
 	i := slices.IndexFunc(trials, func(t trial) bool { return t.name == what })

@@ -12,14 +12,14 @@ import (
 
 var made = flag.String("made", "", "run the made plans whose names match this pattern only")
 
-// The made plans of one seed, all of them, are what runs first everywhere.
+// TestNoMadePlanBreaksAPromise runs all made plans with one seed.
 func TestNoMadePlanBreaksAPromise(t *testing.T) {
 	var total tally
 	runMade(t, uint64(max(1, *oneSeed)), &total)
 	t.Log(total.String() + total.pace(processorTime()))
 }
 
-// runMade carries out the made plans with a seed.
+// runMade runs the made plans with a seed.
 func runMade(t *testing.T, seed uint64, total *tally) {
 	pattern := regexp.MustCompile(*made)
 	t.Run("made", func(t *testing.T) {
@@ -33,7 +33,7 @@ func runMade(t *testing.T, seed uint64, total *tally) {
 				plan, err := c.Draw()
 				require.NoError(t, err)
 				res := simulate(t, plan)
-				res.Violations = res.Broken() // so short a run has few contended grants
+				res.Violations = res.Broken() // a short run has too few contended grants
 				total.add(res)
 				complain(t, c, res)
 			})
@@ -41,7 +41,7 @@ func runMade(t *testing.T, seed uint64, total *tally) {
 	})
 }
 
-// A pattern that matches no fault would be a plan in which nothing happens.
+// A plan whose pattern matches no fault would have no faults.
 func TestMadePlansHaveTheFaultsThatTheyName(t *testing.T) {
 	for _, name := range MadePlans() {
 		p, err := MadePlan(name, 1)

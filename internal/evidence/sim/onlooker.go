@@ -12,15 +12,16 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// onlook looks at one queue after the other, as an operator does, and now and then asks somebody to let go, until no operation
-// may begin any more.
+// onlook inspects one queue after the other, as an operator does, and sometimes asks a contender to release, until no new operation
+// may start.
 func (f *fleet) onlook(r *rand.Rand) {
 	defer f.wg.Done()
 	p := &process{f: f, name: "onlooker", alive: f.end}
 	var client *zklock.Client
 	for p.rest(around(r, f.plan.Hold)) {
 		if client == nil {
-			// One whose login is refused leaves a session. Many of these would hold up the end of others for longer than P2 assumes.
+			// A connection whose login is rejected leaves a session. Many of these would delay the expiry of other sessions by
+			// more than P2 assumes.
 			p.rest(f.plan.shortest())
 			client, _ = f.operator(f.end, p.name, f.plan.shortest())
 			continue
@@ -35,14 +36,14 @@ func (f *fleet) onlook(r *rand.Rand) {
 	}
 }
 
-// operator connects as an operator does.
+// operator connects a client for an operator.
 func (f *fleet) operator(ctx context.Context, name string, session time.Duration) (*zklock.Client, error) {
 	return zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{
 		SessionTimeout: session, TickTime: f.plan.Tick, Label: name, Dialer: f.srv.DialFrom(name), Auth: f.plan.credentials(), ACL: f.plan.acl(),
 	})
 }
 
-// look notes what an operator is shown of a queue, and returns it; of a semaphore those who hold.
+// look inspects a queue, and records and returns the contenders shown. For a semaphore, it considers only the holders.
 func (p *process) look(client *zklock.Client, l Lock) []zklock.Contender {
 	op := p.f.rec.Begin(history.Op{Kind: history.Inspect, Recipe: l.Recipe, Path: l.Path, Client: p.name})
 	q, err := operate.Inspect(p.alive, client, l.Path)
@@ -60,13 +61,13 @@ func (p *process) look(client *zklock.Client, l Lock) []zklock.Contender {
 	}
 	shown := q.Contenders
 	if l.Recipe == history.Semaphore {
-		shown = holding // of those that wait it shows another node
+		shown = holding // for waiters, Inspect shows the node in the other directory
 	}
 	op.Showed(nodesOf(shown), nodesOf(holding), token)
 	return shown
 }
 
-// ask asks a contender to let go. It goes on as it was going to: whether it lets go is its own affair.
+// ask asks a contender to release. The contender behaves as planned: it need not comply.
 func (p *process) ask(client *zklock.Client, l Lock, who zklock.Contender) {
 	op := p.f.rec.Begin(history.Op{Kind: history.Ask, Recipe: l.Recipe, Path: l.Path, Client: p.name, Node: who.Node})
 	err := operate.Revoke(p.alive, client, who)
@@ -83,7 +84,7 @@ func (p *process) ask(client *zklock.Client, l Lock, who zklock.Contender) {
 	}
 }
 
-// apart returns those that hold and those that wait.
+// apart divides contenders into holders and waiters.
 func apart(all []zklock.Contender) (holding, waiting []zklock.Contender) {
 	for _, c := range all {
 		if c.Holds {

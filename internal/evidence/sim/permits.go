@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// resize changes the number of permits, as an operator does, and tells all clients the new one.
+// resize changes the number of permits, as an operator does. From now on, all clients use the new number.
 func (p *process) resize(l Lock, permits int) {
 	p.f.mu.Lock()
 	p.f.said[l.Path] = permits
@@ -24,7 +24,7 @@ func (p *process) resize(l Lock, permits int) {
 	}
 }
 
-// permits is the number that everybody says.
+// permits returns the number of permits that clients use.
 func (f *fleet) permits(l Lock) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,7 +34,7 @@ func (f *fleet) permits(l Lock) int {
 	return l.Permits
 }
 
-// noteLimit takes a change of a node's data, which may be that of a semaphore's limit. It must be called with mu held.
+// noteLimit records a change of a semaphore's stored limit, if t is one. The caller must hold mu.
 func (f *fleet) noteLimit(t zktest.Txn) {
 	number, ok := strings.CutPrefix(string(t.Data), "zklock: permits ")
 	permits, err := strconv.Atoi(number)
@@ -46,7 +46,7 @@ func (f *fleet) noteLimit(t zktest.Txn) {
 	f.rec.Begin(history.Op{Kind: history.Resize, Recipe: history.Semaphore, Path: path, Weight: permits}).Finished(history.Granted, nil)
 }
 
-// disagreed reports whether the semaphore had another number of permits, for a time since then, than l says.
+// disagreed reports whether the semaphore's stored number of permits differed from l.Permits at some time since then.
 func (f *fleet) disagreed(l Lock, since time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package sim runs whole fleets of clients against a faulty ensemble in virtual time and looks for a broken promise.
+// Package sim runs fleets of clients against a faulty ensemble in virtual time and looks for broken promises.
 //
-// A Plan is drawn from a seed: the ensemble, the clients, the locks, how everybody behaves and when what goes wrong.
-// Run carries it out inside a testing/synctest bubble, with the unmodified client library and the in-process server,
-// and returns the history, which package history checks. The same seed gives the same fault schedule. The order in
-// which goroutines run within one instant is the scheduler's: natively two runs of a seed are alike. Compiled to
-// WebAssembly, with one thread and a random number generator of a known seed, they are identical (tools/replay).
+// A Plan is drawn from a seed: the ensemble, the clients, the locks, the clients' behavior and the faults. Run executes it
+// inside a testing/synctest bubble, with the unmodified client library and the in-process server, and returns the history,
+// which package history checks. The same seed gives the same schedule of faults. At each instant of virtual time, the Go
+// scheduler chooses the order of the goroutines, so two native runs of a seed are similar but not identical. Compiled to
+// WebAssembly, with one thread and a seeded random number generator, they are identical (tools/replay).
 package sim
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Plan is one run, all drawn from Seed.
+// Plan describes one run. All of it is drawn from Seed.
 type Plan struct {
 	Seed           uint64
 	Servers        int
 	Tick           time.Duration
 	SyncLimit      int
-	Latency        time.Duration // the usual one-way delay lies below it
+	Latency        time.Duration // upper limit of the usual one-way delay
 	NoContainers   bool
 	ForgetSessions bool
 	WrapCounter    bool
@@ -38,46 +38,47 @@ type Plan struct {
 	LatePing       time.Duration
 	Flavor         zktest.Flavor
 	UnknownOps     []zktest.Op
-	Logins         bool // servers require a login by SASL
-	Restricted     bool // only clients with a credential may use what they create
+	Logins         bool // servers require a SASL login
+	Restricted     bool // clients have a credential, and create nodes that only they may use
 	MinSession     time.Duration
-	MinSessions    []time.Duration // of servers that do not agree about it; 0 for one that does
-	Cohorts        bool            // mutexes are taken by goroutines whose process has one place for all
+	MinSessions    []time.Duration // by server: its shortest session timeout, if servers differ; 0 for the usual one
+	Ticks          []time.Duration // by server: its tick, if servers differ; Tick is the longest, and the clients' TickTime
+	Cohorts        bool            // goroutines of a process may acquire mutexes through a Cohort
 	Delay          time.Duration   // the lock-delay of all clients, or zero
-	Healthy        bool            // nothing goes wrong, and what remains of holds is measured
-	Failing        bool            // so it is, while one follower after the other fails
+	Healthy        bool            // there are no faults, and the remaining time of holds is measured
+	Failing        bool            // like Healthy, but one follower after the other fails
 	Only           string          // a pattern of the faults that happen; "" means all
-	Steps          []Step          // the faults, none if it is empty; nil if they are to be drawn
+	Steps          []Step          // the faults; nil to draw them
 	Locks          []Lock
 	Clients        []Client
-	Hold           time.Duration // how long a lock is held, on average
-	Think          time.Duration // how long a worker rests between two acquires, on average
-	Before         time.Duration // the time without faults at first
-	During         time.Duration // the time with faults
-	After          time.Duration // the time without faults at last
-	Pause          time.Duration // between two faults of one kind of trouble, on average
+	Hold           time.Duration // average duration of a hold
+	Think          time.Duration // average pause of a worker between two acquires
+	Before         time.Duration // duration of the first phase, without faults
+	During         time.Duration // duration of the phase with faults
+	After          time.Duration // duration of the last phase, without faults
+	Pause          time.Duration // average pause between two faults of a stream
 	Timeout        time.Duration // the longest session timeout
 }
 
-// Lock is one lock that the workers contend for.
+// Lock is one lock for which the workers contend.
 type Lock struct {
 	Recipe  history.Recipe
 	Path    string
-	Permits int // a semaphore's
+	Permits int // for a semaphore
 }
 
-// Step is one fault of a plan. Its details are drawn from its stream's name and its number.
+// Step is one fault of a plan. Its details are drawn from the name of its stream and its number.
 type Step struct {
 	Stream string
 	Number int
 	At     time.Duration
-	Kind   string // the fault's name; "" means that it is drawn as well
+	Kind   string // the fault's name, or "" to draw it as well
 }
 
-// guestName is what clients of another library are called in the history.
+// guestName is the name of another library's clients in the history.
 const guestName = "curator"
 
-// queue is the directory of the nodes that show the holders.
+// queue returns the directory whose nodes determine the holders.
 func (l Lock) queue() string {
 	if l.Recipe == history.Semaphore {
 		return l.Path + "/leases"
@@ -92,7 +93,7 @@ type Client struct {
 	Workers int
 }
 
-// stream returns one of 2^64 streams of a seed, so that what is drawn does not depend on the order of drawing.
+// stream returns a random stream for a seed and a name. With separate streams, results do not depend on the order of drawing.
 func stream(seed uint64, name string) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -101,10 +102,10 @@ func stream(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, h))
 }
 
-// NewPlan draws a run. Its length is about four virtual hours on average.
+// NewPlan draws a plan. The average run takes about four virtual hours.
 func NewPlan(seed uint64) *Plan { return NewHostilePlan(seed, usual(seed)) }
 
-// NewHostilePlan draws a run with the given kinds of trouble.
+// NewHostilePlan draws a plan with the given kinds of faults.
 func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 	r := stream(seed, "plan")
 	p := &Plan{
@@ -136,7 +137,7 @@ func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 	return p
 }
 
-// PlanOf is the plan of a run whose history was saved.
+// PlanOf returns the plan of a run from its saved history.
 func PlanOf(h *history.History) (*Plan, error) {
 	var p Plan
 	if err := json.Unmarshal([]byte(h.Meta["plan"]), &p); err != nil {
@@ -145,13 +146,13 @@ func PlanOf(h *history.History) (*Plan, error) {
 	return &p, nil
 }
 
-// pace draws the times: so that the locks are contended, and that the run takes its share of events.
+// pace draws the durations, so that the locks are contended and all runs have a similar number of events.
 func (p *Plan) pace(r *rand.Rand) {
 	workers := 0
 	for _, c := range p.Clients {
 		workers += c.Workers
 	}
-	// What costs is heartbeats and pings, so many a tick: short ticks get short runs.
+	// Most of the cost is heartbeats and pings, whose number depends on the tick. So runs with short ticks are short.
 	total := 15*time.Minute + time.Duration(p.Tick.Seconds()*(1.05+r.Float64()*0.48)*float64(time.Hour))
 	if p.isDense() {
 		total /= 4
@@ -163,115 +164,112 @@ func (p *Plan) pace(r *rand.Rand) {
 	p.Pause = max(p.During/time.Duration(40+r.IntN(80)), 2*p.Timeout)
 }
 
-// isDense reports whether a session is so short that heartbeats follow one another at once: up to ten times as many requests a
-// tick as usual. Holds and pauses between faults follow the length of the run, so that little of either is lost in a short one.
+// isDense reports whether a session is so short that heartbeats follow one another without a pause, with up to ten times as many
+// requests per tick as usual. Such runs are shorter, with shorter holds and pauses between faults.
 func (p *Plan) isDense() bool {
 	return slices.ContainsFunc(p.Clients, func(c Client) bool { return c.Session < 2*p.Tick })
 }
 
-// busy draws how many times more than at least the locks of a run are taken: with long holds most faults meet holders and
-// waiters, with short ones acquires and hand-offs.
+// busy draws a factor for the number of acquires in a run. With long holds, most faults affect holders and waiters; with short
+// ones, acquires and hand-offs.
 func busy(seed uint64) time.Duration {
 	return pick(stream(seed, "busy"), time.Duration(1), 4, 12)
 }
 
-// mostPermits bounds a semaphore, so that it is contended.
+// mostPermits returns the largest number of permits with which semaphores are contended.
 func (p *Plan) mostPermits() int { return min(3, len(p.Clients)) }
 
-// Wake is the bound on everything that has one, where nothing is broken: two timeouts (one to notice, one for what a
-// lost session left behind), the time a cut-off server takes to give up, and retries.
+// Wake returns the time limit without a fault, see history.Limits: two session timeouts (one to notice a loss, one for the nodes
+// of a lost session), the time until a cut-off server stops serving, and retries.
 func (p *Plan) Wake() time.Duration {
 	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + p.Delay + 10*time.Second
 }
 
-// Prompt is the same where nothing has been broken for that long: a heartbeat, the time until it proves something, and some
-// ways there and back, each of which may take five times the usual.
+// Prompt returns the time limit if there has been no fault for long, see history.Limits: a heartbeat, the time until it proves
+// the hold, and some round trips, each of which may take five times as long as usual.
 func (p *Plan) Prompt() time.Duration {
 	return p.Delay + p.Timeout/3 + p.Tick + 24*p.Latency + time.Second
 }
 
-// shortest is the shortest session timeout.
+// shortest returns the shortest session timeout.
 func (p *Plan) shortest() time.Duration {
 	return slices.MinFunc(p.Clients, func(a, b Client) int { return cmp.Compare(a.Session, b.Session) }).Session
 }
 
-// Limits are the bounds for the checker.
+// Limits returns the limits for history.Check.
 func (p *Plan) Limits() history.Limits {
 	shortest := p.shortest()
 	return history.Limits{
 		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
-		// A client that was idle knows of its session, at the grant, from the ping before the last: a ninth of the timeout is left for
-		// the create and the first heartbeat, there and back, each of which may take five times the usual.
-		// With less than a tick there is hardly time for the next proof.
+		// An idle client's lease starts, at a grant, with the ping before the last one. So a ninth of the timeout remains for the
+		// round trips of the create and of the first heartbeat, each of which may take five times as long as usual.
+		// With a session shorter than a tick, there is hardly time for the next proof.
 		Lossless: 250*p.Latency < shortest && shortest >= p.Tick,
 	}
 }
 
-// Shorten makes the run n times shorter, with the same trouble per hour.
+// Shorten makes the run n times shorter, with the same rate of faults.
 func (p *Plan) Shorten(n int) {
 	for _, d := range []*time.Duration{&p.Before, &p.During, &p.After} {
 		*d = max(*d/time.Duration(n), 40*p.Hold)
 	}
 }
 
-// Focus makes every lock one of this recipe; "cohort" is a mutex that processes have one place for, and "readers" is one for
-// readers and writers with a place for all that read.
+// Focus sets the recipe of all locks. "cohort" stands for mutexes that are acquired through a Cohort.
 func (p *Plan) Focus(recipe history.Recipe) {
-	switch recipe {
-	case "cohort":
+	if recipe == "cohort" {
 		recipe, p.Cohorts = history.Mutex, true
-	case "readers":
-		recipe, p.Cohorts = history.RW, true
 	}
 	for i := range p.Locks {
 		p.Locks[i].Recipe, p.Locks[i].Path = recipe, fmt.Sprintf("/locks/%s-%d", recipe, i)
 	}
 }
 
-// Virtual is how much time the run simulates, at least.
+// Virtual returns the minimum virtual time of the run.
 func (p *Plan) Virtual() time.Duration { return p.Before + p.During + p.After }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// around draws a time with the given mean, seldom far above it, and never two alike.
+// around draws a duration with about the given mean and at most five times that. A random part makes durations distinct.
 func around(r *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(min(r.ExpFloat64(), 5)*float64(mean)) + time.Duration(1+r.IntN(1000))
 }
 
-// together are the locks that LockAll can take.
+// together returns the locks that LockAll accepts.
 func (p *Plan) together() []Lock {
 	return slices.DeleteFunc(slices.Clone(p.Locks), func(l Lock) bool { return l.Recipe == history.Election })
 }
 
-// Recipes are those that plans draw from.
+// Recipes are the recipes from which plans draw.
 var Recipes = []history.Recipe{history.Mutex, history.Mutex, history.Reentrant, history.Election, history.RW, history.Semaphore}
 
-// Hostile are kinds of servers and trouble beyond the usual ones. Each is drawn from the seed by itself, so that
-// switching one on leaves the rest of a plan as it is.
+// Hostile selects kinds of servers and faults in addition to the usual ones. Each is drawn separately from the seed, so switching
+// one on does not change the rest of a plan.
 type Hostile struct {
-	Streams  bool // between a follower and its leader: slow, with late PINGs; broken one way; requests held back
-	Buckets  bool // many sessions expire one after the other, touches get lost, PINGs after a standstill come late
+	Streams  bool // the connection between a follower and its leader is slow, broken in one direction, or delays requests
+	Buckets  bool // sessions expire one after the other, touches get lost, the leader's PINGs come late after a pause
 	Wipes    bool // third parties delete several nodes of a queue, at once or back to front
 	Later    bool // servers of ZooKeeper 3.9
 	Short    bool // sessions shorter than two ticks
-	Closing  bool // servers that close the connection on container creates, and on watches that are set again
-	Keeper   bool // servers of another make
-	Evicts   bool // an operator removes contenders
-	Curator  bool // another client's writers, some of which become readers
+	Closing  bool // servers that close the connection on creates of containers and on SetWatches
+	Keeper   bool // ClickHouse Keeper
+	Evicts   bool // an operator evicts contenders
+	Curator  bool // writers of Curator, some of which are downgraded
 	Backups  bool // the ensemble is restored to an earlier state, without its sessions
-	Logins   bool // servers require a login by SASL, and refuse it now and then
+	Logins   bool // servers require a SASL login, and sometimes reject it
 	Delays   bool // all clients have a lock-delay
-	Forged   bool // clients trust nobody, and notes are forged
-	Blind    bool // one client may not read a lock's nodes for a while, and is told of nothing that happens to them
-	Withheld bool // one client may not create in a lock's directories, or not delete there, for a while
-	Secret   bool // only clients with a credential may use what they create
-	Crowds   bool // many goroutines of one client ask for a lock at once, often while the leader changes
-	Looks    bool // an operator looks at queues all the time
-	Throttle bool // servers have too many requests now and then, and do not carry out half of them
-	Minimums bool // servers have different shortest timeouts, so that a session's grows where its client comes by
+	Forged   bool // clients have Options.Untrusted, and hand-off notes are forged
+	Blind    bool // one client may not read a lock's nodes for a while, and gets no events for them
+	Withheld bool // one client may not create, or not delete, in a lock's directories for a while
+	Secret   bool // clients have a credential, and create nodes that only they may use
+	Crowds   bool // many goroutines of one client request a lock at the same time, often while the leader changes
+	Looks    bool // an operator inspects queues all the time
+	Throttle bool // servers are sometimes overloaded, and then refuse half of the requests
+	Minimums bool // servers have different shortest session timeouts, so that a client's timeout can grow
+	Ticks    bool // servers have different ticks, and restart with another one
 }
 
-// usual draws the kinds of a seed's plan: those that leave most of a run as it is always, the others for some seeds.
+// usual draws the kinds for a seed's plan. Kinds with a small effect on a run are always on, the others only for some seeds.
 func usual(seed uint64) Hostile {
 	r := stream(seed, "kinds")
 	streams, short, closing, keeper, backups := r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(6) == 0
@@ -283,14 +281,15 @@ func usual(seed uint64) Hostile {
 	crowds := r.IntN(4) == 0
 	looks := r.IntN(3) == 0
 	throttle := r.IntN(4) == 0
+	ticks := r.IntN(4) == 0
 	return Hostile{
 		Buckets: true, Wipes: true, Later: true, Evicts: true, Curator: true,
 		Streams: streams, Short: short, Closing: closing, Keeper: keeper, Backups: backups, Logins: logins,
-		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds, Looks: looks, Throttle: throttle,
+		Delays: delays, Blind: blind, Forged: forged, Withheld: withheld, Secret: secret, Minimums: minimums, Crowds: crowds, Looks: looks, Throttle: throttle, Ticks: ticks,
 	}
 }
 
-// Parse switches kinds on by their names in lower case, separated by commas; "all" is all of them.
+// Parse switches kinds on. names is a comma-separated list of their names in lower case, or "all".
 func (h *Hostile) Parse(names string) error {
 	v := reflect.ValueOf(h).Elem()
 	for name := range strings.SplitSeq(names, ",") {
@@ -302,20 +301,20 @@ func (h *Hostile) Parse(names string) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("sim: no kind of trouble %q", name)
+			return fmt.Errorf("sim: unknown kind of faults %q", name)
 		}
 	}
 	return nil
 }
 
-// makeHostile draws what a plan with these kinds has.
+// makeHostile draws the settings for the plan's kinds of faults.
 func (p *Plan) makeHostile() {
 	r := stream(p.Seed, "hostile")
 	gap, lose, late := pick(r, 0, 20*time.Millisecond, 80*time.Millisecond), pick(r, 0, 0.007, 0.1), pick(r, 0, 80*time.Millisecond)
 	later, closing, watches, keeper := r.IntN(3) == 0, r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(4) == 0
 	short := make([]float64, len(p.Clients))
 	for i := range short {
-		short[i] = pick(r, 0, 1, 1, 1.5) // with less there is hardly time to prove anything
+		short[i] = pick(r, 0, 1, 1, 1.5) // in ticks; a shorter session has hardly time for a heartbeat
 	}
 	h := &p.Hostile
 	if h.Buckets {
@@ -327,9 +326,9 @@ func (p *Plan) makeHostile() {
 	if h.Keeper && keeper {
 		p.Flavor = zktest.Keeper
 	}
-	p.Logins = h.Logins && p.Flavor != zktest.Keeper // which has no SASL
+	p.Logins = h.Logins && p.Flavor != zktest.Keeper // Keeper has no SASL
 	p.Restricted = h.Secret && p.Flavor != zktest.Keeper
-	if p.Restricted && p.Logins { // a client has one of both
+	if p.Restricted && p.Logins { // a client can have only one of them
 		p.Restricted = stream(p.Seed, "secret").IntN(2) == 0
 		p.Logins = !p.Restricted
 	}
@@ -345,19 +344,33 @@ func (p *Plan) makeHostile() {
 	if h.Minimums && p.Servers > 1 {
 		p.disagree(stream(p.Seed, "minimums"))
 	}
+	if h.Ticks && p.Servers > 1 {
+		p.drawTicks(stream(p.Seed, "ticks"))
+	}
 	if h.Short {
 		p.MinSession = p.Tick / 2
 		for i, ticks := range short {
 			if ticks > 0 {
 				p.Clients[i].Session = time.Duration(ticks * float64(p.Tick))
-				p.Latency = min(p.Latency, p.Clients[i].Session/50) // else no proof is done before it is over
+				p.Latency = min(p.Latency, p.Clients[i].Session/50) // so that a heartbeat is answered in time
 			}
 		}
 	}
 }
 
-// disagree gives some servers a shortest timeout of their own, no longer than the longest of the clients'. A client asks again with
-// what it was given, so that a session's timeout only grows; with different longest ones it could shrink without its client's knowing.
+// drawTicks gives some servers a shorter tick than Tick.
+func (p *Plan) drawTicks(r *rand.Rand) {
+	for range p.Servers {
+		p.Ticks = append(p.Ticks, p.drawTick(r))
+	}
+}
+
+// drawTick draws the tick of a server: Tick, or a shorter one.
+func (p *Plan) drawTick(r *rand.Rand) time.Duration { return p.Tick / pick(r, time.Duration(1), 2, 4) }
+
+// disagree gives some servers another shortest session timeout, which is no longer than the longest of the clients' timeouts. A
+// client reconnects with the timeout that it was granted, so timeouts only grow. The servers' longest timeouts must not differ:
+// then a timeout could shrink without the client's knowledge.
 func (p *Plan) disagree(r *rand.Rand) {
 	for range p.Servers {
 		p.MinSessions = append(p.MinSessions, min(time.Duration(pick(r, 0, 0, 3, 6, 12))*p.Tick, p.Timeout))

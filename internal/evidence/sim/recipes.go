@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// takers use a lock of a recipe once, in one of the ways there are.
+// takers has, for each recipe, a function that uses a lock once, in varying ways.
 var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
 	history.Mutex:     takeMutex,
 	history.Reentrant: takeReentrant,
@@ -40,7 +40,7 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 	p.take(r, t)
 }
 
-// lockAllInside asks for the lock that is held, among all that there are, which must be refused at once.
+// lockAllInside requests all locks, including the held one, which must fail at once.
 func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
 	var all []zklock.Locker
 	for _, l := range p.f.plan.together() {
@@ -49,12 +49,12 @@ func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
 	since := time.Now()
 	_, err := p.client.LockAll(hold.Context(), all...)
 	if (!errors.Is(err, zklock.ErrDeadlock) || time.Since(since) > 0) && hold.Check() == nil && p.alive.Err() == nil {
-		p.f.report("P7", l.Path, fmt.Sprintf("%s: lock all under a hold of the same lock said after %v: %v", p.name, time.Since(since), err))
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: LockAll within a hold of one of the locks returned after %v: %v", p.name, time.Since(since), err))
 	}
 }
 
-// doWith holds with a function. Do comes back within a session timeout of its end, or
-// of the last that servers have heard of the process: without their answers it cannot know more.
+// doWith uses the lock with Do. Do must return within a session timeout after its function has returned, or after the servers
+// received the last request of the process, since Do depends on their replies.
 func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
@@ -76,12 +76,12 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	case ended == 0:
 		p.told.fails(l.Path, err)
 		p.judgeError(ctx, err, since, l)
-	case p.unheard(ended) > p.longest():
-		p.f.report("P7", l.Path, fmt.Sprintf("%s: do came back %v after its function", p.name, p.f.rec.Now()-ended))
+	case p.unheard(ended) > p.f.term(p.name):
+		p.f.report("P7", l.Path, fmt.Sprintf("%s: Do returned %v after its function", p.name, p.f.rec.Now()-ended))
 	}
 }
 
-// locker is a lock as LockAll takes it, here and there for reading only.
+// locker returns the Locker of a lock for LockAll. If shared is set, an RWMutex is locked for reading.
 func (p *process) locker(l Lock, shared bool) zklock.Locker {
 	switch {
 	case l.Recipe == history.Reentrant:
@@ -96,7 +96,7 @@ func (p *process) locker(l Lock, shared bool) zklock.Locker {
 	return p.client.Mutex(l.Path)
 }
 
-// takeAll takes several locks at once.
+// takeAll uses several locks with LockAll.
 func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
@@ -161,13 +161,13 @@ func takeReentrant(p *process, l Lock, r *rand.Rand) {
 	p.take(r, t)
 }
 
-// enterAgain takes the lock once more from inside.
+// enterAgain locks again within a hold.
 func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *zklock.Hold, outer *history.Handle) {
 	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Outer: outer.ID()})
 	defer p.done(op)
 	ctx := hold.Context()
 	if r.IntN(2) == 0 {
-		ctx = context.WithoutCancel(ctx) // the hold's end must be noticed without its context as well
+		ctx = context.WithoutCancel(ctx) // Lock must notice the end of the hold even if the context is not done
 	}
 	inner, err := re.Lock(ctx)
 	if err != nil {
@@ -211,7 +211,7 @@ func takeElection(p *process, l Lock, r *rand.Rand) {
 	}
 }
 
-// proclaim changes what a leader says. Only the end of the lead is a reason to fail.
+// proclaim changes a leader's value. It may fail only if the leadership has ended.
 func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value []byte) {
 	since := p.f.rec.Now()
 	err := e.Proclaim(hold.Context(), value)
@@ -220,7 +220,8 @@ func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value 
 	}
 }
 
-// run leads with a function, for a while or until it is told to stop, which takes it a moment: the lead must last until then.
+// run leads with Election.Run. Its function takes a moment to return after its context is done, and the leadership must last until
+// then.
 func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
 	defer cancel()
@@ -236,7 +237,7 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 			<-ctx.Done()
 			p.rest(around(r, p.f.plan.Hold/8))
 			if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
-				p.f.report("election", l.Path, p.name+": the lead was given up while its function was at work")
+				p.f.report("election", l.Path, p.name+": the leadership was released before its function had returned")
 			}
 			op.Ended()
 			cancel()
@@ -248,7 +249,7 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 			p.judgeError(ctx, err, since, l)
 		}
 		if errors.Is(err, zk.ErrNoAuth) {
-			p.rest(p.f.plan.Tick) // else it is refused again and again
+			p.rest(p.f.plan.Tick) // do not retry in a tight loop
 		}
 	}
 }
@@ -270,13 +271,13 @@ func (p *process) askLeader(e *zklock.Election, l Lock) {
 	op.Seen(leader.Node, leader.Token, string(leader.Data))
 }
 
-// observe looks on for a while. Each time is a view of its own: only within one is nothing older shown after something newer.
+// observe observes the election for a while. Each call of Observe is a separate view: within one view, leaders come in order.
 func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
 	defer cancel()
 	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.name + "/" + p.f.nextView(), Fresh: true, View: true}
 	op := p.f.rec.Begin(look)
-	look.Fresh = false // what comes later comes as servers show it
+	look.Fresh = false // later leaders may come from a lagging server
 	since := p.f.rec.Now()
 	for leader, err := range e.Observe(ctx) {
 		if err != nil {
@@ -312,7 +313,7 @@ func takeRW(p *process, l Lock, r *rand.Rand) {
 	p.take(r, t)
 }
 
-// downgrade goes on as a reader: from the call on, whatever comes of it.
+// downgrade downgrades a writer's hold. In the history, it is a reader from the call on, even if the call fails.
 func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *history.Handle {
 	if hold.Check() != nil {
 		return nil
@@ -331,11 +332,12 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 	return op
 }
 
-// takePermits takes some permits at once. Each is a node, and an operation in the history: those taken together are a group.
+// takePermits acquires some permits together. In the history, each permit is an operation with its own node, and together they are
+// a group.
 func takePermits(p *process, l Lock, r *rand.Rand) {
 	if r.IntN(25) == 0 {
 		p.resize(l, 1+r.IntN(p.f.plan.mostPermits()))
-		takePermits(p.f.anyone(r), l, r) // who says the new number at once, wherever it is connected, must not be refused
+		takePermits(p.f.anyone(r), l, r) // a client that uses the new number at once must not fail, even at another server
 		return
 	}
 	ctx, cancel := p.patience(r)
@@ -375,14 +377,14 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	}
 	p.told.holds(l.Path, hold.Node(), hold.Token())
 	guard := hold.Guard()
-	for i, op := range ops { // the token is the last node's: that is the first operation's, which the others belong to
+	for i, op := range ops { // the first operation gets the last node, to which the token belongs
 		op.Granted(guard[k-1-i].(*zk.CheckVersionRequest).Path, hold.Token())
 		defer p.watch(hold, op)()
 	}
 	p.use(r, history.Op{Path: l.Path}, hold)
-	if k == l.Permits && r.IntN(40) == 0 { // nobody lets go, and who waits must see all the same that there are more
+	if k == l.Permits && r.IntN(40) == 0 { // without a release, waiters must notice the additional permits
 		p.resize(l, 2*l.Permits)
-		p.rest(p.f.plan.Wake() + p.f.plan.Prompt()) // longer than anybody may take to see it, and no longer than leaves others their turn
+		p.rest(p.f.plan.Wake() + p.f.plan.Prompt()) // the time within which waiters must notice it
 		p.resize(l, l.Permits)
 	}
 	for _, op := range ops {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,28 +13,28 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Plan       *Plan
 	History    *history.History
 	Violations []history.Violation
 	Faults     map[string]int
 	Virtual    time.Duration
-	Gauge      *gauge // of a healthy run
+	Gauge      *gauge // the measurements of a healthy run
 }
 
-// Broken returns the promises that were broken: all violations but those of the plan.
+// Broken returns the violations of promises: all violations except those of the rule idle.
 func (r *Result) Broken() []history.Violation {
 	return slices.DeleteFunc(slices.Clone(r.Violations), func(v history.Violation) bool { return v.Rule == idle })
 }
 
-// Run carries out a plan. It must run in a synctest bubble; tb ends the server.
+// Run executes a plan. It must be called in a synctest bubble. The server ends with tb.
 func Run(tb zktest.TB, p *Plan) *Result {
 	end, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
-		sessions: map[int64]string{}, hears: newHearing(p.shortest()), forced: map[int64]bool{}, exhausted: map[int64]bool{}, known: map[string]bool{}, fenced: map[string]int64{},
+		sessions: map[int64]string{}, hears: newHearing(p.shortest()), forced: map[int64]bool{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
 		said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
@@ -73,8 +74,10 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	cancel()
 	f.wg.Wait()
 	f.closeAll()
+	excused := maps.Clone(f.forced)
+	maps.Copy(excused, f.ambiguous)
 	for _, t := range f.told {
-		t.close()
+		t.close(excused)
 	}
 
 	res := &Result{Plan: p, History: f.rec.History(), Faults: f.faults, Virtual: f.rec.Now(), Gauge: f.gauge}
@@ -82,10 +85,10 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	return res
 }
 
-// idle is the rule that a run must have put the locks to the test: what breaks it is the plan, not the library.
+// idle is the rule that a run must have enough contended grants. If it is broken, the plan is unsuitable, not the library faulty.
 const idle = "idle"
 
-// judge checks the history and what a history cannot tell.
+// judge checks the history, adds the violations that workers have reported, and checks the rule idle.
 func (f *fleet) judge(h *history.History, healthy, healed, over time.Duration) []history.Violation {
 	found := append(f.broken, history.Check(h, f.plan.Limits())...)
 	for _, phase := range []struct {
@@ -93,13 +96,13 @@ func (f *fleet) judge(h *history.History, healthy, healed, over time.Duration) [
 		from, to time.Duration
 	}{{"before", 0, healthy}, {"during", healthy, healed}, {"after", healed, over}} {
 		if n := history.Contended(h, phase.from, phase.to); n < 5 {
-			found = append(found, history.Violation{Rule: idle, At: phase.to, Text: fmt.Sprintf("only %d contended grants %s the faults: this run proves nothing", n, phase.name)})
+			found = append(found, history.Violation{Rule: idle, At: phase.to, Text: fmt.Sprintf("only %d contended grants %s the faults", n, phase.name)})
 		}
 	}
 	return found
 }
 
-// finish lets the workers end what they are at, within a bound, and the clean-up its time.
+// finish waits, within a limit, until the workers have ended their current operations, and then for clean-up.
 func (f *fleet) finish() {
 	close(f.stop)
 	done := make(chan struct{})
@@ -114,22 +117,22 @@ func (f *fleet) finish() {
 	select {
 	case <-done:
 	case <-timer.C:
-		f.report("P7", "", "some who wait do not get the lock after the faults")
+		f.report("P7", "", "some waiters are not granted the lock after the faults")
 	}
 	time.Sleep(f.plan.Wake() * 3 / 2)
 	f.checkRest()
 }
 
-// checkRest is P6 on the server, when all is over: nobody waits any more. A client that looked at an election
-// without a leader, or waited for a permit, has a watch on the directory, which the client library cannot take back; one a
-// client, not more.
+// checkRest checks P6 on the server at the end, when no caller waits. A client that observed an election without a leader, or
+// waited for a permit, has a watch on the directory, which the client library cannot remove. There may be one such watch per
+// client.
 func (f *fleet) checkRest() {
 	for _, l := range f.plan.Locks {
 		for path, n := range f.srv.Watches() {
 			looked := l.Recipe == history.Election || l.Recipe == history.Semaphore
 			idle := looked && path == l.queue() && n <= len(f.plan.Clients)
 			if strings.HasPrefix(path, l.Path) && !idle {
-				f.report("P6", l.Path, fmt.Sprintf("%d watches are left on %s", n, path))
+				f.report("P6", l.Path, fmt.Sprintf("%d watches remain on %s", n, path))
 			}
 		}
 	}

@@ -21,24 +21,24 @@ import (
 )
 
 var (
-	oneSeed = flag.Int64("seed", -1, "replay the fault schedule of this seed only")
-	seeds   = flag.Int("seeds", 0, "how many seeds TestNoSeedBreaksAPromise runs, as they are drawn; 0 means the chosen runs")
-	first   = flag.Int64("first", 1, "the first of them")
-	healthy = flag.Int("healthy", 10, "how many seeds TestNothingIsLostInAHealthyWorld runs")
-	save    = flag.String("save", "", "directory for the histories of runs that failed (default: a temporary one)")
+	oneSeed = flag.Int64("seed", -1, "run only this seed")
+	seeds   = flag.Int("seeds", 0, "number of seeds that TestNoSeedBreaksAPromise runs; 0 means the chosen runs")
+	first   = flag.Int64("first", 1, "the first of these seeds")
+	healthy = flag.Int("healthy", 10, "number of seeds that TestNothingIsLostInAHealthyWorld runs")
+	save    = flag.String("save", "", "directory for the histories of failed runs (default: a temporary one)")
 )
 
-// processorTime is what this process has used of the processor; 0 where that is not known.
+// processorTime returns the processor time that this process has used, or 0 if it is unknown.
 var processorTime = func() time.Duration { return 0 }
 
-// simulate runs one seed in a bubble of its own.
+// simulate runs a plan in a bubble.
 func simulate(t *testing.T, plan *Plan) *Result {
 	var res *Result
 	synctest.Test(t, func(t *testing.T) { res = Run(t, plan) })
 	return res
 }
 
-// chosen are the runs of a commit, short ones. Each was the first to find one of the mutants, or several, when it was chosen
+// chosen are the short runs for each commit. When it was chosen, each was the first to find one or more of the mutants
 // (docs/testing.md).
 var chosen = []Choice{
 	{Seed: 1}, {Seed: 2}, {Seed: 4}, {Seed: 5}, {Seed: 7}, {Seed: 8}, {Seed: 11}, {Seed: 12}, {Seed: 17}, {Seed: 27},
@@ -48,7 +48,7 @@ var chosen = []Choice{
 	{Seed: 1, Focus: "rw", Hostile: "delays"}, {Seed: 19, Hostile: "short", Faults: "nothing"},
 }
 
-// theRuns are the chosen ones, or those that the flags ask for.
+// theRuns returns the chosen runs, or the runs that the flags select.
 func theRuns() []Choice {
 	from, n := *first, *seeds
 	if *oneSeed >= 0 {
@@ -68,6 +68,7 @@ func theRuns() []Choice {
 	return runs
 }
 
+//zklock:promise P1.1
 func TestNoSeedBreaksAPromise(t *testing.T) {
 	runs := theRuns()
 	if testing.Short() {
@@ -82,7 +83,7 @@ func TestNoSeedBreaksAPromise(t *testing.T) {
 				require.NoError(t, err)
 				res := simulate(t, plan)
 				if c.Faults != "" {
-					res.Violations = res.Broken() // it is chosen for how little happens
+					res.Violations = res.Broken() // it is meant to have few events
 				}
 				total.add(res)
 				complain(t, c, res)
@@ -92,7 +93,7 @@ func TestNoSeedBreaksAPromise(t *testing.T) {
 	t.Log(total.String() + total.pace(processorTime()))
 }
 
-// The chosen runs have everything that plans draw from.
+// The chosen runs cover everything that plans can draw.
 func TestTheChosenRunsHaveEveryKindOfEverything(t *testing.T) {
 	recipes, kinds, flavors := map[history.Recipe]bool{}, Hostile{}, map[zktest.Flavor]bool{}
 	servers, cohorts := map[int]bool{}, false
@@ -120,7 +121,7 @@ func TestTheChosenRunsHaveEveryKindOfEverything(t *testing.T) {
 	require.True(t, cohorts)
 }
 
-// complain fails the test for a run's violations, keeps its history, and says how to repeat it.
+// complain fails the test if a run has violations, saves its history, and logs how to repeat the run.
 func complain(t *testing.T, c Choice, res *Result) {
 	if len(res.Violations) == 0 {
 		return
@@ -143,7 +144,7 @@ func complain(t *testing.T, c Choice, res *Result) {
 	t.Errorf("history: %s; again: go test ./internal/evidence/sim %s", name, c.again())
 }
 
-// again is how a run is repeated.
+// again returns the flags that repeat a run.
 func (c Choice) again() string {
 	if c.Made != "" {
 		return fmt.Sprintf("-run MadePlan -seed=%d -made='%s'", c.Seed, c.Made)
@@ -164,9 +165,9 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.memprofile").Value.String() == "" {
 		runtime.MemProfileRate = 0
 	}
-	debug.SetGCPercent(1600) // the runs make much garbage and keep little
+	debug.SetGCPercent(1600) // the runs allocate much and retain little
 	if *soakFor == 0 {
-		runtime.GOMAXPROCS(1) // of a bubble's goroutines one runs at a time; to hand each to another thread costs half as much again
+		runtime.GOMAXPROCS(1) // with more threads, a bubble's goroutines take half as long again
 	}
 	os.Exit(m.Run())
 }

@@ -17,17 +17,17 @@ import (
 )
 
 var (
-	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out")
-	hunt    = flag.Int("hunt", 0, "how many seeds TestHunt runs at most; 0 leaves it out")
-	rounds  = flag.Int("rounds", 0, "how often TestHunt runs all made plans before that, each time with another seed")
-	saved   = flag.String("history", "", "judge this saved history again")
-	hostile = flag.String("hostile", "", "kinds of trouble besides what every plan has: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret, minimums, crowds, looks or all")
-	faults  = flag.String("faults", "", "only the faults whose names match this pattern")
-	shorten = flag.Int("shorten", 1, "make runs so many times shorter")
-	focus   = flag.String("focus", "", "make every lock of a run one of this recipe, or of a cohort")
+	soakFor = flag.Duration("soak", 0, "how long TestSoak runs; 0 skips it")
+	hunt    = flag.Int("hunt", 0, "the maximum number of seeds that TestHunt runs")
+	rounds  = flag.Int("rounds", 0, "how many times TestHunt first runs all made plans, each time with another seed")
+	saved   = flag.String("history", "", "check this saved history again")
+	hostile = flag.String("hostile", "", "kinds of faults in addition to those of every plan: streams, buckets, wipes, later, short, closing, keeper, evicts, curator, backups, logins, delays, forged, blind, withheld, secret, minimums, ticks, crowds, looks, throttle or all")
+	faults  = flag.String("faults", "", "use only faults whose names match this pattern")
+	shorten = flag.Int("shorten", 1, "divide the duration of runs by this number")
+	focus   = flag.String("focus", "", "use this recipe for all locks, or cohort")
 )
 
-// TestSoak runs seeds that nobody has run before, for a given time: the made plans of one, then what others draw.
+// TestSoak runs new seeds for a given time: first the made plans with one seed, then drawn plans.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("only with -soak")
@@ -37,7 +37,7 @@ func TestSoak(t *testing.T) {
 	until := time.Now().Add(*soakFor)
 	var total tally
 	for time.Now().Before(until) {
-		if *hostile+*faults+*focus == "" { // else it is chosen what is drawn
+		if *hostile+*faults+*focus == "" { // otherwise the flags choose what is drawn
 			runMade(t, seed, &total)
 		}
 		t.Run("", func(t *testing.T) {
@@ -55,18 +55,18 @@ func TestSoak(t *testing.T) {
 		})
 		fmt.Printf("%v left: %s\n", max(0, time.Until(until).Round(time.Second)), total.String()+total.pace(processorTime()))
 	}
-	require.LessOrEqual(t, total.idle, 1+total.seeds/100, "drawn plans hardly put the locks to the test")
+	require.LessOrEqual(t, total.idle, 1+total.seeds/100, "too many drawn plans have too little contention")
 }
 
-// draw is the plan that the flags choose for a seed.
+// draw returns the plan that the flags select for a seed.
 func draw(t *testing.T, seed uint64) *Plan {
 	plan, err := Choice{Seed: seed, Hostile: *hostile, Faults: *faults, Focus: *focus, Shorten: *shorten}.Draw()
 	require.NoError(t, err)
 	return plan
 }
 
-// TestHunt runs the made plans, then seeds, until one shows a broken promise, and says which. It is how the mutants are judged: there a
-// success is that nothing was found. Each run is announced, so that one that never ends can be told from many that take their time.
+// TestHunt runs the made plans, then seeds, until one breaks a promise, and reports which. It judges the mutants: if it passes, the
+// mutant was not found. It prints each run at its start, so that a run that never ends can be identified.
 func TestHunt(t *testing.T) {
 	for round := range *rounds {
 		for _, name := range MadePlans() {
@@ -79,7 +79,7 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// pursue is one run of a hunt.
+// pursue does one run of a hunt.
 func pursue(t *testing.T, c Choice, title string) {
 	fmt.Println(title)
 	plan, err := c.Draw()
@@ -125,7 +125,7 @@ func TestASavedHistoryIsJudgedAsTheRunWas(t *testing.T) {
 	require.Equal(t, len(h.Ops), strings.Count(saved.String(), `{"op":`))
 }
 
-// spoil makes two holders of one.
+// spoil extends a hold in the history so that it overlaps the next one.
 func spoil(t *testing.T, h *history.History) {
 	for i := range h.Ops {
 		if op := &h.Ops[i]; op.Outcome == history.Granted && op.Clean && op.Kind == history.Acquire {

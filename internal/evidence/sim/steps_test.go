@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A plan can list its faults instead of drawing them, and then some can be left out.
+// If a plan lists its faults instead of drawing them, some can be left out.
 func TestAPlanCanListItsFaults(t *testing.T) {
 	plan := NewPlan(2)
 	plan.Shorten(32)

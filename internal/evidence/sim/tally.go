@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tally sums up results.
+// tally adds up results.
 type tally struct {
 	mu         sync.Mutex
 	seeds      int
@@ -18,7 +18,7 @@ type tally struct {
 	txns       int
 	violations int
 	failed     int
-	idle       int // runs that broke no promise, and that rule
+	idle       int // runs that broke no promise but had too few contended grants
 	faults     map[string]int
 }
 
@@ -45,14 +45,14 @@ func (t *tally) add(r *Result) {
 	}
 }
 
-// pace is how much was done in each minute that the processor spent; "" where that is not known.
+// pace describes the work per minute of processor time, or returns "" if the processor time is unknown.
 func (t *tally) pace(spent time.Duration) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if spent <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; a minute of the processor made %.0f virtual hours and %.0f operations",
+	return fmt.Sprintf("; per minute of processor time: %.0f virtual hours, %.0f operations",
 		t.virtual.Hours()/spent.Minutes(), float64(t.ops)/spent.Minutes())
 }
 
@@ -63,6 +63,6 @@ func (t *tally) String() string {
 	for _, kind := range slices.Sorted(maps.Keys(t.faults)) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, t.faults[kind]))
 	}
-	return fmt.Sprintf("%d seeds, %.0f virtual hours, %d operations, %d transactions, %d violations in %d seeds, %d that prove nothing; faults: %s",
+	return fmt.Sprintf("%d seeds, %.0f virtual hours, %d operations, %d transactions, %d violations in %d seeds, %d without enough contention; faults: %s",
 		t.seeds, t.virtual.Hours(), t.ops, t.txns, t.violations, t.failed, t.idle, strings.Join(kinds, ", "))
 }

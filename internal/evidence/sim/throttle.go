@@ -7,39 +7,59 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// throttle is a server's answer to a part of all requests. What is sent again is carried out in the end.
+// throttle makes servers refuse a part of the requests. A request that is retried succeeds eventually.
 type throttle struct {
-	mu   sync.Mutex
-	dice *rand.Rand     // guarded by mu
-	row  map[string]int // guarded by mu: how often a client was refused the same, one after the other
+	mu      sync.Mutex
+	dice    *rand.Rand             // guarded by mu
+	row     map[string]int         // guarded by mu: the number of consecutive refusals of the same request of a client
+	creates map[string][]time.Time // guarded by mu: the times of a client's last refused creates in a directory, at most three
 }
 
 func newThrottle(r *rand.Rand) *throttle {
-	return &throttle{dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), row: map[string]int{}}
+	return &throttle{dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), row: map[string]int{}, creates: map[string][]time.Time{}}
 }
+
+// createWindow is the time in which at most three creates of a client in a directory are refused. Creates come from several
+// goroutines, which back off after a refusal. If only consecutive refusals counted, one goroutine could be refused any number
+// of times.
+const createWindow = 10 * time.Second
 
 func (t *throttle) judge(q *zktest.Request) zktest.Verdict {
 	switch q.Op {
-	case zktest.OpPing, zktest.OpCreateSession, zktest.OpCloseSession, zktest.OpAuth, zktest.OpSASL: // which servers never throttle
+	case zktest.OpPing, zktest.OpCreateSession, zktest.OpCloseSession, zktest.OpAuth, zktest.OpSASL: // servers never throttle these
 		return zktest.Pass
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	same := fmt.Sprint(q.Client, q.Op)
+	same, creates := fmt.Sprint(q.Client, q.Op), false
 	for _, p := range slices.Concat(q.Paths, []string{q.Path}) {
-		if strings.HasSuffix(p, "-") { // a create, which has another name each time
-			p = path.Dir(p)
+		if strings.HasSuffix(p, "-") { // a create, whose name changes with each attempt
+			p, creates = path.Dir(p), true
 		}
 		same += p
+	}
+	if creates {
+		return t.judgeCreate(same)
 	}
 	if t.row[same] == 3 || t.dice.IntN(2) == 0 {
 		delete(t.row, same)
 		return zktest.Pass
 	}
 	t.row[same]++
+	return zktest.Answer(-127)
+}
+
+// judgeCreate judges a create. The caller must hold mu.
+func (t *throttle) judgeCreate(same string) zktest.Verdict {
+	last := t.creates[same]
+	if len(last) == 3 && time.Since(last[0]) < createWindow || t.dice.IntN(2) == 0 {
+		return zktest.Pass
+	}
+	t.creates[same] = append(last[max(0, len(last)-2):], time.Now())
 	return zktest.Answer(-127)
 }

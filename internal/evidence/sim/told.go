@@ -2,29 +2,33 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zklock-go/zklock/observe"
 )
 
-// events is the rule that an observer hears of every attempt's end, and of every hold's beginning and end, once.
+// events is the rule that an observer receives exactly one event for the end of each attempt, and for the start and the end of
+// each hold.
 const events = "events"
 
-// told is what the observer of a client has heard, beside what callers were told. Its lists are short.
+// told compares the events that a client's observer receives with the results of its calls.
 type told struct {
 	report func(rule, path, text string)
 	name   string
 
 	mu     sync.Mutex
-	begun  []grant  // guarded by mu: holds that have begun and not ended
-	unsaid []grant  // guarded by mu: holds that no caller has spoken of
-	failed []ending // guarded by mu: ends of attempts that no caller has spoken of
-	silent []string // guarded by mu: locks of which callers speak of some attempts only: those of LockAll, and elections that are Run
+	begun  []grant  // guarded by mu: holds with an event for their start but not for their end
+	unsaid []grant  // guarded by mu: holds with an event that no caller has reported yet
+	failed []ending // guarded by mu: ends of attempts with an event that no caller has reported yet
+	early  []string // guarded by mu: the errors of events about sessions that expired early
+	silent []string // guarded by mu: locks for which callers report only some attempts: those of LockAll and Election.Run
 }
 
-// grant is a hold as events name it. Goroutines may share one.
+// grant identifies a hold in events. Goroutines may share one.
 type grant struct {
 	path, node string
 	token      int64
@@ -33,7 +37,7 @@ type grant struct {
 // ending is the end of an attempt.
 type ending struct{ path, text string }
 
-// Observe takes an event of the client's.
+// Observe implements observe.Observer.
 func (t *told) Observe(e observe.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,41 +47,43 @@ func (t *told) Observe(e observe.Event) {
 		t.begun, t.unsaid = append(t.begun, hold), append(t.unsaid, hold)
 	case observe.Released, observe.Lost, observe.Ended:
 		if !take(&t.begun, hold) {
-			t.complain(e.Path, "%v of a hold that has not begun, or has ended: %v", e.Kind, hold)
+			t.complain(e.Path, "event %v for a hold that has not started or has already ended: %v", e.Kind, hold)
 		}
+	case observe.ExpiredEarly:
+		t.early = append(t.early, e.Err.Error())
 	case observe.GivenUp, observe.Refused:
 		t.failed = append(t.failed, ending{e.Path, e.Err.Error()})
 	}
 }
 
-// holds notes that a caller was given a hold.
+// holds records that a call returned a hold.
 func (t *told) holds(lock, node string, token int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if hold := (grant{lock, path.Base(node), token}); !take(&t.unsaid, hold) {
-		t.complain(lock, "nothing was heard of a hold: %v", hold)
+		t.complain(lock, "no event for a hold: %v", hold)
 	}
 }
 
-// fails notes that a caller's attempt has failed.
+// fails records that an attempt failed.
 func (t *told) fails(lock string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if end := (ending{lock, err.Error()}); !take(&t.failed, end) {
-		t.complain(lock, "nothing was heard of the end of an attempt: %s", end.text)
+		t.complain(lock, "no event for the end of an attempt: %s", end.text)
 	}
 }
 
-// ends notes that a caller has released the only hold of a node, and that this was done.
+// ends records that a caller has released the only hold of a node without an error.
 func (t *told) ends(lock, node string, token int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if hold := (grant{lock, path.Base(node), token}); slices.Contains(t.begun, hold) {
-		t.complain(lock, "nothing was heard of a release: %v", hold)
+		t.complain(lock, "no event for a release: %v", hold)
 	}
 }
 
-// isSilentOf notes that a caller does not speak of all its attempts at a lock.
+// isSilentOf records that callers do not report all attempts for a lock.
 func (t *told) isSilentOf(lock string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,21 +92,27 @@ func (t *told) isSilentOf(lock string) {
 	}
 }
 
-// close judges what is left when the client was closed.
-func (t *told) close() {
+// close reports the remaining differences after the client was closed. excused has the sessions that may have ended before their
+// lease for another reason than a defect.
+func (t *told) close(excused map[int64]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, text := range t.early {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(excused)), func(id int64) bool { return strings.Contains(text, fmt.Sprintf("0x%x ", id)) }) {
+			t.complain("", "a session expired early without a reason: %s", text)
+		}
+	}
 	for _, hold := range t.begun {
-		t.complain(hold.path, "nothing was heard of the end of a hold: %v", hold)
+		t.complain(hold.path, "no event for the end of a hold: %v", hold)
 	}
 	for _, hold := range t.unsaid {
 		if !slices.Contains(t.silent, hold.path) {
-			t.complain(hold.path, "nobody was given a hold that was heard of: %v", hold)
+			t.complain(hold.path, "an event for a hold that no call returned: %v", hold)
 		}
 	}
 	for _, end := range t.failed {
 		if !slices.Contains(t.silent, end.path) {
-			t.complain(end.path, "nobody was told of the end of an attempt: %s", end.text)
+			t.complain(end.path, "an event for a failed attempt that no call reported: %s", end.text)
 		}
 	}
 }
@@ -109,7 +121,7 @@ func (t *told) complain(lock, format string, args ...any) {
 	t.report(events, lock, t.name+": "+fmt.Sprintf(format, args...))
 }
 
-// take takes one x from a list, and reports whether there was one.
+// take removes one x from a list, and reports whether there was one.
 func take[T comparable](list *[]T, x T) bool {
 	i := slices.Index(*list, x)
 	if i >= 0 {

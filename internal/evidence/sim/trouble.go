@@ -10,7 +10,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// trouble runs every stream for the time of the faults and returns when all is mended.
+// trouble runs all streams of faults for the duration During, and returns when the last fault has ended.
 func (f *fleet) trouble() {
 	var streams sync.WaitGroup
 	until := f.rec.Now() + f.plan.During
@@ -29,7 +29,8 @@ func (f *fleet) trouble() {
 	streams.Wait()
 }
 
-// torment draws one fault of a stream after the other. Each has a random stream of its own, so that others can be left out.
+// torment draws and causes one fault of a stream after the other. Each has its own random stream, so that other faults can be left
+// out without an effect on it.
 func (f *fleet) torment(name string, faults []fault, until time.Duration) {
 	for n := 0; ; n++ {
 		r := f.dice(name, n)
@@ -41,7 +42,7 @@ func (f *fleet) torment(name string, faults []fault, until time.Duration) {
 	}
 }
 
-// replay does the faults of a stream that the plan lists.
+// replay causes the faults of a stream that the plan lists.
 func (f *fleet) replay(name string, faults []fault) {
 	for _, s := range f.plan.Steps {
 		if s.Stream != name {
@@ -58,7 +59,7 @@ func (f *fleet) dice(name string, n int) *rand.Rand {
 	return stream(f.plan.Seed, fmt.Sprintf("faults %s/%d", name, n))
 }
 
-// harm does one fault and notes it. A kind that is given need not be where it was drawn from when the plan was written.
+// harm causes one fault and records it. If the step has a kind, it overrides the drawn one.
 func (f *fleet) harm(s Step, faults []fault, r *rand.Rand) {
 	x := faults[r.IntN(len(faults))]
 	if i := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.Kind }); i >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/history"
 )
 
-// begin notes an operation of the process.
+// begin records the call of an operation of the process.
 func (p *process) begin(op history.Op) *history.Handle {
 	op.Client = p.name
 	h := p.f.rec.Begin(op)
@@ -28,16 +28,16 @@ func (p *process) done(h *history.Handle) {
 	delete(p.open, h)
 }
 
-// taking is one acquire: what is noted of it, and how it is done.
+// taking is one acquire: its record and the function to call.
 type taking struct {
 	op   history.Op
 	lock func(context.Context) (*zklock.Hold, error)
-	try  bool // it does not wait
-	// inside, if set, runs while the hold is used. What it returns, if anything, is the operation that the hold is from then on.
+	try  bool // lock does not wait
+	// inside, if set, is called during the hold. If it returns an operation, the hold continues as that operation.
 	inside func(h *zklock.Hold, op *history.Handle) *history.Handle
 }
 
-// take acquires, holds for a while, and releases; each in one of the ways that callers have.
+// take acquires, holds for a while, and releases, in varying ways.
 func (p *process) take(r *rand.Rand, t taking) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
@@ -63,7 +63,7 @@ func (p *process) take(r *rand.Rand, t taking) {
 	p.hold(r, t, hold, op)
 }
 
-// grants notes the grant of an operation, and what was heard of it.
+// grants records the grant of an operation.
 func (p *process) grants(op *history.Handle, lock, node string, token int64) {
 	op.Granted(node, token)
 	p.told.holds(lock, node, token)
@@ -72,8 +72,9 @@ func (p *process) grants(op *history.Handle, lock, node string, token int64) {
 	p.granted[lock] = p.f.rec.Now()
 }
 
-// mayBeEvicted reports whether an acquire that was called then can have been evicted. A goroutine may have joined a place of its
-// process whose end the client did not know yet: it learns of that when the one before it goes, but not after a grant.
+// mayBeEvicted reports whether an acquire that was called at since can have been evicted. A goroutine of a cohort may have joined
+// a place of its process that was evicted before, as long as the client had not noticed it. The client notices it before the next
+// grant.
 func (p *process) mayBeEvicted(lock string, since time.Duration) bool {
 	if p.cohort != nil {
 		p.mu.Lock()
@@ -83,7 +84,7 @@ func (p *process) mayBeEvicted(lock string, since time.Duration) bool {
 	return p.f.hasEvicted(lock, since-p.f.plan.Limits().Notice)
 }
 
-// patience is a caller's context: one in four does not wait for ever.
+// patience returns a caller's context. One in four has a deadline.
 func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 	if r.IntN(4) == 0 {
 		return context.WithTimeout(p.alive, around(r, 2*p.f.plan.Hold))
@@ -91,8 +92,8 @@ func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 	return context.WithCancel(p.alive)
 }
 
-// judgeError is P8: an acquire that waits, called then, fails only when its caller or its client gave up, or when it says
-// another number of permits than was stored.
+// judgeError checks P8 for a waiting acquire that was called at since: it fails only if its context is done, if its number of
+// permits differs from the stored one, or if the node of one of several locks was deleted.
 func (p *process) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
 	if errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrLimit) {
 		for _, l := range locks {
@@ -105,12 +106,27 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.mayBeEvicted(l.Path, since) }) {
 		return
 	}
+	if len(locks) > 1 && errors.Is(err, zklock.ErrLost) && p.wasRobbed(since) {
+		return // one of several locks was lost during the wait for the others
+	}
 	if p.wasRefused(err, since) {
 		return
 	}
 	if ctx.Err() == nil {
 		p.f.report("P8", locks[0].Path, fmt.Sprintf("%s: acquire failed: %v", p.name, err))
 	}
+}
+
+// wasRobbed reports whether a third party has deleted a node of the process since then.
+func (p *process) wasRobbed(since time.Duration) bool {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	for id, at := range p.f.robbed {
+		if at >= since && p.f.sessions[id] == p.name {
+			return true
+		}
+	}
+	return false
 }
 
 // hold uses a hold for a while and ends it.
@@ -126,11 +142,11 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	ctx, cancel := context.WithCancel(p.alive)
 	defer cancel()
 	if r.IntN(5) == 0 {
-		cancel() // the release must go on
+		cancel() // Unlock must release the lock nevertheless
 	}
 	op.Ended()
 	if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
-		p.f.report("P2", t.op.Path, p.name+": a hold was released that nobody has unlocked")
+		p.f.report("P2", t.op.Path, p.name+": a hold was released without Unlock")
 	}
 	node, token, since := hold.Node(), hold.Token(), p.f.rec.Now()
 	err := hold.Unlock(ctx)
@@ -141,13 +157,13 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	op.Freed(err)
 }
 
-// judgeRelease is P8 for a release, called then: it fails only if the hold was lost, its caller gave up, the servers did not
-// answer, or refused it.
+// judgeRelease checks P8 for a release that was called at since: it fails only if the hold was lost, its context is done, the
+// servers did not reply, or they refused it.
 func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string, ops ...*history.Handle) {
 	lost := errors.Is(context.Cause(hold.Context()), zklock.ErrLost)
 	switch {
 	case errors.Is(err, zklock.ErrLost) != lost:
-		p.f.report("P8", path, fmt.Sprintf("%s: unlock said %v of a hold that has ended because %v", p.name, err, context.Cause(hold.Context())))
+		p.f.report("P8", path, fmt.Sprintf("%s: unlock returned %v, but the hold ended because %v", p.name, err, context.Cause(hold.Context())))
 	case err == nil, lost, ctx.Err() != nil, p.wasRefused(err, since):
 	case errors.Is(err, zklock.ErrUncertain):
 		for _, op := range ops {
@@ -158,14 +174,14 @@ func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error
 	}
 }
 
-// watch notes the end of a hold when its context tells, and that it is asked to let go, until the returned function is called.
+// watch records the end of a hold's context, and a request to release the lock, until the returned function is called.
 func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
 	if p.f.gauge != nil {
 		p.f.gauge.sample(p, hold)
 	}
 	over := make(chan struct{})
 	if p.f.plan.Hostile.Looks {
-		// Owned by the fleet, which waits for it; ends with the hold, or with its caller's interest.
+		// Owned by the fleet, which waits for it; ends with the hold, or when stop is called.
 		p.f.wg.Go(func() { p.heed(hold, op, over) })
 	}
 	unwatch := context.AfterFunc(hold.Context(), func() {
@@ -182,7 +198,7 @@ func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
 	}
 }
 
-// heed notes that the holder is asked to let go.
+// heed records that the holder is asked to release.
 func (p *process) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct{}) {
 	select {
 	case <-hold.Revoked():
@@ -194,17 +210,17 @@ func (p *process) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct
 	op.Heeded()
 }
 
-// use spends the time of a hold: waiting for its end, or looking away and asking Check afterwards, or writing.
+// use spends the time of a hold: it waits for its end, ignores the context and calls Check afterwards, or makes guarded writes.
 func (p *process) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
 	d := around(r, p.f.plan.Hold)
 	switch r.IntN(4) {
-	case 0: // a holder that does not look, and asks before it goes on
+	case 0: // a holder that ignores its context and calls Check before it continues
 		if !p.rest(d) {
 			return
 		}
 		err := hold.Check()
 		if lost := hold.Context().Err() != nil; (err == nil) == lost {
-			p.f.report("P2", op.Path, fmt.Sprintf("%s: check says %v, the context %v", p.name, err, hold.Context().Err()))
+			p.f.report("P2", op.Path, fmt.Sprintf("%s: Check returns %v, but the context's error is %v", p.name, err, hold.Context().Err()))
 		}
 		return
 	case 1:
@@ -223,7 +239,7 @@ func (p *process) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
 	case <-hold.Context().Done():
 	case <-p.alive.Done():
 	}
-	select { // without a network the work gets on no better than we do
+	select { // a process that is cut off does not finish its work
 	case <-p.reachable():
 	case <-hold.Context().Done():
 	case <-p.alive.Done():

@@ -1,3 +1,2 @@
-// Package suites runs other projects' own tests of their ZooKeeper clients against zktest: make suites. It has no code of
-// its own.
+// Package suites runs the tests of other projects' ZooKeeper clients against zktest: make suites. It contains only tests.
 package suites

@@ -28,7 +28,7 @@ func run(t *testing.T, dir string, argv ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// show is run with the output shown as it comes, for a command that may hang.
+// show is like run, but shows the output immediately, for a command that may hang.
 func show(t *testing.T, limit time.Duration, argv ...string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -43,8 +43,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, text, 0o644))
 }
 
-// TestGoZookeepersOwnSuite replaces the Java servers of that project's tests by zktest. Left out are the two of reconfig,
-// which zktest does not serve.
+// TestGoZookeepersOwnSuite runs go-zookeeper's tests with zktest instead of Java servers. It skips the two tests of reconfig, which
+// zktest does not support.
 func TestGoZookeepersOwnSuite(t *testing.T) {
 	if !*suites {
 		t.Skip("only with -suites: make suites")
@@ -70,7 +70,8 @@ func TestGoZookeepersOwnSuite(t *testing.T) {
 	assert.GreaterOrEqual(t, passed, 40)
 }
 
-// control lets another process stop and start members: "stop 1", answered by "done". It ends with the test.
+// control starts a server through which another process can stop and start members: "stop 1" is answered by "done". It ends with the
+// test.
 func control(t *testing.T, srv *zktest.Server) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -104,8 +105,8 @@ func control(t *testing.T, srv *zktest.Server) string {
 	return l.Addr().String()
 }
 
-// TestKazoosOwnSuite runs the tests that come with Debian's package of kazoo, without those of reconfig and read-only mode,
-// which zktest does not serve, and one that races with itself (testdata/kazoo_suite.py).
+// TestKazoosOwnSuite runs the tests in Debian's package of kazoo. It skips the tests of reconfig and read-only mode, which zktest does
+// not support, and one that has a race (testdata/kazoo_suite.py).
 func TestKazoosOwnSuite(t *testing.T) {
 	if !*suites {
 		t.Skip("only with -suites: make suites")

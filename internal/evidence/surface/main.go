@@ -1,6 +1,8 @@
-// Surface prints what the module's packages export, one line for each name: what a program can depend on.
+// Surface prints the exported names of the module's packages, one on each line: the names on which programs can depend.
+// With -names it prints the other names on which programs depend: the keys of JSON, and the names of metrics.
 //
 //	go run ./internal/evidence/surface . operate
+//	go run ./internal/evidence/surface -names .
 package main
 
 import (
@@ -20,7 +22,15 @@ import (
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 3 {
-		log.Fatal("usage: surface MODULE PACKAGE...")
+		log.Fatal("usage: surface MODULE PACKAGE... | -names MODULE")
+	}
+	if os.Args[1] == "-names" {
+		names, err := outsideNames(os.Args[2])
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(strings.Join(names, "\n"))
+		return
 	}
 	var lines []string
 	for _, pkg := range os.Args[2:] {
@@ -36,7 +46,7 @@ func main() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// surface returns what the package in dir exports.
+// surface returns the exported names of the package in dir.
 func surface(dir string) (lines []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
@@ -78,6 +88,9 @@ func declared(set *token.FileSet, d ast.Decl) (lines []string) {
 func isExported(receiver ast.Expr) bool {
 	if pointer, ok := receiver.(*ast.StarExpr); ok {
 		receiver = pointer.X
+	}
+	if generic, ok := receiver.(*ast.IndexExpr); ok {
+		receiver = generic.X
 	}
 	name, ok := receiver.(*ast.Ident)
 	return ok && name.IsExported()

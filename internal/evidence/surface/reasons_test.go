@@ -44,7 +44,7 @@ func reasons(t *testing.T) map[string][]*reason {
 	return all
 }
 
-// names returns what a package exports, without the declarations.
+// names returns the exported names of a package, without the declarations.
 func names(t *testing.T, pkg string) (all []string) {
 	lines, err := surface(filepath.Join(root, filepath.FromSlash(pkg)))
 	require.NoError(t, err)
@@ -59,13 +59,14 @@ func nameOf(line string) string {
 	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '(' || r == '[' })
 	if method, ok := strings.CutPrefix(line, "func ("); ok {
 		receiver, rest, _ := strings.Cut(method, ") ")
+		receiver, _, _ = strings.Cut(receiver, "[") // the parameters of a generic type
 		name, _, _ := strings.Cut(rest, "(")
 		return receiver[strings.LastIndexAny(receiver, " *")+1:] + "." + name
 	}
 	return words[1]
 }
 
-// has reports whether the name has a reason: one of its own, or else one of a pattern.
+// has reports whether the name has a reason: its own, or otherwise that of a pattern.
 func has(t *testing.T, lines []*reason, name string) bool {
 	var found *reason
 	for _, r := range lines {
@@ -81,7 +82,20 @@ func has(t *testing.T, lines []*reason, name string) bool {
 	return found != nil
 }
 
-// TestEveryExportedNameHasAReason holds reasons.txt against what the packages export.
+// TestNoKeyOfJSONAndNoMetricChangesUnseen compares names.txt with the code. A change of a name also changes names.txt, and
+// CHANGELOG.md tells users what to do.
+func TestNoKeyOfJSONAndNoMetricChangesUnseen(t *testing.T) {
+	accepted, err := os.ReadFile("names.txt")
+	require.NoError(t, err)
+	now, err := outsideNames(root)
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(strings.TrimSpace(string(accepted)), "\n"), now, "see docs/compatibility.md; tools/apidiff accept")
+	require.Contains(t, now, "json contenderJSON session")
+	require.Contains(t, now, "metric adapters/prometheus zklock_holds")
+	require.Contains(t, now, "metric adapters/otel zklock.recipe")
+}
+
+// TestEveryExportedNameHasAReason compares reasons.txt with the exported names of the packages.
 func TestEveryExportedNameHasAReason(t *testing.T) {
 	all := reasons(t)
 	for pkg, lines := range all {

@@ -1,46 +1,103 @@
-// Command survivors changes one thing after the other in the files that the promises rest on, and
-// lists the changes that their tests do not notice.
+// Command survivors changes the product code in one place at a time, and lists the changes after which all tests still pass.
 //
-// A survivor is a gap in the tests or a change that makes no difference. survivors.md lists them all,
-// with a word on each that was judged; the program keeps these words.
+// A package's own tests run first. The short tests of internal/evidence/promises run only if these pass. A change that survives is a gap in the
+// tests, or it makes no difference. survivors.md lists the survivors with the reasons that somebody wrote; the command keeps the reasons.
 package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"text/tabwriter"
 )
 
 func main() {
 	flag.Parse()
-	if *planted > 0 {
-		if err := plant(*root, *planted, *seed); err != nil {
-			log.Fatal(err)
-		}
-		return
-	}
-	pattern := regexp.MustCompile(*only)
-	w, err := newWorkshop(*root, pattern)
-	if err != nil {
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(w.dir)
+}
+
+func run() error {
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
 	list, err := readList(filepath.Join(*root, listName))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	for _, s := range subjects {
-		if pattern.MatchString(s.file) {
-			found, err := w.survivors(s)
-			if err != nil {
-				log.Fatal(err)
-			}
-			list.replace(s.file, len(w.mutations[s.file]), found)
-			if err := list.write(filepath.Join(*root, listName)); err != nil {
-				log.Fatal(err)
-			}
+	packages, err := productPackages(*root)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "package\tmutations\ttried\tnoticed by own tests\tby promises\tsurvived\tof these not reached\tmake no difference\tefficacy\t")
+	for _, p := range packages {
+		if err := p.mutate(); err != nil {
+			return err
+		}
+		chosen := slices.DeleteFunc(slices.Clone(p.mutations), func(m mutation) bool { return !pattern.MatchString(m.File + ":" + m.Function) })
+		if len(chosen) == 0 {
+			continue
+		}
+		tried, err := p.try(chosen, list)
+		if err != nil {
+			return err
+		}
+		row := summarize(p.dir, len(chosen), tried, list)
+		fmt.Println(row)
+		fmt.Fprintln(table, row.cells())
+		if *own {
+			continue
+		}
+		list.merge(p.mutations, tried)
+		if err := list.write(filepath.Join(*root, listName)); err != nil {
+			return err
 		}
 	}
+	return table.Flush()
+}
+
+// A row is the result for one package.
+type row struct {
+	name                                                              string
+	mutations, tried, own, promises, survived, unreached, equivalents int
+}
+
+func summarize(name string, mutations int, tried []result, list *survivorList) row {
+	r := row{name: name, mutations: mutations, tried: len(tried)}
+	for _, t := range tried {
+		switch t.outcome {
+		case noticedByOwn:
+			r.own++
+			continue
+		case noticedByPromises:
+			r.promises++
+			continue
+		case unreached:
+			r.unreached++
+		}
+		r.survived++
+		if list.reason(t.mutation) != "" {
+			r.equivalents++
+		}
+	}
+	return r
+}
+
+// efficacy returns the percentage of the mutations that make a difference which the package's own tests notice.
+func (r row) efficacy() int { return 100 * r.own / max(1, r.tried-r.equivalents) }
+
+func (r row) String() string {
+	return fmt.Sprintf("%s: tried %d of %d, noticed by own tests %d, by promises %d, survived %d (not reached %d, makes no difference %d); own tests notice %d %%",
+		r.name, r.tried, r.mutations, r.own, r.promises, r.survived, r.unreached, r.equivalents, r.efficacy())
+}
+
+func (r row) cells() string {
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d %%\t", r.name, r.mutations, r.tried, r.own, r.promises, r.survived, r.unreached, r.equivalents, r.efficacy())
 }

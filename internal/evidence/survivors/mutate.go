@@ -3,98 +3,78 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
+	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// A mutation is a small change of a function: another expression in the place of one, or a statement
-// left out.
+// A mutation is a small change of a function.
 type mutation struct {
 	Number   int
 	File     string
 	Function string
 	Line     int
-	Was, Is  string // Is is empty for a statement that is left out
+	What     string // the change; it is the same while the code around it changes
+	First    bool   // of its file
 }
 
-// String returns what identifies the mutation while the code around it changes.
-func (m mutation) String() string {
-	switch {
-	case m.Is == "":
-		return fmt.Sprintf("%s: without `%s`", m.Function, m.Was)
-	case strings.HasPrefix(m.Is, "return"):
-		return fmt.Sprintf("%s: `%s` before `%.60s`", m.Function, m.Is, m.Was)
-	}
-	return fmt.Sprintf("%s: `%s` in place of `%s`", m.Function, m.Is, m.Was)
-}
+// String returns the mutation without its file.
+func (m mutation) String() string { return m.Function + ": " + m.What }
 
-// A source is a file with all its mutations. The text that it is replaced by has each of them behind
-// a switch, so that one build serves for all.
+// A source is a file with its mutations. Its rewritten text has each of them behind a switch, so that one build serves for all.
 type source struct {
 	name  string
 	text  string
 	fset  *token.FileSet
+	file  *ast.File
+	types map[ast.Expr]types.TypeAndValue
 	funcs []*ast.FuncDecl
-	fn    *ast.FuncDecl // the one that is visited
+	fn    *ast.FuncDecl // the visited function
 
-	planted bool // with the defects that only make planted takes
-	next    int  // number
-	all     []mutation
-	swaps   map[ast.Node][]swap
+	next  int // number
+	all   []mutation
+	swaps map[ast.Node][]swap
+	named map[string]int // the mutations by their names
 }
 
-// A swap is a mutation of a node: another text in its place, behind a switch.
+// A swap is the code of a mutation at one node.
 type swap struct {
-	mutation
-	form form
+	number int
+	is     string
+	form   form
 }
 
-// A form is how a mutation stands behind its switch.
+// A form says what a switch does with its node.
 type form int
 
 const (
-	condition  form = iota // the node is a bool
-	expression             // of any other type
-	leftOut                // the statement is not carried out
-	before                 // the text is carried out before the statement
+	condition  form = iota // replaces an expression of type bool
+	expression             // replaces an expression of any other type, if its evaluation has no effect
+	operation              // replaces the operator of a binary expression
+	uncloned               // takes the argument of a call instead of its result
+	leftOut                // leaves the statement out
+	before                 // carries the text out before the statement
+	after                  // carries the text out after the statement
 )
 
-// mutate returns the text of a file with its mutations behind switches, which are numbered from first
-// on, and the mutations.
-func mutate(name, text string, first int) (string, []mutation, error) {
-	s := &source{name: name, text: text, next: first}
-	err := s.collect()
-	return s.rewritten(nil), s.all, err
-}
-
 // collect finds the mutations.
-func (s *source) collect() error {
-	s.fset, s.swaps = token.NewFileSet(), map[ast.Node][]swap{}
-	file, err := parser.ParseFile(s.fset, s.name, s.text, parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	for _, d := range file.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-			s.funcs, s.fn = append(s.funcs, fn), fn
-			ast.Inspect(fn.Body, s.visit)
-			if s.planted {
-				s.returnEarly()
-			}
+func (s *source) collect() {
+	s.swaps, s.named = map[ast.Node][]swap{}, map[string]int{}
+	for _, d := range s.file.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
 		}
+		s.fn = fn
+		s.funcs = append(s.funcs, fn)
+		ast.Inspect(fn.Body, s.visit)
 	}
-	return nil
 }
 
-// rewritten returns the text with these mutations, nil for all, behind switches.
-func (s *source) rewritten(chosen map[int]bool) string {
-	if chosen != nil {
-		for n, list := range s.swaps {
-			s.swaps[n] = slices.DeleteFunc(list, func(w swap) bool { return !chosen[w.Number] })
-		}
-	}
+// rewritten returns the text with all mutations behind switches.
+func (s *source) rewritten() string {
 	var edits []edit
 	for _, fn := range s.funcs {
 		edits = append(edits, edit{s.at(fn.Body.Pos()), s.at(fn.Body.End()), s.print(fn.Body)})
@@ -110,25 +90,20 @@ func (s *source) original(n ast.Node) string { return s.text[s.at(n.Pos()):s.at(
 // visit collects the mutations of a node.
 func (s *source) visit(n ast.Node) bool {
 	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.CONST
 	case *ast.BinaryExpr:
 		s.binary(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			s.add(n, s.original(n.X), condition)
+			s.replace(n, s.original(n.X), condition)
 		}
 	case *ast.IfStmt:
-		if s.planted { // a condition is dropped
-			s.add(n.Cond, "true", condition)
-			s.add(n.Cond, "false", condition)
-		}
+		s.negate(n.Cond)
+	case *ast.ForStmt:
+		s.negate(n.Cond)
 	case *ast.ReturnStmt:
-		for _, r := range n.Results {
-			if id, ok := r.(*ast.Ident); ok && (id.Name == "true" || id.Name == "false") {
-				s.add(r, map[string]string{"true": "false", "false": "true"}[id.Name], condition)
-			} else if ok && id.Name == "err" && s.planted { // an error is swallowed
-				s.add(r, "nil", expression)
-			}
-		}
+		s.returned(n)
 	case *ast.BlockStmt:
 		s.statements(n.List)
 	case *ast.CaseClause:
@@ -144,7 +119,7 @@ func (s *source) visit(n ast.Node) bool {
 	case *ast.SelectorExpr:
 		other := map[string]string{"Mono": "Wall", "Wall": "Mono"}[n.Sel.Name]
 		if other != "" {
-			s.add(n, s.original(n.X)+"."+other, expression)
+			s.replace(n, s.original(n.X)+"."+other, expression)
 		}
 	}
 	return true
@@ -155,51 +130,191 @@ var operators = map[token.Token][]string{
 	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"}, token.EQL: {"!="}, token.NEQ: {"=="},
 }
 
+// opposites are the operators of arithmetic.
+var opposites = map[token.Token]string{token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*"}
+
 func (s *source) binary(n *ast.BinaryExpr) {
 	x, y := s.original(n.X), s.original(n.Y)
 	for _, op := range operators[n.Op] {
-		s.add(n, x+" "+op+" "+y, condition)
+		s.replace(n, x+" "+op+" "+y, condition)
 	}
 	if n.Op == token.LAND || n.Op == token.LOR { // one side alone
-		s.add(n, x, condition)
-		s.add(n, y, condition)
+		s.replace(n, x, condition)
+		s.replace(n, y, condition)
+	}
+	if op := opposites[n.Op]; op != "" && s.isNumber(n) {
+		s.addTo(s.record(n, inPlace(x+" "+op+" "+y, s.original(n))), n, op, operation)
 	}
 }
 
-// statements leaves out each statement that nothing else needs to compile.
+// isNumber reports whether the value is a number that is not constant.
+func (s *source) isNumber(e ast.Expr) bool {
+	t, known := s.types[e]
+	if !known || t.Value != nil {
+		return false
+	}
+	basic, ok := t.Type.Underlying().(*types.Basic)
+	return ok && basic.Info()&types.IsNumeric != 0
+}
+
+// negate negates a condition that has no operator of its own.
+func (s *source) negate(cond ast.Expr) {
+	switch cond.(type) {
+	case *ast.CallExpr, *ast.Ident, *ast.SelectorExpr:
+		s.replace(cond, "!"+s.original(cond), condition)
+	}
+}
+
+// returned changes the constants and errors that a statement returns.
+func (s *source) returned(n *ast.ReturnStmt) {
+	for _, r := range n.Results {
+		id, ok := r.(*ast.Ident)
+		switch {
+		case !ok:
+		case id.Name == "true":
+			s.replace(r, "false", condition)
+		case id.Name == "false":
+			s.replace(r, "true", condition)
+		case id.Name == "err": // the error is swallowed
+			s.replace(r, "nil", expression)
+		}
+	}
+}
+
+// statements leaves out each statement that no other needs to compile, and changes their order.
 func (s *source) statements(list []ast.Stmt) {
-	for _, st := range list {
-		switch st := st.(type) {
-		case *ast.ExprStmt:
-			if call, ok := st.X.(*ast.CallExpr); ok && s.original(call.Fun) != "panic" {
-				s.add(st, "", leftOut)
-			}
-		case *ast.AssignStmt:
-			if st.Tok != token.DEFINE {
-				s.add(st, "", leftOut)
-			}
-		case *ast.IncDecStmt, *ast.DeferStmt, *ast.SendStmt:
-			s.add(st, "", leftOut)
+	for i, st := range list {
+		if isMovable(st) && !s.isLog(st) {
+			s.addTo(s.record(st, "without `"+oneLine(s.original(st))+"`"), st, "", leftOut)
+			s.hoist(list, i)
+		}
+		if i > 0 {
+			s.sink(list[i-1], st)
 		}
 	}
 }
 
-// returnEarly leaves the function with zeros before each of its statements but the first, which has its own operators.
-func (s *source) returnEarly() {
-	var zeros []string
-	if results := s.fn.Type.Results; results != nil {
-		for _, f := range results.List {
-			zeros = append(zeros, slices.Repeat([]string{"*new(" + s.original(f.Type) + ")"}, max(1, len(f.Names)))...)
+// isMovable reports whether a statement declares nothing, and the next statement is reached after it.
+func isMovable(st ast.Stmt) bool {
+	switch st := st.(type) {
+	case *ast.ExprStmt:
+		call, ok := st.X.(*ast.CallExpr)
+		if !ok {
+			return false
 		}
+		id, ok := call.Fun.(*ast.Ident)
+		return !ok || id.Name != "panic"
+	case *ast.AssignStmt:
+		return st.Tok != token.DEFINE
+	case *ast.IncDecStmt, *ast.DeferStmt, *ast.SendStmt, *ast.GoStmt:
+		return true
 	}
-	for i, st := range s.fn.Body.List {
-		if _, last := st.(*ast.ReturnStmt); i > 0 && !last {
-			s.add(st, strings.TrimSpace("return "+strings.Join(zeros, ", ")), before)
-		}
+	return false
+}
+
+var logCall = regexp.MustCompile(`^(\w+\.)*[lL]og\.(Debug|Info|Warn|Error)\(`)
+
+func (s *source) isLog(st ast.Stmt) bool { return logCall.MatchString(s.original(st)) }
+
+// hoist moves a statement before its neighbor, and, if it is a call or a send, as far up in its block as its variables permit.
+func (s *source) hoist(list []ast.Stmt, i int) {
+	top := i
+	for top > 0 && s.mayPass(list[top-1], list[i]) {
+		top--
+	}
+	if top == i {
+		return
+	}
+	s.move(list[i], list[i-1], before)
+	if _, call := list[i].(*ast.ExprStmt); top < i-1 && (call || isSend(list[i])) {
+		s.move(list[i], list[top], before)
 	}
 }
 
-// call mutates the arguments that decide here: versions, and times that are taken for one another.
+// sink moves a statement after its neighbor if the neighbor declares variables and cannot move itself.
+func (s *source) sink(st, next ast.Stmt) {
+	if define, ok := next.(*ast.AssignStmt); ok && define.Tok == token.DEFINE && isMovable(st) && !s.isLog(st) && s.mayPass(st, next) {
+		s.move(st, next, after)
+	}
+}
+
+func (s *source) move(st, to ast.Stmt, form form) {
+	where := map[bool]string{true: "before", false: "after"}[form == before]
+	number := s.record(st, fmt.Sprintf("`%s` moved %s `%.80s`", oneLine(s.original(st)), where, oneLine(s.original(to))))
+	s.addTo(number, st, "", leftOut)
+	s.addTo(number, to, s.original(st), form)
+}
+
+func isSend(st ast.Stmt) bool {
+	_, ok := st.(*ast.SendStmt)
+	return ok
+}
+
+// mayPass reports whether a statement can be carried out before the statement above it, and whether that can make a difference.
+func (s *source) mayPass(above, st ast.Stmt) bool {
+	if isDefer(above) || isDefer(st) || s.isLog(above) || !hasEffect(above) && !hasEffect(st) {
+		return false
+	}
+	for name := range declared(above) {
+		if uses(st, name) {
+			return false
+		}
+	}
+	switch above := above.(type) {
+	case *ast.DeclStmt:
+		return false
+	case *ast.BranchStmt, *ast.ReturnStmt, *ast.LabeledStmt:
+		return false
+	case *ast.AssignStmt:
+		return above.Tok != token.DEFINE || hasEffect(above)
+	}
+	return true
+}
+
+func isDefer(st ast.Stmt) bool {
+	_, ok := st.(*ast.DeferStmt)
+	return ok
+}
+
+// hasEffect reports whether a statement does more than to assign values: it calls, sends, receives, or leaves the block.
+func hasEffect(st ast.Stmt) (yes bool) {
+	ast.Inspect(st, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr, *ast.SendStmt, *ast.ReturnStmt, *ast.BranchStmt:
+			yes = true
+		case *ast.UnaryExpr:
+			yes = yes || n.Op == token.ARROW
+		}
+		return true
+	})
+	return yes
+}
+
+// declared returns the variables that a statement declares or assigns.
+func declared(st ast.Stmt) map[string]bool {
+	names := map[string]bool{}
+	if a, ok := st.(*ast.AssignStmt); ok {
+		for _, e := range a.Lhs {
+			if id, ok := e.(*ast.Ident); ok && id.Name != "_" {
+				names[id.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+func uses(n ast.Node, name string) (yes bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		yes = yes || ok && id.Name == name
+		return true
+	})
+	return yes
+}
+
+// call mutates the arguments that decide here: versions, and times that can be confused. It also takes the original in place of a copy.
 func (s *source) call(n *ast.CallExpr) {
 	if sel, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"deleteVersion", "set"}, sel.Sel.Name) && len(n.Args) > 3 {
 		s.anyVersion(n.Args[len(n.Args)-1])
@@ -207,21 +322,52 @@ func (s *source) call(n *ast.CallExpr) {
 	for _, arg := range n.Args {
 		if id, ok := arg.(*ast.Ident); ok {
 			if other := s.twin(id.Name); other != "" {
-				s.add(id, other, expression)
+				s.replace(id, other, expression)
 			}
 		}
 	}
-}
-
-// anyVersion has a write go through whatever was written before.
-func (s *source) anyVersion(version ast.Expr) {
-	if s.original(version) != "-1" {
-		s.add(version, "-1", expression)
+	switch fun := s.original(n.Fun); {
+	case slices.Contains([]string{"slices.Clone", "bytes.Clone", "maps.Clone"}, fun) && len(n.Args) == 1:
+		s.addTo(s.record(n, inPlace(s.original(n.Args[0]), s.original(n))), n, fun, uncloned)
+	case fun == "append" && len(n.Args) == 2 && n.Ellipsis.IsValid() && isEmptySlice(n.Args[0]) && isPure(n.Args[1]):
+		s.replace(n, s.original(n.Args[1]), expression)
+	case strings.HasSuffix(fun, ".Clone") && len(n.Args) == 0 && isPure(n.Fun):
+		s.replace(n, strings.TrimSuffix(fun, ".Clone"), expression)
 	}
 }
 
-// twin returns the parameter that could be taken for that one: when a request was sent, and when it
-// was answered.
+// isEmptySlice reports whether an expression is `[]T(nil)` or `[]T{}`.
+func isEmptySlice(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.CompositeLit:
+		_, ok := e.Type.(*ast.ArrayType)
+		return ok && len(e.Elts) == 0
+	case *ast.CallExpr:
+		_, ok := e.Fun.(*ast.ArrayType)
+		return ok
+	}
+	return false
+}
+
+// isPure reports whether an expression can be evaluated twice.
+func isPure(e ast.Expr) bool {
+	pure := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		_, call := n.(*ast.CallExpr)
+		pure = pure && !call
+		return true
+	})
+	return pure
+}
+
+// anyVersion makes a write succeed whatever was written before.
+func (s *source) anyVersion(version ast.Expr) {
+	if s.original(version) != "-1" {
+		s.replace(version, "-1", expression)
+	}
+}
+
+// twin returns the parameter that can be confused with this one: when a request was sent, and when it was answered.
 func (s *source) twin(name string) string {
 	others := map[string][]string{"sent": {"got", "answered", "received"}, "got": {"sent"}, "answered": {"sent"}, "received": {"sent"}}[name]
 	for _, p := range s.fn.Type.Params.List {
@@ -234,12 +380,29 @@ func (s *source) twin(name string) string {
 	return ""
 }
 
-func (s *source) add(n ast.Node, is string, form form) {
-	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, Was: oneLine(s.original(n)), Is: oneLine(is)}
+// replace adds a mutation with another expression in the place of one.
+func (s *source) replace(n ast.Node, is string, form form) {
+	s.addTo(s.record(n, inPlace(is, s.original(n))), n, is, form)
+}
+
+func inPlace(is, was string) string {
+	return fmt.Sprintf("`%s` in place of `%s`", oneLine(is), oneLine(was))
+}
+
+// record adds a mutation and returns its number.
+func (s *source) record(n ast.Node, what string) int {
+	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, What: what, First: len(s.all) == 0}
+	s.named[m.String()]++
+	if nth := s.named[m.String()]; nth > 1 {
+		m.What += fmt.Sprintf(" [%d]", nth)
+	}
 	s.next++
 	s.all = append(s.all, m)
-	m.Is = is
-	s.swaps[n] = append(s.swaps[n], swap{m, form})
+	return m.Number
+}
+
+func (s *source) addTo(number int, n ast.Node, is string, form form) {
+	s.swaps[n] = append(s.swaps[n], swap{number, is, form})
 }
 
 // function returns the name of the function with its receiver's type.
@@ -263,19 +426,32 @@ func (s *source) print(n ast.Node) string {
 		return false
 	})
 	text := apply(s.original(n), edits)
-	for _, w := range s.swaps[n] {
-		switch w.form {
-		case condition:
-			text = fmt.Sprintf("(mutated(%d) && (%s) || !mutated(%d) && (%s))", w.Number, w.Is, w.Number, text)
-		case expression:
-			text = fmt.Sprintf("mutatedTo(%d, %s, %s)", w.Number, w.Is, text)
-		case leftOut:
-			text = fmt.Sprintf("if !mutated(%d) { %s }", w.Number, text)
-		case before:
-			text = fmt.Sprintf("if mutated(%d) { %s }; %s", w.Number, w.Is, text)
-		}
+	swaps := slices.Clone(s.swaps[n])
+	slices.SortStableFunc(swaps, func(a, b swap) int { return int(a.form - b.form) })
+	for _, w := range swaps {
+		text = s.behindSwitch(n, w, text)
 	}
 	return text
+}
+
+func (s *source) behindSwitch(n ast.Node, w swap, text string) string {
+	switch w.form {
+	case condition:
+		return fmt.Sprintf("(mutated(%d) && (%s) || !mutated(%d) && (%s))", w.number, w.is, w.number, text)
+	case expression:
+		return fmt.Sprintf("mutatedTo(%d, %s, %s)", w.number, w.is, text)
+	case operation:
+		n := n.(*ast.BinaryExpr)
+		return fmt.Sprintf("mutatedOp(%d, %q, %q, %s, %s)", w.number, n.Op, w.is, s.print(n.X), s.print(n.Y))
+	case uncloned:
+		return fmt.Sprintf("mutatedClone(%d, %s, %s)", w.number, s.print(n.(*ast.CallExpr).Args[0]), w.is)
+	case leftOut:
+		return fmt.Sprintf("if !mutated(%d) { %s }", w.number, text)
+	case before:
+		return fmt.Sprintf("if mutated(%d) { %s }; %s", w.number, w.is, text)
+	default: // after
+		return fmt.Sprintf("%s; if mutated(%d) { %s }", text, w.number, w.is)
+	}
 }
 
 // An edit replaces the bytes from one offset to another.

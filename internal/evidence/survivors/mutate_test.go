@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,25 +13,93 @@ import (
 
 const sample = `package sample
 
+import "slices"
+
+type instant struct{ Mono, Wall int }
+
+type thing struct {
+	a, b, count, version int
+	done                 bool
+	now                  instant
+	all                  []int
+	freed                chan int
+	fn                   func()
+}
+
+type request struct{ Version int }
+
 func (t *thing) decide(sent, got int) bool {
 	if t.a < t.b && !t.done {
 		t.count++
 		t.tell(sent)
 	}
 	t.store(&request{Version: t.version})
-	x := t.now.Mono
+	x := t.now.Mono + t.a
+	_ = x
 	return true
 }
+
+func (t *thing) tell(n int) { t.freed <- n }
+
+func (t *thing) store(r *request) { t.version = r.Version }
+
+func (t *thing) last() ([]int, error) {
+	err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	t.count--
+	t.fn()
+	n := len(t.all)
+	close(t.freed)
+	defer t.fn()
+	all := slices.Clone(t.all)
+	all = append([]int(nil), all...)
+	all[n-1] = 1
+	return all, nil
+}
+
+func (t *thing) read() error { return nil }
 `
 
-func TestEachMutationHasItsSwitch(t *testing.T) {
-	text, all, err := mutate("sample.go", sample, 7)
+// sampleIn writes a module with the sample and its tests.
+func sampleIn(t *testing.T, tests string) (root string) {
+	root = t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "internal", "sample"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(root, "slots"), 0o700))
+	for name, text := range map[string]string{
+		"go.mod": "module example.org/sample\n\ngo 1.25\n", "sample.go": "package sample\n", "slots/slots.go": "package slots\n",
+		"internal/sample/sample.go": sample, "internal/sample/sample_test.go": tests,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	return root
+}
+
+// chosenSample returns the package of the sample with its mutations.
+func chosenSample(t *testing.T, tests string) *pkg {
+	*root = sampleIn(t, tests)
+	t.Cleanup(func() { *root = "." })
+	packages, err := productPackages(*root)
 	require.NoError(t, err)
-	_, err = parser.ParseFile(token.NewFileSet(), "sample.go", text, 0)
+	for _, p := range packages {
+		if p.dir == "internal/sample" {
+			require.NoError(t, p.mutate())
+			return p
+		}
+	}
+	t.Fatal("no sample")
+	return nil
+}
+
+func TestEachMutationHasItsSwitch(t *testing.T) {
+	p := chosenSample(t, "package sample\n")
+	text := p.texts["internal/sample/sample.go"]
+	_, err := parser.ParseFile(token.NewFileSet(), "sample.go", text, 0)
 	require.NoError(t, err, text)
 	var what []string
-	for i, m := range all {
-		require.Equal(t, 7+i, m.Number)
+	for i, m := range p.mutations {
+		require.Equal(t, 1+i, m.Number)
 		require.Contains(t, text, fmt.Sprintf("(%d", m.Number))
 		what = append(what, m.String())
 	}
@@ -47,110 +114,93 @@ func TestEachMutationHasItsSwitch(t *testing.T) {
 		"thing.decide: `got` in place of `sent`",
 		"thing.decide: `-1` in place of `t.version`",
 		"thing.decide: `t.now.Wall` in place of `t.now.Mono`",
+		"thing.decide: `t.now.Mono - t.a` in place of `t.now.Mono + t.a`",
 		"thing.decide: `false` in place of `true`",
+		"thing.decide: `t.tell(sent)` moved before `t.count++`",
+		"thing.last: `nil` in place of `err`",
+		"thing.last: `t.fn()` moved before `t.count--`",
+		"thing.last: `close(t.freed)` moved before `n := len(t.all)`",
+		"thing.last: `close(t.freed)` moved before `err := t.read()`",
+		"thing.last: `t.fn()` moved after `n := len(t.all)`",
+		"thing.last: without `close(t.freed)`",
+		"thing.last: without `defer t.fn()`",
+		"thing.last: `t.all` in place of `slices.Clone(t.all)`",
+		"thing.last: `all` in place of `append([]int(nil), all...)`",
 	} {
 		require.Contains(t, what, want)
 	}
 }
 
-func TestWordsOnSurvivorsAreKept(t *testing.T) {
+func TestMutationsAreNoticedByTheTestsThatReachThem(t *testing.T) {
+	p := chosenSample(t, `package sample
+
+import "testing"
+
+func TestOneIsLast(t *testing.T) {
+	s := &thing{all: []int{5}, freed: make(chan int), fn: func() {}}
+	all, err := s.last()
+	if all[0] != 1 || err != nil || s.count != -1 {
+		t.Fatal(all)
+	}
+	if s.decide(1, 2); s.count != -1 {
+		t.Fatal("counted")
+	}
+}
+
+func TestThatFailsAnyway(t *testing.T) {
+	(&thing{}).store(&request{})
+	t.Fail()
+}
+`)
+	*own = true
+	t.Cleanup(func() { *own = false })
+	tried, err := p.try(p.mutations, &survivorList{})
+	require.NoError(t, err)
+	require.Len(t, tried, len(p.mutations))
+	outcomes := map[string]string{}
+	for _, r := range tried {
+		outcomes[r.String()] = r.outcome
+	}
+	for what, want := range map[string]string{
+		"thing.last: without `t.count--`":                                 noticedByOwn,
+		"thing.last: `err == nil` in place of `err != nil`":               noticedByOwn,
+		"thing.last: without `all[n-1] = 1`":                              noticedByOwn,
+		"thing.last: without `close(t.freed)`":                            unnoticed,
+		"thing.last: `t.all` in place of `slices.Clone(t.all)`":           unnoticed,
+		"thing.last: `nil` in place of `err`":                             unreached,
+		"thing.decide: without `t.tell(sent)`":                            unreached,
+		"thing.decide: `t.a <= t.b` in place of `t.a < t.b`":              noticedByOwn,
+		"thing.decide: `t.now.Mono - t.a` in place of `t.now.Mono + t.a`": unnoticed,
+		"thing.last: `close(t.freed)` moved before `n := len(t.all)`":     unnoticed,
+	} {
+		require.Equal(t, want, outcomes[what], what)
+	}
+	r := summarize(p.dir, len(p.mutations), tried, &survivorList{files: map[string][]survivor{
+		"internal/sample/sample.go": {{what: "thing.last: without `close(t.freed)`", why: "it is a sample"}},
+	}})
+	require.Equal(t, len(tried), r.own+r.survived)
+	require.Equal(t, 1, r.equivalents)
+	require.Equal(t, 100*r.own/(len(tried)-1), r.efficacy())
+}
+
+func TestTheListKeepsWhatWasNotTried(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "list.md")
+	mutations := []mutation{
+		{Number: 1, File: "a.go", Function: "f", What: "`x` in place of `y`", First: true}, {Number: 2, File: "a.go", Function: "g", What: "without `z()`"},
+		{Number: 3, File: "a.go", Function: "h", What: "without `z()`"}, {Number: 4, File: "internal/b.go", Function: "i", What: "without `z()`", First: true},
+	}
 	l, err := readList(name)
 	require.NoError(t, err)
-	l.replace("a.go", 3, []survivor{{what: "f: `x` in place of `y`", how: unnoticed, why: "they are equal"}, {what: "g: without `z()`", how: unreached}})
+	l.merge(mutations, []result{{mutations[0], unnoticed}, {mutations[1], unreached}, {mutations[2], noticedByOwn}, {mutations[3], unnoticed}})
+	l.files["a.go"][0].why = "they are equal"
 	require.NoError(t, l.write(name))
-	before, err := os.ReadFile(name)
-	require.NoError(t, err)
+
 	again, err := readList(name)
 	require.NoError(t, err)
-	again.replace("a.go", 3, []survivor{{what: "f: `x` in place of `y`", how: unnoticed}, {what: "g: without `z()`", how: unreached}})
-	require.NoError(t, again.write(name))
-	after, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Equal(t, string(before), string(after))
-}
-
-// TestTheSubjectsAreThere keeps the list of files up to date, and every mutation parsable.
-func TestTheSubjectsAreThere(t *testing.T) {
-	for _, s := range subjects {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", s.file))
-		require.NoError(t, err)
-		mutated, all, err := mutate(s.file, string(text), 1)
-		require.NoError(t, err)
-		require.NotEmpty(t, all)
-		_, err = parser.ParseFile(token.NewFileSet(), s.file, mutated, 0)
-		require.NoError(t, err)
-	}
-}
-
-func TestPlantedDefectsAreTheSameForASeed(t *testing.T) {
-	const root = "../../.."
-	defects, texts, err := draw(root, 50, 3)
-	require.NoError(t, err)
-	require.Len(t, defects, 50)
-	again, _, err := draw(root, 50, 3)
-	require.NoError(t, err)
-	require.Equal(t, defects, again)
-	others, _, err := draw(root, 50, 4)
-	require.NoError(t, err)
-	require.NotEqual(t, defects, others)
-	for _, m := range defects {
-		require.Contains(t, texts[m.File], fmt.Sprintf("(%d", m.Number))
-		require.NotEmpty(t, texts[filepath.Join(filepath.Dir(m.File), "mutated.go")])
-	}
-	for name, text := range texts {
-		_, err = parser.ParseFile(token.NewFileSet(), name, text, 0)
-		require.NoError(t, err, name)
-	}
-}
-
-func TestPlantedDefectsAreOfMoreKinds(t *testing.T) {
-	s := &source{name: "sample.go", next: 1, planted: true, text: `package sample
-
-func (t *thing) read(sent, got int) (n int, _ error) {
-	err := t.ask(sent)
-	if err != nil {
-		return 0, err
-	}
-	t.count++
-	return 1, nil
-}
-`}
-	require.NoError(t, s.collect())
-	var what []string
-	for _, m := range s.all {
-		what = append(what, m.String())
-	}
-	for _, want := range []string{
-		"thing.read: `true` in place of `err != nil`",
-		"thing.read: `false` in place of `err != nil`",
-		"thing.read: `nil` in place of `err`",
-		"thing.read: `got` in place of `sent`",
-		"thing.read: `return *new(int), *new(error)` before `t.count++`",
-	} {
-		require.Contains(t, what, want)
-	}
-	one := s.rewritten(map[int]bool{s.all[0].Number: true})
-	require.Equal(t, 1, strings.Count(one, "mutated"), one)
-}
-
-func TestADefectIsNotTheTables(t *testing.T) {
-	const file = "internal/queue/note.go" // which the table changes
-	text, err := os.ReadFile("../../../" + file)
-	require.NoError(t, err)
-	s := &source{name: file, text: string(text), planted: true}
-	require.NoError(t, s.collect())
-	in := 0
-	for _, m := range s.all {
-		if isInTable(s, m) {
-			in++
-		}
-	}
-	require.Positive(t, in)
-	require.Less(t, in, len(s.all))
-}
-
-func TestTheFirstFailureIsNamed(t *testing.T) {
-	require.Equal(t, "TestA/b", firstFailure("=== RUN TestA\n    --- FAIL: TestA/b (0.01s)\n--- FAIL: TestA (0.02s)\n"))
-	require.Equal(t, "ends in a panic", firstFailure("panic: deadlock\n"))
+	require.Equal(t, "they are equal", again.reason(mutations[0]))
+	again.merge(mutations, []result{{mutations[0], unnoticed}, {mutations[2], unnoticed}, {mutations[3], noticedByPromises}})
+	require.Equal(t, map[string][]survivor{"a.go": {
+		{"f: `x` in place of `y`", unnoticed, "they are equal"}, {"g: without `z()`", unreached, ""}, {"h: without `z()`", unnoticed, ""},
+	}, "internal/b.go": nil}, again.files)
+	require.Equal(t, map[string]int{"a.go": 3, "internal/b.go": 1}, again.mutations)
 }

@@ -14,7 +14,7 @@ import (
 
 const library = "github.com/go-zookeeper/zk"
 
-// own are the library's tests that need no server.
+// own matches the library's own tests that need no server.
 const own = "^Test(ConcurrentReadAndClose|DeadlockInClose|NotifyWatches|ModeString|ParseCreateMode|DNSHostProviderRetryStart|NewDNSHostProvider|ParseSeq|" +
 	"EncodeDecodePacket|RequestStructForOp|EncodeShortBuffer|DecodeShortBuffer|FormatServers|ValidatePath|RequestFail|IdempotentClose)$"
 
@@ -43,10 +43,10 @@ func TestEachPatchHasATrapAndAPlaceInTheDocument(t *testing.T) {
 	}
 	said := regexp.MustCompile(`zk v(\d+\.\d+\.\d+)`).FindStringSubmatch(string(page))
 	require.NotNil(t, said)
-	assert.Equal(t, "v"+said[1], run(t, ".", nil, "go", "list", "-m", "-f", "{{.Version}}", library), "the version that the document is about")
+	assert.Equal(t, "v"+said[1], run(t, ".", nil, "go", "list", "-m", "-f", "{{.Version}}", library), "the version that README.md describes")
 }
 
-// TestEachPatchAppliesByItself applies it to the version of the library that this module uses, and builds the result.
+// TestEachPatchAppliesByItself applies each patch to the version of the library that this module uses, and builds the result.
 func TestEachPatchAppliesByItself(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: builds the client library once for each patch")
@@ -59,8 +59,8 @@ func TestEachPatchAppliesByItself(t *testing.T) {
 	}
 }
 
-// TestPatchesEndTheTraps runs the tests of the traps, and those of the library's own that need no server, on the library
-// with all patches.
+// TestPatchesEndTheTraps runs the tests of the traps, and the library's own tests that need no server, on the library with all
+// patches.
 func TestPatchesEndTheTraps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: builds the client library and its tests")
@@ -83,7 +83,7 @@ func TestPatchesEndTheTraps(t *testing.T) {
 	assert.Greater(t, strings.Count(tested, "\n--- PASS: "), 10, tested)
 }
 
-// patched returns a directory with the library and some patches in it.
+// patched returns a directory with the library and the given patches applied.
 func patched(t *testing.T, names ...string) string {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git to apply patches with")
@@ -98,7 +98,7 @@ func patched(t *testing.T, names ...string) string {
 	return dir
 }
 
-// run runs a command to its end and returns what it said.
+// run runs a command and returns its output.
 func run(t *testing.T, dir string, env []string, argv ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)

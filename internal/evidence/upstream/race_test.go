@@ -13,8 +13,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// TestReconnectsWithAWatch is for the race detector, which finds the client library's race in it: not in an ordinary run,
-// nor in one of this module under the race detector.
+// TestReconnectsWithAWatch shows a data race of the client library to the race detector. It runs only when it is requested, not in
+// ordinary runs of this module's tests under the race detector.
 func TestReconnectsWithAWatch(t *testing.T) {
 	srv := zktest.Run(t, three)
 	require.NoError(t, srv.PutNode("/watched", nil))
@@ -41,7 +41,7 @@ func TestReconnectsWithAWatch(t *testing.T) {
 	}
 	for range 30 {
 		srv.DropConnections()
-		_, err := conn.Sync("/") // answered, or failed with the connection
+		_, err := conn.Sync("/") // may fail with the connection
 		for err != nil {
 			_, err = conn.Sync("/")
 		}

@@ -18,10 +18,10 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// patchedEnv is set where the patches are in the library: then there must be no trap.
+// patchedEnv is set if the library is patched. Then the tests must find no trap.
 const patchedEnv = "ZKLOCK_UPSTREAM_PATCHED"
 
-// traps are by the name of the patch. Each function reports whether the library falls into the trap.
+// traps has a function for each patch, which reports whether the library falls into the trap.
 var traps = map[string]func(t *testing.T) bool{
 	"lock-own-node":                inBubble(lockWithoutANode),
 	"lock-foreign-children":        inBubble(lockBesideAForeignChild),
@@ -37,7 +37,7 @@ var traps = map[string]func(t *testing.T) bool{
 	"remove-watches":               inBubble(watchesCannotBeRemoved),
 }
 
-// races are patches of data races, which no test without the race detector can show each time.
+// races are the patches of data races, which a test without the race detector cannot show reliably.
 var races = []string{"watches-before-replies", "container-and-ttl-at-close"}
 
 func TestTraps(t *testing.T) {
@@ -79,7 +79,7 @@ func connect(t *testing.T, srv *zktest.Server, with ...func(*zk.Conn)) (*zk.Conn
 	return conn, events
 }
 
-// once strikes the first request of a type.
+// once applies a verdict to the first request of a type.
 func once(srv *zktest.Server, op zktest.Op, verdict zktest.Verdict) {
 	var done sync.Once
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -91,7 +91,7 @@ func once(srv *zktest.Server, op zktest.Op, verdict zktest.Verdict) {
 	})
 }
 
-// expireOnReturn ends a session when its client comes back, after a second in which the client is not connected.
+// expireOnReturn expires a session when its client reconnects, and delays that connection by a second.
 func expireOnReturn(srv *zktest.Server) {
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 		if r.Op != zktest.OpCreateSession || r.Session == 0 {
@@ -102,10 +102,10 @@ func expireOnReturn(srv *zktest.Server) {
 	})
 }
 
-// lockWithoutANode breaks the connection behind the answer to the create. Where the listing is not sent any more on that
-// connection, which is for the scheduler to say, it runs on the next session.
+// lockWithoutANode breaks the connection after the reply to the create. If the list request is not sent on that connection, which
+// depends on the scheduler, it is sent in the next session.
 func lockWithoutANode(t *testing.T) bool {
-	for range 3000 { // it does in about one of ninety
+	for range 3000 { // happens in about one of ninety attempts
 		if lockAcrossAnExpiry(t) {
 			return true
 		}
@@ -170,7 +170,7 @@ func queuedRequestRunsOnAnotherSession(t *testing.T) bool {
 	expireOnReturn(srv)
 	srv.DropConnections()
 	synctest.Wait()
-	require.Equal(t, session, conn.SessionID(), "it has not heard of the end")
+	require.Equal(t, session, conn.SessionID(), "the client has not noticed the end of its session")
 	_, err := conn.Create("/made-for-the-old-session", nil, zk.FlagEphemeral, world)
 	return err == nil && conn.SessionID() != session
 }
@@ -193,7 +193,7 @@ func replacedSessionGoesUnnoticed(t *testing.T) bool {
 	}
 }
 
-// handshakeHasNoEnd has the first server answer a connect request with a length, and nothing behind it.
+// handshakeHasNoEnd connects to a server that answers the connect request with a length and nothing after it.
 func handshakeHasNoEnd(t *testing.T) bool {
 	srv := zktest.Start(t, three)
 	ours, theirs := net.Pipe()
@@ -203,7 +203,7 @@ func handshakeHasNoEnd(t *testing.T) bool {
 			return srv.Dial(network, address, timeout)
 		}
 		first = false
-		// Ends when the library gives the connection up, or with the Close below.
+		// Ends when the library abandons the connection, or with the Close below.
 		go func() {
 			if _, err := theirs.Read(make([]byte, 256)); err == nil {
 				_, _ = theirs.Write([]byte{0, 0, 0, 40})
@@ -221,7 +221,7 @@ func handshakeHasNoEnd(t *testing.T) bool {
 	return stuck
 }
 
-// brokenWrites fails each write from the second on: the connect request passes.
+// brokenWrites is a connection whose writes fail, except for the first one, which is the connect request.
 type brokenWrites struct {
 	net.Conn
 	writes int
@@ -234,8 +234,8 @@ func (b *brokenWrites) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// authHangs is not in a bubble, as nothing ends the goroutines that hang. The time that it waits for is how long an answer
-// may take that comes at once where there is no trap.
+// authHangs does not run in a bubble, because nothing ends the hanging goroutines. It waits for a reply with a timeout; without the
+// trap, the reply comes at once.
 func authHangs(t *testing.T) bool {
 	srv := zktest.Run(t, three)
 	dials := 0
@@ -251,7 +251,7 @@ func authHangs(t *testing.T) bool {
 	require.NoError(t, conn.AddAuth("digest", []byte("user:secret")))
 	srv.DropConnections()
 	answered := make(chan error, 1)
-	// Ends with an answer; where the library hangs, with the process.
+	// Ends with a reply, or with the process if the library hangs.
 	go func() {
 		for range 100 { // until it is connected again
 			_, _, err := conn.Exists("/")
@@ -263,7 +263,7 @@ func authHangs(t *testing.T) bool {
 	}()
 	patience := 5 * time.Second
 	if testing.Short() {
-		patience = time.Second // none of the short tests expects an answer
+		patience = time.Second // with -short, the library is never patched, so no reply comes
 	}
 	select {
 	case <-answered:
@@ -274,7 +274,7 @@ func authHangs(t *testing.T) bool {
 	}
 }
 
-// heard is a logger that keeps what is said.
+// heard is a logger that keeps its messages.
 type heard struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -296,7 +296,7 @@ func eventsAreDroppedInSilence(t *testing.T) bool {
 		time.Sleep(10 * time.Second)
 	}
 	synctest.Wait()
-	require.Greater(t, called, len(events), "more has happened than the channel holds")
+	require.Greater(t, called, len(events), "there are more events than the channel holds")
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	return !strings.Contains(log.text.String(), "dropped")

@@ -1,6 +1,6 @@
-// Package wire is a bare ZooKeeper client for tests: it sends exactly the bytes
-// it is told to and shows exactly the frames that come back. It shares no code
-// with zktest or with go-zookeeper, so that an error in one cannot hide in another.
+// Package wire is a minimal ZooKeeper client for tests: it sends exactly the given bytes
+// and returns exactly the received frames. It shares no code with zktest or go-zookeeper,
+// so that an error in one of them cannot hide an error in another.
 package wire
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Frame is one frame from the server behind its length.
+// Frame is one frame from the server, without its length.
 type Frame struct {
 	Xid  int32
 	Zxid int64
@@ -19,10 +19,10 @@ type Frame struct {
 	Body []byte
 }
 
-// Notification says that the frame is a watch event.
+// Notification reports whether the frame is a watch event.
 func (f Frame) Notification() bool { return f.Xid == -1 }
 
-// Session is what a connect request was answered with.
+// Session is the reply to a connect request.
 type Session struct {
 	ID       int64
 	Timeout  int32 // milliseconds; 0 if the session was refused
@@ -86,7 +86,7 @@ func (c *Conn) Send(xid, op int32, body *Body) error {
 
 // Raw sends bytes as they are.
 func (c *Conn) Raw(b []byte) error {
-	_ = c.nc.SetWriteDeadline(time.Now().Add(c.Wait)) // a closed pipe has none; the write tells
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.Wait)) // fails on a closed pipe, and then so does the write
 	_, err := c.nc.Write(b)
 	return err
 }
@@ -103,7 +103,7 @@ func (c *Conn) Read() (Frame, error) {
 	return f, p.Err
 }
 
-// ReadRaw reads the next frame's bytes behind the length.
+// ReadRaw reads the bytes of the next frame, without its length.
 func (c *Conn) ReadRaw() ([]byte, error) {
 	_ = c.nc.SetReadDeadline(time.Now().Add(c.Wait))
 	var head [4]byte
@@ -119,7 +119,7 @@ func (c *Conn) ReadRaw() ([]byte, error) {
 	return b, err
 }
 
-// ReadAll reads whatever comes until the server closes the connection.
+// ReadAll reads until the server closes the connection.
 func (c *Conn) ReadAll() ([]byte, error) {
 	_ = c.nc.SetReadDeadline(time.Now().Add(c.Wait))
 	return io.ReadAll(c.nc)
@@ -128,7 +128,7 @@ func (c *Conn) ReadAll() ([]byte, error) {
 // Body builds a request's body, field by field.
 type Body struct{ bytes []byte }
 
-// NewBody begins an empty one.
+// NewBody returns an empty Body.
 func NewBody() *Body { return &Body{} }
 
 // Int appends an int.
@@ -181,10 +181,10 @@ func (b *Body) Add(other *Body) *Body {
 	return b
 }
 
-// Bytes answers the body as it is.
+// Bytes returns the body.
 func (b *Body) Bytes() []byte { return b.bytes }
 
-// Framed answers the body with its length in front.
+// Framed returns the body after its length.
 func (b *Body) Framed() []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b.bytes))), b.bytes...)
 }
@@ -195,10 +195,10 @@ type Parser struct {
 	Err  error
 }
 
-// Parse begins to read.
+// Parse returns a Parser for b.
 func Parse(b []byte) *Parser { return &Parser{rest: b} }
 
-// Left answers how many bytes are left.
+// Left returns the number of unread bytes.
 func (p *Parser) Left() int { return len(p.rest) }
 
 func (p *Parser) take(n int) []byte {

@@ -1,4 +1,4 @@
-// Package fleet is a small shop whose workers use all kinds of locks: something to look at.
+// Package fleet simulates a small shop whose workers use all kinds of locks, for demonstrations.
 package fleet
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/zklock-go/zklock"
 )
 
-// Connect returns a client whose label others see.
+// Connect returns a client with the given label.
 type Connect func(ctx context.Context, label string) (*zklock.Client, error)
 
-// Run has the workers at their work until ctx ends, which is not an error, or one of them fails. Their locks are below root.
+// Run runs the workers until ctx is done or one of them fails. Their locks are below root. If ctx is done, Run returns nil.
 func Run(ctx context.Context, root string, connect Connect) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -36,13 +36,13 @@ func Run(ctx context.Context, root string, connect Connect) error {
 	return nil
 }
 
-// worker does one thing again and again.
+// worker repeats one task.
 type worker struct {
 	label string
 	turn  turn
 }
 
-// turn is what a worker does once.
+// turn is one execution of a worker's task.
 type turn = func(ctx context.Context, client *zklock.Client) error
 
 func (w worker) run(ctx context.Context, connect Connect) error {
@@ -61,12 +61,12 @@ func (w worker) run(ctx context.Context, connect Connect) error {
 	return nil
 }
 
-// isPartOfIt reports whether an error is of those that an onlooker may bring about: an outage, a cut, an eviction.
+// isPartOfIt reports whether an error is one that a user of the demo can cause: an outage, a partition or an eviction.
 func isPartOfIt(err error) bool {
 	return errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrEvicted) || errors.Is(err, zklock.ErrUncertain)
 }
 
-// workers returns the shop's staff.
+// workers returns the shop's workers.
 func workers(root string) (all []worker) {
 	add := func(n int, name string, turn turn) {
 		if n == 1 {
@@ -92,10 +92,10 @@ func workers(root string) (all []worker) {
 	return all
 }
 
-// rest waits for a time between two others, or until ctx ends.
+// rest waits for a random time between least and most, or until ctx is done.
 func rest(ctx context.Context, least, most time.Duration) { restUnless(ctx, nil, least, most) }
 
-// restUnless is rest that also ends with stop.
+// restUnless is like rest, but also returns when stop is closed.
 func restUnless(ctx context.Context, stop <-chan struct{}, least, most time.Duration) {
 	timer := time.NewTimer(least + rand.N(most-least))
 	defer timer.Stop()
@@ -106,7 +106,7 @@ func restUnless(ctx context.Context, stop <-chan struct{}, least, most time.Dura
 	}
 }
 
-// work is what is done under a hold. It ends early if the holder is asked to let go.
+// work simulates work under a hold and then unlocks it. It ends early if the hold is lost or revoked, or if ctx is done.
 func work(ctx context.Context, hold *zklock.Hold, least, most time.Duration) error {
 	inside, stop := context.WithCancel(hold.Context())
 	defer stop()
@@ -115,7 +115,7 @@ func work(ctx context.Context, hold *zklock.Hold, least, most time.Duration) err
 	return hold.Unlock(context.WithoutCancel(ctx))
 }
 
-// under makes a turn of what acquires: work for a while, and let go.
+// under returns a turn that acquires a lock with acquire, works for a while and releases it.
 func under(least, most time.Duration, acquire func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error)) turn {
 	return func(ctx context.Context, client *zklock.Client) error {
 		hold, err := acquire(ctx, client)
@@ -156,10 +156,10 @@ func cohort(path string) turn {
 	})
 }
 
-// patience is how long a transfer waits for its second account: long enough that a circle can be seen.
+// patience is how long a transfer waits for its second account. It is long enough for a cycle to be seen.
 const patience = 8 * time.Second
 
-// both takes two locks one after the other: two workers that do so in different orders can wait for each other.
+// both acquires two locks one after the other. Two workers that do so in different orders can wait for each other.
 func both(first, second string) turn {
 	return func(ctx context.Context, c *zklock.Client) error {
 		outer, err := c.Mutex(first).Lock(ctx)
@@ -174,7 +174,7 @@ func both(first, second string) turn {
 		case err == nil:
 			err = work(ctx, inner, time.Second, 2*time.Second)
 		case waiting.Err() != nil:
-			err = nil // it tries again
+			err = nil // give up and try again
 		}
 		return errors.Join(err, outer.Unlock(context.WithoutCancel(ctx)))
 	}

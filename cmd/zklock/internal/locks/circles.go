@@ -10,31 +10,31 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// Nodes show sessions and not goroutines, so that a session of several goroutines can be in a circle without a deadlock.
+// Nodes show sessions, not goroutines, so a session with several goroutines can be part of a cycle without a deadlock.
 
-// Circle is sessions each of which waits for the next, and the last for the first: none of them gets on before another
-// lets go.
+// Circle is a cycle of sessions: each waits for the next, and the last for the first. None of them can proceed until another
+// releases its lock.
 type Circle []Step
 
-// Step is one session of a circle.
+// Step is one session of a cycle.
 type Step struct {
 	Path     string
-	Waits    zklock.Contender // what the session waits with
-	Blocked  zklock.Contender // what stands in its way: the next session's
-	Parallel bool             // the session surely has several goroutines
+	Waits    zklock.Contender // the session's waiter
+	Blocked  zklock.Contender // the contender that Waits waits for; it belongs to the next session
+	Parallel bool             // the session must have several goroutines
 }
 
-// wait is one contender that waits for others.
+// wait describes a waiter and the contenders that it waits for.
 type wait struct {
 	path  string
 	who   zklock.Contender
-	ahead []zklock.Contender // all before it in the queue
-	any   []zklock.Contender // permits that are held, of which one has to be given back
-	each  []zklock.Contender // what has to leave; it stands for all others ahead, which these wait for
-	stuck bool               // it has its turn only if another that is stuck lets go
+	ahead []zklock.Contender // all contenders before it in the queue
+	any   []zklock.Contender // held permits, one of which must be released
+	each  []zklock.Contender // contenders that must all leave; the others ahead need not be listed, because these wait for them
+	stuck bool               // it gets its turn only if another stuck wait does
 }
 
-// waitsIn returns what the waiters of a queue wait for.
+// waitsIn returns the waits of a queue.
 func waitsIn(q *operate.Queue) []*wait {
 	var waits []*wait
 	var held, permits []zklock.Contender
@@ -56,7 +56,7 @@ func waitsIn(q *operate.Queue) []*wait {
 	return waits
 }
 
-// blocks reports whether a contender has to leave before one behind it has its turn.
+// blocks reports whether ahead has to leave before who, which is behind it, gets its turn.
 func blocks(ahead, who zklock.Contender) bool {
 	switch {
 	case who.Kind == operate.KindRead:
@@ -67,12 +67,13 @@ func blocks(ahead, who zklock.Contender) bool {
 	return true
 }
 
-// blocking returns those of held that have to leave before who has its turn.
+// blocking returns the holders that have to leave before who gets its turn.
 func blocking(held []zklock.Contender, who zklock.Contender) []zklock.Contender {
 	return slices.DeleteFunc(slices.Clone(held), func(h zklock.Contender) bool { return !blocks(h, who) })
 }
 
-// nearest returns those waiters ahead of who, back to one that itself waits for all that who waits for.
+// nearest returns the waiters ahead of who that block it, from the nearest one back to the first that itself waits for
+// everything else ahead of it.
 func nearest(ahead []zklock.Contender, who zklock.Contender) (found []zklock.Contender) {
 	for _, a := range slices.Backward(ahead) {
 		if a.Holds || !blocks(a, who) {
@@ -86,9 +87,9 @@ func nearest(ahead []zklock.Contender, who zklock.Contender) (found []zklock.Con
 	return found
 }
 
-// graph is who waits for whom.
+// graph records which waits depend on which contenders.
 type graph struct {
-	all  []*wait           // of each queue in its order
+	all  []*wait           // in queue order
 	of   map[int64][]*wait // by session
 	with map[string]*wait  // by node
 }
@@ -107,8 +108,8 @@ func newGraph(queues []*operate.Queue) *graph {
 	return g
 }
 
-// loosen finds waits whose turn comes because those that they wait for let go some time, and
-// reports whether there was one.
+// loosen clears stuck for waits that eventually get their turn because every contender they wait for eventually leaves. It
+// reports whether there were any.
 func (g *graph) loosen() (found bool) {
 	for _, w := range g.all {
 		if w.stuck && g.hasTurn(w) {
@@ -118,29 +119,28 @@ func (g *graph) loosen() (found bool) {
 	return found
 }
 
-// hasTurn reports whether all that w waits for let go some time.
+// hasTurn reports whether all contenders that w waits for eventually leave.
 func (g *graph) hasTurn(w *wait) bool {
 	letsGo := func(who zklock.Contender) bool { return g.letsGo(who, w) }
 	stays := func(who zklock.Contender) bool { return !g.letsGo(who, w) }
 	return (len(w.any) == 0 || slices.ContainsFunc(w.any, letsGo)) && !slices.ContainsFunc(w.each, stays)
 }
 
-// obstacle returns a contender that never lets go and without which w does not have its turn: the first one in the queue.
+// obstacle returns the first contender in the queue that never leaves and that has to leave before w gets its turn.
 func (g *graph) obstacle(w *wait) *zklock.Contender {
 	if len(w.any) > 0 && !slices.ContainsFunc(w.any, func(who zklock.Contender) bool { return g.letsGo(who, w) }) {
 		return &w.any[0]
 	}
 	i := slices.IndexFunc(w.ahead, func(who zklock.Contender) bool { return blocks(who, w.who) && !g.letsGo(who, w) })
 	if i < 0 {
-		panic("bug: nothing keeps a wait that is stuck")
+		panic("bug: a stuck wait has no obstacle")
 	}
 	return &w.ahead[i]
 }
 
-// letsGo reports whether a contender before w leaves some time: one that waits if it has its
-// turn, and one that holds if nothing that its session waits for is in its way. What w's own
-// session holds is not in its way either: goroutines of one process wait for each other all
-// the time.
+// letsGo reports whether a contender ahead of w eventually leaves. A waiter does if it gets its turn, and a holder if none of
+// its session's waits is stuck. A holder of w's own session counts as leaving: goroutines of one process wait for each other
+// all the time.
 func (g *graph) letsGo(who zklock.Contender, w *wait) bool {
 	if !who.Holds {
 		own := g.with[who.Node]
@@ -149,7 +149,7 @@ func (g *graph) letsGo(who zklock.Contender, w *wait) bool {
 	return who.Session == w.who.Session || g.stuckOf(who.Session) == nil
 }
 
-// stuckOf returns a wait of a session that is stuck, or nil.
+// stuckOf returns a stuck wait of a session, or nil if there is none.
 func (g *graph) stuckOf(session int64) *wait {
 	for _, w := range g.of[session] {
 		if w.stuck {
@@ -159,7 +159,7 @@ func (g *graph) stuckOf(session int64) *wait {
 	return nil
 }
 
-// next returns what the obstacle of a step waits for.
+// next returns the stuck wait of the contender that blocks s.
 func (g *graph) next(s Step) *wait {
 	if !s.Blocked.Holds {
 		return g.with[s.Blocked.Node]
@@ -167,8 +167,8 @@ func (g *graph) next(s Step) *wait {
 	return g.stuckOf(s.Blocked.Session)
 }
 
-// linked returns the queues in which a session stands that has another node, there or elsewhere. Circles lead through such
-// queues only: in the others nobody waits for what a session waits for.
+// linked returns the queues that contain a session with another node, there or elsewhere. Cycles consist of such queues only:
+// in the other queues no session holds one lock and waits for another.
 func linked(queues []*operate.Queue) []*operate.Queue {
 	nodes := map[int64]int{}
 	for _, q := range queues {
@@ -176,13 +176,12 @@ func linked(queues []*operate.Queue) []*operate.Queue {
 			nodes[who.Session]++
 		}
 	}
-	delete(nodes, 0) // of no session
+	delete(nodes, 0) // nodes without a session
 	several := func(who zklock.Contender) bool { return nodes[who.Session] > 1 }
 	return slices.DeleteFunc(slices.Clone(queues), func(q *operate.Queue) bool { return !slices.ContainsFunc(q.Contenders, several) })
 }
 
-// Circles returns the circles in queues, in the order of their smallest sessions, with which
-// they begin.
+// Circles returns the cycles in queues. Each starts with its smallest session, and the cycles are ordered by it.
 func Circles(queues []*operate.Queue) []Circle {
 	g := newGraph(linked(queues))
 	var found []Circle
@@ -197,7 +196,7 @@ func Circles(queues []*operate.Queue) []Circle {
 	return found
 }
 
-// circleFrom returns the circle that a wait leads to, unless that leads to one that was seen.
+// circleFrom returns the cycle that w leads to, or nil if it leads to a wait that was seen before.
 func (g *graph) circleFrom(w *wait, seen map[*wait]bool) Circle {
 	var way Circle
 	for !seen[w] {
@@ -224,7 +223,7 @@ func (c Circle) fromSmallest() Circle {
 	return slices.Concat(c[first:], c[:first])
 }
 
-// Key names the nodes of a circle and what they were at.
+// Key identifies a cycle by its nodes and by which of them hold.
 func (c Circle) Key() string {
 	var b strings.Builder
 	for _, s := range c {
@@ -233,8 +232,8 @@ func (c Circle) Key() string {
 	return b.String()
 }
 
-// InBoth returns the circles of now that were there before, too: of queues that were read one after the other, a circle
-// can be put together from different times.
+// InBoth returns the cycles in now that are also in before. Queues are read one after the other, so a cycle that is found
+// only once may be composed of states from different times.
 func InBoth(before, now []Circle) []Circle {
 	return slices.DeleteFunc(now, func(c Circle) bool {
 		return !slices.ContainsFunc(before, func(old Circle) bool { return old.Key() == c.Key() })

@@ -51,6 +51,7 @@ func inWords(found []Circle) string {
 	return strings.Join(all, "; ")
 }
 
+//zklock:promise P19.9
 func TestCirclesAreFoundAndNothingElseIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		queues []string
@@ -87,6 +88,8 @@ func TestCirclesAreFoundAndNothingElseIs(t *testing.T) {
 }
 
 // What was put together from different times is not there a second time with the same nodes.
+//
+//zklock:promise P19.9
 func TestOnlyACircleThatIsThereTwiceIsShown(t *testing.T) {
 	first := Circles([]*operate.Queue{queueOf(t, "/a", "1 -2"), queueOf(t, "/b", "2 -1")})
 	require.Len(t, first, 1)

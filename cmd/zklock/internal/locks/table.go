@@ -1,5 +1,5 @@
-// Package locks is what the command makes of queues that it watches: since when a holder holds, which locks are busiest,
-// and which sessions wait for each other in a circle.
+// Package locks analyses queues for the command: how long a holder has held, which locks are busiest, and which sessions
+// wait for each other in a cycle.
 package locks
 
 import (
@@ -12,33 +12,33 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// Lock is a queue, and since when its holders were seen to hold.
+// Lock is a queue with the times at which its holders were first seen holding.
 type Lock struct {
 	Queue *operate.Queue
 	Seen  time.Time
 	Held  map[string]Grant // by node
-	first Grant            // of those that hold
+	first Grant            // the earliest grant among the current holders
 }
 
-// Grant is when a contender was seen to have become a holder.
+// Grant says when a contender was first seen holding.
 type Grant struct {
 	At      time.Time
-	AtLeast bool // it was one when we came
+	AtLeast bool // the contender already held when watching began
 }
 
-// Table has the locks in use.
+// Table holds the locks in use.
 type Table struct {
 	begun time.Time
 	locks map[string]*Lock
 }
 
-// NewTable returns a table of queues that are watched from now on.
+// NewTable returns an empty table of queues that are watched from now on.
 func NewTable(now time.Time) *Table { return &Table{now, map[string]*Lock{}} }
 
-// Settling is how long after the begin a holder counts as one that was there before.
+// Settling is how long after watching began a new holder counts as one that already held before.
 const Settling = 2 * time.Second
 
-// Update takes a queue in.
+// Update records the state of a queue and returns its lock.
 func (t *Table) Update(q *operate.Queue, now time.Time) *Lock {
 	before := t.locks[q.Path]
 	next := &Lock{Queue: q, Seen: now, Held: map[string]Grant{}}
@@ -63,10 +63,10 @@ func (t *Table) Update(q *operate.Queue, now time.Time) *Lock {
 	return next
 }
 
-// Len returns how many locks are in use.
+// Len returns the number of locks in use.
 func (t *Table) Len() int { return len(t.locks) }
 
-// Waiting returns how many contenders wait for all locks together.
+// Waiting returns the total number of waiters.
 func (t *Table) Waiting() int {
 	n := 0
 	for _, l := range t.locks {
@@ -75,10 +75,11 @@ func (t *Table) Waiting() int {
 	return n
 }
 
-// Lock returns the lock at a path, or nil if it is not in use.
+// Lock returns the lock at path, or nil if it is not in use.
 func (t *Table) Lock(path string) *Lock { return t.locks[path] }
 
-// Busiest returns the locks with most waiters first, and of those alike the one that is held longest.
+// Busiest returns the locks, those with the most waiters first. Locks with equally many waiters are ordered by how long they
+// have been held, the longest first.
 func (t *Table) Busiest() []*Lock {
 	var all []*Lock
 	for _, l := range t.locks {
@@ -90,16 +91,16 @@ func (t *Table) Busiest() []*Lock {
 	return all
 }
 
-// Holding returns how many contenders hold.
+// Holding returns the number of holders.
 func (l *Lock) Holding() int { return len(l.Held) }
 
-// Waiting returns how many contenders wait.
+// Waiting returns the number of waiters.
 func (l *Lock) Waiting() int { return len(l.Queue.Contenders) - len(l.Held) }
 
-// Longest returns the first grant of those that hold now.
+// Longest returns the earliest grant among the current holders, or a zero Grant if there are none.
 func (l *Lock) Longest() Grant { return l.first }
 
-// Holder returns the first of those that hold.
+// Holder returns the first holder in the queue. ok is false if there is none.
 func (l *Lock) Holder() (zklock.Contender, bool) {
 	i := slices.IndexFunc(l.Queue.Contenders, func(who zklock.Contender) bool { return who.Holds })
 	if i < 0 {
@@ -108,10 +109,10 @@ func (l *Lock) Holder() (zklock.Contender, bool) {
 	return l.Queue.Contenders[i], true
 }
 
-// IsDelayed reports whether nobody holds because of a lock-delay.
+// IsDelayed reports whether the lock has waiters but no holder, because of a lock delay.
 func (l *Lock) IsDelayed() bool { return IsDelayed(l.Queue) }
 
-// IsDelayed reports whether contenders of a queue wait and nobody holds, because of a lock-delay.
+// IsDelayed reports whether a queue has waiters but no holder, because of a lock delay.
 func IsDelayed(q *operate.Queue) bool {
 	holds := func(who zklock.Contender) bool { return who.Holds }
 	return len(q.Contenders) > 0 && q.Permits == 0 && !slices.ContainsFunc(q.Contenders, holds)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,20 +11,21 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// board is what all streams show.
+// board holds the data that all streams show.
 type board struct {
 	path    string
-	changes bool // pages may change something
+	changes bool // pages may make changes
 
 	mu      sync.Mutex
-	begun   time.Time // guarded by mu, as all that follows
+	begun   time.Time // guarded by mu, like the fields below
 	table   *locks.Table
 	past    map[string]*history  // by path
-	ended   int                  // contenders that have left, in all histories
-	stands  map[string]time.Time // when each circle was first seen, by its key
-	found   []locks.Circle       // the circles in the table
-	fresh   bool                 // found is of the table as it is
-	away    bool                 // there is no connection to a server
+	ended   int                  // number of contenders that have left, in all histories
+	stands  map[string]time.Time // when each cycle was first seen, by its key
+	found   []locks.Circle       // the cycles in the table
+	fresh   bool                 // found is up to date with table
+	silent  time.Time            // since when no server has answered; zero if one does
+	gaps    operate.Incomplete   // what is not watched
 	changed chan struct{}        // closed at the next change
 }
 
@@ -36,28 +38,33 @@ func newBoard(path string, changes bool) *board {
 	return b
 }
 
-// begin says that the watch begins now.
+// begin records that the watch begins now.
 func (b *board) begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun, b.table = now, locks.NewTable(now)
 }
 
-// follow watches until ctx ends, which is not an error.
+// follow watches until ctx is done, and then returns nil.
 func (b *board) follow(ctx context.Context, client *zklock.Client) error {
 	for q, err := range operate.Watch(ctx, client, b.path) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		var gaps *operate.Incomplete
+		switch {
+		case errors.As(err, &gaps):
+			b.set(func() { b.gaps = *gaps })
+		case err != nil:
 			return err
+		default:
+			b.note(q, time.Now())
 		}
-		b.note(q, time.Now())
 	}
 	return nil
 }
 
-// note takes a queue in.
+// note records the state of a queue.
 func (b *board) note(q *operate.Queue, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,10 +82,10 @@ func (b *board) note(q *operate.Queue, now time.Time) {
 	b.tell()
 }
 
-// keptInAll is how many contenders that have left are kept of all locks together.
+// keptInAll is how many contenders that have left are kept for all locks together.
 const keptInAll = 20_000
 
-// forget bounds what is kept. It must be called with mu held.
+// forget drops contenders that have left if there are more than keptInAll. It must be called with mu held.
 func (b *board) forget() {
 	if b.ended <= keptInAll {
 		return
@@ -92,7 +99,7 @@ func (b *board) forget() {
 	}
 }
 
-// tell wakes all that wait for a change. It must be called with mu held.
+// tell wakes the goroutines that wait for a change. It must be called with mu held.
 func (b *board) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -105,17 +112,29 @@ func (b *board) change() <-chan struct{} {
 	return b.changed
 }
 
-// setAway notes whether there is no connection to a server.
-func (b *board) setAway(away bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.away != away {
-		b.away = away
-		b.tell()
+// followContact records, until ctx is done, since when no server has answered.
+func (b *board) followContact(ctx context.Context, silentSince func() time.Time) {
+	for now := b.silent; pause(ctx, contactPace); {
+		if since := silentSince(); !since.Equal(now) {
+			now = since
+			b.set(func() { b.silent = since })
+		}
 	}
 }
 
-// hasAsked notes that a contender was asked to let go: the data of nodes is not watched.
+// contactPace is how often followContact looks.
+const contactPace = 200 * time.Millisecond
+
+// set makes a change that pages show.
+func (b *board) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	b.tell()
+}
+
+// hasAsked records that a contender was asked to release its lock. The watch does not show this, because the data of nodes
+// is not watched.
 func (b *board) hasAsked(path, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +144,7 @@ func (b *board) hasAsked(path, node string) {
 	}
 }
 
-// contender returns one that is in a queue, as it was last seen.
+// contender returns a contender of a queue, as last seen.
 func (b *board) contender(path, node string, token int64) (zklock.Contender, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,11 +158,11 @@ func (b *board) contender(path, node string, token int64) (zklock.Contender, boo
 	return zklock.Contender{}, false
 }
 
-// standing is how long a circle must have been seen before it is shown: the queues were read at different times.
+// standing is how long a cycle must have been seen before it is shown, because queues are read at different times.
 const standing = time.Second
 
-// circles returns the circles that have stood for a while, and when to look again because another one may have.
-// It must be called with mu held.
+// circles returns the cycles that have been seen for long enough, and when to call it again because others may have been by
+// then. It must be called with mu held.
 func (b *board) circles(now time.Time) (shown []locks.Circle, again time.Time) {
 	if !b.fresh {
 		b.found, b.fresh = locks.Circles(b.queues()), true
@@ -164,7 +183,7 @@ func (b *board) circles(now time.Time) (shown []locks.Circle, again time.Time) {
 	return shown, again
 }
 
-// earliest returns the earlier of two times, of which the first may be zero for none.
+// earliest returns the earlier of two times. It ignores t if t is zero.
 func earliest(t, other time.Time) time.Time {
 	if t.IsZero() || other.Before(t) {
 		return other
@@ -178,4 +197,14 @@ func (b *board) queues() (all []*operate.Queue) {
 		all = append(all, l.Queue)
 	}
 	return all
+}
+
+// pause waits for d. It returns false if ctx is done first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

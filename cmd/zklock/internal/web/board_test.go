@@ -52,7 +52,7 @@ func TestTheBusiestLockComesFirst(t *testing.T) {
 	assert.Equal(t, millis(b.later(time.Second)), busy.Since)
 
 	b.note(queue("/busy", 1), b.later(time.Second))
-	assert.Len(t, b.overview("", b.later(time.Second)).sections["locks"], 1, "nobody is there")
+	assert.Len(t, b.overview("", b.later(time.Second)).sections["locks"], 1, "a queue without contenders is still shown")
 }
 
 func TestASearchFindsPathsAndWhoIsThere(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zklock-go/zklock"
@@ -18,16 +19,16 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// keyHeader carries the key that only the printed link has.
+// keyHeader carries the key, which is only in the printed link.
 const keyHeader = "X-Zklock-Key"
 
-// newKey returns what nobody guesses.
+// newKey returns a random key.
 func newKey() string { return rand.Text() }
 
-// changeTime is how long a change may take.
+// changeTime limits how long a change may take.
 const changeTime = 10 * time.Second
 
-// changeRequest is what a page asks for.
+// changeRequest is a change that a page requests.
 type changeRequest struct {
 	Lock  string `json:"lock"`
 	Node  string `json:"node"`
@@ -35,25 +36,26 @@ type changeRequest struct {
 	Do    string `json:"do"`
 }
 
-// action is what can be done to a contender.
+// action is a change that can be made to a contender.
 type action struct {
 	do   func(context.Context, *zklock.Client, zklock.Contender) error
 	done string
 }
 
 var actions = map[string]action{
-	"revoke": {operate.Revoke, "asked to let go"},
+	"revoke": {operate.Revoke, "asked to release"},
 	"evict": {func(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
 		return operate.Evict(ctx, c, who)
 	}, "evicted"},
 }
 
-// changes asks contenders to let go, and evicts them.
+// changes is the handler that asks contenders to release their locks, and evicts them.
 type changes struct {
 	board  *board
 	client *zklock.Client
-	key    string // without it nothing is changed; empty: nothing at all
-	scheme string // of our pages
+	key    string   // the key that requests must have; empty means no changes are allowed
+	scheme string   // the scheme of our pages
+	public *url.URL // their address behind a reverse proxy, or nil
 	log    func(string)
 }
 
@@ -66,7 +68,7 @@ func (c *changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		http.Error(w, "not understood", http.StatusBadRequest)
+		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
 	if code, why := c.apply(r.Context(), want); code != 0 {
@@ -76,19 +78,19 @@ func (c *changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// mayNot returns a status and the reason if a request must not change anything, otherwise zero. The origin keeps out pages of others, and the key everybody who
-// was not given the link.
+// mayNot returns a status and the reason if a request is not allowed to change anything, and otherwise zero. Checking the
+// origin keeps out pages of other sites, and checking the key keeps out everyone who does not have the link.
 func (c *changes) mayNot(r *http.Request) (code int, why string) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case c.key == "":
-		return http.StatusForbidden, "nothing can be changed here: see zklock web --allow-changes"
+		return http.StatusForbidden, "changes are not allowed: see zklock web --allow-changes"
 	case !c.isOwnOrigin(r):
-		return http.StatusForbidden, "another page asks for this"
+		return http.StatusForbidden, "the request comes from another site"
 	case subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(c.key)) != 1:
-		return http.StatusForbidden, "changes take the link that zklock web has printed"
+		return http.StatusForbidden, "changes require the link that zklock web printed"
 	case kind != "application/json":
-		return http.StatusUnsupportedMediaType, "not understood"
+		return http.StatusUnsupportedMediaType, "bad request"
 	}
 	return 0, ""
 }
@@ -96,17 +98,23 @@ func (c *changes) mayNot(r *http.Request) (code int, why string) {
 // isOwnOrigin reports whether a request comes from our own page.
 func (c *changes) isOwnOrigin(r *http.Request) bool {
 	origin, err := url.Parse(r.Header.Get("Origin"))
-	return err == nil && origin.Scheme == c.scheme && origin.Host == r.Host
+	switch {
+	case err != nil:
+		return false
+	case c.public != nil && origin.Scheme == c.public.Scheme && strings.EqualFold(origin.Host, c.public.Host):
+		return true
+	}
+	return origin.Scheme == c.scheme && origin.Host == r.Host
 }
 
-// apply does what a page asks for. On failure, it returns a status and the reason, otherwise zero.
+// apply makes the change that a page requests. On failure, it returns a status and the reason, and otherwise zero.
 func (c *changes) apply(ctx context.Context, want changeRequest) (code int, why string) {
 	token, _ := strconv.ParseInt(want.Token, 10, 64)
 	who, there := c.board.contender(want.Lock, want.Node, token)
 	a, known := actions[want.Do]
 	switch {
 	case !known:
-		return http.StatusBadRequest, "not understood"
+		return http.StatusBadRequest, "bad request"
 	case !there:
 		return http.StatusNotFound, "it has left the queue"
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// difference remembers what a page was sent, and makes frames of what has changed since.
+// difference remembers what was sent to a page, and computes frames with the changes since.
 type difference struct {
 	head []byte
 	sent map[string]*sentSection
-	ids  map[string]int // short names of keys, the same in all sections
+	ids  map[string]int // short names of keys, shared by all sections
 	next int
 }
 
@@ -25,22 +25,22 @@ func newDifference() *difference {
 	return &difference{sent: map[string]*sentSection{}, ids: map[string]int{}}
 }
 
-// frame is what changes in a page. What is missing stays.
+// frame contains the changes of a page. Whatever a frame omits is unchanged.
 type frame struct {
 	Now      int64              `json:"now"`
-	First    bool               `json:"first,omitempty"` // the page has nothing yet
+	First    bool               `json:"first,omitempty"` // the first frame; the page has no data yet
 	Head     json.RawMessage    `json:"head,omitempty"`
 	Sections map[string]*change `json:"sections,omitempty"`
 }
 
-// change is what changes in a list.
+// change contains the changes of a list.
 type change struct {
-	Rows  map[int]json.RawMessage `json:"rows,omitempty"`  // new ones and those that have changed
-	Order []int                   `json:"order,omitempty"` // all of them, if it has changed; rows that are not in it go
-	Empty bool                    `json:"empty,omitempty"` // there are none left
+	Rows  map[int]json.RawMessage `json:"rows,omitempty"`  // new and changed rows
+	Order []int                   `json:"order,omitempty"` // the new order of all rows, if it has changed; other rows are removed
+	Empty bool                    `json:"empty,omitempty"` // there are no rows left
 }
 
-// of returns what a page does not have yet of a view, or nil.
+// of returns a frame with the changes of a view since the last call, or nil if there are none.
 func (d *difference) of(v view, now time.Time) (*frame, error) {
 	f := &frame{Now: now.UnixMilli(), First: d.head == nil, Sections: map[string]*change{}}
 	head, err := json.Marshal(v.head)
@@ -66,7 +66,7 @@ func (d *difference) of(v view, now time.Time) (*frame, error) {
 	return f, nil
 }
 
-// section returns what has changed in a list, or nil.
+// section returns the changes of a list, or nil if there are none.
 func (d *difference) section(name string, rows []row) (*change, error) {
 	before := d.sent[name]
 	if before == nil {
@@ -106,7 +106,7 @@ func (d *difference) id(key string) int {
 	return id
 }
 
-// prune forgets the names of keys that are in no list.
+// prune drops the names of keys that are no longer in any list.
 func (d *difference) prune() {
 	maps.DeleteFunc(d.ids, func(_ string, id int) bool {
 		for _, s := range d.sent {

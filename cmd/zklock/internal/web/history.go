@@ -9,36 +9,36 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// span is the time of one contender in a queue, as it was seen.
+// span is the time that one contender was seen in a queue.
 type span struct {
-	round int              // the last one in which it was seen
-	key   string           // the first node of what is one to a person
-	who   zklock.Contender // with the beginning of its data
-	from  time.Time        // when it came
-	held  time.Time        // when it was seen to have become a holder; zero: it waits, or has left without
-	until time.Time        // when it has left; zero: it is there
-	early bool             // it was there when we came
-	asked bool             // it was asked to let go, here
+	round int              // the last round in which it was seen
+	key   string           // the first node of a contender; a semaphore's contender has several nodes
+	who   zklock.Contender // with only the beginning of its data
+	from  time.Time        // when it arrived
+	held  time.Time        // when it was first seen holding; zero if it is waiting or left without being seen holding
+	until time.Time        // when it left; zero if it is there
+	early bool             // it was there when watching began
+	asked bool             // it was asked to release its lock through this page
 }
 
-// history is what was seen of one lock.
+// history holds the contenders that were seen at one lock.
 type history struct {
 	round   int
 	live    map[string]*span // by node
-	ended   []*span          // the last ones, in the order of their ends
-	entered int              // how many have come since we look
-	kept    time.Time        // when the last one ended that is kept no longer; zero: all are
+	ended   []*span          // the last contenders that left, in the order in which they did
+	entered int              // number of contenders that arrived since watching began
+	kept    time.Time        // when the last contender left that is no longer kept; zero if all are kept
 }
 
-// maxValue is how much of a contender's data is kept, in bytes.
+// maxValue is the number of bytes of a contender's data that are kept.
 const maxValue = 64
 
-// keptOfLock is how many contenders that have left are kept of one lock.
+// keptOfLock is how many contenders that have left are kept for one lock.
 const keptOfLock = 200
 
 func newHistory() *history { return &history{live: map[string]*span{}} }
 
-// note takes a state of the queue in.
+// note records the state of the queue.
 func (h *history) note(q *operate.Queue, now time.Time, early bool) {
 	h.round++
 	for _, who := range q.Contenders {
@@ -58,7 +58,7 @@ func (h *history) note(q *operate.Queue, now time.Time, early bool) {
 	h.keep(keptOfLock)
 }
 
-// keep drops all but the last n that have ended.
+// keep drops all but the last n contenders that have left.
 func (h *history) keep(n int) {
 	if drop := len(h.ended) - n; drop > 0 {
 		h.kept = h.ended[drop-1].until
@@ -66,8 +66,8 @@ func (h *history) keep(n int) {
 	}
 }
 
-// goesOn reports whether a place in the queue for permits has left because its permits were made. One of these is the same
-// to a person, and takes its time over.
+// goesOn reports whether a queue node for permits disappeared because its permit nodes were created. To a user these are the
+// same contender, so the span of one of the permits takes over the key and the arrival time.
 func (h *history) goesOn(place *span, now time.Time) bool {
 	if place.who.Kind != operate.KindPermit || !place.held.IsZero() {
 		return false
@@ -101,7 +101,7 @@ func (h *history) see(who zklock.Contender, now time.Time, early bool) {
 	}
 }
 
-// forgetHalf drops the older half of what has ended, and reports whether nothing is left.
+// forgetHalf drops the older half of the contenders that have left. It reports whether the history is empty.
 func (h *history) forgetHalf() bool {
 	h.keep(len(h.ended) / 2)
 	return len(h.ended)+len(h.live) == 0

@@ -9,14 +9,14 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 )
 
-// What the view of a lock draws at most. The rest is counted.
+// Limits on what the view of a lock shows. The rest is counted.
 const (
 	mostHolders = 24
 	mostWaiters = 60
-	mostDrawn   = 12 // waiters in the timeline
+	mostDrawn   = 12 // current waiters in the timeline
 )
 
-// oneLock returns the holders and waiters of a lock that match text, and what was seen of it.
+// oneLock returns the view of a lock: the holders and waiters that match text, and the timeline.
 func (b *board) oneLock(path, text string, now time.Time) view {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -25,6 +25,7 @@ func (b *board) oneLock(path, text string, now time.Time) view {
 	sections := map[string][]row{"holders": nil, "queue": nil, "spans": nil}
 	h := b.past[path]
 	if h == nil {
+		head.Unseen = true
 		return view{head, sections, again}
 	}
 	head.Entered, head.Kept = h.entered, millis(h.kept)
@@ -41,14 +42,14 @@ func (b *board) oneLock(path, text string, now time.Time) view {
 	return view{head, sections, again}
 }
 
-// passes returns a function that reports whether a circle has a step at path.
+// passes returns a function that reports whether a cycle has a step at path.
 func passes(path string) func(locks.Circle) bool {
 	return func(c locks.Circle) bool {
 		return slices.ContainsFunc(c, func(s locks.Step) bool { return s.Path == path })
 	}
 }
 
-// sessionsIn returns the nodes with which sessions wait in circles, and those that they wait for.
+// sessionsIn returns the nodes in cycles: those of the waiters, and those that they wait for.
 func sessionsIn(found []locks.Circle) map[string]bool {
 	nodes := map[string]bool{}
 	for _, c := range found {
@@ -59,7 +60,7 @@ func sessionsIn(found []locks.Circle) map[string]bool {
 	return nodes
 }
 
-// libraries counts contenders by the library that has made them.
+// libraries counts contenders by the client library that created them.
 func libraries(queue []zklock.Contender) map[string]int {
 	n := map[string]int{}
 	for _, who := range queue {
@@ -68,8 +69,8 @@ func libraries(queue []zklock.Contender) map[string]int {
 	return n
 }
 
-// line returns the holders and the waiters of a lock that match text, as many as are drawn, and counts the others in head.
-// It must be called with mu held.
+// line returns the holders and the waiters of a lock that match text, up to the limits, and counts the others in head. It must
+// be called with mu held.
 func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head *oneLock) (holders, queue []row) {
 	place := 0
 	for _, who := range l.Queue.Contenders {
@@ -107,7 +108,7 @@ func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, circular bool)
 	if b.changes {
 		c.Node = who.Node
 	}
-	if s.early { // by the servers' clock: better than nothing
+	if s.early { // its arrival was not seen: use the creation time by the servers' clock
 		c.From = millis(earliest(who.Since, s.from))
 	}
 	if g, ok := l.Held[who.Node]; ok {
@@ -116,7 +117,7 @@ func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, circular bool)
 	return c
 }
 
-// drawn returns what the timeline shows: who has left, who holds, and the next ones.
+// drawn returns the rows of the timeline: the contenders that have left, the holders, and the first waiters.
 func drawn(h *history, queue []zklock.Contender) (rows []row) {
 	for _, s := range h.ended {
 		rows = append(rows, spanRow(s))

@@ -7,15 +7,16 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
+	"github.com/zklock-go/zklock/operate"
 )
 
-// What the list draws at most. The rest is counted.
+// Limits on what the list shows. The rest is counted.
 const (
 	mostLocks   = 200
 	mostCircles = 5
 )
 
-// overview returns the busiest locks among those that match text.
+// overview returns the view of the busiest locks that match text.
 func (b *board) overview(text string, now time.Time) view {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,10 +36,13 @@ func (b *board) overview(text string, now time.Time) view {
 	return view{head, map[string][]row{"locks": rows}, again}
 }
 
-// common returns what every view has on top. Of the circles it names those that concern want, or all for nil.
-// It must be called with mu held.
+// common returns the top part of every view. It includes the cycles for which want returns true, or all if want is nil. It
+// must be called with mu held.
 func (b *board) common(found []locks.Circle, want func(locks.Circle) bool) common {
-	c := common{Below: shownPath(b.path), Begun: millis(b.begun), Away: b.away, Changes: b.changes}
+	c := common{Below: shownPath(b.path), Begun: millis(b.begun), Away: millis(b.silent), Changes: b.changes}
+	if b.gaps != (operate.Incomplete{}) {
+		c.Gaps = b.gaps.Error()
+	}
 	for _, f := range found {
 		if want != nil && !want(f) {
 			continue
@@ -60,7 +64,7 @@ func newCircle(c locks.Circle) (steps circle) {
 	return steps
 }
 
-// pathsIn returns the paths at which sessions wait in circles.
+// pathsIn returns the paths at which sessions wait in cycles.
 func pathsIn(found []locks.Circle) map[string]bool {
 	paths := map[string]bool{}
 	for _, c := range found {
@@ -71,7 +75,7 @@ func pathsIn(found []locks.Circle) map[string]bool {
 	return paths
 }
 
-// lockMatches reports whether a lock's path, or what a contender says of itself, contains text.
+// lockMatches reports whether a lock's path or one of its contenders matches text.
 func lockMatches(l *locks.Lock, text string) bool {
 	return text == "" || strings.Contains(strings.ToLower(l.Queue.Path), text) ||
 		slices.ContainsFunc(l.Queue.Contenders, func(who zklock.Contender) bool { return matches(who, text) })
@@ -91,7 +95,7 @@ func (b *board) lockRow(l *locks.Lock, circular bool) lockRow {
 	return r
 }
 
-// isAsked reports whether a contender was asked to let go. It must be called with mu held.
+// isAsked reports whether a contender was asked to release its lock. It must be called with mu held.
 func (b *board) isAsked(path string, who zklock.Contender) bool {
 	s := b.past[path].live[who.Node]
 	return who.Revoked || s != nil && s.asked

@@ -3,20 +3,23 @@ package web
 import (
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
 
-// policy lets the page use its own files and nothing else. Text from ZooKeeper that came to stand as markup would do
-// nothing, and the page never puts it there: trusted types make the browser refuse that.
+// policy lets the page use its own files and nothing else. If text from ZooKeeper ended up as markup, it would have no effect,
+// and trusted types make the browser reject assigning it as markup in the first place.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// bodyTime is how long a request's body may take. A time for all of reading (http.Server.ReadTimeout) would end streams as well.
+// bodyTime limits how long reading a request's body may take. A limit on the whole request (http.Server.ReadTimeout) would
+// also end streams.
 const bodyTime = 10 * time.Second
 
-// protect sets what browsers are to enforce. On loopback, it refuses requests under names that are not this machine's.
-func protect(onLoopback bool, next http.Handler) http.Handler {
+// protect sets the security headers. On loopback, it rejects requests whose Host is neither a name of this machine nor that of
+// the public address, if there is one.
+func protect(onLoopback bool, public *url.URL, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -25,19 +28,19 @@ func protect(onLoopback bool, next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if r.ContentLength != 0 {
-			// Without it the server would wait for the rest of a body for as long as the connection stands.
+			// Without a deadline, the server would wait for the rest of a body for as long as the connection is open.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
-		if onLoopback && !isLocal(r.Host) {
-			http.Error(w, "this page is for this machine: use http://localhost", http.StatusMisdirectedRequest)
+		if onLoopback && !isLocal(r.Host) && !(public != nil && strings.EqualFold(r.Host, public.Host)) {
+			http.Error(w, "this page is only available on this machine: use http://localhost, or zklock web --public-url behind a proxy", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// isLocal reports whether a host, with or without a port, is this machine by its name. A name that somebody else gives out
-// could be made to lead here, and a page of theirs would then count as ours.
+// isLocal reports whether a host, with or without a port, names this machine. A name in someone else's domain could resolve
+// to this machine (DNS rebinding), and a page of theirs would then count as ours.
 func isLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -16,11 +16,11 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// view is what a page shows: something on top, and lists whose rows have keys.
+// view is the content of a page: a head, and lists of rows with keys.
 type view struct {
 	head     any
 	sections map[string][]row
-	again    time.Time // when there may be something else to show, though nothing changes; zero for never
+	again    time.Time // when to compute the view again even if nothing changes; zero means never
 }
 
 type row struct {
@@ -28,26 +28,27 @@ type row struct {
 	value any
 }
 
-// common is what stands on top of every view.
+// common is the part of the head that all views share.
 type common struct {
 	Below   string   `json:"below"`
-	Begun   int64    `json:"begun"` // since when there is anything to show
-	Away    bool     `json:"away,omitempty"`
+	Begun   int64    `json:"begun"`          // when watching began
+	Away    int64    `json:"away,omitempty"` // since when no server has answered
+	Gaps    string   `json:"gaps,omitempty"` // what is not shown
 	Changes bool     `json:"changes,omitempty"`
 	Circles []circle `json:"circles,omitempty"`
-	Circled int      `json:"circled,omitempty"` // how many circles there are
+	Circled int      `json:"circled,omitempty"` // the number of cycles
 }
 
-// overview is on top of the list of locks.
+// overview is the head of the list of locks.
 type overview struct {
 	common
 	Locks   int `json:"locks"`
 	Holding int `json:"holding"`
 	Waiting int `json:"waiting"`
-	Found   int `json:"found"` // how many locks match the search
+	Found   int `json:"found"` // the number of locks that match the search
 }
 
-// lockRow is a lock in the list.
+// lockRow is a row of the list of locks.
 type lockRow struct {
 	Path     string `json:"path"`
 	Link     string `json:"link"`
@@ -55,7 +56,7 @@ type lockRow struct {
 	Held     int    `json:"held"`
 	Waits    int    `json:"waits"`
 	Permits  int    `json:"permits,omitempty"`
-	Since    int64  `json:"since,omitempty"` // of the first holder
+	Since    int64  `json:"since,omitempty"` // when the first holder was granted the lock
 	AtLeast  bool   `json:"atLeast,omitempty"`
 	Owner    *owner `json:"owner,omitempty"`
 	Asked    bool   `json:"asked,omitempty"`
@@ -63,7 +64,7 @@ type lockRow struct {
 	Circular bool   `json:"circular,omitempty"`
 }
 
-// oneLock is on top of the view of a lock.
+// oneLock is the head of the view of a lock.
 type oneLock struct {
 	common
 	Path      string         `json:"path"`
@@ -71,42 +72,43 @@ type oneLock struct {
 	Held      int            `json:"held"`
 	Waits     int            `json:"waits"`
 	Permits   int            `json:"permits,omitempty"`
-	Entered   int            `json:"entered"`        // how many have come since we look
-	Kept      int64          `json:"kept,omitempty"` // what has ended up to this time is not kept
+	Entered   int            `json:"entered"`        // the number of contenders that arrived since watching began
+	Kept      int64          `json:"kept,omitempty"` // contenders that left up to this time are not kept
 	Delayed   bool           `json:"delayed,omitempty"`
-	Found     int            `json:"found"`               // how many match the search
-	Libraries map[string]int `json:"libraries,omitempty"` // of all that are there
+	Unseen    bool           `json:"unseen,omitempty"`    // no contender has been seen here: the path may not exist
+	Found     int            `json:"found"`               // the number of contenders that match the search
+	Libraries map[string]int `json:"libraries,omitempty"` // the number of contenders of each client library
 	MoreHold  int            `json:"moreHold,omitempty"`
 	MoreWait  int            `json:"moreWait,omitempty"`
 }
 
-// owner is what a contender says of itself. Nothing of it is to be believed, and all of it is made plain.
+// owner is what a contender's node says about the contender. None of it is verified, and all of it is escaped.
 type owner struct {
 	Label  string `json:"label,omitempty"`
 	Host   string `json:"host,omitempty"`
 	PID    int    `json:"pid,omitempty"`
-	Value  string `json:"value,omitempty"` // data that is not this library's: of an election, the value
+	Value  string `json:"value,omitempty"` // data not written by this library, or an election's value
 	Client string `json:"client,omitempty"`
-	Kept   bool   `json:"kept,omitempty"` // a place that a process keeps for its goroutines
+	Kept   bool   `json:"kept,omitempty"` // the place is shared by a process's goroutines
 }
 
 // contender is a holder or a waiter.
 type contender struct {
 	owner
-	Place    int    `json:"place,omitempty"` // in the queue, where not all of it is shown
+	Place    int    `json:"place,omitempty"` // position in the queue, if not all of it is shown
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	Session  string `json:"session"`
-	Token    string `json:"token"` // a number that does not survive every reader
+	Token    string `json:"token"` // as text, because some JSON parsers round large numbers
 	From     int64  `json:"from"`
 	Held     int64  `json:"held,omitempty"`
 	AtLeast  bool   `json:"atLeast,omitempty"`
 	Asked    bool   `json:"asked,omitempty"`
 	Circular bool   `json:"circular,omitempty"`
-	Node     string `json:"node,omitempty"` // to be changed
+	Node     string `json:"node,omitempty"` // set if pages may make changes
 }
 
-// stretch is a span as it is drawn.
+// stretch is a span of the timeline.
 type stretch struct {
 	Session string `json:"session"`
 	Owner   owner  `json:"owner"`
@@ -117,7 +119,7 @@ type stretch struct {
 	Early   bool   `json:"early,omitempty"`
 }
 
-// circle is sessions that wait for each other.
+// circle is a cycle of sessions that wait for each other.
 type circle []step
 
 type step struct {
@@ -130,7 +132,7 @@ type step struct {
 	Parallel bool   `json:"parallel,omitempty"`
 }
 
-// millis is a time as pages get it; zero for none.
+// millis returns t in the form that is sent to pages. It returns zero if t is zero.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -140,13 +142,13 @@ func millis(t time.Time) int64 {
 
 func sessionOf(who zklock.Contender) string { return fmt.Sprintf("0x%x", who.Session) }
 
-// linkOf returns a path as it stands in addresses. Pages do not look into it.
+// linkOf returns a path in the form that is used in addresses. Pages treat it as opaque.
 func linkOf(lock string) string { return strings.ReplaceAll(url.QueryEscape(lock), "%2F", "/") }
 
-// shownPath returns a path as it is shown.
+// shownPath returns a path in the form that is displayed.
 func shownPath(lock string) string { return plain.Short(lock, 512) }
 
-// nameOf returns a node's name without the part that only makes it unique.
+// nameOf returns the end of a node's name, without the prefix that only makes it unique.
 func nameOf(who zklock.Contender) string {
 	name := path.Base(who.Node)
 	for _, infix := range []string{"lock-", "latch-", "lease-", "__WRIT__", "__READ__", "__lock__", "__rlock__"} {
@@ -168,7 +170,7 @@ func ownerOf(who zklock.Contender) owner {
 	return o
 }
 
-// kindOf says what a queue is for, as far as its nodes show it.
+// kindOf returns the kind of a lock, as far as its nodes show it.
 func kindOf(q *operate.Queue) string {
 	kinds := func(kinds ...string) bool {
 		return slices.ContainsFunc(q.Contenders, func(who zklock.Contender) bool { return slices.Contains(kinds, who.Kind) })
@@ -186,15 +188,15 @@ func kindOf(q *operate.Queue) string {
 	return "lock"
 }
 
-// isMember reports whether a contender's node has a value, which only elections of this library give it.
+// isMember reports whether a contender belongs to an election: its node has a value instead of this library's owner data.
 func isMember(who zklock.Contender) bool {
 	return who.Client == operate.ClientZklock && who.Kind == operate.KindLock && who.Host == "" && !who.Anonymous
 }
 
-// tokenOf returns a token as text: it does not survive every reader of numbers.
+// tokenOf returns a token as text, because some JSON parsers round large numbers.
 func tokenOf(who zklock.Contender) string { return strconv.FormatInt(who.Token, 10) }
 
-// matches reports whether something that a contender says of itself contains text, which is in lower case.
+// matches reports whether a contender's name, data or session matches text, which must be in lower case.
 func matches(who zklock.Contender, text string) bool {
 	for _, s := range []string{who.Label, who.Host, who.Client, path.Base(who.Node)} {
 		if strings.Contains(strings.ToLower(s), text) {

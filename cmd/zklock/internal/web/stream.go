@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	framePace    = 200 * time.Millisecond // the least time between two frames of a stream
-	silence      = 15 * time.Second       // after which a stream says that it is there
-	writeTime    = 10 * time.Second       // for a page to take a frame
+	framePace    = 200 * time.Millisecond // least time between two frames of a stream
+	silence      = 15 * time.Second       // time without a frame after which a stream sends a keep-alive comment
+	writeTime    = 10 * time.Second       // time limit for sending a frame to a page
 	mostStreams  = 200
 	longestQuery = 4 << 10
 )
 
-// streams send pages what they show, as server-sent events: the view that an address asks for, and then what changes in it.
+// streams is the handler that sends server-sent events to pages: first the view that the request selects, and then its changes.
 type streams struct {
 	board *board
-	open  chan struct{} // has an element for each
+	open  chan struct{} // contains one element for each open stream
 }
 
 func newStreams(b *board) *streams { return &streams{b, make(chan struct{}, mostStreams)} }
 
 func (s *streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > longestQuery {
-		http.Error(w, "the search is too long", http.StatusRequestURITooLong)
+		http.Error(w, "the search text is too long", http.StatusRequestURITooLong)
 		return
 	}
 	select {
@@ -42,7 +42,7 @@ func (s *streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.run(r.Context(), s.board)
 }
 
-// lookFor returns what makes the view that a request asks for.
+// lookFor returns a function that computes the view that a request selects.
 func (s *streams) lookFor(r *http.Request) func(now time.Time) view {
 	q := r.URL.Query()
 	text := strings.ToLower(strings.TrimSpace(q.Get("q")))
@@ -52,7 +52,7 @@ func (s *streams) lookFor(r *http.Request) func(now time.Time) view {
 	return func(now time.Time) view { return s.board.overview(text, now) }
 }
 
-// page is a stream at work.
+// page is an open stream.
 type page struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
@@ -60,10 +60,10 @@ type page struct {
 	look    func(now time.Time) view
 }
 
-// run sends frames until the page goes or ctx ends.
+// run sends frames until the page closes the connection or ctx is done.
 func (p *page) run(ctx context.Context, b *board) {
 	for ctx.Err() == nil {
-		changed := b.change() // before the look, so that no change is missed
+		changed := b.change() // before the view is computed, so that no change is missed
 		now := time.Now()
 		v := p.look(now)
 		f, err := p.diff.of(v, now)
@@ -79,7 +79,7 @@ func (p *page) run(ctx context.Context, b *board) {
 	}
 }
 
-// await waits for a change, or until again if that is a time.
+// await waits for a change, or until again if that is not zero.
 func (p *page) await(ctx context.Context, changed <-chan struct{}, again time.Time) error {
 	var due <-chan time.Time
 	if !again.IsZero() {
@@ -121,15 +121,5 @@ func (p *page) write(text string) error {
 	if err := p.control.Flush(); err != nil {
 		return err
 	}
-	return p.control.SetWriteDeadline(time.Time{}) // else HTTP/2 ends the stream then, also if there is nothing to write
-}
-
-// pause waits and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return p.control.SetWriteDeadline(time.Time{}) // otherwise HTTP/2 would end the stream at the deadline, even if there is nothing to write
 }

@@ -1,5 +1,5 @@
-// Package web is a page on which people look at locks: which are busy, who holds and who waits, and for how long. A browser
-// gets what it shows as server-sent events, from one watch on ZooKeeper for all pages.
+// Package web serves a page that shows which locks are busy, who holds and who waits for them, and for how long. Browsers
+// receive the data as server-sent events. All pages share one watch on ZooKeeper.
 package web
 
 import (
@@ -11,8 +11,10 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,32 +24,34 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options say what is shown, where, and what may be done.
+// Options configure a Server.
 type Options struct {
-	Path         string           // the locks below it are shown
-	Listen       string           // the address
-	Certificate  *tls.Certificate // nil: without TLS
-	AllowChanges bool             // holders can be asked to let go, and contenders evicted
-	Log          func(string)     // is called with a line about each change; may be nil
+	Path         string           // show the locks below this path
+	Listen       string           // listen on this address
+	Certificate  *tls.Certificate // the server's certificate; nil means no TLS
+	PublicURL    *url.URL         // the page's address for browsers behind a reverse proxy; nil means there is no proxy
+	AllowChanges bool             // allow asking holders to release their locks, and evicting contenders
+	Log          func(string)     // called with a line about each change; may be nil
 }
 
 // Server serves the page.
 type Server struct {
 	listener net.Listener
-	config   *tls.Config // nil: without TLS
+	config   *tls.Config // nil means no TLS
 	local    bool        // it listens on loopback
-	key      string      // what changes take; empty: there are none
+	public   *url.URL    // its address for browsers behind a reverse proxy, or nil
+	key      string      // the key that changes require; empty means no changes are allowed
 	log      func(string)
 	board    *board
 }
 
-// Listen begins to listen; Serve serves.
+// Listen starts listening. Call Serve to answer requests.
 func Listen(opts Options) (*Server, error) {
 	listener, err := net.Listen("tcp", opts.Listen)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: listener, log: opts.Log, board: newBoard(opts.Path, opts.AllowChanges)}
+	s := &Server{listener: listener, public: opts.PublicURL, log: opts.Log, board: newBoard(opts.Path, opts.AllowChanges)}
 	s.local = listener.Addr().(*net.TCPAddr).IP.IsLoopback()
 	if s.log == nil {
 		s.log = func(string) {}
@@ -76,23 +80,24 @@ func (s *Server) Link() string {
 		host = name
 	}
 	link := s.scheme() + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"
+	if s.public != nil {
+		link = strings.TrimSuffix(s.public.String(), "/") + "/"
+	}
 	if s.key != "" {
 		link += "?key=" + s.key
 	}
 	return link
 }
 
-// IsLocal reports whether only this machine reaches the page.
+// IsLocal reports whether the page can only be reached from this machine.
 func (s *Server) IsLocal() bool { return s.local }
 
-// SetConnected tells whether there is a connection to ZooKeeper: pages show it if there is none.
-func (s *Server) SetConnected(connected bool) { s.board.setAway(!connected) }
-
-// Close ends a server that does not serve.
+// Close closes the listener of a server on which Serve was not called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Serve shows client's locks until ctx ends, which is not an error, or the watch or the listener fails.
-func (s *Server) Serve(ctx context.Context, client *zklock.Client) error {
+// Serve shows client's locks until ctx is done, or the watch or the listener fails. If ctx is done, it returns nil.
+// silentSince returns since when no server has answered, or the zero time if one does: pages show a notice then. It may be nil.
+func (s *Server) Serve(ctx context.Context, client *zklock.Client, silentSince func() time.Time) error {
 	s.board.begin(time.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -112,13 +117,17 @@ func (s *Server) Serve(ctx context.Context, client *zklock.Client) error {
 		defer cancel()
 		watched = s.board.follow(ctx, client)
 	})
+	if silentSince != nil {
+		// Owned by this call, which waits; ends with ctx.
+		both.Go(func() { s.board.followContact(ctx, silentSince) })
+	}
 	<-ctx.Done()
 	shutDown(server)
 	both.Wait()
 	return errors.Join(watched, served)
 }
 
-// serve answers requests until the server is shut down, which is not an error.
+// serve answers requests until the server is shut down. It then returns nil.
 func (s *Server) serve(server *http.Server) (err error) {
 	if s.config != nil {
 		err = server.ServeTLS(s.listener, "", "")
@@ -131,7 +140,7 @@ func (s *Server) serve(server *http.Server) (err error) {
 	return err
 }
 
-// shutDownTime is how long requests under way have to end.
+// shutDownTime is how long a shutdown waits for active requests.
 const shutDownTime = 2 * time.Second
 
 func shutDown(server *http.Server) {
@@ -149,11 +158,11 @@ func (s *Server) handler(client *zklock.Client) http.Handler {
 	mux.HandleFunc("GET /page.js", file("page.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET /icon.svg", file("icon.svg", "image/svg+xml"))
 	mux.Handle("GET /events", newStreams(s.board))
-	mux.Handle("POST /change", &changes{s.board, client, s.key, s.scheme(), s.log})
-	return protect(s.local, mux)
+	mux.Handle("POST /change", &changes{s.board, client, s.key, s.scheme(), s.public, s.log})
+	return protect(s.local, s.public, mux)
 }
 
-// file returns a handler that answers with one of the page's files.
+// file returns a handler that serves one of the page's files.
 func file(name, kind string) http.HandlerFunc {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {

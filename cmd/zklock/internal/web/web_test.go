@@ -18,10 +18,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +40,10 @@ func connect(t *testing.T, srv *zktest.Server, opts *zklock.Options) *zklock.Cli
 
 // serve serves a page for the locks of a server until the test's end.
 func serve(t *testing.T, srv *zktest.Server, opts Options) *Server {
+	return serveWith(t, srv, opts, nil)
+}
+
+func serveWith(t *testing.T, srv *zktest.Server, opts Options, silentSince func() time.Time) *Server {
 	opts.Path, opts.Listen = "/", "127.0.0.1:0"
 	s, err := Listen(opts)
 	require.NoError(t, err)
@@ -45,7 +51,7 @@ func serve(t *testing.T, srv *zktest.Server, opts Options) *Server {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	// Owned by the test, whose end waits; ends with ctx.
-	go func() { served <- s.Serve(ctx, client) }()
+	go func() { served <- s.Serve(ctx, client, silentSince) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-served)
@@ -197,16 +203,31 @@ type noDeadline struct{ http.ResponseWriter }
 func (noDeadline) SetWriteDeadline(time.Time) error { return nil }
 func (w noDeadline) Unwrap() http.ResponseWriter    { return w.ResponseWriter }
 
-func TestAPageLearnsThatZooKeeperIsAway(t *testing.T) {
+func TestAPageLearnsThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, zktest.Run(t), Options{})
+	var since atomic.Pointer[time.Time]
+	since.Store(&time.Time{})
+	s := serveWith(t, zktest.Run(t), Options{}, func() time.Time { return *since.Load() })
 	b := listen(t, http.DefaultClient, s.Link(), "")
 	b.frame()
 	assert.Nil(t, b.head["away"])
-	s.SetConnected(false)
-	b.until(func() bool { return b.head["away"] == true })
-	s.SetConnected(true)
+	outage := time.UnixMilli(1_800_000_000_000)
+	since.Store(&outage)
+	b.until(func() bool { return b.head["away"] == float64(outage.UnixMilli()) })
+	since.Store(&time.Time{})
 	b.until(func() bool { return b.head["away"] == nil })
+}
+
+// A directory that cannot be read is counted on the page.
+func TestAPageSaysWhatItCannotShow(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	owner := connect(t, srv, &zklock.Options{ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}})
+	hold, err := owner.Mutex("/hidden").Lock(t.Context())
+	require.NoError(t, err)
+	b := listen(t, http.DefaultClient, serve(t, srv, Options{}).Link(), "")
+	b.until(func() bool { return b.head["gaps"] == "1 directory could not be read" })
+	require.NoError(t, hold.Unlock(t.Context()))
 }
 
 // get asks for a page as somebody who believes it to be at host.
@@ -230,6 +251,55 @@ func TestOnlyNamesOfThisMachineLeadToAPageOnLoopback(t *testing.T) {
 	}
 	s.local = false
 	assert.Equal(t, http.StatusOK, get(t, s, "/", "locks.example").Code)
+}
+
+// A reverse proxy has an address of its own, and passes on either name.
+func TestThePageWorksBehindAReverseProxy(t *testing.T) {
+	t.Parallel()
+	public, err := url.Parse("https://locks.example/team")
+	require.NoError(t, err)
+	srv := zktest.Run(t)
+	s := serve(t, srv, Options{AllowChanges: true, PublicURL: public})
+	assert.Regexp(t, `^https://locks\.example/team/\?key=\w+$`, s.Link())
+	for _, host := range []string{"locks.example", "LOCKS.example", "127.0.0.1:8126"} {
+		assert.Equal(t, http.StatusOK, get(t, s, "/", host).Code, host)
+	}
+	for _, host := range []string{"evil.example", "locks.example.evil.example", "locks.example:8080"} {
+		assert.Equal(t, http.StatusMisdirectedRequest, get(t, s, "/", host).Code, host)
+	}
+	hold, err := connect(t, srv, nil).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	direct := "http://" + s.listener.Addr().String() + "/"
+	b := listen(t, http.DefaultClient, direct, "lock=/l")
+	c := changeOf(b, "/l", "revoke")
+	for origin, want := range map[string]int{"https://evil.example": http.StatusForbidden, "http://locks.example": http.StatusForbidden, "https://locks.example": http.StatusNoContent} {
+		body, err := json.Marshal(c)
+		require.NoError(t, err)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, direct+"change", bytes.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Origin", origin)
+		r.Header.Set(keyHeader, s.key)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		answer.Body.Close()
+		assert.Equal(t, want, answer.StatusCode, origin)
+	}
+	<-hold.Revoked()
+}
+
+// A link to a path that does not exist must not look like that of a lock that is free.
+func TestAPathThatNobodyHasUsedIsNotShownAsFree(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	s := serve(t, srv, Options{})
+	b := listen(t, http.DefaultClient, s.Link(), "lock=/l")
+	b.until(func() bool { return b.head["unseen"] == true })
+	hold, err := connect(t, srv, nil).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	b.until(func() bool { return b.head["held"] == float64(1) && b.head["unseen"] == nil })
+	require.NoError(t, hold.Unlock(t.Context()))
+	b.until(func() bool { return b.head["held"] == float64(0) && b.head["unseen"] == nil })
 }
 
 func TestBrowsersAreToldToRunNothingElse(t *testing.T) {
@@ -318,7 +388,7 @@ func TestAHolderIsAskedAndEvictedFromThePage(t *testing.T) {
 	code, text = post(t, s, c, nil)
 	assert.Equal(t, http.StatusNotFound, code)
 	assert.Contains(t, text, "it has left the queue")
-	assert.Contains(t, <-told, "asked to let go: "+hold.Node())
+	assert.Contains(t, <-told, "asked to release: "+hold.Node())
 	assert.Contains(t, <-told, "evicted: "+hold.Node())
 	assert.Empty(t, told)
 }
@@ -410,7 +480,7 @@ func TestServeEndsWithTheWatch(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	// Owned by the test, which waits; ends with the client.
-	go func() { served <- s.Serve(t.Context(), client) }()
+	go func() { served <- s.Serve(t.Context(), client, nil) }()
 	b := listen(t, http.DefaultClient, s.Link(), "")
 	b.frame()
 	client.Close()
@@ -455,7 +525,7 @@ func serveOnPipes(t *testing.T, config *tls.Config) (*pipes, *zklock.Client) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	// Owned by the test, whose end waits; ends with ctx.
-	go func() { served <- s.Serve(ctx, client) }()
+	go func() { served <- s.Serve(ctx, client, nil) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-served)

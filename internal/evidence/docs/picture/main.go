@@ -47,20 +47,21 @@ func run(to string) error {
 
 var (
 	stylesheet = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
-	drawing    = regexp.MustCompile(`(?s)<svg viewBox="0 0 (\d+) (\d+)"[^>]*>\n(.*?)</svg>`)
+	timeline   = regexp.MustCompile(`(?s)<svg viewBox="0 0 (\d+) (\d+)"[^>]*>\n(.*?)</svg>`)
 )
 
 // sizes are the page's, which a picture does not have.
 var sizes = regexp.MustCompile(`width: 100%; min-width: \d+px; height: auto; `)
 
-// legend explains the colours, which the page does in HTML.
+// legend explains the colours, which the page does in HTML. The texts state their widths, as those of
+// the page's drawing do.
 const legend = `<g transform="translate(84 %d)">
-<rect class="waits" width="16" height="11" rx="2"/><text x="22" y="10">waits for the lock</text>
-<rect class="holds" x="150" width="16" height="11" rx="2"/><text x="172" y="10">works, with its token above</text>
-<rect class="cut" x="350" width="16" height="11" rx="2"/><text x="372" y="10">cut off, the hold is still good</text>
-<rect class="lost" x="556" width="16" height="11" rx="2"/><text x="578" y="10">knows that the lock is lost</text>
-<rect class="dead" x="742" width="16" height="11" rx="2"/><text x="764" y="10">crashed</text>
-<circle class="sold" cx="840" cy="6" r="3"/><text x="850" y="10">sells one item</text>
+<rect class="waits" width="16" height="11" rx="2"/><text x="22" y="10" data-width="124">waits for the lock</text>
+<rect class="holds" x="150" width="16" height="11" rx="2"/><text x="172" y="10" data-width="140">works (token above)</text>
+<rect class="cut" x="344" width="16" height="11" rx="2"/><text x="366" y="10" data-width="182">cut off, still holds the lock</text>
+<rect class="lost" x="564" width="16" height="11" rx="2"/><text x="586" y="10" data-width="148">knows its lock is lost</text>
+<rect class="dead" x="752" width="16" height="11" rx="2"/><text x="774" y="10" data-width="56">crashed</text>
+<circle class="sold" cx="852" cy="6" r="3"/><text x="862" y="10" data-width="96">sells one item</text>
 </g>
 `
 
@@ -68,7 +69,7 @@ const legend = `<g transform="translate(84 %d)">
 // needs nothing else.
 func draw(page string) (string, error) {
 	style := stylesheet.FindStringSubmatch(page)
-	first := drawing.FindStringSubmatch(page)
+	first := timeline.FindStringSubmatch(page)
 	if style == nil || first == nil {
 		return "", errors.New("the demo's page has no timeline")
 	}

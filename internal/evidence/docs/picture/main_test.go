@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/docs/drawing"
 )
 
 const page = `<style>
@@ -45,9 +47,13 @@ func TestTheCommittedPictureShowsTheStory(t *testing.T) {
 	for _, text := range []string{">worker 8<", ">crashes<", ">cut off<"} {
 		assert.Contains(t, picture, text)
 	}
-	assert.Regexp(t, `>told \d+\.\d\d s before the next one held<`, picture)
+	assert.Regexp(t, `>told \d+\.\d\d s before the next holder<`, picture)
+	texts, err := drawing.Texts(picture)
+	require.NoError(t, err)
+	assert.Greater(t, len(texts), 30, "workers, times, tokens, faults and the legend")
+	assert.Empty(t, drawing.Overlapping(texts))
 	for _, m := range regexp.MustCompile(`class="([a-z]+)"`).FindAllStringSubmatch(picture, -1) {
-		assert.Contains(t, picture, "."+m[1]+" ", "the class has a style")
+		assert.True(t, strings.Contains(picture, "."+m[1]+" "), "no style for the class %s", m[1])
 	}
 }
 

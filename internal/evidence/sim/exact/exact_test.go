@@ -1,5 +1,5 @@
-// Package exact holds the one test that tools/replay compiles to WebAssembly. It imports no more than it needs, for what is
-// compiled is translated once more for each defect.
+// Package exact has the only test that tools/replay compiles to WebAssembly. It imports as little as possible, because the code is
+// translated again for each defect.
 package exact
 
 import (
@@ -16,22 +16,22 @@ import (
 )
 
 var (
-	planned = flag.String("plan", "", "carry out the plan in this file, - for the standard input, or drawn for the one that the other flags name, and print its history")
+	planned = flag.String("plan", "", "run the plan in this file and print its history; - reads standard input, drawn uses the plan that the other flags select")
 	choice  sim.Choice
 )
 
 func TestMain(m *testing.M) {
 	flag.Uint64Var(&choice.Seed, "seed", 1, "the seed from which the plan is drawn")
-	flag.StringVar(&choice.Made, "made", "", "the name of a made plan, in place of one that is drawn")
-	flag.StringVar(&choice.Hostile, "hostile", "", "kinds of trouble besides what every plan has")
-	flag.StringVar(&choice.Faults, "faults", "", "only the faults whose names match this pattern")
-	flag.IntVar(&choice.Shorten, "shorten", 1, "make the run so many times shorter")
-	flag.StringVar(&choice.Focus, "focus", "", "make every lock one of this recipe")
-	debug.SetGCPercent(400) // the runs make much garbage and keep little
+	flag.StringVar(&choice.Made, "made", "", "use this made plan instead of a drawn one")
+	flag.StringVar(&choice.Hostile, "hostile", "", "kinds of faults in addition to those of every plan")
+	flag.StringVar(&choice.Faults, "faults", "", "use only faults whose names match this pattern")
+	flag.IntVar(&choice.Shorten, "shorten", 1, "divide the duration of the run by this number")
+	flag.StringVar(&choice.Focus, "focus", "", "use this recipe for all locks")
+	debug.SetGCPercent(400) // the runs allocate much and retain little
 	os.Exit(m.Run())
 }
 
-// TestPlan carries out one plan and prints its history, a JSON object a line, the last of which is the verdict.
+// TestPlan runs one plan and prints its history as lines of JSON. The last line is the verdict.
 func TestPlan(t *testing.T) {
 	if *planned == "" {
 		t.Skip("only with -plan: tools/replay")
@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 	fmt.Println(string(line))
 }
 
-// thePlan is the one that the flags ask for.
+// thePlan returns the plan that the flags select.
 func thePlan() (*sim.Plan, error) {
 	if *planned == "drawn" {
 		return choice.Draw()

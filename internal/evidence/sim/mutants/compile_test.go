@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// library is what the compiler needs to know of the packages that mutants change.
+// library has the files and export data for type-checking the packages that mutants change.
 type library struct {
 	files   map[string][]string // by directory below the root
 	exports map[string]string   // by import path
 }
 
 func listLibrary(t *testing.T) library {
-	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", ".", "./cmd/zklock")
+	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", ".", "./cmd/zklock/...")
 	list.Dir = root
 	out, err := list.Output()
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func listLibrary(t *testing.T) library {
 	return lib
 }
 
-// check returns why the package in dir does not compile with the mutated texts in it.
+// check type-checks the package in dir with the mutated files.
 func (lib library) check(dir string, mutated map[string]string) error {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -67,10 +67,10 @@ func (lib library) check(dir string, mutated map[string]string) error {
 	return err
 }
 
-// A mutant that does not compile is found by nothing, but only a hunt would say so. A short test takes every fifth.
+// A mutant that does not compile cannot be found. With -short, the test checks every tenth mutant.
 func TestEveryMutantCompiles(t *testing.T) {
 	lib := listLibrary(t)
-	require.Error(t, lib.check(".", map[string]string{"recipe.go": "package zklock"}), "the check sees what is missing")
+	require.Error(t, lib.check(".", map[string]string{"recipe.go": "package zklock"}), "the check must find missing declarations")
 	for i, m := range Table {
 		if testing.Short() && i%10 > 0 {
 			continue

@@ -1,6 +1,6 @@
-// Package mutants lists deliberate defects that the simulator, or a test of their own, must find. Most are bugs that other lock libraries have
-// or had. A mutant is a change of the library's text that is compiled through go test's -overlay: the product knows
-// nothing of it, has no switch for it and pays nothing.
+// Package mutants lists deliberate defects that the simulator or a specific test must find. Most are bugs that other lock libraries
+// have or had. A mutant is a change of the library's source text that is compiled with go test's -overlay, so the library itself
+// needs no code for it.
 package mutants
 
 import (
@@ -14,22 +14,22 @@ import (
 // Mutant is one defect.
 type Mutant struct {
 	Name    string
-	After   string // where it is from: a library's bug, or why somebody would write it
+	After   string // its origin: a library's bug, or a reason why someone would write it
 	Edits   []Edit
-	Seeds   int    // the simulator finds it within so many short runs; 0 means 160
-	Focus   string // the recipe that all locks of the runs are of; "" means as drawn
-	Trouble string // kinds of trouble that the runs have besides the usual ones
+	Seeds   int    // the simulator must find it within this many short runs; 0 means 160
+	Focus   string // the recipe of all locks in the runs, or "" to draw them
+	Trouble string // kinds of faults in addition to the usual ones
 	Faults  string // a pattern of the faults that happen; "" means all
-	Test    Test   // what finds it in the simulator's place, if nothing that a fleet does shows it, or hardly ever
+	Test    Test   // the test that finds it, if the simulator does not or only rarely finds it
 }
 
-// Test is a test of the library, in the package in Dir, which is named from the module's root.
+// Test is a test of the library. Dir is the package's directory, relative to the module's root.
 type Test struct{ Dir, Name string }
 
-// Edit replaces a text that occurs once in a file, which is named from the module's root.
+// Edit replaces a text that occurs once in a file. File is relative to the module's root.
 type Edit struct{ File, Old, New string }
 
-// Together returns one mutant with the changes of several.
+// Together combines several mutants into one.
 func Together(list ...Mutant) Mutant {
 	var all Mutant
 	for _, m := range list {
@@ -39,7 +39,7 @@ func Together(list ...Mutant) Mutant {
 	return all
 }
 
-// Bound is the number of seeds within which the mutant must be found.
+// Bound returns the number of seeds within which the simulator must find the mutant.
 func (m Mutant) Bound() int {
 	if m.Seeds == 0 {
 		return 160
@@ -67,7 +67,7 @@ func (m Mutant) Apply(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// Overlay writes the mutated files into dir, with what go's -overlay takes, whose name it returns.
+// Overlay writes the mutated files to dir, together with a file for go's -overlay flag, and returns the name of that file.
 func (m Mutant) Overlay(root, dir string) (string, error) {
 	files, err := m.Apply(root)
 	if err != nil {

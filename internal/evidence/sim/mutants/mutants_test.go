@@ -20,12 +20,12 @@ import (
 )
 
 var (
-	run   = flag.Bool("all", false, "hunt every mutant, with the simulator or with its own test")
-	only  = flag.String("only", "", "those whose name matches this pattern only")
-	made  = flag.Int("made", 2, "how often a hunt runs all made plans before it draws seeds, each time with another seed")
-	other = flag.Bool("simulator", false, "have the simulator look for those that have a test of their own, and for no others")
-	drawn = flag.Int("drawn", 20, "how many seeds it draws for one of these")
-	part  = flag.String("part", "1/1", "a part of them only: 2/7 is the second of seven")
+	run   = flag.Bool("all", false, "look for every mutant, with the simulator or with its test")
+	only  = flag.String("only", "", "use only mutants whose names match this pattern")
+	made  = flag.Int("made", 2, "how many times a hunt runs all made plans before it draws seeds, each time with another seed")
+	other = flag.Bool("simulator", false, "use the simulator to look for the mutants that have a test, and only for these")
+	drawn = flag.Int("drawn", 20, "number of seeds for each of these")
+	part  = flag.String("part", "1/1", "use only a part of the mutants: 2/7 is the second of seven")
 )
 
 const root = "../../../.."
@@ -46,7 +46,7 @@ func TestEveryMutantStillFitsTheLibrary(t *testing.T) {
 	}
 }
 
-// TestEveryMutantHasTheTestThatItNames reads the test files: a test that has moved is found by nobody.
+// TestEveryMutantHasTheTestThatItNames reads the test files, because a test may have been renamed or moved.
 func TestEveryMutantHasTheTestThatItNames(t *testing.T) {
 	texts := map[string]string{}
 	for _, m := range Table {
@@ -89,7 +89,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 
 const survived = "SURVIVED"
 
-// find has the mutant's own test look for it, or the simulator if it has none.
+// find looks for the mutant with its test, or with the simulator if it has none.
 func find(t *testing.T, m Mutant) finding {
 	f := finding{Name: m.Name, After: m.After, Day: time.Now().UTC().Format(time.DateOnly)}
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func find(t *testing.T, m Mutant) finding {
 	return f
 }
 
-// seek compiles the tests of a package with a mutant, and has look look for it.
+// seek compiles the tests of a package with a mutant, and calls look with the binary.
 func seek(t *testing.T, m Mutant, at, dir string, look func(m Mutant, binary string) (string, time.Duration)) string {
 	binary := filepath.Join(dir, "mutant.test")
 	overlay, err := m.Overlay(root, dir)
@@ -121,7 +121,7 @@ func seek(t *testing.T, m Mutant, at, dir string, look func(m Mutant, binary str
 	return fmt.Sprintf("%s, %v", by, spent.Round(time.Second/10))
 }
 
-// inSimulator reports whether the simulator's tests are made of anything that the mutant changes.
+// inSimulator reports whether the simulator's tests depend on a package that the mutant changes.
 func inSimulator(t *testing.T, m Mutant) bool {
 	list := exec.Command("go", "list", "-deps", "-test", "./internal/evidence/sim")
 	list.Dir = root
@@ -153,7 +153,7 @@ func spentBy(cmd *exec.Cmd) time.Duration {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// hunt has the simulator look for the mutant.
+// hunt looks for the mutant with the simulator.
 func hunt(m Mutant, binary string) (string, time.Duration) {
 	sim := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "0", "-rounds", fmt.Sprint(*made), "-hunt", fmt.Sprint(seeds(m)),
 		"-shorten", "4", "-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)

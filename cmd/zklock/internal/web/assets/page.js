@@ -1,5 +1,5 @@
-// The page shows what the server sends: a view (all locks, or one) as server-sent events, first whole and then what changes.
-// Text from ZooKeeper is only ever put into text nodes.
+// The page shows what the server sends: a view (of all locks, or of one) as server-sent events. The first event is complete,
+// and later ones contain only changes. Text from ZooKeeper is only put into text nodes.
 'use strict';
 
 const $ = id => document.getElementById(id);
@@ -35,7 +35,7 @@ function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
-// keyed makes the children of parent those of keys, in their order, and keeps elements whose keys stay.
+// keyed updates the children of parent to match keys, in order. It keeps the elements of keys that remain.
 function keyed(parent, keys, make, fill) {
   const focused = document.activeElement;
   const wanted = new Set(keys.map(String));
@@ -57,20 +57,20 @@ function keyed(parent, keys, make, fill) {
   if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
 }
 
-// ---- what the server has sent
+// ---- data from the server
 
 const state = { view: null, link: '', text: '', head: {}, sections: {}, ahead: 0, source: null, retry: 0 };
 
 const section = name => state.sections[name] || { rows: new Map(), order: [] };
 
-// now is the server's time.
-const now = () => Date.now() + state.ahead;
+// now is the server's time. While no server answers, it is the time of what is shown: clocks must not run on.
+const now = () => state.head.away || Date.now() + state.ahead;
 
 function open() {
   close();
   const query = new URLSearchParams();
   if (state.text) query.set('q', state.text);
-  // The link is the server's own spelling of a path: it goes back as it came.
+  // The link is the server's encoding of a path. It is sent back unchanged.
   const lock = state.view === 'one' ? 'lock=' + state.link + '&' : '';
   const source = new EventSource('events?' + lock + query);
   state.source = source;
@@ -124,7 +124,7 @@ function duration(ms) {
 
 const nameOf = o => o.label || o.value || (o.host ? o.host + (o.pid ? ':' + o.pid : '') : '') || o.client || 'unknown';
 
-// detailsOf is what nameOf leaves out.
+// detailsOf returns the details that nameOf leaves out.
 function detailsOf(o) {
   const place = o.host ? o.host + (o.pid ? ':' + o.pid : '') : '';
   return [o.label && o.value, (o.label || o.value) && place, o.client].filter(x => x && x !== nameOf(o)).join(' · ');
@@ -132,7 +132,7 @@ function detailsOf(o) {
 
 const plural = (n, one, many) => count.format(n) + ' ' + (n === 1 ? one : many);
 
-// since shows in e how long ago a time is, from now on.
+// since makes e show how long ago a time was. tickOne keeps it up to date.
 function since(e, time, atLeast) {
   e.dataset.since = time || '';
   e.dataset.sign = atLeast ? '> ' : '';
@@ -151,10 +151,10 @@ function mark(parent, className, text, title) {
 
 function marks(parent, r, o) {
   parent.replaceChildren();
-  if (r.asked) mark(parent, 'asked', 'asked to let go', 'It decides itself whether and when it lets go.');
-  if (r.delayed) mark(parent, 'delay', 'lock-delay', 'The last holder has not released it, and the delay has not passed yet.');
-  if (r.circular) mark(parent, 'circle', 'circle', 'Clients wait for each other.');
-  if (o && o.kept) mark(parent, 'kept', 'kept place', 'A process keeps this place for its goroutines: none of them may be at work.');
+  if (r.asked) mark(parent, 'asked', 'asked to release', 'The holder decides whether and when it releases the lock.');
+  if (r.delayed) mark(parent, 'delay', 'lock delay', 'The last holder did not release the lock, and its lock delay has not passed.');
+  if (r.circular) mark(parent, 'circle', 'deadlock', 'Clients wait for each other in a cycle.');
+  if (o && o.kept) mark(parent, 'kept', 'shared place', 'This place is shared by a process\'s goroutines. It can be held while none of them is working.');
 }
 
 // ---- all locks
@@ -166,24 +166,28 @@ function renderOverview() {
   setText($('n-waiting'), count.format(head.waiting || 0));
   setText($('n-circles'), count.format(head.circled || 0));
   setText($('l-locks'), head.locks === 1 ? 'lock in use' : 'locks in use');
-  setText($('l-circles'), head.circled === 1 ? 'circle' : 'circles');
+  setText($('l-circles'), head.circled === 1 ? 'deadlock' : 'deadlocks');
   $('tile-circles').className = head.circled ? 'alarm' : '';
   setText($('below'), head.below || '');
   const { rows } = section('locks');
   const order = restingOrder(section('locks').order);
   keyed($('locks'), order, makeLock, (li, id) => fillLock(li, rows.get(id)));
   const more = (head.found || 0) - order.length;
-  setText($('more-locks'), more > 0 ? 'and ' + plural(more, 'quieter lock', 'quieter locks') + ': search to find one' : '');
+  setText($('more-locks'), more > 0 ? 'and ' + plural(more, 'less busy lock', 'less busy locks') + ' (use the search)' : '');
   $('no-locks').hidden = order.length > 0;
-  setText($('no-locks'), state.text ? 'No lock in use matches the search.' : 'Nobody holds or waits at the moment. A lock appears as soon as somebody does.');
+  setText($('no-locks'), state.text ? 'No lock in use matches the search.' : 'No locks are in use at the moment. Locks appear here as soon as they are used.');
   renderCircles($('all-circles'));
   document.title = (head.waiting ? '(' + count.format(head.waiting) + ') ' : '') + 'zklock';
 }
 
-// restingOrder keeps rows where they are while somebody points at one of them.
+// mouse is whether the last pointer was one that hovers. After a touch, an element counts as hovered until the next one.
+let mouse = false;
+addEventListener('pointermove', event => { mouse = event.pointerType === 'mouse'; }, { passive: true });
+
+// restingOrder keeps rows in place while the pointer or the focus is on one of them.
 function restingOrder(order) {
   const list = $('locks');
-  const points = matchMedia('(hover: hover)').matches && list.matches(':hover') || list.matches(':focus-within');
+  const points = mouse && list.matches(':hover') || list.matches(':focus-within');
   if (!points) return order;
   const there = new Set(order);
   const kept = [...list.children].map(li => Number(li.dataset.key)).filter(id => there.has(id));
@@ -209,7 +213,7 @@ function fillLock(li, r) {
   const p = li.parts;
   p.a.href = '#' + r.link;
   setText(p.name, r.path);
-  setText(p.kind, r.kind + (r.permits ? ', ' + count.format(r.held) + ' of ' + count.format(r.permits) + ' held' : r.held > 1 ? ', ' + count.format(r.held) + ' hold' : ''));
+  setText(p.kind, r.kind + (r.permits ? ', ' + count.format(r.held) + ' of ' + count.format(r.permits) + ' held' : r.held > 1 ? ', ' + count.format(r.held) + ' holding' : ''));
   marks(p.flags, r, r.owner);
   setText(p.owner, r.owner ? nameOf(r.owner) + (r.held > 1 ? ' and ' + count.format(r.held - 1) + ' more' : '') : '–');
   setText(p.details, r.owner ? detailsOf(r.owner) : '');
@@ -227,7 +231,7 @@ function renderCircles(parent) {
   parent.dataset.text = text;
   parent.replaceChildren(...found.map(circleBox));
   const more = (state.head.circled || 0) - found.length;
-  if (more > 0) parent.append(el('p', 'more', 'and ' + plural(more, 'more circle', 'more circles')));
+  if (more > 0) parent.append(el('p', 'more', 'and ' + plural(more, 'more deadlock', 'more deadlocks')));
 }
 
 function circleBox(steps) {
@@ -235,9 +239,9 @@ function circleBox(steps) {
     const link = el('a', 'mono', s.path);
     link.href = '#' + s.link;
     return el('li', '', el('b', '', nameOf(s.owner)), ' waits at ', link, s.holds ? ', which is held by ' : ' behind ', el('b', '', nameOf(s.by)),
-      s.parallel ? ' (it has several goroutines: it may get on)' : '');
+      s.parallel ? ' (it has several goroutines, so this may not be a deadlock)' : '');
   }));
-  return el('section', '', el('h2', '', plural(steps.length, 'client waits', 'clients wait') + ' for each other in a circle'), list);
+  return el('section', '', el('h2', '', plural(steps.length, 'client waits', 'clients wait') + ' for each other in a cycle'), list);
 }
 
 // ---- one lock
@@ -248,24 +252,35 @@ function renderOne() {
   document.title = (head.waits ? '(' + count.format(head.waits) + ') ' : '') + (head.path || '') + ' · zklock';
   renderFacts(head);
   $('delayed').hidden = !head.delayed;
+  $('unseen').hidden = !head.unseen;
+  setText($('unseen'), head.unseen ? 'Nobody has been seen here since ' + clock(head.begun) + '. This path may not exist.' : '');
+  $('one').classList.toggle('unseen', Boolean(head.unseen));
   renderCircles($('its-circles'));
-  setText($('holders-title'), head.kind === 'election' ? 'Leads' : 'Holds');
-  const before = places();
-  const cards = new Map([...document.querySelectorAll('.card')].map(card => [card.dataset.key, card]));
-  fillCards($('holders'), 'holders', cards);
-  fillCards($('queue'), 'queue', cards);
-  move(before);
-  const rest = head.moreWait ? 'and ' + plural(head.moreWait, 'more waits', 'more wait') : '';
+  setText($('holders-title'), head.kind === 'election' ? 'Leader' : 'Holders');
+  if (pointsAtButtons()) {
+    fillInPlace();
+  } else {
+    const before = places();
+    for (const card of document.querySelectorAll('.card.gone')) {
+      card.classList.remove('gone');
+      card.row = null; // its buttons were disabled
+    }
+    const cards = new Map([...document.querySelectorAll('.card')].map(card => [card.dataset.key, card]));
+    fillCards($('holders'), 'holders', cards);
+    fillCards($('queue'), 'queue', cards);
+    move(before);
+  }
+  const rest = head.moreWait ? 'and ' + count.format(head.moreWait) + ' more waiting' : '';
   setText($('more-queue'), rest + (head.moreWait ? libraries(head) : ''));
-  setText($('more-holders'), head.moreHold ? 'and ' + plural(head.moreHold, 'more holds', 'more hold') : '');
+  setText($('more-holders'), head.moreHold ? 'and ' + count.format(head.moreHold) + ' more holding' : '');
   drawTime();
 }
 
 function renderFacts(head) {
   const facts = [[head.kind]];
   if (head.permits) facts.push([count.format(head.held) + ' of ' + count.format(head.permits), 'permits held']);
-  else facts.push([count.format(head.held || 0), head.held === 1 ? 'holds' : 'hold']);
-  facts.push([count.format(head.waits || 0), head.waits === 1 ? 'waits' : 'wait'], [count.format(head.entered || 0), 'came since ' + clock(head.begun)]);
+  else facts.push([count.format(head.held || 0), 'holding']);
+  facts.push([count.format(head.waits || 0), 'waiting'], [count.format(head.entered || 0), 'arrived since ' + clock(head.begun)]);
   if (state.text) facts.push([count.format(head.found || 0), head.found === 1 ? 'matches' : 'match']);
   $('facts').replaceChildren(...facts.map(([bold, text]) => el('span', '', el('b', '', bold), text ? ' ' + text : '')));
 }
@@ -282,6 +297,27 @@ function fillCards(list, name, cards) {
   const { rows, order } = section(name);
   let place = 0;
   keyed(list, order, id => cards.get(String(id)) || makeCard(), (card, id) => fillCard(card, rows.get(id), name === 'holders', ++place));
+}
+
+// pointsAtButtons reports whether the pointer is on a card with buttons, or the focus on such a button. Nothing may move then:
+// a click would meet another contender.
+function pointsAtButtons() {
+  const card = mouse && document.querySelector('.card:hover');
+  return Boolean(card && card.querySelector('.acts button') || document.querySelector('.acts button:focus'));
+}
+
+// fillInPlace updates the cards without moving any. Those whose contender has left its list get no more clicks.
+function fillInPlace() {
+  for (const name of ['holders', 'queue']) {
+    const { rows, order } = section(name);
+    const there = new Set(order.map(String));
+    [...$(name).children].forEach((card, i) => {
+      const gone = !there.has(card.dataset.key);
+      if (!gone) fillCard(card, rows.get(Number(card.dataset.key)), name === 'holders', i + 1);
+      card.classList.toggle('gone', gone);
+      if (gone) for (const b of card.querySelectorAll('.acts button')) b.disabled = true;
+    });
+  }
 }
 
 function makeCard() {
@@ -305,40 +341,43 @@ function fillCard(card, r, holds, place) {
   card.style.setProperty('--hue', hue(r.session));
   setText(p.title, nameOf(r));
   marks(p.flags, r, r);
-  if (r.kind === 'read' || r.kind === 'write') mark(p.flags, '', r.kind === 'read' ? 'reads' : 'writes');
+  if (r.kind === 'read' || r.kind === 'write') mark(p.flags, '', r.kind === 'read' ? 'reader' : 'writer');
   since(p.held, holds && r.held || r.from, r.atLeast);
-  p.held.title = holds ? 'holds for' : 'in the queue for';
+  p.held.title = holds ? 'time holding' : 'time in the queue';
   const details = [detailsOf(r), 'session ' + r.session, holds ? 'token ' + r.token : '', r.name];
   p.details.replaceChildren(...details.filter(x => x).map(x => el('span', '', x)));
   actions(p.acts, r, holds);
 }
 
-// hue gives each session a colour, the same everywhere.
+// hue returns the colour of a session. It is the same everywhere on the page.
 function hue(session) {
   let h = 0;
   for (const c of session) h = (h * 31 + c.charCodeAt(0)) >>> 0;
   return h * 137.5 % 360;
 }
 
-// places returns where the cards are.
+let moved = 0; // when cards were last moved
+
+// places returns the positions of the cards, if they may be animated: at several hand-offs a second they would glide for ever.
 function places() {
-  if (calm.matches) return new Map();
+  if (calm.matches || performance.now() - moved < 1000) return new Map();
   return new Map([...document.querySelectorAll('.card')].map(card => [card, card.getBoundingClientRect()]));
 }
 
-// move lets cards glide from where they were.
+// move animates cards from their previous positions.
 function move(before) {
   for (const [card, was] of before) {
     if (!card.isConnected || was.top > innerHeight + 400) continue;
     const is = card.getBoundingClientRect();
     if (Math.abs(was.top - is.top) + Math.abs(was.left - is.left) < 1) continue;
+    moved = performance.now();
     card.animate([{ transform: `translate(${was.left - is.left}px, ${was.top - is.top}px)` }, { transform: 'none' }], { duration: 350, easing: 'ease-out' });
   }
 }
 
 // ---- timeline
 
-let span = 300; // seconds that are shown; zero for all
+let span = 300; // seconds to show; zero means all
 
 function drawTime() {
   const chart = $('chart');
@@ -377,7 +416,7 @@ function fillPart(e, { tag, attributes, text }) {
 
 const mostLanes = 18;
 
-// lanesOf returns a lane for each session, in the order of their coming, and before them one for the lock.
+// lanesOf returns a lane for the lock, followed by one for each session in order of arrival.
 function lanesOf(spans, start, end) {
   const lanes = new Map();
   for (const s of spans) {
@@ -401,15 +440,15 @@ function drawLane(put, l, x, end, at) {
   const bar = narrow.matches ? { y: at.top + 17, h: 12 } : { y: at.top + 5, h: 15 };
   const label = narrow.matches ? { x: 8, y: at.top + 12 } : { x: 10, y: at.top + 17 };
   const room = narrow.matches ? at.width - 16 : at.left - 16;
-  put('n' + l.session, 'text', { ...label, class: l.lock ? 'all' : '' }, fit(l.name, room));
+  put('n' + l.session, 'text', { ...label, class: l.lock ? 'all' : '' }, fit(l.name, room, Boolean(l.lock)));
   if (!l.lock) put('c' + l.session, 'rect', { x: 3, y: label.y - 10, width: 3, height: 12, rx: 1.5, fill: `hsl(${hue(l.session)} 45% 55%)` });
+  for (const s of l.lock ? [] : l.spans) {
+    const waits = s.held || s.until || end;
+    if (x(waits) - x(s.from) > .3) put('w' + l.session + s.id, 'rect', box(x, s.from, waits, bar, s.held || !s.until ? 'waits' : 'gone'), titleOf(s, end));
+  }
+  // After all waits, so that they are drawn above them: a session can hold and wait at the same time.
   for (const s of l.spans) {
-    const until = s.until || end;
-    if (!l.lock) {
-      const waits = s.held || until;
-      if (x(waits) - x(s.from) > .3) put('w' + l.session + s.id, 'rect', box(x, s.from, waits, bar, s.held || !s.until ? 'waits' : 'gone'), titleOf(s, end));
-    }
-    if (s.held) put('h' + l.session + s.id, 'rect', box(x, s.held, until, bar, s.early && s.held - s.from < 1 ? 'holds before' : 'holds'), titleOf(s, end));
+    if (s.held) put('h' + l.session + s.id, 'rect', box(x, s.held, s.until || end, bar, s.early && s.held - s.from < 1 ? 'holds before' : 'holds'), titleOf(s, end));
   }
 }
 
@@ -417,17 +456,27 @@ const box = (x, from, until, bar, className) => ({ x: x(from), y: bar.y, width: 
 
 function titleOf(s, end) {
   const until = s.until || end;
-  const held = s.held ? 'holds' + (s.until ? ' until ' + clock(s.until) : '') + ', since ' + clock(s.held) + ', token ' + s.token : '';
-  return [nameOf(s.owner), detailsOf(s.owner), held, s.held ? '' : (s.until ? 'left without holding' : 'waits since ' + clock(s.from)), s.until ? duration(until - (s.held || s.from)) : ''].filter(t => t).join('\n');
+  const held = s.held ? (s.until ? 'held from ' + clock(s.held) + ' to ' + clock(s.until) : 'holding since ' + clock(s.held)) + ', token ' + s.token : '';
+  return [nameOf(s.owner), detailsOf(s.owner), held, s.held ? '' : (s.until ? 'left, not seen holding' : 'waiting since ' + clock(s.from)), s.until ? duration(until - (s.held || s.from)) : ''].filter(t => t).join('\n');
 }
 
-// fit cuts a text to a width, roughly.
-function fit(text, width) {
-  const most = Math.max(3, Math.floor(width / 6.6));
-  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+const pen = document.createElement('canvas').getContext('2d');
+const fitted = new Map(); // by text and width
+
+// fit cuts text to the given width on the chart.
+function fit(text, width, bold) {
+  const key = bold + ' ' + Math.floor(width) + ' ' + text;
+  if (fitted.has(key)) return fitted.get(key);
+  if (fitted.size > 1000) fitted.clear();
+  pen.font = (bold ? '600 ' : '') + getComputedStyle($('chart')).font;
+  const letters = [...text];
+  let n = letters.length, cut = text;
+  while (n > 1 && pen.measureText(cut).width > width) cut = letters.slice(0, --n).join('') + '…';
+  fitted.set(key, cut);
+  return cut;
 }
 
-// ticks returns a few round times, with their texts.
+// ticks returns a few round times with their texts.
 function ticks(start, end) {
   const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
   const most = narrow.matches ? 3 : 7;
@@ -439,15 +488,16 @@ function ticks(start, end) {
 
 function noteOf(lanes, spans) {
   const notes = [];
-  if (lanes.hidden > 0) notes.push('Not drawn: ' + plural(lanes.hidden, 'more session', 'more sessions') + '.');
-  if (state.head.kept) notes.push('What ended before ' + clock(state.head.kept) + ' is not kept.');
-  if (!spans) notes.push('Nobody was here since ' + clock(state.head.begun) + '.');
+  if (lanes.hidden > 0) notes.push(plural(lanes.hidden, 'more session is', 'more sessions are') + ' not shown.');
+  if (state.head.kept) notes.push('Contenders that left before ' + clock(state.head.kept) + ' are not shown.');
+  if (!spans) notes.push('Nobody has been here since ' + clock(state.head.begun) + '.');
   return notes.join(' ');
 }
 
 // ---- changes
 
-// The key came with the link that zklock web has printed. It goes out of the address, so that it is not passed on with it.
+// The key is part of the link that zklock web printed. It is removed from the address bar so that it is not shared along with
+// the address.
 const key = (() => {
   const given = new URLSearchParams(location.search).get('key');
   if (given) {
@@ -460,21 +510,22 @@ const key = (() => {
 function actions(parent, r, holds) {
   parent.replaceChildren();
   if (!key || !state.head.changes || !r.node) return;
-  const button = (text, change) => {
+  const button = (text, change, done) => {
     const b = el('button', '', text);
     b.type = 'button';
+    b.disabled = Boolean(done);
     b.onclick = () => ask(r, change, holds);
     parent.append(b);
   };
-  if (holds && !r.asked && r.kind !== 'latch') button('Ask to let go', 'revoke');
+  if (holds && r.kind !== 'latch') button('Ask to release', 'revoke', r.asked);
   button('Evict', 'evict');
 }
 
 const questions = {
-  revoke: () => ['Ask to let go?', 'It is a request. A command under zklock run gets TERM, a program decides itself, and some libraries cannot be asked.', 'Ask to let go'],
+  revoke: () => ['Ask to release?', 'This is only a request. A command under zklock run gets TERM, a program decides for itself, and some libraries do not support it.', 'Ask to release'],
   evict: holds => ['Evict?', holds
-    ? 'Its lock is taken away, whatever it is doing, and the next one may hold at once. A holder of another library may go on as if it held: make sure first that it is stopped.'
-    : 'It is taken out of the queue and does not come back by itself.', 'Evict'],
+    ? 'It loses its lock whatever it is doing, and the next waiter can acquire the lock at once. A holder that uses another library may carry on as if it still held the lock: stop it first.'
+    : 'It is removed from the queue and does not queue again by itself.', 'Evict'],
 };
 
 function ask(r, change, holds) {
@@ -490,7 +541,7 @@ function ask(r, change, holds) {
   $('ask-no').focus();
 }
 
-// lockOf reads the server's spelling of a path.
+// lockOf decodes the server's encoding of a path.
 const lockOf = link => new URLSearchParams('lock=' + link).get('lock');
 
 async function doChange(change) {
@@ -500,7 +551,7 @@ async function doChange(change) {
     const answer = await fetch('change', { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Zklock-Key': key }, body: JSON.stringify(change) });
     if (!answer.ok) failed = await answer.text();
   } catch {
-    failed = 'no answer';
+    failed = 'zklock web did not answer';
   }
   if (!failed) return $('ask').close();
   setText($('ask-failed'), failed.trim());
@@ -508,21 +559,28 @@ async function doChange(change) {
   $('ask-yes').disabled = false;
 }
 
-// ---- the whole
+// ---- the page as a whole
 
 let due = 0;
+
+function notices(head) {
+  $('away').hidden = !head.away;
+  setText($('away'), head.away ? 'No server has answered since ' + clock(head.away) + '. This page shows what was known then.' : '');
+  $('gaps').hidden = !head.gaps;
+  setText($('gaps'), head.gaps ? head.gaps[0].toUpperCase() + head.gaps.slice(1) + '.' : '');
+}
 
 function render() {
   if (due) return;
   due = requestAnimationFrame(() => {
     due = 0;
-    $('away').hidden = !state.head.away;
+    notices(state.head);
     if (state.view === 'one') renderOne();
     else renderOverview();
   });
 }
 
-// route shows what the address says.
+// route shows the view that the address selects.
 function route() {
   const link = location.hash.slice(1);
   const one = link.startsWith('/') && link !== '/';
@@ -559,7 +617,7 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   try {
     localStorage.setItem('zklock-theme', theme);
-  } catch { /* it lasts as long as the page */ }
+  } catch { /* without storage, it lasts as long as the page */ }
 }
 
 function otherTheme() {
@@ -567,7 +625,7 @@ function otherTheme() {
   setTheme(dark === 'dark' ? 'light' : 'dark');
 }
 
-// step puts the focus on the next or the previous lock, or on the next button among cards.
+// step moves the focus to the next or previous lock, or among the links and buttons of a lock's page.
 function step(by) {
   const all = [...document.querySelectorAll(state.view === 'one' ? '#one a, .card button' : '#locks a, .circles a')];
   const at = all.indexOf(document.activeElement);
@@ -601,7 +659,7 @@ addEventListener('keydown', event => {
 
 addEventListener('hashchange', route);
 addEventListener('resize', () => drawTime());
-// A hidden page asks for nothing: browsers allow few connections to one server.
+// A hidden page closes its stream: browsers allow only a few connections to one server.
 document.addEventListener('visibilitychange', () => document.hidden ? close() : open());
 $('theme').onclick = otherTheme;
 $('help').onclick = () => $('keys').showModal();
@@ -609,7 +667,9 @@ $('skip').onclick = event => {
   event.preventDefault();
   $('main').focus();
 };
-for (const type of ['mouseleave', 'focusout']) $('locks').addEventListener(type, () => setTimeout(render));
+for (const id of ['locks', 'holders', 'queue']) {
+  for (const type of ['mouseleave', 'focusout']) $(id).addEventListener(type, () => setTimeout(render));
+}
 $('windows').onclick = event => {
   if (!event.target.dataset.window) return;
   span = Number(event.target.dataset.window);
@@ -625,5 +685,5 @@ setInterval(() => {
 try {
   const theme = localStorage.getItem('zklock-theme');
   if (theme) document.documentElement.dataset.theme = theme;
-} catch { /* as the system has it */ }
+} catch { /* without storage, use the system's setting */ }
 route();

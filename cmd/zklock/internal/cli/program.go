@@ -1,0 +1,105 @@
+// Package cli has what all subcommands of zklock share: their flags, help texts, completion and manual page.
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/spell"
+)
+
+// Program is zklock: its subcommands, and the flags of all those that connect to servers.
+type Program struct {
+	Subcommands []Subcommand
+	Connection  func(Streams) *Flags // returns the connection flags
+}
+
+// Subcommand describes one of zklock's subcommands.
+type Subcommand struct {
+	Name, About string
+	Define      func(std Streams) *Command
+	Hidden      bool // not listed in help, completion and the manual page
+}
+
+// Listed returns the subcommands that help, completion and the manual page show.
+func (p Program) Listed() []Subcommand {
+	return slices.DeleteFunc(slices.Clone(p.Subcommands), func(c Subcommand) bool { return c.Hidden })
+}
+
+// Dispatch runs the subcommand that args name.
+func (p Program) Dispatch(args []string, std Streams) error {
+	if len(args) == 0 {
+		p.usage(std.Err)
+		return outcome.Usage.Of(nil)
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "-h", "-help", "--help", "help":
+		return p.help(args, std)
+	case "-version", "--version":
+		name = "version"
+	}
+	c, err := p.find(name)
+	if err != nil {
+		return err
+	}
+	err = c.Define(std).run(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	return err
+}
+
+// help prints the help of zklock, of one of its subcommands, or of the connection flags.
+func (p Program) help(args []string, std Streams) error {
+	if len(args) == 0 {
+		return p.usage(std.Out)
+	}
+	if args[0] == ConnectionTopic {
+		return p.connectionHelp(std)
+	}
+	c, err := p.find(args[0])
+	if err != nil {
+		return err
+	}
+	return c.Define(std).help(std.Out)
+}
+
+// connectionHelp prints the flags that every command that connects to servers has.
+func (p Program) connectionHelp(std Streams) error {
+	var b strings.Builder
+	p.Connection(std).describe(&b, "Flags of all commands that connect to servers", Connection)
+	_, err := io.WriteString(std.Out, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
+func (p Program) find(name string) (Subcommand, error) {
+	if i := slices.IndexFunc(p.Subcommands, func(c Subcommand) bool { return c.Name == name }); i >= 0 {
+		return p.Subcommands[i], nil
+	}
+	var names []string
+	for _, c := range p.Listed() {
+		names = append(names, c.Name)
+	}
+	return Subcommand{}, outcome.Misuse("unknown command %q%s: see zklock --help", name, spell.Suggest(name, names))
+}
+
+func (p Program) usage(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprint(&b, "zklock takes ZooKeeper locks from a shell.\n\nUsage: zklock COMMAND [flags] ...\n\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, c := range p.Listed() {
+		fmt.Fprintf(table, "  %s\t%s\n", c.Name, c.About)
+	}
+	table.Flush()
+	fmt.Fprint(&b, "\nRun `zklock help COMMAND` for details, or `zklock help connection` for connection flags.\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,218 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/guardian"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/signals"
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+// closeTime bounds how long giving up takes after a signal, and if servers answer.
+const closeTime = time.Second
+
+// acquire connects and acquires the lock, unless a signal comes first. If it returns an error, it has closed the client: if
+// servers answer, no node is left.
+func (j *Job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) (*zklock.Client, *zklock.Hold, error) {
+	limited, stop := j.waiting.limit(context.Background())
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	type answer struct {
+		client *zklock.Client
+		hold   *zklock.Hold
+		err    error
+	}
+	answered := make(chan answer, 1)
+	// Owned by this call, which waits for it, but not for long after a signal: then the process ends.
+	go func() {
+		client, err := j.Server.Connect(ctx)
+		if err != nil {
+			answered <- answer{err: err}
+			return
+		}
+		if err = j.settleGrace(client.SessionTimeout()); err != nil {
+			answered <- answer{client: client, err: err}
+			return
+		}
+		if err = refuseNested(ctx, client, j.Path); err != nil {
+			answered <- answer{client: client, err: j.notAcquired(ctx, nil, err)}
+			return
+		}
+		q := j.askLater(ctx, client)
+		hold, err := take(ctx, client)
+		answered <- answer{client, hold, j.notAcquired(ctx, q, err)}
+	}()
+	var told error            // set when a signal has ended the wait
+	var late <-chan time.Time // closed when that was too long ago
+	for {
+		select {
+		case sig := <-j.signals:
+			if code, ends := signals.EndsWaiting(sig); ends && told == nil {
+				told = guardian.ExitAfter(sig, code, j.terminal)
+				late = time.After(closeTime)
+				cancel(told)
+			}
+		case a := <-answered:
+			switch {
+			case told != nil:
+				shutDown(a.client, closeTime) // also releases a hold that came too late
+				return nil, nil, told
+			case outcome.Unavailable.Is(a.err):
+				shutDown(a.client, 0)
+			case a.err != nil:
+				shutDown(a.client, closeTime)
+			}
+			return a.client, a.hold, a.err
+		case <-late:
+			return nil, nil, told
+		}
+	}
+}
+
+// shutDown closes a client, for at most about d: the process ends after that, and what is left ends with the session.
+func shutDown(client *zklock.Client, d time.Duration) {
+	if client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	closed := make(chan struct{})
+	// Owned by the process; ends at most a second after ctx.
+	go func() {
+		defer close(closed)
+		client.Shutdown(ctx)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
+
+// question asks a quorum, before the time for waiting is over, who has the lock. Whoever gives up must not say that another
+// holds if no server answers any more.
+type question struct {
+	asked  time.Time
+	done   chan struct{} // closed when there is an answer or none came in time
+	holder zklock.Contender
+	err    error
+}
+
+// longestQuestion is how long before the end of the waiting time the question is asked.
+const longestQuestion = time.Second
+
+// askLater returns a question that is asked before ctx is done, or nil if ctx has no deadline.
+func (j *Job) askLater(ctx context.Context, client *zklock.Client) *question {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	q := &question{done: make(chan struct{})}
+	q.asked = end.Add(-min(longestQuestion, time.Until(end)/2))
+	// Owned by the acquire, whose ctx ends it.
+	go func() {
+		defer close(q.done)
+		select {
+		case <-time.After(time.Until(q.asked)):
+			q.holder, q.err = client.Election(j.Path, nil).Leader(ctx)
+		case <-ctx.Done():
+			q.err = context.Cause(ctx)
+		}
+	}()
+	return q
+}
+
+// answered reports whether a quorum has answered recently.
+func (j *Job) answered(q *question) bool {
+	<-q.done
+	if q.err == nil || errors.Is(q.err, zklock.ErrNoLeader) || errors.Is(q.err, zk.ErrNoAuth) {
+		return true
+	}
+	// The time for waiting was short. Whoever has queued was answered by a quorum.
+	return time.Since(q.asked) < longestQuestion && time.Since(j.Server.QueuedAt()) < j.heartbeat()
+}
+
+// heartbeat is the longest time between two heartbeats of a session.
+func (j *Job) heartbeat() time.Duration { return j.Server.Contact.Session() / 4 }
+
+// notAcquired returns an acquire's error with the verdict of its cause.
+func (j *Job) notAcquired(ctx context.Context, q *question, err error) error {
+	err = outcome.ByCause(err)
+	switch {
+	case err == nil || outcome.HasVerdict(err):
+		return err
+	case errors.Is(err, zklock.ErrLocked):
+		return outcome.NotAcquired.Of(errors.New(j.not() + ": " + j.heldBy(err)))
+	case !errors.Is(err, context.DeadlineExceeded) || q == nil:
+		return err
+	case !j.answered(q):
+		return outcome.Unavailable.Errorf("%s within %v: %s", j.not(), j.waiting.wait, j.silence())
+	}
+	return outcome.NotAcquired.Errorf("%s within %v: %s", j.not(), j.waiting.wait, j.holding(q.holder))
+}
+
+func (j *Job) not() string {
+	if j.Election {
+		return "not elected"
+	}
+	return "not acquired"
+}
+
+// silence says since when no server, or no quorum, has answered.
+func (j *Job) silence() string {
+	since := time.Since(j.Server.Contact.LastAnswer())
+	if since >= longestQuestion/2 {
+		return fmt.Sprintf("no server has answered for %v", outcome.Roundly(since))
+	}
+	return "no quorum of the servers answers"
+}
+
+// heldBy returns who holds the lock, according to an error.
+func (j *Job) heldBy(err error) string {
+	var l servers.Locked
+	errors.As(err, &l)
+	return j.holding(l.Holder)
+}
+
+// holding says who holds the lock, if that is known.
+func (j *Job) holding(who zklock.Contender) string {
+	path := plain.Short(j.Path, 512)
+	host, _ := os.Hostname()
+	own := who.PID == os.Getpid() && who.Host == host
+	switch {
+	case who.Node == "" || own || !who.Holds:
+		return path + " is not free"
+	case j.Election:
+		return fmt.Sprintf("%s is led by %q", path, show.Value(who))
+	}
+	return fmt.Sprintf("%s is held by %s", path, described(who))
+}
+
+// described returns what a contender says of itself.
+func described(who zklock.Contender) string {
+	text := "a client that does not say who it is"
+	switch {
+	case who.Label != "":
+		text = fmt.Sprintf("%q", plain.Short(who.Label, 60))
+	case who.Anonymous:
+		text = "an anonymous client"
+	case who.Host == "" && len(who.Data) > 0:
+		text = fmt.Sprintf("%q", plain.Short(string(who.Data), 60))
+	case who.Host != "":
+		return fmt.Sprintf("process %d on %s", who.PID, plain.Short(who.Host, 64))
+	}
+	if who.Host != "" {
+		text += fmt.Sprintf(" (host %s, process %d)", plain.Short(who.Host, 64), who.PID)
+	}
+	return text
+}

@@ -1,0 +1,138 @@
+// Package job acquires a lock, has a command run under it, and releases it: for run and elect.
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/guardian"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+)
+
+// defaultGrace stands for 2 s or guardian.UsualGrace, whichever is less.
+const defaultGrace = time.Duration(math.MinInt64)
+
+// Job is a command that runs while a lock or a leadership is held.
+type Job struct {
+	Server *servers.Flags
+	std    cli.Streams
+	grace  time.Duration
+	limit  time.Duration // how long the command may run; zero means no limit
+	argv   []string
+
+	Path     string
+	Election bool // the lock is an election
+	waiting  waiting
+	Once     Once
+
+	endRest  bool // end the processes that the command leaves running
+	signals  chan os.Signal
+	terminal bool // this process has a controlling terminal
+}
+
+// environment returns zklock's environment without its credentials, which are not meant for the command.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, servers.EnvAuth+"=") })
+}
+
+// New adds the flags of a subcommand that runs a command, and returns the job that they describe.
+func New(f *cli.Flags) *Job {
+	j := &Job{Server: servers.New(f).Security(f).Owner(f), std: f.Streams}
+	j.waiting.flags(f)
+	f.DurationVar(&j.grace, "grace", defaultGrace, "time between TERM and KILL (default 2s, or a tenth of the session timeout if that is less)")
+	f.DurationVar(&j.limit, "timeout", cli.Unset, "once the command has run for this time, end it and everything it started (TERM, then KILL after --grace), and exit with 124 (default: no limit)")
+	f.SetText("session-timeout", "session timeout to request; after a crash, the next holder waits about this long (default 20s, or ten times --grace if that is more)")
+	f.BoolVar(&j.endRest, "end-rest", false, "once the command has exited, end processes it left running (TERM, then KILL after --grace) instead of keeping the lock until they exit")
+	return j
+}
+
+// NoWait reports whether the job must not wait for the lock.
+func (j *Job) NoWait() bool { return j.waiting.noWait }
+
+// Parse parses PATH -- COMMAND, checks the flags, and sets the defaults that depend on the command.
+func (j *Job) Parse(f *cli.Flags, args []string) error {
+	err := j.parseCommand(f, args)
+	if err == nil {
+		err = j.waiting.check(f, j.Server)
+	}
+	if err == nil {
+		err = j.Once.check(f)
+	}
+	return err
+}
+
+func (j *Job) parseCommand(f *cli.Flags, args []string) error {
+	dashes := slices.Index(args, "--")
+	if dashes < 0 {
+		_, err := f.ParseAlone(args)
+		return cmp.Or(err, outcome.Misuse("%s: no command: zklock %s %s", f.Name(), f.Name(), f.Synopsis))
+	}
+	args, j.argv = args[:dashes], args[dashes+1:]
+	positional, err := f.Parse(args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if len(j.argv) == 0 {
+		return outcome.Misuse("%s: no command after --: zklock %s %s", f.Name(), f.Name(), f.Synopsis)
+	}
+	if j.grace < 0 && j.grace != defaultGrace {
+		return outcome.Misuse("%s: --grace %v is negative", f.Name(), j.grace)
+	}
+	if f.Given("timeout") && j.limit <= 0 {
+		return outcome.Misuse("%s: --timeout %v is not positive", f.Name(), j.limit)
+	}
+	if j.Server.Session == 0 {
+		j.Server.Session = 10 * max(2*time.Second, j.grace)
+	}
+	if j.Server.Label == "" && !j.Server.Anonymous {
+		j.Server.Label = labelOf(j.argv)
+	}
+	j.Path = positional[0]
+	return nil
+}
+
+func (j *Job) command() (*exec.Cmd, error) {
+	path, err := exec.LookPath(j.argv[0])
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
+		return nil, outcome.CannotRun.Of(err)
+	case err != nil:
+		return nil, outcome.NotFound.Of(err)
+	}
+	cmd := exec.Command(path, j.argv[1:]...)
+	cmd.Args[0] = j.argv[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = j.std.In, j.std.Out, j.std.Err
+	return cmd, nil
+}
+
+// settleGrace sets the default grace. It rejects a grace so long that the command would be ended in a healthy session.
+func (j *Job) settleGrace(timeout time.Duration) error {
+	if j.grace == defaultGrace {
+		j.grace = min(2*time.Second, guardian.UsualGrace(timeout))
+	}
+	if most := guardian.LongestGrace(timeout); j.grace > most {
+		return outcome.Misuse("--grace %v is too long for the session timeout of %v that the server granted: it must be at most %v", j.grace, timeout, most)
+	}
+	return nil
+}
+
+// release unlocks. If that fails, the lock still ends with the session.
+func (j *Job) release(hold *zklock.Hold) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := hold.Unlock(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
+		outcome.Print(j.std.Err, err)
+	}
+}

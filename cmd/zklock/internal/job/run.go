@@ -1,0 +1,59 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/guardian"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/proc"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/signals"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/terminal"
+)
+
+// Run acquires the lock with take, runs the command and releases the lock. It returns the outcome.
+func (j *Job) Run(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
+	return j.waiting.recode(j.runCommand(take))
+}
+
+func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
+	cmd, err := j.command()
+	if err != nil {
+		return err
+	}
+	guardian.ReserveThreads()
+	proc.ReapStrangers()
+	// Buffered, so that no signal is missed between waiting and running the command.
+	j.signals = make(chan os.Signal, 16)
+	signals.Listen(j.signals)
+	defer signal.Stop(j.signals)
+	if j.terminal = terminal.HasControlling(); j.terminal {
+		signals.IgnoreSuspension()
+	}
+
+	client, hold, err := j.acquire(take)
+	if err != nil {
+		return err
+	}
+	granted := time.Now()
+	cmd.Env = append(environment(),
+		"ZKLOCK_PATH="+hold.Path(), "ZKLOCK_NODE="+hold.Node(), "ZKLOCK_TOKEN="+strconv.FormatInt(hold.Token(), 10), envHeld+"="+withHeld(hold.Node()))
+	result := guardian.Supervise(guardian.Terms{
+		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, Timeout: max(j.limit, 0),
+		EndRest: j.endRest, HasTerminal: j.terminal, Signals: j.signals,
+	})
+	if outcome.AtLarge.Is(result) {
+		return result // let the session time out instead of closing it: the remaining processes get that much more time
+	}
+	if !errors.Is(result, zklock.ErrLost) {
+		result = j.Once.finish(client, hold, granted, j.signals, result)
+		j.release(hold)
+	}
+	client.Close() // not deferred: a panic must not release the lock while the command is running
+	return result
+}

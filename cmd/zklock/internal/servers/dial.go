@@ -1,0 +1,229 @@
+package servers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/plain"
+)
+
+// dialer connects to servers, over TLS if config is set. Unlike the client library, which only accepts a time limit, it can
+// be stopped during a dial.
+type dialer struct {
+	life   context.Context
+	abort  context.CancelFunc // ends life: no more connections are made
+	config *tls.Config
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	trials  map[string]*trial // guarded by mu: what happened at each server, by its address
+	failed  map[string]bool   // guarded by mu: the servers that could not be reached; nil after the first success, and without allFail
+	servers int               // number of servers
+	allFail func(error)       // called when no server can be reached; may be nil
+
+	contact *Contact
+}
+
+// dial is a zk.Dialer.
+func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.life, timeout)
+	defer cancel()
+	d.log.Info("connecting", "server", address, "tls", d.config != nil)
+	t := d.begin(address)
+	conn, err := d.connect(ctx, network, address, t)
+	d.note(address, t, err)
+	if err != nil {
+		d.log.Info("cannot connect", "server", address, "err", outcome.Explain(err))
+		return nil, err
+	}
+	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
+	return d.contact.watch(&tried{conn, d, address, t}), nil
+}
+
+func (d *dialer) connect(ctx context.Context, network, address string, t *trial) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil || d.config == nil {
+		return conn, err
+	}
+	d.accepted(t)
+	config := d.config.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, noHandshake{err}
+	}
+	return secure, nil
+}
+
+// begin records that a dial begins.
+func (d *dialer) begin(address string) *trial {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &trial{err: context.DeadlineExceeded} // if the dial does not end in time
+	if d.trials[address] == nil {
+		d.trials[address] = t
+	}
+	return t
+}
+
+// accepted records that a server has accepted a connection that is to use TLS.
+func (d *dialer) accepted(t *trial) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.err = noHandshake{context.DeadlineExceeded}
+}
+
+// note records the outcome of a dial. It calls allFail once every server has been tried and none was reached.
+func (d *dialer) note(address string, t *trial, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.err = err
+	if err == nil {
+		d.failed = nil // a new connection says nothing yet: an earlier trial says more
+		return
+	}
+	if d.life.Err() != nil {
+		return // zklock has stopped the dial
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		d.trials[address] = t
+	}
+	if d.failed == nil {
+		return
+	}
+	if d.failed[address] = true; len(d.failed) >= d.servers {
+		d.allFail(errNoneReached)
+		d.failed = nil
+	}
+}
+
+// errNoneReached is the error of a client that stops because no server can be reached.
+var errNoneReached = errors.New("no server reached")
+
+// outcome says what happened at each server.
+func (d *dialer) outcome() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []string
+	for _, address := range slices.Sorted(maps.Keys(d.trials)) {
+		all = append(all, plain.Short(address, 80)+" "+d.trials[address].String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// answered reports whether something that talks as a ZooKeeper server does has answered.
+func (d *dialer) answered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(slices.Collect(maps.Values(d.trials)), (*trial).answered)
+}
+
+// trial is what happened when zklock last connected to a server.
+type trial struct {
+	err   error  // why there is no connection; nil if the server accepted one
+	first []byte // the first bytes that the server sent
+	ended error  // why the connection has ended; nil if it is open or zklock has closed it
+}
+
+// longestFirst is how many bytes of a server's first answer a trial keeps.
+const longestFirst = 64
+
+func (t *trial) String() string {
+	var handshake noHandshake
+	var op *net.OpError
+	switch {
+	case errors.As(t.err, &handshake):
+		return handshake.String()
+	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, context.Canceled):
+		return "did not accept the connection"
+	case errors.As(t.err, &op):
+		return fmt.Sprintf("cannot be reached (%s)", outcome.Explain(op.Err))
+	case t.err != nil:
+		return fmt.Sprintf("cannot be reached (%s)", outcome.Explain(t.err))
+	case len(t.first) > 0 && !t.answered():
+		return says(t.first)
+	case t.answered():
+		return "answered and created no session"
+	case errors.As(t.ended, &op) && op.Op == "remote error":
+		return fmt.Sprintf("refused the connection: %s (see --tls-cert)", outcome.Explain(op.Err))
+	case t.ended != nil:
+		return "closed the connection without creating a session (no quorum, maxClientCnxns reached, or it expects --tls)"
+	}
+	return "accepted the connection and sent nothing"
+}
+
+// answered reports whether the first bytes may be those of a ZooKeeper server. It begins each answer with its length in four
+// bytes, and none is as long as 16 MiB.
+func (t *trial) answered() bool { return len(t.first) > 0 && t.first[0] == 0 }
+
+// says says what answers instead of a ZooKeeper server.
+func says(first []byte) string {
+	const alert, handshake = 0x15, 0x16
+	line, _, _ := strings.Cut(string(first), "\r\n")
+	switch {
+	case first[0] == alert, first[0] == handshake:
+		return "expects TLS (see --tls)"
+	case strings.HasPrefix(line, "HTTP/"):
+		return "is not a ZooKeeper server (it answers HTTP)"
+	}
+	return fmt.Sprintf("is not a ZooKeeper server (it answers %q)", plain.Short(line, 20))
+}
+
+// noHandshake is the error of a connection that a server has accepted, without agreeing on TLS.
+type noHandshake struct{ err error }
+
+func (n noHandshake) Error() string { return "TLS handshake: " + n.err.Error() }
+
+func (n noHandshake) Unwrap() error { return n.err }
+
+func (n noHandshake) String() string {
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(n.err, &record):
+		return "does not use TLS (see --tls)"
+	case errors.Is(n.err, context.DeadlineExceeded), errors.Is(n.err, context.Canceled):
+		return "accepted the connection and did not answer the TLS handshake"
+	case errors.Is(n.err, io.EOF):
+		return "closed the connection during the TLS handshake; it may not use TLS"
+	}
+	return "did not agree on TLS: " + outcome.Explain(n.err)
+}
+
+// tried is a connection that records how the server answers.
+type tried struct {
+	net.Conn
+	dialer  *dialer
+	address string
+	trial   *trial
+}
+
+func (c *tried) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	d := c.dialer
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := c.trial
+	t.first = append(t.first, p[:min(n, longestFirst-len(t.first))]...)
+	if t.ended == nil && err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.ended = err
+	}
+	if n > 0 || t.ended != nil {
+		d.trials[c.address] = t
+	}
+	return n, err
+}

@@ -1,0 +1,2 @@
+// Package signals says what a signal means to zklock, to its guardian and to the command.
+package signals

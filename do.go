@@ -1,0 +1,179 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// Expiring returns a channel that is closed as soon as the hold is guaranteed for no longer than
+// margin, or when the hold has ended. It warns you before a loss. The channel stays closed, even if
+// later replies to heartbeats extend the hold.
+//
+// With a margin of a quarter of the session timeout or less, the channel stays open while the
+// servers answer. With a fifth or less, it also stays open when one server fails and the others
+// continue.
+func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
+	soon := new(session.Latch)
+	stop := h.OnEnd(func(error) { soon.Set() })
+	// Owned by the hold; ends with it, at the latest by Close, which waits.
+	if !h.of().c.Requests.Calls.Run(func() {
+		h.untilExpiring(margin)
+		soon.Set()
+		stop()
+	}) {
+		soon.Set()
+		stop()
+	}
+	return soon.Done()
+}
+
+func (h *Hold) untilExpiring(margin time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-h.Context().Done():
+			return
+		}
+		left := h.Remaining() - max(margin, 0)
+		if left <= 0 {
+			return
+		}
+		timer.Reset(min(left, h.of().nodes[0].Sess.Lease.Glance()))
+	}
+}
+
+// failStopShare is the divisor of the session timeout that gives the time in which a guarded
+// function must stop before Options.FailStop is called.
+const failStopShare = 8
+
+// errExpiring is the cause with which a guarded function's context ends before the hold's, if
+// Options.FailStop is set.
+var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
+
+// within returns the context for a function that runs under the hold: it derives from ctx and also
+// ends with the hold. Call the returned function when the guarded function has returned.
+func (h *Hold) within(ctx context.Context) (context.Context, func()) {
+	// Cancelling inside calls methods of its parent. With outer between them, these are not methods
+	// of the caller's own context type, which could block the end of the hold.
+	outer, end := context.WithCancel(h.enclose(ctx))
+	inside, cut := context.WithCancelCause(outer)
+	stop := h.OnEnd(cut)
+	returned := make(chan struct{})
+	if h.of().c.FailStop != nil {
+		// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
+		h.of().c.Requests.Calls.Run(func() { h.oversee(cut, returned) })
+	}
+	return inside, func() {
+		close(returned)
+		stop()
+		end()
+	}
+}
+
+// oversee stops a guarded function, by calling cut, when its hold is about to end or has ended. It
+// calls FailStop if the hold is lost and the function has not returned within its grace period.
+// That period is before the loss if the loss was foreseen, otherwise after it.
+func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
+	grace := h.of().nodes[0].Sess.Lease.Term() / failStopShare
+	h.untilExpiring(grace)
+	if h.Context().Err() == nil { // otherwise the end of the hold cuts it, with its reason
+		cut(errExpiring)
+	}
+	endedAt := time.Now()
+	select {
+	case <-returned:
+		return
+	case <-h.Context().Done():
+	}
+	why := context.Cause(h.Context())
+	if !errors.Is(why, ErrLost) {
+		return
+	}
+	timer := time.NewTimer(grace - time.Since(endedAt))
+	defer timer.Stop()
+	select {
+	case <-returned:
+	case <-timer.C:
+		if !session.IsClosed(returned) {
+			// Owned by the program; ends when FailStop returns; Close does not wait for it, because FailStop may call Close.
+			go h.of().c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of().path), why))
+		}
+	}
+}
+
+// Do runs fn, and unlocks when fn returns or panics. It works with every kind of hold, and
+// Options.FailStop applies to it:
+//
+//	hold, err := lock.TryLock(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	return hold.Do(ctx, work)
+//
+// The context of fn is derived from ctx, and so has its deadline. It also ends with the hold;
+// context.Cause then wraps ErrLost, ErrReleased or ErrClosed. If the hold or ctx has already ended,
+// Do does not call fn.
+//
+// Do returns the errors of fn and Unlock. If the lock was lost while fn ran, or if fn failed after
+// it was stopped because of FailStop, the error wraps ErrLost. If fn then returns the error of its
+// context, Do leaves that out unless ctx has ended too: otherwise a lost lock would look like the
+// caller's own cancellation. Do waits for the release even if ctx has ended, but no longer than the
+// session timeout.
+func (h *Hold) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	t := h.run(ctx, fn)
+	switch {
+	case t.stopped && errors.Is(t.left, ErrLost):
+		return t.left
+	case t.stopped || t.failed != nil && t.ended == errExpiring:
+		return errors.Join(t.failed, t.ended, t.left)
+	}
+	return errors.Join(t.failed, t.left)
+}
+
+// A term is the outcome of a function that ran under a hold.
+type term struct {
+	failed  error // the function's error, unless it says only that the function was stopped
+	stopped bool  // by a loss: the function returned the error of its context
+	ended   error // why its context ended before it returned, or nil if it did not end
+	left    error // the error of the hold or of its release
+}
+
+// run is Do, but returns a term.
+func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
+	inside, stop := h.within(ctx)
+	defer stop()
+	if err := h.unlessOver("do"); err != nil {
+		return term{ended: err, left: err}
+	}
+	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
+	if ctx.Err() != nil {
+		err := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
+		return term{failed: h.of().failure("do", err), ended: err}
+	}
+	err := fn(inside)
+	t = term{failed: err, ended: h.endOf(inside)}
+	if err != nil && err == inside.Err() && ctx.Err() == nil && errors.Is(t.ended, ErrLost) {
+		t.failed, t.stopped = nil, true
+	}
+	return t
+}
+
+// endOf returns why the context of a function under the hold has ended, or nil if it has not.
+func (h *Hold) endOf(inside context.Context) error {
+	why, cause := context.Cause(h.Context()), context.Cause(inside)
+	switch {
+	case cause == nil: // why is not nil if inside is just about to end
+		return why
+	case cause == why, cause == errExpiring:
+		return cause
+	}
+	return outcome.Beside(inside, outcome.CauseOf(inside, cause))
+}

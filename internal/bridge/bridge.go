@@ -1,0 +1,47 @@
+// Package bridge gives packages operate and slots access to the unexported parts of a Client, a Hold
+// and Options.
+package bridge
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// Client contains the parts of a *zklock.Client.
+type Client struct {
+	*queue.Engine
+	Root     string // the prefix of every path
+	Identity []byte // the data with which its nodes identify it
+}
+
+// Hold contains the parts of a *zklock.Hold.
+type Hold struct {
+	Engine *queue.Engine
+	Nodes  []*session.OwnNode
+	// Lose ends the hold for a reason that wraps zklock.ErrLost.
+	Lose func(why error)
+}
+
+// Target contains what a client would connect to, and how.
+type Target struct {
+	Servers                  []string
+	Root                     string // the prefix of every path
+	Dial                     zk.Dialer
+	Login                    *conn.Login      // nil: none
+	Credentials              []frames.Request // without that of a login
+	SessionTimeout, TickTime time.Duration
+	ACL                      []zk.ACL
+}
+
+// Package zklock sets these.
+var (
+	TargetOf func(servers []string, opts any) (Target, error) // takes a *zklock.Options
+	ClientOf func(client any) Client                          // takes a *zklock.Client
+	HoldOf   func(hold any) Hold                              // takes a *zklock.Hold
+)

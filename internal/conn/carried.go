@@ -1,0 +1,196 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/frames"
+)
+
+// Attached waits until the connection carries a session, and returns it. If ctx is done first,
+// Attached returns its cause. If servers refuse the login (see SetLogin), it returns the refusal.
+func (l *Link) Attached(ctx context.Context) (*Session, error) {
+	for {
+		s, changed := l.State()
+		if s != nil {
+			return s, nil
+		}
+		if err := l.login.verdict(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// State returns the session that the connection carries, or nil if there is none, and a channel
+// that is closed when that changes.
+func (l *Link) State() (*Session, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.carried.Load(), l.changed
+}
+
+// Carried returns the session that the connection carries, or nil if there is none.
+func (l *Link) Carried() *Session { return l.carried.Load() }
+
+// Latest returns the newest session, which may be over, or nil before the first.
+func (l *Link) Latest() *Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// Carries reports whether s is still the client's session, connected or not.
+func (l *Link) Carries(s *Session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session == s && !s.IsOver()
+}
+
+// ErrNotSent is the error of a request that was not sent because no connection was open.
+var ErrNotSent = errors.New("not sent: no connection to a server")
+
+// Send sends a request under s as soon as a connection carries s and has room for it. Its reply is
+// valid if the link carries s when the reply arrives. If Send returns an error, nothing was sent.
+func (l *Link) Send(ctx context.Context, s *Session, r frames.Request, by Requester) error {
+	for {
+		conn, err := l.connFor(ctx, s)
+		if err != nil {
+			return err
+		}
+		err = conn.room.reserve(ctx, s.Over(), len(r))
+		switch {
+		case errors.Is(err, errEnded):
+			continue
+		case err != nil:
+			return err
+		case conn.send(r, by, false):
+			return nil
+		}
+	}
+}
+
+// SendNow is like Send, but does not wait: it sends the request even if there is no room for it, and
+// returns ErrNotSent if no connection carries s.
+func (l *Link) SendNow(s *Session, r frames.Request, by Requester) error {
+	conn, err := l.connOf(s)
+	if err != nil {
+		return err
+	}
+	conn.room.use(len(r))
+	if !conn.send(r, by, false) {
+		return ErrNotSent
+	}
+	return nil
+}
+
+// SendBeat is like Send for a request of a heartbeat. It is sent before all other requests that are
+// not yet written, and needs no room.
+func (l *Link) SendBeat(ctx context.Context, s *Session, r frames.Request, by Requester) error {
+	for {
+		conn, err := l.connFor(ctx, s)
+		if err != nil || conn.send(r, by, true) {
+			return err
+		}
+	}
+}
+
+// connFor waits until a connection carries s, and returns it.
+func (l *Link) connFor(ctx context.Context, s *Session) (*serverConn, error) {
+	for {
+		if err := l.Ready(ctx, s); err != nil {
+			return nil, err
+		}
+		if conn, err := l.connOf(s); !errors.Is(err, ErrNotSent) {
+			return conn, err
+		}
+	}
+}
+
+// connOf returns the connection that carries s, or ErrNotSent if none does.
+func (l *Link) connOf(s *Session) (*serverConn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.session != s || s.IsOver():
+		return nil, ErrSessionOver
+	case l.carried.Load() == nil:
+		return nil, ErrNotSent
+	}
+	return l.conn, nil
+}
+
+// Ready waits until requests can be sent under s.
+func (l *Link) Ready(ctx context.Context, s *Session) error {
+	for {
+		l.mu.Lock()
+		ready, over, changed := l.carried.Load() == s, l.session != s || s.IsOver(), l.changed
+		l.mu.Unlock()
+		switch {
+		case over:
+			return ErrSessionOver
+		case ready:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.Over():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// AwaitLoss waits until the connection that carried s is lost, and returns true. If ctx is done
+// first, it returns false. changed and again are what State and Reattached returned earlier.
+func (l *Link) AwaitLoss(ctx context.Context, s *Session, changed, again <-chan struct{}) bool {
+	for {
+		select {
+		case <-changed:
+		case <-again:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+		var now *Session
+		if now, changed = l.State(); now != s {
+			return true
+		}
+	}
+}
+
+// Unanswered returns since when the server that carries s has not replied although a request is
+// outstanding. It returns false if no request is outstanding.
+func (l *Link) Unanswered(s *Session) (since time.Time, ok bool) {
+	conn, err := l.connOf(s)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return conn.unanswered()
+}
+
+// Abandon ends the connection that carries s, so that the client library switches to another
+// server.
+func (l *Link) Abandon(s *Session) {
+	if conn, err := l.connOf(s); err == nil {
+		conn.Close()
+	}
+}
+
+// Listen calls fn for every watch event until the returned function is called. Events arrive in
+// order, and before any later reply. fn must not wait.
+func (l *Link) Listen(fn func(s *Session, e frames.Event)) (stop func()) {
+	added := &listener{fn}
+	l.listeners.change(func(all []*listener) []*listener { return append(all, added) })
+	return func() {
+		l.listeners.change(func(all []*listener) []*listener {
+			return slices.DeleteFunc(all, func(other *listener) bool { return other == added })
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package promises_test
+
+const raceDetector = false

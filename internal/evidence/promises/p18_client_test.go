@@ -1,0 +1,218 @@
+package promises_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/observe"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+//zklock:promise P18.2
+func TestTheNegotiatedTimeoutRules(t *testing.T) {
+	virtual(t, zktest.Options{TickTime: 2 * time.Second}, func(t *testing.T, srv *zktest.Server) {
+		require.Equal(t, 4*time.Second, connect(t, srv, "a", time.Second).SessionTimeout())
+		require.Equal(t, 40*time.Second, connect(t, srv, "b", time.Hour).SessionTimeout())
+	})
+}
+
+//zklock:promise P20.3
+func TestNodesSayWhoseTheyAre(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "billing", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		node, _ := srv.Node(hold.Node())
+		var owner struct {
+			Host, Label string
+			PID         int
+		}
+		require.NoError(t, json.Unmarshal(node.Data, &owner))
+		require.Equal(t, "billing", owner.Label)
+		require.NotZero(t, owner.PID)
+		unlock(t, hold)
+	})
+}
+
+//zklock:promise P18.1
+func TestARootIsPutBeforeEveryPath(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connectWith(t, srv, &zklock.Options{Root: "/app/one"}).Mutex("/locks/x").Lock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "/locks/x", hold.Path())
+		require.Len(t, queue(srv, "/app/one/locks/x"), 1)
+		unlock(t, hold)
+	})
+}
+
+//zklock:promise P18.3
+func TestCredentialsAreSentAgainOnEveryConnection(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+		opts := &zklock.Options{
+			Label: "friend",
+			Auth:  []zklock.Auth{{Scheme: "digest", Data: []byte("friend:secret")}},
+			ACL:   zk.DigestACL(zk.PermAll, "friend", "secret"),
+		}
+		friend := connectWith(t, srv, opts)
+		for range 3 {
+			unlockSoon(t, friend)
+			srv.DropConnections()
+			time.Sleep(time.Second)
+		}
+		hold, err := friend.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		stranger := connect(t, srv, "stranger", term)
+		_, err = stranger.Mutex(path).Lock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		_, err = stranger.Mutex(path).TryLock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		unlock(t, hold)
+	})
+}
+
+// failingWrites is a connection whose n-th write, counted from zero, fails.
+type failingWrites struct {
+	net.Conn
+	n int
+}
+
+func (c *failingWrites) Write(p []byte) (int, error) {
+	c.n--
+	if c.n < 0 {
+		return 0, errors.New("broken pipe")
+	}
+	return c.Conn.Write(p)
+}
+
+// Without zklock's workaround, the client library hangs if a write fails while it sends credentials again.
+//
+//zklock:promise P18.3
+func TestAWriteThatFailsWhileCredentialsAreResentStopsNothing(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var dials atomic.Int32
+		client := connectWith(t, srv, &zklock.Options{
+			Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("a:b")}},
+			Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+				conn, err := srv.Dial(network, address, timeout)
+				if err == nil && dials.Add(1) == 2 {
+					conn = &failingWrites{conn, 1}
+				}
+				return conn, err
+			},
+		})
+		srv.DropConnections()
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		hold, err := client.Mutex(path).Lock(ctx)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, dials.Load(), int32(3))
+		unlock(t, hold)
+	})
+}
+
+//zklock:promise P18.4
+func TestABadCredentialIsAnErrorOfConnect(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial, Auth: []zklock.Auth{{Scheme: "nonsense", Data: []byte("x")}}})
+		require.Error(t, err)
+	})
+}
+
+//zklock:promise P18.5
+func TestAnAttachedConnectionKeepsEveryPromiseWithHooks(t *testing.T) {
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		hooks := zklock.NewHooks(srv.DialFrom("mine"))
+		conn, _, err := zk.Connect([]string{srv.Member(2).Addr()}, term, zk.WithDialer(hooks.Dial),
+			zk.WithHostProvider(&oneRound{}), zk.WithLogger(silent{}))
+		require.NoError(t, err)
+		defer conn.Close()
+		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+		require.NoError(t, err)
+		require.Equal(t, term, client.SessionTimeout())
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		end := endOf(hold)
+		next := lockLater(t.Context(), connect(t, srv, "next", term, 0).Mutex(path).Lock)
+		time.Sleep(3 * term)
+		require.NoError(t, hold.Check())
+		srv.Member(2).CutOff()
+		<-next.done
+		<-end.done
+		require.True(t, end.at.Before(next.at))
+		unlock(t, next.hold)
+		srv.Member(2).Rejoin()
+		time.Sleep(term)
+		unlockSoon(t, client)
+		require.NoError(t, client.Close())
+		time.Sleep(term)
+		_, _, err = conn.Exists("/")
+		require.NoError(t, err, "the connection is still its owner's")
+	})
+}
+
+// recorder is an Observer.
+type recorder struct {
+	mu     sync.Mutex
+	events []observe.Event
+}
+
+func (r *recorder) Observe(e observe.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+//zklock:promise P19.7
+func TestObserversAndLogsTellWhatHappens(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var log bytes.Buffer
+		seen := &recorder{}
+		client := connectWith(t, srv, &zklock.Options{Label: "a", Observer: seen, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		first, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		second := lockLater(t.Context(), client.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		unlock(t, first)
+		<-second.done
+		time.Sleep(time.Second)
+		require.NoError(t, srv.DeleteNode(second.hold.Node()))
+		<-second.hold.Context().Done()
+		time.Sleep(time.Second)
+
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		var kinds []observe.Kind
+		for _, e := range seen.events {
+			kinds = append(kinds, e.Kind)
+			require.Equal(t, path, e.Path)
+			require.Equal(t, "mutex", e.Recipe)
+		}
+		require.Equal(t, []observe.Kind{observe.Queued, observe.Acquired, observe.Queued}, kinds[:3])
+		require.ElementsMatch(t, []observe.Kind{observe.Released, observe.Acquired}, kinds[3:5], "by two goroutines")
+		require.Equal(t, []observe.Kind{observe.Lost}, kinds[5:])
+		require.Equal(t, 1, seen.events[2].Ahead)
+		require.Equal(t, time.Second, seen.events[3].Elapsed)
+		require.Equal(t, time.Second, seen.events[4].Elapsed)
+		require.ErrorIs(t, seen.events[5].Err, zklock.ErrLost)
+		require.Contains(t, log.String(), "lock lost")
+		for line := range strings.Lines(log.String()) {
+			require.Contains(t, line, fmt.Sprintf("session=%#x", uint64(srv.Sessions()[0].ID)))
+		}
+	})
+}

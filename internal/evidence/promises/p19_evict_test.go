@@ -1,0 +1,439 @@
+package promises_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// everybody returns the contenders at path.
+func everybody(t *testing.T, operator *zklock.Client) []zklock.Contender {
+	t.Helper()
+	q, err := operate.Inspect(t.Context(), operator, path)
+	require.NoError(t, err)
+	return q.Contenders
+}
+
+// TestEvictingEverybodyGrantsNobodyAndLeavesNobody evicts a holder and many waiters, for every recipe.
+//
+//zklock:promise P19.3
+func TestEvictingEverybodyGrantsNobodyAndLeavesNobody(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"writer":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
+		"election":  func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+		"semaphore": func(c *zklock.Client) lockFunc { return permitsOf(c, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				operator := connect(t, srv, "operator", term)
+				var all []*attempt
+				for i := range 10 {
+					all = append(all, inTurn(t, lock(connect(t, srv, string(rune('a'+i)), term)))...)
+					time.Sleep(time.Second)
+				}
+				require.Equal(t, "x.........", granted(all))
+				require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+				for i, a := range all {
+					require.True(t, a.returned())
+					if i > 0 {
+						require.ErrorIs(t, a.err, zklock.ErrEvicted)
+					}
+				}
+				require.ErrorIs(t, all[0].hold.Check(), zklock.ErrLost)
+				noGhost(t, srv, path)
+				unlockSoon(t, operator)
+			})
+		})
+	}
+}
+
+// TestAnEvictedWaiterIsToldHoweverLongItWaits makes others hold and release between the eviction and the time when the waiter
+// reads its own node.
+//
+//zklock:promise P19.3
+func TestAnEvictedWaiterIsToldHoweverLongItWaits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		operator := connect(t, srv, "operator", term)
+		var all []*attempt
+		for i := range 6 {
+			all = append(all, inTurn(t, connect(t, srv, string(rune('a'+i)), term).Mutex(path).Lock)...)
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[4]))
+		for _, a := range all[:4] {
+			<-a.done
+			require.NoError(t, a.err)
+			time.Sleep(time.Second)
+			unlock(t, a.hold)
+		}
+		<-all[4].done
+		require.ErrorIs(t, all[4].err, zklock.ErrEvicted)
+		<-all[5].done
+		require.NoError(t, all[5].err)
+		unlock(t, all[5].hold)
+		noGhost(t, srv, path)
+	})
+}
+
+// TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold uses directories whose data zklock does not own.
+//
+//zklock:promise P19.3 A30
+func TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, srv *zktest.Server){
+		"it may not be written to":  func(t *testing.T, srv *zktest.Server) { setMembers(t, aDirectory(t, srv), zk.PermAll&^zk.PermWrite) },
+		"it has data of somebody's": func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.PutNode(path, []byte("precious"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				prepare(t, srv)
+				a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
+				hold, err := a.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				next := lockLater(t.Context(), b.Mutex(path).Lock)
+				require.False(t, next.returned())
+				require.NoError(t, operate.Evict(t.Context(), operator, contenderAt(t, operator, 1)))
+				require.NoError(t, hold.Check())
+				unlock(t, hold)
+				<-next.done
+				require.NoError(t, next.err)
+				unlock(t, next.hold)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// TestWhatNoSessionEndsCanBeEvicted evicts a persistent node, which remains when its session ends.
+//
+//zklock:promise P19.4
+func TestWhatNoSessionEndsCanBeEvicted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		require.NoError(t, srv.PutNode(path+"/lock-0000000000", nil))
+		waiting := lockLater(t.Context(), c.Mutex(path).Lock)
+		require.False(t, waiting.returned())
+		who := contenderAt(t, operator, 0)
+		require.Zero(t, who.Session)
+		forgotten := contenderAt(t, operator, 1)
+		forgotten.Session = 0
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, forgotten), zklock.ErrNotHeld, "that one is of a session")
+		require.NoError(t, operate.Evict(t.Context(), operator, who))
+		<-waiting.done
+		require.NoError(t, waiting.err)
+		unlock(t, waiting.hold)
+	})
+}
+
+// TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted evicts a waiter that was suspended before it came to the front, so that
+// it neither sends nor receives.
+//
+//zklock:promise P19.3
+func TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
+		"cohort":   func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
+		"permits":  func(c *zklock.Client) lockFunc { return permitsOf(c, 2) },
+	} {
+		for _, asleep := range []time.Duration{term * 6 / 10, 3 * term} { // its session lives, or not
+			t.Run(fmt.Sprint(name, "/", asleep), func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					operator := connect(t, srv, "operator", term)
+					first := inTurn(t, lock(connect(t, srv, "first", term)))[0]
+					<-first.done
+					waiting := inTurn(t, lock(connect(t, srv, "stopped", term)))[0]
+					time.Sleep(time.Second)
+					behind := inTurn(t, lock(connect(t, srv, "behind", term)))[0]
+					time.Sleep(time.Second)
+					all := everybody(t, operator)
+					next := all[slices.IndexFunc(all, func(who zklock.Contender) bool { return who.Session != all[0].Session })].Session
+					srv.Partition("stopped")
+					unlock(t, first.hold)
+					time.Sleep(100 * time.Millisecond) // a cohort's place is deleted in the background
+					all = everybody(t, operator)
+					require.Equal(t, next, all[0].Session)
+					require.NoError(t, operate.Evict(t.Context(), operator, all[0]))
+					<-behind.done
+					require.NoError(t, behind.err)
+					time.Sleep(asleep)
+					srv.HealClient("stopped")
+					<-waiting.done
+					require.ErrorIs(t, waiting.err, zklock.ErrEvicted)
+					unlock(t, behind.hold)
+					noGhost(t, srv, path)
+				})
+			})
+		}
+	}
+}
+
+// TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold evicts a contender after the creation of its node and before its grant.
+//
+//zklock:promise P19.3
+func TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
+		"lock": func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+		"try":  func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+				unlockSoon(t, operator) // so that b uses the directory as well
+				looked := make(chan struct{})
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path && len(srv.Children(path)) > 0 {
+						return zktest.Hold(looked)
+					}
+					return zktest.Pass
+				})
+				asked := lockLater(t.Context(), lock(a))
+				time.Sleep(time.Second)
+				require.False(t, asked.returned())
+				who := contenderAt(t, operator, 0)
+				require.True(t, who.Holds)
+				require.NoError(t, operate.Evict(t.Context(), operator, who))
+				close(looked)
+				<-asked.done
+				require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// TestANodeWithChildrenCanBeEvicted evicts a node that is ahead of all others and has children. A client that may only create in
+// the directory has created it.
+//
+//zklock:promise P19.4
+func TestANodeWithChildrenCanBeEvicted(t *testing.T) {
+	for name, acl := range map[string][]zk.ACL{
+		"anybody may delete them": zk.WorldACL(zk.PermAll),
+		"nobody but their maker":  append(zk.DigestACL(zk.PermAll, "mallory", "secret"), zk.WorldACL(zk.PermRead)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c, operator, hostile := connect(t, srv, "a", term), connect(t, srv, "operator", term), rawClient(t, srv, term)
+				require.NoError(t, hostile.AddAuth("digest", []byte("mallory:secret")))
+				unlockSoon(t, c)
+				const node = path + "/_c_00000000000000000000000000000000-lock-0000000000"
+				for _, made := range []string{node, node + "/x", node + "/x/y", node + "/z"} {
+					_, err := hostile.Create(made, nil, 0, acl)
+					require.NoError(t, err)
+				}
+				waiting := lockLater(t.Context(), c.Mutex(path).Lock)
+				time.Sleep(time.Second)
+				require.False(t, waiting.returned())
+				err := operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+				if acl[0].Scheme == "digest" {
+					require.ErrorIs(t, err, zk.ErrNoAuth)
+					require.ErrorContains(t, err, "[digest:mallory]")
+					require.NoError(t, hostile.Delete(node+"/x/y", -1))
+					for _, made := range []string{node + "/x", node + "/z"} {
+						require.NoError(t, hostile.Delete(made, -1))
+					}
+					err = operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+				}
+				require.NoError(t, err)
+				<-waiting.done
+				require.NoError(t, waiting.err)
+				unlock(t, waiting.hold)
+				noGhost(t, srv, path)
+			})
+		})
+	}
+}
+
+// TestASlowOperatorEvictsAllPermits uses a holder that releases its other permits before the operator deletes them.
+//
+//zklock:promise P19.3
+func TestASlowOperatorEvictsAllPermits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := c.Semaphore(path, 5).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		all := everybody(t, operator)
+		require.Len(t, all, 3)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "operator" {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		require.NoError(t, operate.Evict(t.Context(), operator, all...))
+		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, all...), zklock.ErrNotHeld, "these are gone by now")
+		noGhost(t, srv, path)
+	})
+}
+
+// The evicted contender has created its place in the queue, but not read the queue yet.
+//
+//zklock:promise P19.3
+func TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		first, a, operator := connect(t, srv, "first", term), connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := permitsOf(first, 3)(t.Context())
+		require.NoError(t, err)
+		looked := make(chan struct{})
+		var once sync.Once
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path+"/locks" && len(srv.Children(path+"/locks")) > 0 {
+				v := zktest.Pass
+				once.Do(func() { v = zktest.Hold(looked) })
+				return v
+			}
+			return zktest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		asked := lockLater(ctx, permitsOf(a, 1))
+		time.Sleep(time.Second)
+		require.False(t, asked.returned())
+		who := everybody(t, operator)
+		require.NoError(t, operate.Evict(t.Context(), operator, who[len(who)-1]))
+		close(looked)
+		<-asked.done
+		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+		unlock(t, hold)
+		noGhost(t, srv, path+"/locks")
+	})
+}
+
+// The evicted contender has its turn, and creates its permits' nodes.
+//
+//zklock:promise P19.3
+func TestOneThatIsEvictedWhileItMakesItsPermitsIsTold(t *testing.T) {
+	for _, k := range []int{1, 2} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+			hold, err := permitsOf(operator, 1)(t.Context())
+			require.NoError(t, err)
+			unlock(t, hold)
+			made := make(chan struct{})
+			var once sync.Once
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				v := zktest.Pass
+				if r.Client == "a" && slices.ContainsFunc(append(r.Paths, r.Path), func(p string) bool { return strings.HasPrefix(p, path+"/leases/") }) {
+					once.Do(func() { v = zktest.Hold(made) })
+				}
+				return v
+			})
+			asked := lockLater(t.Context(), permitsOf(a, k))
+			time.Sleep(time.Second)
+			require.False(t, asked.returned())
+			require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+			close(made)
+			<-asked.done
+			require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+			noGhost(t, srv, path+"/locks")
+			noGhost(t, srv, path+"/leases")
+		})
+	}
+}
+
+// An evicted contender does not hold, whenever the operator's request is executed.
+//
+//zklock:promise P19.3
+func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
+	evictions := 0
+	for d := range 120 {
+		virtual(t, zktest.Options{Latency: fixed(10 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			first, a, operator := connect(t, srv, "first", term), connect(t, srv, "a", term), connect(t, srv, "operator", term)
+			hold, err := permitsOf(first, 3)(t.Context())
+			require.NoError(t, err)
+			asked := lockLater(t.Context(), permitsOf(a, 1))
+			time.Sleep(time.Second)
+			all := everybody(t, operator)
+			require.False(t, all[len(all)-1].Holds)
+			go func() { _ = hold.Unlock(context.Background()) }()
+			time.Sleep(time.Duration(d) * time.Millisecond)
+			err = operate.Evict(t.Context(), operator, all[len(all)-1])
+			time.Sleep(time.Second)
+			require.True(t, asked.returned())
+			if err != nil {
+				require.ErrorIs(t, err, zklock.ErrNotHeld)
+				require.NoError(t, asked.err)
+				unlock(t, asked.hold)
+				return
+			}
+			evictions++
+			if asked.err == nil {
+				require.ErrorIs(t, asked.hold.Check(), zklock.ErrLost, "evicted after %d ms", d)
+			} else {
+				require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+			}
+		})
+	}
+	require.Positive(t, evictions)
+}
+
+// An attempt without waiting is evicted between the creation of its nodes and its grant.
+//
+//zklock:promise P19.3
+func TestATryForPermitsThatIsEvictedIsTold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		hold, err := permitsOf(operator, 1)(t.Context())
+		require.NoError(t, err)
+		unlock(t, hold)
+		looked := make(chan struct{})
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && r.Op == zktest.OpGetChildren2 && r.Path == path+"/leases" && len(srv.Children(path+"/leases")) > 0 {
+				return zktest.Hold(looked)
+			}
+			return zktest.Pass
+		})
+		asked := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return a.Semaphore(path, 3).TryAcquire(ctx, 2) })
+		time.Sleep(time.Second)
+		require.False(t, asked.returned())
+		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+		close(looked)
+		<-asked.done
+		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
+		noGhost(t, srv, path)
+	})
+}
+
+// A suspended contender is evicted, and then as many others as the directory records.
+//
+//zklock:promise P19.3 A30
+func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, many, operator := connect(t, srv, "a", term), connect(t, srv, "many", term), connect(t, srv, "operator", term)
+		hold, err := a.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		stopped := inTurn(t, connect(t, srv, "stopped", term).Mutex(path).Lock)[0]
+		var others []*attempt
+		for range 256 {
+			others = append(others, inTurn(t, many.Mutex(path).Lock)...)
+		}
+		srv.Partition("stopped")
+		all := everybody(t, operator)
+		require.Len(t, all, 258)
+		require.NoError(t, operate.Evict(t.Context(), operator, all[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, all[2:]...))
+		for _, o := range others {
+			<-o.done
+			require.ErrorIs(t, o.err, zklock.ErrEvicted)
+		}
+		srv.HealClient("stopped")
+		unlock(t, hold)
+		time.Sleep(time.Minute)
+		<-stopped.done
+
+		require.NoError(t, stopped.err, "documented: it queues again")
+		unlock(t, stopped.hold)
+	})
+}

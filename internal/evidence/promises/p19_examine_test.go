@@ -1,0 +1,278 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// examined runs Examine on a server's members. found has the checks that are not OK.
+func examined(t *testing.T, srv *zktest.Server, opts zklock.Options) (r *operate.Report, found map[string]operate.Check) {
+	t.Helper()
+	if opts.Dialer == nil {
+		opts.Dialer = srv.Dial
+	}
+	before := slices.Sorted(maps.Keys(srv.Tree()))
+	r, err := operate.Examine(t.Context(), srv.Addrs(), &opts)
+	require.NoError(t, err)
+	assert.Equal(t, before, slices.Sorted(maps.Keys(srv.Tree())), "no node remains")
+	found = map[string]operate.Check{}
+	for _, c := range r.Checks {
+		assert.NotEmpty(t, c.Summary, c.ID)
+		assert.NotEmpty(t, c.Why, c.ID)
+		assert.Equal(t, c.Status != operate.OK, c.Advice != "", c.ID)
+		if c.Status != operate.OK {
+			found[c.ID] = c
+		}
+	}
+	return r, found
+}
+
+// statuses returns the status of each check that is not OK.
+func statuses(found map[string]operate.Check) map[string]operate.Status {
+	all := map[string]operate.Status{}
+	for id, c := range found {
+		all[id] = c.Status
+	}
+	return all
+}
+
+// sound is an ensemble without a defect, of a version without one.
+var sound = zktest.Options{Servers: 3, Flavor: zktest.ZooKeeper39}
+
+//zklock:promise P19.12
+func TestExamineFindsNothingInASoundEnsemble(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		r, found := examined(t, srv, zklock.Options{})
+		assert.Empty(t, found)
+		require.NoError(t, r.Err())
+		assert.Equal(t, 10*time.Second, r.SessionTimeout)
+		assert.Equal(t, 2*time.Second, r.TickTime)
+		require.Len(t, r.Servers, 3)
+		assert.Equal(t, operate.Server{Addr: srv.Addrs()[0], Version: "3.9.3", Mode: "leader", MinSession: 4 * time.Second, MaxSession: 40 * time.Second, TickTime: 2 * time.Second}, r.Servers[0])
+		assert.Equal(t, "follower", r.Servers[2].Mode)
+		synctest.Wait()
+		assert.Empty(t, srv.Sessions(), "its sessions are ended")
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineFindsEachDefect(t *testing.T) {
+	const warn, fail = operate.Warn, operate.Fail
+	slow := func(d time.Duration) func(*rand.Rand) time.Duration {
+		return func(*rand.Rand) time.Duration { return d }
+	}
+	for name, c := range map[string]struct {
+		servers zktest.Options
+		client  zklock.Options
+		want    map[string]operate.Status
+		about   string // occurs in the summary of each finding
+	}{
+		"a check of a missing node succeeds": {servers: zktest.Options{VoidChecks: true}, want: map[string]operate.Status{"guard": fail, "access": fail}},
+		"no transactions":                    {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpMulti}}, want: map[string]operate.Status{"multi": fail, "access": fail}},
+		"no containers":                      {servers: zktest.Options{NoContainers: true}, want: map[string]operate.Status{"containers": warn}},
+		"hangs up on containers":             {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer}}, want: map[string]operate.Status{"containers": warn}},
+		"forgets sessions":                   {servers: zktest.Options{ForgetSessions: true}, want: map[string]operate.Status{"resume": warn}},
+		"a Keeper":                           {servers: zktest.Options{Servers: 3, Flavor: zktest.Keeper}, want: map[string]operate.Status{"resume": warn, "containers": warn, "version": warn}},
+		"an old version":                     {servers: zktest.Options{Flavor: zktest.ZooKeeper38}, want: map[string]operate.Status{"version": warn}, about: "3.8.0"},
+		"a long tick at one server": {servers: zktest.Options{Servers: 3, TickTimes: []time.Duration{0, 8 * time.Second}}, client: zklock.Options{SessionTimeout: 4 * time.Second},
+			want: map[string]operate.Status{"tick": fail, "timeout": warn}},
+		"a tick above half of the timeout": {servers: zktest.Options{Servers: 3, TickTimes: []time.Duration{0, 8 * time.Second}}, want: map[string]operate.Status{"tick": fail, "timeout": warn}},
+		"ticks that differ a little":       {servers: zktest.Options{Servers: 3, TickTimes: []time.Duration{0, time.Second}}, want: map[string]operate.Status{"tick": warn}},
+		"TickTime below the largest tick": {servers: zktest.Options{Servers: 3, TickTimes: []time.Duration{0, 4 * time.Second}}, client: zklock.Options{TickTime: 2 * time.Second},
+			want: map[string]operate.Status{"tick": fail}, about: "Options.TickTime 2s"},
+		"a minimum below two ticks":    {servers: zktest.Options{MinSessionTimeout: time.Second}, want: map[string]operate.Status{"minimum": warn}},
+		"such a minimum, and TickTime": {servers: zktest.Options{MinSessionTimeout: time.Second}, client: zklock.Options{TickTime: 2 * time.Second}},
+		"too short for TickTime": {servers: zktest.Options{MinSessionTimeout: time.Second}, client: zklock.Options{SessionTimeout: time.Second, TickTime: 2 * time.Second},
+			want: map[string]operate.Status{"timeout": fail}},
+		"a timeout that is not granted": {client: zklock.Options{SessionTimeout: time.Second}, want: map[string]operate.Status{"timeout": warn}, about: "grants 4s instead of 1s"},
+		"slow":                          {servers: zktest.Options{Latency: slow(600 * time.Millisecond)}, want: map[string]operate.Status{"latency": warn}},
+		"too slow":                      {servers: zktest.Options{Latency: slow(700 * time.Millisecond)}, want: map[string]operate.Status{"latency": fail}},
+		"refused login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, client: zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:wrong")}}},
+			want: map[string]operate.Status{"login": fail, "access": fail}},
+		"missing login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, want: map[string]operate.Status{"login": fail, "access": fail}},
+		"accepted login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true},
+			client: zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:secret")}}}},
+		"an ACL that nobody has": {client: zklock.Options{ACL: zk.AuthACL(zk.PermAll)}, want: map[string]operate.Status{"access": fail}, about: "create nodes with Options.ACL"},
+		"an ACL without reading": {client: zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermRead)}, want: map[string]operate.Status{"access": fail}, about: "read directories"},
+		"an ACL without deleting": {client: zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermDelete)}, want: map[string]operate.Status{"access": fail},
+			about: "delete contenders"},
+		"a quota": {servers: zktest.Options{OverQuota: func(path string, _ []byte) bool { return strings.Count(path, "/") > 1 }}, want: map[string]operate.Status{"access": fail}, about: "quota"},
+	} {
+		if c.servers.Flavor == zktest.ZooKeeper38 && name != "an old version" {
+			c.servers.Flavor = zktest.ZooKeeper39
+		}
+		t.Run(name, func(t *testing.T) {
+			virtual(t, c.servers, func(t *testing.T, srv *zktest.Server) {
+				r, found := examined(t, srv, c.client)
+				want := c.want
+				if want == nil {
+					want = map[string]operate.Status{}
+				}
+				assert.Equal(t, want, statuses(found), "%v", found)
+				assert.Equal(t, slices.Contains(slices.Collect(maps.Values(want)), fail), r.Err() != nil)
+				for _, check := range found {
+					assert.Contains(t, check.Summary, c.about)
+				}
+			})
+		})
+	}
+}
+
+//zklock:promise P19.12
+func TestExamineSuggestsOptionsThatAllServersGrant(t *testing.T) {
+	for _, c := range []struct {
+		ticks         []time.Duration
+		asked         time.Duration
+		timeout, tick time.Duration
+	}{
+		{[]time.Duration{2 * time.Second, 8 * time.Second, 2 * time.Second}, 4 * time.Second, 16 * time.Second, 8 * time.Second},
+		{[]time.Duration{500 * time.Millisecond}, 30 * time.Second, 10 * time.Second, 500 * time.Millisecond},
+	} {
+		virtual(t, zktest.Options{Servers: len(c.ticks), TickTimes: c.ticks, Flavor: zktest.ZooKeeper39}, func(t *testing.T, srv *zktest.Server) {
+			r, _ := examined(t, srv, zklock.Options{SessionTimeout: c.asked})
+			assert.Equal(t, c.timeout, r.SessionTimeout)
+			assert.Equal(t, c.tick, r.TickTime)
+			r, found := examined(t, srv, zklock.Options{SessionTimeout: r.SessionTimeout, TickTime: r.TickTime})
+			require.NoError(t, r.Err(), "%v", found)
+		})
+	}
+}
+
+//zklock:promise P19.12
+func TestExamineTellsWhichServersServeNobody(t *testing.T) {
+	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper39, zktest.Keeper} {
+		virtual(t, zktest.Options{Servers: 3, Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
+			srv.Member(2).CutOff()
+			time.Sleep(time.Minute)
+			_, found := examined(t, srv, zklock.Options{})
+			assert.Equal(t, operate.Warn, found["leader"].Status, "the others have a leader")
+			assert.Equal(t, srv.Addrs()[2:], found["leader"].Servers)
+			for i := range 2 {
+				srv.Member(i).CutOff()
+			}
+			time.Sleep(time.Minute)
+			r, found := examined(t, srv, zklock.Options{})
+			assert.Equal(t, operate.Fail, found["leader"].Status)
+			require.Error(t, r.Err())
+			if flavor == zktest.Keeper {
+				assert.Contains(t, found["leader"].Summary, "no leader")
+			}
+		})
+	}
+}
+
+//zklock:promise P19.12
+func TestExamineTellsWhichServersCannotBeReached(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		down := srv.Addrs()[1]
+		dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+			if address == down || down == "all" {
+				return nil, errors.New("refused")
+			}
+			return srv.Dial(network, address, timeout)
+		}
+		r, found := examined(t, srv, zklock.Options{Dialer: dial})
+		require.Len(t, found, 1)
+		assert.Equal(t, operate.Warn, found["reach"].Status)
+		assert.Equal(t, []string{down}, found["reach"].Servers)
+		require.NoError(t, r.Err())
+		down = "all"
+		r, found = examined(t, srv, zklock.Options{Dialer: dial})
+		assert.Equal(t, operate.Fail, found["reach"].Status)
+		for _, c := range r.Checks[:len(r.Checks)-1] {
+			assert.True(t, c.Status == operate.Fail || strings.HasPrefix(c.Summary, "not checked"), "%v", c)
+		}
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineTellsTwoEnsemblesApart(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		other := zktest.Start(t, sound)
+		stray := srv.Addrs()[2]
+		for _, at := range []string{"zk1:2181", "zk3:2181"} {
+			_, found := examined(t, srv, zklock.Options{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+				if address == stray {
+					return other.Dial(network, at, timeout)
+				}
+				return srv.Dial(network, address, timeout)
+			}})
+			require.Len(t, found, 1)
+			assert.Equal(t, operate.Fail, found["ensemble"].Status)
+			assert.Contains(t, found["ensemble"].Servers, stray)
+		}
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineTriesWhatALockDoesBelowItsRoot(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		client := rawClient(t, srv, term)
+		_, err := client.Create("/locks", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret"))
+		require.NoError(t, err)
+		_, found := examined(t, srv, zklock.Options{Root: "/locks/app"})
+		assert.Equal(t, operate.Fail, found["access"].Status)
+		assert.Contains(t, found["access"].Summary, "/locks: ")
+		joe := []zklock.Auth{{Scheme: "digest", Data: []byte("joe:secret")}}
+		r, found := examined(t, srv, zklock.Options{Root: "/locks/app", Auth: joe, ACL: zk.AuthACL(zk.PermAll)})
+		assert.Empty(t, found)
+		require.NoError(t, r.Err())
+		_, found = examined(t, srv, zklock.Options{Root: "/other"})
+		assert.Empty(t, found, "missing directories are created")
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineReadsTheLeadersClock(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		r, _ := examined(t, srv, zklock.Options{})
+		clock := r.Checks[len(r.Checks)-1]
+		assert.Equal(t, "clock", clock.ID)
+		assert.Regexp(t, `^the leader's clock is \S+ (ahead of|behind) this host's$`, clock.Summary)
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineEndsWithItsContext(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		srv.Member(1).Freeze()
+		began := time.Now()
+		r, err := operate.Examine(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+		require.NoError(t, err)
+		assert.Equal(t, operate.Warn, r.Checks[1].Status, "a server that does not answer")
+		assert.Less(t, time.Since(began), time.Minute)
+		srv.Member(0).Freeze()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		_, err = operate.Examine(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineRefusesInvalidOptions(t *testing.T) {
+	for _, servers := range [][]string{nil, {"zk://a"}} {
+		_, err := operate.Examine(t.Context(), servers, nil)
+		require.ErrorIs(t, err, zklock.ErrInvalid)
+	}
+	_, err := operate.Examine(t.Context(), []string{"a:1"}, &zklock.Options{TickTime: -1})
+	require.ErrorIs(t, err, zklock.ErrInvalid)
+}

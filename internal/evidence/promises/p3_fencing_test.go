@@ -1,0 +1,145 @@
+package promises_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// P3: tokens and guarded transactions.
+
+//zklock:promise P3.1
+func TestTokensGrowWithEveryGrant(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		last := int64(0)
+		for i := range 50 {
+			client := []*zklock.Client{a, b}[i%2]
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, hold.Token(), last)
+			last = hold.Token()
+			unlock(t, hold)
+			if i%10 == 9 { // the directory and its counter start again
+				require.NoError(t, srv.DeleteNode(path))
+			}
+		}
+	})
+}
+
+// Regardless of other changes in the directory, the token is the one that an operator is shown, and the node's czxid.
+//
+//zklock:promise P3.1
+func TestTheTokenIsTheTransactionThatHasMadeTheNode(t *testing.T) {
+	for name, as := range map[string]way{
+		"a mutex": asMutex, "a writer": asWriter, "a reader": asReader, "permits": forTwo,
+		"a leader": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
+			return func(ctx context.Context) (*zklock.Hold, error) { return c.Election(path, nil).Campaign(ctx, nil) }
+		},
+		"a cohort": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock },
+	} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+			hold, err := as(a)(t.Context())
+			require.NoError(t, err)
+			defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpGetChildren2 && r.Client == "b" {
+					return zktest.Delay(time.Second)
+				}
+				return zktest.Pass
+			})()
+			next := lockLater(t.Context(), as(b))
+			time.Sleep(time.Second / 2)
+			for _, dir := range []string{path, path + "/leases", path + "/locks"} { // somebody comes and goes
+				if srv.PutNode(dir+"/other", nil) == nil {
+					require.NoError(t, srv.DeleteNode(dir+"/other"))
+				}
+			}
+			time.Sleep(5 * time.Second)
+			unlock(t, hold)
+			<-next.done
+			require.NoError(t, next.err, name)
+			node, _ := srv.Node(next.hold.Node())
+			require.Equal(t, node.Stat.Czxid, next.hold.Token(), name)
+			shown, err := operate.Inspect(t.Context(), a, path)
+			require.NoError(t, err)
+			require.Equal(t, next.hold.Token(), shown.Contenders[0].Token, name)
+			unlock(t, next.hold)
+		})
+	}
+}
+
+//zklock:promise P3.2
+func TestATransactionWithTheGuardCommitsOnlyWhileHeld(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/account", []byte("0")))
+		client := connect(t, srv, "a", term)
+		hold, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		answers, err := hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("1"), Version: -1})
+		require.NoError(t, err)
+		require.Len(t, answers, 1)
+		require.NotNil(t, answers[0].Stat)
+		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("2"), Version: 77})
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.NoError(t, hold.Check())
+
+		conn := rawClient(t, srv, term)
+		guard := hold.Guard()
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		_, err = conn.Multi(append(guard, &zk.SetDataRequest{Path: "/account", Data: []byte("3"), Version: -1})...)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("4"), Version: -1})
+		require.ErrorIs(t, err, zklock.ErrLost)
+		account, _ := srv.Node("/account")
+		require.Equal(t, "1", string(account.Data))
+	})
+}
+
+// The replies are those to the program's operations, whatever number of nodes the hold has.
+//
+//zklock:promise P3.2
+func TestATransactionOfAHoldOfSeveralNodesReturnsTheProgramsReplies(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/account", []byte("0")))
+		client := connect(t, srv, "a", term)
+		hold, err := client.LockAll(t.Context(), client.Mutex("/a"), client.Mutex("/b"), client.Mutex("/c"))
+		require.NoError(t, err)
+		require.Len(t, hold.Guard(), 3)
+		answers, err := hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("1"), Version: 0}, &zk.CheckVersionRequest{Path: "/account", Version: 1})
+		require.NoError(t, err)
+		require.Len(t, answers, 2)
+		require.EqualValues(t, 1, answers[0].Stat.Version)
+		answers, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("2"), Version: 77})
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.Len(t, answers, 1)
+		unlock(t, hold)
+	})
+}
+
+//zklock:promise P3.3
+func TestAGuardedTransactionWhoseAnswerIsLostIsUncertain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti {
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})
+		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
+		remove()
+		require.ErrorIs(t, err, zklock.ErrUncertain)
+		_, there := srv.Node("/x")
+		require.True(t, there)
+		unlock(t, hold)
+	})
+}

@@ -1,0 +1,128 @@
+package promises_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A link has the figures of one client that locks all the time, with a given duration of round trips.
+type link struct {
+	least    float64 // lowest Remaining during a hold, as a fraction of the session timeout
+	held     float64 // share of the time during which it held
+	requests float64 // per minute
+}
+
+// String returns the link as a cell of the table.
+func (l link) String() string {
+	if l.held < 0.005 {
+		return "none"
+	}
+	return fmt.Sprintf("%.2f, %.0f %%, %.0f", l.least, 100*l.held, l.requests)
+}
+
+// slowLink measures a link for 60 session timeouts.
+func slowLink(t *testing.T, session, tick, roundTrip time.Duration) (l link) {
+	opts := zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(roundTrip / 2)}
+	virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+		c := connectWith(t, srv, &zklock.Options{SessionTimeout: session, TickTime: tick, Label: "a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var hold *zklock.Hold
+		get := lockLater(ctx, c.Mutex(path).Lock)
+		time.Sleep(5 * session)
+		const steps, during = 400, 60
+		srv.ResetCounts()
+		held, least := 0, session
+		for range steps * during {
+			time.Sleep(session / steps)
+			if get.returned() && hold == nil {
+				require.NoError(t, get.err)
+				hold = get.hold
+			}
+			switch {
+			case hold == nil:
+			case hold.Context().Err() != nil:
+				hold, get = nil, lockLater(ctx, c.Mutex(path).Lock)
+				least = 0
+			default:
+				held, least = held+1, min(least, hold.Remaining())
+			}
+		}
+		seen := 0
+		for op, n := range srv.Requests() {
+			if op != zktest.OpPing {
+				seen += n
+			}
+		}
+		l = link{least.Seconds() / session.Seconds(), float64(held) / (steps * during), float64(seen) / (during * session).Minutes()}
+		cancel()
+		<-get.done
+	})
+	return l
+}
+
+// The table of docs/capacity.md, which this test prints with -v: the minimum of Remaining, the share of time during which a lock
+// is held, and the requests per minute, by the duration of round trips.
+//
+//zklock:promise P7.2 P2.5
+func TestSlowLinksAreAsTheirTableSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/capacity.md")
+	require.NoError(t, err)
+	const ms = time.Millisecond
+	for _, s := range []int{4, 10, 30}[:3/oneIn(3)] {
+		session := time.Duration(s) * time.Second
+		trips := []time.Duration{2 * ms, 20 * ms, session / 100, session * 3 / 100, session / 16, session / 10, session / 8, session * 13 / 100, session * 15 / 100, session / 6}
+		for _, trip := range trips {
+			trip = trip.Round(ms)
+			line := fmt.Sprintf("| %d s | %v | %v | %v |", s, trip, slowLink(t, session, 0, trip), slowLink(t, session, 2*time.Second, trip))
+			t.Log(line)
+			row := fmt.Sprintf("| %d s | %v |", s, trip)
+			is := strings.TrimPrefix(line, row)
+			_, said, ok := strings.Cut(string(page), row)
+			require.True(t, ok, "docs/capacity.md has no such row")
+			said, _, _ = strings.Cut(said, "\n")
+			require.Equal(t, strings.Count(is, "none"), strings.Count(said, "none"), said)
+			require.InDeltaSlice(t, parts(is, 0), parts(said, 0), 0.015, "what remains: %s", said)
+			require.InDeltaSlice(t, parts(is, 1), parts(said, 1), 1, "the share of the time: %s", said)
+			require.InEpsilonSlice(t, parts(is, 2), parts(said, 2), 0.05, "requests: %s", said)
+		}
+	}
+}
+
+// parts returns the n-th number of each cell that has numbers.
+func parts(line string, n int) (all []float64) {
+	for cell := range strings.SplitSeq(line, "|") {
+		if numbers := strings.Split(cell, ","); len(numbers) == 3 {
+			f, _ := strconv.ParseFloat(strings.Trim(numbers[n], " %"), 64)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// If replies take too long for any proof, the error of a wait says so.
+//
+//zklock:promise P8.2
+func TestAWaitOnALinkThatIsTooSlowSaysHowLongRepliesTake(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, Latency: fixed(750 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		time.Sleep(2 * term)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Mutex(path).Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "proof that its session is alive, first in the queue; replies take 1.5")
+		require.ErrorContains(t, err, "and must take less than 1.371s")
+	})
+}

@@ -1,0 +1,234 @@
+package scale
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+var size = flag.Int("clients", 60, "how many clients the fleet has")
+
+const (
+	members = 5
+	term    = 10 * time.Second
+	waits   = 10 // how many locks of others each client waits for
+	most    = 20 * term
+)
+
+// A fleet is a number of clients. Each wants a lock of its own and the locks of the next ten clients,
+// and keeps a lock until it loses it.
+type fleet struct {
+	srv     *zktest.Server
+	servers *Servers
+	clients []*zklock.Client
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex
+	holds map[string]*zklock.Hold // guarded by mu; by path
+	lost  int                     // guarded by mu
+}
+
+// startFleet starts a fleet whose clients hold their own locks and wait for the others.
+func startFleet(t *testing.T, n int) *fleet {
+	srv := zktest.Start(t, zktest.Options{Servers: members, Latency: func(*rand.Rand) time.Duration { return time.Millisecond / 2 }})
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fleet{srv: srv, servers: NewServers(srv, members, Measured), stop: cancel, holds: map[string]*zklock.Hold{}}
+	for i := range n {
+		name := fmt.Sprint("c", i)
+		c, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Label: name, SessionTimeout: term, Dialer: srv.DialFrom(name)})
+		require.NoError(t, err)
+		f.clients = append(f.clients, c)
+		f.want(ctx, i, i)
+		time.Sleep(term / time.Duration(n)) // so that heartbeats do not coincide
+	}
+	synctest.Wait()
+	for k := 1; k <= waits; k++ {
+		for i := range n {
+			f.want(ctx, i, (i+k)%n)
+			if i%100 == 99 {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+	time.Sleep(2 * term)
+	require.Equal(t, n, f.held(0))
+	return f
+}
+
+// want starts a goroutine that wants the lock of one client for another. It ends with ctx.
+func (f *fleet) want(ctx context.Context, client, lock int) {
+	path := fmt.Sprint("/locks/", lock)
+	mutex := f.clients[client].Mutex(path)
+	f.wg.Go(func() {
+		for {
+			hold, err := mutex.Lock(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				continue
+			}
+			f.keep(path, hold)
+			select {
+			case <-hold.Context().Done():
+				f.lose(path, hold)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (f *fleet) keep(path string, hold *zklock.Hold) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.holds[path] = hold
+}
+
+func (f *fleet) lose(path string, hold *zklock.Hold) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost++
+	if f.holds[path] == hold {
+		delete(f.holds, path)
+	}
+}
+
+// held returns how many locks are held with more than d left.
+func (f *fleet) held(d time.Duration) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, hold := range f.holds {
+		if hold.Remaining() > d {
+			n++
+		}
+	}
+	return n
+}
+
+// least returns the least that is left of a hold.
+func (f *fleet) least() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	least := term
+	for _, hold := range f.holds {
+		least = min(least, hold.Remaining())
+	}
+	return least
+}
+
+// A finding is what one event costs a fleet.
+type finding struct {
+	load  Load
+	lost  int           // holds
+	least time.Duration // the least that was left of a hold that was not lost
+	took  time.Duration // until every lock is held again with as much left as in a minute without an event
+}
+
+// during runs an event and watches the fleet for at least a minute, until every lock is held again.
+func (f *fleet) during(event func()) finding {
+	f.servers.Begin()
+	f.mu.Lock()
+	f.lost = 0
+	f.mu.Unlock()
+	began := time.Now()
+	found := finding{least: term}
+	ended := make(chan struct{})
+	go func() { // during waits for it below
+		defer close(ended)
+		event()
+	}()
+	healthySince := began
+	for time.Since(began) < 6*term || time.Since(healthySince) < term && time.Since(began) < most {
+		time.Sleep(100 * time.Millisecond)
+		if f.held(term/4) < len(f.clients) {
+			healthySince = time.Now()
+		}
+		found.least = min(found.least, f.least())
+	}
+	<-ended
+	f.mu.Lock()
+	found.lost = f.lost
+	f.mu.Unlock()
+	found.load, found.took = f.servers.Loads(), healthySince.Sub(began)
+	return found
+}
+
+// events are what happens to the fleet, in the order of the page.
+var events = []struct {
+	name string
+	ends bool // sessions end
+	do   func(f *fleet)
+}{
+	{"nothing happens", false, func(*fleet) {}},
+	{"a follower restarts within 5 s", false, func(f *fleet) { restart(f.srv.Member(follower(f.srv))) }},
+	{"the leader restarts within 5 s", false, func(f *fleet) { restart(f.srv.Leader()) }},
+	{"the network is down for 1.5 T", true, func(f *fleet) {
+		for i := range f.clients {
+			f.srv.Partition(fmt.Sprint("c", i))
+		}
+		time.Sleep(term * 3 / 2)
+		for i := range f.clients {
+			f.srv.HealClient(fmt.Sprint("c", i))
+		}
+	}},
+}
+
+func restart(m *zktest.Member) {
+	m.Stop()
+	time.Sleep(5 * time.Second)
+	m.Start()
+}
+
+// follower returns the index of a server that does not lead.
+func follower(srv *zktest.Server) int {
+	if srv.Member(0) == srv.Leader() {
+		return 1
+	}
+	return 0
+}
+
+// Whatever happens, every lock is held again in the end, and only clients that were cut off for longer
+// than the session timeout have lost holds.
+func TestEveryLockOfAFleetIsHeldAgain(t *testing.T) {
+	for _, event := range events {
+		t.Run(event.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := startFleet(t, *size)
+				defer f.close()
+				found := f.during(func() { event.do(f) })
+				t.Log(found.row(*size, event.name))
+				require.Equal(t, *size, f.held(0), "every lock is held")
+				require.Equal(t, event.ends, found.lost > 0)
+			})
+		})
+	}
+}
+
+// close ends the fleet's goroutines and clients.
+func (f *fleet) close() {
+	f.stop()
+	f.wg.Wait()
+	for _, c := range f.clients {
+		c.Close()
+	}
+}
+
+// row returns a finding as a row of the table in docs/capacity.md.
+func (found finding) row(size int, event string) string {
+	l := found.load
+	return fmt.Sprintf("| %d | %s | %d | %d %% | %d %% | %v | %d | %v | %v |", size, event, l.Requests/size, int(100*l.Leader), int(100*l.Follower),
+		l.Longest.Round(time.Millisecond), found.lost, found.least.Round(10*time.Millisecond), found.took.Round(100*time.Millisecond))
+}

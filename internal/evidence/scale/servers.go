@@ -1,0 +1,176 @@
+// Package scale simulates large fleets in virtual time: how many requests they send when something
+// happens, and at which size servers with one processor cannot keep up.
+package scale
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A Cost is the processor time that a request takes in the server that receives it, in the leader, and
+// in each other server.
+type Cost struct{ Own, Leader, Others time.Duration }
+
+// Costs are the costs of all requests.
+type Costs struct {
+	Read, Sync, Check, Write Cost
+	Watch                    time.Duration // of each watch that a SetWatches sets
+}
+
+// Measured are costs on ZooKeeper 3.8.0, by "go run . costs" in compare, on a busy machine of two
+// cores, with all of a server's threads. The cost of a watch is an assumption.
+var Measured = Costs{
+	Read:  Cost{Own: 158 * time.Microsecond},
+	Sync:  Cost{Own: 115 * time.Microsecond, Leader: 48 * time.Microsecond},
+	Check: Cost{Own: 173 * time.Microsecond, Leader: 129 * time.Microsecond, Others: 60 * time.Microsecond},
+	Write: Cost{Own: 214 * time.Microsecond, Leader: 180 * time.Microsecond, Others: 57 * time.Microsecond},
+	Watch: 5 * time.Microsecond,
+}
+
+// Servers models the servers of an ensemble, each with one processor. A request waits until its server
+// has handled the earlier ones, and a write or a sync also waits for the leader.
+type Servers struct {
+	costs  Costs
+	leader func() int
+
+	mu     sync.Mutex
+	begun  time.Time       // guarded by mu, like the fields below; no costs before Begin
+	free   []time.Time     // when a server has handled all that it has received
+	busy   []time.Duration // since Begin
+	counts []map[string]int
+	worst  []time.Duration // the longest wait for a server
+}
+
+// NewServers returns a model for the servers of srv. It delays their requests from Begin on.
+func NewServers(srv *zktest.Server, n int, costs Costs) *Servers {
+	s := &Servers{costs: costs, leader: func() int { return leaderOf(srv, n) }}
+	s.reset(n)
+	s.begun = time.Time{}
+	srv.Intercept(s.request)
+	return s
+}
+
+// leaderOf returns the index of the leader, or the last one that was.
+func leaderOf(srv *zktest.Server, n int) int {
+	leader := srv.Leader()
+	for i := range n {
+		if srv.Member(i) == leader {
+			return i
+		}
+	}
+	return 0
+}
+
+// Begin starts a measurement: it forgets what was counted.
+func (s *Servers) Begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reset(len(s.free))
+}
+
+func (s *Servers) reset(n int) {
+	s.begun = time.Now()
+	s.free, s.busy, s.worst = make([]time.Time, n), make([]time.Duration, n), make([]time.Duration, n)
+	s.counts = make([]map[string]int, n)
+	for i := range n {
+		s.counts[i] = map[string]int{}
+	}
+}
+
+// request counts a request and delays it until its servers have handled it.
+func (s *Servers) request(r *zktest.Request) zktest.Verdict {
+	kind, cost := s.costs.of(r)
+	leader := s.leader()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun.IsZero() {
+		return zktest.Pass
+	}
+	s.counts[r.Member][kind]++
+	done := s.take(r.Member, time.Now(), cost.Own)
+	if cost.Leader > 0 {
+		done = s.take(leader, done, cost.Leader)
+	}
+	if cost.Others > 0 {
+		for i := range s.free {
+			if i != leader && i != r.Member {
+				s.take(i, done, cost.Others)
+			}
+		}
+	}
+	if wait := time.Until(done); wait > 0 {
+		return zktest.Delay(wait)
+	}
+	return zktest.Pass
+}
+
+// take occupies a server for d as soon as it is free, but not before at, and returns when it is done.
+// It must be called with mu held.
+func (s *Servers) take(server int, at time.Time, d time.Duration) time.Time {
+	if s.free[server].Before(at) {
+		s.free[server] = at
+	}
+	s.free[server] = s.free[server].Add(d)
+	s.busy[server] += d
+	s.worst[server] = max(s.worst[server], s.free[server].Sub(at))
+	return s.free[server]
+}
+
+// of returns the kind of a request and its cost. A ping counts as a read, and a connect request as a
+// write.
+func (c Costs) of(r *zktest.Request) (kind string, cost Cost) {
+	switch r.Op {
+	case zktest.OpPing:
+		return "ping", c.Read
+	case zktest.OpSync:
+		return "sync", c.Sync
+	case zktest.OpSetWatches, zktest.OpSetWatches2:
+		return "read", Cost{Own: c.Read.Own + time.Duration(len(r.Paths))*c.Watch}
+	case zktest.OpExists, zktest.OpGetData, zktest.OpGetChildren, zktest.OpGetChildren2, zktest.OpGetACL:
+		return "read", c.Read
+	case zktest.OpMulti:
+		if !slices.ContainsFunc(r.Ops, func(op zktest.Op) bool { return op != zktest.OpCheck }) {
+			return "write", c.Check
+		}
+	}
+	return "write", c.Write
+}
+
+// A Load is the load of the servers during a measurement.
+type Load struct {
+	Requests int           // of all servers, without pings
+	Writes   int           // of all servers
+	Leader   float64       // the share of the time in which the leader was busy
+	Follower float64       // the same of the busiest other server
+	Longest  time.Duration // the longest time that a request waited for one server and was handled there
+}
+
+// Loads returns what was counted since Begin.
+func (s *Servers) Loads() Load {
+	leader := s.leader()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var l Load
+	took := time.Since(s.begun)
+	for i, counts := range s.counts {
+		for kind, n := range counts {
+			if kind != "ping" {
+				l.Requests += n
+			}
+			if kind == "write" {
+				l.Writes += n
+			}
+		}
+		share := s.busy[i].Seconds() / took.Seconds()
+		if i == leader {
+			l.Leader = share
+		} else {
+			l.Follower = max(l.Follower, share)
+		}
+		l.Longest = max(l.Longest, s.worst[i])
+	}
+	return l
+}

@@ -1,0 +1,252 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Due is a request that is to be sent. Next returns it, and Done takes it back.
+type Due struct {
+	Step Step
+
+	of     *Run
+	begins bool    // it is the first of another heartbeat
+	touch  Instant // for a transaction or a sync of its own: the touch that is to be proven or heard
+	beats  []*beat // those whose next step it is to be: one or none, and then its riders
+	had    int     // the steps of that one
+	riders int     // the last of beats: those of which it is also a touch
+}
+
+// Next returns the request that is to be sent now. If its Step is Nothing, Next also returns how long it is until a request will be
+// due, if no answer comes before. Transactions are due only if the lease is to be proven.
+func (l *Lease) Next(prove bool) (Due, time.Duration) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return Due{}, l.timeout
+	}
+	l.run.forget(now)
+	d, at := l.run.due(now, prove)
+	if d.Step != Nothing {
+		l.run.send(&d, now)
+	}
+	return d, at.Sub(now.Mono)
+}
+
+// Done records that a request has ended, with or without an answer, and reports whether that was the answer that it was sent for. If
+// not, a request of that kind is due again after a pause.
+func (l *Lease) Done(d Due) bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := d.of
+	k := &r.sender.kinds[d.Step]
+	k.pending--
+	for _, b := range d.beats {
+		b.pending--
+	}
+	switch {
+	case len(d.beats) > d.riders && d.beats[0].steps == d.had:
+	case d.Step == Quorum && d.touch.Mono.After(l.proven.Mono):
+		r.sender.asked = Instant{}
+	case d.Step == Sync && d.touch.Mono.After(r.heard.Mono):
+		r.sender.tried = Instant{}
+	default:
+		k.failed = false
+		return true
+	}
+	k.failed, k.again = true, now.Mono.Add(l.pause())
+	return false
+}
+
+// due returns the request that is due, or when the next one will be. It changes nothing. It must be called with mu held, as all that
+// follows.
+func (r *Run) due(now Instant, prove bool) (Due, time.Time) {
+	next := candidate{sender: &r.sender, now: now.Mono, at: now.Mono.Add(r.l.timeout)}
+	if prove {
+		r.proof(&next, now)
+	}
+	r.hearing(&next, now)
+	r.steps(&next)
+	r.another(&next)
+	return next.Due, next.at
+}
+
+// A candidate is the request that is to be sent, or if its Step is Nothing, when the next one is.
+type candidate struct {
+	Due
+	sender  *sender
+	now, at time.Time
+}
+
+// offer makes d the request that is due at the time at, unless an earlier offer is due now. After a failure, requests of its kind wait
+// a pause, and go one at a time until one has succeeded.
+func (c *candidate) offer(d Due, at time.Time) {
+	k := c.sender.kinds[d.Step]
+	if k.failed && k.again.After(at) {
+		at = k.again
+	}
+	switch {
+	case c.Step != Nothing || k.failed && k.pending > 0:
+	case !at.After(c.now):
+		c.Due = d
+	case at.Before(c.at):
+		c.at = at
+	}
+}
+
+// proof offers a transaction, as soon as it proves more than is proven.
+func (r *Run) proof(next *candidate, now Instant) {
+	touch, at, ok := r.ready(now)
+	if ok && touch.Mono.After(r.sender.asked.Mono) {
+		next.offer(Due{Step: Quorum, of: r, touch: touch}, at)
+	}
+}
+
+// hearing offers a sync for the newest touch that is upstream. It is due if no run has begun, or if it would soon have a gap.
+func (r *Run) hearing(next *candidate, now Instant) {
+	touch, ok := r.upstream(now.Mono)
+	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) {
+		left := r.l.leftOf(r.heard, now) - r.l.timeout/16 - 2*r.l.slow
+		next.offer(Due{Step: Sync, of: r, touch: touch}, now.Mono.Add(left))
+	}
+}
+
+// steps offers the next steps of the heartbeats that have begun.
+func (r *Run) steps(next *candidate) {
+	for _, b := range r.beats {
+		d := Due{Step: Sync, of: r, beats: []*beat{b}, had: b.steps}
+		if b.steps < touched {
+			d.Step = Touch
+		}
+		if b.wants() > 0 {
+			next.offer(d, b.from)
+		}
+	}
+}
+
+// wants returns how many requests can be sent for the heartbeat in addition to those that are not answered: the two touches
+// together, each sync alone.
+func (b *beat) wants() int {
+	switch {
+	case b.steps < touched:
+		return touched - b.steps - b.pending
+	case b.steps < upstream:
+		return 1 - b.pending
+	}
+	return 0
+}
+
+// another offers to begin another heartbeat. A sync that is due now is its second touch, if that is not too soon: then a read is
+// saved.
+func (r *Run) another(next *candidate) {
+	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period()
+	if next.Step == Sync && !next.sender.kinds[Touch].failed && !next.now.Before(r.sender.begun.Add(period*3/4)) {
+		next.Due = d
+		return
+	}
+	next.offer(d, r.sender.begun.Add(period))
+}
+
+// send records that d is being sent. It is also a touch for each heartbeat that needs one.
+func (r *Run) send(d *Due, now Instant) {
+	s := &r.sender
+	s.kinds[d.Step].pending++
+	switch {
+	case d.begins:
+		s.begun = now.Mono
+		d.beats = []*beat{{sent: now, from: now.Mono}}
+		r.beats = append(r.beats, d.beats[0])
+	case d.Step == Quorum:
+		s.asked, s.askedAt = d.touch, now.Mono
+	case len(d.beats) == 0:
+		s.tried = d.touch
+	}
+	own := len(d.beats)
+	for _, b := range r.beats {
+		if b.steps < touched && b.wants() > 0 && !slices.Contains(d.beats, b) {
+			d.beats = append(d.beats, b)
+		}
+	}
+	d.riders = len(d.beats) - own
+	for _, b := range d.beats {
+		b.pending++
+	}
+}
+
+// period returns how far apart heartbeats begin. What a transaction proves began at most a period before the newest heartbeat
+// that has come up, and that took a lag, a pause and three answers; the transaction's own is the fourth. The promise is that 0.4 of
+// the timeout remain then, after 0.05 for the clocks; a five-hundredth is kept for what fires late.
+func (l *Lease) period() time.Duration {
+	return min(max(l.timeout*548/1000-l.lag()-l.pause()-4*l.slow, l.timeout/12), l.timeout/3)
+}
+
+// IsAmple reports whether as much remains as a hold has at every moment of a healthy network, or as
+// much as can be had now.
+func (l *Lease) IsAmple() bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.leftOf(l.proven, now)
+	if left <= l.timeout/8 {
+		return false
+	}
+	if l.run == nil {
+		return true
+	}
+	wait, more := l.run.untilMore(now)
+	return !more || left-wait >= l.timeout*2/5
+}
+
+// untilMore returns how long it is until a transaction that was sent, or is sent now, proves more. It reports false if none would. It
+// must be called with mu held.
+func (r *Run) untilMore(now Instant) (time.Duration, bool) {
+	touch, at, ok := r.ready(now)
+	if !touch.Mono.After(r.sender.asked.Mono) {
+		at = r.sender.askedAt
+	}
+	return max(0, at.Add(r.l.slow).Sub(now.Mono)), ok
+}
+
+// Patience returns how long a server may leave every request unanswered before the client tries another server. If an answer took
+// long recently, another server is probably as slow, and each change of servers would lose the requests that wait.
+func (l *Lease) Patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.patience()
+}
+
+// patience must be called with mu held.
+func (l *Lease) patience() time.Duration { return max(l.timeout/5, 2*l.slow) }
+
+// Leave records that a server that did not answer within Patience is left. The next server is given more time.
+func (l *Lease) Leave() {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waited(l.patience(), now.Mono)
+}
+
+// CanProve reports whether the timeout is long enough, for servers with this tick, to keep the session proven at all.
+func (l *Lease) CanProve() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lag()+l.pause() <= l.timeout*3/4
+}
+
+// Replies says, for error texts, how long replies take, and how long they may take if that is too long to hand out a hold.
+func (l *Lease) Replies() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := fmt.Sprintf("replies take %v", l.slow.Round(time.Millisecond))
+	if most := l.slowest(); l.slow >= most {
+		s += fmt.Sprintf(", and must take less than %v", most.Round(time.Millisecond))
+	}
+	return s
+}
+
+// slowest returns how long replies must not take: if every reply takes as long, no proof comes soon enough to hand out a hold. It must
+// be called with mu held.
+func (l *Lease) slowest() time.Duration { return (l.timeout*825/1000 - l.lag() - l.pause()) / 4 }

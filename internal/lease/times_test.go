@@ -1,0 +1,50 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheTimesOfALeaseFollowFromItsTimeoutAndTick has short and long timeouts, with a tick and without.
+func TestTheTimesOfALeaseFollowFromItsTimeoutAndTick(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ timeout, tick, half, lag, pause, settling, patience time.Duration }{
+		{400 * ms, 0, 100 * ms, 115 * ms, 20 * ms, 100 * ms, 80 * ms},
+		{400 * ms, 40 * ms, 20 * ms, 31 * ms, 20 * ms, 100 * ms, 80 * ms},
+		{2000 * ms, 400 * ms, 200 * ms, 250 * ms, 100 * ms, 500 * ms, 400 * ms},
+		{4000 * ms, 0, 1000 * ms, 1090 * ms, 100 * ms, 1000 * ms, 800 * ms},
+		{40_000 * ms, 4000 * ms, 2000 * ms, 2140 * ms, 100 * ms, 2000 * ms, 8000 * ms},
+	} {
+		l := New(Clock(nil), c.timeout, c.tick)
+		require.Equal(t, []time.Duration{c.half, c.lag, c.pause, c.settling, c.patience}, []time.Duration{l.halfTick(), l.lag(), l.pause(), l.settling(), l.patience()}, "%+v", c)
+		require.Equal(t, c.tick, l.Tick())
+		require.Equal(t, max(c.timeout/20, ms), l.Glance())
+	}
+}
+
+func TestTheTickThatIsAssumedIsNamed(t *testing.T) {
+	l := New(Clock(nil), 10*time.Second, 0)
+	require.Equal(t, "a server may have a tickTime above half the session timeout (5s), which needs Options.TickTime", l.TickAssumed())
+	l.SetTick(2 * time.Second)
+	require.Equal(t, "a server may have a tickTime above Options.TickTime (2s)", l.TickAssumed())
+	require.Equal(t, 2*time.Second, l.Tick())
+}
+
+// A heartbeat whose touches are saved by a sync of another is due again when that sync fails, and only then.
+func TestARequestThatIsATouchOfAnotherHeartbeatFailsByItsOwnStep(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		first := l.next(false)
+		require.True(t, first.begins)
+		own := &beat{from: l.now().Mono}
+		l.run.beats = append(l.run.beats, own)
+		l.run.sender.kinds[Touch].pending = 0
+		d := Due{Step: Quorum, of: l.run, touch: l.now()}
+		l.run.send(&d, l.now())
+		require.Equal(t, len(d.beats), d.riders, "none of them waits for the transaction itself")
+		own.steps = d.had
+		l.proven = d.touch
+		require.True(t, l.Done(d), "it was sent to prove a touch, and has")
+	})
+}

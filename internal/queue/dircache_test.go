@@ -1,0 +1,82 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty has several nodes leave it, one after the other.
+func TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty(t *testing.T) {
+	c := new(Engine)
+	require.False(t, c.mayBeAlone("/a"), "nothing is known of it")
+	c.alone.put("/a", lastAlone{})
+	require.True(t, c.mayBeAlone("/a"))
+	c.deleting.add("/a", 1)
+	c.deleting.add("/a", 1)
+	c.deleting.add("/b", 1)
+	require.False(t, c.mayBeAlone("/a"))
+	c.deleting.add("/a", -1)
+	require.False(t, c.mayBeAlone("/a"))
+	c.deleting.add("/a", -1)
+	require.True(t, c.mayBeAlone("/a"))
+	c.recentlyShared.put("/a", struct{}{})
+	require.False(t, c.mayBeAlone("/a"), "others were there")
+}
+
+// TestWhatWasLearnedIsForgotten has it be known for just as long as it says, to one attempt each time.
+func TestWhatWasLearnedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recent[int]
+		r.put("/a", 1)
+		time.Sleep(recentLife - time.Nanosecond)
+		require.True(t, r.has("/a", recentLife))
+		require.False(t, r.has("/b", recentLife))
+		what, known := r.take("/a")
+		require.True(t, known)
+		require.Equal(t, 1, what)
+		_, known = r.take("/a")
+		require.False(t, known, "another attempt has it")
+
+		r.put("/a", 2)
+		time.Sleep(recentLife)
+		require.False(t, r.has("/a", recentLife))
+		_, known = r.take("/a")
+		require.False(t, known)
+		_, known = new(recent[int]).take("/a")
+		require.False(t, known)
+	})
+}
+
+// TestAMemoryIsBounded learns of more directories than are remembered.
+func TestAMemoryIsBounded(t *testing.T) {
+	var r recent[struct{}]
+	for i := range maxRecent {
+		r.put(fmt.Sprint("/", i), struct{}{})
+	}
+	require.Len(t, r.of, maxRecent)
+	r.put("/more", struct{}{})
+	require.Len(t, r.of, 1)
+
+	var l deletions
+	l.add("/a", 2)
+	l.add("/a", -2)
+	require.Empty(t, l.of)
+}
+
+// TestADirectoryThatRefusesNotesIsNotAskedAgain takes the answers of transactions with a note in the second place.
+func TestADirectoryThatRefusesNotesIsNotAskedAgain(t *testing.T) {
+	refused, passed := zk.MultiResponse{Error: zk.ErrNoAuth}, zk.MultiResponse{}
+	m := NewUnnoted(false)
+	require.True(t, m.MayNote("/a", nil))
+	require.True(t, m.MayNote("/a", []zk.MultiResponse{refused}), "it was the first that was refused")
+	require.True(t, m.MayNote("/a", []zk.MultiResponse{passed, passed}))
+	require.False(t, m.MayNote("/a", []zk.MultiResponse{passed, refused}))
+	require.False(t, m.MayNote("/a", nil))
+	require.True(t, m.MayNote("/b", nil))
+	require.False(t, NewUnnoted(true).MayNote("/b", nil))
+}

@@ -1,0 +1,42 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+)
+
+// TestEverySecondContenderWritesANote has a queue whose front leaves one by one: of two neighbors only one writes a note.
+func TestEverySecondContenderWritesANote(t *testing.T) {
+	place := func(known int) *place {
+		p := new(place)
+		for i := range known {
+			p.ahead = append(p.ahead, node.Entry{Name: fmt.Sprint(i)})
+		}
+		return p
+	}
+	require.True(t, place(2).isTurnToNote(-1, 0))
+	require.False(t, place(2).isTurnToNote(-1, 1), "the contender ahead writes it")
+	require.True(t, place(2).isTurnToNote(-1, 2))
+	for known := 1; known <= 4; known++ {
+		for named := range known {
+			mine, next := place(known).isTurnToNote(named, 0), place(known+1).isTurnToNote(named, 0)
+			require.NotEqual(t, mine, next, "%d of %d", named, known)
+			require.Equal(t, (known-named)%2 == 0, mine)
+		}
+	}
+}
+
+func TestANoteCountsIfItIsNewerThanTheListingAndAsOldAsAChild(t *testing.T) {
+	p := &place{listed: 5}
+	for _, c := range []struct {
+		written, child int64
+		timely         bool
+	}{{5, 9, false}, {6, 9, true}, {6, 6, true}, {7, 6, false}, {4, 4, false}} {
+		require.Equal(t, c.timely, p.isTimely(&zk.Stat{Mzxid: c.written, Pzxid: c.child}), "%+v", c)
+	}
+}

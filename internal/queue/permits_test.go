@@ -1,0 +1,288 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// The first acquire has returned, but the delete of its node in the queue is delayed.
+//
+//zklock:promise P4.3
+func TestAnAcquireThatHasReturnedCountsOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, testDir+"/locks/") {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		first, err := permitsOf(a, 3).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		require.Len(t, srv.Children(testDir+"/locks"), 1)
+		_, err = permitsOf(b, 3).TryObtain(t.Context(), 2)
+		require.ErrorIs(t, err, outcome.ErrLocked)
+		second, err := permitsOf(b, 3).TryObtain(t.Context(), 1)
+		require.NoError(t, err)
+		release(t, first)
+		release(t, second)
+	})
+}
+
+// A caller that waits with its permit nodes counts with these nodes, and one that has none yet
+// counts with its node in the queue.
+//
+//zklock:promise P4.3
+func TestATryForPermitsCountsEveryWaitingCaller(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 3).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		waits := obtainLater(t, permitsOf(a, 3), 2)
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(testDir+"/leases"), 4)
+		_, err = permitsOf(b, 3).TryObtain(t.Context(), 1)
+		require.ErrorIs(t, err, outcome.ErrLocked, "one permit is free, but a caller waits for two")
+		release(t, held)
+		waits.release(t)
+	})
+}
+
+// The caller that is first in the queue has seen a new number, and stores it again if somebody
+// deletes the directory.
+func TestANumberOfPermitsDoesNotReturnToAnEarlierOne(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		waits := obtainLater(t, permitsOf(b, 2), 2)
+		time.Sleep(time.Second)
+		require.NoError(t, permitsOf(a, 3).Resize(t.Context()))
+		time.Sleep(time.Second)
+		var paths []string
+		for _, name := range srv.Children(testDir + "/leases") {
+			paths = append(paths, testDir+"/leases/"+name)
+		}
+		require.NoError(t, srv.DeleteNodes(append(paths, testDir+"/leases")...), "at once: the caller reacts to the first event")
+		<-waits.done
+		n, there := srv.Node(testDir + "/leases")
+		require.True(t, there)
+		require.Equal(t, "zklock: permits 3", string(n.Data))
+		waits.release(t)
+		require.NoError(t, held.Release(true)())
+	})
+}
+
+// A lock at the name of the node that Resize uses does not disturb it.
+func TestResizeNeedsNoNameThatALockCanHave(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, permitsOf(e, 2).Resize(t.Context()))
+		held, err := e.Obtain(t.Context(), wantLock(testDir+"/leases/resized"))
+		require.NoError(t, err)
+		require.NoError(t, permitsOf(e, 3).Resize(t.Context()))
+		require.Error(t, node.CheckPath(testDir+"/leases/"+node.ResizedName))
+		release(t, held)
+	})
+}
+
+func TestANumberOfPermitsIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		path     string
+		total, k int
+		data     int // its length
+		text     string
+	}{
+		{testDir, 3, 1, 0, ""}, {testDir, 3, 3, 0, ""}, {testDir, 0, 3, 0, ""}, {testDir, node.MaxPermits, 1, 0, ""},
+		{testDir, -1, 1, 0, "semaphore with -1 permits"}, {testDir, node.MaxPermits + 1, 1, 0, "semaphore with 100001 permits"},
+		{testDir, 3, 0, 0, "cannot acquire 0 permits"}, {testDir, 3, -2, 0, "cannot acquire -2 permits"},
+		{testDir, 3, 4, 0, "4 permits requested, semaphore has 3"}, {"orders", 3, 1, 0, "does not start with /"},
+		{testDir, 0, 5000, 0, ""}, {testDir, 0, 9000, 0, "needs a request of"}, {testDir, 0, 10, 200_000, "needs a request of"},
+	} {
+		e := engineFor(false)
+		e.Directories = &session.Directories{ACL: zk.WorldACL(zk.PermAll)}
+		err := (&Permits{Engine: e, Path: c.path, Dir: c.path, Total: c.total, Data: make([]byte, c.data)}).Check(c.k)
+		if c.text == "" {
+			require.NoError(t, err, "%+v", c)
+			continue
+		}
+		require.ErrorIs(t, err, outcome.ErrInvalid)
+		require.ErrorContains(t, err, c.text)
+		require.Equal(t, c.total > 0 && c.k > c.total || c.text == "needs a request of", errors.Is(err, outcome.ErrLimit), "%+v", c)
+	}
+}
+
+// TestTheNumberOfPermitsIsAgreedOn has each number that may be stored, and each that a caller may have.
+func TestTheNumberOfPermitsIsAgreedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored   string // "" for no directory, "none" for one without data
+		lock     bool   // another lock uses the path
+		total, k int
+		want     error
+		text     string
+		number   int // that is stored afterwards; zero if none is
+	}{
+		"nothing":                     {total: 3, k: 2, number: 3},
+		"nothing, any number":         {total: 0, k: 2, want: outcome.ErrMismatch, text: "no stored number"},
+		"no number":                   {stored: "none", total: 3, k: 2, number: 3},
+		"no number, any number":       {stored: "none", total: 0, k: 2, want: outcome.ErrMismatch, text: "no stored number"},
+		"the same":                    {stored: "zklock: permits 3", total: 3, k: 3, number: 3},
+		"another":                     {stored: "zklock: permits 4", total: 3, k: 2, want: outcome.ErrMismatch, text: "semaphore has 4 permits, not 3", number: 4},
+		"any number":                  {stored: "zklock: permits 4", total: 0, k: 4, number: 4},
+		"any number, too small":       {stored: "zklock: permits 4", total: 0, k: 5, want: outcome.ErrLimit, text: "5 permits requested, semaphore has 4", number: 4},
+		"other data":                  {stored: "value", total: 3, k: 2, want: outcome.ErrMismatch, text: "cannot parse number of permits"},
+		"a lock":                      {lock: true, total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by another kind of lock"},
+		"a lock and a directory":      {lock: true, stored: "none", total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by another kind of lock"},
+		"a lock, and a stored number": {lock: true, stored: "zklock: permits 3", total: 3, k: 2, number: 3},
+	} {
+		for verb, obtain := range map[string]func(*Permits, context.Context, int) (*Grant, error){"waits": (*Permits).Obtain, "tries": (*Permits).TryObtain} {
+			t.Run(name+", "+verb, func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					e := startEngine(t, srv, "a", nil)
+					switch c.stored {
+					case "":
+					case "none":
+						require.NoError(t, srv.PutNode(leases, nil))
+					default:
+						require.NoError(t, srv.PutNode(leases, []byte(c.stored)))
+					}
+					if c.lock {
+						require.NoError(t, srv.PutNode(testDir+"/x-lock-0000000000", nil))
+					}
+					g, err := obtain(permitsOf(e, c.total), t.Context(), c.k)
+					if c.want != nil {
+						require.ErrorIs(t, err, c.want)
+						require.ErrorContains(t, err, c.text)
+					} else {
+						require.NoError(t, err)
+						require.Len(t, g.Nodes(), c.k)
+						release(t, g)
+					}
+					n, _ := srv.Node(leases)
+					number, _ := node.ParseLimit(n.Data)
+					require.Equal(t, c.number, number)
+					time.Sleep(testTerm)
+					require.Empty(t, srv.Children(leases))
+				})
+			})
+		}
+	}
+}
+
+// A number that is stored, or a directory that is removed, between a look and a write is seen.
+func TestANumberThatIsWrittenMeanwhileCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(srv *zktest.Server)
+	}{
+		"the same number": {func(srv *zktest.Server) { _ = srv.PutNode(leases, node.LimitData(3)) }},
+		"the directory is removed": {func(srv *zktest.Server) {
+			for _, name := range srv.Children(leases) {
+				_ = srv.DeleteNode(leases + "/" + name)
+			}
+			_ = srv.DeleteNode(leases)
+		}},
+		"the version moved": {func(srv *zktest.Server) { _ = srv.PutNode(leases, nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				e, done := startEngine(t, srv, "a", nil), false
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpSetData && r.Paths[0] == leases && !done {
+						done = true
+						c.meanwhile(srv)
+					}
+					return zktest.Pass
+				})
+				g, err := permitsOf(e, 3).Obtain(t.Context(), 2)
+				require.NoError(t, err)
+				require.True(t, done)
+				release(t, g)
+				done = false
+				require.NoError(t, permitsOf(e, 5).Resize(t.Context()))
+				require.True(t, done)
+				n, _ := srv.Node(leases)
+				require.Equal(t, "zklock: permits 5", string(n.Data))
+			})
+		})
+	}
+	require.False(t, isRewritten(nil))
+	require.False(t, isRewritten(zk.ErrNoAuth))
+}
+
+// A caller that the number no longer fits, or that is evicted, leaves the queue with the reason.
+func TestAWaiterForPermitsEndsWithTheReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(t *testing.T, srv *zktest.Server, e *Engine, queued string)
+		want    error
+	}{
+		"fewer permits than it wants": {func(t *testing.T, srv *zktest.Server, e *Engine, _ string) {
+			require.NoError(t, permitsOf(e, 1).Resize(t.Context()))
+		}, outcome.ErrLimit},
+		"evicted from the queue": {func(t *testing.T, srv *zktest.Server, e *Engine, queued string) {
+			evict(t, srv, testDir+node.PermitQueueDir, queued)
+		}, outcome.ErrEvicted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+				held, err := permitsOf(a, 3).Obtain(t.Context(), 2)
+				require.NoError(t, err)
+				waits := obtainLater(t, permitsOf(b, 3), 2)
+				time.Sleep(time.Second)
+				require.Len(t, srv.Children(leases), 4)
+				c.happens(t, srv, a, srv.Children(testDir + "/locks")[0])
+				<-waits.done
+				require.ErrorIs(t, waits.err, c.want)
+				require.Nil(t, waits.grant)
+				time.Sleep(testTerm)
+				require.Len(t, srv.Children(leases), 2)
+				require.Empty(t, srv.Children(testDir+"/locks"))
+				release(t, held)
+			})
+		})
+	}
+}
+
+// evict deletes a node and records that in its directory, as an operator does.
+func evict(t *testing.T, srv *zktest.Server, dir, name string) {
+	t.Helper()
+	n, _ := srv.Node(dir)
+	data, _ := node.ParseDirData(n.Data)
+	require.NoError(t, srv.PutNode(dir, data.WithEvicted(node.GUIDOf(name)).Encode()))
+	require.NoError(t, srv.DeleteNode(dir+"/"+name))
+}
+
+// TestEachCallerCountsOnce has callers of this library, which count with their permits, and of another one, whose names do not tell.
+func TestEachCallerCountsOnce(t *testing.T) {
+	group := func(n int) string { return fmt.Sprintf("%s%s%014x%012x-", node.NamePrefix, node.GUIDMark, n, 0) }
+	permit := func(prefix string, seq int) string { return fmt.Sprintf("%slease-%010d", prefix, seq) }
+	waiter := func(prefix string, seq int) string { return fmt.Sprintf("%slock-%010d", prefix, seq) }
+	const foreign = "_c_f3b0c442-98fc-1c14-9afb-f4c8996fb924-"
+	for name, c := range map[string]struct {
+		permits, queue []string
+		want           int
+	}{
+		"none":                               {nil, nil, 0},
+		"permits":                            {[]string{permit(group(1), 1), permit(group(1), 2)}, nil, 2},
+		"waiters":                            {nil, []string{waiter(group(1), 1), waiter(group(2), 2)}, 2},
+		"a waiter that has its permits":      {[]string{permit(group(1), 1)}, []string{waiter(group(1), 1), waiter(group(2), 2)}, 2},
+		"permits and waiters of another one": {[]string{permit(foreign, 1)}, []string{waiter(foreign, 1), waiter(foreign, 2)}, 3},
+		"both libraries":                     {[]string{permit(foreign, 1), permit(group(1), 2)}, []string{waiter(foreign, 1), waiter(group(1), 2), waiter(group(2), 3)}, 4},
+	} {
+		permits, queue := node.ParseEntries(c.permits), node.ParseEntries(c.queue)
+		require.Len(t, append(permits, queue...), len(c.permits)+len(c.queue))
+		require.Equal(t, c.want, used(permits, queue), name)
+	}
+}

@@ -1,0 +1,166 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// agree returns the record of the lock in dir. It returns ErrMismatch if a hold stands there whose
+// delay is not ours. That may be a stale reply from a lagging server, so agree reads the record again
+// after a quorum check before it fails.
+func (c *Engine) agree(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
+	r, err := c.ReadRecord(ctx, s, dir)
+	if err != nil || !c.differs(r) {
+		return r, err
+	}
+	return session.UpToDate(ctx, c.Requests, s, func() (recordAt, error) {
+		r, err := c.ReadRecord(ctx, s, dir)
+		if err != nil || !c.differs(r) {
+			return r, err
+		}
+		_, err = c.Requests.Stat(ctx, s, dir+"/"+r.By)
+		if err == nil {
+			err = fmt.Errorf("%w: lock-delay is %v, not %v", outcome.ErrMismatch, r.Delay, c.Delay)
+		}
+		return r, outcome.IgnoreMissing(err)
+	})
+}
+
+// differs reports whether a record names a holder whose delay is not ours.
+func (c *Engine) differs(r recordAt) bool { return r.Fate == node.IsHeld && r.Delay != c.Delay }
+
+// ReadRecord reads the record of the lock in dir. The record of a lock that has none is empty.
+func (c *Engine) ReadRecord(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
+	n, err := c.Requests.Get(ctx, s, dir+node.RecordSuffix)
+	if errors.Is(err, zk.ErrNoNode) {
+		return recordAt{}, nil
+	}
+	if err != nil {
+		return recordAt{}, err
+	}
+	r, err := node.ParseRecord(n.Data)
+	return recordAt{r, true, n.Stat.Version, n.Stat.Mtime}, err
+}
+
+// errRecordMoved reports that the record has changed since it was read.
+var errRecordMoved = errors.New("lock record has changed")
+
+// post replaces the record by r, if it is still the one in over and our node exists. An empty r
+// deletes it.
+func (t *contender) post(ctx context.Context, over recordAt, r node.Record) error {
+	if r.Fate == node.IsHeld {
+		t.record.willSend()
+	}
+	t.record.forget()
+	answers, err := t.c.Requests.Multi(ctx, t.Sess, t.Exists(), t.posting(over, r))
+	switch {
+	case err == nil && answers[1].Stat != nil:
+		t.record.saw(recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime})
+		return nil
+	case err == nil && r.Fate == node.IsHeld: // created, with the version zero; its time does not matter
+		t.record.saw(recordAt{Record: r, exists: true})
+		return nil
+	case err == nil:
+		return nil
+	case Refused(answers) == 0:
+		return goneIfMissing(answers[0].Error)
+	case hasMoved(err):
+		return errRecordMoved
+	}
+	return err
+}
+
+// hasMoved reports whether an operation on a record was refused because the record has changed.
+func hasMoved(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists)
+}
+
+// posting returns the operation that replaces the record in over by r.
+func (t *contender) posting(over recordAt, r node.Record) any {
+	path := t.Dir + node.RecordSuffix
+	switch {
+	case r == node.Record{}:
+		return &zk.DeleteRequest{Path: path, Version: over.version}
+	case !over.exists:
+		return &zk.CreateRequest{Path: path, Data: r.Encode(), Acl: t.c.Directories.ACL}
+	}
+	return &zk.SetDataRequest{Path: path, Data: r.Encode(), Version: over.version}
+}
+
+// Refused returns the index of the operation of a transaction that was refused, or -1 if none was.
+func Refused(answers []zk.MultiResponse) int {
+	for i, a := range answers {
+		if a.Error != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// releaseRecord returns the operations that record our release; there are none if there is nothing
+// to record. They belong to the transaction that deletes our node. A write of ours that is still in
+// flight may be executed before that transaction, which then is refused because the record has
+// changed; it cannot be executed after it.
+func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]any, error) {
+	if !t.record.sent || t.lost {
+		return nil, nil
+	}
+	if t.record.at == nil {
+		r, err := t.c.ReadRecord(ctx, s, t.Dir)
+		switch {
+		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // no longer ours
+			t.record.void()
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		t.record.saw(r)
+	}
+	at := *t.record.at
+	switch {
+	case !at.exists: // make sure that it does not exist
+		return []any{t.posting(at, node.Record{Delay: t.delay()}), t.posting(recordAt{exists: true}, node.Record{})}, nil
+	case at.Fate != node.IsHeld || at.By != t.Name:
+		return []any{&zk.CheckVersionRequest{Path: t.Dir + node.RecordSuffix, Version: at.version}}, nil
+	}
+	return []any{t.posting(at, t.released())}, nil
+}
+
+// released returns what replaces the record of our hold when that is released, or when its delay has
+// passed. That is nothing, unless another contender that waits may need to know that we held: one
+// that has seen the same contender without a record ahead of it as we have.
+//
+// A record that we may not delete stays.
+func (t *contender) released() node.Record {
+	if t.record.isNeeded || t.c.fixedRecords.has(t.Dir, math.MaxInt64) {
+		return node.Record{Delay: t.delay(), Fate: node.WasReleased, By: t.Name}
+	}
+	return node.Record{}
+}
+
+// recordRefused handles the refusal of the operations that releaseRecord returned. Another attempt
+// makes sense only if they can differ.
+func (t *contender) recordRefused(err error) {
+	isFixed := errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty)
+	if isFixed && t.released() == (node.Record{}) {
+		t.c.fixedRecords.put(t.Dir, struct{}{})
+		return
+	}
+	t.record.wasRefused(hasMoved(err))
+}
+
+// recordReleased remembers that the lock has no record, if a transaction with the operations that
+// releaseRecord returned has deleted it.
+func (t *contender) recordReleased() {
+	if t.record.sent && !t.lost && t.released() == (node.Record{}) {
+		t.c.noRecord.put(t.Dir, struct{}{})
+	}
+}

@@ -1,0 +1,223 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+const (
+	testDelay  = 30 * time.Second
+	testRecord = testDir + node.RecordSuffix
+)
+
+func startDelayed(t *testing.T, srv *zktest.Server, label string) *Engine {
+	t.Helper()
+	return startEngine(t, srv, label, func(e *Engine) { e.Delay = testDelay })
+}
+
+// obtain acquires the test's lock.
+func obtain(t *testing.T, e *Engine) *Grant {
+	t.Helper()
+	g, err := e.Obtain(t.Context(), wantLock(testDir))
+	require.NoError(t, err)
+	return g
+}
+
+// loseHold makes e hold the lock and lose it, and has an attempt of e record that.
+func loseHold(t *testing.T, srv *zktest.Server, e *Engine) {
+	t.Helper()
+	g := obtain(t, e)
+	require.NoError(t, srv.DeleteNode(g.Nodes()[0].Path()))
+	require.NoError(t, g.Release(true)())
+	_, err := e.TryObtain(t.Context(), wantLock(testDir))
+	require.ErrorIs(t, err, outcome.ErrLocked)
+}
+
+// recordIn returns the record and its version.
+func recordIn(t *testing.T, srv *zktest.Server) (node.Record, int32) {
+	t.Helper()
+	n, there := srv.Node(testRecord)
+	require.True(t, there)
+	r, err := node.ParseRecord(n.Data)
+	require.NoError(t, err)
+	return r, n.Stat.Version
+}
+
+// A contender that has read the record before it queues has seen a loss whose delay has passed.
+// Until it is first, the record is deleted, and created again for another hold that is lost. It then
+// has the same version.
+//
+//zklock:promise P11.2
+func TestARecordThatWasReadBeforeQueueingIsReadAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		late, other := startDelayed(t, srv, "late"), startDelayed(t, srv, "other")
+		loseHold(t, srv, other)
+		time.Sleep(testDelay)
+		before, version := recordIn(t, srv)
+		s, err := late.session(t.Context())
+		require.NoError(t, err)
+		want := wantLock(testDir)
+		place := late.newPlaceFor(want)
+		require.NoError(t, place.prepare(t.Context(), s))
+		require.True(t, place.record.at.exists)
+
+		release(t, obtain(t, other))
+		_, there := srv.Node(testRecord)
+		require.False(t, there)
+		loseHold(t, srv, other)
+		after, again := recordIn(t, srv)
+		require.Equal(t, version, again)
+		require.NotEqual(t, before.By, after.By)
+
+		require.ErrorIs(t, place.try(t.Context(), s), outcome.ErrLocked)
+		late.discard(t.Context(), outcome.ErrLocked, place)
+	})
+}
+
+// A write of the record whose reply was lost is executed just before the release, which has seen no record.
+//
+//zklock:promise P11.4
+func TestAReleaseDeletesARecordThatAppearsMeanwhile(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e, next := startDelayed(t, srv, "a"), startDelayed(t, srv, "next")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var appeared atomic.Bool
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			switch {
+			case r.Client != "a" || !slices.Contains(r.Paths, testRecord):
+			case slices.Contains(r.Ops, zktest.OpCheck): // the record
+				cancel()
+				return zktest.DropBefore
+			case !appeared.Swap(true): // the release
+				held := node.Record{Delay: testDelay, Fate: node.IsHeld, By: node.BaseName(r.Paths[0])}
+				_ = srv.PutNode(testRecord, held.Encode()) // the test fails below if it is not there
+			}
+			return zktest.Pass
+		})
+		_, err := e.Obtain(ctx, wantLock(testDir))
+		require.ErrorIs(t, err, context.Canceled)
+		time.Sleep(time.Second)
+		require.True(t, appeared.Load())
+		began := time.Now()
+		release(t, obtain(t, next))
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// Earlier versions of the library keep the record, and operators may create it.
+//
+//zklock:promise P11.1
+func TestRecordsThatAreKeptAreUnderstood(t *testing.T) {
+	for text, c := range map[string]struct {
+		record  string
+		delayed bool
+	}{
+		"nobody has held":               {"zklock: delay 30s", false},
+		"the last hold was released":    {"zklock: delay 30s\nreleased by x-lock-0000000000", false},
+		"another delay, released":       {"zklock: delay 1m0s\nreleased by x-lock-0000000000", false},
+		"the holder is gone":            {"zklock: delay 30s\nheld by x-lock-0000000000", true},
+		"the last hold was lost":        {"zklock: delay 30s\nlost by x-lock-0000000000", true},
+		"another delay, holder is gone": {"zklock: delay 1m0s\nheld by x-lock-0000000000", true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.PutNode(testRecord, []byte(c.record)))
+				e := startDelayed(t, srv, "a")
+				began := time.Now()
+				release(t, obtain(t, e))
+				require.Equal(t, c.delayed, time.Since(began) >= testDelay)
+				_, there := srv.Node(testRecord)
+				require.False(t, there)
+			})
+		})
+	}
+}
+
+// If the client may not delete the record, its release is written into it.
+//
+//zklock:promise P11.4
+func TestAReleaseIsWrittenIntoARecordThatMayNotBeDeleted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startDelayed(t, srv, "a"), startDelayed(t, srv, "b")
+		s, err := a.session(t.Context())
+		require.NoError(t, err)
+		_, err = a.Requests.Create(t.Context(), s, "/locks", nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate|zk.PermRead))
+		require.NoError(t, err)
+		var asked atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if i := slices.Index(r.Paths, testRecord); i >= 0 && r.Ops[i] == zktest.OpDelete {
+				asked.Add(1)
+			}
+			return zktest.Pass
+		})
+		for range 3 {
+			began := time.Now()
+			for _, e := range []*Engine{a, b} {
+				release(t, obtain(t, e))
+				r, _ := recordIn(t, srv)
+				require.Equal(t, node.WasReleased, r.Fate)
+			}
+			require.Less(t, time.Since(began), time.Second)
+		}
+		require.EqualValues(t, 2, asked.Load(), "each client asks once")
+	})
+}
+
+// A contender behind another library's contender has seen that one. The holder between them was
+// granted after it, and its release is what counts.
+//
+//zklock:promise P11.3
+func TestAReleaseBehindAnotherLibrarysContenderIsRecorded(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, last := startDelayed(t, srv, "a"), startDelayed(t, srv, "b"), startDelayed(t, srv, "last")
+		foreign := testDir + "/_c_00000000000000000000000000000000-lock-0000000000"
+		require.NoError(t, srv.PutNode(foreign, nil))
+		srv.SetChildCounter(testDir, 1)
+		first := later(func() (*Grant, error) { return a.Obtain(t.Context(), wantLock(testDir)) })
+		time.Sleep(time.Second)
+		second := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })
+		time.Sleep(time.Second)
+		require.NoError(t, srv.DeleteNode(foreign))
+		<-first.done
+		began := time.Now()
+		first.release(t)
+		second.release(t)
+		require.Less(t, time.Since(began), time.Second)
+		began = time.Now()
+		release(t, obtain(t, last))
+		require.Less(t, time.Since(began), time.Second)
+		_, there := srv.Node(testRecord)
+		require.False(t, there)
+	})
+}
+
+// A hold with another delay refuses a newcomer, and a lost or released one does not.
+//
+//zklock:promise P11.12
+func TestOnlyAStandingHoldRefusesAnotherDelay(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, other := startDelayed(t, srv, "a"), startEngine(t, srv, "other", func(e *Engine) { e.Delay = time.Second })
+		g := obtain(t, a)
+		_, err := other.Obtain(t.Context(), wantLock(testDir))
+		require.ErrorIs(t, err, outcome.ErrMismatch)
+		require.ErrorContains(t, err, "lock-delay is 30s, not 1s")
+		require.NoError(t, srv.DeleteNode(g.Nodes()[0].Path()))
+		require.NoError(t, g.Release(true)())
+		began := time.Now()
+		release(t, obtain(t, other))
+		require.GreaterOrEqual(t, time.Since(began), testDelay, "the delay of the hold that was lost")
+		release(t, obtain(t, other))
+		release(t, obtain(t, a))
+	})
+}

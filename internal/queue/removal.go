@@ -1,0 +1,82 @@
+package queue
+
+// removal describes what a contender leaves behind when its node is deleted.
+type removal struct {
+	held   bool          // it was first in the queue
+	lost   bool          // its hold ended without a release
+	unread int32         // the newest version of the node's data that we have read; -1 if it does not matter
+	note   *note         // the note to write in the directory's data, if it was first; nil if there is none
+	record writtenRecord // what it has written in the lock's record
+}
+
+// A note makes the cost of a hand-off independent of the length of the queue.
+//
+// A waiter that was k-th knows k nodes ahead of it and watches one of them. When that one leaves
+// because it held and released, all nodes before it are gone. But the waiter has not seen them go,
+// and checking them, one by one or with a listing, would cost more the longer the queue is. So a
+// holder that has waited deletes its node in one transaction with a note in the directory's data,
+// which is the name of the node. A holder was the first in the queue, so the node that a note names
+// has left, and so have all before it.
+//
+// The data of a directory may belong to another program. A note replaces only empty data or another
+// note, and only the version that was seen. A waiter sees that version before the holder ahead of
+// it leaves, so of two neighbours only one can write a note. Every second holder does; its
+// successor has seen that holder itself leave.
+type note struct {
+	version int32    // of the directory's data, when it was empty or a note
+	evicted []string // what the data says about evictions, which the note must preserve
+}
+
+// wasFirst records that no contender was ahead of the node.
+func (e *removal) wasFirst() { e.held = true }
+
+// markLost records that the hold has ended and must not be recorded as released.
+func (e *removal) markLost() { e.lost = true }
+
+// checkRequests makes the removal check for a revocation request that nobody has read.
+func (e *removal) checkRequests() { e.unread = 0 }
+
+// planNote decides whether the node writes a note if it was first, over the given version of the
+// directory's data.
+func (e *removal) planNote(may bool, version int32, evicted []string) {
+	e.note = nil
+	if may {
+		e.note = &note{version, evicted}
+	}
+}
+
+// takeNote returns the note, which is written now, and clears it.
+func (e *removal) takeNote() *note {
+	n := e.note
+	e.note = nil
+	return n
+}
+
+// hasRead records the version of the node's data that we have read.
+func (e *removal) hasRead(version int32) { e.unread = version }
+
+// writtenRecord tracks what a contender has written in its lock's record.
+type writtenRecord struct {
+	sent     bool      // the record may say that we hold
+	at       *recordAt // the record when we last saw it; nil if it may have changed since
+	isNeeded bool      // another contender may need the record of our release: see released
+}
+
+// saw sets the record to r, as it is now.
+func (c *writtenRecord) saw(r recordAt) { c.at = &r }
+
+// forget records that the record may have changed.
+func (c *writtenRecord) forget() { c.at = nil }
+
+// wasRefused handles the refusal of the operations that releaseRecord returned. moved means that
+// the record has changed; otherwise another attempt makes no sense.
+func (c *writtenRecord) wasRefused(moved bool) {
+	c.at = nil
+	c.sent = c.sent && moved
+}
+
+// willSend records that the record may say from now on that we hold.
+func (c *writtenRecord) willSend() { c.sent = true }
+
+// void records that the record does not name us as the holder, and never will.
+func (c *writtenRecord) void() { c.sent = false }

@@ -1,0 +1,136 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// endsWaiting calls obtain with a context that ends after d, and returns the error. Until then, the
+// engine must show exactly one wait, for what the error says.
+func endsWaiting(t *testing.T, e *Engine, d time.Duration, obtain func(ctx context.Context) (*Grant, error)) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	o := later(func() (*Grant, error) { return obtain(ctx) })
+	time.Sleep(d - time.Nanosecond)
+	shown := e.Status()
+	<-o.done
+	require.ErrorIs(t, o.err, context.DeadlineExceeded)
+	require.Equal(t, 1, strings.Count(o.err.Error(), "waited for"), "%v", o.err)
+	require.Len(t, shown, 1)
+	require.Regexp(t, `^`+testDir+`(/\w+)?/_c_\S+ has waited \S+ for `, shown[0])
+	_, why, _ := strings.Cut(shown[0], " for ")
+	_, said, _ := strings.Cut(o.err.Error(), "waited for ")
+	said = strings.TrimSuffix(said, ")")
+	require.Contains(t, why, said[:min(len(said), 20)])
+	require.Empty(t, e.Status(), "a wait that has ended is not shown")
+	return o.err
+}
+
+func lockIn(e *Engine) func(ctx context.Context) (*Grant, error) {
+	return func(ctx context.Context) (*Grant, error) { return e.Obtain(ctx, wantLock(testDir)) }
+}
+
+//zklock:promise P8.2
+func TestAWaitForAContenderSaysForWhich(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, c := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil), startEngine(t, srv, "c", nil)
+		held, err := a.Obtain(t.Context(), wantLock(testDir))
+		require.NoError(t, err)
+		require.ErrorContains(t, endsWaiting(t, b, time.Second, lockIn(b)), "(waited for test)")
+		between := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })
+		time.Sleep(time.Second)
+		require.ErrorContains(t, endsWaiting(t, c, time.Second, lockIn(c)), "(waited for test and 1 more)")
+		release(t, held)
+		between.release(t)
+	})
+}
+
+//zklock:promise P8.2
+func TestTheFirstInTheQueueForPermitsSaysHowManyItWaitsFor(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b, c := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil), startEngine(t, srv, "c", nil)
+		held, err := permitsOf(a, 3).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		two := func(e *Engine) func(ctx context.Context) (*Grant, error) {
+			return func(ctx context.Context) (*Grant, error) { return permitsOf(e, 3).Obtain(ctx, 2) }
+		}
+		require.ErrorContains(t, endsWaiting(t, b, time.Second, two(b)), "(waited for 2 permits, first in the queue: 1 of 3 are free)")
+		first := obtainLater(t, permitsOf(b, 3), 2)
+		time.Sleep(time.Second)
+		require.ErrorContains(t, endsWaiting(t, c, time.Second, two(c)), "(waited for test)")
+		release(t, held)
+		first.release(t)
+	})
+}
+
+//zklock:promise P8.2
+func TestAWaitForTheLockDelaySaysSo(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		delayed := func(e *Engine) { e.Delay = 30 * time.Second }
+		a, b := startEngine(t, srv, "a", delayed), startEngine(t, srv, "b", delayed)
+		held, err := a.Obtain(t.Context(), wantLock(testDir))
+		require.NoError(t, err)
+		require.NoError(t, srv.DeleteNode(held.Nodes()[0].Path()))
+		err = endsWaiting(t, b, time.Second, lockIn(b))
+		require.ErrorContains(t, err, "(waited for the lock-delay, first in the queue: ")
+		require.ErrorContains(t, err, " are left since "+held.Nodes()[0].Name+" was lost)")
+		release(t, held)
+	})
+}
+
+//zklock:promise P8.2
+func TestAWaitForProofOfTheSessionSaysSo(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpSync || r.Op == zktest.OpMulti {
+				return throttled
+			}
+			return zktest.Pass
+		})
+		time.Sleep(2 * testTerm) // the create alone then proves nothing
+		require.ErrorContains(t, endsWaiting(t, e, time.Second, lockIn(e)), "(waited for proof that its session is alive, first in the queue; replies take ")
+		require.ErrorContains(t, endsWaiting(t, e, time.Second, func(ctx context.Context) (*Grant, error) { return e.TryObtain(ctx, wantLock(testDir+"/other")) }),
+			"(waited for proof that its session is alive")
+	})
+}
+
+// A call that does not wait for another connection says what it waited for when it was cut off.
+//
+//zklock:promise P8.2
+func TestATryThatIsCutOffSaysWhatItWaitedFor(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpCreate || r.Op == zktest.OpCreateContainer {
+				return throttled
+			}
+			return zktest.Pass
+		})
+		_, err := WithoutWaiting(t.Context(), e, func(ctx context.Context) (*Grant, error) { return e.TryObtain(ctx, wantLock(testDir)) })
+		require.ErrorIs(t, err, outcome.ErrNotConnected)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "request not served within five session timeouts (waited for a reply from the servers)")
+	})
+}
+
+//zklock:promise P8.2
+func TestAWaitWithoutAConnectionSaysSo(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		srv.Partition("a")
+		time.Sleep(2 * testTerm)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := lockIn(e)(ctx)
+		require.EqualError(t, err, "context deadline exceeded (waited for a connection to a server)")
+	})
+}

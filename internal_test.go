@@ -1,0 +1,49 @@
+package zklock
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/queue"
+	"github.com/zklock-go/zklock/internal/session"
+)
+
+// TestAnEndedHoldingIsNotLookedAfterAgain ends a holding before its last node is registered for checks.
+//
+//zklock:promise P2.5
+func TestAnEndedHoldingIsNotLookedAfterAgain(t *testing.T) {
+	var s holdings
+	g, sess := new(holding), new(session.Session)
+	s.add(g)
+	s.remove(g)
+	require.True(t, s.oversee(g, sess))
+	require.Empty(t, s.by)
+	require.Empty(t, s.live)
+}
+
+//zklock:promise P12.5
+func TestWhoMayBeginInAPlaceThatWasJustGranted(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	end()
+	for name, c := range map[string]struct {
+		number int64
+		waited bool
+		of     context.Context
+		takes  bool
+	}{
+		"one that had asked before its node was created":  {number: 3, waited: true, takes: true},
+		"one that asked later, if no contender was ahead": {number: 4, takes: true},
+		"one that asked later, as others may have":        {number: 4, waited: true},
+		"nobody if it is lost already":                    {number: 3, of: over},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &sharedPlace{grant: &queue.Grant{Waited: c.waited}, holding: &holding{ctx: t.Context()}, lastAhead: 3}
+			if c.of != nil {
+				p.holding.ctx = c.of
+			}
+			require.Equal(t, c.takes, p.admits(c.number))
+		})
+	}
+}
