@@ -70,7 +70,7 @@ func playAtRandom(t *testing.T, srv *zktest.Server, r *rand.Rand) {
 			e, recipe := engines[r.IntN(len(engines))], recipes[r.IntN(len(recipes))]
 			ctx, end := context.WithCancel(t.Context())
 			w := &Want{Recipe: recipe, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)}
-			callers = append(callers, &caller{later(func() (*Grant, error) { return e.Obtain(ctx, w) }), end})
+			callers = append(callers, &caller{later(func() (*Grant, error) { return obtainWatched(ctx, e, w) }), end})
 		case len(callers) == 0:
 		case k < 7: // gives up, or releases
 			i := r.IntN(len(callers))
@@ -89,7 +89,7 @@ func playAtRandom(t *testing.T, srv *zktest.Server, r *rand.Rand) {
 			}
 		}
 		if r.IntN(3) > 0 { // sometimes the next step follows at once
-			time.Sleep(2 * time.Second)
+			time.Sleep(testTerm / 2) // longer than the proof of a lease takes
 			synctest.Wait()
 			var held []string
 			for _, c := range callers {
@@ -112,6 +112,15 @@ func playAtRandom(t *testing.T, srv *zktest.Server, r *rand.Rand) {
 	for _, e := range engines {
 		requireIdle(t, srv, e)
 	}
+}
+
+// obtainWatched obtains a grant that watches its own node, as a hold does.
+func obtainWatched(ctx context.Context, e *Engine, w *Want) (*Grant, error) {
+	g, err := e.Obtain(ctx, w)
+	if err == nil {
+		g.WatchSelf()
+	}
+	return g, err
 }
 
 // leave ends the wait or the hold.
