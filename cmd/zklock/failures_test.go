@@ -111,7 +111,7 @@ var failures = []string{
 
 	// Servers that are not there, or do not talk as ZooKeeper servers do.
 	"ls --servers REFUSING /a",
-	"run --servers REFUSING --connect-timeout 200ms /a -- true",
+	"run --servers REFUSING --connect-timeout 2s /a -- true",
 	"ls --servers nosuch.invalid:2181 --connect-timeout 1m /a",
 	"ls --servers SILENT --connect-timeout 1s /a",
 	"run --servers SILENT --wait 1s /a -- true",

@@ -371,9 +371,9 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 		return zktest.Pass
 	})
 	for _, args := range [][]string{{"ls"}, {"ls", "-r"}, {"ls", "--cycles"}, {"evict", "--all"}, {"revoke"}, {"elect"}} {
-		code, _, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
+		code, _, err := run(t, srv.Addr(), append(args, "--connect-timeout", "2s", "/l")...)
 		assert.EqualValues(t, outcome.Unavailable, code, "%v: %s", args, err)
-		assert.Contains(t, err, "no answer within 300ms (--connect-timeout)", args)
+		assert.Contains(t, err, "no answer within 2s (--connect-timeout)", args)
 	}
 }
 
@@ -393,9 +393,9 @@ func TestAChangeThatIsNotAnsweredEnds(t *testing.T) {
 		return zktest.Pass
 	})
 	for _, args := range [][]string{{"revoke"}, {"evict", "--all"}} {
-		code, out, err := run(t, srv.Addr(), append(args, "--connect-timeout", "300ms", "/l")...)
+		code, out, err := run(t, srv.Addr(), append(args, "--connect-timeout", "2s", "/l")...)
 		assert.EqualValues(t, outcome.Unavailable, code, "%v: %s", args, err)
-		assert.Equal(t, 1, strings.Count(err, "no answer within 300ms (--connect-timeout)"), "%v: %s", args, err)
+		assert.Equal(t, 1, strings.Count(err, "no answer within 2s (--connect-timeout)"), "%v: %s", args, err)
 		assert.Empty(t, out)
 	}
 }
@@ -415,9 +415,9 @@ func TestWithoutWaitingServersThatDoNotAnswerAreNoOtherHolder(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"run", "--once", "report-1"}, {"run", "--shared"}, {"run", "--semaphore", "2"}, {"elect"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			code, out, err := run(t, srv.Addr(), append(args, "--no-wait", "-E", "0", "--connect-timeout", "300ms", "/l", "--", "echo", "ran")...)
+			code, out, err := run(t, srv.Addr(), append(args, "--no-wait", "-E", "0", "--connect-timeout", "2s", "/l", "--", "echo", "ran")...)
 			assert.EqualValues(t, outcome.Unavailable, code, err)
-			assert.Contains(t, err, "no answer within 300ms (--connect-timeout)")
+			assert.Contains(t, err, "no answer within 2s (--connect-timeout)")
 			assert.Empty(t, out)
 		})
 	}

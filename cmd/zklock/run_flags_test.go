@@ -276,7 +276,7 @@ func TestVerboseSaysWhatTheConnectionDoes(t *testing.T) {
 	for _, want := range []string{"connecting", "connected", "acquired", "released"} {
 		assert.Contains(t, err, want)
 	}
-	code, _, err = run(t, "127.0.0.1:1", "ls", "--verbose", "--connect-timeout", "100ms", "/l")
+	code, _, err = run(t, "127.0.0.1:1", "ls", "--verbose", "--connect-timeout", "2s", "/l")
 	assert.EqualValues(t, outcome.Unavailable, code)
 	assert.Contains(t, err, `msg="cannot connect" server=127.0.0.1:1`)
 }

@@ -117,7 +117,7 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 
 func TestRunSaysThatNoServerIsThere(t *testing.T) {
 	t.Parallel()
-	code, _, err := run(t, "127.0.0.1:1", "run", "--connect-timeout", "300ms", "/l", "--", "true")
+	code, _, err := run(t, "127.0.0.1:1", "run", "--connect-timeout", "2s", "/l", "--", "true")
 	assert.EqualValues(t, outcome.Unavailable, code)
 	assert.Contains(t, err, "connection refused")
 	assert.Equal(t, 1, strings.Count(err, "\n"), err)
