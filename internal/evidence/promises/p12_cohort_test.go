@@ -402,6 +402,33 @@ func TestGoroutinesOfACohortHoldInTheOrderInWhichTheyAsked(t *testing.T) {
 	})
 }
 
+// The first goroutine that waits gives up. The cohort's place in the queue remains for the other one.
+//
+//zklock:promise P12.5
+func TestAGoroutineThatGivesUpLeavesThePlaceToTheOthers(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		stranger, err := cohortOf(connect(t, srv, "other", term)).Lock(t.Context())
+		require.NoError(t, err)
+		lock := cohortOf(connect(t, srv, "ours", term)).Lock
+		ctx, cancel := context.WithCancel(t.Context())
+		first := lockLater(ctx, lock)
+		synctest.Wait()
+		second := inTurn(t, lock)[0]
+		queued := srv.Children(path)
+		require.Len(t, queued, 2)
+		cancel()
+		require.True(t, first.returned())
+		require.ErrorIs(t, first.err, context.Canceled)
+		time.Sleep(time.Second)
+		require.Equal(t, queued, srv.Children(path))
+		unlock(t, stranger)
+		<-second.done
+		require.NoError(t, second.err)
+		unlock(t, second.hold)
+		noGhost(t, srv, path)
+	})
+}
+
 // The loss of a place ends its hold. Waiting goroutines are granted the lock later, in their order.
 //
 //zklock:promise P12.7
