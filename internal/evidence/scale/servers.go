@@ -20,13 +20,13 @@ type Costs struct {
 	Watch                    time.Duration // of each watch that a SetWatches sets
 }
 
-// Measured are costs on ZooKeeper 3.8.0, by "go run . costs" in compare, on a busy machine of two
-// cores, with all of a server's threads. The cost of a watch is an assumption.
+// Measured are costs on ZooKeeper 3.8.0, by "go run . costs" in compare, on a quiet machine of
+// two cores, with all of a server's threads. The cost of a watch is an assumption.
 var Measured = Costs{
-	Read:  Cost{Own: 158 * time.Microsecond},
-	Sync:  Cost{Own: 115 * time.Microsecond, Leader: 48 * time.Microsecond},
-	Check: Cost{Own: 173 * time.Microsecond, Leader: 129 * time.Microsecond, Others: 60 * time.Microsecond},
-	Write: Cost{Own: 214 * time.Microsecond, Leader: 180 * time.Microsecond, Others: 57 * time.Microsecond},
+	Read:  Cost{Own: 55 * time.Microsecond},
+	Sync:  Cost{Own: 68 * time.Microsecond, Leader: 23 * time.Microsecond},
+	Check: Cost{Own: 109 * time.Microsecond, Leader: 94 * time.Microsecond, Others: 41 * time.Microsecond},
+	Write: Cost{Own: 110 * time.Microsecond, Leader: 93 * time.Microsecond, Others: 39 * time.Microsecond},
 	Watch: 5 * time.Microsecond,
 }
 
