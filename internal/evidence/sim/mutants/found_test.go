@@ -23,10 +23,10 @@ also runs the simulator for mutants that have a test, with all made plans and a 
 `
 
 // A finding is a line of the list: it says what found a mutant.
-type finding struct{ Name, After, Test, Simulator, Day string }
+type finding struct{ Name, Origin, Test, Simulator, Day string }
 
 func (f finding) String() string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", f.Name, f.After, f.Test, f.Simulator, f.Day)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", f.Name, f.Origin, f.Test, f.Simulator, f.Day)
 }
 
 // failure returns why the mutant was not found, or "" if it was found.
@@ -96,7 +96,7 @@ func TestTheListIsOfTheTable(t *testing.T) {
 	for _, m := range Table {
 		f, ok := all[m.Name]
 		require.True(t, ok, "%s is not in the list: make mutants ARGS=\"-only '%s'\"", m.Name, m.Name)
-		require.Equal(t, m.After, f.After, m.Name)
+		require.Equal(t, m.Origin, f.Origin, m.Name)
 		require.Empty(t, f.failure(m), m.Name)
 		require.False(t, m.Test.Name == "" && f.Simulator == "" || m.Test.Name != "" && f.Test == "", "%s: nothing has found it", m.Name)
 	}

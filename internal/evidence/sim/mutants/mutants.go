@@ -14,7 +14,7 @@ import (
 // Mutant is one defect.
 type Mutant struct {
 	Name    string
-	After   string // its origin: a library's bug, or a reason why someone would write it
+	Origin  string // the library that has or had it, or why someone would write it
 	Edits   []Edit
 	Seeds   int    // the simulator must find it within this many short runs; 0 means 160
 	Focus   string // the recipe of all locks in the runs, or "" to draw them

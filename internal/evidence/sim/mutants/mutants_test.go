@@ -91,7 +91,7 @@ const survived = "SURVIVED"
 
 // find looks for the mutant with its test, or with the simulator if it has none.
 func find(t *testing.T, m Mutant) finding {
-	f := finding{Name: m.Name, After: m.After, Day: time.Now().UTC().Format(time.DateOnly)}
+	f := finding{Name: m.Name, Origin: m.Origin, Day: time.Now().UTC().Format(time.DateOnly)}
 	dir := t.TempDir()
 	switch {
 	case !*other && m.Test.Name != "":
