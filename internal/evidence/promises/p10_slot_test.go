@@ -448,25 +448,6 @@ func TestAMarkIsUncertainWheneverItsContextEnds(t *testing.T) {
 	}
 }
 
-//zklock:promise P10.6
-func TestAMarkOfUnknownOutcomeSaysSo(t *testing.T) {
-	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-		client := connect(t, srv, "a", term)
-		hold, err := client.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if slices.Contains(r.Paths, marksNode) {
-				time.AfterFunc(time.Microsecond, func() { srv.Partition("a") })
-				return zktest.LoseReply
-			}
-			return zktest.Pass
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		require.ErrorIs(t, slots.Named(client, path, "x").Mark(ctx, hold), zklock.ErrUncertain)
-	})
-}
-
 //zklock:promise P10.7
 func TestOnlyTheHolderMarks(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -294,31 +294,6 @@ func TestTheWholeIsOverWhenAPartIsKnownToBeLost(t *testing.T) {
 	}
 }
 
-//zklock:promise P13.3 A1
-func TestAllHoldsEndOnTimeLikeAMutex(t *testing.T) {
-	for _, c := range lossCases {
-		t.Run(c.name, func(t *testing.T) {
-			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-				holder, contender := connect(t, srv, "holder", term, 2), connect(t, srv, "contender", term, 0, 1)
-				hold, err := holder.LockAll(t.Context(), mutexes(holder, pathA, pathB)...)
-				require.NoError(t, err)
-				end := endOf(hold)
-				next := lockAllLater(t.Context(), contender, pathB, pathA)
-				time.Sleep(time.Second)
-				c.strike(srv, hold)
-				<-end.done
-				require.ErrorIs(t, end.cause, zklock.ErrLost)
-				require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
-				<-next.done
-				require.NoError(t, next.err)
-				require.False(t, end.at.After(next.at), "told at %v, next holder at %v", end.at, next.at)
-				require.Greater(t, next.hold.Token(), hold.Token())
-				unlock(t, next.hold)
-			})
-		})
-	}
-}
-
 // The session ends while LockAll waits for the last lock. LockAll must not return with a missing lock.
 //
 //zklock:promise P13.4

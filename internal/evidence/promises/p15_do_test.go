@@ -180,24 +180,7 @@ func TestNoFunctionBeginsUnderAHoldOrAContextThatIsOver(t *testing.T) {
 
 var errWork = errors.New("work failed")
 
-//zklock:promise P17.4
-func TestRunEndsWithTheErrorOfItsFunction(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		terms := 0
-		err := connect(t, srv, "a", term).Election(path, nil).Run(t.Context(), nil, func(ctx context.Context) error {
-			if terms++; terms == 3 {
-				return errWork
-			}
-			return nil
-		})
-		require.ErrorIs(t, err, errWork)
-		require.ErrorContains(t, err, path)
-		require.Equal(t, 3, terms)
-		require.Empty(t, queue(srv, path), "it has resigned")
-	})
-}
-
-// The error of a function that has lost its leadership does not end Run.
+// The error of a function that has lost its leadership does not end Run. The error of the next one, which leads, does.
 //
 //zklock:promise P17.4
 func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
@@ -224,8 +207,10 @@ func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
 					return errSlow // perhaps before ctx has ended
 				})
 				require.ErrorIs(t, err, errWork)
+				require.ErrorContains(t, err, path)
 				require.NotErrorIs(t, err, errSlow)
 				require.Equal(t, 2, terms)
+				require.Empty(t, queue(srv, path), "it has resigned")
 			})
 		})
 	}

@@ -161,5 +161,6 @@ func TestAReleasedHoldSaysThatItWasReleasedAndIsNotHeld(t *testing.T) {
 			require.ErrorIs(t, err, zklock.ErrReleased)
 			require.ErrorIs(t, err, zklock.ErrNotHeld)
 		}
+		require.Zero(t, hold.Remaining())
 	})
 }

@@ -3,7 +3,6 @@ package promises_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,59 +26,6 @@ func TestTheNegotiatedTimeoutRules(t *testing.T) {
 	virtual(t, zktest.Options{TickTime: 2 * time.Second}, func(t *testing.T, srv *zktest.Server) {
 		require.Equal(t, 4*time.Second, connect(t, srv, "a", time.Second).SessionTimeout())
 		require.Equal(t, 40*time.Second, connect(t, srv, "b", time.Hour).SessionTimeout())
-	})
-}
-
-//zklock:promise P20.3
-func TestNodesSayWhoseTheyAre(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		hold, err := connect(t, srv, "billing", term).Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		node, _ := srv.Node(hold.Node())
-		var owner struct {
-			Host, Label string
-			PID         int
-		}
-		require.NoError(t, json.Unmarshal(node.Data, &owner))
-		require.Equal(t, "billing", owner.Label)
-		require.NotZero(t, owner.PID)
-		unlock(t, hold)
-	})
-}
-
-//zklock:promise P18.1
-func TestARootIsPutBeforeEveryPath(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		hold, err := connectWith(t, srv, &zklock.Options{Root: "/app/one"}).Mutex("/locks/x").Lock(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "/locks/x", hold.Path())
-		require.Len(t, queue(srv, "/app/one/locks/x"), 1)
-		unlock(t, hold)
-	})
-}
-
-//zklock:promise P18.3
-func TestCredentialsAreSentAgainOnEveryConnection(t *testing.T) {
-	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
-		opts := &zklock.Options{
-			Label: "friend",
-			Auth:  []zklock.Auth{{Scheme: "digest", Data: []byte("friend:secret")}},
-			ACL:   zk.DigestACL(zk.PermAll, "friend", "secret"),
-		}
-		friend := connectWith(t, srv, opts)
-		for range 3 {
-			unlockSoon(t, friend)
-			srv.DropConnections()
-			time.Sleep(time.Second)
-		}
-		hold, err := friend.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		stranger := connect(t, srv, "stranger", term)
-		_, err = stranger.Mutex(path).Lock(t.Context())
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		_, err = stranger.Mutex(path).TryLock(t.Context())
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		unlock(t, hold)
 	})
 }
 
@@ -136,34 +82,42 @@ func TestABadCredentialIsAnErrorOfConnect(t *testing.T) {
 
 //zklock:promise P18.5
 func TestAnAttachedConnectionKeepsEveryPromiseWithHooks(t *testing.T) {
-	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-		hooks := zklock.NewHooks(srv.DialFrom("mine"))
-		conn, _, err := zk.Connect([]string{srv.Member(2).Addr()}, term, zk.WithDialer(hooks.Dial),
-			zk.WithHostProvider(&oneRound{}), zk.WithLogger(silent{}))
-		require.NoError(t, err)
-		defer conn.Close()
-		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-		require.NoError(t, err)
-		require.Equal(t, term, client.SessionTimeout())
-		hold, err := client.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		end := endOf(hold)
-		next := lockLater(t.Context(), connect(t, srv, "next", term, 0).Mutex(path).Lock)
-		time.Sleep(3 * term)
-		require.NoError(t, hold.Check())
-		srv.Member(2).CutOff()
-		<-next.done
-		<-end.done
-		require.True(t, end.at.Before(next.at))
-		unlock(t, next.hold)
-		srv.Member(2).Rejoin()
-		time.Sleep(term)
-		unlockSoon(t, client)
-		require.NoError(t, client.Close())
-		time.Sleep(term)
-		_, _, err = conn.Exists("/")
-		require.NoError(t, err, "the connection is still its owner's")
-	})
+	for name, fault := range map[string]struct{ begin, end func(srv *zktest.Server) }{
+		"its server is cut off":   {func(srv *zktest.Server) { srv.Member(2).CutOff() }, func(srv *zktest.Server) { srv.Member(2).Rejoin() }},
+		"it is cut off by itself": {func(srv *zktest.Server) { srv.Partition("mine") }, func(srv *zktest.Server) { srv.HealClient("mine") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				hooks := zklock.NewHooks(srv.DialFrom("mine"))
+				conn, _, err := zk.Connect([]string{srv.Member(2).Addr()}, term, zk.WithDialer(hooks.Dial),
+					zk.WithHostProvider(&oneRound{}), zk.WithLogger(silent{}))
+				require.NoError(t, err)
+				defer conn.Close()
+				client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+				require.NoError(t, err)
+				require.Equal(t, term, client.SessionTimeout())
+				hold, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				end := endOf(hold)
+				next := lockLater(t.Context(), connect(t, srv, "next", term, 0).Mutex(path).Lock)
+				require.GreaterOrEqual(t, lowest(hold, 3*term), term*4/10)
+				fault.begin(srv)
+				<-next.done
+				require.NoError(t, next.err)
+				<-end.done
+				require.ErrorIs(t, end.cause, zklock.ErrLost)
+				require.True(t, end.at.Before(next.at))
+				unlock(t, next.hold)
+				fault.end(srv)
+				time.Sleep(term)
+				unlockSoon(t, client)
+				require.NoError(t, client.Close())
+				time.Sleep(term)
+				_, _, err = conn.Exists("/")
+				require.NoError(t, err, "the connection is still its owner's")
+			})
+		})
+	}
 }
 
 // recorder is an Observer.

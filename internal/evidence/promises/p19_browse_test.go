@@ -300,21 +300,6 @@ func TestWatchOfASemaphoreAsksNothingWhileNothingChanges(t *testing.T) {
 }
 
 //zklock:promise P19.2
-func TestWatchEndsWithItsClient(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		c := connect(t, srv, "a", term)
-		w := watchQueues(t.Context(), c, "/")
-		require.Empty(t, w.soon())
-		require.NoError(t, c.Close())
-		<-w.done
-		require.ErrorIs(t, w.err, zklock.ErrClosed)
-		for _, err := range operate.Watch(t.Context(), c, "nowhere") {
-			require.ErrorIs(t, err, zklock.ErrInvalid)
-		}
-	})
-}
-
-//zklock:promise P19.2
 func TestWatchOfManyLocksLeavesNothingBehind(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)

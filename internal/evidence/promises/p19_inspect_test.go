@@ -45,7 +45,7 @@ const (
 	latchName   = "_c_4b3fb0cb-5b8a-4a6e-9d5b-9c7d2a1f0e11-latch-"
 )
 
-//zklock:promise P19.1
+//zklock:promise P19.1 P20.3
 func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		billing := connect(t, srv, "billing", term)
@@ -265,6 +265,9 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 		}
 		_, err := operate.Inspect(t.Context(), client, "/a//b")
 		require.ErrorIs(t, err, zklock.ErrInvalid)
+		for _, err := range operate.Watch(t.Context(), client, "nowhere") {
+			require.ErrorIs(t, err, zklock.ErrInvalid)
+		}
 		require.Zero(t, srv.RequestCount())
 	})
 }

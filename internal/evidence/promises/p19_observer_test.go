@@ -53,42 +53,6 @@ func TestAnAttemptThatSucceedsTellsHowLongItTook(t *testing.T) {
 	}
 }
 
-// TestADisagreementFoundAtTheServerIsObserved uses attempts whose error is found only at the server.
-//
-//zklock:promise P19.7
-func TestADisagreementFoundAtTheServerIsObserved(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		holder := connect(t, srv, "holder", term)
-		_, err := holder.Semaphore(path, 2).Acquire(t.Context(), 1)
-		require.NoError(t, err)
-		delayed := connectWith(t, srv, &zklock.Options{Label: "delayed", SessionTimeout: term, LockDelay: time.Second})
-		_, err = delayed.Mutex(pathC).Lock(t.Context())
-		require.NoError(t, err)
-		for name, lock := range map[string]func(c *zklock.Client) lockFunc{
-			"a mutex where permits are held":          func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
-			"a try":                                   func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
-			"a cohort":                                func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
-			"no lock-delay where others have one":     func(c *zklock.Client) lockFunc { return c.Mutex(pathC).Lock },
-			"a semaphore with a number of its own":    func(c *zklock.Client) lockFunc { return c.Semaphore(path, 3).Permits(1).Lock },
-			"a semaphore where a mutex is waited for": func(c *zklock.Client) lockFunc { return c.Semaphore(pathC, 3).Permits(1).Lock },
-		} {
-			c, seen := observed(t, srv)
-			_, err := lock(c)(t.Context())
-			require.Error(t, err, name)
-			require.Len(t, seen.of(observe.Refused), 1, name)
-			require.Equal(t, err, seen.of(observe.Refused)[0].Err, name)
-		}
-		c, seen := observed(t, srv)
-		_, err = c.Cohort("no path", nil).Lock(t.Context())
-		require.ErrorIs(t, err, zklock.ErrInvalid)
-		_, err = c.Semaphore(path, 2).Acquire(t.Context(), 3)
-		require.ErrorIs(t, err, zklock.ErrInvalid)
-		_, err = c.Mutex("no path").Lock(t.Context())
-		require.ErrorIs(t, err, zklock.ErrInvalid)
-		require.Empty(t, seen.of(observe.Refused), "nothing was attempted")
-	})
-}
-
 //zklock:promise P19.7
 func TestAnAttemptGivenUpOrRefusedIsObserved(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -120,7 +120,7 @@ func TestARequestIsNotLostBetweenThePlaceAndThePermits(t *testing.T) {
 
 // A request to release remains valid if the contender queues again.
 //
-//zklock:promise P19.5
+//zklock:promise P19.5 P7.1
 func TestARequestSurvivesQueueingAgain(t *testing.T) {
 	for name, ask := range map[string]way{
 		"mutex":   func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).Lock },
@@ -149,6 +149,7 @@ func TestARequestSurvivesQueueingAgain(t *testing.T) {
 				again := q.Contenders[len(q.Contenders)-1]
 				require.NotEqual(t, who.Session, again.Session)
 				require.True(t, again.Revoked, "it is shown as asked")
+				require.False(t, all[1].returned())
 				unlock(t, all[0].hold)
 				<-all[1].done
 				require.NoError(t, all[1].err)

@@ -200,6 +200,11 @@ func TestEveryDisagreementHasAnEvent(t *testing.T) {
 				require.NotErrorIs(t, err, zklock.ErrLimit)
 				require.Len(t, refused, 1)
 				require.Equal(t, err, refused[0].Err)
+				for _, invalid := range []lockFunc{c.Mutex("no path").Lock, c.Cohort("no path", nil).Lock, c.Semaphore("/permits", 3).Permits(4).Lock} {
+					_, err = invalid(t.Context())
+					require.ErrorIs(t, err, zklock.ErrInvalid)
+				}
+				require.Len(t, refused, 1, "nothing was attempted")
 			})
 		})
 	}

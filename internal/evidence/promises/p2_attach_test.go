@@ -62,31 +62,6 @@ func TestATickTimeCountsForAConnectionThatIsThereAlready(t *testing.T) {
 	})
 }
 
-// An attached client keeps its promises when its server is cut off, like any other client.
-//
-//zklock:promise P18.5
-func TestAnAttachedHoldEndsInTime(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		conn, hooks := hooked(t, srv)
-		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-		require.NoError(t, err)
-		t.Cleanup(func() { client.Close() })
-		hold, err := client.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, lowest(hold, 3*term), term*4/10)
-		end := endOf(hold)
-		next := lockLater(t.Context(), connect(t, srv, "next", term).Mutex(path).Lock)
-		srv.Partition("attached")
-		<-next.done
-		<-end.done
-		require.NoError(t, next.err)
-		require.False(t, end.at.After(next.at))
-		require.ErrorIs(t, end.cause, zklock.ErrLost)
-		unlock(t, next.hold)
-		srv.HealClient("attached")
-	})
-}
-
 // Until there is a session, an attached client does not know the timeout that the program requests.
 //
 //zklock:promise P2.7 P18.5

@@ -83,15 +83,6 @@ func TestASessionBelowTwoTicksLeavesOneHolder(t *testing.T) {
 	}
 }
 
-//zklock:promise P2.1 A3
-func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
-	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond}, func(t *testing.T, srv *zktest.Server) {
-		_, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{SessionTimeout: time.Second, TickTime: 2 * time.Second, Dialer: srv.Dial})
-		require.ErrorIs(t, err, zklock.ErrInvalid)
-		require.ErrorContains(t, err, "tick")
-	})
-}
-
 // A proof takes longer than the remaining time of such a session once its lease has expired, so an idle client must keep its
 // lease.
 //

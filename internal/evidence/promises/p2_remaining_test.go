@@ -40,18 +40,3 @@ func TestRemainingTellsHowLongAHoldIsCertain(t *testing.T) {
 		assert.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
 	})
 }
-
-//zklock:promise P2.5
-func TestRemainingIsZeroAfterUnlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
-		require.NoError(t, err)
-		defer client.Close()
-		hold, err := client.Mutex("/l").Lock(t.Context())
-		require.NoError(t, err)
-		assert.Positive(t, hold.Remaining())
-		require.NoError(t, hold.Unlock(t.Context()))
-		assert.Zero(t, hold.Remaining())
-	})
-}

@@ -123,23 +123,3 @@ func TestATransactionOfAHoldOfSeveralNodesReturnsTheProgramsReplies(t *testing.T
 		unlock(t, hold)
 	})
 }
-
-//zklock:promise P3.3
-func TestAGuardedTransactionWhoseAnswerIsLostIsUncertain(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Op == zktest.OpMulti {
-				return zktest.LoseReply
-			}
-			return zktest.Pass
-		})
-		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
-		remove()
-		require.ErrorIs(t, err, zklock.ErrUncertain)
-		_, there := srv.Node("/x")
-		require.True(t, there)
-		unlock(t, hold)
-	})
-}

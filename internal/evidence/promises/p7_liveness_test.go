@@ -21,32 +21,6 @@ import (
 // P7: a waiter at the front gets the lock.
 
 //zklock:promise P7.1
-func TestAWaiterWhoseSessionExpiredQueuesAgain(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		holder, waiter := connect(t, srv, "holder", term), connect(t, srv, "waiter", term)
-		hold, err := holder.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		a := lockLater(t.Context(), waiter.Mutex(path).Lock)
-		time.Sleep(time.Second)
-		names := queue(srv, path)
-		require.Len(t, names, 2)
-		for _, s := range srv.Sessions() {
-			if s.Client == "waiter" {
-				srv.ExpireSession(s.ID)
-			}
-		}
-		time.Sleep(5 * time.Second)
-		require.Len(t, queue(srv, path), 2)
-		require.NotEqual(t, names, queue(srv, path))
-		require.False(t, a.returned())
-		unlock(t, hold)
-		<-a.done
-		require.NoError(t, a.err)
-		unlock(t, a.hold)
-	})
-}
-
-//zklock:promise P7.1
 func TestAWaiterWakesThoughItsWatchWasLostInAReconnect(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, waiter := connect(t, srv, "holder", term), connect(t, srv, "waiter", term)

@@ -3,7 +3,6 @@ package promises_test
 import (
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,37 +68,6 @@ func TestAClientComesBackToAnEnsembleWithEarlierTransactions(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Servers without a quorum close new connections as well. Waiters keep their places meanwhile.
-//
-//zklock:promise P7.6
-func TestAnOutageCostsNobodyItsPlace(t *testing.T) {
-	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
-		front, waiter := connect(t, srv, "front", term), connect(t, srv, "waiter", term)
-		_, err := front.Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		second := lockLater(t.Context(), waiter.Mutex(path).Lock)
-		synctest.Wait()
-		var place string
-		for _, name := range queue(srv, path) {
-			place = max(place, name[len(name)-10:])
-		}
-		for i := range 3 {
-			srv.Member(i).Stop()
-		}
-		time.Sleep(2 * time.Second)
-		srv.Member(0).Start() // without a quorum, a server accepts connections and closes them
-		time.Sleep(10 * time.Minute)
-		srv.Member(1).Start()
-		time.Sleep(3 * time.Second)
-		require.Contains(t, strings.Join(queue(srv, path), " "), place)
-		time.Sleep(3 * term)
-		require.True(t, second.returned(), "the one in front was lost, and its node removed")
-		require.NoError(t, second.err)
-		require.Contains(t, second.hold.Node(), place)
-		unlock(t, second.hold)
-	})
 }
 
 // Some servers close the connection on unknown requests.

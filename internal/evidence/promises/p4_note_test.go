@@ -2,53 +2,15 @@ package promises_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// P4: first come, first served.
-
-//zklock:promise P4.1
-func TestGrantsFollowTheOrderOfArrival(t *testing.T) {
-	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
-		var clients []*zklock.Client
-		for i := range 5 {
-			clients = append(clients, connect(t, srv, fmt.Sprint("c", i), term))
-		}
-		first, err := clients[0].Mutex(path).Lock(t.Context())
-		require.NoError(t, err)
-		var mu sync.Mutex
-		var order []int
-		var wg sync.WaitGroup
-		for i := range 50 {
-			time.Sleep(10 * time.Millisecond)
-			wg.Go(func() {
-				hold, err := clients[i%5].Mutex(path).Lock(t.Context())
-				if !assert.NoError(t, err) {
-					return
-				}
-				mu.Lock()
-				order = append(order, i)
-				mu.Unlock()
-				assert.NoError(t, hold.Unlock(t.Context()))
-			})
-		}
-		time.Sleep(time.Second)
-		unlock(t, first)
-		wg.Wait()
-		for i := range order {
-			require.Equal(t, i, order[i])
-		}
-	})
-}
+// P4: no note grants a lock out of turn.
 
 //zklock:promise P4.4
 func TestANoteOfAnEarlierHolderGrantsNothing(t *testing.T) {
