@@ -1,12 +1,10 @@
 package zktest_test
 
 import (
-	"bytes"
 	"io"
 	"log/slog"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/internal/evidence/wire"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -148,7 +147,7 @@ func TestAMalformedFrameClosesItsConnectionAndHarmsNobodyElse(t *testing.T) {
 		"garbage":        []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log lockedBuffer
+			var log family.Output
 			bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 				good, _ := connect(t, srv, "good", 9*time.Second)
 				mustCreate(t, good, "/x", 0)
@@ -168,7 +167,7 @@ func TestAMalformedFrameClosesItsConnectionAndHarmsNobodyElse(t *testing.T) {
 }
 
 func TestATruncatedFrameIsLogged(t *testing.T) {
-	var log lockedBuffer
+	var log family.Output
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		require.NoError(t, c.Raw(wire.NewBody().Int(100).Int(1).Bytes()))
@@ -177,24 +176,6 @@ func TestATruncatedFrameIsLogged(t *testing.T) {
 		require.Equal(t, -1, srv.Sessions()[0].Member, "its connection is gone")
 	}, zktest.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	require.Contains(t, log.String(), "unexpected EOF")
-}
-
-// lockedBuffer is a log to read while it is written.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func TestFourLetterWordsTellTheTruth(t *testing.T) {

@@ -1,12 +1,10 @@
 package promises_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -44,25 +43,6 @@ func slowly(took time.Duration, kinds ...observe.Kind) observe.Observer {
 			}
 		}
 	})
-}
-
-// lines collects a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// count returns how often a text occurs.
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
 }
 
 type everyEvent func(observe.Event)
@@ -169,7 +149,8 @@ func TestCloseTellsAllThatItHasTimeFor(t *testing.T) {
 func TestASlowObserverIsReported(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		outlast(t)
-		var logged lines
+		var logged family.Output
+		count := func(text string) int { return strings.Count(logged.String(), text) }
 		c := connectWith(t, srv, &zklock.Options{
 			Label: "a", SessionTimeout: term, Observer: slowly(3*time.Second, observe.Lost), Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 		})
@@ -182,9 +163,9 @@ func TestASlowObserverIsReported(t *testing.T) {
 		require.Contains(t, c.String(), "observer or log handler is slow: took up to 3s, ")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, 1, logged.count("zklock: observer or log handler is slow"), "once a minute at most")
-		require.Equal(t, 1, logged.count("duration=3s"))
-		require.Equal(t, logged.count("\n"), logged.count(" session=0x"), "every line has the session")
+		require.Equal(t, 1, count("zklock: observer or log handler is slow"), "once a minute at most")
+		require.Equal(t, 1, count("duration=3s"))
+		require.Equal(t, count("\n"), count(" session=0x"), "every line has the session")
 	})
 }
 

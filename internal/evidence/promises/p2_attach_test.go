@@ -24,6 +24,16 @@ func hooked(t *testing.T, srv *zktest.Server) (*zk.Conn, *zklock.Hooks) {
 	return conn, hooks
 }
 
+// attached returns a connection and a client that uses it.
+func attached(t *testing.T, srv *zktest.Server) (*zk.Conn, *zklock.Client) {
+	t.Helper()
+	conn, hooks := hooked(t, srv)
+	client, err := zklock.Attach(t.Context(), conn, hooks, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	return conn, client
+}
+
 //zklock:promise P18.5 A29
 func TestHooksOfAnotherConnectionAreRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -100,10 +110,7 @@ func TestAnAttachedHoldOutlivesItsServerAndAFrozenOne(t *testing.T) {
 //zklock:promise P2.12
 func TestARefusalByOneServerIsNoQuorums(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		conn, hooks := hooked(t, srv)
-		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-		require.NoError(t, err)
-		t.Cleanup(func() { client.Close() })
+		conn, client := attached(t, srv)
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -167,10 +174,7 @@ func TestAHoldEndsBeforeItsConnectionIsClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				conn, hooks := hooked(t, srv)
-				client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-				require.NoError(t, err)
-				t.Cleanup(func() { client.Close() })
+				conn, client := attached(t, srv)
 				other := connect(t, srv, "next", term)
 				time.Sleep(3 * term)
 				unlockSoon(t, client)

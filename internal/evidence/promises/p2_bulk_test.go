@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -70,10 +69,7 @@ func TestLargeTransactionsCostNoHold(t *testing.T) {
 func TestLargeWritesOfTheProgramCostNoAttachedHold(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode("/data", nil))
-		conn, hooks := hooked(t, srv)
-		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-		require.NoError(t, err)
-		t.Cleanup(func() { client.Close() })
+		conn, client := attached(t, srv)
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		time.Sleep(term)

@@ -81,10 +81,7 @@ func TestWhatOthersWriteToANodeWakesItsWatchesAndNoMore(t *testing.T) {
 //zklock:promise P6.3
 func TestWatchesOfAProgramOnItsConnectionAreItsOwn(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		conn, hooks := hooked(t, srv)
-		client, err := zklock.Attach(t.Context(), conn, hooks, nil)
-		require.NoError(t, err)
-		t.Cleanup(func() { client.Close() })
+		conn, client := attached(t, srv)
 		s := lineUp(t, client, connect(t, srv, "waiter", term))
 		raw := rawClient(t, srv, term)
 		for range 10 {

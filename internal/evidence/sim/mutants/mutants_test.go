@@ -12,11 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/family"
 )
 
 var (
@@ -182,7 +183,7 @@ const standstill = 3 * time.Minute
 
 // watch runs the simulator until it ends, or until it prints nothing any more, and returns what it has printed.
 func watch(sim *exec.Cmd) (text string, ended bool, err error) {
-	var out progress
+	var out family.Output
 	sim.Stdout, sim.Stderr = &out, &out
 	if err := sim.Start(); err != nil {
 		return "", true, err
@@ -204,24 +205,6 @@ func watch(sim *exec.Cmd) (text string, ended bool, err error) {
 			return out.String(), false, nil
 		}
 	}
-}
-
-// progress is what a process prints, while it runs.
-type progress struct {
-	mu   sync.Mutex
-	text strings.Builder // guarded by mu
-}
-
-func (p *progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *progress) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
 }
 
 var caught = regexp.MustCompile(`caught by (\S+) in (seed [^:]+):`)
