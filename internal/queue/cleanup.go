@@ -129,7 +129,7 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		ops := []any{&zk.DeleteRequest{Path: t.Path(), Version: t.unread}}
+		ops := []any{&zk.DeleteRequest{Path: t.Path(), Version: t.removal.unread}}
 		noted := t.isToNote()
 		if noted {
 			ops = append(ops, t.writeNote())
@@ -160,7 +160,7 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 // afterwards, and the request is for that hold.
 func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	for {
-		err := t.c.Requests.Delete(ctx, s, t.Path(), t.unread)
+		err := t.c.Requests.Delete(ctx, s, t.Path(), t.removal.unread)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
@@ -169,7 +169,7 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		t.Hear(n)
-		t.hasRead(n.Stat.Version)
+		t.removal.hasRead(n.Stat.Version)
 	}
 }
 

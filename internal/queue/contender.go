@@ -22,14 +22,15 @@ import (
 // and ends before the node is deleted.
 type contender struct {
 	member
-	recipe    *Recipe   // never changes
-	group     string    // prefix of the guids of a batch, after the mark; empty if they share none
-	batch     *batch    // the nodes created in one transaction with this one; nil if there are none
-	queueNode *member   // our node in another queue, which must exist when these nodes are created; nil if there is none
-	creation  *creation // how the node is created; nil once the node certainly belongs to Sess
-	czxid     int64     // the transaction that created the nodes, which is the hold's token; zero if unknown
-	counted   int       // the bytes counted for this contender in what its session owns: see own
-	removal
+	recipe    *Recipe       // never changes
+	group     string        // prefix of the guids of a batch, after the mark; empty if they share none
+	batch     *batch        // the nodes created in one transaction with this one; nil if there are none
+	queueNode *member       // our node in another queue, which must exist when these nodes are created; nil if there is none
+	creation  *creation     // how the node is created; nil once the node certainly belongs to Sess
+	czxid     int64         // the transaction that created the nodes, which is the hold's token; zero if unknown
+	counted   int           // the bytes counted for this contender in what its session owns: see own
+	record    writtenRecord // what it has written in the lock's record
+	removal   removal       // what its removal must take into account
 }
 
 func (c *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
@@ -157,13 +158,13 @@ func (a *creation) end(err error) {
 
 // isToNote reports whether we held the lock and should write a note: see note.
 func (t *contender) isToNote() bool {
-	return t.held && t.note != nil && t.recipe.exclusive() && t.c.Unnoted.MayNote(t.Dir, nil)
+	return t.removal.held && t.removal.note != nil && t.recipe.exclusive() && t.c.Unnoted.MayNote(t.Dir, nil)
 }
 
 // writeNote returns the operation that writes our note. It is tried only once, because another
 // holder may have written its note in the meantime.
 func (t *contender) writeNote() *zk.SetDataRequest {
-	n := t.takeNote()
+	n := t.removal.takeNote()
 	return &zk.SetDataRequest{Path: t.Dir, Data: node.DirData{Last: t.Name, Evicted: n.evicted}.Encode(), Version: n.version}
 }
 

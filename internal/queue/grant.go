@@ -43,7 +43,7 @@ func (g *Grant) WatchSelf() {
 // ended without a release, so nothing must record a release.
 func (g *Grant) Release(lost bool) func() error {
 	if lost {
-		g.t.markLost()
+		g.t.removal.markLost()
 	}
 	return g.t.c.beginRemoval(g.t)
 }

@@ -31,9 +31,9 @@ func (t *place) wait(ctx context.Context) error {
 	for {
 		var err error
 		switch {
-		case len(t.ahead) > 0:
+		case len(t.nearest.ahead) > 0:
 			err = t.awaitLeave(ctx)
-		case t.unsure || t.beyond > 0:
+		case t.nearest.unsure || t.nearest.beyond > 0:
 			err = t.findPosition(ctx, nil)
 		default:
 			t.becomeFirst()
@@ -52,7 +52,7 @@ func (t *place) wait(ctx context.Context) error {
 // awaitLeave waits until the nearest blocking contender leaves, or looks ahead and waits for the
 // one before it. It removes all contenders that can no longer exist.
 func (t *place) awaitLeave(ctx context.Context) error {
-	others := t.others()
+	others := t.nearest.others()
 	if others == 0 {
 		t.watchSelf(0) // next in line: prepare what grant needs
 	}
@@ -61,12 +61,12 @@ func (t *place) awaitLeave(ctx context.Context) error {
 	}
 	i := t.toWatch()
 	t.waited = true
-	saw, err := t.watchAhead(ctx, t.ahead[i].Name)
+	saw, err := t.watchAhead(ctx, t.nearest.ahead[i].Name)
 	if err != nil || saw == session.Changed {
 		return err
 	}
 	if others == 0 {
-		t.removeAt(i)
+		t.nearest.removeAt(i)
 		return nil
 	}
 	return t.catchUp(ctx, i)
@@ -74,7 +74,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 
 // toWatch returns the index in ahead of the contender to watch.
 func (t *place) toWatch() int {
-	nearest := len(t.ahead) - 1
+	nearest := len(t.nearest.ahead) - 1
 	if nearest > 0 && t.recipe.exclusive() {
 		return nearest - 1
 	}
@@ -84,7 +84,7 @@ func (t *place) toWatch() int {
 // watchAhead waits until the node with that name changes or is deleted. A node whose data shows
 // that it no longer blocks us counts as gone.
 func (t *place) watchAhead(ctx context.Context, name string) (session.State, error) {
-	t.setReason(isBlocked{others: t.others(), name: name})
+	t.setReason(isBlocked{others: t.nearest.others(), name: name})
 	v, err := t.look(ctx, name)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -95,7 +95,7 @@ func (t *place) watchAhead(ctx context.Context, name string) (session.State, err
 	case t.recipe.Passes != nil && t.recipe.Passes(v.Data):
 		return session.Gone, nil
 	}
-	t.setReason(isBlocked{t.others(), name, v.Data})
+	t.setReason(isBlocked{t.nearest.others(), name, v.Data})
 	saw, err := v.Await(ctx, t.goneIfSeen())
 	t.watched = nil
 	return saw, err
@@ -132,7 +132,7 @@ func (t *place) look(ctx context.Context, name string) (*session.View, error) {
 // Independent requests are sent together. The note is read last, so that it includes a holder that
 // left shortly before.
 func (t *place) catchUp(ctx context.Context, i int) error {
-	left, before, behind := t.ahead[i], slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])
+	left, before, behind := t.nearest.ahead[i], slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])
 	t.watchSelf(0)
 	t.c.Heart.Keep(&t.OwnNode)
 	next, err := t.beginNext(ctx, behind)
@@ -140,7 +140,7 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 		return err
 	}
 	var lone func(context.Context) error
-	if t.beyond == 0 && len(before) == 1 && next != nil {
+	if t.nearest.beyond == 0 && len(before) == 1 && next != nil {
 		lone, err = t.c.Requests.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name)
 		if err != nil {
 			return err
@@ -149,8 +149,8 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 	if err := t.readNote(ctx, i); err != nil {
 		return err
 	}
-	t.remove(left)
-	if lone != nil && slices.Contains(t.ahead, before[0]) {
+	t.nearest.remove(left)
+	if lone != nil && slices.Contains(t.nearest.ahead, before[0]) {
 		if err := t.unlessLeft(before[0], lone(ctx)); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (t *place) catchUp(ctx context.Context, i int) error {
 // returns nil.
 func (t *place) unlessLeft(e node.Entry, err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		t.remove(e)
+		t.nearest.remove(e)
 		return nil
 	}
 	return err
@@ -177,11 +177,11 @@ func (t *place) unlessLeft(e node.Entry, err error) error {
 // before returns how many contenders are ahead of the first entry of behind.
 func (t *place) before(behind []node.Entry) int {
 	if len(behind) > 0 {
-		if i := slices.Index(t.ahead, behind[0]); i >= 0 {
+		if i := slices.Index(t.nearest.ahead, behind[0]); i >= 0 {
 			return i
 		}
 	}
-	return len(t.ahead)
+	return len(t.nearest.ahead)
 }
 
 // beginNext starts setting the watch on the first entry of behind, if there is one.
@@ -196,15 +196,15 @@ func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.Vi
 // exist. If no contender known by name is left, it returns and wait continues.
 func (t *place) lookFurther(ctx context.Context, n int) error {
 	if n > 0 {
-		nearest := t.ahead[t.toWatch()]
+		nearest := t.nearest.ahead[t.toWatch()]
 		_, err := t.look(ctx, nearest.Name)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err // it exists: the caller waits for it
 		}
-		t.remove(nearest)
+		t.nearest.remove(nearest)
 		n--
 	}
-	if len(t.ahead) == 0 || t.beyond+n == 0 {
+	if len(t.nearest.ahead) == 0 || t.nearest.beyond+n == 0 {
 		return nil
 	}
 	return t.findPosition(ctx, nil)

@@ -24,10 +24,10 @@ func (t *place) readNote(ctx context.Context, i int) error {
 		return goneIfMissing(err)
 	}
 	b, ours := node.ParseDirData(dir.Data)
-	named := slices.IndexFunc(t.ahead, func(e node.Entry) bool { return e.Name == b.Last })
-	t.planNote(ours && t.isTurnToNote(named, t.beyond+i), dir.Stat.Version, b.Evicted)
+	named := slices.IndexFunc(t.nearest.ahead, func(e node.Entry) bool { return e.Name == b.Last })
+	t.removal.planNote(ours && t.isTurnToNote(named, t.nearest.beyond+i), dir.Stat.Version, b.Evicted)
 	if named >= 0 && t.isTimely(dir.Stat) {
-		t.dropUpTo(named)
+		t.nearest.dropUpTo(named)
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func (t *place) isTurnToNote(named, i int) bool {
 	if named < 0 {
 		return i != 1 // if i is 1, the contender ahead of us writes the note: for it, i was 0
 	}
-	return (len(t.ahead)-named)%2 == 0
+	return (len(t.nearest.ahead)-named)%2 == 0
 }
 
 // isTimely reports whether a note may have been written by the transaction that deleted a node that

@@ -15,7 +15,7 @@ func TestEverySecondContenderWritesANote(t *testing.T) {
 	place := func(known int) *place {
 		p := new(place)
 		for i := range known {
-			p.ahead = append(p.ahead, node.Entry{Name: fmt.Sprint(i)})
+			p.nearest.ahead = append(p.nearest.ahead, node.Entry{Name: fmt.Sprint(i)})
 		}
 		return p
 	}

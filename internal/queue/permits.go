@@ -82,7 +82,7 @@ func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
 func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
 	queueNode := s.Engine.newPlace(permitQueueRecipe, s.Dir+node.PermitQueueDir, s.Data, w)
 	queueNode.Revocation = revocation
-	queueNode.checkRequests() // only revocation requests write its data
+	queueNode.removal.checkRequests() // only revocation requests write its data
 	defer s.Engine.remove(queueNode.contender)
 	if err := queueNode.enter(ctx, sess); err != nil {
 		return nil, queueNode.unlessEvicted(ctx, err)
@@ -109,7 +109,7 @@ func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, 
 	if err != nil {
 		return nil, err
 	}
-	queueNode.wasFirst() // so that it writes a note for the next contender when it leaves
+	queueNode.removal.wasFirst() // so that it writes a note for the next contender when it leaves
 	return s.take(ctx, sess, k, queueNode, queueNode.shown)
 }
 
@@ -201,7 +201,7 @@ func (s *Permits) fit(ctx context.Context, made *place) (limit int, fits bool, e
 	k := len(made.members())
 	enough := func(limit int) error { return atLeast(limit, k) }
 	limit, err = session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
-	return limit, made.seen+k <= limit, err
+	return limit, made.nearest.seen+k <= limit, err
 }
 
 // atLeast returns ErrLimit if the limit is less than k.
@@ -249,7 +249,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
 			queueNode.becomeFirst()
 			return err
 		}
-		queueNode.setReason(lacksPermits{k, max(0, limit-made.seen), limit})
+		queueNode.setReason(lacksPermits{k, max(0, limit-made.nearest.seen), limit})
 		if slices.ContainsFunc(made.nodes(), (*session.OwnNode).IsGone) {
 			return outcome.ErrGone
 		}

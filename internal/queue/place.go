@@ -10,7 +10,7 @@ import (
 // uses it; other goroutines get the contender or its node.
 type place struct {
 	*contender
-	nearest                    // the contenders that may block this one
+	nearest      nearest       // the contenders that may block this one
 	shown        *wait         // what its acquire waits for
 	waited       bool          // it has waited for a contender ahead
 	watched      *session.View // of a contender ahead, whose watch is requested before it is waited for; nil if there is none

@@ -71,8 +71,8 @@ func (t *place) isAlone(counted *count) bool {
 	}
 	dir := counted.dir
 	t.c.holders.endMissing(t.contender, func(string) bool { return false })
-	t.beginListing()
-	t.selectBlockers(t.recipe.Rule, nil)
+	t.nearest.beginListing()
+	t.nearest.selectBlockers(t.recipe.Rule, nil)
 	t.listed, t.looked = dir.Mzxid, counted.looked
 	t.c.alone.put(t.Dir, lastAlone{dir.Version, counted.expected.data})
 	return true
@@ -99,7 +99,7 @@ func (t *place) findPosition(ctx context.Context, l *session.Listing) error {
 		return err
 	}
 	t.c.holders.endMissing(t.contender, queue.Has)
-	t.beginListing()
+	t.nearest.beginListing()
 	t.listed, t.looked = l.Stat.Mzxid, l.At
 	t.rememberAlone(*l)
 	own, _ := node.ParseEntry(t.Name)
@@ -110,7 +110,7 @@ func (t *place) findPosition(ctx context.Context, l *session.Listing) error {
 	if t.initialAhead == nil && t.delay() > 0 {
 		t.initialAhead = newInitialAhead(ahead)
 	}
-	t.selectBlockers(t.recipe.Rule, t.notOurs(ahead))
+	t.nearest.selectBlockers(t.recipe.Rule, t.notOurs(ahead))
 	return nil
 }
 
@@ -146,11 +146,11 @@ func (t *place) readCzxids(ctx context.Context, entries []node.Entry, own *node.
 	if err != nil {
 		return nil, goneIfMissing(err)
 	}
-	t.positionReplaced(tied)
+	t.nearest.positionReplaced(tied)
 	return slices.DeleteFunc(entries, func(e node.Entry) bool {
 		missing := e.Name != own.Name && e.Czxid == 0 && node.NeedCzxid(e, *own)
 		if missing {
-			t.noticeReplaced(e)
+			t.nearest.noticeReplaced(e)
 			t.c.holders.endMissing(t.contender, func(name string) bool { return name != e.Name })
 		}
 		return missing

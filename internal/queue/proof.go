@@ -17,7 +17,7 @@ import (
 // queue that must exist as well, or nil if there is none. All of this must hold at the same time.
 // Verifying one condition can take as long as a reconnect, so grant rechecks the others afterwards.
 func (t *place) grant(ctx context.Context, queueNode *place) error {
-	t.wasFirst()
+	t.removal.wasFirst()
 	if !t.c.readable.Load() {
 		t.watchSelf(0)
 	}

@@ -110,7 +110,7 @@ func Refused(answers []zk.MultiResponse) int {
 // flight may be executed before that transaction, which then is refused because the record has
 // changed; it cannot be executed after it.
 func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]any, error) {
-	if !t.record.sent || t.lost {
+	if !t.record.sent || t.removal.lost {
 		return nil, nil
 	}
 	if t.record.at == nil {
@@ -160,7 +160,7 @@ func (t *contender) recordRefused(err error) {
 // recordReleased remembers that the lock has no record, if a transaction with the operations that
 // releaseRecord returned has deleted it.
 func (t *contender) recordReleased() {
-	if t.record.sent && !t.lost && t.released() == (node.Record{}) {
+	if t.record.sent && !t.removal.lost && t.released() == (node.Record{}) {
 		t.c.noRecord.put(t.Dir, struct{}{})
 	}
 }

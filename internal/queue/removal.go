@@ -2,11 +2,10 @@ package queue
 
 // removal describes what a contender leaves behind when its node is deleted.
 type removal struct {
-	held   bool          // it was first in the queue
-	lost   bool          // its hold ended without a release
-	unread int32         // the newest version of the node's data that we have read; -1 if it does not matter
-	note   *note         // the note to write in the directory's data, if it was first; nil if there is none
-	record writtenRecord // what it has written in the lock's record
+	held   bool  // it was first in the queue
+	lost   bool  // its hold ended without a release
+	unread int32 // the newest version of the node's data that we have read; -1 if it does not matter
+	note   *note // the note to write in the directory's data, if it was first; nil if there is none
 }
 
 // A note makes the cost of a hand-off independent of the length of the queue.

@@ -149,7 +149,7 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 // observeQueued reports the position in the queue. It is a separate function to keep the event off
 // every waiter's stack.
 func (t *place) observeQueued(path string) {
-	t.c.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.seen})
+	t.c.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.nearest.seen})
 }
 
 // tryAcquire enters the queue with a new place only if it sees no contender to wait for.
@@ -176,22 +176,22 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 
 // try acquires the lock if no contender blocks it.
 func (t *place) try(ctx context.Context, s *session.Session) error {
-	t.keepAll()
+	t.nearest.keepAll()
 	if err := t.enter(ctx, s); err != nil {
 		return err
 	}
-	for t.unsure {
+	for t.nearest.unsure {
 		if err := t.findPosition(ctx, nil); err != nil {
 			return err
 		}
 	}
-	switch i, err := t.c.blocker(ctx, s, t.recipe, t.Dir, t.ahead); {
+	switch i, err := t.c.blocker(ctx, s, t.recipe, t.Dir, t.nearest.ahead); {
 	case err != nil:
 		return err
 	case i >= 0:
 		return outcome.ErrLocked
 	}
-	if len(t.ahead) > 0 {
+	if len(t.nearest.ahead) > 0 {
 		t.watchSelf(0) // the reply that showed our turn is newer than our last look at our own node
 	}
 	if err := t.becomeHolder(ctx, false); err != nil {

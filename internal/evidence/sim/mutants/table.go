@@ -195,16 +195,16 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender takes the lock when its predecessor has left", Origin: "the predecessor may have been a waiter that gave up",
-		Edits: []Edit{{"internal/queue/handoff.go", "\tt.remove(left)\n", "\tt.remove(left)\n\tt.ahead = slices.Clone(behind)\n"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "\tt.nearest.remove(left)\n", "\tt.nearest.remove(left)\n\tt.nearest.ahead = slices.Clone(behind)\n"}},
 	},
 	{
 		Name: "Ahead counts only the contenders whose names are kept", Origin: "the event of a waiter for permits",
-		Edits: []Edit{{"internal/queue/turn.go", "Node: t.Name, Ahead: t.seen}", "Node: t.Name, Ahead: len(t.ahead)}"}},
+		Edits: []Edit{{"internal/queue/turn.go", "Node: t.Name, Ahead: t.nearest.seen}", "Node: t.Name, Ahead: len(t.nearest.ahead)}"}},
 		Test:  Test{"internal/evidence/promises", "TestEveryKindTellsHowManyAreBefore"},
 	},
 	{
 		Name: "contenders that never held the lock write hand-off notes", Origin: "the only condition for writing a note is missing",
-		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note != nil &&", "return t.note != nil &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.removal.held && t.removal.note != nil &&", "return t.removal.note != nil &&"}},
 		Seeds: 320,
 	},
 	{
@@ -213,12 +213,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender that looks further ahead forgets the node it waits for", Origin: "the nodes behind the one that it reads are dropped",
-		Edits: []Edit{{"internal/queue/handoff.go", "slices.Clone(t.ahead[:i]), slices.Clone(t.ahead[i+1:])\n", "slices.Clone(t.ahead[:i]), t.ahead[:0]\n\tt.ahead = t.ahead[:i+1]\n"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])\n", "slices.Clone(t.nearest.ahead[:i]), t.nearest.ahead[:0]\n\tt.nearest.ahead = t.nearest.ahead[:i+1]\n"}},
 	},
 	{
 		Name: "a read without a reply is taken for a missing node", Origin: "an error is treated like ErrNoNode",
-		Edits: []Edit{{"internal/queue/handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.remove(e)", `	if err != nil && !t.Sess.IsOver() {
-		t.remove(e)`}},
+		Edits: []Edit{{"internal/queue/handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.nearest.remove(e)", `	if err != nil && !t.Sess.IsOver() {
+		t.nearest.remove(e)`}},
 		Test: Test{"internal/evidence/promises", "TestACohortThroughAnyFault"},
 	},
 	{
@@ -232,12 +232,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender whose nearest contenders have all left counts as the first", Origin: "a waiter keeps only the names of the nearest contenders",
-		Edits: []Edit{{"internal/queue/handoff.go", "case t.unsure || t.beyond > 0:", "case t.unsure:"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "case t.nearest.unsure || t.nearest.beyond > 0:", "case t.nearest.unsure:"}},
 		Test:  Test{"internal/evidence/promises", "TestThoseBeyondTheNearestAreWaitedFor"},
 	},
 	{
 		Name: "a note about a contender beyond the nearest is taken to mean that all of those have left", Origin: "a reader of the note cannot know how many contenders are between",
-		Edits: []Edit{{"internal/queue/note.go", "\tif named >= 0 && t.isTimely(dir.Stat) {\n", "\tif ours {\n\t\tt.beyond = 0\n\t}\n\tif named >= 0 && t.isTimely(dir.Stat) {\n"}},
+		Edits: []Edit{{"internal/queue/note.go", "\tif named >= 0 && t.isTimely(dir.Stat) {\n", "\tif ours {\n\t\tt.nearest.beyond = 0\n\t}\n\tif named >= 0 && t.isTimely(dir.Stat) {\n"}},
 		Test:  Test{"internal/evidence/promises", "TestThoseBeyondTheNearestAreWaitedFor"},
 	},
 	{
@@ -277,12 +277,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try does not list the queue again after a writer of Curator's has left", Origin: "the earlier listing does not contain the reader that replaces the writer",
-		Edits: []Edit{{"internal/queue/turn.go", "\tfor t.unsure {\n", "\tfor t == nil {\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\tfor t.nearest.unsure {\n", "\tfor t == nil {\n"}},
 		Test:  Test{"internal/evidence/promises", "TestATryIsRefusedWhereCuratorsWriterBecomesAReader"},
 	},
 	{
 		Name: "after the counter has ended, a reader of Curator's that was a writer is ordered by its own age", Origin: "it replaces the writer, so it has the writer's position",
-		Edits: []Edit{{"internal/queue/position.go", "\tt.positionReplaced(tied)\n", ""}},
+		Edits: []Edit{{"internal/queue/position.go", "\tt.nearest.positionReplaced(tied)\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
 	},
 	{
@@ -294,7 +294,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender that gives up writes a hand-off note", Origin: "the only condition for writing a note is missing, while a holder remains",
-		Edits: []Edit{{"internal/queue/contender.go", "return t.held && t.note != nil &&", "return t.note != nil &&"}},
+		Edits: []Edit{{"internal/queue/contender.go", "return t.removal.held && t.removal.note != nil &&", "return t.removal.note != nil &&"}},
 		Test:  Test{"internal/evidence/promises", "TestWhoGivesUpAfterAReleaseLeavesNoNote"},
 	},
 	{
@@ -364,7 +364,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the error of a wait for permits does not say how many are missing", Origin: "it says only: context deadline exceeded",
-		Edits: []Edit{{"internal/queue/permits.go", "\t\tqueueNode.setReason(lacksPermits{k, max(0, limit-made.seen), limit})\n", "\t\t_, _ = k, limit\n"}},
+		Edits: []Edit{{"internal/queue/permits.go", "\t\tqueueNode.setReason(lacksPermits{k, max(0, limit-made.nearest.seen), limit})\n", "\t\t_, _ = k, limit\n"}},
 		Test:  Test{"internal/queue", "TestTheFirstInTheQueueForPermitsSaysHowManyItWaitsFor"},
 	},
 	{
@@ -469,7 +469,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first contender of all watches its own node", Origin: "a reader behind other readers did not watch its own node",
-		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelf(0)", "if others == 0 && t.seen == 1 {\n\t\tt.watchSelf(0)"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelf(0)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelf(0)"}},
 		Test:  Test{"internal/evidence/promises", "TestAReaderThatLostItsNodeIsGrantedNothing"},
 	},
 	{
@@ -760,7 +760,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "one permit too many is granted", Origin: "an off-by-one error in the limit",
-		Edits: []Edit{{"internal/queue/permits.go", "return limit, made.seen+k <= limit, err", "return limit, made.seen+k <= limit+1, err"}},
+		Edits: []Edit{{"internal/queue/permits.go", "return limit, made.nearest.seen+k <= limit, err", "return limit, made.nearest.seen+k <= limit+1, err"}},
 		Focus: "semaphore",
 	},
 	{
@@ -1029,7 +1029,7 @@ var Table = []Mutant{
 	{
 		Name: "a request to release is lost with the queue node of a waiter for permits", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
-		t.hasRead(n.Stat.Version)`, `		t.hasRead(n.Stat.Version)`}},
+		t.removal.hasRead(n.Stat.Version)`, `		t.removal.hasRead(n.Stat.Version)`}},
 		Test: Test{"internal/evidence/promises", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
 	},
 	{
