@@ -50,7 +50,7 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 		opts = new(CohortOptions)
 	}
 	err := node.CheckPath(path)
-	if err == nil && (owner{c}).c().engine.Delay > 0 {
+	if err == nil && c.orNone().engine.Delay > 0 {
 		err = fmt.Errorf("%w: Cohort does not support a lock-delay, and Options.LockDelay is set", ErrInvalid)
 	}
 	k := new(Cohort)
@@ -87,7 +87,7 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 func (k *Cohort) Path() string { return k.lock.path }
 
 func (k *Cohort) lockable() lockable {
-	return lockable{c: k.lock.c(), path: k.lock.path, err: k.lock.err(), recipe: cohortRecipe.Name}
+	return lockable{c: k.lock.client(), path: k.lock.path, err: k.lock.err(), recipe: cohortRecipe.Name}
 }
 
 // localLock acquires one lock for the goroutines of a client that share places.
@@ -107,7 +107,7 @@ func (k *localLock) init(c *Client, key cohortKey, err error) {
 
 // err returns why the lock cannot be used, or nil if it can.
 func (k *localLock) err() error {
-	if k.c() == none {
+	if k.client() == none {
 		return errNotMade
 	}
 	return k.bad
@@ -116,17 +116,18 @@ func (k *localLock) err() error {
 // take returns a hold, and reports the success or the failure to the observer.
 func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
 	start := time.Now()
-	k.c().waiting.Add(1)
-	defer k.c().waiting.Add(-1)
+	c := k.client()
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
 	h, err := k.obtain(ctx, try)
 	if err != nil {
 		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
 		if k.err() == nil {
-			k.c().observeFailure(ctx, &attempt{verb: verb, recipe: cohortRecipe.Name, path: k.path}, time.Since(start), err)
+			c.observeFailure(ctx, &attempt{verb: verb, recipe: cohortRecipe.Name, path: k.path}, time.Since(start), err)
 		}
 		return nil, err
 	}
-	if k.c().engine.Reporter.To != nil {
+	if c.engine.Reporter.To != nil {
 		h.observeSuccess(time.Since(start), 0)
 	}
 	return h, nil
@@ -134,20 +135,21 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 
 // obtain waits behind the other goroutines of the process and returns a hold.
 func (k *localLock) obtain(ctx context.Context, try bool) (*Hold, error) {
+	c := k.client()
 	switch {
 	case k.err() != nil:
 		return nil, k.err()
 	case ctx.Err() != nil:
 		return nil, outcome.CauseOf(ctx, ctx.Err())
-	case k.c().holdsUnder(ctx, k.path, ""):
+	case c.holdsUnder(ctx, k.path, ""):
 		return nil, ErrDeadlock
 	}
-	if !k.c().acquires.Enter() {
+	if !c.acquires.Enter() {
 		return nil, ErrClosed
 	}
-	defer k.c().acquires.Done()
+	defer c.acquires.Done()
 	if try {
-		return queue.WithoutWaiting(ctx, k.c().engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
+		return queue.WithoutWaiting(ctx, c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
 	}
 	return k.wait(ctx, false)
 }
@@ -156,7 +158,7 @@ func (k *localLock) obtain(ctx context.Context, try bool) (*Hold, error) {
 func (k *localLock) queue() *localQueue {
 	q := k.known.Load()
 	if q == nil || q.over.Load() {
-		q = k.c().localQueue(k.key)
+		q = k.client().localQueue(k.key)
 		k.known.Store(q)
 	}
 	return q
@@ -175,7 +177,7 @@ func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
 		}
 		h, err := q.await(w)
 		if err != nil && !errors.Is(err, ErrClosed) {
-			err = k.c().engine.Requests.Explain(ctx, err)
+			err = k.engine().Requests.Explain(ctx, err)
 		}
 		return h, err
 	}

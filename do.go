@@ -22,7 +22,7 @@ func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
 	soon := new(session.Latch)
 	stop := h.OnEnd(func(error) { soon.Set() })
 	// Owned by the hold; ends with it, at the latest by Close, which waits.
-	if !h.of().c.Requests.Calls.Run(func() {
+	if !h.holding().engine.Requests.Calls.Run(func() {
 		h.untilExpiring(margin)
 		soon.Set()
 		stop()
@@ -46,7 +46,7 @@ func (h *Hold) untilExpiring(margin time.Duration) {
 		if left <= 0 {
 			return
 		}
-		timer.Reset(min(left, h.of().nodes[0].Sess.Lease.Glance()))
+		timer.Reset(min(left, h.holding().nodes[0].Sess.Lease.Glance()))
 	}
 }
 
@@ -61,15 +61,16 @@ var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
 // within returns the context for a function that runs under the hold: it derives from ctx and also
 // ends with the hold. Call the returned function when the guarded function has returned.
 func (h *Hold) within(ctx context.Context) (context.Context, func()) {
+	g := h.holding()
 	// Cancelling inside calls methods of its parent. With outer between them, these are not methods
 	// of the caller's own context type, which could block the end of the hold.
 	outer, end := context.WithCancel(h.enclose(ctx))
 	inside, cut := context.WithCancelCause(outer)
 	stop := h.OnEnd(cut)
 	returned := make(chan struct{})
-	if h.of().c.FailStop != nil {
+	if g.engine.FailStop != nil {
 		// Owned by the hold; ends when the function has returned, or soon after the hold; Close waits for it.
-		h.of().c.Requests.Calls.Run(func() { h.oversee(cut, returned) })
+		g.engine.Requests.Calls.Run(func() { h.oversee(cut, returned) })
 	}
 	return inside, func() {
 		close(returned)
@@ -82,7 +83,8 @@ func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 // calls FailStop if the hold is lost and the function has not returned within its grace period.
 // That period is before the loss if the loss was foreseen, otherwise after it.
 func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
-	grace := h.of().nodes[0].Sess.Lease.Term() / failStopShare
+	g := h.holding()
+	grace := g.nodes[0].Sess.Lease.Term() / failStopShare
 	h.untilExpiring(grace)
 	if h.Context().Err() == nil { // otherwise the end of the hold cuts it, with its reason
 		cut(errExpiring)
@@ -104,7 +106,7 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	case <-timer.C:
 		if !session.IsClosed(returned) {
 			// Owned by the program; ends when FailStop returns; Close does not wait for it, because FailStop may call Close.
-			go h.of().c.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(h.of().path), why))
+			go g.engine.FailStop(fmt.Errorf("zklock: %s: the guarded function has not returned: %w", node.Printable(g.path), why))
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t t
 	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
 	if ctx.Err() != nil {
 		err := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
-		return term{failed: h.of().failure("do", err), ended: err}
+		return term{failed: h.holding().failure("do", err), ended: err}
 	}
 	err := fn(inside)
 	t = term{failed: err, ended: h.endOf(inside)}

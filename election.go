@@ -71,7 +71,7 @@ func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
+	return e.client().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
 
 // TryCampaign is Campaign without waiting: if the election has another member, it returns ErrLocked
@@ -80,7 +80,7 @@ func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error)
 	if err := checkValue(value); err != nil {
 		return nil, fmt.Errorf("zklock: try to campaign for %s: %w", node.Printable(e.path), err)
 	}
-	return e.c().tryLock(ctx, "try to campaign for", e.recipe(), e.path, bytes.Clone(value))
+	return e.client().tryLock(ctx, "try to campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
 
 func checkValue(value []byte) error {
@@ -114,7 +114,7 @@ func checkValue(value []byte) error {
 // 10 ms. If the term was shorter than the last pause, it pauses twice as long as the last time, up
 // to a second. So a fn that returns at once does not overload the servers.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
-	pausing := e.c().engine.Requests.CallContext(ctx)
+	pausing := e.engine().Requests.CallContext(ctx)
 	defer pausing.Cancel()
 	var p session.Pace
 	for {
@@ -141,7 +141,7 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 		why = errors.Join(t.ended, t.failed)
 	}
 	if why != nil {
-		e.c().engine.Requests.Log.Info("zklock: leadership ended", "path", e.path, "err", why)
+		e.engine().Requests.Log.Info("zklock: leadership ended", "path", e.path, "err", why)
 	}
 	if t.failed == nil || lost {
 		return nil
@@ -178,8 +178,8 @@ func (e *Election) Proclaim(ctx context.Context, value []byte) error {
 // leads returns the hold of this election that ctx was derived from, or nil if there is none.
 func (e *Election) leads(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
-		g := h.of()
-		if g.c == e.c().engine && g.path == e.path && g.recipe == e.recipe().Name && g.nodes[0].Fixed == e.recipe().Fixed {
+		g := h.holding()
+		if g.engine == e.engine() && g.path == e.path && g.recipe == e.recipe().Name && g.nodes[0].Fixed == e.recipe().Fixed {
 			return h
 		}
 	}
@@ -191,31 +191,32 @@ func (e *Election) leads(ctx context.Context) *Hold {
 // which can be a moment before the new leader itself knows. With Options.LockDelay, a member is
 // also returned while it waits for the delay.
 func (e *Election) Leader(ctx context.Context) (Contender, error) {
-	inside := e.c().engine.Requests.CallContext(ctx)
+	requests := e.engine().Requests
+	inside := requests.CallContext(ctx)
 	defer inside.Cancel()
 	if err := node.CheckPath(e.path); err != nil {
 		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), err)
 	}
-	leader, err := session.Persist(inside, e.c().engine.Requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
+	leader, err := session.Persist(inside, requests, func(s *session.Session) (Contender, error) { return e.look(inside, s) })
 	if err == nil && leader.Node == "" {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), e.c().engine.Requests.Explain(inside, err))
+		return Contender{}, fmt.Errorf("zklock: leader of %s: %w", node.Printable(e.path), requests.Explain(inside, err))
 	}
 	return leader, nil
 }
 
 // look reads the first member's node. It returns the zero Contender if there is no member.
 func (e *Election) look(ctx context.Context, s *session.Session) (Contender, error) {
-	dir := e.c().root + e.path
+	dir := e.client().root + e.path
 	for {
 		queue, err := e.queue(ctx, s)
 		if err != nil || len(queue) == 0 {
 			return Contender{}, err
 		}
 		for _, first := range queue {
-			n, err := e.c().engine.Requests.Get(ctx, s, dir+"/"+first.Name)
+			n, err := e.engine().Requests.Get(ctx, s, dir+"/"+first.Name)
 			switch {
 			case err == nil:
 				return leaderOf(dir, first, n), nil
@@ -235,8 +236,8 @@ func leaderOf(dir string, e node.Entry, n session.Node) Contender {
 // queue lists the members in order. New members are only added at the end, so the front of the list
 // stays valid.
 func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry, error) {
-	dir := e.c().root + e.path
-	l, err := e.c().engine.Requests.FreshList(ctx, s, dir)
+	dir := e.client().root + e.path
+	l, err := e.engine().Requests.FreshList(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -244,7 +245,7 @@ func (e *Election) queue(ctx context.Context, s *session.Session) ([]node.Entry,
 		return nil, err
 	}
 	entries := node.ParseEntries(l.Names)
-	return e.c().inOrder(ctx, s, dir, entries)
+	return e.client().inOrder(ctx, s, dir, entries)
 }
 
 // inOrder sorts entries. If their sequence numbers do not show the order, it reads the ids of the

@@ -83,7 +83,7 @@ const noToken = -1
 var noHold = newNoHold()
 
 func newNoHold() *Hold {
-	g := &holding{c: none.engine, set: &none.holds, revocation: new(session.Revocation), token: noToken}
+	g := &holding{engine: none.engine, set: &none.holds, revocation: new(session.Revocation), token: noToken}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.cancel(ErrNotHeld)
 	h := &Hold{from: g, life: g.ctx}
@@ -99,7 +99,7 @@ func (h *Hold) known() *Hold {
 	return h
 }
 
-func (h *Hold) of() *holding { return h.known().from }
+func (h *Hold) holding() *holding { return h.known().from }
 
 // prune returns the chain without the holds that have no effect any more. It also takes them out of
 // c behind its first hold: a later hold would otherwise keep all earlier ones in memory.
@@ -117,7 +117,7 @@ func (c *chain) prune() *chain {
 
 // hasNoEffect reports whether the hold was unlocked, and nothing else of its holding is held.
 func (h *Hold) hasNoEffect() bool {
-	return h.done.Load() && (h.local != nil || h.of().ctx.Err() != nil)
+	return h.done.Load() && (h.local != nil || h.holding().ctx.Err() != nil)
 }
 
 // enclose returns ctx, marked as derived from the hold.
@@ -162,10 +162,11 @@ func around(ctx context.Context, each func(g *holding) bool) {
 		if h.local != nil && h.Context().Err() != nil {
 			continue // this hold has ended, but the holding continues for other goroutines
 		}
-		if !each(h.of()) {
+		g := h.holding()
+		if !each(g) {
 			return
 		}
-		for _, part := range h.of().parts {
+		for _, part := range g.parts {
 			if part.quiet && h.Context().Err() != nil {
 				continue // as above
 			}
@@ -203,7 +204,7 @@ func (h *Hold) Context() context.Context { return h.known().life }
 // hold the lock before it runs. cancel must return immediately and must not use the hold, as is
 // the case for the functions that package context returns.
 func (h *Hold) OnEnd(cancel context.CancelCauseFunc) (stop func()) {
-	return h.of().onEndOf(h.Context(), cancel)
+	return h.holding().onEndOf(h.Context(), cancel)
 }
 
 // Token returns a number that increases with every grant of the path, for as long as the ensemble
@@ -211,16 +212,16 @@ func (h *Hold) OnEnd(cancel context.CancelCauseFunc) (stop func()) {
 // largest it has seen. The token is the id of the ZooKeeper transaction that created the node. It
 // is not the node's sequence number, which restarts in a new directory. A nil Hold has the token -1,
 // which is smaller than every other.
-func (h *Hold) Token() int64 { return h.of().token }
+func (h *Hold) Token() int64 { return h.holding().token }
 
 // Path returns the lock's path, as it was passed to the client. For a hold of several locks it
 // returns all paths, sorted and separated by commas.
-func (h *Hold) Path() string { return h.of().path }
+func (h *Hold) Path() string { return h.holding().path }
 
 // Node returns the full path of the hold's node in ZooKeeper, or of the first one if the hold has
 // several.
 func (h *Hold) Node() string {
-	for _, t := range h.of().nodes {
+	for _, t := range h.holding().nodes {
 		return t.Path()
 	}
 	return ""
@@ -228,12 +229,12 @@ func (h *Hold) Node() string {
 
 // String describes the hold for people: its node, how long it has been held or why it ended, the
 // number of levels that are not unlocked (a Reentrant can have several), its token and its lease.
-func (h *Hold) String() string { return h.of().describe(context.Cause(h.Context())) }
+func (h *Hold) String() string { return h.holding().describe(context.Cause(h.Context())) }
 
 // Revoked returns a channel that is closed when operate.Revoke or Curator's Revoker asks the holder
 // to release the lock. For a hold of several locks, it is closed when any of them is revoked. The
 // holder decides whether and when to unlock.
-func (h *Hold) Revoked() <-chan struct{} { return h.of().revocation.Requested.Done() }
+func (h *Hold) Revoked() <-chan struct{} { return h.holding().revocation.Requested.Done() }
 
 // Check returns nil if the hold is still valid. Otherwise it returns an error that wraps ErrLost,
 // ErrReleased or ErrClosed. It sends no request. It compares the lease with the clock, so it
@@ -243,7 +244,7 @@ func (h *Hold) Check() error { return h.unlessOver("check") }
 // unlessOver returns nil if the hold is still valid, and otherwise the error of the operation op.
 func (h *Hold) unlessOver(op string) error {
 	if why := h.over(); why != nil {
-		return h.of().failure(op, why)
+		return h.holding().failure(op, why)
 	}
 	return nil
 }
@@ -251,7 +252,7 @@ func (h *Hold) unlessOver(op string) error {
 // over returns why the hold has ended, or nil if it has not. It checks the clock first, in case the
 // lease has run out and no timer has noticed yet.
 func (h *Hold) over() error {
-	h.of().checkLease()
+	h.holding().checkLease()
 	if h.Context().Err() != nil {
 		return context.Cause(h.Context())
 	}
@@ -269,7 +270,7 @@ func (h *Hold) Remaining() time.Duration {
 		return 0
 	}
 	left := time.Duration(math.MaxInt64)
-	for _, t := range h.of().nodes {
+	for _, t := range h.holding().nodes {
 		left = min(left, t.Sess.Lease.Remaining())
 	}
 	return max(0, left)
@@ -285,17 +286,18 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	}
 	ctx, stop := session.Either(ctx, h.Context())
 	defer stop()
-	err := h.of().c.Heart.ConfirmAll(ctx, h.of().nodes[0].Sess, h.of().nodes)
+	g := h.holding()
+	err := g.engine.Heart.ConfirmAll(ctx, g.nodes[0].Sess, g.nodes)
 	if err != nil {
-		switch sess := h.of().nodes[0].Sess; {
+		switch sess := g.nodes[0].Sess; {
 		case errors.Is(err, outcome.ErrGone):
-			h.of().lose(fmt.Errorf("%w: a node was deleted", ErrLost))
+			g.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
 			err = context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
-			h.of().lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			err = context.Cause(h.Context())
 		}
-		return h.of().failure("confirm", h.causeOf(ctx, err))
+		return g.failure("confirm", h.causeOf(ctx, err))
 	}
 	return h.unlessOver("confirm")
 }
@@ -316,11 +318,12 @@ func (h *Hold) causeOf(ctx context.Context, err error) error {
 // For a nil or zero Hold, Guard returns an operation that makes the transaction fail before it is
 // sent.
 func (h *Hold) Guard() []any {
-	if len(h.of().nodes) == 0 {
+	nodes := h.holding().nodes
+	if len(nodes) == 0 {
 		return []any{noGuard{}}
 	}
-	ops := make([]any, len(h.of().nodes))
-	for i, t := range h.of().nodes {
+	ops := make([]any, len(nodes))
+	for i, t := range nodes {
 		ops[i] = t.Exists()
 	}
 	return ops
@@ -341,29 +344,30 @@ type noGuard struct{}
 // operations and the guard do not fit into one request (1 MB). The guard adds one operation for each
 // of the hold's nodes.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	g := h.holding()
 	if err := h.unlessOver("multi"); err != nil {
 		return nil, err
 	}
 	guard := h.Guard()
 	if err := node.CheckSize(append(guard, ops...)); err != nil {
-		return nil, h.of().failure("multi", err)
+		return nil, g.failure("multi", err)
 	}
-	answers, err := h.of().c.Requests.Multi(h.Context(), h.of().nodes[0].Sess, append(guard, ops...)...)
+	answers, err := g.engine.Requests.Multi(h.Context(), g.nodes[0].Sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, h.of().nodes[i].Path()))
-			return nil, h.of().failure("multi", context.Cause(h.Context()))
+			g.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, g.nodes[i].Path()))
+			return nil, g.failure("multi", context.Cause(h.Context()))
 		}
 	}
 	switch {
 	case err == nil:
 		return answers[len(guard):], nil
 	case outcome.IsRefusal(err):
-		return answers[min(len(guard), len(answers)):], h.of().failure("multi", err)
+		return answers[min(len(guard), len(answers)):], g.failure("multi", err)
 	case outcome.WasNotSent(err):
-		return nil, h.of().failure("multi", err)
+		return nil, g.failure("multi", err)
 	}
-	return nil, h.of().failure("multi", uncertain(err))
+	return nil, g.failure("multi", uncertain(err))
 }
 
 // uncertain returns the error of a transaction that failed with err but may have been committed. If
@@ -390,14 +394,15 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	}
 	inside, stop := session.Either(ctx, h.Context())
 	defer stop()
-	turn := h.of().turnToWrite()
+	g := h.holding()
+	turn := g.turnToWrite()
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-inside.Done():
 		return h.causeOf(inside, inside.Err())
 	}
-	t := h.of().nodes[0]
+	t := g.nodes[0]
 	before := t.SetOwnData(value)
 	var p session.Pace
 	for {
@@ -406,10 +411,10 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		case err == nil:
 			return h.over()
 		case errors.Is(err, zk.ErrNoNode):
-			h.of().lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
+			g.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
 			return context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
-			h.of().lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
 			return context.Cause(h.Context())
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
@@ -428,13 +433,14 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // overwrite makes one attempt at rewrite. If a revocation was requested, the new data contains it
 // too.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
-	t := h.of().nodes[0]
-	n, err := h.of().c.Requests.Get(ctx, t.Sess, t.Path())
+	g := h.holding()
+	t := g.nodes[0]
+	n, err := g.engine.Requests.Get(ctx, t.Sess, t.Path())
 	if err != nil {
 		return err
 	}
 	t.Hear(n)
-	_, err = h.of().c.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
+	_, err = g.engine.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
 	return err
 }
 
@@ -454,10 +460,10 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	defer stop()
 	last, err := h.release()
 	if last {
-		err = join(err, h.of().awaitRelease(ctx))
+		err = join(err, h.holding().awaitRelease(ctx))
 	}
 	if err != nil {
-		return h.of().failure("unlock", err)
+		return h.holding().failure("unlock", err)
 	}
 	return nil
 }
@@ -495,16 +501,17 @@ func (h *Hold) release() (last bool, err error) {
 	if h.local != nil {
 		return false, h.local.giveUp()
 	}
-	last, err = h.of().drop()
+	g := h.holding()
+	last, err = g.drop()
 	if h.end != nil {
 		h.end(ErrReleased) // if it has already ended, its cause stays
-		h.of().endOnly()
+		g.endOnly()
 	}
-	if len(h.of().parts) > 0 && !errors.Is(err, ErrClosed) {
+	if len(g.parts) > 0 && !errors.Is(err, ErrClosed) {
 		last = true // after a loss, this releases the other locks
 	}
 	if last {
-		h.of().settle()
+		g.settle()
 	}
 	return last, err
 }
@@ -537,7 +544,7 @@ func (l levelContext) Value(key any) any {
 
 func init() {
 	bridge.HoldOf = func(hold any) bridge.Hold {
-		g := hold.(*Hold).of()
-		return bridge.Hold{Engine: g.c, Nodes: g.nodes, Lose: g.lose}
+		g := hold.(*Hold).holding()
+		return bridge.Hold{Engine: g.engine, Nodes: g.nodes, Lose: g.lose}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // holding is the result of one acquire. Several Holds of a Reentrant can share it.
 type holding struct {
-	c      *queue.Engine
+	engine *queue.Engine
 	set    *holdings
 	recipe string
 	path   string       // as the caller passed it
@@ -186,7 +186,7 @@ func (g *holding) settle() {
 // settleLater is settle for a caller that must not wait for a connection.
 func (g *holding) settleLater() {
 	// Owned by the client; ends when the release was sent; Close waits for it.
-	if !g.c.Requests.Calls.Run(g.settle) {
+	if !g.engine.Requests.Calls.Run(g.settle) {
 		g.settle()
 	}
 }
@@ -204,7 +204,7 @@ func (g *holding) startRelease(why error) {
 		g.reportRelease(why)
 	}
 	// Owned by the client; ends with the removals, which Close bounds.
-	if !g.c.Removals.Run(finish) {
+	if !g.engine.Removals.Run(finish) {
 		released = func() error { return ErrClosed }
 		finish()
 	}
@@ -216,13 +216,13 @@ func (g *holding) reportRelease(why error) {
 	done := func() { g.released.Set() }
 	switch {
 	case g.quiet:
-		g.c.Reporter.AfterNotices(done)
+		g.engine.Reporter.AfterNotices(done)
 	case !errors.Is(why, ErrReleased):
 		done()
 	case g.err != nil:
-		g.c.Reporter.ObserveLater(g.event(observe.Ended, g.err), done)
+		g.engine.Reporter.ObserveLater(g.event(observe.Ended, g.err), done)
 	default:
-		g.c.Reporter.ObserveLater(g.event(observe.Released, nil), done)
+		g.engine.Reporter.ObserveLater(g.event(observe.Released, nil), done)
 	}
 }
 
@@ -266,7 +266,7 @@ func (g *holding) untilExpired() (left time.Duration) {
 // report reports to the observer how the holding has ended.
 func (g *holding) report(kind observe.Kind, err error) {
 	if !g.quiet {
-		g.c.Reporter.Observe(g.event(kind, err))
+		g.engine.Reporter.Observe(g.event(kind, err))
 	}
 }
 
@@ -367,7 +367,7 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	if s.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.
-		if !g.c.Requests.Calls.Run(func() { s.overseer(g.c.Requests.Life, sess) }) {
+		if !g.engine.Requests.Calls.Run(func() { s.overseer(g.engine.Requests.Life, sess) }) {
 			return false
 		}
 		s.by[sess] = map[*holding]struct{}{}

@@ -358,7 +358,7 @@ func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
 	p := &sharedPlace{grant: granted}
 	p.ended = func(h *localHold) { q.ended(p, h) }
 	p.holding = &holding{
-		c: c.engine, set: &c.holds, recipe: cohortRecipe.Name, path: q.key.path, grant: granted, nodes: granted.Nodes(), token: granted.Token,
+		engine: c.engine, set: &c.holds, recipe: cohortRecipe.Name, path: q.key.path, grant: granted, nodes: granted.Nodes(), token: granted.Token,
 		quiet: true,
 	}
 	p.holding.release = func(why error) func() error {

@@ -101,7 +101,7 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 // acquire whose session ends while it waits.
 func (h *Hold) lostAlone(ctx context.Context) error {
 	why := context.Cause(h.Context())
-	if g := h.of().grant; g != nil && errors.Is(why, ErrLost) {
+	if g := h.holding().grant; g != nil && errors.Is(why, ErrLost) {
 		switch fate := g.Fate(ctx); {
 		case errors.Is(fate, outcome.ErrSessionOver):
 			return nil
@@ -182,7 +182,7 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 // one that is not of this client, or that was used before.
 func (c *Client) checkPart(l Locker, h *Hold) error {
 	switch {
-	case h.of().c != c.engine: // or there is none
+	case h.holding().engine != c.engine: // or there is none
 		return fmt.Errorf("%w: %s is a lock of another client", ErrInvalid, l.Path())
 	case h.done.Load():
 		return fmt.Errorf("%w: the Lock method for %s returned a hold that was unlocked", ErrInvalid, l.Path())
@@ -207,11 +207,12 @@ func (h *Hold) partLost(why error) error {
 
 // combine returns one hold for several locks, which are in the order in which they were acquired.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{c: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{engine: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true}
 	for _, lock := range locks {
-		g.parts = append(g.parts, lock.of())
-		g.nodes = append(g.nodes, lock.of().nodes...)
-		g.token = max(g.token, lock.of().token)
+		part := lock.holding()
+		g.parts = append(g.parts, part)
+		g.nodes = append(g.nodes, part.nodes...)
+		g.token = max(g.token, part.token)
 	}
 	g.release = func(error) func() error { return releaseAll(locks) }
 	h := newHold(ctx, g)
@@ -234,8 +235,9 @@ func releaseAll(locks []*Hold) func() error {
 	}
 	return func() (err error) {
 		for _, h := range leaving {
-			<-h.of().removed.Done()
-			err = errors.Join(err, h.of().err)
+			g := h.holding()
+			<-g.removed.Done()
+			err = errors.Join(err, g.err)
 		}
 		return err
 	}
@@ -244,10 +246,11 @@ func releaseAll(locks []*Hold) func() error {
 // TokenOf returns the token of the lock at path if the hold is of that lock, either alone or as one
 // of several from LockAll. Otherwise it returns -1, which is smaller than every token.
 func (h *Hold) TokenOf(path string) int64 {
-	if h.of().path == path && len(h.of().parts) == 0 {
-		return h.of().token
+	g := h.holding()
+	if g.path == path && len(g.parts) == 0 {
+		return g.token
 	}
-	for _, part := range h.of().parts {
+	for _, part := range g.parts {
 		if part.path == path {
 			return part.token
 		}

@@ -28,7 +28,7 @@ func (c *Client) Mutex(path string) *Mutex { return &Mutex{owner{c}, path} }
 // Once Lock has returned, the end of ctx has no effect on the hold. If ctx belongs to a hold of
 // this same lock, Lock returns ErrDeadlock.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c().lock(ctx, "lock", mutexRecipe, m.path, m.c().identity)
+	return m.client().lock(ctx, "lock", mutexRecipe, m.path, m.client().identity)
 }
 
 // TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without waiting for
@@ -36,7 +36,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 // belongs to a hold of this same lock, it returns ErrDeadlock. It creates a node only if it sees no
 // other contender.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c().tryLock(ctx, "try", mutexRecipe, m.path, m.c().identity)
+	return m.client().tryLock(ctx, "try", mutexRecipe, m.path, m.client().identity)
 }
 
 // Do locks, runs fn, and unlocks when fn returns or panics. The context of fn ends with ctx and
@@ -54,5 +54,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 func (m *Mutex) Path() string { return m.path }
 
 func (m *Mutex) lockable() lockable {
-	return lockable{c: m.c(), path: m.path, err: node.CheckPath(m.path), recipe: mutexRecipe.Name}
+	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path), recipe: mutexRecipe.Name}
 }

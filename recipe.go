@@ -102,7 +102,7 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 // ignores holds of the recipe except.
 func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
 	around(ctx, func(g *holding) bool {
-		held = g.c == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
+		held = g.engine == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
 		return !held
 	})
 	return held
@@ -118,9 +118,10 @@ func (h *Hold) observeSuccess(took, proving time.Duration) {
 			h.release()
 		}
 	}()
-	ev := h.of().event(observe.Acquired, nil)
+	g := h.holding()
+	ev := g.event(observe.Acquired, nil)
 	ev.Elapsed, ev.Proving = took, proving
-	h.of().c.Reporter.Observe(ev)
+	g.engine.Reporter.Observe(ev)
 	returned = true
 }
 
@@ -135,7 +136,7 @@ func (c *Client) observeFailure(ctx context.Context, w *attempt, took time.Durat
 
 // hold returns a hold of a granted place.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *queue.Grant) *Hold {
-	g := &holding{c: c.engine, set: &c.holds, recipe: recipe, path: path, grant: granted, nodes: granted.Nodes(), token: granted.Token}
+	g := &holding{engine: c.engine, set: &c.holds, recipe: recipe, path: path, grant: granted, nodes: granted.Nodes(), token: granted.Token}
 	g.release = func(why error) func() error { return granted.Release(errors.Is(why, ErrLost)) }
 	h := newHold(ctx, g)
 	granted.WatchSelf()

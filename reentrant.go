@@ -37,14 +37,14 @@ func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{owner{c},
 // the caller's work may depend on the lost hold.
 func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.c().lock(ctx, "lock", reentrantRecipe, r.path, r.c().identity)
+		return r.client().lock(ctx, "lock", reentrantRecipe, r.path, r.client().identity)
 	})
 }
 
 // TryLock enters the lock again as Lock does, and otherwise behaves like Mutex.TryLock.
 func (r *Reentrant) TryLock(ctx context.Context) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.c().tryLock(ctx, "try", reentrantRecipe, r.path, r.c().identity)
+		return r.client().tryLock(ctx, "try", reentrantRecipe, r.path, r.client().identity)
 	})
 }
 
@@ -65,13 +65,13 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	return h.of().level(ctx), nil
+	return h.holding().level(ctx), nil
 }
 
 // enter returns another hold of the lock if ctx already holds it, or nil if it does not.
 func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 	around(ctx, func(g *holding) bool {
-		if g.c != r.c().engine || g.path != r.path || g.recipe != reentrantRecipe.Name {
+		if g.engine != r.engine() || g.path != r.path || g.recipe != reentrantRecipe.Name {
 			return true
 		}
 		h, err = g.enter(ctx)
@@ -103,5 +103,5 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 func (r *Reentrant) Path() string { return r.path }
 
 func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.c(), path: r.path, err: node.CheckPath(r.path), recipe: reentrantRecipe.Name, enters: reentrantRecipe.Name}
+	return lockable{c: r.client(), path: r.path, err: node.CheckPath(r.path), recipe: reentrantRecipe.Name, enters: reentrantRecipe.Name}
 }

@@ -32,25 +32,25 @@ func (c *Client) RWMutex(path string) *RWMutex { return &RWMutex{owner{c}, path}
 // belongs to any hold of this lock, Lock returns ErrDeadlock: a reader cannot become a writer,
 // because two readers that tried would wait for each other.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.c().lock(ctx, "lock", writerRecipe, m.path, m.c().identity)
+	return m.client().lock(ctx, "lock", writerRecipe, m.path, m.client().identity)
 }
 
 // TryLock acquires the lock exclusively if it is free, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.c().tryLock(ctx, "try", writerRecipe, m.path, m.c().identity)
+	return m.client().tryLock(ctx, "try", writerRecipe, m.path, m.client().identity)
 }
 
 // RLock waits until it holds the lock, alone or together with other readers, and otherwise behaves
 // like Mutex.Lock. If ctx belongs to any hold of this lock, RLock returns ErrDeadlock; to continue
 // as a reader, a writer calls Hold.Downgrade.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
-	return m.c().lock(ctx, "lock for reading", readerRecipe, m.path, m.c().identity)
+	return m.client().lock(ctx, "lock for reading", readerRecipe, m.path, m.client().identity)
 }
 
 // TryRLock acquires the lock for reading if no writer holds it or waits for it. Otherwise it
 // returns ErrLocked, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.c().tryLock(ctx, "try", readerRecipe, m.path, m.c().identity)
+	return m.client().tryLock(ctx, "try", readerRecipe, m.path, m.client().identity)
 }
 
 // Reader returns a Locker that acquires the lock for reading, for use with LockAll. It sends
@@ -71,7 +71,7 @@ func (r reader) lockable() lockable {
 func (m *RWMutex) Path() string { return m.path }
 
 func (m *RWMutex) lockable() lockable {
-	return lockable{c: m.c(), path: m.path, err: node.CheckPath(m.path), recipe: writerRecipe.Name}
+	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path), recipe: writerRecipe.Name}
 }
 
 // Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the queue. No
@@ -85,16 +85,17 @@ func (m *RWMutex) lockable() lockable {
 func (h *Hold) Downgrade(ctx context.Context) error {
 	err := h.downgrade(ctx)
 	if err != nil {
-		return h.of().failure("downgrade", err)
+		return h.holding().failure("downgrade", err)
 	}
 	return nil
 }
 
 func (h *Hold) downgrade(ctx context.Context) error {
-	if h.of().recipe != writerRecipe.Name {
+	g := h.holding()
+	if g.recipe != writerRecipe.Name {
 		return fmt.Errorf("%w: not a writer's hold", ErrInvalid)
 	}
-	o, ok := node.ReadOwner(h.of().nodes[0].OwnData())
+	o, ok := node.ReadOwner(g.nodes[0].OwnData())
 	if !ok {
 		return fmt.Errorf("%w: the node's data is not in zklock's format", ErrInvalid)
 	}

@@ -49,7 +49,7 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
 // it returns ErrNotConnected. It returns ErrMismatch, ErrLimit and ErrDeadlock as Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	return s.obtain(ctx, "try", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) {
-		return queue.WithoutWaiting(ctx, s.c().engine, func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
+		return queue.WithoutWaiting(ctx, s.engine(), func(ctx context.Context) (*queue.Grant, error) { return p.TryObtain(ctx, k) })
 	})
 }
 
@@ -68,12 +68,12 @@ func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
 	of := p.s.of(p.s.permits)
-	return lockable{c: p.s.c(), path: p.s.path, err: of.Check(p.k), recipe: queue.PermitRecipe.Name}
+	return lockable{c: p.s.client(), path: p.s.path, err: of.Check(p.k), recipe: queue.PermitRecipe.Name}
 }
 
 // of returns the semaphore as the queue package sees it, with the given total number of permits.
 func (s *Semaphore) of(total int) queue.Permits {
-	return queue.Permits{Engine: s.c().engine, Path: s.path, Dir: s.c().root + s.path, Total: total, Data: s.c().identity}
+	return queue.Permits{Engine: s.engine(), Path: s.path, Dir: s.client().root + s.path, Total: total, Data: s.client().identity}
 }
 
 // obtain calls get to acquire permits, and returns a hold of them.
@@ -83,7 +83,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	if err := p.Check(k); err != nil {
 		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
 	}
-	return s.c().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path}, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) })
+	return s.client().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path}, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) })
 }
 
 // Resize changes the number of permits. Waiters see the change as soon as their server does.
@@ -92,7 +92,8 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 // use at the path, and ErrInvalid if permits is not between 1 and 100,000. If ctx ends first, the
 // number may or may not have been changed.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	inside := s.c().engine.Requests.CallContext(ctx)
+	requests := s.engine().Requests
+	inside := requests.CallContext(ctx)
 	defer inside.Cancel()
 	p := s.of(permits)
 	err := p.Check(1)
@@ -103,7 +104,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		err = p.Resize(inside)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, s.c().engine.Requests.Explain(inside, err))
+		return fmt.Errorf("zklock: resize %s to %d: %w", node.Printable(s.path), permits, requests.Explain(inside, err))
 	}
 	return nil
 }

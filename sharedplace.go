@@ -155,12 +155,12 @@ func (p *sharedPlace) events() (changed, revoked <-chan struct{}) {
 
 // report reports to the observer how a local hold that began at since has ended.
 func (p *sharedPlace) report(kind observe.Kind, since time.Time, why error) {
-	if p.holding.c.Reporter.To == nil && kind != observe.Lost {
+	if p.holding.engine.Reporter.To == nil && kind != observe.Lost {
 		return
 	}
 	ev := p.holding.event(kind, why)
 	ev.Elapsed = time.Since(since)
-	p.holding.c.Reporter.Observe(ev)
+	p.holding.engine.Reporter.Observe(ev)
 }
 
 // leaveNode ends the place's holding, in which no goroutine holds, but does not delete the node:

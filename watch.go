@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 )
 
@@ -36,26 +37,28 @@ func (e *Election) Follow(ctx context.Context) iter.Seq2[Contender, error] {
 
 func (e *Election) observe(ctx context.Context, vacancies bool) iter.Seq2[Contender, error] {
 	return func(yield func(Contender, error) bool) {
-		inside := e.c().engine.Requests.CallContext(ctx)
+		requests := e.engine().Requests
+		inside := requests.CallContext(ctx)
 		defer inside.Cancel()
 		err := node.CheckPath(e.path)
 		if err == nil {
-			o := observation{e: e, dir: e.c().root + e.path, vacancies: vacancies}
+			o := observation{e: e, engine: e.engine(), dir: e.client().root + e.path, vacancies: vacancies}
 			err = o.run(inside, func(leader Contender) bool { return yield(leader, nil) })
 		}
 		if err != nil {
-			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", node.Printable(e.path), e.c().engine.Requests.Explain(inside, err)))
+			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", node.Printable(e.path), requests.Explain(inside, err)))
 		}
 	}
 }
 
 // observation is the state of one call of Observe or Follow.
 type observation struct {
-	e     *Election
-	dir   string
-	queue []node.Entry // the leader and the listed members behind it
-	last  Contender    // the last value yielded
-	begun bool         // whether anything was yielded
+	e      *Election
+	engine *queue.Engine
+	dir    string
+	queue  []node.Entry // the leader and the listed members behind it
+	last   Contender    // the last value yielded
+	begun  bool         // whether anything was yielded
 	// vacancies reports whether to yield the zero Contender when there are no members.
 	vacancies bool
 	// moved is closed when the client leaves the connection on which it read the queue. The next
@@ -66,7 +69,7 @@ type observation struct {
 // run yields contenders until yield returns false, which is not an error.
 func (o *observation) run(ctx context.Context, yield func(Contender) bool) error {
 	for {
-		s, err := o.e.c().engine.Requests.Link.Attached(ctx)
+		s, err := o.engine.Requests.Link.Attached(ctx)
 		if err != nil {
 			return err
 		}
@@ -127,12 +130,12 @@ func (o *observation) step(ctx context.Context, s *session.Session, yield func(C
 // lookAt watches a node. On a new connection it first makes sure that the server has seen
 // everything that was read on the last one.
 func (o *observation) lookAt(ctx context.Context, s *session.Session, path string) (*session.View, error) {
-	v, err := o.e.c().engine.Watches.WatchNow(ctx, s, path)
+	v, err := o.engine.Watches.WatchNow(ctx, s, path)
 	if err != nil || !session.IsClosed(o.moved) {
 		return v, err
 	}
 	o.moved = s.Reattached()
-	_, err = session.UpToDate(ctx, o.e.c().engine.Requests, s, func() (*zk.Stat, error) { return o.e.c().engine.Requests.Stat(ctx, s, path) })
+	_, err = session.UpToDate(ctx, o.engine.Requests, s, func() (*zk.Stat, error) { return o.engine.Requests.Stat(ctx, s, path) })
 	return v, err
 }
 
@@ -149,7 +152,7 @@ func (o *observation) show(leader Contender, yield func(Contender) bool) bool {
 
 // awaitFirst waits until the directory changes, if it has no members.
 func (o *observation) awaitFirst(ctx context.Context, s *session.Session) error {
-	v, err := o.e.c().engine.Watches.WatchChildren(ctx, s, o.dir)
+	v, err := o.engine.Watches.WatchChildren(ctx, s, o.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return o.awaitDir(ctx, s)
 	}
@@ -169,7 +172,7 @@ func (o *observation) awaitDir(ctx context.Context, s *session.Session) error {
 		if err := p.Next(ctx); err != nil {
 			return err
 		}
-		if _, err := o.e.c().engine.Requests.Stat(ctx, s, o.dir); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := o.engine.Requests.Stat(ctx, s, o.dir); !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}

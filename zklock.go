@@ -553,20 +553,24 @@ func newNone() *Client {
 	return c
 }
 
-// owner holds the client that created a lock.
-type owner struct{ client *Client }
-
-// c returns the client, or none if there is none.
-func (o owner) c() *Client {
-	if o.client == nil || o.client.engine == nil {
+// orNone returns c, or none if c was not created by Connect or Attach.
+func (c *Client) orNone() *Client {
+	if c == nil || c.engine == nil {
 		return none
 	}
-	return o.client
+	return c
 }
+
+// owner holds the client that created a lock, or nil for a zero lock.
+type owner struct{ made *Client }
+
+func (o owner) client() *Client { return o.made.orNone() }
+
+func (o owner) engine() *queue.Engine { return o.client().engine }
 
 func init() {
 	bridge.ClientOf = func(client any) bridge.Client {
-		c := owner{client.(*Client)}.c()
+		c := client.(*Client).orNone()
 		return bridge.Client{Engine: c.engine, Root: c.root, Identity: c.identity}
 	}
 	bridge.TargetOf = func(servers []string, opts any) (bridge.Target, error) {

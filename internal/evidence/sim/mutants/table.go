@@ -42,7 +42,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "Leader reads the nodes from a server that lags", Origin: "the caller gets the previous leader",
-		Edits: []Edit{{"election.go", "l, err := e.c().engine.Requests.FreshList(ctx, s, dir)", "l, err := e.c().engine.Requests.List(ctx, s, dir)"}},
+		Edits: []Edit{{"election.go", "l, err := e.engine().Requests.FreshList(ctx, s, dir)", "l, err := e.engine().Requests.List(ctx, s, dir)"}},
 		Focus: "election",
 	},
 	{
@@ -679,7 +679,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the deadline of the acquire ends the hold", Origin: "Vitess #11794, etcd",
-		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.of().cancel(context.Cause(ctx)) })\n"}},
+		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.holding().cancel(context.Cause(ctx)) })\n"}},
 	},
 	{
 		Name: "an exists watch is set on a missing node", Origin: "go-zookeeper keeps it for ever",
@@ -737,7 +737,7 @@ var Table = []Mutant{
 		Name: "a downgrade deletes the writer's node", Origin: "Curator before CURATOR-621",
 		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
 	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
-	return h.of().c.Requests.Delete(ctx, h.of().nodes[0].Sess, h.of().nodes[0].Path(), -1)`}},
+	return h.holding().engine.Requests.Delete(ctx, h.holding().nodes[0].Sess, h.holding().nodes[0].Path(), -1)`}},
 		Focus: "rw",
 	},
 	{
@@ -941,7 +941,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "FailStop is called for a hold that Close ended", Origin: "the two reasons for the end of a hold are not distinguished",
-		Edits: []Edit{{"do.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && h.of().c.FailStop == nil {"}},
+		Edits: []Edit{{"do.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && g.engine.FailStop == nil {"}},
 		Test:  Test{"internal/evidence/promises", "TestASuddenLossLeavesAFunctionTimeToReturn"},
 	},
 	{
@@ -1335,7 +1335,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a goroutine that locks a cohort under its own hold waits for itself", Origin: "the check for such a hold leaves out cohorts",
-		Edits: []Edit{{"cohort.go", "case k.c().holdsUnder(ctx, k.path, \"\"):", "case k.c().holdsUnder(ctx, k.path, cohortRecipe.Name):"}},
+		Edits: []Edit{{"cohort.go", "case c.holdsUnder(ctx, k.path, \"\"):", "case c.holdsUnder(ctx, k.path, cohortRecipe.Name):"}},
 		Test:  Test{"internal/evidence/promises", "TestACohortUnderItsOwnHoldIsADeadlock"},
 	},
 	{
@@ -1610,7 +1610,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "FailStop runs in the goroutine that Close waits for", Origin: "our first version: FailStop could not close the client",
-		Edits: []Edit{{"do.go", "\t\t\tgo h.of().c.FailStop(", "\t\t\th.of().c.FailStop("}},
+		Edits: []Edit{{"do.go", "\t\t\tgo g.engine.FailStop(", "\t\t\tg.engine.FailStop("}},
 		Test:  Test{"internal/evidence/promises", "TestFailStopMayCloseTheClient"},
 	},
 	{
@@ -1665,7 +1665,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a Locker may return no hold", Origin: "our first version: LockAll called it again and again",
-		Edits: []Edit{{"multi.go", "\tcase h.of().c != c.engine: //", "\tcase h == nil:\n\tcase h.of().c != c.engine: //"}},
+		Edits: []Edit{{"multi.go", "\tcase h.holding().engine != c.engine: //", "\tcase h == nil:\n\tcase h.holding().engine != c.engine: //"}},
 		Test:  Test{"internal/evidence/promises", "TestALockerWithoutAHoldIsRefused"},
 	},
 	{
@@ -1881,7 +1881,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a method of a Client that New did not create uses a nil engine", Origin: "our first version, in operate and slots",
-		Edits: []Edit{{"zklock.go", "c := owner{client.(*Client)}.c()", "c := client.(*Client)"}},
+		Edits: []Edit{{"zklock.go", "c := client.(*Client).orNone()", "c := client.(*Client)"}},
 		Test:  Test{"internal/evidence/promises", "TestAClientThatNobodyHasMadeIsInvalid"},
 	},
 	{
