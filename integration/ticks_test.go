@@ -60,10 +60,7 @@ func TestTheTickOfARunningEnsembleIsChanged(t *testing.T) {
 	require.NoError(t, err)
 	least := session
 	for _, m := range append(members, leader) {
-		_, err := m.Exec(t.Context(), "sed", "-i", fmt.Sprintf("s/^tickTime=.*/tickTime=%d/", long.Milliseconds()), "/conf/zoo.cfg")
-		require.NoError(t, err)
-		require.NoError(t, m.Kill(t.Context()))
-		require.NoError(t, m.Restart(t.Context()))
+		restartWithTick(t, m, long)
 		require.NoError(t, ensemble.Healthy(t.Context()))
 		for range 20 {
 			time.Sleep(session / 20) // in total several heartbeats, and pings of the leader; real servers need real time
@@ -96,5 +93,63 @@ type onEarly struct{ n *atomic.Int32 }
 func (o onEarly) Observe(e observe.Event) {
 	if e.Kind == observe.ExpiredEarly {
 		o.n.Add(1)
+	}
+}
+
+// restartWithTick kills a member and starts it with another tickTime.
+func restartWithTick(t *testing.T, m *zkcontainer.Member, tick time.Duration) {
+	t.Helper()
+	_, err := m.Exec(t.Context(), "sed", "-i", fmt.Sprintf("s/^tickTime=.*/tickTime=%d/", tick.Milliseconds()), "/conf/zoo.cfg")
+	require.NoError(t, err)
+	require.NoError(t, m.Kill(t.Context()))
+	require.NoError(t, m.Restart(t.Context()))
+}
+
+// TestStaleFollowerOfASlowLeader cuts a follower with a short tick off from a leader with a long one, as it can happen while
+// tickTime is being changed. The leader's pings are half of its tick apart, and the follower grants timeouts by its own. With
+// the leader's tick in the options, or at most half the session timeout without it, each hold ends before the next grant.
+//
+//zklock:promise P2.1 A4
+func TestStaleFollowerOfASlowLeader(t *testing.T) {
+	t.Parallel()
+	part(t)
+	const short, long, session = 2 * time.Second, 8 * time.Second, 16 * time.Second
+	ensemble := start(t, zkcontainer.Options{Servers: 3, TickTime: short})
+	needsNetworks(t, ensemble)
+	slow := ensemble.Members[2] // the member with the highest number wins an election
+	restartWithTick(t, slow, long)
+	require.NoError(t, ensemble.Healthy(t.Context()))
+	for {
+		leader, err := ensemble.Leader(t.Context())
+		require.NoError(t, err)
+		if leader == slow {
+			break
+		}
+		require.NoError(t, leader.Kill(t.Context()))
+		_, err = ensemble.Leader(t.Context(), leader)
+		require.NoError(t, err)
+		require.NoError(t, leader.Restart(t.Context()))
+		require.NoError(t, ensemble.Healthy(t.Context()))
+	}
+	stale, path := ensemble.Members[0], root(t)
+	var pairs []*stalePair
+	for i := range 4 { // their heartbeats begin at different times
+		for name, tick := range map[string]time.Duration{"tick unknown": 0, "tick known": long} {
+			p := &stalePair{name: fmt.Sprintf("%s, %d", name, i)}
+			p.first = connect(t, &zklock.Options{SessionTimeout: session, TickTime: tick}, stale.Addr)
+			p.next = connect(t, &zklock.Options{SessionTimeout: session, TickTime: tick}, slow.Addr)
+			p.lock(t, fmt.Sprint(path, "/", len(pairs)))
+			pairs = append(pairs, p)
+		}
+		time.Sleep(session / 10)
+	}
+	for i := range pairs {
+		waitForChildren(t, slow.Addr, fmt.Sprint(path, "/", i), 2)
+	}
+	require.NoError(t, stale.CutFromPeers(t.Context()))
+	t.Cleanup(func() { require.NoError(t, stale.Heal(context.Background())) })
+	cut := time.Now()
+	for _, p := range pairs {
+		t.Run(p.name, func(t *testing.T) { p.judge(t, cut) })
 	}
 }
