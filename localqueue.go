@@ -23,9 +23,10 @@ import (
 // It grants holds in the order in which the goroutines
 // asked, and releases the places. It exists while a goroutine waits or a place lasts.
 type localQueue struct {
-	c   *Client
-	key cohortKey
-	dir string
+	c      *Client
+	engine *queue.Engine // of c
+	key    cohortKey
+	dir    string
 	// wake makes run check the state again.
 	wake chan struct{}
 
@@ -84,7 +85,7 @@ func (c *Client) localQueue(of any) *localQueue {
 	q, ok := c.cohorts.Load(of)
 	if !ok {
 		key := of.(cohortKey)
-		q, _ = c.cohorts.LoadOrStore(of, &localQueue{c: c, key: key, dir: c.root + key.path, wake: make(chan struct{}, 1)})
+		q, _ = c.cohorts.LoadOrStore(of, &localQueue{c: c, engine: c.engine, key: key, dir: c.root + key.path, wake: make(chan struct{}, 1)})
 	}
 	return q.(*localQueue)
 }
@@ -218,7 +219,7 @@ func (q *localQueue) run() {
 func (q *localQueue) look() (cohort.Step, *sharedPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, now := q.current, q.c.engine.Requests.Link.Now()
+	p, now := q.current, q.engine.Requests.Link.Now()
 	do := q.situation(p, now).Next()
 	switch do.Action {
 	case cohort.Stay:
@@ -245,7 +246,7 @@ func (q *localQueue) admitFirst(p *sharedPlace, now lease.Instant) {
 
 // situation returns the state that the next step depends on. It must be called with mu held.
 func (q *localQueue) situation(p *sharedPlace, now lease.Instant) cohort.Situation {
-	s := cohort.Situation{Over: q.c.engine.Requests.Life.Err() != nil, Waiting: len(q.waiting), Keep: q.key.keep}
+	s := cohort.Situation{Over: q.engine.Requests.Life.Err() != nil, Waiting: len(q.waiting), Keep: q.key.keep}
 	if p != nil {
 		p.describe(&s, now)
 	}
@@ -261,7 +262,7 @@ func (q *localQueue) sleep(p *sharedPlace, timeout <-chan time.Time) {
 	case <-changed:
 	case <-revoked:
 	case <-p.holding.ctx.Done():
-	case <-q.c.engine.Requests.Life.Done():
+	case <-q.engine.Requests.Life.Done():
 	}
 }
 
@@ -300,7 +301,7 @@ func (q *localQueue) obtain(old *queue.Grant) {
 // beginWait returns a context for the acquire w, which ends when there are no more waiters, and the
 // first waiter, or nil if there is none.
 func (q *localQueue) beginWait(w *queue.Want) (context.Context, *localWaiter, func()) {
-	ctx, cancel := context.WithCancelCause(q.c.engine.Requests.Life)
+	ctx, cancel := context.WithCancelCause(q.engine.Requests.Life)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var first *localWaiter
@@ -322,9 +323,9 @@ func (q *localQueue) beginWait(w *queue.Want) (context.Context, *localWaiter, fu
 // that fails.
 func (q *localQueue) acquirePlace(ctx context.Context, try bool, w *queue.Want) (*queue.Grant, error) {
 	if try {
-		return q.c.engine.TryObtain(ctx, w)
+		return q.engine.TryObtain(ctx, w)
 	}
-	return q.c.engine.Obtain(ctx, w)
+	return q.engine.Obtain(ctx, w)
 }
 
 // markAhead records that all current waiters asked before any contender that will queue behind our next
@@ -354,11 +355,10 @@ func (q *localQueue) refuse(first *localWaiter, err error) {
 
 // share returns a shared place for a granted one.
 func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
-	c := q.c
 	p := &sharedPlace{grant: granted}
 	p.ended = func(h *localHold) { q.ended(p, h) }
 	p.holding = &holding{
-		engine: c.engine, set: &c.holds, recipe: cohortRecipe.Name, path: q.key.path, grant: granted, nodes: granted.Nodes(), token: granted.Token,
+		engine: q.engine, set: &q.c.holds, recipe: cohortRecipe.Name, path: q.key.path, grant: granted, nodes: granted.Nodes(), token: granted.Token,
 		quiet: true,
 	}
 	p.holding.release = func(why error) func() error {
@@ -379,7 +379,7 @@ func (q *localQueue) install(granted *queue.Grant) {
 	defer q.mu.Unlock()
 	q.current, p.lastAhead, p.runs = p, q.lastAhead, q.runs
 	if len(q.waiting) > 0 && p.admits(q.waiting[0].number) {
-		q.admitFirst(p, q.c.engine.Requests.Link.Now())
+		q.admitFirst(p, q.engine.Requests.Link.Now())
 	}
 }
 
@@ -387,7 +387,7 @@ func (q *localQueue) install(granted *queue.Grant) {
 func (q *localQueue) watchOthers(p *sharedPlace, now lease.Instant) {
 	p.watch(now)
 	// Owned by the place; ends with the requests or with the place; Close waits for it.
-	if !q.c.engine.Requests.Calls.Run(func() { q.watched(p) }) {
+	if !q.engine.Requests.Calls.Run(func() { q.watched(p) }) {
 		p.setOthers(nil, true)
 	}
 }
@@ -438,10 +438,10 @@ func (q *localQueue) release(p *sharedPlace, pause bool) {
 	}
 	select {
 	case <-p.holding.removed.Done():
-	case <-q.c.engine.Requests.Life.Done():
+	case <-q.engine.Requests.Life.Done():
 	}
 	if pause {
-		session.Sleep(q.c.engine.Requests.Life, min(max(shortestPause, 4*time.Since(began)), longestPause))
+		session.Sleep(q.engine.Requests.Life, min(max(shortestPause, 4*time.Since(began)), longestPause))
 	}
 }
 

@@ -1265,7 +1265,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "goroutines of a cohort hold one after the other with the same node", Origin: "their tokens are equal, and a guarded transaction can commit during a later hold",
-		Edits: []Edit{{"localqueue.go", "\t\tq.wakeRun()\n", "\t\tif len(q.waiting) > 0 && !p.isHeld() {\n\t\t\tq.admitFirst(p, q.c.engine.Requests.Link.Now())\n\t\t\treturn\n\t\t}\n\t\tq.wakeRun()\n"}},
+		Edits: []Edit{{"localqueue.go", "\t\tq.wakeRun()\n", "\t\tif len(q.waiting) > 0 && !p.isHeld() {\n\t\t\tq.admitFirst(p, q.engine.Requests.Link.Now())\n\t\t\treturn\n\t\t}\n\t\tq.wakeRun()\n"}},
 		Focus: "cohort",
 	},
 	{
