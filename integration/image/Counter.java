@@ -6,8 +6,8 @@ import org.apache.zookeeper.server.DataTree;
 import org.apache.zookeeper.server.persistence.FileTxnSnapLog;
 
 /**
- * Writes a server's data directory in which paths have seen a given number of child creates, so that the sequence
- * counter can be met at its end without two billion requests: Counter DIR CREATES PATH...
+ * Writes a server's data directory in which each path has a given number of past child creates. Tests can then reach the
+ * end of the sequence counter without two billion requests. Usage: Counter DIR CREATES PATH...
  */
 public final class Counter {
     private final DataTree tree = new DataTree();
@@ -22,7 +22,7 @@ public final class Counter {
         counter.save(new File(args[0]));
     }
 
-    /** Creates a node and those above it that are not there. */
+    /** Creates a node and its missing parents. */
     private void create(String path) throws Exception {
         if (path.isEmpty() || tree.getNode(path) != null) {
             return;

@@ -28,7 +28,7 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Curator behind the line protocol that peer.go describes: CuratorPeer SERVERS TIMEOUT_MS. */
+/** Serves Curator over the line protocol described in peer.go. Usage: CuratorPeer SERVERS TIMEOUT_MS. */
 public final class CuratorPeer {
   private static final List<String> REQUESTS = List.of(
       "open",
@@ -66,13 +66,13 @@ public final class CuratorPeer {
       String[] words = line.trim().split(" ");
       reply(words[0], () -> peer.serve(words));
     }
-    System.exit(0); // a contender that waits must not keep the process
+    System.exit(0); // threads of waiting contenders must not keep the process alive
   }
 
-  // The lines.
+  // The line protocol.
 
   private interface Step {
-    /** Returns the value of the answer, or null if somebody else answers. */
+    /** Returns the value of the answer, or null if another thread answers. */
     String run() throws Exception;
   }
 
@@ -93,7 +93,7 @@ public final class CuratorPeer {
     }
   }
 
-  /** Answers in a thread of its own. */
+  /** Runs the step in a new thread and answers with its result. */
   private static String aside(String id, Step step) {
     daemon(() -> reply(id, step), 0).start();
     return null;
@@ -120,7 +120,7 @@ public final class CuratorPeer {
     }
   }
 
-  /** Does a request itself if that takes no time, else hands it to a thread that does. */
+  /** Executes a request that does not block, or passes a blocking one to another thread. */
   private String serve(String[] words) {
     check(words);
     switch (words[1]) {
@@ -192,7 +192,7 @@ public final class CuratorPeer {
     return add(sessions, session);
   }
 
-  /** What Curator has said of one connection: a ConnectionStateListener, as the recipes' documentation recommends. */
+  /** Records the state changes that Curator reports for one connection, with a ConnectionStateListener, as its documentation recommends. */
   private static final class Signs {
     private final List<String> all = new ArrayList<>();
 
@@ -227,7 +227,7 @@ public final class CuratorPeer {
       this.curator = curator;
     }
 
-    /** Closing has been seen to hang. */
+    /** Closes the client. Closing sometimes hangs. */
     String end() throws InterruptedException {
       Thread closing = daemon(curator::close, 0);
       closing.start();
@@ -247,12 +247,12 @@ public final class CuratorPeer {
         case "selector":
           return new LeaderSelector(curator, path, leads(() -> { })).getLeader().getId();
         default:
-          throw new IllegalArgumentException("no such kind to lead: " + kind);
+          throw new IllegalArgumentException("kind has no leader: " + kind);
       }
     }
   }
 
-  /** A recipe as one contender uses it, and what it gives back once it is held. */
+  /** A recipe as one contender uses it. Acquiring returns the function that releases. */
   private interface Recipe {
     Held take() throws Exception;
   }
@@ -261,15 +261,15 @@ public final class CuratorPeer {
     void release() throws Exception;
   }
 
-  /** A contender, with the thread that Curator knows it by. */
+  /** A contender and its thread: Curator identifies the owner of a mutex by its thread. */
   private static final class Contender {
     final ExecutorService thread = Executors.newSingleThreadExecutor(r -> daemon(r, 256 * 1024));
     private final CuratorFramework curator;
     private final Signs signs;
-    private final AtomicInteger told = new AtomicInteger();
+    private final AtomicInteger nextSign = new AtomicInteger();
     private final CountDownLatch revoked = new CountDownLatch(1);
     private final Recipe recipe;
-    private InterProcessMutex mutex; // null for a recipe that is no mutex
+    private InterProcessMutex mutex; // null if the recipe is not a mutex
     private Held held;
 
     Contender(Session session, String kind, String path, String more) {
@@ -279,7 +279,7 @@ public final class CuratorPeer {
     }
 
     String sign() throws InterruptedException {
-      return signs.await(told.getAndIncrement());
+      return signs.await(nextSign.getAndIncrement());
     }
 
     String revoked() throws InterruptedException {
@@ -297,14 +297,14 @@ public final class CuratorPeer {
       switch (verb) {
         case "lock":
           held = recipe.take();
-          told.set(signs.count());
+          nextSign.set(signs.count());
           return "0";
         case "unlock":
           held.release();
           return "";
         default: // held
           if (mutex == null) {
-            throw new UnsupportedOperationException("only a mutex tells whether it is held");
+            throw new UnsupportedOperationException("only a mutex reports whether it is held");
           }
           return String.valueOf(mutex.isOwnedByCurrentThread());
       }
@@ -335,7 +335,7 @@ public final class CuratorPeer {
 
     private static String needed(String more) {
       if (more == null) {
-        throw new IllegalArgumentException("this kind needs MORE");
+        throw new IllegalArgumentException("kind requires MORE");
       }
       return more;
     }
@@ -355,7 +355,7 @@ public final class CuratorPeer {
       };
     }
 
-    /** Makes a latch for each turn: one that has been closed cannot be started again. */
+    /** Creates a latch for each acquire: a closed latch cannot be started again. */
     private Recipe latch(String path, String member) {
       return () -> {
         LeaderLatch latch = new LeaderLatch(curator, path, member);
@@ -379,7 +379,7 @@ public final class CuratorPeer {
         selector.setId(member);
         selector.start();
         leading.await();
-        return () -> { // no close, it would interrupt the selector's own release
+        return () -> { // do not close the selector: that would interrupt its own release
           done.countDown();
           left.await();
         };

@@ -1,4 +1,4 @@
-"""kazoo behind the line protocol that peer.go describes: kazoo_peer.py SERVERS TIMEOUT_MS."""
+"""Serves kazoo over the line protocol described in peer.go. Usage: kazoo_peer.py SERVERS TIMEOUT_MS."""
 
 import logging
 import queue
@@ -26,7 +26,7 @@ REQUESTS = [
 ]
 USAGES = {text.split()[0]: text for text in REQUESTS}
 
-# Of the names of other clients, "-lock-" is in a mutex's queue, Curator's "-__READ__" and "-__WRIT__" in a read-write lock's.
+# Other clients' nodes contain "-lock-" in a mutex's queue, and Curator's "-__READ__" or "-__WRIT__" in a read-write lock's.
 RECIPES = {
     "plain": lambda client, path: client.Lock(path),
     "mutex": lambda client, path: Lock(client, path, extra_lock_patterns=["-lock-"]),
@@ -41,13 +41,13 @@ numbers = iter(range(1, 1 << 60))
 
 
 def reply(number, step, *args):
-    """Answers with what step returns, or not at all if that is None: then somebody else does."""
+    """Answers with the result of step. If the result is None, another thread answers."""
     try:
         value = step(*args)
         if value is None:
             return
         line = "%s ok %s" % (number, value)
-    except BaseException as e:  # the other side must hear of everything
+    except BaseException as e:  # report every error to the other side
         line = "%s error %s" % (number, repr(e).replace("\n", " "))
     with out:
         sys.stdout.write(line.rstrip(" ") + "\n")
@@ -55,12 +55,12 @@ def reply(number, step, *args):
 
 
 def aside(*args):
-    """Answers in a thread of its own."""
+    """Runs the step in a new thread and answers with its result."""
     threading.Thread(target=reply, args=args, daemon=True).start()
 
 
 def check(words):
-    """Raises an error that says what is wrong with a request."""
+    """Raises an error if the request is invalid."""
     if len(words) < 2:
         raise ValueError("usage: ID VERB [ARGS]")
     if words[1] not in USAGES:
@@ -84,7 +84,7 @@ def add(these, one):
 
 
 class Signs:
-    """What kazoo has said of one connection, by the listener that its documentation recommends."""
+    """Records the state changes that kazoo reports for one connection, with the listener that its documentation recommends."""
 
     WORDS = {KazooState.SUSPENDED: "doubt", KazooState.LOST: "loss", KazooState.CONNECTED: "trust"}
 
@@ -117,7 +117,7 @@ class Session:
 
 
 class Contender(threading.Thread):
-    """A contender: a thread that does one request after the other."""
+    """A contender: a thread that executes its requests one after the other."""
 
     def __init__(self, session, kind, path):
         super().__init__(daemon=True)
@@ -159,7 +159,7 @@ def make_contender(number, kind, path, more=None):
 
 
 def serve(words, servers, timeout):
-    """Does a request itself if that takes no time, else hands it to a thread that does."""
+    """Executes a request that does not block, or passes a blocking one to another thread."""
     check(words)
     number, verb, args = words[0], words[1], words[2:]
     if verb == "open":
@@ -171,7 +171,7 @@ def serve(words, servers, timeout):
         del sessions[args[0]]
         return aside(number, ending.end)
     if verb in ("revoked", "revoke", "leader"):
-        raise NotImplementedError("kazoo's peer has no " + verb)
+        raise NotImplementedError("not implemented by the peer for kazoo: " + verb)
     contender = known(contenders, args[0], "contender")
     if verb == "sign":
         return aside(number, contender.sign)

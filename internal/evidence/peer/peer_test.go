@@ -82,7 +82,7 @@ func TestEveryProgramHasEveryRequest(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNoRequestAreRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                      " error usage: ID VERB [ARGS]",
 		"5":                     "5 error usage: ID VERB [ARGS]",
@@ -135,8 +135,8 @@ func TestAnErrorIsOneLine(t *testing.T) {
 	assert.EqualError(t, err, "two lines")
 }
 
-// TestOtherOutputIsNoAnswer uses a program that also prints output as a library might.
-func TestOtherOutputIsNoAnswer(t *testing.T) {
+// TestOtherOutputIsNotAnAnswer uses a program that also prints output as a library might.
+func TestOtherOutputIsNotAnAnswer(t *testing.T) {
 	p, _ := play(t, func(in io.Reader, out io.Writer) error {
 		buf := make([]byte, 100)
 		if _, err := in.Read(buf); err != nil {

@@ -13,7 +13,7 @@ import time
 import pytest
 from kazoo.testing import harness
 
-os.environ.setdefault("ZOOKEEPER_VERSION", "3.8.0")  # by which some tests decide whether they apply
+os.environ.setdefault("ZOOKEEPER_VERSION", "3.8.0")  # some tests are skipped depending on it
 control = socket.create_connection(sys.argv[1].rsplit(":", 1)).makefile("rw")
 
 
@@ -38,7 +38,7 @@ class Server:
     def stop(self):
         order("stop", self.number)
         self.running = False
-        time.sleep(1)  # as long as the end of a Java process takes at least
+        time.sleep(1)  # a Java process takes at least that long to end
 
     def reset(self):
         pass
