@@ -10,10 +10,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// TestAnEndedHoldingIsNotLookedAfterAgain ends a holding before its last node is registered for checks.
+// TestAnEndedHoldingIsNotCheckedAgain ends a holding before its last node is registered for checks.
 //
 //zklock:promise P2.5
-func TestAnEndedHoldingIsNotLookedAfterAgain(t *testing.T) {
+func TestAnEndedHoldingIsNotCheckedAgain(t *testing.T) {
 	var s holdings
 	g, sess := new(holding), new(session.Session)
 	s.add(g)
@@ -24,7 +24,7 @@ func TestAnEndedHoldingIsNotLookedAfterAgain(t *testing.T) {
 }
 
 //zklock:promise P12.5
-func TestWhoMayBeginInAPlaceThatWasJustGranted(t *testing.T) {
+func TestWaitersThatMayHoldInAPlaceThatWasJustGranted(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
 	for name, c := range map[string]struct {

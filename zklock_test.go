@@ -70,7 +70,7 @@ func TestUnlockIsExact(t *testing.T) {
 }
 
 //zklock:promise P5.4
-func TestTryLockAnswersAtOnceAndLeavesNothing(t *testing.T) {
+func TestTryLockReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv), connect(t, srv)
 		hold, err := a.Mutex(path).TryLock(t.Context())
@@ -132,7 +132,7 @@ func TestLockingInsideOnesOwnHoldIsADeadlock(t *testing.T) {
 }
 
 //zklock:promise P15.1
-func TestDoReleasesWhateverHappens(t *testing.T) {
+func TestDoReleasesInEveryCase(t *testing.T) {
 	virtual(t, func(t *testing.T, srv *zktest.Server) {
 		m := connect(t, srv).Mutex(path)
 		failed := errors.New("failed")
@@ -213,7 +213,7 @@ func TestBadInputIsRefusedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestEveryRecipeSaysItsPath(t *testing.T) {
+func TestEveryRecipeReturnsItsPath(t *testing.T) {
 	c := new(zklock.Client)
 	for _, lock := range []interface{ Path() string }{
 		c.Mutex(path), c.Reentrant(path), c.RWMutex(path), c.RWMutex(path).Reader(), c.Cohort(path, nil), c.Semaphore(path, 3), c.Semaphore(path, 3).Permits(2), c.Election(path, nil),

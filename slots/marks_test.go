@@ -12,7 +12,7 @@ import (
 )
 
 //zklock:promise P10.2
-func TestAMarkSaysWhatItTells(t *testing.T) {
+func TestAMarkIsPrintedWithItsTimeAndAuthor(t *testing.T) {
 	at := time.Date(2026, 11, 22, 3, 4, 5, 0, time.Local)
 	when := " at " + at.Format("2006-01-02 15:04:05 -0700")
 	require.Empty(t, mark{}.String())
@@ -22,7 +22,7 @@ func TestAMarkSaysWhatItTells(t *testing.T) {
 }
 
 //zklock:promise P10.3
-func TestAnHourIsTheLastSlotThatIsAPieceOfTime(t *testing.T) {
+func TestSlotsLongerThanAnHourFollowTheCalendar(t *testing.T) {
 	place := time.FixedZone("", 90*60)
 	at := time.Date(2026, 11, 22, 3, 4, 5, 0, time.UTC)
 	require.Equal(t, "2026-11-22T03:00:00.000000000Z", calendar{time.Hour, place}.slotOf(at))

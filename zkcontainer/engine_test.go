@@ -62,7 +62,7 @@ func startDoomed(t *testing.T) doomed {
 	return doomed{}
 }
 
-func TestAnImageThatNobodyHasIsNoImage(t *testing.T) {
+func TestAMissingImageIsAnError(t *testing.T) {
 	t.Parallel()
 	e := available(t.Context(), t, Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

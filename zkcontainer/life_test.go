@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestARunIsClaimedOnlyWhereItsLifeIsAndWhenThatHasEnded(t *testing.T) {
+func TestARunIsClaimedOnlyOnItsHostAndAfterItHasEnded(t *testing.T) {
 	const run = "u0-1-1"
 	here := t.TempDir()
 	t.Setenv("TMPDIR", here)

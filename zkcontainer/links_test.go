@@ -39,7 +39,7 @@ func exchange(conn net.Conn, b byte) (byte, error) {
 	return back[0], err
 }
 
-func TestWhatIsSentDuringAPartitionArrivesAfterIt(t *testing.T) {
+func TestDataSentDuringAPartitionArrivesAfterIt(t *testing.T) {
 	var z Ensemble
 	defer z.links.closeAll()
 	conn, err := z.DialFrom("a")("tcp", echo(t), time.Minute)

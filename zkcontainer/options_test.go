@@ -47,7 +47,7 @@ func TestTheSuperUserIsGivenAsADigest(t *testing.T) {
 	assert.ErrorContains(t, err, "joe")
 }
 
-func TestAnAuthorityIsKnownByItsOwnClientsOnly(t *testing.T) {
+func TestAnAuthorityIsTrustedOnlyByItsOwnClients(t *testing.T) {
 	ours, err := NewAuthority()
 	require.NoError(t, err)
 	theirs, err := NewAuthority()

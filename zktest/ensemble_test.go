@@ -157,7 +157,7 @@ func TestTwoShortLossesOfTheLeaderAreNotOneLongLoss(t *testing.T) {
 	})
 }
 
-func TestWhatAQuorumHasLoggedIsNotLost(t *testing.T) {
+func TestTransactionsLoggedByAQuorumAreNotLost(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		slow, away := e.peers.members[1], e.peers.members[2]
@@ -178,7 +178,7 @@ func TestWhatAQuorumHasLoggedIsNotLost(t *testing.T) {
 	})
 }
 
-func TestAMemberThatIsMadeLeaderHearsFirstOfWhatItMissed(t *testing.T) {
+func TestAMemberThatBecomesLeaderFirstAppliesWhatItMissed(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		away := e.peers.members[2]
@@ -318,7 +318,7 @@ func TestALeaderThatNoLongerLagsAppliesInOrder(t *testing.T) {
 	})
 }
 
-func TestWhatALeaderHasNotAppliedIsNotLost(t *testing.T) {
+func TestTransactionsThatALeaderHasNotAppliedAreNotLost(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		do(e, func() {
@@ -336,7 +336,7 @@ func TestWhatALeaderHasNotAppliedIsNotLost(t *testing.T) {
 	})
 }
 
-func TestWhatALeaderHasCommittedIsInItsOwnLog(t *testing.T) {
+func TestCommittedTransactionsAreInTheLeadersOwnLog(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		do(e, func() { e.peers.members[2].cut = true })
@@ -350,7 +350,7 @@ func TestWhatALeaderHasCommittedIsInItsOwnLog(t *testing.T) {
 	})
 }
 
-func TestAFormerLeaderGoesOnApplyingLate(t *testing.T) {
+func TestAFormerLeaderStillAppliesLate(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		g.r.setLag(time.Second, e.clock.now())
@@ -410,7 +410,7 @@ func TestASnapshotIsTheStateOfEveryMember(t *testing.T) {
 	})
 }
 
-func TestAWordAboutEachMember(t *testing.T) {
+func TestFourLetterWordsDescribeEachMember(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3, Observers: 1}, func(t *testing.T, e *ensemble) {
 		word := func(member int, name string) string {
 			w := wordReport{opts: e.opts, ens: e, r: e.peers.members[member], address: "127.0.0.1:7"}

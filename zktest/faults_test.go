@@ -137,7 +137,7 @@ func TestTouchesArriveWithTheFirstAnswerToALeadersPing(t *testing.T) {
 	}
 }
 
-func TestAShortCutOnlyDelaysWhatIsOnTheWay(t *testing.T) {
+func TestAShortCutOnlyDelaysMessages(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		a := only(t, srv, "a", srv.Member(1), 20*time.Second)
 		b := only(t, srv, "b", srv.Member(0), 20*time.Second)
@@ -262,7 +262,7 @@ func TestAMemberThatLagsShowsATransactionLater(t *testing.T) {
 	})
 }
 
-func TestALeaderThatLagsTurnsAwayWhoHasSeenMore(t *testing.T) {
+func TestALeaderThatLagsRefusesClientsThatHaveSeenMore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		srv.Member(0).Lag(3 * time.Second)
@@ -317,7 +317,7 @@ func TestANewLeaderGivesEverySessionAFullTimeout(t *testing.T) {
 	})
 }
 
-func TestAStoppedMembersClientsGoElsewhereAndKeepTheirSession(t *testing.T) {
+func TestAStoppedMembersClientsReconnectElsewhereAndKeepTheirSession(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 10*time.Second)
 		mustCreate(t, a, "/e", zk.FlagEphemeral)
@@ -343,7 +343,7 @@ func eventually(t *testing.T, cond func() bool) {
 	t.Fatal("did not come true within a minute")
 }
 
-func TestAFrozenMemberTakesEverythingAndAnswersNothing(t *testing.T) {
+func TestAFrozenMemberAcceptsRequestsAndAnswersNone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a := only(t, srv, "a", srv.Member(0), 20*time.Second)
 		srv.Member(0).Freeze()
@@ -426,7 +426,7 @@ func TestALostReplyWasApplied(t *testing.T) {
 	})
 }
 
-func TestEachVerdictDoesWhatItSays(t *testing.T) {
+func TestEachVerdictHasItsEffect(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		require.True(t, exists(t, a, "/"))
@@ -506,7 +506,7 @@ func TestARestartKeepsDataZxidAndSessions(t *testing.T) {
 	})
 }
 
-func TestAWipedServerTurnsAwayClientsFromTheFuture(t *testing.T) {
+func TestAWipedServerRefusesClientsThatHaveSeenMore(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, a, "/x", 0)
@@ -633,7 +633,7 @@ func TestReadsThroughALeaderThatTheClientLeftEndTheConnection(t *testing.T) {
 	})
 }
 
-func TestWhatWasMissedDuringAShortCutArrivesByItself(t *testing.T) {
+func TestChangesMissedDuringAShortCutArriveLater(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		a := only(t, srv, "a", srv.Member(1), 20*time.Second)
 		b := only(t, srv, "b", srv.Member(0), 20*time.Second)
@@ -718,7 +718,7 @@ func TestAPartitionHidesEventsAndTheEndOfTheConnectionUntilItHeals(t *testing.T)
 	})
 }
 
-func TestAnEnsembleWithoutAQuorumServesNobody(t *testing.T) {
+func TestAnEnsembleWithoutAQuorumServesNoClient(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 10*time.Second)
 		mustCreate(t, a, "/e", zk.FlagEphemeral)
@@ -838,7 +838,7 @@ func TestALeaderWhoseFollowersHaveEndedGivesUpAfterATick(t *testing.T) {
 }
 
 // A member that is back has connections from before, and serves them.
-func TestAMemberServesWhoeverCameBeforeItHadALeader(t *testing.T) {
+func TestAMemberServesClientsThatConnectedBeforeItHadALeader(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		srv.Member(1).Stop()
 		srv.Member(2).Stop()

@@ -40,7 +40,7 @@ func TestUnknownRequestTypesCloseTheConnection(t *testing.T) {
 	}, zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer, zktest.OpSetWatches}})
 }
 
-func TestAKeeperWithoutALeaderSaysSoInItsGreeting(t *testing.T) {
+func TestAKeeperWithoutALeaderReportsItInItsConnectResponse(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		for i := range 3 {
 			srv.Member(i).CutOff()
@@ -55,7 +55,7 @@ func TestAKeeperWithoutALeaderSaysSoInItsGreeting(t *testing.T) {
 	}, zktest.Options{Servers: 3, Flavor: zktest.Keeper})
 }
 
-func TestAHandshakeCanSucceedAndDieAtOnce(t *testing.T) {
+func TestAConnectionCanEndRightAfterItsHandshake(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		defer srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op == zktest.OpCreateSession {
@@ -72,7 +72,7 @@ func TestAHandshakeCanSucceedAndDieAtOnce(t *testing.T) {
 	})
 }
 
-func TestExpiredCanBeAnsweredOnAConnectionThatStays(t *testing.T) {
+func TestExpiredCanBeAnsweredOnAConnectionThatRemainsOpen(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict { return zktest.Answer(zktest.CodeSessionExpired) })
@@ -85,7 +85,7 @@ func TestExpiredCanBeAnsweredOnAConnectionThatStays(t *testing.T) {
 	})
 }
 
-func TestEventsAreWithheldFromThoseWhoMayNotRead(t *testing.T) {
+func TestEventsAreWithheldFromClientsWithoutReadPermission(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		b, _ := connect(t, srv, "b", 9*time.Second)
@@ -110,7 +110,7 @@ func TestEventsAreWithheldFromThoseWhoMayNotRead(t *testing.T) {
 	})
 }
 
-func TestAKeeperGivesAnotherSessionWithoutAWord(t *testing.T) {
+func TestAKeeperReplacesASessionWithoutAnEvent(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		require.NoError(t, c.Send(1, 1, create("/e", 1)))
@@ -126,7 +126,7 @@ func TestAKeeperGivesAnotherSessionWithoutAWord(t *testing.T) {
 	}, zktest.Options{Flavor: zktest.Keeper})
 }
 
-func TestAKeepersSessionsLiveByWhatIsCommitted(t *testing.T) {
+func TestAKeepersSessionsAreExtendedByCommits(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		for range 3 {
@@ -151,7 +151,7 @@ func TestAKeepersSessionsLiveByWhatIsCommitted(t *testing.T) {
 }
 
 // A member that was away carries out what it has missed when it comes back, and hears of the sessions by that.
-func TestAKeeperThatCatchesUpHearsOfTheSessions(t *testing.T) {
+func TestAKeeperThatCatchesUpLearnsOfTheSessions(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		_, silent := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 40000})

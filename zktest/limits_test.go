@@ -54,7 +54,7 @@ func TestASecondSocketIsAnError(t *testing.T) {
 	srv.Close() // and hangs on nothing
 }
 
-func TestAStoppedMemberAsksForItsAddressAgain(t *testing.T) {
+func TestAStoppedMemberListensAgainWithTheGivenFunction(t *testing.T) {
 	srv := zktest.Start(t)
 	calls := []string{}
 	require.NoError(t, srv.Member(0).Listen("127.0.0.1:0", func(network, addr string) (net.Listener, error) {
@@ -72,7 +72,7 @@ func TestAStoppedMemberAsksForItsAddressAgain(t *testing.T) {
 	require.Equal(t, []string{"127.0.0.1:0", addr}, calls)
 }
 
-func TestAConnectionThatAsksForNoSessionIsClosed(t *testing.T) {
+func TestAConnectionThatRequestsNoSessionIsClosed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		nc, err := srv.Dial("tcp", srv.Addr(), time.Second)
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestRequestsWithoutAnswersHoldTheirConnectionBack(t *testing.T) {
 	})
 }
 
-func TestAClientThatGoesAwayWhileItIsHeldBackIsForgotten(t *testing.T) {
+func TestAClientThatDisconnectsWhileItIsHeldBackIsForgotten(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		srv.Member(1).CutOff()

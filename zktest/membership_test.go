@@ -24,7 +24,7 @@ func peersOf(t *testing.T, opts Options) *membership {
 	return m
 }
 
-func TestAQuorumIsAMajorityOfThoseWithAVote(t *testing.T) {
+func TestAQuorumIsAMajorityOfTheVotingMembers(t *testing.T) {
 	for _, c := range []struct{ servers, observers, quorum int }{{1, 0, 1}, {2, 0, 2}, {3, 0, 2}, {4, 0, 3}, {5, 0, 3}, {5, 2, 2}, {3, 2, 1}} {
 		m := peersOf(t, Options{Servers: c.servers, Observers: c.observers})
 		assert.Equal(t, c.quorum, m.quorum(), "%+v", c)
@@ -32,7 +32,7 @@ func TestAQuorumIsAMajorityOfThoseWithAVote(t *testing.T) {
 	}
 }
 
-func TestWhoReachesWhom(t *testing.T) {
+func TestMembersReachEachOtherUnlessCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt               func(leader, follower *replica)
 		hears, heard, lead bool // lead: the leader of three can commit with the other follower
@@ -62,7 +62,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	}
 }
 
-func TestTheOneThatHasSeenMostIsElected(t *testing.T) {
+func TestTheMemberWithTheNewestZxidIsElected(t *testing.T) {
 	m := peersOf(t, Options{Servers: 5, Observers: 1})
 	m.leader = nil
 	a, b, c, d, watching := m.members[0], m.members[1], m.members[2], m.members[3], m.members[4]
@@ -89,7 +89,7 @@ func TestAnObserverHasNoVote(t *testing.T) {
 	assert.False(t, m.canCommit(), "the observer cannot replace a vote")
 }
 
-func TestAloneNobodysVoteIsNeeded(t *testing.T) {
+func TestAStandaloneServerNeedsNoVote(t *testing.T) {
 	m := peersOf(t, Options{})
 	m.members[0].cut, m.members[0].frozen = true, true
 	assert.True(t, m.mayVote(m.members[0]))
@@ -98,7 +98,7 @@ func TestAloneNobodysVoteIsNeeded(t *testing.T) {
 	assert.Equal(t, "standalone", m.mode(m.members[0]))
 }
 
-func TestTheTruthIsTheLeadersOrTheNewest(t *testing.T) {
+func TestTheStateShownIsTheLeadersOrTheNewest(t *testing.T) {
 	m := peersOf(t, Options{Servers: 3})
 	m.members[2].tree.zxid = 9
 	assert.Same(t, m.members[0].tree, m.truth())
@@ -106,7 +106,7 @@ func TestTheTruthIsTheLeadersOrTheNewest(t *testing.T) {
 	assert.Same(t, m.members[2].tree, m.truth())
 }
 
-func TestASessionIsWhereItsOwnerHasItOrElseWhereItIsLeft(t *testing.T) {
+func TestASessionIsFoundAtItsOwnerOrAtItsLastServer(t *testing.T) {
 	m := peersOf(t, Options{Servers: 3})
 	sess := &session{id: 5, owner: 1}
 	assert.Equal(t, -1, m.whereIs(sess))
@@ -137,7 +137,7 @@ func TestStreamsKeepTheirOrderAndLoseNothing(t *testing.T) {
 	assert.Equal(t, never, s.first(func(n int) bool { return n == 6 }))
 }
 
-func TestTheTouchTableGoesUpWithThePingsAnswer(t *testing.T) {
+func TestTheTouchTableIsSentWithTheReplyToAPing(t *testing.T) {
 	var l link
 	a, b := &session{id: 1}, &session{id: 2}
 	l.answerPing(0)
@@ -151,7 +151,7 @@ func TestTheTouchTableGoesUpWithThePingsAnswer(t *testing.T) {
 	assert.Equal(t, map[*session]time.Duration{b: 6}, l.touched, "but not two in a row")
 }
 
-func TestWhatIsHeldGoesUpInOrderAfterTheLastHold(t *testing.T) {
+func TestHeldRequestsAreSentInOrderAfterTheLastHold(t *testing.T) {
 	var l link
 	first, second, back := &entry{}, &entry{}, &entry{}
 	assert.False(t, l.keep(first, false), "nothing is held")
@@ -169,7 +169,7 @@ func TestWhatIsHeldGoesUpInOrderAfterTheLastHold(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{3, 4}, [2]time.Duration{l.down.delay, l.up.delay}, "a new connection is as slow")
 }
 
-func TestWhatIsInTheLogOutlivesTheConnection(t *testing.T) {
+func TestTheLogOutlivesTheConnection(t *testing.T) {
 	var l link
 	for zxid := int64(1); zxid <= 3; zxid++ {
 		l.down.send(downFrame{txn: &txn{zxid: zxid}}, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAGateKeepsBackOneClientOrOneMember(t *testing.T) {
+func TestAGateHoldsBackOneClientOrOneMember(t *testing.T) {
 	g := newGates()
 	assert.Nil(t, g.between("a", 0))
 	g.shutClient("a")
@@ -69,7 +69,7 @@ func TestLatenciesAddUpAndAreRepeatable(t *testing.T) {
 	assert.Greater(t, first[0], time.Hour)
 }
 
-func TestTheClockRingsAtTheEarliestMoment(t *testing.T) {
+func TestTheClockFiresAtTheEarliestTime(t *testing.T) {
 	k := newClock()
 	assert.False(t, k.rings(time.Hour))
 	k.arm(5)
@@ -85,7 +85,7 @@ func TestTheClockRingsAtTheEarliestMoment(t *testing.T) {
 	assert.WithinDuration(t, time.Now().Add(time.Hour), k.wall(), time.Minute)
 }
 
-func TestABellWakesAllThatWaitForIt(t *testing.T) {
+func TestABellWakesAllItsWaiters(t *testing.T) {
 	var b bell
 	b.ring()
 	first, second := b.next(), b.next()
@@ -138,7 +138,7 @@ func TestTheFirstVerdictCountsAndAllInterceptorsSeeTheRequest(t *testing.T) {
 	assert.Equal(t, DropBefore, in.judge(show))
 }
 
-func TestTheNextRequestsOfATypeAreStruck(t *testing.T) {
+func TestConsecutiveRequestsOfATypeCanFail(t *testing.T) {
 	var in interceptors
 	judge := func(r Request) Verdict { return in.judge(func() *Request { return &r }) }
 	left := in.next(2, LoseReply, []Op{OpCreate, OpDelete})

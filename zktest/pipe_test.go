@@ -61,7 +61,7 @@ func (p *piped) bodies(t *testing.T) (list []string) {
 	return list
 }
 
-func TestFramesComeInOneByOne(t *testing.T) {
+func TestFramesAreReadOneByOne(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		p.send(t, "hello")
 		p.send(t, "")
@@ -76,7 +76,7 @@ func TestFramesComeInOneByOne(t *testing.T) {
 	})
 }
 
-func TestAWordIsTakenBeforeAnyFrame(t *testing.T) {
+func TestAFourLetterWordIsReadBeforeAnyFrame(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		_, err := p.client.Write([]byte("ruok"))
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestAWordIsTakenBeforeAnyFrame(t *testing.T) {
 	})
 }
 
-func TestAFrameOfABadLengthEndsTheReading(t *testing.T) {
+func TestAFrameWithABadLengthEndsTheReader(t *testing.T) {
 	for _, head := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0x0f, 0xff, 0xff}, {0, 0x10, 0, 0}} {
 		inPipe(t, func(t *testing.T, p *piped) {
 			bad := int32(binary.BigEndian.Uint32(head)) < 0 || binary.BigEndian.Uint32(head) > maxFrame
@@ -96,7 +96,7 @@ func TestAFrameOfABadLengthEndsTheReading(t *testing.T) {
 	}
 }
 
-func TestOneThatSaysNothingIsNotWaitedFor(t *testing.T) {
+func TestASilentClientIsClosedAfterTheHandshakeTimeout(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		begin := time.Now()
 		require.Error(t, <-p.read)
@@ -104,7 +104,7 @@ func TestOneThatSaysNothingIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAnswersGoOutInOrder(t *testing.T) {
+func TestRepliesAreSentInOrder(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		p.enqueue([]byte("ab"))
 		p.enqueue([]byte("cd"))
@@ -118,7 +118,7 @@ func TestAnswersGoOutInOrder(t *testing.T) {
 	})
 }
 
-func TestAnswersWaitForAShutGate(t *testing.T) {
+func TestRepliesWaitWhileAClientIsCutOff(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		p.send(t, "hello") // one that says nothing is not waited for
 		p.gates.shutClient("a")
@@ -192,7 +192,7 @@ func TestAClientFarAheadMustWait(t *testing.T) {
 	})
 }
 
-func TestALatencyDelaysWhatComesAndWhatGoes(t *testing.T) {
+func TestALatencyDelaysRequestsAndReplies(t *testing.T) {
 	inPipe(t, func(t *testing.T, p *piped) {
 		p.network.latencyOf = func(*rand.Rand, string, int) time.Duration { return time.Second }
 		begin := time.Now()

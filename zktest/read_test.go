@@ -72,7 +72,7 @@ func TestEachReadIsAnsweredFromTheReplica(t *testing.T) {
 	assert.Equal(t, CodeUnimplemented, code)
 }
 
-func TestWhatOnlyJoeMayRead(t *testing.T) {
+func TestAReadNeedsPermission(t *testing.T) {
 	d := newDesk(t)
 	for _, op := range []Op{OpGetData, OpGetChildren, OpGetACL} {
 		_, code := d.ask(&call{op: op, path: "/joes"})
@@ -92,7 +92,7 @@ func TestWhatOnlyJoeMayRead(t *testing.T) {
 	assert.Equal(t, []string{"digest", "joe"}, []string{got.string(), got.string()})
 }
 
-func TestAReadSetsTheWatchThatItAsksFor(t *testing.T) {
+func TestAReadSetsTheRequestedWatch(t *testing.T) {
 	d := newDesk(t)
 	w := d.r.watches
 	for _, r := range []*call{
@@ -174,7 +174,7 @@ func TestTheReadsOfAMultiReadFailOneByOne(t *testing.T) {
 	assert.Zero(t, d.r.watches.count(), "a multi sets none")
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestTheDecoderReadsWhatTheEncoderWrites(t *testing.T) {
 	var e encoder
 	e.int64(-5)
 	e.bool(true)

@@ -88,7 +88,7 @@ func TestAFrozenReplicaAppliesNothing(t *testing.T) {
 	assert.NotNil(t, r.tree.get("/a"))
 }
 
-func TestWhatIsInTheLogIsAppliedByAReplicaThatShuts(t *testing.T) {
+func TestAReplicaThatShutsDownAppliesItsLog(t *testing.T) {
 	r, c := follower(t), (*fakeConn)(nil)
 	c = attach(r, 7)
 	r.setLag(time.Hour, 0)
@@ -129,7 +129,7 @@ func TestRepliesThatWaitForCommitsAreTriedAfterEach(t *testing.T) {
 	assert.Equal(t, 3, c.drains, "it waits no more")
 }
 
-func TestEveryChangeRingsTheBell(t *testing.T) {
+func TestEveryChangeWakesTheWaiters(t *testing.T) {
 	r := follower(t)
 	rung := func(do func()) bool {
 		next := r.bell.next()
@@ -158,7 +158,7 @@ func TestALeaderFillsInTheResults(t *testing.T) {
 	assert.Equal(t, int64(2), r.tree.zxid, "a failure takes a zxid too")
 }
 
-func TestAConnectionTakesItsWatchesAndItsSessionAlong(t *testing.T) {
+func TestAClosedConnectionKeepsNoWatchesAndLeavesAMovedSession(t *testing.T) {
 	r := follower(t)
 	old := attach(r, 7)
 	r.watches.data.add("/x", old, watchOnce)
@@ -171,7 +171,7 @@ func TestAConnectionTakesItsWatchesAndItsSessionAlong(t *testing.T) {
 	assert.Empty(t, r.attached)
 }
 
-func TestAnEntryIsReadyWhenItsMemberHasSeenEnough(t *testing.T) {
+func TestAnEntryIsReadyWhenItsMemberHasTheNeededZxid(t *testing.T) {
 	e := &entry{call: &call{op: OpSync}}
 	assert.False(t, e.ready(100), "the leader has not spoken")
 	e.decide(5, CodeOK)

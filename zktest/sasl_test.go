@@ -66,7 +66,7 @@ func TestSASLProvesAUser(t *testing.T) {
 	}, saslUsers)
 }
 
-func TestSASLRefusesWhatIsWrong(t *testing.T) {
+func TestSASLRefusesWrongTokens(t *testing.T) {
 	for name, answer := range map[string]func(challenge string) string{
 		"another password":   func(ch string) string { token, _ := prove(ch, "joe", "guess"); return token },
 		"another user":       func(ch string) string { token, _ := prove(ch, "jim", ""); return token },

@@ -178,7 +178,7 @@ func TestATruncatedFrameIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), "unexpected EOF")
 }
 
-func TestFourLetterWordsTellTheTruth(t *testing.T) {
+func TestFourLetterWordsReportTheState(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		a, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		require.NoError(t, a.Send(1, 1, create("/e", 1)))
@@ -246,7 +246,7 @@ func TestAFourLetterWordIsAFrameLengthOnceASessionIsOn(t *testing.T) {
 	})
 }
 
-func TestInspectionCountsWhatIsThere(t *testing.T) {
+func TestInspectionCountsWatchesAndRequests(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, a, "/e", zk.FlagEphemeral)

@@ -45,7 +45,7 @@ func TestTimeoutsAreClamped(t *testing.T) {
 	}
 }
 
-func TestTheMemberThatAClientComesToClampsTheTimeout(t *testing.T) {
+func TestTheMemberThatAClientConnectsToClampsTheTimeout(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3, MinSessionTimeouts: []time.Duration{0, 12 * time.Second}}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		assert.Equal(t, term, g.sess.timeout)
@@ -77,7 +77,7 @@ func TestASessionExpiresOnATickAndNeverEarly(t *testing.T) {
 	assert.Empty(t, s.all())
 }
 
-func TestATouchPutsTheEndOff(t *testing.T) {
+func TestATouchPostponesTheExpiry(t *testing.T) {
 	s := someSessions(t, Options{})
 	sess := begin(s, 0)
 	sess.touch(sess.timeout, 3*time.Second)
@@ -88,7 +88,7 @@ func TestATouchPutsTheEndOff(t *testing.T) {
 	assert.Equal(t, 3*time.Second, sess.touched, "a touch comes too late for one that is being closed")
 }
 
-func TestOneAfterTheOtherIsClosed(t *testing.T) {
+func TestExpiredSessionsAreClosedOneAfterAnother(t *testing.T) {
 	s := someSessions(t, Options{ExpiryGap: 100 * time.Millisecond})
 	a, b, c := begin(s, 0), begin(s, 1), begin(s, 2)
 	due := 5 * time.Second
@@ -102,7 +102,7 @@ func TestOneAfterTheOtherIsClosed(t *testing.T) {
 	assert.Len(t, expired(s, due+200*time.Millisecond), 1)
 }
 
-func TestWhatAStoppedExpirerHasTakenIsClosedWhenItGoesOn(t *testing.T) {
+func TestSessionsThatAStoppedExpirerHasTakenAreClosedWhenItContinues(t *testing.T) {
 	s := someSessions(t, Options{})
 	sess := begin(s, 0)
 	s.stops = 2
@@ -125,7 +125,7 @@ func TestADoomedSessionExpiresAtOnce(t *testing.T) {
 	assert.Equal(t, []*session{sess}, expired(s, 1))
 }
 
-func TestASessionGoesToWhoeverKnowsItsPassword(t *testing.T) {
+func TestASessionIsGivenToAClientThatKnowsItsPassword(t *testing.T) {
 	s := someSessions(t, Options{})
 	sess := begin(s, 0)
 	ask := &connectCall{session: sess.id, passwd: sess.passwd, timeout: 6000}

@@ -51,7 +51,7 @@ func TestASnapshotKeepsEverything(t *testing.T) {
 	})
 }
 
-func TestARestoredServerTurnsAwayClientsFromTheFuture(t *testing.T) {
+func TestARestoredServerRefusesClientsThatHaveSeenMore(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		snap := srv.Dump()
@@ -71,7 +71,7 @@ func TestARestoredServerTurnsAwayClientsFromTheFuture(t *testing.T) {
 	})
 }
 
-func TestASnapshotsSessionsCanBeLeftOut(t *testing.T) {
+func TestSessionsOfASnapshotCanBeOmitted(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		snap := srv.Dump()
@@ -82,7 +82,7 @@ func TestASnapshotsSessionsCanBeLeftOut(t *testing.T) {
 	})
 }
 
-func TestSeveralNodesGoInOneTransaction(t *testing.T) {
+func TestSeveralNodesAreDeletedInOneTransaction(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/d/a", "/d/b"} {
 			require.NoError(t, srv.PutNode(path, nil))

@@ -46,7 +46,7 @@ func TestATouchWaitsForALatePing(t *testing.T) {
 	})
 }
 
-func TestTheAnswerToAPingTakesItsOwnTime(t *testing.T) {
+func TestTheReplyToAPingHasItsOwnLatency(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		time.Sleep(10 * time.Second)
@@ -109,7 +109,7 @@ func TestAuthIsNoTouch(t *testing.T) {
 	})
 }
 
-func TestTheWayUpCanBreakAlone(t *testing.T) {
+func TestTheStreamToTheLeaderCanBreakAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		c.Wait = 20 * time.Second
@@ -132,7 +132,7 @@ func TestTheWayUpCanBreakAlone(t *testing.T) {
 	})
 }
 
-func TestTheWayDownCanBreakAlone(t *testing.T) {
+func TestTheStreamFromTheLeaderCanBreakAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		srv.Member(1).CutStreams(true, false)
@@ -150,7 +150,7 @@ func TestTheWayDownCanBreakAlone(t *testing.T) {
 	})
 }
 
-func TestAOneWayCutThatIsMendedInTimeLosesNothing(t *testing.T) {
+func TestAOneWayCutThatIsRepairedInTimeLosesNothing(t *testing.T) {
 	for _, up := range []bool{false, true} {
 		t.Run(fmt.Sprint("up ", up), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
@@ -167,7 +167,7 @@ func TestAOneWayCutThatIsMendedInTimeLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAFollowerThatHearsNothingIsNoPartOfAQuorum(t *testing.T) {
+func TestAFollowerThatReceivesNothingIsNotPartOfAQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		srv.Member(1).CutStreams(true, false)
 		srv.Member(2).CutStreams(false, true)
@@ -177,7 +177,7 @@ func TestAFollowerThatHearsNothingIsNoPartOfAQuorum(t *testing.T) {
 	})
 }
 
-func TestALostTouchIsFollowedByOneThatIsNot(t *testing.T) {
+func TestOnlyTheFirstTouchIsLost(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		before := expires(t, srv, sess.ID)
@@ -191,7 +191,7 @@ func TestALostTouchIsFollowedByOneThatIsNot(t *testing.T) {
 	}, zktest.Options{LoseTouches: 1})
 }
 
-func TestAFrozenLeaderSendsItsOverduePingsAfterWhatWaitedForIt(t *testing.T) {
+func TestAFrozenLeaderSendsItsOverduePingsAfterItsWaitingReplies(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 20000})
 		time.Sleep(10 * time.Second)
@@ -211,7 +211,7 @@ func TestAFrozenLeaderSendsItsOverduePingsAfterWhatWaitedForIt(t *testing.T) {
 	}, zktest.Options{LatePing: 100 * time.Millisecond, Seed: 3})
 }
 
-func TestTheExpirerClosesWhatItHasTakenThoughItIsHeardOf(t *testing.T) {
+func TestTheExpirerClosesSessionsThatItHasTakenDespiteNewTouches(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		var ends []int64
 		defer srv.OnTxn(func(txn zktest.Txn) {
@@ -240,7 +240,7 @@ func TestTheExpirerClosesWhatItHasTakenThoughItIsHeardOf(t *testing.T) {
 
 // A follower knows of a session only that its leader has it. The answer to a request whose connection has ended is taken for
 // that to the next, though the leader has not heard of this one.
-func TestTheAnswerToAnEarlierRequestGivesASessionBack(t *testing.T) {
+func TestTheReplyToAnEarlierRequestReattachesASession(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(2), wire.Hello{Timeout: 20000})
 		again := wire.Hello{Timeout: 20000, Session: sess.ID, Passwd: sess.Passwd}
@@ -278,7 +278,7 @@ func TestTheAnswerToAnEarlierRequestGivesASessionBack(t *testing.T) {
 	})
 }
 
-func TestAStoppedExpirerServesWhatItHasTaken(t *testing.T) {
+func TestSessionsThatAStoppedExpirerHasTakenAreServed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		resume := srv.StopExpirer()
 		_, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
@@ -339,7 +339,7 @@ func TestASessionTimeoutRangeMustNotBeEmpty(t *testing.T) {
 	require.ErrorContains(t, err, "longer than the longest")
 }
 
-func TestANewLeaderGivesTheTimeoutThatTheSessionWasMadeWith(t *testing.T) {
+func TestANewLeaderUsesTheTimeoutThatTheSessionWasCreatedWith(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		_, again := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000, Session: sess.ID, Passwd: sess.Passwd})
@@ -396,7 +396,7 @@ func TestALeaderThatWasReplacedEndsSessionsByItsOwnClock(t *testing.T) {
 	})
 }
 
-func TestALeaderWithoutAQuorumTakesSessionsBack(t *testing.T) {
+func TestALeaderWithoutAQuorumReattachesSessions(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		_, sess := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 40000})
 		srv.Member(0).CutOff()
@@ -406,7 +406,7 @@ func TestALeaderWithoutAQuorumTakesSessionsBack(t *testing.T) {
 	})
 }
 
-func TestACreateThatIsHeldRunsWhenItsServerHasTheSessionBack(t *testing.T) {
+func TestAHeldCreateRunsWhenItsServerHasTheSessionAgain(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		back int
@@ -439,7 +439,7 @@ func TestACreateThatIsHeldRunsWhenItsServerHasTheSessionBack(t *testing.T) {
 	}
 }
 
-func TestTouchesOvertakeWhatIsHeld(t *testing.T) {
+func TestTouchesOvertakeHeldRequests(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
 		release := srv.Member(1).HoldForwards()

@@ -94,7 +94,7 @@ func TestEphemeralsAreFoundByTheirSession(t *testing.T) {
 	assert.Equal(t, int64(7), g.get("/b").shown().EphemeralOwner)
 }
 
-func TestTheReaperTakesWhatIsUsedUpAndNothingElse(t *testing.T) {
+func TestTheReaperDeletesOnlyUsedUpNodes(t *testing.T) {
 	g := newGrown()
 	g.make("/unused", change{node: container})
 	g.make("/used", change{node: container})
@@ -126,7 +126,7 @@ func TestACloneIsIndependent(t *testing.T) {
 	assert.Equal(t, int32(1), c.get("/d").creates)
 }
 
-func TestANodeSurvivesBeingShownAndLoaded(t *testing.T) {
+func TestANodeCanBeSavedAndLoaded(t *testing.T) {
 	g := newGrown()
 	g.make("/c", change{node: container})
 	g.make("/c/e", change{node: ephemeral, owner: 7, data: []byte("x")})
@@ -180,7 +180,7 @@ func TestPathsThatZooKeeperRefuses(t *testing.T) {
 	}
 }
 
-func TestAVersionSkipsTheOneThatStandsForAny(t *testing.T) {
+func TestAVersionSkipsMinusOne(t *testing.T) {
 	for v, want := range map[int32]int32{0: 1, math.MaxInt32: math.MinInt32, -3: -2, -2: 0} {
 		require.Equal(t, want, nextVersion(v))
 	}

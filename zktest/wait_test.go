@@ -47,7 +47,7 @@ func TestWaitingForNodesAndWatches(t *testing.T) {
 	})
 }
 
-func TestFastForwardEndsWhatIsNotInUse(t *testing.T) {
+func TestFastForwardDeletesUnusedContainersAndTTLNodes(t *testing.T) {
 	srv := zktest.Run(t)
 	require.NoError(t, srv.Apply(
 		zktest.Step{Op: zktest.OpCreateContainer, Path: "/used"},

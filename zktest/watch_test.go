@@ -40,7 +40,7 @@ func TestAOneShotWatchIsUsedUpByItsEvent(t *testing.T) {
 	assert.Empty(t, w.data.byWatcher)
 }
 
-func TestADeletionIsToldOnceToOneThatWatchesNodeAndChildren(t *testing.T) {
+func TestADeletionIsReportedOnceToAWatcherOfNodeAndChildren(t *testing.T) {
 	w, both, child, above := newWatches(), &ear{}, &ear{}, &ear{}
 	w.data.add("/d/x", both, watchOnce)
 	w.children.add("/d/x", both, watchOnce)
@@ -106,7 +106,7 @@ func TestWatchesEndWithTheirConnection(t *testing.T) {
 	assert.Equal(t, map[string]int{"/x": 2, "/y": 1}, counts)
 }
 
-func TestWatchesAreSetAgainOrToldWhatWasMissed(t *testing.T) {
+func TestWatchesAreSetAgainOrFireForMissedChanges(t *testing.T) {
 	g := newGrown()
 	for _, path := range []string{"/same", "/set", "/came", "/dir", "/dir/x", "/quiet"} {
 		g.make(path, change{})
@@ -131,7 +131,7 @@ func TestWatchesAreSetAgainOrToldWhatWasMissed(t *testing.T) {
 	assert.Equal(t, 6, w.count())
 }
 
-func TestAnEventCarriesTheListThatDecidesWhoMaySeeIt(t *testing.T) {
+func TestAnEventCarriesTheACLThatDecidesWhoMaySeeIt(t *testing.T) {
 	w, a, b := newWatches(), &ear{}, &ear{}
 	own, parents := []ACL{{Perms: PermRead, Scheme: "digest", ID: "a"}}, []ACL{{Perms: PermRead, Scheme: "digest", ID: "b"}}
 	w.data.add("/d/x", a, watchOnce)
@@ -141,7 +141,7 @@ func TestAnEventCarriesTheListThatDecidesWhoMaySeeIt(t *testing.T) {
 	assert.Equal(t, []watchEvent{{eventChildren, "/d", 5, parents}}, b.told)
 }
 
-func TestManyWatchersOfOneNodeAreAllTold(t *testing.T) {
+func TestManyWatchersOfOneNodeAreAllNotified(t *testing.T) {
 	w := newWatches()
 	ears := make([]*ear, 100)
 	for i := range ears {

@@ -195,8 +195,8 @@ func TestALockIsReleasedUnderAnEndedContext(t *testing.T) {
 	assert.Empty(t, srv.Ephemerals(srv.Sessions()[0].ID))
 }
 
-// TestOneHoldsWhateverHappens uses a storage's lock, from its wait to its release, with a fault at each request.
-func TestOneHoldsWhateverHappens(t *testing.T) {
+// TestOneHoldsUnderAnyFault uses a storage's lock, from its wait to its release, with a fault at each request.
+func TestOneHoldsUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck, other := storage(t, srv, everystep.Client), storage(t, srv, "other")
 		var inside atomic.Int32

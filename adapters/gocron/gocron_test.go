@@ -194,7 +194,7 @@ func TestARunAfterMidnightCountsForItsOwnDay(t *testing.T) {
 	})
 }
 
-func TestALockBeforeUseSaysWhatToDo(t *testing.T) {
+func TestALockBeforeUseReturnsAHelpfulError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		locker := lockers(t, srv, 1)[0]
@@ -434,7 +434,7 @@ func TestALockThatIsGivenUpCostsOneRun(t *testing.T) {
 	})
 }
 
-func TestALeaderThatIsAskedToLetGoResigns(t *testing.T) {
+func TestARevokedLeaderResigns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := connect(t, srv, "first")
@@ -460,7 +460,7 @@ func TestALeaderThatIsAskedToLetGoResigns(t *testing.T) {
 }
 
 // gocron does not report that an elector no longer stands for election. If the others also stop, no scheduler runs jobs.
-func TestAnEvictedSchedulerStandsAgain(t *testing.T) {
+func TestAnEvictedSchedulerCampaignsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := connect(t, srv, "first")
@@ -607,8 +607,8 @@ func (h hourly) NextRuns(n int) (times []time.Time, err error) {
 	return times, nil
 }
 
-// TestARunBeginsOnceWhateverHappens uses a scheduler's lock, from Lock to Unlock, with a fault at each request.
-func TestARunBeginsOnceWhateverHappens(t *testing.T) {
+// TestARunBeginsOnceUnderAnyFault uses a scheduler's lock, from Lock to Unlock, with a fault at each request.
+func TestARunBeginsOnceUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 5, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck, other := zkgocron.NewLocker(connect(t, srv, everystep.Client), "/cron"), zkgocron.NewLocker(connect(t, srv, "other"), "/cron")
 		due := time.Now()
@@ -668,8 +668,8 @@ func TestTheNewestTimeThatHasComeIsTheRuns(t *testing.T) {
 	}
 }
 
-// TestALeaderOfASchedulerIsTheOnlyOneWhateverHappens uses an elector with a fault at each request.
-func TestALeaderOfASchedulerIsTheOnlyOneWhateverHappens(t *testing.T) {
+// TestASchedulerHasOneLeaderUnderAnyFault uses an elector with a fault at each request.
+func TestASchedulerHasOneLeaderUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 5, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck := zkgocron.NewElector(connect(t, srv, everystep.Client), "/leader", nil)
 		other := zkgocron.NewElector(connect(t, srv, "other"), "/leader", nil)

@@ -210,8 +210,8 @@ func TestGoosesOwnTestsOfLockers(t *testing.T) {
 	})
 }
 
-// TestOneMigratesWhateverHappens uses a locker, from its wait to its release, with a fault at each request.
-func TestOneMigratesWhateverHappens(t *testing.T) {
+// TestOneMigratesUnderAnyFault uses a locker, from its wait to its release, with a fault at each request.
+func TestOneMigratesUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		struck, other := zkgoose.NewLocker(connectAs(t, srv, everystep.Client), "/migrations/orders"), zkgoose.NewLocker(connectAs(t, srv, "other"), "/migrations/orders")
 		var migrates atomic.Int32

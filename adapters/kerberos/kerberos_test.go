@@ -330,7 +330,7 @@ func TestClocksThatDifferAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "the clocks of this host and the KDC differ")
 }
 
-func TestAServerThatDoesNotAskForALoginAcceptsOne(t *testing.T) {
+func TestAServerThatDoesNotRequireALoginAcceptsOne(t *testing.T) {
 	w := newWorld(t, "")
 	login, err := kerberos.FromKeytab("worker", w.dir+"/worker.keytab", &kerberos.Options{Config: w.conf})
 	client, err := w.connect(t, login, err)

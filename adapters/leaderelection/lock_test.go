@@ -191,7 +191,7 @@ func TestALeaderThatIsNoElectorsIsRespected(t *testing.T) {
 	})
 }
 
-func TestALockSaysWhyItDoesNotLead(t *testing.T) {
+func TestALockReportsWhyItDoesNotLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		a, b := zkleader.NewLock(connect(t, srv, "a"), path, "a"), zkleader.NewLock(connect(t, srv, "b"), path, "b")
@@ -271,8 +271,8 @@ func TestARunnableEndsWellWithItsManager(t *testing.T) {
 	})
 }
 
-// TestARunnableWithFailStopStandsAgain cuts a leader off: FailStop ends its work before the hold is lost.
-func TestARunnableWithFailStopStandsAgain(t *testing.T) {
+// TestARunnableWithFailStopCampaignsAgain cuts a leader off: FailStop ends its work before the hold is lost.
+func TestARunnableWithFailStopCampaignsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := connect(t, srv, "a")
@@ -332,8 +332,8 @@ func TestReleaseEndsACandidacyUnderWay(t *testing.T) {
 	})
 }
 
-// TestOneElectorLeadsWhateverHappens breaks each request of an elector's, from its first look to its release.
-func TestOneElectorLeadsWhateverHappens(t *testing.T) {
+// TestOneElectorLeadsUnderAnyFault breaks each request of an elector's, from its first look to its release.
+func TestOneElectorLeadsUnderAnyFault(t *testing.T) {
 	for name, release := range map[string]bool{"released by the elector": true, "released when the work has ended": false} {
 		t.Run(name, func(t *testing.T) {
 			everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
@@ -360,8 +360,8 @@ func TestOneElectorLeadsWhateverHappens(t *testing.T) {
 	}
 }
 
-// TestARunnableWorksAloneWhateverHappens breaks each request of a Runnable's.
-func TestARunnableWorksAloneWhateverHappens(t *testing.T) {
+// TestARunnableWorksAloneUnderAnyFault breaks each request of a Runnable's.
+func TestARunnableWorksAloneUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var working atomic.Int32

@@ -100,7 +100,7 @@ func measured(t *testing.T, profile *lockprofile.Profile) []byte {
 }
 
 //zklock:promise P19.8
-func TestTheProfileTellsWhoWaitsAndHoldsForHowLong(t *testing.T) {
+func TestTheProfileShowsHowLongGoroutinesWaitAndHold(t *testing.T) {
 	seen := &count{}
 	profile := measured(t, &lockprofile.Profile{Next: seen})
 	require.Positive(t, seen.n)
@@ -187,7 +187,7 @@ func (b before) Observe(e observe.Event) {
 // A grant and a loss are reported on different goroutines.
 //
 //zklock:promise P19.8
-func TestAHoldWhoseEndIsToldBeforeItsBeginningHasEnded(t *testing.T) {
+func TestAHoldWhoseEndIsReportedBeforeItsBeginningHasEnded(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.Options{})

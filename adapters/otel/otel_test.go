@@ -193,7 +193,7 @@ func TestAttemptsThatFailAreMeasured(t *testing.T) {
 	})
 }
 
-func TestWhatMeasuresSaysItsVersionAndItsSchemas(t *testing.T) {
+func TestTheMeterHasAVersionAndASchema(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		require.NoError(t, b.client.Mutex("/l").Do(t.Context(), func(context.Context) error { return nil }))
 		var all metricdata.ResourceMetrics
@@ -303,8 +303,8 @@ func TestAClientIsMeasured(t *testing.T) {
 	})
 }
 
-// TestWhatIsHeldAddsUpWhateverHappens breaks each request of a lock, from its wait to its release.
-func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
+// TestTheNumberOfHoldsIsCorrectAfterAnyFault breaks each request of a lock, from its wait to its release.
+func TestTheNumberOfHoldsIsCorrectAfterAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		reader := sdkmetric.NewManualReader()
 		observer, err := zkotel.NewObserver(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), nil)

@@ -145,7 +145,7 @@ func TestLossesAndMissedHeartbeatsAreCounted(t *testing.T) {
 	})
 }
 
-func TestAHoldThatTheClientsEndEndsIsNoLoss(t *testing.T) {
+func TestAHoldThatEndsWithItsClientIsNotALoss(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		_, err := b.client.Mutex("/l").Lock(t.Context())
 		require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestAHoldThatTheClientsEndEndsIsNoLoss(t *testing.T) {
 	})
 }
 
-func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
+func TestTheMetricsAreNamedAsPrometheusRecommends(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		require.NoError(t, b.client.Mutex("/l").Do(t.Context(), func(context.Context) error { return nil }))
 		client, err := zkprometheus.NewClientCollector(b.client, nil)
@@ -224,7 +224,7 @@ func described(t *testing.T) map[string]bool {
 	return names
 }
 
-func TestTheBoardAndTheAlertsAskForMetricsThatThereAre(t *testing.T) {
+func TestTheDashboardAndTheAlertsUseExistingMetrics(t *testing.T) {
 	names := described(t)
 	require.Len(t, names, 13)
 	for file, decode := range map[string]func([]byte, any) error{"dashboard.json": json.Unmarshal, "alerts.yaml": yaml.Unmarshal} {
@@ -304,8 +304,8 @@ func TestNoLabelPanics(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldAddsUpWhateverHappens breaks each request of a lock, from its wait to its release.
-func TestWhatIsHeldAddsUpWhateverHappens(t *testing.T) {
+// TestTheNumberOfHoldsIsCorrectAfterAnyFault breaks each request of a lock, from its wait to its release.
+func TestTheNumberOfHoldsIsCorrectAfterAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		collector, err := zkprometheus.NewCollector(nil)
 		require.NoError(t, err)

@@ -128,7 +128,7 @@ func TestAMarginMakesUnreadyBeforeTheEnd(t *testing.T) {
 	})
 }
 
-func TestAHolderThatIsAskedToLetGoIsReadyUntilItDoes(t *testing.T) {
+func TestARevokedHolderIsReadyUntilItReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		client := connect(t, srv, "only")
@@ -161,8 +161,8 @@ func TestMethodsOfAProbe(t *testing.T) {
 	}
 }
 
-// TestNeverTwoAreReadyWhateverHappens breaks each request of an election whose leader is ready.
-func TestNeverTwoAreReadyWhateverHappens(t *testing.T) {
+// TestNeverTwoAreReadyUnderAnyFault breaks each request of an election whose leader is ready.
+func TestNeverTwoAreReadyUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		handlers, ended := []*readiness.Handler{{}, {}}, make(chan error, 2)

@@ -241,7 +241,7 @@ func TestACommaInAPathIsNoSetOfLocks(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeRightIsRefused(t *testing.T) {
+func TestInvalidArgumentsAreRefused(t *testing.T) {
 	_, err := sqlfence.New(0, nil)
 	assert.ErrorIs(t, err, zklock.ErrInvalid)
 	for _, table := range []string{"a b", "a;b", `a"`, "1a", "a.b.c", "a."} {

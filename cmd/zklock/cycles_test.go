@@ -15,7 +15,7 @@ import (
 )
 
 //zklock:promise P19.9 A31
-func TestLsCyclesTellsOfACircleOfClients(t *testing.T) {
+func TestLsCyclesReportsACycleOfClients(t *testing.T) {
 	srv := startServer(t)
 	code, out, _ := run(t, srv.Addr(), "ls", "--cycles", "/")
 	assert.Zero(t, code)
@@ -48,7 +48,7 @@ func TestLsCyclesTellsOfACircleOfClients(t *testing.T) {
 
 	code, out, _ = run(t, srv.Addr(), "ls", "--cycles", "--json", "/locks")
 	assert.EqualValues(t, outcome.Cycle, code)
-	var found show.CirclesJSON
+	var found show.CyclesJSON
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	require.Len(t, found.Cycles, 1)
 	steps := found.Cycles[0].Steps
@@ -73,7 +73,7 @@ func TestLsCyclesTellsOfACircleOfClients(t *testing.T) {
 }
 
 // What could not be read may be part of a cycle.
-func TestLsCyclesDoesNotSpeakForWhatItCannotRead(t *testing.T) {
+func TestLsCyclesReportsUnreadableLocks(t *testing.T) {
 	srv := startServer(t)
 	owner, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{
 		ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}},

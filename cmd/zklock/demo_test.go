@@ -76,7 +76,7 @@ func assertSelfContained(t *testing.T, html string) {
 	assert.NotContains(t, drawings[1], `class="waits"`)
 }
 
-func TestDemoSaysAtOnceThatItCannotWrite(t *testing.T) {
+func TestDemoReportsAtOnceThatItCannotWrite(t *testing.T) {
 	code, out, err := run(t, "", "demo", "--html", "/no/such/directory/sale.html")
 	assert.EqualValues(t, outcome.Usage, code)
 	assert.Empty(t, out, "before anything was sold")
@@ -89,7 +89,7 @@ func TestDemoHelpDoesNotContradictItself(t *testing.T) {
 	assert.Regexp(t, `start\s+one\s+in\s+this\s+process`, help)
 }
 
-func TestDemoRunsAgainstAnEnsembleOfOnesOwn(t *testing.T) {
+func TestDemoRunsAgainstAGivenEnsemble(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Options{Servers: 3, TickTime: 50 * time.Millisecond})
 	code, out, err := run(t, strings.Join(srv.Addrs(), ","), "demo", "--html", "", "--session-timeout", "1s", "--path", "/shops/1")

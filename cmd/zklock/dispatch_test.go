@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
-func TestHelpNamesEveryCommandAndEachTellsItsFlags(t *testing.T) {
+func TestHelpNamesEveryCommandAndEachListsItsFlags(t *testing.T) {
 	code, out, _ := run(t, "", "--help")
 	assert.Zero(t, code)
 	for _, c := range wholeCommand().Listed() {
@@ -34,7 +34,7 @@ func TestHelpNamesEveryCommandAndEachTellsItsFlags(t *testing.T) {
 	assert.NotContains(t, out, "  man ")
 }
 
-func TestFlagsAreToldByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
+func TestFlagsAreListedByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
 	_, help, _ := run(t, "", "run", "--help")
 	flags, rest, found := strings.Cut(help, "\nWaiting:\n")
 	require.True(t, found)
@@ -52,7 +52,7 @@ func TestFlagsAreToldByTopicAndThoseOfTheConnectionOnce(t *testing.T) {
 	assert.NotContains(t, help, "onnection")
 }
 
-func TestWhatIsMistypedIsSuggested(t *testing.T) {
+func TestTyposGetASuggestion(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
@@ -147,7 +147,7 @@ func TestBashCompletesNamesWithSpaces(t *testing.T) {
 	assert.Equal(t, "<"+name+">", string(out))
 }
 
-func TestTheManualTellsAllThatTheHelpDoes(t *testing.T) {
+func TestTheManualContainsAllOfTheHelp(t *testing.T) {
 	code, out, err := run(t, "", "man")
 	require.Zero(t, code, err)
 	for _, c := range wholeCommand().Listed() {
@@ -165,7 +165,7 @@ func TestTheManualTellsAllThatTheHelpDoes(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
+func TestFailedOutputIsAFailure(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("no /dev/full here")

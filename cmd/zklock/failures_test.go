@@ -155,9 +155,9 @@ var failures = []string{
 	"web --listen ZK",
 }
 
-// TestEveryFailureIsToldInPlainWords compares what zklock says with testdata/failures.txt. Run it with -args -update to write
+// TestEveryFailureIsReportedInPlainWords compares what zklock says with testdata/failures.txt. Run it with -args -update to write
 // the file.
-func TestEveryFailureIsToldInPlainWords(t *testing.T) {
+func TestEveryFailureIsReportedInPlainWords(t *testing.T) {
 	t.Parallel()
 	p := newPlaces(t)
 	golden := filepath.Join("testdata", "failures.txt")

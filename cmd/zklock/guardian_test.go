@@ -61,7 +61,7 @@ func guardianOf(t *testing.T, i *invocation) int {
 }
 
 //zklock:promise P2.9
-func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
+func TestRunKilledByForceLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	f := family.Whole(t)
@@ -74,7 +74,7 @@ func TestRunKilledByForceLeavesNobodyAtWork(t *testing.T) {
 }
 
 //zklock:promise P2.9
-func TestRunStoppedLeavesNobodyAtWork(t *testing.T) {
+func TestRunStoppedLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short: waits for a session")
@@ -127,7 +127,7 @@ func TestRunStoppedEndsACommandThatTakesTooLong(t *testing.T) {
 }
 
 // A command that has exited in time keeps its code, whatever it left running.
-func TestRunEndsTheRestWhenTheTimeIsOver(t *testing.T) {
+func TestRunEndsTheProcessesLeftAtItsTimeout(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	code, _, err := run(t, srv.Addr(), "run", "--timeout", "1s", "/l", "--", "sh", "-c", "sleep 1000 & exit 3")
@@ -147,7 +147,7 @@ func TestASlotOfACommandThatTakesTooLongStaysOpen(t *testing.T) {
 }
 
 //zklock:promise P2.9
-func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
+func TestRunOnATerminalKilledByForceLeavesNoProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: waits for a session, as it does without a terminal")
 	}
@@ -163,7 +163,7 @@ func TestRunOnATerminalKilledByForceLeavesNobodyAtWork(t *testing.T) {
 }
 
 //zklock:promise P2.9
-func TestRunFindsTheProcessGroupWhereNothingElseIsKnown(t *testing.T) {
+func TestRunFindsTheProcessGroupIfNothingElseIsKnown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: waits for sessions")
 	}
@@ -239,7 +239,7 @@ func TestRunWakesAGuardianThatWasStopped(t *testing.T) {
 }
 
 //zklock:promise P2.10
-func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
+func TestRunKeepsTheLockUntilAllProcessesHaveEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, system string }{
 		"background":    {`(while [ ! -e "$0/go" ]; do sleep 0.01; done; : >"$0/done") & exit 3`, ""},
@@ -265,7 +265,7 @@ func TestRunKeepsTheLockUntilTheRestHasEnded(t *testing.T) {
 }
 
 //zklock:promise P2.10
-func TestRunEndsTheRestIfAsked(t *testing.T) {
+func TestRunEndsTheProcessesLeftWithEndRest(t *testing.T) {
 	srv := startServer(t)
 	f := family.New(t, "daemon")
 	i := zklockCommand(t, srv.Addr(), "run", "--end-rest", "--grace", "100ms", "/l", "--", "sh", "-c",
@@ -277,7 +277,7 @@ func TestRunEndsTheRestIfAsked(t *testing.T) {
 }
 
 //zklock:promise P2.10
-func TestRunEndsTheRestWhenToldToEnd(t *testing.T) {
+func TestRunEndsTheProcessesLeftOnASignal(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(*testing.T, *zktest.Server, *invocation){
 		"by a signal": func(_ *testing.T, _ *zktest.Server, i *invocation) { i.Process.Signal(syscall.SIGINT) },
@@ -329,7 +329,7 @@ func startWithRoot(t *testing.T, srv *zktest.Server, env string) (i *invocation,
 }
 
 //zklock:promise P2.9
-func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
+func TestRunReportsAProcessThatItCannotEnd(t *testing.T) {
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
 	i.Process.Signal(syscall.SIGTERM)
@@ -342,7 +342,7 @@ func TestRunTellsOfAProcessThatItCannotEnd(t *testing.T) {
 	assert.Contains(t, i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be ended and is still running WITHOUT the lock", root))
 }
 
-func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
+func TestRunReportsAGroupThatItCannotEnd(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, beGroupOnly+"=1")
@@ -352,7 +352,7 @@ func TestRunTellsOfAGroupThatItCannotEnd(t *testing.T) {
 	assert.Regexp(t, `DANGER: process group \d+ cannot be ended and is still running WITHOUT the lock`, i.err.String())
 }
 
-func TestRunKilledByForceTellsOfAProcessThatItCannotEnd(t *testing.T) {
+func TestRunKilledByForceReportsAProcessThatItCannotEnd(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	i, root := startWithRoot(t, srv, "")
@@ -378,7 +378,7 @@ func copyProgram(t *testing.T, path string, mode os.FileMode) {
 // ignored is what a process says that ignores nothing but what it has inherited.
 const ignored = `exec grep SigIgn /proc/self/status`
 
-func TestRunLeavesSignalsIgnoredThatWere(t *testing.T) {
+func TestRunKeepsIgnoredSignalsIgnored(t *testing.T) {
 	srv := startServer(t)
 	for name, starter := range map[string]string{
 		"nohup":              `trap '' HUP; exec "$@"`,
@@ -449,7 +449,7 @@ func TestRunLeavesTheCommandItsFiles(t *testing.T) {
 	assert.Equal(t, "three\nfour\nthree\nfour\n", string(got))
 }
 
-func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
+func TestRunEndsTheCommandThoughItsOutputIsNotRead(t *testing.T) {
 	srv := startServer(t)
 	f := family.Whole(t)
 	_, full := fullPipe(t)
@@ -464,7 +464,7 @@ func TestRunEndsTheCommandThoughNobodyReadsWhatItSays(t *testing.T) {
 }
 
 // The log is written by those who connect and renew: they must not wait for a reader.
-func TestRunHoldsThoughNobodyReadsItsLog(t *testing.T) {
+func TestRunHoldsThoughItsLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	_, full := fullPipe(t)
@@ -509,7 +509,7 @@ func ownGroup(t *testing.T) string {
 	return own
 }
 
-func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
+func TestRunPutsTheCommandIntoAControlGroupIfPossible(t *testing.T) {
 	own := ownGroup(t)
 	srv := startServer(t)
 	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", `grep ^0:: /proc/self/cgroup; echo $PPID`).start()
@@ -521,7 +521,7 @@ func TestRunPutsTheCommandIntoAControlGroupWhereItCan(t *testing.T) {
 }
 
 // In a container zklock is often the first process, to which those come whose parent has ended.
-func TestRunAsTheFirstProcessReapsWhatComesToIt(t *testing.T) {
+func TestRunAsTheFirstProcessReapsOrphans(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a namespace")
 	}

@@ -62,7 +62,7 @@ func lastAtWork(t *testing.T, dir, name string) time.Time {
 }
 
 //zklock:promise P2.9
-func TestRunKilledByForceLeavesNobodyOfItsJobAtWork(t *testing.T) {
+func TestRunKilledByForceLeavesNoProcessOfItsJob(t *testing.T) {
 	srv := startServer(t)
 	i, dir := startWorkers(t, srv, "2s", "itself", "child", "grandchild")
 	next := connect(t, srv)

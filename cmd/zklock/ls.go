@@ -61,7 +61,7 @@ func lsCommand(std cli.Streams) *cli.Command {
 		patience, list := server.Patience, listOne
 		switch {
 		case *cycles:
-			list = listCircles
+			list = listCycles
 		case *recursive:
 			list = listAll
 		}
@@ -144,10 +144,10 @@ func watchList(ctx context.Context, client *zklock.Client, server *servers.Flags
 	})
 }
 
-// listCircles shows the cycles among the locks at and below path. It reads the queues one after the other, so a cycle can be
+// listCycles shows the cycles among the locks at and below path. It reads the queues one after the other, so a cycle can be
 // composed of states from different times. A cycle that a second read finds with the same nodes existed all the time in
 // between.
-func listCircles(ctx context.Context, client *zklock.Client, path string, v show.View) error {
+func listCycles(ctx context.Context, client *zklock.Client, path string, v show.View) error {
 	queues, err := operate.Queues(ctx, client, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		if !v.JSON {
@@ -155,10 +155,10 @@ func listCircles(ctx context.Context, client *zklock.Client, path string, v show
 		}
 		err = nil
 	}
-	found := locks.Circles(queues)
+	found := locks.Cycles(queues)
 	if len(found) > 0 {
 		queues, err = operate.Queues(ctx, client, path)
-		found = locks.InBoth(found, locks.Circles(queues))
+		found = locks.InBoth(found, locks.Cycles(queues))
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) { // ErrNoAuth: some queues could be read
 		return err

@@ -35,7 +35,7 @@ func holderAndWaiter(t *testing.T, client *zklock.Client) (holder *zklock.Hold, 
 	return holder, granted
 }
 
-func TestLsShowsWhoHoldsAndWhoWaits(t *testing.T) {
+func TestLsShowsHoldersAndWaiters(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	holder, _ := holderAndWaiter(t, connect(t, srv))
@@ -129,7 +129,7 @@ func assertHarmless(t *testing.T, text string) {
 }
 
 //zklock:promise P8.3
-func TestWhatContendersSayCannotActOnTheTerminal(t *testing.T) {
+func TestTextOfContendersCannotActOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	name := "_c_7a6b6c0123456789abcdef01234567ab-lock-0000000000"
@@ -219,7 +219,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-func TestRevokeAsksTheHolder(t *testing.T) {
+func TestRevokeSendsARequestToTheHolder(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	holder, _ := holderAndWaiter(t, connect(t, srv))
@@ -235,7 +235,7 @@ func TestRevokeAsksTheHolder(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestRevokeTellsACommandToEnd(t *testing.T) {
+func TestRevokeEndsACommand(t *testing.T) {
 	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
@@ -251,7 +251,7 @@ func TestRevokeTellsACommandToEnd(t *testing.T) {
 }
 
 //zklock:promise P19.3
-func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
+func TestEvictRemovesTheHolderAndTheNextOneHolds(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	holder, granted := holderAndWaiter(t, connect(t, srv))
@@ -268,7 +268,7 @@ func TestEvictTakesTheHolderOutAndTheNextOneHolds(t *testing.T) {
 }
 
 // A variable of a script can be empty, and --holders can be meant as "the one that holds".
-func TestRevokeAndEvictTouchNobodyBeyondTheNamed(t *testing.T) {
+func TestRevokeAndEvictAffectOnlyTheNamedContenders(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	holder, _ := holderAndWaiter(t, connect(t, srv))
@@ -287,7 +287,7 @@ func TestRevokeAndEvictTouchNobodyBeyondTheNamed(t *testing.T) {
 	assert.NotContains(t, out, "asked")
 }
 
-func TestRevokeAndEvictSayThatNobodyIsThere(t *testing.T) {
+func TestRevokeAndEvictReportAFreeLock(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	for _, args := range [][]string{{"revoke", "/l"}, {"evict", "--all", "/l"}, {"evict", "--node", "x", "/l"}} {
@@ -330,7 +330,7 @@ func TestElectRunsTheCommandAsLeaderAndOthersSeeIt(t *testing.T) {
 }
 
 // A script gets the value as it is; a person's terminal gets what cannot act on it.
-func TestAValueIsPrintedAsItIsIntoAPipe(t *testing.T) {
+func TestAValueIsPrintedUnchangedToAPipe(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	const value = "host\ta \\ \x1b[31m\n\xff"
@@ -342,7 +342,7 @@ func TestAValueIsPrintedAsItIsIntoAPipe(t *testing.T) {
 	require.NoError(t, leader.Unlock(t.Context()))
 }
 
-func TestEvictSaysWhatHasBecomeOfEach(t *testing.T) {
+func TestEvictReportsTheResultForEachContender(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	client := connect(t, srv)
@@ -361,7 +361,7 @@ func TestEvictSaysWhatHasBecomeOfEach(t *testing.T) {
 	<-holder.Context().Done()
 }
 
-func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
+func TestReadingCommandsEndThoughNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -378,7 +378,7 @@ func TestACommandThatAsksEndsThoughNoServerAnswers(t *testing.T) {
 }
 
 // The servers show the queue, and then answer to nothing that changes it.
-func TestAChangeThatIsNotAnsweredEnds(t *testing.T) {
+func TestAChangeWithoutAReplyEnds(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	holderAndWaiter(t, connect(t, srv))

@@ -89,7 +89,7 @@ func TestWaitingAndConnectingShareOneDeadline(t *testing.T) {
 }
 
 // A person who asks who holds does not want to know ten seconds later that there is no server.
-func TestAServerThatRefusesEndsAQuestionAtOnce(t *testing.T) {
+func TestRefusedConnectionsEndACommandThatDoesNotWaitAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"run", "--no-wait", "/l", "--", "true"}, {"elect", "--no-wait", "/l", "--", "true"}, {"ls", "/l"}, {"ls", "--watch", "/l"}, {"top"}, {"revoke", "/l"}, {"evict", "--all", "/l"}, {"elect", "/l"},
@@ -198,7 +198,7 @@ func TestASlotOfACommandThatFailsStaysOpen(t *testing.T) {
 }
 
 //zklock:promise P10.9
-func TestASlotThatIsDoneIsToldOf(t *testing.T) {
+func TestADoneSlotIsReported(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	once := func(flags ...string) (code int, err string) {
@@ -268,7 +268,7 @@ func TestTheCommandDoesNotGetTheCredentials(t *testing.T) {
 	assert.Contains(t, i.out.String(), "ZKLOCK_TOKEN=")
 }
 
-func TestVerboseSaysWhatTheConnectionDoes(t *testing.T) {
+func TestVerboseLogsTheConnection(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	code, _, err := run(t, "127.0.0.1:1,"+srv.Addr(), "run", "--verbose", "/l", "--", "true")
@@ -282,7 +282,7 @@ func TestVerboseSaysWhatTheConnectionDoes(t *testing.T) {
 }
 
 //zklock:promise P20.3
-func TestAnonymousKeepsHostProcessAndCommandToItself(t *testing.T) {
+func TestAnonymousPublishesNoHostProcessOrCommand(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	host, err := os.Hostname()

@@ -49,7 +49,7 @@ func TestRunExitsAsTheCommandDoes(t *testing.T) {
 	}
 }
 
-func TestRunRefusesWhatCannotBeRun(t *testing.T) {
+func TestRunRefusesCommandsThatCannotBeRun(t *testing.T) {
 	t.Parallel()
 	lost := filepath.Join(t.TempDir(), "lost")
 	require.NoError(t, os.WriteFile(lost, []byte("#!/no/such/interpreter"), 0o755))
@@ -115,7 +115,7 @@ func TestRunRefusesWhatCannotBeRun(t *testing.T) {
 	assert.Zero(t, queued(srv, "/l"))
 }
 
-func TestRunSaysThatNoServerIsThere(t *testing.T) {
+func TestRunReportsThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	code, _, err := run(t, "127.0.0.1:1", "run", "--connect-timeout", "2s", "/l", "--", "true")
 	assert.EqualValues(t, outcome.Unavailable, code)
@@ -137,7 +137,7 @@ func TestRunGivesUpInTimeAndLeavesNothing(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 }
 
-func TestRunSharesWithOthersThatShare(t *testing.T) {
+func TestRunSharesWithOtherReaders(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	reader, err := connect(t, srv).RWMutex("/l").RLock(t.Context())
@@ -257,7 +257,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 }
 
 // Programs give meanings to many signals: a container's STOPSIGNAL can be one of the real-time signals, timeout(1) can send ALRM.
-func TestRunPassesOnWhatProgramsUse(t *testing.T) {
+func TestRunPassesOnAllSignalsThatProgramsUse(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	signals := []syscall.Signal{syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGIO}
@@ -354,7 +354,7 @@ func TestRunEndsTheCommandWhenItsNodeIsDeleted(t *testing.T) {
 	assert.Equal(t, stays, content(t, file+".grandchild"), "the command's child lives on")
 }
 
-func TestRunSurvivesBrokenConnectionsInSilence(t *testing.T) {
+func TestRunSurvivesBrokenConnectionsWithoutOutput(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Options{TickTime: tickTime, Servers: 3})
 	ready := filepath.Join(t.TempDir(), "ready")

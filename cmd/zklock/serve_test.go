@@ -68,7 +68,7 @@ func TestARestartedServeHasItsClientsBackAndGreaterTokens(t *testing.T) {
 	assert.Zero(t, second.code())
 }
 
-func TestServersBeginWhereNoEarlierOneHasBeen(t *testing.T) {
+func TestServersBeginWithUnusedZxids(t *testing.T) {
 	t.Parallel()
 	for _, members := range []int{1, 3} {
 		before := int64(0)

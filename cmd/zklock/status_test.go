@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAWatchSaysThatNoServerAnswers(t *testing.T) {
+func TestLsWatchReportsThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	hold, err := connect(t, srv).Mutex("/l").Lock(t.Context())

@@ -79,7 +79,7 @@ func TestWebServesAPageUntilItIsInterrupted(t *testing.T) {
 	assert.Empty(t, i.err.String())
 }
 
-func TestWebPrintsTheLinkThatChangesTake(t *testing.T) {
+func TestWebPrintsTheLinkThatAllowsChanges(t *testing.T) {
 	t.Parallel()
 	needsSignals(t)
 	srv := startServer(t)
@@ -92,7 +92,7 @@ func TestWebPrintsTheLinkThatChangesTake(t *testing.T) {
 	assert.Zero(t, i.code(), i.err.String())
 }
 
-func TestWebRefusesWhatItCannotServe(t *testing.T) {
+func TestWebRefusesInvalidFlags(t *testing.T) {
 	srv := startServer(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func TestOnlyHoldersThatRelyOnTheLockOverlap(t *testing.T) {
 	}
 }
 
-func TestGrantsBesideEachOtherAreCounted(t *testing.T) {
+func TestOverlappingGrantsAreCounted(t *testing.T) {
 	one := held(nil, Grant{1, 1, 2}, Grant{2, 1.99, 3}, Grant{3, 2.5, 4}, Grant{3, 4.5, 5})
 	if got := one.Beside(); got != 1 {
 		t.Errorf("%d overlapping pairs, want 1: shorter overlaps than grain do not count", got)

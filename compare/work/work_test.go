@@ -40,7 +40,7 @@ func TestOvertakingsCountsGrantsThatOvertookAQueuedContender(t *testing.T) {
 }
 
 // If two contenders ask within the time of the quickest grant, the server may have received either request first.
-func TestOvertakingsForgivesAskingAtTheSameTime(t *testing.T) {
+func TestOvertakingsIgnoresCallsAtTheSameTime(t *testing.T) {
 	for apart, want := range map[int]float64{2: 0, 3: 1. / 3} {
 		turns := []turn{took(3, 0, 2, 100), took(2, 10+apart, 110, 111), took(1, 10, 120, 130)}
 		if got := overtakings(turns, turns); got != want {

@@ -16,7 +16,7 @@ import (
 // failing is a dialer that always fails.
 func failing(string, string, time.Duration) (net.Conn, error) { return nil, errors.New("nobody there") }
 
-func TestDialsThatLeadNowhereAreSpacedOut(t *testing.T) {
+func TestFailedDialsAreSpacedOut(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
 		dial := l.Dialer(failing)
@@ -79,7 +79,7 @@ func TestANewConnectionClosesTheOneBefore(t *testing.T) {
 	})
 }
 
-func TestAServerHasSoLongToAnswerAConnectionRequest(t *testing.T) {
+func TestAServerHasALimitedTimeToAnswerAConnectionRequest(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
 		w := wire(t, l)

@@ -60,7 +60,7 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-func TestAnotherIDIsTheEndOfTheSession(t *testing.T) {
+func TestAnotherSessionIDEndsTheSession(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -88,7 +88,7 @@ func TestARefusedSessionHasExpired(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatSaysExpiredEndsSessionAndConnection(t *testing.T) {
+func TestAnExpiredReplyEndsSessionAndConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -100,7 +100,7 @@ func TestAnAnswerThatSaysExpiredEndsSessionAndConnection(t *testing.T) {
 	})
 }
 
-func TestAGreetingThatComesLateCountsForNothing(t *testing.T) {
+func TestALateConnectResponseIsIgnored(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
 		w := wire(t, l)
@@ -111,7 +111,7 @@ func TestAGreetingThatComesLateCountsForNothing(t *testing.T) {
 	})
 }
 
-func TestASessionThatWasGivenUpIsNotTakenBack(t *testing.T) {
+func TestASessionThatWasGivenUpIsNotUsedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -187,7 +187,7 @@ func TestASessionOutlastsAnOutageInWhichServersHangUp(t *testing.T) {
 	}
 }
 
-func TestASessionEndsBeforeTheClientLibraryAsksForItsEnd(t *testing.T) {
+func TestASessionEndsBeforeTheClientLibraryClosesIt(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -200,7 +200,7 @@ func TestASessionEndsBeforeTheClientLibraryAsksForItsEnd(t *testing.T) {
 	})
 }
 
-func TestASessionThatMayLiveIsAskedForHoweverOftenServersHangUp(t *testing.T) {
+func TestASessionThatMayExistIsRequestedHoweverOftenServersHangUp(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		w.Close()
@@ -213,7 +213,7 @@ func TestASessionThatMayLiveIsAskedForHoweverOftenServersHangUp(t *testing.T) {
 	})
 }
 
-func TestListenersHearOfEventsUntilTheyStop(t *testing.T) {
+func TestListenersReceiveEventsUntilTheyStop(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		var first, second []string
@@ -278,7 +278,7 @@ func TestALossIsSeenThoughTheSessionIsBackByThen(t *testing.T) {
 	})
 }
 
-func TestUnansweredTellsSinceWhenAServerIsSilent(t *testing.T) {
+func TestUnansweredReturnsSinceWhenAServerIsSilent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -344,7 +344,7 @@ func TestAbandonEndsTheConnectionOfThatSessionOnly(t *testing.T) {
 	})
 }
 
-func TestAClosedLinkEndsItsSessionAndTakesNoConnection(t *testing.T) {
+func TestAClosedLinkEndsItsSessionAndAcceptsNoConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -374,7 +374,7 @@ func TestALoginThatIsSetEndsTheConnectionWithoutOne(t *testing.T) {
 	})
 }
 
-func TestAnAnswerOpensTheGateAgain(t *testing.T) {
+func TestAReplyEndsTheDenial(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		l.deny(errRefused)
@@ -385,7 +385,7 @@ func TestAnAnswerOpensTheGateAgain(t *testing.T) {
 	})
 }
 
-func TestTroubleIsShownEscaped(t *testing.T) {
+func TestErrorsAreShownEscaped(t *testing.T) {
 	l := NewLink()
 	assert.NoError(t, l.LastError())
 	why := errors.New("bell \a")
@@ -394,7 +394,7 @@ func TestTroubleIsShownEscaped(t *testing.T) {
 	assert.NotContains(t, l.LastError().Error(), "\a")
 }
 
-func TestTheTickIsTheSessionsTooIfItIsSetLate(t *testing.T) {
+func TestATickThatIsSetLateAppliesToTheSession(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, _ := attached(t)
 		l.SetUp(l.Now, 3*time.Second)
@@ -402,7 +402,7 @@ func TestTheTickIsTheSessionsTooIfItIsSetLate(t *testing.T) {
 	})
 }
 
-func TestASession(t *testing.T) {
+func TestASessionKnowsItsEpochAndItsEnd(t *testing.T) {
 	var none *Session
 	assert.Nil(t, none.Over())
 	s := NewSession(7, lease.New(lease.Clock(nil), time.Second, 0))

@@ -81,7 +81,7 @@ func proofFor(t *testing.T, answer []byte) []byte {
 }
 
 //zklock:promise P8.6
-func TestARefusedLoginIsTold(t *testing.T) {
+func TestARefusedLoginIsReported(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
 		l.SetLogin(Digest(joe), 1)
@@ -129,7 +129,7 @@ func TestAnAnswerOfAnotherKindEndsTheLogin(t *testing.T) {
 }
 
 //zklock:promise P18.3
-func TestALoginComesBeforeAllElseOnEveryConnection(t *testing.T) {
+func TestALoginIsTheFirstRequestOnEveryConnection(t *testing.T) {
 	inVirtual(t, zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		l.SetLogin(Digest(joe), 1)
 		conn := client(t, srv, l)
@@ -149,7 +149,7 @@ func TestALoginComesBeforeAllElseOnEveryConnection(t *testing.T) {
 	})
 }
 
-func TestAServerThatWantsALoginTellsOneWithoutIt(t *testing.T) {
+func TestAServerThatRequiresALoginRefusesAClientWithoutOne(t *testing.T) {
 	inVirtual(t, zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		conn := client(t, srv, l)
 		_, _, _ = conn.Exists("/") // fails, in one way or another
@@ -159,7 +159,7 @@ func TestAServerThatWantsALoginTellsOneWithoutIt(t *testing.T) {
 }
 
 //zklock:promise P7.7
-func TestAWrongPasswordIsFinalOnceAllServersHaveSaidSo(t *testing.T) {
+func TestAWrongPasswordIsFinalOnceAllServersHaveRefusedIt(t *testing.T) {
 	inVirtual(t, zktest.Options{Servers: 3, SASL: map[string]string{"joe": "other"}}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		l.SetLogin(Digest(joe), 3)
 		client(t, srv, l)

@@ -12,7 +12,7 @@ import (
 )
 
 // A caller that leaves at the moment at which it gets its room returns that room.
-func TestRoomThatIsGivenToOneWhoLeavesIsReturned(t *testing.T) {
+func TestRoomGivenToACallerThatLeavesIsReturned(t *testing.T) {
 	var w window
 	require.Nil(t, w.join(maxUnanswered))
 	leaves, stays := w.join(5), w.join(maxUnanswered)
@@ -89,7 +89,7 @@ func (failedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 func (failedConn) Close() error              { return nil }
 
 // The oldest request that is not answered says since when the server is silent, in whatever order they are found.
-func TestTheOldestRequestSaysSinceWhenAServerIsSilent(t *testing.T) {
+func TestTheOldestRequestShowsSinceWhenAServerIsSilent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Latest()

@@ -11,7 +11,7 @@ import (
 )
 
 //zklock:promise P2.12
-func TestWhatAnAnswerProves(t *testing.T) {
+func TestRepliesProveTheirEvidence(t *testing.T) {
 	for _, c := range []struct {
 		op, code int32
 		of       lease.Evidence
@@ -64,7 +64,7 @@ func TestServersAreReadAsUsersWriteThem(t *testing.T) {
 }
 
 //zklock:promise P18.1
-func TestServersThatNobodyCanMean(t *testing.T) {
+func TestInvalidServersAreRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		"":               "is empty",
 		"a,,b":           "is empty",
@@ -96,7 +96,7 @@ func TestServersThatNobodyCanMean(t *testing.T) {
 	assert.ErrorContains(t, err, "chroots")
 }
 
-func TestARotationGoesThroughAllServersAndEndsNoRound(t *testing.T) {
+func TestARotationTriesAllServersWithoutAPause(t *testing.T) {
 	given := []string{"a", "b", "c", "d"}
 	var r Rotation
 	require.NoError(t, r.Init(given))
@@ -151,7 +151,7 @@ func TestAClientIsDeniedUntilAServerAnswers(t *testing.T) {
 	assert.False(t, g.isDenied())
 }
 
-func TestSoManyRefusalsInARowAreFinal(t *testing.T) {
+func TestAsManyRefusalsInARowAsServersAreFinal(t *testing.T) {
 	var g loginState
 	g.set(Digest(joe), 2)
 	login, _ := g.starts()

@@ -45,7 +45,7 @@ func opened(t *testing.T) (*Link, *wired) {
 // xidOf returns the xid of a frame that the server has received.
 func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame)) }
 
-func TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers(t *testing.T) {
+func TestZklockAndTheClientLibraryShareAConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		first, second := newAsker(), newAsker()
@@ -189,7 +189,7 @@ func TestReadyWaitsForAConnection(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAConnectionAnswersWhatWasAsked(t *testing.T) {
+func TestTheEndOfAConnectionAnswersPendingRequests(t *testing.T) {
 	for name, end := range map[string]func(*wired) error{
 		"the client closes it": func(w *wired) error { return w.Close() },
 		"the server does":      func(w *wired) error { w.server.Close(); _, _ = w.Read(make([]byte, 1)); return nil },
@@ -210,7 +210,7 @@ func TestTheEndOfAConnectionAnswersWhatWasAsked(t *testing.T) {
 }
 
 // A server that lags behind this client must not resume the session: it would show older data.
-func TestAConnectionRequestSaysWhatOurAnswersHaveShown(t *testing.T) {
+func TestAConnectionRequestContainsTheZxidOfOurReplies(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), newAsker()))

@@ -89,7 +89,7 @@ func TestARequestOnABrokenConnectionDoesNotFail(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyAskedForEndsTheConnection(t *testing.T) {
+func TestAnUnexpectedFrameEndsTheConnection(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"an answer to no request":  replyOf(5, 0, 1),
 		"an answer to no ping":     replyOf(frames.XidPing, 0, 1),

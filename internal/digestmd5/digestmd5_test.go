@@ -10,7 +10,7 @@ import (
 )
 
 // What a server of ZooKeeper 3.8.0, on Java 17, has asked and accepted, and with what it has proved itself.
-func TestAnAnswerIsWhatARealServerAccepts(t *testing.T) {
+func TestARealServerAcceptsTheAnswer(t *testing.T) {
 	for _, c := range []struct {
 		Credential
 		nonce, response, proof string
@@ -84,7 +84,7 @@ func TestFieldsAreNotReadBeyondTheirEnd(t *testing.T) {
 }
 
 // What a server has chosen goes back to it between quotation marks: it must not end them.
-func TestWhatIsQuotedStaysQuoted(t *testing.T) {
+func TestQuotedTextStaysQuoted(t *testing.T) {
 	answer, _, err := Credential{`j"o\e`, "secret"}.Answer([]byte(`realm="a\"b\\",nonce="n\",x=y",charset=utf-8,algorithm=md5-sess`), "c")
 	require.NoError(t, err)
 	fields, ok := parseFields(string(answer))

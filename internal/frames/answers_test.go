@@ -35,7 +35,7 @@ func (r reply) result(op, code int32) reply { return append(r.int(op), 0).int(co
 
 func (r reply) end() reply { return append(r.int(-1), 1).int(-1) }
 
-func TestAnAnswerIsReadFromFrontToBack(t *testing.T) {
+func TestAReplyIsReadFieldByField(t *testing.T) {
 	body := reply(nil).text("/a").text("").int(-1).int(0).text("data").int(2).text("b").text("c").int(0).
 		int(1).int(31).text("world").text("anyone").stat().text("rest")
 	a := Reply{Zxid: 42, Body: body}.Answer()
@@ -313,7 +313,7 @@ func TestTheShortestAndTheLongestFramesAreRead(t *testing.T) {
 }
 
 // A listing needs a large buffer for a moment, not for the life of the connection.
-func TestALargeBufferIsGivenBack(t *testing.T) {
+func TestALargeBufferIsNotKept(t *testing.T) {
 	frame := func(n int, mark byte) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(n)), bytes.Repeat([]byte{mark}, n)...)
 	}
@@ -361,7 +361,7 @@ func TestABufferIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestABeginningIsSeenBeforeItsFrameIsRead(t *testing.T) {
+func TestTheFirstBytesAreSeenBeforeTheFrameIsRead(t *testing.T) {
 	in := NewReader(bytes.NewReader(append(words(-1, 7), 0, 0, 0, 2, 1, 2, 0, 0, 0, 9)))
 	for range 2 {
 		xid, size, err := in.Begin()

@@ -35,7 +35,7 @@ func TestALengthThatNoServerSendsIsRefused(t *testing.T) {
 }
 
 //zklock:promise P8.5
-func TestALengthThatLiesCostsNoMemory(t *testing.T) {
+func TestAFalseLengthCostsNoMemory(t *testing.T) {
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), 1, 2, 3)
 	allocated := testing.AllocsPerRun(1, func() {
 		f := NewReader(bytes.NewReader(stream))
@@ -87,7 +87,7 @@ func TestOfAFrameThatIsTooLongOnlyItsHeaderIsKept(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestARejectionIsNoSession(t *testing.T) {
+func TestARejectionIsNotASession(t *testing.T) {
 	greeting := func(version, session int32) []byte {
 		return append(words(version, 10_000, session, session, 16)[4:], make([]byte, 16)...)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A request for a new session does not mention an earlier one: neither its number and password nor the last transaction that
 // it has seen, because of which a restored ensemble would refuse it.
-func TestARequestForANewSessionTellsNothingOfTheLast(t *testing.T) {
+func TestARequestForANewSessionHasNoZxidOfTheLast(t *testing.T) {
 	earlier := bytes.Repeat([]byte{7}, 48)
 	p := NewSessionRequest(earlier)
 	require.Equal(t, bytes.Repeat([]byte{7}, 48), earlier, "it is the caller's")
@@ -20,7 +20,7 @@ func TestARequestForANewSessionTellsNothingOfTheLast(t *testing.T) {
 	require.Equal(t, want, p)
 }
 
-func TestAPieceThatIsTooShortIsNoRequest(t *testing.T) {
+func TestATooShortPieceIsNotARequest(t *testing.T) {
 	whole := []byte{0, 0, 0, 8, 0, 0, 0, 5, 0, 0, 0, 3}
 	r, ok := Parse(whole)
 	require.True(t, ok)
@@ -34,7 +34,7 @@ func TestAPieceThatIsTooShortIsNoRequest(t *testing.T) {
 	}
 }
 
-func TestARequestSaysWhetherItSetsAWatch(t *testing.T) {
+func TestARequestKnowsWhetherItSetsAWatch(t *testing.T) {
 	for _, r := range []Request{Get("/a", true), Children("/a", true), newRequest(OpSetWatches, 0), newRequest(106, 0)} { // the last adds one
 		require.True(t, r.Watches())
 	}
@@ -43,7 +43,7 @@ func TestARequestSaysWhetherItSetsAWatch(t *testing.T) {
 	}
 }
 
-func TestARequestSaysTheNewestTransactionThatWasSeen(t *testing.T) {
+func TestAConnectionRequestContainsTheNewestZxid(t *testing.T) {
 	p := bytes.Repeat([]byte{0}, 48)
 	p[15] = 5
 	require.Equal(t, byte(7), SawRequest(p, 7)[15])
@@ -52,7 +52,7 @@ func TestARequestSaysTheNewestTransactionThatWasSeen(t *testing.T) {
 }
 
 // The size of a transaction is known before it is made, and no request is copied while it is.
-func TestARequestIsAsLongAsItWasSaidToBe(t *testing.T) {
+func TestARequestHasItsComputedLength(t *testing.T) {
 	acl := []zk.ACL{{Perms: 1, Scheme: "world", ID: "anyone"}, {Perms: 31, Scheme: "digest", ID: "joe:x"}}
 	ops := []any{
 		&zk.CreateRequest{Path: "/a", Data: []byte("data"), Acl: acl, Flags: 3},

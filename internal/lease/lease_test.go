@@ -295,7 +295,7 @@ func TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled(t *testing.T) {
 // A touch that is counted too late is the first of another run, though the answers before it were in time.
 //
 //zklock:promise P2.1 A5
-func TestATouchThatIsHeardTooLateEndsTheRun(t *testing.T) {
+func TestATouchThatReachesTheLeaderTooLateEndsTheRun(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(3 * time.Second)
 		l.touches()
@@ -338,7 +338,7 @@ func TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun(t *testing.T) {
 }
 
 //zklock:promise P2.1 A5
-func TestBeingTakenBackCountsFromWhenTheLeaderHasAnsweredOnThatConnection(t *testing.T) {
+func TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		begun := l.now()
 		time.Sleep(3 * time.Second)
@@ -372,7 +372,7 @@ func TestARunExtendsNoProofAcrossConnections(t *testing.T) {
 // has taken the session back.
 //
 //zklock:promise P2.1 A5
-func TestATakeBackIsNotHeardByItsOwnAnswer(t *testing.T) {
+func TestAReconnectIsNotConfirmedByItsOwnReply(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(2 * leaseTerm)
 		l.takenBack()
@@ -404,7 +404,7 @@ func TestATickThatIsNotKnownIsTakenForHalfTheTimeout(t *testing.T) {
 	})
 }
 
-func TestALeaseGoesByTheTickThatWasSet(t *testing.T) {
+func TestALeaseUsesTheTickThatWasSet(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		require.Zero(t, l.Tick())
 		l.SetTick(6 * time.Second)
@@ -462,7 +462,7 @@ func TestASessionThatIsTooShortForTheTickCannotBeProven(t *testing.T) {
 }
 
 // The quorum is asked when an answer would prove more, and not before.
-func TestTheQuorumIsAskedForWhatCanBeProven(t *testing.T) {
+func TestTheQuorumIsAskedOnlyIfItCanProveSomething(t *testing.T) {
 	due := func(l *session) bool {
 		wait, ok := l.quorum()
 		return ok && wait == 0
@@ -496,7 +496,7 @@ func TestTheQuorumIsAskedForWhatCanBeProven(t *testing.T) {
 }
 
 // On a clock that never stands still, what is due is due now, and not a moment after the question.
-func TestWhatIsDueIsDueNow(t *testing.T) {
+func TestADueStepIsDueNow(t *testing.T) {
 	var calls time.Duration
 	begun := Clock(nil)()
 	l := New(func() Instant { calls++; return begun.Add(calls) }, leaseTerm, 0)
@@ -508,7 +508,7 @@ func TestWhatIsDueIsDueNow(t *testing.T) {
 }
 
 // A waiter that is granted waits for more if more can be had at once.
-func TestWhatIsAmple(t *testing.T) {
+func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(leaseValid - leaseTerm*41/100 - 1)
 		require.True(t, l.IsAmple())
@@ -539,7 +539,7 @@ func TestWhatIsAmple(t *testing.T) {
 }
 
 // A touch from while the wall clock was an hour behind looks an hour old: to prove it would end the lease.
-func TestWhatTheWallClockMakesTooOldIsNotAskedFor(t *testing.T) {
+func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set time.Duration
 		l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(set) }), leaseTerm, 0)}
@@ -614,7 +614,7 @@ func TestPatienceGrowsWithTheServersThatWereLeft(t *testing.T) {
 }
 
 // Before the first answer on a new connection, an answer of the quorum begins the run, if the last proof still stands.
-func TestTheQuorumIsAskedOnANewConnectionWhileTheLastProofStands(t *testing.T) {
+func TestTheQuorumIsAskedOnANewConnectionWhileTheLastProofIsValid(t *testing.T) {
 	for left, ask := range map[time.Duration]bool{1: true, 0: false} {
 		leaseAt(t, 0, func(l *session) {
 			time.Sleep(leaseValid - left - takes)
@@ -643,7 +643,7 @@ func TestWithoutAConnectionThereIsNothingToAsk(t *testing.T) {
 }
 
 // Answers can be told in another order than they came in.
-func TestAnAnswerThatIsToldLateTakesNothingBack(t *testing.T) {
+func TestALateReplyShortensNoLease(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		l.heartbeats(leaseTerm)
 		early := l.now()
@@ -658,7 +658,7 @@ func TestAnAnswerThatIsToldLateTakesNothingBack(t *testing.T) {
 	})
 }
 
-func TestALeaseTellsWhatIsKnown(t *testing.T) {
+func TestALeaseIsPrinted(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		require.Contains(t, l.String(), "lease=9.5s of 10s heard=")
 		l.takenBack()
@@ -667,7 +667,7 @@ func TestALeaseTellsWhatIsKnown(t *testing.T) {
 }
 
 //zklock:promise P2.11 A2
-func TestTheClockThatSaysLongerCounts(t *testing.T) {
+func TestTheLongerOfTwoClocksCounts(t *testing.T) {
 	a := Instant{Mono: time.Unix(0, 0), Wall: time.Unix(0, 0)}
 	require.Equal(t, time.Hour, Instant{Mono: time.Unix(1, 0), Wall: time.Unix(3600, 0)}.Since(a))
 	require.Equal(t, time.Hour, Instant{Mono: time.Unix(3600, 0), Wall: time.Unix(-50, 0)}.Since(a))
@@ -838,7 +838,7 @@ func TestTheNewestTouchThatIsUpstreamCounts(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsThatWentByAnotherTickProveNothing(t *testing.T) {
+func TestHeartbeatsThatAssumedAnotherTickProveNothing(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
 		begun := l.now()
 		time.Sleep(time.Second)
@@ -883,7 +883,7 @@ func TestTheSecondTouchWasSentAfterTheFirst(t *testing.T) {
 }
 
 // A sync that was sent before a touch was upstream may have overtaken it.
-func TestATouchIsHeardByWhatIsSentWhenItIsUpstream(t *testing.T) {
+func TestATouchIsConfirmedByARequestSentWhenItIsUpstream(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(time.Second)
 		begun := l.run.heard
@@ -940,7 +940,7 @@ func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 	})
 }
 
-func TestALeaseSaysHowLongRepliesTake(t *testing.T) {
+func TestALeaseReportsHowLongRepliesTake(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		most := (leaseTerm*825/1000 - l.lag() - l.pause()) / 4
 		l.opFor(OfServer, 1200*time.Millisecond)

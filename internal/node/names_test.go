@@ -11,7 +11,7 @@ import (
 
 const ours, theirs = NamePrefix + GUIDMark + "0123456789abcdef0123456789-", NamePrefix + "0123456789abcdef0123456789abcdef-"
 
-func TestNamesOfContendersAreRead(t *testing.T) {
+func TestNamesOfContendersAreParsed(t *testing.T) {
 	for name, want := range map[string]Entry{
 		ours + "lock-0000000007":       {Seq: 7},
 		"lock-0000000007":              {Seq: 7}, // without protection
@@ -29,7 +29,7 @@ func TestNamesOfContendersAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatNoServerPrintsIsNoContender(t *testing.T) {
+func TestNamesThatNoServerCreatesAreNotContenders(t *testing.T) {
 	for _, name := range []string{
 		"", "lock-", "x-lock-", "x-lock-1", "x-lock-00000000007", "x-lock-+000000007", "x-lock--000000000", "x-lock--0000000001", "x-lock-9999999999",
 		"x-lock-abcdefghij", "-lock-0000000007", "__lock__0000000007", "_lock__0000000007", "x-wait-0000000007",
@@ -48,7 +48,7 @@ func TestOnlyOurNamesHaveGUIDsAndGroups(t *testing.T) {
 	}
 }
 
-func TestGUIDsAreOfOneForm(t *testing.T) {
+func TestGUIDsHaveOneForm(t *testing.T) {
 	for _, mark := range []string{GUIDMark, DelayMark} {
 		guid := NewGUID(mark)
 		require.True(t, isGUID(guid), guid)

@@ -23,7 +23,7 @@ func TestPathsAreCheckedByZooKeepersRules(t *testing.T) {
 	}
 }
 
-func TestTheNodeOfAContenderIsNoPathOfALock(t *testing.T) {
+func TestANameLikeAContendersNodeIsNotALocksPath(t *testing.T) {
 	for _, path := range []string{"/a/_c_1-lock-0000000000", "/lock-0000000000"} {
 		require.ErrorIs(t, CheckPath(path), outcome.ErrInvalid)
 		require.NoError(t, CheckContender(path))

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// TestErrorsSayWhatAnotherAttemptCanDo has every error of the package, each of them also wrapped.
-func TestErrorsSayWhatAnotherAttemptCanDo(t *testing.T) {
+// TestErrorsAreClassified has every error of the package, each of them also wrapped.
+func TestErrorsAreClassified(t *testing.T) {
 	type class struct{ refused, unsent, transient, ofSlot bool }
 	refused, final, slot := class{refused: true, unsent: true}, class{}, class{ofSlot: true}
 	for err, want := range map[error]class{

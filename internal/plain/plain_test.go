@@ -13,13 +13,13 @@ import (
 	"github.com/zklock-go/zklock/internal/plain"
 )
 
-func TestOrdinaryTextStaysAsItIs(t *testing.T) {
+func TestOrdinaryTextIsNotChanged(t *testing.T) {
 	for _, s := range []string{"", "host-7.example", "größer 日本語 ∀x 🙂", "a b", "\ufffd itself", `"quoted" 'text'`} {
 		assert.Equal(t, s, plain.Text(s))
 	}
 }
 
-func TestWhatATerminalWouldActOnIsEscaped(t *testing.T) {
+func TestControlCharactersAreEscaped(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x1b[2J\x1b]0;owned\a": `\x1b[2J\x1b]0;owned\x07`,
 		"\u009b31m":             `\u009b31m`,

@@ -13,7 +13,7 @@ import (
 func engineFor(untrusted bool) *Engine { return &Engine{Unnoted: NewUnnoted(untrusted)} }
 
 //zklock:promise P9.1 A19
-func TestACreateCountsOnlyWhereItMayAndWeWereAlone(t *testing.T) {
+func TestACreateCountsOnlyIfWeWereAloneBefore(t *testing.T) {
 	were := func(c *Engine) { c.alone.put("/a", lastAlone{version: 7}) }
 	for name, c := range map[string]struct {
 		recipe    Recipe
@@ -42,7 +42,7 @@ func TestACreateCountsOnlyWhereItMayAndWeWereAlone(t *testing.T) {
 	}
 }
 
-func TestAnAttemptShowsOthers(t *testing.T) {
+func TestAFailedCountShowsOtherContenders(t *testing.T) {
 	here := &count{dir: new(zk.Stat)}
 	for name, c := range map[string]struct {
 		of   creation

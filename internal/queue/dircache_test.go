@@ -28,8 +28,8 @@ func TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty(t *testing.T) {
 	require.False(t, c.mayBeAlone("/a"), "others were there")
 }
 
-// TestWhatWasLearnedIsForgotten has it be known for just as long as it says, to one attempt each time.
-func TestWhatWasLearnedIsForgotten(t *testing.T) {
+// TestRecentEntriesAreForgotten has it be known for just as long as it says, to one attempt each time.
+func TestRecentEntriesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recent[int]
 		r.put("/a", 1)
@@ -52,8 +52,8 @@ func TestWhatWasLearnedIsForgotten(t *testing.T) {
 	})
 }
 
-// TestAMemoryIsBounded learns of more directories than are remembered.
-func TestAMemoryIsBounded(t *testing.T) {
+// TestRecentEntriesAreBounded learns of more directories than are remembered.
+func TestRecentEntriesAreBounded(t *testing.T) {
 	var r recent[struct{}]
 	for i := range maxRecent {
 		r.put(fmt.Sprint("/", i), struct{}{})
@@ -68,8 +68,8 @@ func TestAMemoryIsBounded(t *testing.T) {
 	require.Empty(t, l.of)
 }
 
-// TestADirectoryThatRefusesNotesIsNotAskedAgain takes the answers of transactions with a note in the second place.
-func TestADirectoryThatRefusesNotesIsNotAskedAgain(t *testing.T) {
+// TestADirectoryThatRefusesNotesIsNotTriedAgain takes the answers of transactions with a note in the second place.
+func TestADirectoryThatRefusesNotesIsNotTriedAgain(t *testing.T) {
 	refused, passed := zk.MultiResponse{Error: zk.ErrNoAuth}, zk.MultiResponse{}
 	m := NewUnnoted(false)
 	require.True(t, m.MayNote("/a", nil))

@@ -55,7 +55,7 @@ func TestTheFateOfALostHoldIsFound(t *testing.T) {
 	}
 }
 
-func TestAGrantSeesWhoElseWantsIt(t *testing.T) {
+func TestAGrantSeesOtherContenders(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
 		g := obtain(t, a)
@@ -80,7 +80,7 @@ func TestAGrantSeesWhoElseWantsIt(t *testing.T) {
 	})
 }
 
-func TestAGrantIsKnownByItsPlace(t *testing.T) {
+func TestAGrantHasTheFieldsOfItsPlace(t *testing.T) {
 	var none *place
 	require.Nil(t, none.granted())
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -55,7 +55,7 @@ func TestAPlaceKnowsTheNearestAndWhetherThereAreMore(t *testing.T) {
 }
 
 // If no known contender blocks us and there are more, each listing shows twice as many, so the number of listings is bounded.
-func TestAPlaceThatIsUsedUpKeepsMore(t *testing.T) {
+func TestAPlaceWhoseNearestHaveLeftKeepsMore(t *testing.T) {
 	p := &nearest{window: 2}
 	queue := someQueue(rand.New(rand.NewPCG(1, 2)), 100)
 	listings := 0
@@ -73,7 +73,7 @@ func TestAPlaceThatIsUsedUpKeepsMore(t *testing.T) {
 }
 
 // What a place with a lock-delay keeps of those that were ahead at first tells as much as all of them.
-func TestThoseMetTellTheUnrecorded(t *testing.T) {
+func TestInitialAheadFindsTheUnrecordedContender(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		ahead := someQueue(rnd, rnd.IntN(8))

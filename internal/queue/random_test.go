@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// A caller of TestWhoeverIsFirstHolds waits or holds.
+// A caller of TestTheFirstContenderHolds waits or holds.
 type caller struct {
 	*obtaining
 	end context.CancelFunc
@@ -47,8 +47,8 @@ func first(names []string) (may []string) {
 	return may
 }
 
-// TestWhoeverIsFirstHolds has callers come, give up, release and lose their nodes at random. After each step exactly those hold that may.
-func TestWhoeverIsFirstHolds(t *testing.T) {
+// TestTheFirstContenderHolds has callers come, give up, release and lose their nodes at random. After each step exactly those hold that may.
+func TestTheFirstContenderHolds(t *testing.T) {
 	seeds := 40
 	if testing.Short() {
 		seeds = 15

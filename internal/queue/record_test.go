@@ -118,7 +118,7 @@ func TestAReleaseDeletesARecordThatAppearsMeanwhile(t *testing.T) {
 // Earlier versions of the library keep the record, and operators may create it.
 //
 //zklock:promise P11.1
-func TestRecordsThatAreKeptAreUnderstood(t *testing.T) {
+func TestExistingRecordsAreUnderstood(t *testing.T) {
 	for text, c := range map[string]struct {
 		record  string
 		delayed bool
@@ -205,7 +205,7 @@ func TestAReleaseBehindAnotherLibrarysContenderIsRecorded(t *testing.T) {
 // A hold with another delay refuses a newcomer, and a lost or released one does not.
 //
 //zklock:promise P11.12
-func TestOnlyAStandingHoldRefusesAnotherDelay(t *testing.T) {
+func TestOnlyAnExistingHoldRefusesAnotherDelay(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, other := startDelayed(t, srv, "a"), startEngine(t, srv, "other", func(e *Engine) { e.Delay = time.Second })
 		g := obtain(t, a)

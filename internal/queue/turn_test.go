@@ -16,8 +16,8 @@ import (
 
 var errMine = errors.New("an error of the call")
 
-// TestATryEndsWithTheConnectionThatItBeganOn has each end of a call that does not wait for another connection.
-func TestATryEndsWithTheConnectionThatItBeganOn(t *testing.T) {
+// TestATryEndsWithItsConnection has each end of a call that does not wait for another connection.
+func TestATryEndsWithItsConnection(t *testing.T) {
 	during := func(do func(srv *zktest.Server), returns error) func(ctx context.Context, e *Engine, srv *zktest.Server) (int, error) {
 		return func(ctx context.Context, e *Engine, srv *zktest.Server) (int, error) {
 			do(srv)

@@ -306,7 +306,7 @@ func TestDirectoriesAreMade(t *testing.T) {
 	}
 }
 
-func TestSupportIsJudgedByWhatServersDo(t *testing.T) {
+func TestSupportIsJudgedByTheServersReplies(t *testing.T) {
 	on := make([]*conn.Attachment, 20)
 	for i := range on {
 		on[i] = conn.NewSession(int64(i), nil).Attachment()
@@ -518,7 +518,7 @@ func TestAMissedHeartbeatIsReported(t *testing.T) {
 }
 
 // A create that may still run is looked for until it has run, or cannot run any more.
-func TestACreateThatMayStillRunIsLookedFor(t *testing.T) {
+func TestACreateThatMayStillRunIsSearchedFor(t *testing.T) {
 	type world struct {
 		srv  *zktest.Server
 		c    *client

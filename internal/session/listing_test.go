@@ -22,7 +22,7 @@ func (w *slowLists) ask(listed) (Listing, error) {
 }
 
 // A call during a listing gets the result of another listing that is requested later, and shares it with other such calls.
-func TestAListingIsAskedForAfterTheCall(t *testing.T) {
+func TestAListingIsRequestedAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowLists{answer: make(chan int32)}
 		var all listings

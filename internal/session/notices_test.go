@@ -51,7 +51,7 @@ func TestNoticesAreDeliveredInOrder(t *testing.T) {
 	})
 }
 
-func TestNoMoreNoticesWaitThanMany(t *testing.T) {
+func TestTheNumberOfWaitingNoticesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNoted()
 		n.put(-1, time.Second/2)
@@ -72,7 +72,7 @@ func TestNoMoreNoticesWaitThanMany(t *testing.T) {
 	})
 }
 
-func TestSlowNoticesAreReportedNowAndThen(t *testing.T) {
+func TestSlowNoticesAreReportedFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNoted()
 		for i := range 100 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Another goroutine of the client may be granted the lock as soon as our node is known to be deleted.
-func TestANodeIsGoneWhenItsHolderWasTold(t *testing.T) {
+func TestANodeIsGoneAfterItsHolderWasNotified(t *testing.T) {
 	n := new(OwnNode)
 	told := 0
 	n.WhenGone(func() {
@@ -28,7 +28,7 @@ func TestANodeIsGoneWhenItsHolderWasTold(t *testing.T) {
 // A request arrives while the hold's callback is being registered: the callback is registered before Forward checks.
 //
 //zklock:promise P19.5
-func TestARequestThatComesWhileItIsPassedOnIsNotLost(t *testing.T) {
+func TestARequestToReleaseThatArrivesDuringForwardingIsNotLost(t *testing.T) {
 	from, to, done := new(Revocation), new(Revocation), make(chan struct{})
 	from.mu.Lock()
 	go func() { // ends when the mutex is released below

@@ -8,6 +8,6 @@ import (
 )
 
 // A transaction without any operation need not reach the quorum.
-func TestAProofAsksForSomethingWhereThereIsNothingToCheck(t *testing.T) {
+func TestAProofSendsARequestWithoutNodesToCheck(t *testing.T) {
 	require.Equal(t, []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, checks(nil))
 }

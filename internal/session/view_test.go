@@ -210,7 +210,7 @@ func TestAWaiterWaitsForTheEndOfItsWatch(t *testing.T) {
 	})
 }
 
-func TestAnEventSaysToEachWatchWhatConcernsIt(t *testing.T) {
+func TestAnEventAffectsOnlyTheWatchesOfItsKind(t *testing.T) {
 	for kind, says := range map[frames.EventKind][2]State{ // to a watch on data, and on children
 		frames.NodeDeleted:     {Gone, Gone},
 		frames.DataChanged:     {Changed, 0},
@@ -221,7 +221,7 @@ func TestAnEventSaysToEachWatchWhatConcernsIt(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsToldOnceWhatItsWatchHasSeen(t *testing.T) {
+func TestAnOwnerIsNotifiedOnceByItsWatch(t *testing.T) {
 	w, _ := aWatch(t, Set)
 	var told []State
 	notify := func(saw State) { told = append(told, saw) }
@@ -245,7 +245,7 @@ func TestAnOwnerIsToldOnceWhatItsWatchHasSeen(t *testing.T) {
 	assert.Nil(t, owner)
 }
 
-func TestARefusedWatchTellsWhyAndIsNotCompared(t *testing.T) {
+func TestARefusedWatchReturnsTheErrorAndIsNotCompared(t *testing.T) {
 	w, _ := aWatch(t, Refused)
 	v, err := w.latest().Answered(t.Context())
 	assert.ErrorIs(t, err, zk.ErrNoNode)
@@ -257,7 +257,7 @@ func TestARefusedWatchTellsWhyAndIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestAWatchIsComparedWhileSomebodyDependsOnIt(t *testing.T) {
+func TestAWatchIsComparedWhileACallerDependsOnIt(t *testing.T) {
 	due := func(w *watch) (due int) {
 		for range 4 {
 			if _, yes := w.isDue(); yes {

@@ -56,7 +56,7 @@ func TestACallEndsWithItsCallerAndWithTheClient(t *testing.T) {
 }
 
 // A call does not allocate a channel unless its context's Done is called; ten thousand calls wait like this.
-func TestACallThatWaitsJoinsNothing(t *testing.T) {
+func TestACallThatWaitsJoinsNoContexts(t *testing.T) {
 	t.Parallel()
 	outer, cancel := context.WithCancel(t.Context())
 	c := (&Requests{Life: context.Background()}).CallContext(outer)
@@ -75,7 +75,7 @@ func (mute) Done() <-chan struct{} { return happened }
 func (mute) Err() error            { return nil }
 
 // A wait that has ended returns an error even if the context violates its contract: nil would mean success.
-func TestAWaitUnderAMuteContextIsAnError(t *testing.T) {
+func TestAWaitWithAContextThatIsNeverDoneIsAnError(t *testing.T) {
 	t.Parallel()
 	w, _ := aWatch(t, Set)
 	_, err := w.latest().Await(mute{t.Context()}, nil)
@@ -101,7 +101,7 @@ func (c *counting) AfterFunc(func()) (stop func() bool) {
 }
 
 // A call that has returned leaves no function registered on the client's context, which lasts as long as the client.
-func TestAContextThatIsLeftIsNotKeptByTheOther(t *testing.T) {
+func TestAReleasedContextIsNotKeptByItsOtherParent(t *testing.T) {
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	other := &counting{Context: life}

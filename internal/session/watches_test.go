@@ -136,7 +136,7 @@ func (w *watching) liveWatches() (client, server int) {
 	return len(w.of(w.s)), w.srv.WatchCount()
 }
 
-func TestOneRequestServesAllWhoWatchANode(t *testing.T) {
+func TestOneRequestServesAllWatchersOfANode(t *testing.T) {
 	inWatching(t, func(t *testing.T, w *watching) {
 		first, second := w.view(), w.view()
 		require.Same(t, first, second)

@@ -27,7 +27,7 @@ const builds = 3
 const schedules = 64
 
 // Each bug that was found shows itself with the defect put back, and with this library it does not.
-func TestEachBugIsStillCaughtAndStaysMended(t *testing.T) {
+func TestEachBugIsStillCaughtAndStaysFixed(t *testing.T) {
 	names, err := filepath.Glob(root + "/internal/evidence/sim/testdata/bugs/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
@@ -171,7 +171,7 @@ func TestMadePlansComeBeforeSeedsWithEachSchedule(t *testing.T) {
 	require.Equal(t, []string{"logins/mutex"}, (&settings{job: Job{Made: "logins/mutex"}}).made())
 }
 
-func TestWhatHasNoVerdictIsNoResult(t *testing.T) {
+func TestAnOutputWithoutAVerdictIsAnError(t *testing.T) {
 	for _, out := range []string{"", "PASS\n", "{\"history\":{\"version\":1}}\npanic: }\n"} {
 		_, err := read([]byte(out))
 		require.Error(t, err, out)

@@ -95,7 +95,7 @@ func TestASessionThatHoldsAndWaitsIsDrawnAsHolding(t *testing.T) {
 }
 
 // At many hand-offs a second cards do not glide, and none moves under the pointer.
-func TestCardsStandStillUnderThePointer(t *testing.T) {
+func TestCardsDoNotMoveUnderThePointer(t *testing.T) {
 	s := openShop(t, true)
 	clients := []*zklock.Client{s.client("a"), s.client("b"), s.client("c")}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestAPathThatNobodyHasUsedSaysSo(t *testing.T) {
 }
 
 // While no server answers, the clocks of holders stand still.
-func TestClocksStandStillInAnOutage(t *testing.T) {
+func TestClocksStopInAnOutage(t *testing.T) {
 	s := openShop(t, false)
 	hold, err := s.client("worker").Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 func TestNoFilesNeedEachOther(t *testing.T) {
 	checked := 0
 	for _, pkg := range packages(t) {
-		found := pkg.circles(t)
+		found := pkg.cycles(t)
 		checked++
 		assert.Empty(t, found, "%s: files that need each other", pkg.ImportPath)
 	}
@@ -57,16 +57,16 @@ func packages(t *testing.T) []listed {
 	return own
 }
 
-// circles returns the cycles: groups of files that need each other.
-func (p listed) circles(t *testing.T) []circle {
+// cycles returns the cycles: groups of files that need each other.
+func (p listed) cycles(t *testing.T) []cycle {
 	needs := p.needs(t)
-	var found []circle
+	var found []cycle
 	seen := map[string]bool{}
 	for _, file := range p.GoFiles {
 		if seen[file] {
 			continue
 		}
-		c := circle{needs: needs}
+		c := cycle{needs: needs}
 		for _, other := range p.GoFiles {
 			if other == file || reaches(needs, file, other) && reaches(needs, other, file) {
 				c.files = append(c.files, other)
@@ -156,13 +156,13 @@ func reaches(needs uses, from, to string) bool {
 	return false
 }
 
-// circle is a cycle: a group of files that all need each other.
-type circle struct {
+// cycle is a cycle: a group of files that all need each other.
+type cycle struct {
 	files []string
 	needs uses
 }
 
-func (c circle) String() string {
+func (c cycle) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d files: %s", len(c.files), strings.Join(c.files, " "))
 	for _, from := range c.files {
@@ -175,12 +175,12 @@ func (c circle) String() string {
 	return b.String()
 }
 
-func TestCirclesAreFound(t *testing.T) {
+func TestCyclesAreFound(t *testing.T) {
 	chain := uses{"a.go": {"b.go": "B"}, "b.go": {"c.go": "C"}}
 	require.True(t, reaches(chain, "a.go", "c.go"))
 	require.False(t, reaches(chain, "c.go", "a.go"))
 	chain["c.go"] = map[string]string{"a.go": "A"}
 	require.True(t, reaches(chain, "c.go", "b.go"))
-	text := circle{[]string{"a.go", "b.go", "c.go"}, chain}.String()
+	text := cycle{[]string{"a.go", "b.go", "c.go"}, chain}.String()
 	require.Contains(t, text, "c.go needs A of a.go")
 }

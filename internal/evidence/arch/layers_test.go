@@ -124,8 +124,8 @@ func (l layers) has(dir string) bool {
 	return false
 }
 
-// TestWhatUsersBuildDoesNotImportTheEvidence checks that no package outside internal/evidence depends on it.
-func TestWhatUsersBuildDoesNotImportTheEvidence(t *testing.T) {
+// TestUserPackagesDoNotImportTheEvidence checks that no package outside internal/evidence depends on it.
+func TestUserPackagesDoNotImportTheEvidence(t *testing.T) {
 	const evidence = module + "/internal/evidence"
 	for pkg, all := range deps(t) {
 		if in(pkg, evidence) {
@@ -145,9 +145,9 @@ func fullName(o types.Object) string {
 	return o.Name()
 }
 
-// TestNothingInternalIsPromotedToUsers fails if an exported type has a promoted method or field of a package that users cannot
+// TestNoInternalMethodIsPromotedToUsers fails if an exported type has a promoted method or field of a package that users cannot
 // import, which embedding does implicitly.
-func TestNothingInternalIsPromotedToUsers(t *testing.T) {
+func TestNoInternalMethodIsPromotedToUsers(t *testing.T) {
 	checked := 0
 	for _, p := range packages(t) {
 		if strings.Contains(p.ImportPath, "/internal") || strings.Contains(p.ImportPath, "/cmd/") {

@@ -311,7 +311,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksResolve(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)|(?m)^\[[^\]]+\]: (\S+)$`)
 	use := regexp.MustCompile(`\]\[([a-z0-9-]+)\]`)
 	pages := written(t)

@@ -66,7 +66,7 @@ func TestAWaitForSeveralLocksWithoutAPlaceIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(both(301), bounds)))
 }
 
-func TestAFaultOfAnotherExcusesNoLoss(t *testing.T) {
+func TestAFaultOfAnotherClientExcusesNoLoss(t *testing.T) {
 	h := handOff()
 	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Lost, h.Ops[1].Clean, h.Ops[1].Freed = 32*ms, 349*ms, true, false, 351*ms
 	h.Txns[5].Time = 350 * ms
@@ -175,7 +175,7 @@ func TestUnusedPermitsAreFound(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 }
 
-func TestATryThatIsRefusedForNothingIsFound(t *testing.T) {
+func TestATryThatIsRefusedWithoutReasonIsFound(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
 	try := func(call int) *History {
@@ -246,7 +246,7 @@ func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
 }
 
-func TestALeaderThatNeverWasIsFound(t *testing.T) {
+func TestALeaderThatNeverLedIsFound(t *testing.T) {
 	h := campaign()
 	h.Ops[3].Token = 9
 	require.Equal(t, "election", rules(Check(h, bounds)))
@@ -254,7 +254,7 @@ func TestALeaderThatNeverWasIsFound(t *testing.T) {
 	require.Equal(t, "election", rules(Check(h, bounds)))
 }
 
-func TestAnElectionThatIsSaidToHaveNoLeaderIsFound(t *testing.T) {
+func TestAFalseReportOfNoLeaderIsFound(t *testing.T) {
 	h := campaign()
 	h.Ops = append(h.Ops, Op{ID: 8, Kind: Observe, Recipe: Election, Path: "/l", Client: "p", Outcome: Refused, Fresh: true, Call: 52 * ms, Return: 53 * ms})
 	require.Empty(t, Check(h, bounds))

@@ -173,7 +173,7 @@ func campaign() *History {
 	return h
 }
 
-func TestSoundHistoriesHaveNoViolation(t *testing.T) {
+func TestCorrectHistoriesHaveNoViolation(t *testing.T) {
 	for name, h := range map[string]*History{
 		"empty": {}, "mutex": handOff(), "readers": readers(), "downgrade": downgrade(), "downgrade in place": downgradeInPlace(), "permits": permits(),
 		"nested": nested(), "campaign": campaign(),
@@ -311,7 +311,7 @@ func rules(vs []Violation) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-func TestNobodyHasToProgressUnderFaults(t *testing.T) {
+func TestNoProgressIsRequiredUnderFaults(t *testing.T) {
 	h := handOff()
 	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed = 300*ms, 400*ms, 401*ms
 	h.Txns[5].Time = 400 * ms
@@ -323,7 +323,7 @@ func TestNobodyHasToProgressUnderFaults(t *testing.T) {
 }
 
 // If there was no fault for long, the shorter limit Prompt applies.
-func TestWhatIsLongHealthyIsPrompt(t *testing.T) {
+func TestALongHealthyClientMustBePrompt(t *testing.T) {
 	prompt := bounds
 	prompt.Prompt = 15 * ms
 	late := func(by time.Duration) *History { // b has its turn at 30 ms
@@ -368,7 +368,7 @@ func TestThirdPartyMayDeleteANodeWithinTheGrace(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 }
 
-func TestWaiterMayLearnLateThatAThirdPartyTookItsPlace(t *testing.T) {
+func TestWaiterMayLearnLateThatAThirdPartyDeletedItsNode(t *testing.T) {
 	h := handOff()
 	h.Ops[0].End, h.Ops[0].Freed = 299*ms, 301*ms
 	h.Txns = []Txn{
@@ -395,7 +395,7 @@ func TestUnknownOutcomeIsResolvedFromTheLog(t *testing.T) {
 	require.Equal(t, "P4", rules(Check(h, bounds)), "the ghost of the dead process is still first")
 }
 
-func TestContendedCountsOnlyThoseWhoWaited(t *testing.T) {
+func TestContendedCountsOnlyCallsThatWaited(t *testing.T) {
 	require.Equal(t, 1, Contended(handOff(), 0, time.Second))
 	require.Equal(t, 0, Contended(handOff(), 0, 32*ms))
 	require.Equal(t, 2, Contended(readers(), 0, time.Second))
@@ -419,7 +419,7 @@ func TestFileKeepsTheHistory(t *testing.T) {
 	require.ErrorContains(t, err, "not a history")
 }
 
-func TestRecorderKeepsWhatItWasTold(t *testing.T) {
+func TestRecorderKeepsItsInput(t *testing.T) {
 	r := NewRecorder()
 	r.Meta("seed", "3")
 	hold := r.Begin(Op{Recipe: Mutex, Path: "/l", Client: "a"})
@@ -470,7 +470,7 @@ func long(n int) *History {
 	return h
 }
 
-func TestLongHistoryIsSound(t *testing.T) {
+func TestLongHistoryIsCorrect(t *testing.T) {
 	require.Empty(t, Check(long(20_000), bounds))
 }
 
@@ -503,7 +503,7 @@ func restored() *History {
 	}
 }
 
-func TestNumbersStartAnewWhereTheServersWereRestored(t *testing.T) {
+func TestSequenceNumbersMayStartAgainAfterARestore(t *testing.T) {
 	require.Empty(t, Check(restored(), bounds))
 
 	longer := restored()
@@ -564,9 +564,9 @@ func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(gap, bounds)), "behind nobody")
 }
 
-// TestNodesOfOneTransactionLoseTheirTurnTogether creates two nodes in one transaction, not in the order of their names. A smaller
+// TestNodesOfOneTransactionEndTogether creates two nodes in one transaction, not in the order of their names. A smaller
 // number of permits takes their turn away, and then the second of them leaves.
-func TestNodesOfOneTransactionLoseTheirTurnTogether(t *testing.T) {
+func TestNodesOfOneTransactionEndTogether(t *testing.T) {
 	a, z, y, d := node("a", 0), node("z", 1), node("y", 2), node("d", 3)
 	h := as(Semaphore, &History{
 		End: 1000 * ms,

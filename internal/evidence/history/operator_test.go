@@ -18,7 +18,7 @@ func looked() (h *History, look *Op) {
 	return h, &h.Ops[3]
 }
 
-func TestWhatAnOperatorIsShownIsJudged(t *testing.T) {
+func TestViewsOfOperatorsAreChecked(t *testing.T) {
 	h, _ := looked()
 	require.Empty(t, Check(h, bounds))
 	for name, hurt := range map[string]func(look *Op){
@@ -55,7 +55,7 @@ func TestAnEvictionThatBeginsInFrontIsFound(t *testing.T) {
 	require.Empty(t, Check(h, bounds), "it was somebody else")
 }
 
-func TestAnEvictionThatLeavesSomethingIsFound(t *testing.T) {
+func TestAnIncompleteEvictionIsFound(t *testing.T) {
 	const own, other = "_c_7a6b6c0123456789abcd", "_c_7a6b6c0123456789abce"
 	gate := "/s/locks/" + own + "000000000000-lock-0000000000"
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestTwoNodesOfAnotherLibraryAreNotOneAcquire(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 }
 
-func TestValuesOfLeadersAreJudged(t *testing.T) {
+func TestValuesOfLeadersAreChecked(t *testing.T) {
 	type look struct {
 		client    string
 		fresh     bool
@@ -158,7 +158,7 @@ func TestAnObserverThatIsNotShownALeaderIsFound(t *testing.T) {
 
 // A downgraded writer is lost while another reader holds. During the lock-delay, the servers' data does not show the other reader
 // as a holder.
-func TestReadersBesideALostWriterMayBeShownAsWaiting(t *testing.T) {
+func TestReadersBehindALostWriterMayBeShownAsWaiting(t *testing.T) {
 	h := downgradeInPlace()
 	h.Txns[5] = deleted(15, 34, "z", h.Txns[0].Path)
 	h.Txns[4] = deleted(14, 37, "c", h.Txns[1].Path)

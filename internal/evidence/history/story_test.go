@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAStoryTellsInOrderWhatHappenedAtTheLock(t *testing.T) {
+func TestAStoryListsTheEventsOfALockInOrder(t *testing.T) {
 	const node, other = "/locks/a/_c_0123456789abcdef0123456789abcdef-lock-0000000007", "/locks/b/_c_x-lock-0000000001"
 	h := &History{
 		Ops: []Op{

@@ -25,7 +25,7 @@ func playing(t *testing.T, text, code string) (*progress, string) {
 	return p, out.String()
 }
 
-func TestALaneShowsPackagesAndWhatFailed(t *testing.T) {
+func TestALaneShowsPackagesAndFailures(t *testing.T) {
 	p, out := playing(t, `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
 {"Action":"pass","Package":"p","Test":"TestA"}
@@ -43,7 +43,7 @@ plain text
 	require.True(t, strings.HasSuffix(out, "\nFAILED: p TestB\nFAILED: b_test.go:7: broken\n"), out)
 }
 
-func TestWhatWasNotTestedComesLastWithItsReason(t *testing.T) {
+func TestSkippedTestsComeLastWithTheirReason(t *testing.T) {
 	p, out := playing(t, `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: no bash here\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
@@ -82,7 +82,7 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 	require.ElementsMatch(t, []string{"integration", "zkcontainer", ".", ".", "tools/replay"}, dirs)
 }
 
-func TestARunOnACommitLeavesOutOnlyWhatItNames(t *testing.T) {
+func TestARunOnACommitOmitsOnlyTheHeavyModules(t *testing.T) {
 	nested := append([]string{"adapters/cron", "integration", "zkcontainer"}, heavy...)
 	for _, dir := range heavy {
 		require.FileExists(t, filepath.Join("../../..", dir, "go.mod"))
@@ -99,7 +99,7 @@ func TestEveryModuleOfTheLanesIsCompiled(t *testing.T) {
 	require.Contains(t, out.String(), "compiled the tests of 1 modules")
 }
 
-func TestAnEngineThatDiesIsNoticed(t *testing.T) {
+func TestAnEngineThatStopsIsNoticed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux runs dockerd")
 	}

@@ -54,7 +54,7 @@ func isDone(t *testing.T, s *slots.Slot) (bool, error) {
 }
 
 //zklock:promise P10.1 A21
-func TestASlotIsDoneOnceWhoeverAsksWhen(t *testing.T) {
+func TestASlotIsDoneOnceByAnyHostAtAnyTime(t *testing.T) {
 	t.Parallel()
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		var clients []*zklock.Client
@@ -135,11 +135,11 @@ func TestADayIsOneOfTheCalendar(t *testing.T) {
 	require.Equal(t, "2027-03-28T03:00:00", slots.At(new(zklock.Client), path, time.Date(2027, 3, 28, 5, 0, 0, 0, berlin), 3*time.Hour).String())
 }
 
-// TestAClockThatIsAheadSilencesNobody uses a host whose clock is an hour ahead. It opens slots of a job that runs every minute,
+// TestAClockThatIsAheadStopsNoOtherHost uses a host whose clock is an hour ahead. It opens slots of a job that runs every minute,
 // together with hosts whose clocks are right.
 //
 //zklock:promise P10.4
-func TestAClockThatIsAheadSilencesNobody(t *testing.T) {
+func TestAClockThatIsAheadStopsNoOtherHost(t *testing.T) {
 	for name, before := range map[string]bool{"as the first": false, "as a later one": true} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -170,10 +170,10 @@ func TestAClockThatIsAheadSilencesNobody(t *testing.T) {
 	}
 }
 
-// TestMarksOfServersWhoseClockWasAheadSilenceNobody is the same test with a servers' clock that is ahead for a while.
+// TestMarksOfServersWhoseClockWasAheadStopNoHost is the same test with a servers' clock that is ahead for a while.
 //
 //zklock:promise P10.4
-func TestMarksOfServersWhoseClockWasAheadSilenceNobody(t *testing.T) {
+func TestMarksOfServersWhoseClockWasAheadStopNoHost(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		var future []string
@@ -196,7 +196,7 @@ func TestMarksOfServersWhoseClockWasAheadSilenceNobody(t *testing.T) {
 // of earlier versions have neither.
 //
 //zklock:promise P10.2
-func TestADoneSlotSaysWhenAndByWhom(t *testing.T) {
+func TestADoneSlotReturnsItsTimeAndAuthor(t *testing.T) {
 	t.Parallel()
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a := connectWith(t, srv, &zklock.Options{Label: "night job"})
@@ -324,7 +324,7 @@ func TestAMarkWhoseAnswerIsLostIsFoundOrWrittenAgain(t *testing.T) {
 // The session ends before the client knows the outcome of its mark.
 //
 //zklock:promise P10.6
-func TestAMarkIsSettledBeyondTheEndOfItsHold(t *testing.T) {
+func TestAMarkIsDecidedAfterTheEndOfItsHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict zktest.Verdict
 		marked  bool
@@ -375,7 +375,7 @@ func TestAMarkIsSettledBeyondTheEndOfItsHold(t *testing.T) {
 // If a mark was never sent, its outcome is certain.
 //
 //zklock:promise P10.2
-func TestAMarkThatNobodySentIsNotUncertain(t *testing.T) {
+func TestAMarkThatWasNotSentIsNotUncertain(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		hold, err := client.Mutex(path).Lock(t.Context())
@@ -573,11 +573,11 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-// TestThoseWhoLookAtASlotAtOnceHinderNobody makes many clients create the node of marks at the same time, and write it again, to
+// TestReadersOfASlotDoNotDisturbEachOther makes many clients create the node of marks at the same time, and write it again, to
 // read the servers' time.
 //
 //zklock:promise P10.1
-func TestThoseWhoLookAtASlotAtOnceHinderNobody(t *testing.T) {
+func TestReadersOfASlotDoNotDisturbEachOther(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		var clients []*zklock.Client
 		for _, name := range []string{"a", "b", "c"} {
@@ -608,7 +608,7 @@ func TestThoseWhoLookAtASlotAtOnceHinderNobody(t *testing.T) {
 }
 
 //zklock:promise P10.2
-func TestASlotSaysWhyItsContextHasEnded(t *testing.T) {
+func TestASlotReportsWhyItsContextHasEnded(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		slot := slots.Named(client, path, "x")
@@ -631,7 +631,7 @@ func TestASlotSaysWhyItsContextHasEnded(t *testing.T) {
 }
 
 //zklock:promise P10.8 A21
-func TestSomethingElseInTheMarksPlaceIsLeftAlone(t *testing.T) {
+func TestAForeignNodeAtTheMarksPathIsNotChanged(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(marksNode, []byte("mine")))
 		var n slotTally
@@ -801,7 +801,7 @@ func TestAMarkUnderManyPermitsEnds(t *testing.T) {
 // What was entered again stays when another of the locks is lost.
 //
 //zklock:promise P10.6
-func TestAMarkIsSettledThoughOneOfTheLocksIsHeldOn(t *testing.T) {
+func TestAMarkIsDecidedThoughOneOfItsLocksRemainsHeld(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		const other = "/locks/a"

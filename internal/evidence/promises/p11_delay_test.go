@@ -117,7 +117,7 @@ func TestAfterACrashTheNextHolderWaitsForTheLockDelay(t *testing.T) {
 // meanwhile.
 //
 //zklock:promise P11.2 A24
-func TestANewcomerWaitsForTheLockDelayOfACrashThatNobodySaw(t *testing.T) {
+func TestANewcomerWaitsForTheLockDelayOfAnUnnoticedCrash(t *testing.T) {
 	for _, x := range delayedRecipes {
 		for _, after := range []time.Duration{2 * term, time.Hour} {
 			t.Run(fmt.Sprint(x.name, " ", after), func(t *testing.T) {
@@ -470,7 +470,7 @@ func TestTheNextInLineKeepsItsPlaceDuringTheLockDelay(t *testing.T) {
 // Readers that a downgraded writer admits need not wait, and the end of readers delays no one.
 //
 //zklock:promise P11.8
-func TestReadersBesideADowngradedWriterDoNotWaitForTheLockDelay(t *testing.T) {
+func TestReadersBehindADowngradedWriterDoNotWaitForTheLockDelay(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		gone := departures(srv)
 		writer, reader := delayed(t, srv, "writer"), delayed(t, srv, "reader")
@@ -505,7 +505,7 @@ func TestReadersBesideADowngradedWriterDoNotWaitForTheLockDelay(t *testing.T) {
 }
 
 //zklock:promise P11.12 A23
-func TestThoseWhoDisagreeAboutTheLockDelayAreTold(t *testing.T) {
+func TestClientsWithDifferentLockDelaysGetErrMismatch(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		ours := delayed(t, srv, "ours")
 		hold, err := ours.Mutex(path).Lock(t.Context())
@@ -592,7 +592,7 @@ func TestALockThatWasReleasedHasNoRecord(t *testing.T) {
 // A lagging server may show the delay of a replaced record. Only the current record counts.
 //
 //zklock:promise P11.12 A23
-func TestALaggingServerMakesNobodyDisagreeAboutTheLockDelay(t *testing.T) {
+func TestALaggingServerCausesNoMismatchOfTheLockDelay(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		follower := 0
 		if srv.Leader() == srv.Member(0) {
@@ -832,7 +832,7 @@ func TestAPauseShorterThanTheLockDelayOversellsNothing(t *testing.T) {
 // occur again, with different data.
 //
 //zklock:promise P11.2 A24
-func TestARestoredRecordIsReadAnew(t *testing.T) {
+func TestARestoredRecordIsReadAgain(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := delayed(t, srv, "a"), delayed(t, srv, "b")
 		unlockSoonAs(t, a, asMutex)
@@ -857,7 +857,7 @@ func TestARestoredRecordIsReadAnew(t *testing.T) {
 // Contenders that queued before a crash are granted one after the other.
 //
 //zklock:promise P11.1
-func TestAWaitOfOneThatStoodThereBeforeTheCrashCounts(t *testing.T) {
+func TestAWaitThatBeganBeforeTheCrashCounts(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		crashes := delayed(t, srv, "crashes")
 		hold, err := crashes.Mutex(path).Lock(t.Context())

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Tests of Cohort: its promises to its goroutines and to other contenders.
+// These tests are about what Cohort promises to its goroutines and to other contenders.
 
 var asCohort way = func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock }
 
@@ -32,8 +32,8 @@ func lasting(c *zklock.Client) *zklock.Cohort {
 	return c.Cohort(path, &zklock.CohortOptions{Keep: time.Minute})
 }
 
-// throng is a group of goroutines that lock and unlock in a loop. It counts grants and measures waits.
-type throng struct {
+// lockLoops is a group of goroutines that lock and unlock in a loop. It counts grants and measures waits.
+type lockLoops struct {
 	inside, most atomic.Int32
 	mu           sync.Mutex
 	grants       map[string]int           // guarded by mu
@@ -43,13 +43,13 @@ type throng struct {
 	all          sync.WaitGroup
 }
 
-func newThrong() *throng {
-	return &throng{grants: map[string]int{}, longest: map[string]time.Duration{}, stop: make(chan struct{})}
+func newLockLoops() *lockLoops {
+	return &lockLoops{grants: map[string]int{}, longest: map[string]time.Duration{}, stop: make(chan struct{})}
 }
 
-// join starts a goroutine of the given group that locks and unlocks until the throng is stopped. lock returns a function that
+// join starts a goroutine of the given group that locks and unlocks until the group is stopped. lock returns a function that
 // unlocks, and the token.
-func (c *throng) join(t *testing.T, group string, holds time.Duration, lock func() (unlock func() error, token int64, err error)) {
+func (c *lockLoops) join(t *testing.T, group string, holds time.Duration, lock func() (unlock func() error, token int64, err error)) {
 	c.all.Go(func() {
 		for !isClosed(c.stop) {
 			asked := time.Now()
@@ -78,7 +78,7 @@ func (c *throng) join(t *testing.T, group string, holds time.Duration, lock func
 }
 
 // with starts n goroutines that use a client's lock.
-func (c *throng) with(t *testing.T, group string, n int, holds time.Duration, lock lockFunc) {
+func (c *lockLoops) with(t *testing.T, group string, n int, holds time.Duration, lock lockFunc) {
 	for range n {
 		c.join(t, group, holds, func() (func() error, int64, error) {
 			hold, err := lock(t.Context())
@@ -91,12 +91,12 @@ func (c *throng) with(t *testing.T, group string, n int, holds time.Duration, lo
 }
 
 // withPlain starts one goroutine that uses the client library's own lock.
-func (c *throng) withPlain(t *testing.T, srv *zktest.Server, holds time.Duration) {
+func (c *lockLoops) withPlain(t *testing.T, srv *zktest.Server, holds time.Duration) {
 	lock := zk.NewLock(rawClient(t, srv, term), path, zk.WorldACL(zk.PermAll))
 	c.join(t, "plain", holds, func() (func() error, int64, error) { return lock.Unlock, 0, lock.Lock() })
 }
 
-func (c *throng) run(t *testing.T, d time.Duration) {
+func (c *lockLoops) run(t *testing.T, d time.Duration) {
 	t.Helper()
 	time.Sleep(d)
 	close(c.stop)
@@ -107,7 +107,7 @@ func (c *throng) run(t *testing.T, d time.Duration) {
 //zklock:promise P12.1
 func TestCohortsAndOthersHoldOneAtATime(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
-		c := newThrong()
+		c := newLockLoops()
 		for i := range 4 {
 			c.with(t, "cohort", 4, time.Millisecond, cohortOf(connect(t, srv, fmt.Sprint("cohort ", i), term)).Lock)
 		}
@@ -148,7 +148,7 @@ func TestEachHoldOfACohortHasATokenAndAGuardOfItsOwn(t *testing.T) {
 // between theirs.
 //
 //zklock:promise P12.1 P12.5
-func TestAStrangerBetweenTwoGoroutinesOfACohortComesFirst(t *testing.T) {
+func TestAnotherContenderBetweenTwoGoroutinesOfACohortComesFirst(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		first, err := ours.Cohort(path, nil).Lock(t.Context())
@@ -194,28 +194,28 @@ func TestAHandOffInACohortIsOneRequest(t *testing.T) {
 		require.Equal(t, cost{writes: 100}, cost{writes: c.writes, reads: c.reads})
 		require.Less(t, time.Since(started), 100*3*time.Millisecond, "one round trip each")
 
-		throng := newThrong()
+		lockLoops := newLockLoops()
 		time.Sleep(time.Second) // the place was released
 		first, err := cohort.Lock(t.Context())
 		require.NoError(t, err)
-		throng.with(t, "ours", 32, 0, cohort.Lock)
+		lockLoops.with(t, "ours", 32, 0, cohort.Lock)
 		time.Sleep(time.Millisecond)
 		c = costOf(srv, func() {
 			unlock(t, first)
-			throng.run(t, 500*time.Millisecond)
+			lockLoops.run(t, 500*time.Millisecond)
 		})
-		require.InDelta(t, throng.grants["ours"], c.writes, 3)
+		require.InDelta(t, lockLoops.grants["ours"], c.writes, 3)
 		require.Zero(t, c.reads)
 	})
 }
 
-// If other processes and goroutines of a cohort all lock in a loop, each gets its share, and no one waits for long.
+// If other processes and the goroutines of a cohort all lock in loops, each of them acquires the lock often, and none waits for long.
 //
 //zklock:promise P12.7
-func TestNobodyStarvesBesideACohort(t *testing.T) {
+func TestNoContenderStarvesNextToACohort(t *testing.T) {
 	t.Parallel()
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
-		c := newThrong()
+		c := newLockLoops()
 		c.with(t, "ours", 32, time.Millisecond, cohortOf(connect(t, srv, "ours", term)).Lock)
 		c.with(t, "mutex", 1, time.Millisecond, connect(t, srv, "mutex", term).Mutex(path).Lock)
 		c.withPlain(t, srv, time.Millisecond)
@@ -233,10 +233,10 @@ func TestNobodyStarvesBesideACohort(t *testing.T) {
 // TryLock on a held lock writes nothing that a cohort could notice.
 //
 //zklock:promise P12.7
-func TestATryInALoopGetsInBesideABusyCohort(t *testing.T) {
+func TestATryInALoopSucceedsNextToABusyCohort(t *testing.T) {
 	t.Parallel()
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
-		c := newThrong()
+		c := newLockLoops()
 		c.with(t, "ours", 8, time.Millisecond, cohortOf(connect(t, srv, "ours", term)).Lock)
 		c.with(t, "try", 1, time.Millisecond, connect(t, srv, "other", term).Mutex(path).TryLock)
 		c.run(t, 10*time.Second)
@@ -247,7 +247,7 @@ func TestATryInALoopGetsInBesideABusyCohort(t *testing.T) {
 }
 
 //zklock:promise P12.7
-func TestAKeptPlaceIsGivenUpAfterAWhileOrWhenOthersWantIt(t *testing.T) {
+func TestAKeptPlaceIsReleasedAfterItsTimeOrWhenOthersWantIt(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		lockBriefly := func(k *zklock.Cohort) {
@@ -279,7 +279,7 @@ func TestAKeptPlaceIsGivenUpAfterAWhileOrWhenOthersWantIt(t *testing.T) {
 // queue.
 //
 //zklock:promise P12.3
-func TestAStrangerThatComesAndGoesEndsAKeptPlace(t *testing.T) {
+func TestAnotherContenderThatComesAndGoesEndsAKeptPlace(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		cohort, raw := lasting(connect(t, srv, "ours", term)), rawClient(t, srv, term)
 		unlock(t, grantedSoon(t, cohort.Lock))
@@ -296,7 +296,7 @@ func TestAStrangerThatComesAndGoesEndsAKeptPlace(t *testing.T) {
 // A contender that queued before the place was idle is in the list that comes with the watch.
 //
 //zklock:promise P12.3
-func TestAStrangerThatQueuedWhileTheLockWasHeldEndsAKeptPlace(t *testing.T) {
+func TestAnotherContenderThatQueuedDuringAHoldEndsAKeptPlace(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		hold := grantedSoon(t, lasting(ours).Lock)
@@ -313,7 +313,7 @@ func TestAStrangerThatQueuedWhileTheLockWasHeldEndsAKeptPlace(t *testing.T) {
 // The cause of a hold's context in a cohort is correct at all times.
 //
 //zklock:promise P12.2
-func TestTheContextOfAHoldInACohortSaysHowItHasEnded(t *testing.T) {
+func TestTheContextOfAHoldInACohortHasItsCause(t *testing.T) {
 	type look func(hold *zklock.Hold) (inside context.Context)
 	looks := []struct {
 		name  string
@@ -374,7 +374,7 @@ func TestTheContextOfAHoldInACohortSaysHowItHasEnded(t *testing.T) {
 }
 
 //zklock:promise P12.5
-func TestGoroutinesOfACohortHoldInTheOrderInWhichTheyAsked(t *testing.T) {
+func TestGoroutinesOfACohortHoldInTheOrderOfTheirCalls(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		first, err := cohortOf(client).Lock(t.Context())
@@ -432,7 +432,7 @@ func TestAGoroutineThatGivesUpLeavesThePlaceToTheOthers(t *testing.T) {
 // The loss of a place ends its hold. Waiting goroutines are granted the lock later, in their order.
 //
 //zklock:promise P12.7
-func TestALossSendsThoseThatWaitBackInTheirOrder(t *testing.T) {
+func TestWaitersOfACohortQueueAgainInOrderAfterALoss(t *testing.T) {
 	for name, strike := range map[string]func(srv *zktest.Server, h *zklock.Hold){
 		"somebody deletes the node": func(srv *zktest.Server, h *zklock.Hold) { srv.DeleteNode(h.Node()) },
 		"an operator ends the session": func(srv *zktest.Server, h *zklock.Hold) {
@@ -480,7 +480,7 @@ func TestALossSendsThoseThatWaitBackInTheirOrder(t *testing.T) {
 // what happened while the client was cut off.
 //
 //zklock:promise P12.3
-func TestAStrangerThatQueuesDuringAReconnectEndsAKeptPlace(t *testing.T) {
+func TestAnotherContenderThatQueuesDuringAReconnectEndsAKeptPlace(t *testing.T) {
 	virtual(t, zktest.Options{UnknownOps: []zktest.Op{zktest.OpSetWatches}}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		unlock(t, grantedSoon(t, lasting(client).Lock))
@@ -554,7 +554,7 @@ func TestAHandOffThatIsRefusedLeavesNoOldNode(t *testing.T) {
 }
 
 //zklock:promise P12.6
-func TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing(t *testing.T) {
+func TestACancelledHandOffLeavesNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		cohort := connect(t, srv, "ours", term).Cohort(path, nil)
 		hold, err := cohort.Lock(t.Context())
@@ -575,7 +575,7 @@ func TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing(t *testing.T) {
 }
 
 //zklock:promise P12.7
-func TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced(t *testing.T) {
+func TestAKeptNodeThatAThirdPartyDeletedIsNotReplaced(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		cohort := connect(t, srv, "ours", term).Cohort(path, nil)
 		for range 5 {
@@ -589,7 +589,7 @@ func TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced(t *testing.T) {
 }
 
 //zklock:promise P12.8
-func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
+func TestARevocationEndsASharedPlace(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
 		first, err := cohortOf(ours).Lock(t.Context())
@@ -598,7 +598,7 @@ func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
 		time.Sleep(time.Second)
 		stranger := lockLater(t.Context(), operator.Mutex(path).Lock)
 		time.Sleep(time.Second)
-		shown := everybody(t, operator)
+		shown := contendersAtPath(t, operator)
 		require.True(t, shown[0].Cohort)
 		require.False(t, shown[1].Cohort)
 		require.NoError(t, operate.Revoke(t.Context(), operator, shown[0]))
@@ -618,7 +618,7 @@ func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
 		time.Sleep(time.Second)
 		unlock(t, grantedSoon(t, cohortOf(ours).Lock))
 		time.Sleep(20 * time.Millisecond)
-		kept := everybody(t, operator)
+		kept := contendersAtPath(t, operator)
 		require.Len(t, kept, 1)
 		require.NoError(t, operate.Revoke(t.Context(), operator, kept[0]))
 		time.Sleep(10 * time.Millisecond)
@@ -627,14 +627,14 @@ func TestARequestToLetGoEndsASharedPlace(t *testing.T) {
 }
 
 //zklock:promise P12.8
-func TestAnEvictedPlaceOfACohortIsTold(t *testing.T) {
+func TestAnEvictedCohortGetsErrEvicted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
 		holder, err := operator.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		waiting := inTurn(t, cohortOf(ours).Lock, cohortOf(ours).Lock)
 		time.Sleep(time.Second)
-		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[1]))
 		unlock(t, holder)
 		for _, a := range waiting {
 			<-a.done
@@ -644,7 +644,7 @@ func TestAnEvictedPlaceOfACohortIsTold(t *testing.T) {
 		require.NoError(t, err)
 		next := lockLater(t.Context(), cohortOf(ours).Lock)
 		time.Sleep(time.Second)
-		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[0]))
+		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[0]))
 		<-next.done
 		require.NoError(t, next.err)
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
@@ -681,7 +681,7 @@ func TestACohortUnderItsOwnHoldIsADeadlock(t *testing.T) {
 }
 
 //zklock:promise P12.6
-func TestATryOfACohortAnswersAtOnceAndLeavesNothing(t *testing.T) {
+func TestATryOfACohortReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		hold, err := cohortOf(ours).TryLock(t.Context())
@@ -736,7 +736,7 @@ func TestACohortEndsWithItsClient(t *testing.T) {
 }
 
 //zklock:promise P12.6
-func TestWaitsOfACohortThatAreGivenUpLeaveNothing(t *testing.T) {
+func TestCancelledWaitsOfACohortLeaveNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		hold, err := other.Mutex(path).Lock(t.Context())
@@ -783,16 +783,16 @@ func TestACohortThroughAnyFault(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		struck := strikeOnce(srv, "victim", n, func(r *zktest.Request) zktest.Verdict { return verdict(srv, r, cancel) })
-		c := newThrong()
+		c := newLockLoops()
 		visit := func(ctx context.Context, lock lockFunc) {
 			hold, err := lock(ctx)
 			if err != nil {
 				assert.Error(t, ctx.Err(), "%v", err)
 				return
 			}
-			time.Sleep(time.Nanosecond) // a holder whose session an operator ended is notified now
+			time.Sleep(time.Nanosecond) // if an operator ended a holder's session, the holder is notified now
 			if hold.Context().Err() != nil {
-				return // it was this one's
+				return // it was this holder's session
 			}
 			c.most.Store(max(c.most.Load(), c.inside.Add(1)))
 			select {
@@ -803,7 +803,7 @@ func TestACohortThroughAnyFault(t *testing.T) {
 			c.mu.Lock()
 			c.tokens = append(c.tokens, hold.Token())
 			c.mu.Unlock()
-			_ = hold.Unlock(t.Context()) // lost, here and there
+			_ = hold.Unlock(t.Context()) // the hold may have been lost
 		}
 		visit(ctx, cohortOf(ours).Lock)
 		for i := range 3 {
@@ -824,11 +824,11 @@ func TestACohortThroughAnyFault(t *testing.T) {
 	})
 }
 
-// A goroutine does not hold before another process if its client could know that process's node at the call, because the event of
-// its creation had arrived.
+// A goroutine does not hold before another process if its client already knew of that process's node when the goroutine called:
+// the event of the node's creation had arrived.
 //
 //zklock:promise P12.5
-func TestCohortsOvertakeNobodyWhoseNodeStood(t *testing.T) {
+func TestCohortsOvertakeNoExistingNode(t *testing.T) {
 	const oneWay = time.Millisecond
 	for _, goroutines := range []int{1, 4} {
 		t.Run(fmt.Sprint(goroutines, " in each process"), func(t *testing.T) {
@@ -865,10 +865,11 @@ func TestCohortsOvertakeNobodyWhoseNodeStood(t *testing.T) {
 	}
 }
 
-// A grantedTurn has the time of a goroutine's call and the approximate creation time of the node with which it held.
+// A grantedTurn has the time of a goroutine's call and the approximate creation time of the node that it held with.
 type grantedTurn struct{ asked, created time.Time }
 
-// overtakings counts the turns that came before another one whose node had existed for longer than known at the call.
+// overtakings counts the turns that were granted before another turn whose node had existed for longer than known when the
+// goroutine called.
 func overtakings(turns []grantedTurn, known time.Duration) (n int) {
 	for i, g := range turns {
 		if slices.ContainsFunc(turns[i+1:], func(w grantedTurn) bool { return w.created.Add(known).Before(g.asked) }) {
@@ -878,11 +879,11 @@ func overtakings(turns []grantedTurn, known time.Duration) (n int) {
 	return n
 }
 
-// A client that may not read the directory at that time does not get the event, and its watch is gone. The next place does not
-// wait for it.
+// A client that may not read the directory when it changes does not receive the event, but the server removes its watch. The next
+// place does not wait for that event.
 //
 //zklock:promise P12.3 A27
-func TestAPlaceWhoseWatchIsDeadIsGivenUp(t *testing.T) {
+func TestAPlaceWhoseWatchIsWithheldIsReleased(t *testing.T) {
 	for name, cohort := range map[string]func(c *zklock.Client) *zklock.Cohort{"kept briefly": cohortOf, "kept for long": lasting} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
@@ -917,10 +918,10 @@ func TestAPlaceWhoseWatchIsDeadIsGivenUp(t *testing.T) {
 	}
 }
 
-// An attempt that waits for nobody fails for itself, and not for those that have asked after it.
+// A TryLock that fails does not make the Lock calls after it fail.
 //
 //zklock:promise P12.7
-func TestALockBehindATryThatFailsGoesOnWaiting(t *testing.T) {
+func TestALockBehindATryThatFailsContinuesToWait(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		holder := grantedSoon(t, other.Mutex(path).Lock)
@@ -938,10 +939,11 @@ func TestALockBehindATryThatFailsGoesOnWaiting(t *testing.T) {
 	})
 }
 
-// A goroutine that calls Lock while its process's place waits comes after another process that is behind the place by then.
+// A goroutine calls Lock while its process waits in the queue and another process is already behind it. The goroutine holds
+// after that process.
 //
 //zklock:promise P12.5
-func TestAGoroutineThatAsksAfterAStrangerHasQueuedHoldsAfterIt(t *testing.T) {
+func TestAGoroutineThatCallsAfterAnotherContenderHasQueuedHoldsAfterIt(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		holder := grantedSoon(t, other.Mutex(path).Lock)
@@ -961,10 +963,10 @@ func TestAGoroutineThatAsksAfterAStrangerHasQueuedHoldsAfterIt(t *testing.T) {
 	})
 }
 
-// The first goroutine gives up, and the place that it has asked for is granted.
+// The goroutine for which the place was requested gives up before the place is granted.
 //
 //zklock:promise P12.1
-func TestAGoroutineTakesNoPlaceThatWasAskedForBefore(t *testing.T) {
+func TestAGoroutineDoesNotHoldInAPlaceRequestedBeforeItsCall(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		ours, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
 		holder := grantedSoon(t, other.Mutex(path).Lock)
@@ -990,10 +992,10 @@ func TestAGoroutineTakesNoPlaceThatWasAskedForBefore(t *testing.T) {
 	})
 }
 
-// A goroutine that gives up while its process finds out whether others want the lock is no reason to overlook them.
+// A goroutine gives up while its process finds out whether others want the lock. The process still notices them later.
 //
 //zklock:promise P12.7
-func TestAnIdlePlaceIsGivenUpThoughAWaiterHasGivenUpBefore(t *testing.T) {
+func TestAnIdlePlaceIsReleasedThoughAWaiterGaveUpBefore(t *testing.T) {
 	const latency = 20 * time.Millisecond
 	for holds := 2 * latency; holds <= 10*latency; holds += latency / 4 {
 		t.Run(fmt.Sprint("held for ", holds), func(t *testing.T) {

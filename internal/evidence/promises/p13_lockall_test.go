@@ -36,12 +36,12 @@ func mutexes(c *zklock.Client, paths ...string) []zklock.Locker {
 	return all
 }
 
-// lockAllLater is LockAll in the background.
+// lockAllLater calls LockAll in the background.
 func lockAllLater(ctx context.Context, c *zklock.Client, paths ...string) *attempt {
 	return lockLater(ctx, func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, mutexes(c, paths...)...) })
 }
 
-// front is the node of a queue that was made first.
+// front returns the node of a queue that was created first.
 func front(srv *zktest.Server, path string) string {
 	byNumber := func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
 	return path + "/" + slices.MinFunc(queue(srv, path), byNumber)
@@ -66,7 +66,7 @@ func changes(srv *zktest.Server) func() []string {
 }
 
 //zklock:promise P13.1
-func TestAllAreTakenInOneOrderWhateverTheCallers(t *testing.T) {
+func TestLockAllAcquiresInOneOrderForAllCallers(t *testing.T) {
 	for _, paths := range [][]string{{pathA, pathB, pathC}, {pathC, pathB, pathA}, {pathB, pathC, pathA}} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			client := connect(t, srv, "a", term)
@@ -91,7 +91,7 @@ func TestAllAreTakenInOneOrderWhateverTheCallers(t *testing.T) {
 }
 
 //zklock:promise P13.1
-func TestThoseWhoNameTheSameLocksInAnyOrderDoNotBlockEachOther(t *testing.T) {
+func TestCallersThatNameTheSameLocksInAnyOrderDoNotBlockEachOther(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		inside := map[string]int{}
 		var mu sync.Mutex
@@ -130,7 +130,7 @@ func TestThoseWhoNameTheSameLocksInAnyOrderDoNotBlockEachOther(t *testing.T) {
 }
 
 //zklock:promise P13.2
-func TestAllOrNone(t *testing.T) {
+func TestLockAllAcquiresAllOrNone(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		blocker, err := other.Mutex(pathB).Lock(t.Context())
@@ -150,7 +150,7 @@ func TestAllOrNone(t *testing.T) {
 }
 
 //zklock:promise P13.8
-func TestLocksThatCannotBeTakenTogetherAreRefusedBeforeAnyRequest(t *testing.T) {
+func TestLocksThatCannotBeCombinedAreRefusedBeforeAnyRequest(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		resetCounts(srv)
@@ -170,7 +170,7 @@ func TestLocksThatCannotBeTakenTogetherAreRefusedBeforeAnyRequest(t *testing.T) 
 	})
 }
 
-// The function may still be working under the locks that were not lost.
+// The function may still be running under the locks that were not lost.
 //
 //zklock:promise P13.3
 func TestALostPartEndsTheWholeAndUnlockReleasesTheRest(t *testing.T) {
@@ -208,7 +208,7 @@ func TestALostPartEndsTheWholeAndUnlockReleasesTheRest(t *testing.T) {
 	}
 }
 
-// nodeOf returns the node of a hold of several locks that is below path.
+// nodeOf returns, of the nodes of a hold of several locks, the one below path.
 func nodeOf(t *testing.T, hold *zklock.Hold, path string) string {
 	for _, op := range hold.Guard() {
 		if node := op.(*zk.CheckVersionRequest).Path; strings.HasPrefix(node, path+"/") {
@@ -219,7 +219,7 @@ func nodeOf(t *testing.T, hold *zklock.Hold, path string) string {
 	return ""
 }
 
-// keeping is a Locker that keeps its hold.
+// keeping is a Locker that remembers its hold.
 type keeping struct {
 	zklock.Locker
 	hold *zklock.Hold
@@ -261,10 +261,10 @@ func TestALockerThatDoesNotReturnLeavesNoLock(t *testing.T) {
 	}
 }
 
-// A caller that is notified through the context of one lock finds the whole hold ended as well.
+// When the context of one lock's hold is done, the whole hold has ended as well.
 //
 //zklock:promise P13.3
-func TestTheWholeIsOverWhenAPartIsKnownToBeLost(t *testing.T) {
+func TestTheWholeHoldEndsWhenAPartIsKnownToBeLost(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, whole *zklock.Hold){
 		"check":     func(t *testing.T, whole *zklock.Hold) { assert.ErrorIs(t, whole.Check(), zklock.ErrLost) },
 		"remaining": func(t *testing.T, whole *zklock.Hold) { assert.Zero(t, whole.Remaining()) },
@@ -378,10 +378,10 @@ type used struct {
 
 func (u used) Lock(context.Context) (*zklock.Hold, error) { return u.hold, nil }
 
-// A caller that locks one by one in another order waits for LockAll, which waits for the caller, until one of them gives up.
+// A caller that acquires the locks one by one in another order waits for LockAll, which waits for the caller, until one of them gives up.
 //
 //zklock:promise A28
-func TestACallerOfAnotherOrderAndLockAllBlockEachOther(t *testing.T) {
+func TestACallerWithAnotherOrderAndLockAllBlockEachOther(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		one := connect(t, srv, "a", term)
 		second, err := one.Mutex(pathB).Lock(t.Context())
@@ -677,7 +677,7 @@ func objects() uint64 {
 }
 
 //zklock:promise P6.1
-func TestLockingSeveralUnderALongHoldLeavesNothing(t *testing.T) {
+func TestLockAllUnderALongHoldLeavesNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		const other = "/locks/a"

@@ -47,7 +47,7 @@ func TestTheOwnerEntersAgainWithoutARequest(t *testing.T) {
 }
 
 //zklock:promise P14.2
-func TestTheLockIsGivenUpWithTheLastUnlockInAnyOrder(t *testing.T) {
+func TestTheLockIsReleasedWithTheLastUnlockInAnyOrder(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -83,7 +83,7 @@ func TestTheLockIsGivenUpWithTheLastUnlockInAnyOrder(t *testing.T) {
 }
 
 //zklock:promise P14.3
-func TestWhoHasAnotherContextWaits(t *testing.T) {
+func TestACallerWithAnotherContextWaits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		lock := client.Reentrant(path)
@@ -140,7 +140,7 @@ func TestEnteringALostHoldFails(t *testing.T) {
 // The process was suspended: no timer has reported the loss yet when it locks again.
 //
 //zklock:promise P14.4 A2
-func TestEnteringLooksAtTheClock(t *testing.T) {
+func TestEnteringChecksTheLease(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		var asleep atomic.Int64
 		ctx := testclock.With(t.Context(), func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
@@ -156,7 +156,7 @@ func TestEnteringLooksAtTheClock(t *testing.T) {
 }
 
 //zklock:promise P14.4
-func TestWhatWasReleasedIsTakenAnew(t *testing.T) {
+func TestAReleasedLockIsAcquiredAgain(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		lock := connect(t, srv, "a", term).Reentrant(path)
 		first, err := lock.Lock(t.Context())

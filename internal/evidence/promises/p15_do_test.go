@@ -118,10 +118,10 @@ func TestTheErrorOfAFunctionIsItsOwnThoughItsContextHasEnded(t *testing.T) {
 // If FailStop ended the function, the caller's error says that the lock was the reason.
 //
 //zklock:promise P15.4
-func TestAFunctionThatWasStoppedEarlySaysThatTheLockWasLost(t *testing.T) {
+func TestAFunctionStoppedByALossReturnsErrLost(t *testing.T) {
 	for name, run := range guarded {
 		if name == "election" {
-			continue // stands again: see TestRunPassesOverTheErrorOfALostTerm
+			continue // stands again: see TestRunIgnoresTheErrorOfALostTerm
 		}
 		for how, strike := range map[string]func(c *zklock.Client, srv *zktest.Server, inside context.Context){
 			"by FailStop": func(_ *zklock.Client, srv *zktest.Server, inside context.Context) {
@@ -157,7 +157,7 @@ func TestAFunctionThatWasStoppedEarlySaysThatTheLockWasLost(t *testing.T) {
 }
 
 //zklock:promise P15.3
-func TestNoFunctionBeginsUnderAHoldOrAContextThatIsOver(t *testing.T) {
+func TestNoFunctionStartsUnderAnEndedHoldOrContext(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		m := connect(t, srv, "a", term).Mutex(path)
 		never := func(context.Context) error { t.Error("it was called"); return nil }
@@ -183,7 +183,7 @@ var errWork = errors.New("work failed")
 // The error of a function that has lost its leadership does not end Run. The error of the next one, which leads, does.
 //
 //zklock:promise P17.4
-func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
+func TestRunIgnoresTheErrorOfALostTerm(t *testing.T) {
 	for name, partition := range map[string]bool{"about to be lost": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -219,7 +219,7 @@ func TestRunPassesOverTheErrorOfALostTerm(t *testing.T) {
 // The same is true for a function that waits for the hold's context, and returns just before its own context ends.
 //
 //zklock:promise P17.4
-func TestRunPassesOverTheErrorOfATermThatEndsWithItsHold(t *testing.T) {
+func TestRunIgnoresTheErrorOfATermThatEndsWithItsHold(t *testing.T) {
 	const terms = 300
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		done := 0
@@ -241,7 +241,7 @@ func TestRunPassesOverTheErrorOfATermThatEndsWithItsHold(t *testing.T) {
 // A caller that ends Run gets both its context's error and the function's error.
 //
 //zklock:promise P17.4
-func TestRunThatWasEndedReturnsTheErrorOfItsFunctionAsWell(t *testing.T) {
+func TestACancelledRunAlsoReturnsTheErrorOfItsFunction(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := connect(t, srv, "a", term)

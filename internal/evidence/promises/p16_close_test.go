@@ -73,7 +73,7 @@ func TestCloseEndsEveryWaitAtOnce(t *testing.T) {
 // A second call of Close waits until the client is closed. That may take a while, in virtual time as well.
 //
 //zklock:promise P16.5
-func TestEachOfTwoWhoCloseAtOnceWaits(t *testing.T) {
+func TestTwoConcurrentClosesBothWait(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		hold, err := c.Mutex(path).Lock(t.Context())

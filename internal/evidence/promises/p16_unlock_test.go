@@ -77,7 +77,7 @@ func TestUnlockWaitsForServersThatComeBackInTime(t *testing.T) {
 // If a server stops replying during a release, the client moves to another server, as during a hold.
 //
 //zklock:promise P16.4
-func TestUnlockGoesOnThroughAnotherServer(t *testing.T) {
+func TestUnlockContinuesThroughAnotherServer(t *testing.T) {
 	for phase := range 8 {
 		virtual(t, zktest.Options{Servers: 3, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 			leader := leaderIs(srv, 3)
@@ -152,7 +152,7 @@ func TestUnlockUnderTheHoldsOwnContextEndsAtItsDeadline(t *testing.T) {
 // Every method of a released hold returns both errors.
 //
 //zklock:promise P16.2
-func TestAReleasedHoldSaysThatItWasReleasedAndIsNotHeld(t *testing.T) {
+func TestAReleasedHoldReportsItsReleaseAndErrNotHeld(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
 		require.NoError(t, err)

@@ -102,11 +102,11 @@ func TestMembersLeadOneAfterTheOther(t *testing.T) {
 // The IDs that Curator's LeaderSelector and LeaderLatch write are read correctly.
 //
 //zklock:promise P17.1
-func TestCuratorsMembersAreSeenAndWaitedFor(t *testing.T) {
+func TestCuratorsMembersAreShownAndWaitedFor(t *testing.T) {
 	for name, opts := range map[string]*zklock.ElectionOptions{curatorName: nil, latchName: {Latch: true}} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			raw := rawClient(t, srv, term)
-			node := stand(t, raw, path, name, "curator-1")
+			node := createContender(t, raw, path, name, "curator-1")
 			e := connect(t, srv, "a", term).Election(path, opts)
 			mine := campaignLater(t.Context(), e, "ours")
 			w := follow(t.Context(), e)
@@ -186,7 +186,7 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 // No one else leads while a leader that must stop still cleans up.
 //
 //zklock:promise P17.2
-func TestThePlaceIsGivenUpOnlyAfterTheWorkHasReturned(t *testing.T) {
+func TestTheLeadershipIsReleasedOnlyAfterTheFunctionHasReturned(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first := connect(t, srv, "first", term).Election(path, nil)
@@ -340,7 +340,7 @@ func TestRunEndsWithTheClientAndAtARefusal(t *testing.T) {
 }
 
 //zklock:promise P17.2
-func TestAPanickingLeaderGivesItsPlaceUp(t *testing.T) {
+func TestALeaderThatPanicsReleasesItsLeadership(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := connect(t, srv, "a", term).Election(path, nil)
 		require.PanicsWithValue(t, "boom", func() { e.Run(t.Context(), nil, func(context.Context) error { panic("boom") }) })
@@ -404,7 +404,7 @@ func TestAnObserverSeesEveryLeaderOnceAndTheCurrentOneFirst(t *testing.T) {
 // A leader whose term an observer missed is skipped, and never delivered late.
 //
 //zklock:promise P17.7
-func TestAnObserverThatWasAwayGoesOnWithTheCurrentLeader(t *testing.T) {
+func TestAnObserverThatReconnectsContinuesWithTheCurrentLeader(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, observer := connect(t, srv, "members", 40*time.Second), connect(t, srv, "observer", term)
 		w := follow(t.Context(), observer.Election(path, nil))
@@ -444,7 +444,7 @@ func TestAnObserverThatWasAwayGoesOnWithTheCurrentLeader(t *testing.T) {
 // An event does not advance the client library's last zxid, so a server that lags behind the event accepts the client.
 //
 //zklock:promise P17.7
-func TestAnObserverWhoseNextServerIsBehindSeesNobodyWhoNeverLed(t *testing.T) {
+func TestAnObserverWhoseNextServerLagsIsShownOnlyLeaders(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "members", term, 0)
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -647,7 +647,7 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 						revoke()
 					case "revoke":
 						revoke()
-						require.True(t, asked(hold))
+						require.True(t, isRevoked(hold))
 						leader, err := e.Leader(t.Context())
 						require.NoError(t, err)
 						require.Equal(t, "one", string(leader.Data))
@@ -662,7 +662,7 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 						})
 						proclaim()
 					}
-					require.True(t, asked(hold))
+					require.True(t, isRevoked(hold))
 					node, _ := srv.Node(hold.Node())
 					require.Equal(t, "__REVOKE__\ntwo", string(node.Data), "the value, and that it was asked")
 					leader, err := e.Leader(t.Context())
@@ -679,7 +679,7 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 }
 
 //zklock:promise P17.12
-func TestAnUnreadableLeaderIsShownByItsMark(t *testing.T) {
+func TestARevokedLeaderThatIsCutOffKeepsItsValue(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		hold, err := client.Election(path, nil).Campaign(t.Context(), []byte("one"))
@@ -694,7 +694,7 @@ func TestAnUnreadableLeaderIsShownByItsMark(t *testing.T) {
 		require.True(t, contenderAt(t, operator, 0).Revoked)
 		srv.HealClient("a")
 		time.Sleep(3 * time.Second)
-		require.True(t, asked(hold))
+		require.True(t, isRevoked(hold))
 		leader, err = operator.Election(path, nil).Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "one", string(leader.Data))
@@ -792,7 +792,7 @@ func TestTryCampaignDoesNotWait(t *testing.T) {
 // A follower sees the times without a leader, the first one too, and no gap if one leader follows another.
 //
 //zklock:promise P17.8
-func TestFollowTellsWhenNobodyLeads(t *testing.T) {
+func TestFollowReportsThatThereIsNoLeader(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		members := []*zklock.Election{connect(t, srv, "a", term).Election(path, nil), connect(t, srv, "b", term).Election(path, nil)}
 		seen := make(chan string, 100)
@@ -899,10 +899,10 @@ func TestTheLeaderIsKnownBeyondTheCountersEnd(t *testing.T) {
 	})
 }
 
-// TestAnObserverNeedsNoMoreThanRead observes with a client that has only read permission, before, during and after an election.
+// TestAnObserverNeedsOnlyReadPermission observes with a client that has only read permission, before, during and after an election.
 //
 //zklock:promise P17.7
-func TestAnObserverNeedsNoMoreThanRead(t *testing.T) {
+func TestAnObserverNeedsOnlyReadPermission(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		const dir, session = "/elections/all", time.Minute
 		member, observer := connect(t, srv, "member", term), connect(t, srv, "observer", session)
@@ -970,7 +970,7 @@ func TestRunReturnsTheErrorOfALeaderThatHasResigned(t *testing.T) {
 // A reader that waits for a writer reads its data, and does not mistake it for an election's.
 //
 //zklock:promise P17.10
-func TestAValueOfALeaderLetsNoReaderIn(t *testing.T) {
+func TestALeadersValueAdmitsNoReader(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		value := []byte(`{"pid":1,"shared":true}`)
 		election := connect(t, srv, "a", term).Election(path, nil)

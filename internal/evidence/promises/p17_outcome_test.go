@@ -69,7 +69,7 @@ func TestAGuardedTransactionIsUncertainHoweverTheHoldEnds(t *testing.T) {
 // After several concurrent calls, the node and the client have the last call's value.
 //
 //zklock:promise P17.9
-func TestProclaimsAtOnceLeaveNodeAndClientAgreeing(t *testing.T) {
+func TestConcurrentProclaimsLeaveNodeAndClientEqual(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
 		e := c.Election(path, nil)
@@ -194,7 +194,7 @@ func TestAProclaimThatWaitsForAnotherEndsWithItsContext(t *testing.T) {
 // Downgrade and Proclaim keep a request to release in the data that they overwrite.
 //
 //zklock:promise P19.5
-func TestWritingOnesDataKeepsTheRequestToLetGo(t *testing.T) {
+func TestWritingTheOwnDataKeepsARevocation(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		writer, err := c.RWMutex(path).Lock(t.Context())
@@ -203,7 +203,7 @@ func TestWritingOnesDataKeepsTheRequestToLetGo(t *testing.T) {
 		require.False(t, reader.returned())
 		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 		require.NoError(t, writer.Downgrade(t.Context()))
-		require.True(t, asked(writer))
+		require.True(t, isRevoked(writer))
 		who := contenderAt(t, operator, 0)
 		require.True(t, who.Revoked)
 		require.True(t, who.Holds)

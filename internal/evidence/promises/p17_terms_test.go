@@ -25,7 +25,7 @@ func (o onEvent) Observe(e observe.Event) {
 }
 
 //zklock:promise P17.5
-func TestRunPassesOverALeadershipThatIsOver(t *testing.T) {
+func TestRunSkipsALeadershipThatHasEnded(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		acquired := 0
 		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Acquired, func(e observe.Event) {

@@ -22,7 +22,7 @@ import (
 )
 
 //zklock:promise P18.2
-func TestTheNegotiatedTimeoutRules(t *testing.T) {
+func TestTheNegotiatedTimeoutApplies(t *testing.T) {
 	virtual(t, zktest.Options{TickTime: 2 * time.Second}, func(t *testing.T, srv *zktest.Server) {
 		require.Equal(t, 4*time.Second, connect(t, srv, "a", time.Second).SessionTimeout())
 		require.Equal(t, 40*time.Second, connect(t, srv, "b", time.Hour).SessionTimeout())
@@ -133,7 +133,7 @@ func (r *recorder) Observe(e observe.Event) {
 }
 
 //zklock:promise P19.7
-func TestObserversAndLogsTellWhatHappens(t *testing.T) {
+func TestObserversAndLogsReportEvents(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
 		seen := &recorder{}

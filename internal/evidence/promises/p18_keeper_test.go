@@ -15,10 +15,10 @@ import (
 // keepers are three servers of ClickHouse Keeper.
 var keepers = zktest.Options{Servers: 3, Flavor: zktest.Keeper}
 
-// TestOnAKeeperTheHoldEndsBeforeAnyoneElseHolds loses a hold on a Keeper in every possible way.
+// TestOnAKeeperTheHoldEndsBeforeAnotherHolds loses a hold on a Keeper in every possible way.
 //
 //zklock:promise P18.8
-func TestOnAKeeperTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+func TestOnAKeeperTheHoldEndsBeforeAnotherHolds(t *testing.T) {
 	for _, c := range lossCases {
 		for _, pause := range []time.Duration{0, term / 3, 3 * term} {
 			t.Run(c.name+"/after "+pause.String(), func(t *testing.T) {

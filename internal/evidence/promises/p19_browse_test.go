@@ -84,7 +84,7 @@ func TestQueuesCostsARequestForEachNodeAndOneWrite(t *testing.T) {
 }
 
 //zklock:promise P19.2
-func TestWhatMayNotBeReadIsLeftOut(t *testing.T) {
+func TestUnreadableQueuesAreLeftOut(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		opts := &zklock.Options{Label: "owner", SessionTimeout: term, ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}}
 		require.NoError(t, srv.PutNode("/locks", nil))
@@ -247,7 +247,7 @@ func TestWatchOfABusyQueueIsCheap(t *testing.T) {
 // The directories of a semaphore are watched, too: without changes, they are not listed.
 //
 //zklock:promise P19.2
-func TestWatchOfASemaphoreAsksNothingWhileNothingChanges(t *testing.T) {
+func TestWatchOfASemaphoreSendsNothingWhileNothingChanges(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, looks := connect(t, srv, "worker", term), connect(t, srv, "operator", term)
 		seen := make(chan *operate.Queue, 16)
@@ -352,11 +352,11 @@ func TestQueuesNamesALockWhoseNodesCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestAWatchOfWhatMayNotBeReadEnds checks that a refusal at the path itself ends the sequence, which would otherwise never yield
+// TestAWatchWithoutReadPermissionEnds checks that a refusal at the path itself ends the sequence, which would otherwise never yield
 // anything.
 //
 //zklock:promise P19.2
-func TestAWatchOfWhatMayNotBeReadEnds(t *testing.T) {
+func TestAWatchWithoutReadPermissionEnds(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
 		require.NoError(t, srv.PutNode("/locks", nil))
@@ -370,11 +370,11 @@ func TestAWatchOfWhatMayNotBeReadEnds(t *testing.T) {
 	})
 }
 
-// TestAWatchOfTooManyDirectoriesSaysSo checks that a Watch watches a limited number of directories and reports the number of the
+// TestAWatchOfTooManyDirectoriesReturnsAnError checks that a Watch watches a limited number of directories and reports the number of the
 // others.
 //
 //zklock:promise P19.2
-func TestAWatchOfTooManyDirectoriesSaysSo(t *testing.T) {
+func TestAWatchOfTooManyDirectoriesReturnsAnError(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		for i := range 10_001 {

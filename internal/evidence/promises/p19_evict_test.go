@@ -17,18 +17,18 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// everybody returns the contenders at path.
-func everybody(t *testing.T, operator *zklock.Client) []zklock.Contender {
+// contendersAtPath returns the contenders at path.
+func contendersAtPath(t *testing.T, operator *zklock.Client) []zklock.Contender {
 	t.Helper()
 	q, err := operate.Inspect(t.Context(), operator, path)
 	require.NoError(t, err)
 	return q.Contenders
 }
 
-// TestEvictingEverybodyGrantsNobodyAndLeavesNobody evicts a holder and many waiters, for every recipe.
+// TestEvictingAllGrantsNoneAndLeavesNone evicts a holder and many waiters, for every recipe.
 //
 //zklock:promise P19.3
-func TestEvictingEverybodyGrantsNobodyAndLeavesNobody(t *testing.T) {
+func TestEvictingAllGrantsNoneAndLeavesNone(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
 		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
 		"writer":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
@@ -44,7 +44,7 @@ func TestEvictingEverybodyGrantsNobodyAndLeavesNobody(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				require.Equal(t, "x.........", granted(all))
-				require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+				require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
 				for i, a := range all {
 					require.True(t, a.returned())
 					if i > 0 {
@@ -59,11 +59,11 @@ func TestEvictingEverybodyGrantsNobodyAndLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestAnEvictedWaiterIsToldHoweverLongItWaits makes others hold and release between the eviction and the time when the waiter
+// TestAnEvictedWaiterGetsErrEvictedHoweverLongItWaits makes others hold and release between the eviction and the time when the waiter
 // reads its own node.
 //
 //zklock:promise P19.3
-func TestAnEvictedWaiterIsToldHoweverLongItWaits(t *testing.T) {
+func TestAnEvictedWaiterGetsErrEvictedHoweverLongItWaits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator := connect(t, srv, "operator", term)
 		var all []*attempt
@@ -71,7 +71,7 @@ func TestAnEvictedWaiterIsToldHoweverLongItWaits(t *testing.T) {
 			all = append(all, inTurn(t, connect(t, srv, string(rune('a'+i)), term).Mutex(path).Lock)...)
 			time.Sleep(time.Second)
 		}
-		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)[4]))
+		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[4]))
 		for _, a := range all[:4] {
 			<-a.done
 			require.NoError(t, a.err)
@@ -87,10 +87,10 @@ func TestAnEvictedWaiterIsToldHoweverLongItWaits(t *testing.T) {
 	})
 }
 
-// TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold uses directories whose data zklock does not own.
+// TestAnEvictedWaiterQueuesAgainIfNoMarkCanBeWritten uses directories whose data zklock does not own.
 //
 //zklock:promise P19.3 A30
-func TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold(t *testing.T) {
+func TestAnEvictedWaiterQueuesAgainIfNoMarkCanBeWritten(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, srv *zktest.Server){
 		"it may not be written to":  func(t *testing.T, srv *zktest.Server) { setMembers(t, aDirectory(t, srv), zk.PermAll&^zk.PermWrite) },
 		"it has data of somebody's": func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.PutNode(path, []byte("precious"))) },
@@ -115,10 +115,10 @@ func TestAnEvictedWaiterQueuesAgainWhereItCannotBeTold(t *testing.T) {
 	}
 }
 
-// TestWhatNoSessionEndsCanBeEvicted evicts a persistent node, which remains when its session ends.
+// TestAPersistentNodeCanBeEvicted evicts a persistent node, which remains when its session ends.
 //
 //zklock:promise P19.4
-func TestWhatNoSessionEndsCanBeEvicted(t *testing.T) {
+func TestAPersistentNodeCanBeEvicted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		require.NoError(t, srv.PutNode(path+"/lock-0000000000", nil))
@@ -136,11 +136,11 @@ func TestWhatNoSessionEndsCanBeEvicted(t *testing.T) {
 	})
 }
 
-// TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted evicts a waiter that was suspended before it came to the front, so that
+// TestAStoppedContenderThatIsEvictedGetsErrEvicted evicts a waiter that was suspended before it came to the front, so that
 // it neither sends nor receives.
 //
 //zklock:promise P19.3
-func TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted(t *testing.T) {
+func TestAStoppedContenderThatIsEvictedGetsErrEvicted(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
 		"mutex":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
 		"election": func(c *zklock.Client) lockFunc { return campaign(c.Election(path, nil)) },
@@ -157,12 +157,12 @@ func TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted(t *testing.T) {
 					time.Sleep(time.Second)
 					behind := inTurn(t, lock(connect(t, srv, "behind", term)))[0]
 					time.Sleep(time.Second)
-					all := everybody(t, operator)
+					all := contendersAtPath(t, operator)
 					next := all[slices.IndexFunc(all, func(who zklock.Contender) bool { return who.Session != all[0].Session })].Session
 					srv.Partition("stopped")
 					unlock(t, first.hold)
 					time.Sleep(100 * time.Millisecond) // a cohort's place is deleted in the background
-					all = everybody(t, operator)
+					all = contendersAtPath(t, operator)
 					require.Equal(t, next, all[0].Session)
 					require.NoError(t, operate.Evict(t.Context(), operator, all[0]))
 					<-behind.done
@@ -179,10 +179,10 @@ func TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted(t *testing.T) {
 	}
 }
 
-// TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold evicts a contender after the creation of its node and before its grant.
+// TestAContenderEvictedBeforeItsGrantGetsErrEvicted evicts a contender after the creation of its node and before its grant.
 //
 //zklock:promise P19.3
-func TestOneThatIsEvictedBetweenItsNodeAndItsGrantIsTold(t *testing.T) {
+func TestAContenderEvictedBeforeItsGrantGetsErrEvicted(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
 		"lock": func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
 		"try":  func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
@@ -263,7 +263,7 @@ func TestASlowOperatorEvictsAllPermits(t *testing.T) {
 		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		hold, err := c.Semaphore(path, 5).Acquire(t.Context(), 3)
 		require.NoError(t, err)
-		all := everybody(t, operator)
+		all := contendersAtPath(t, operator)
 		require.Len(t, all, 3)
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Client == "operator" {
@@ -281,7 +281,7 @@ func TestASlowOperatorEvictsAllPermits(t *testing.T) {
 // The evicted contender has created its place in the queue, but not read the queue yet.
 //
 //zklock:promise P19.3
-func TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold(t *testing.T) {
+func TestAnAcquireOfPermitsEvictedBeforeItListsGetsErrEvicted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		first, a, operator := connect(t, srv, "first", term), connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		hold, err := permitsOf(first, 3)(t.Context())
@@ -301,7 +301,7 @@ func TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold(t *testing.T) {
 		asked := lockLater(ctx, permitsOf(a, 1))
 		time.Sleep(time.Second)
 		require.False(t, asked.returned())
-		who := everybody(t, operator)
+		who := contendersAtPath(t, operator)
 		require.NoError(t, operate.Evict(t.Context(), operator, who[len(who)-1]))
 		close(looked)
 		<-asked.done
@@ -314,7 +314,7 @@ func TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold(t *testing.T) {
 // The evicted contender has its turn, and creates its permits' nodes.
 //
 //zklock:promise P19.3
-func TestOneThatIsEvictedWhileItMakesItsPermitsIsTold(t *testing.T) {
+func TestAnAcquireEvictedWhileItCreatesItsPermitsGetsErrEvicted(t *testing.T) {
 	for _, k := range []int{1, 2} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
@@ -333,7 +333,7 @@ func TestOneThatIsEvictedWhileItMakesItsPermitsIsTold(t *testing.T) {
 			asked := lockLater(t.Context(), permitsOf(a, k))
 			time.Sleep(time.Second)
 			require.False(t, asked.returned())
-			require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+			require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
 			close(made)
 			<-asked.done
 			require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -355,7 +355,7 @@ func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
 			require.NoError(t, err)
 			asked := lockLater(t.Context(), permitsOf(a, 1))
 			time.Sleep(time.Second)
-			all := everybody(t, operator)
+			all := contendersAtPath(t, operator)
 			require.False(t, all[len(all)-1].Holds)
 			go func() { _ = hold.Unlock(context.Background()) }()
 			time.Sleep(time.Duration(d) * time.Millisecond)
@@ -382,7 +382,7 @@ func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
 // An attempt without waiting is evicted between the creation of its nodes and its grant.
 //
 //zklock:promise P19.3
-func TestATryForPermitsThatIsEvictedIsTold(t *testing.T) {
+func TestATryForPermitsThatIsEvictedGetsErrEvicted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		hold, err := permitsOf(operator, 1)(t.Context())
@@ -398,7 +398,7 @@ func TestATryForPermitsThatIsEvictedIsTold(t *testing.T) {
 		asked := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return a.Semaphore(path, 3).TryAcquire(ctx, 2) })
 		time.Sleep(time.Second)
 		require.False(t, asked.returned())
-		require.NoError(t, operate.Evict(t.Context(), operator, everybody(t, operator)...))
+		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
 		close(looked)
 		<-asked.done
 		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -420,7 +420,7 @@ func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
 			others = append(others, inTurn(t, many.Mutex(path).Lock)...)
 		}
 		srv.Partition("stopped")
-		all := everybody(t, operator)
+		all := contendersAtPath(t, operator)
 		require.Len(t, all, 258)
 		require.NoError(t, operate.Evict(t.Context(), operator, all[1]))
 		require.NoError(t, operate.Evict(t.Context(), operator, all[2:]...))

@@ -56,7 +56,7 @@ func statuses(found map[string]operate.Check) map[string]operate.Status {
 var sound = zktest.Options{Servers: 3, Flavor: zktest.ZooKeeper39}
 
 //zklock:promise P19.12
-func TestExamineFindsNothingInASoundEnsemble(t *testing.T) {
+func TestExamineFindsNothingInAHealthyEnsemble(t *testing.T) {
 	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
 		r, found := examined(t, srv, zklock.Options{})
 		assert.Empty(t, found)
@@ -155,7 +155,7 @@ func TestExamineSuggestsOptionsThatAllServersGrant(t *testing.T) {
 }
 
 //zklock:promise P19.12
-func TestExamineTellsWhichServersServeNobody(t *testing.T) {
+func TestExamineReportsServersThatDoNotServe(t *testing.T) {
 	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper39, zktest.Keeper} {
 		virtual(t, zktest.Options{Servers: 3, Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
 			srv.Member(2).CutOff()
@@ -178,7 +178,7 @@ func TestExamineTellsWhichServersServeNobody(t *testing.T) {
 }
 
 //zklock:promise P19.12
-func TestExamineTellsWhichServersCannotBeReached(t *testing.T) {
+func TestExamineReportsServersThatCannotBeReached(t *testing.T) {
 	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
 		down := srv.Addrs()[1]
 		dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -202,7 +202,7 @@ func TestExamineTellsWhichServersCannotBeReached(t *testing.T) {
 }
 
 //zklock:promise P19.12
-func TestExamineTellsTwoEnsemblesApart(t *testing.T) {
+func TestExamineDistinguishesTwoEnsembles(t *testing.T) {
 	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
 		other := zktest.Start(t, sound)
 		stray := srv.Addrs()[2]

@@ -19,8 +19,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// stand creates a node in a queue like another client library: ephemeral, with its own name followed by the server's number.
-func stand(t *testing.T, conn *zk.Conn, dir, prefix string, data string) string {
+// createContender creates a node in a queue like another client library: ephemeral, with its own name followed by the server's number.
+func createContender(t *testing.T, conn *zk.Conn, dir, prefix string, data string) string {
 	t.Helper()
 	at := ""
 	for part := range strings.SplitSeq(dir[1:], "/") {
@@ -46,7 +46,7 @@ const (
 )
 
 //zklock:promise P19.1 P20.3
-func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
+func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		billing := connect(t, srv, "billing", term)
 		hold, err := billing.Mutex(path).Lock(t.Context())
@@ -56,7 +56,7 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 		raw := rawClient(t, srv, term)
 		var others []string
 		for _, name := range []string{curatorName, "foreign-", goName, kazooName, kazooRead, latchName, "lock-"} {
-			node := stand(t, raw, path, name, "10.0.0.1")
+			node := createContender(t, raw, path, name, "10.0.0.1")
 			if name != "foreign-" {
 				others = append(others, node)
 			}
@@ -100,11 +100,11 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 }
 
 //zklock:promise P19.1
-func TestInspectSeesReadersShare(t *testing.T) {
+func TestInspectShowsReadersThatShare(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		raw := rawClient(t, srv, term)
 		for _, name := range []string{curatorRead, curatorRead, curatorWrit, curatorRead} {
-			stand(t, raw, path, name, "")
+			createContender(t, raw, path, name, "")
 		}
 		q, err := operate.Inspect(t.Context(), connect(t, srv, "operator", term), path)
 		require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestAPathThatNobodyUsedIsAnEmptyQueue(t *testing.T) {
 }
 
 //zklock:promise P19.1
-func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
+func TestInspectShowsHowManyNumbersWereIssued(t *testing.T) {
 	for name, opts := range map[string]zktest.Options{"sticks": {}, "runs over": {WrapCounter: true}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
@@ -170,7 +170,7 @@ func TestInspectCountsWhatTheCounterHasIssued(t *testing.T) {
 // For a follower, a sync would suffice. A leader answers a sync with the state that it has applied.
 //
 //zklock:promise P19.1
-func TestInspectIsNotFooledByALaggingServer(t *testing.T) {
+func TestInspectShowsNoStateOfALaggingServer(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		holder, behind int
@@ -203,7 +203,7 @@ func contenderAt(t *testing.T, c *zklock.Client, i int) zklock.Contender {
 }
 
 //zklock:promise P19.3
-func TestEvictRemovesThatVeryContender(t *testing.T) {
+func TestEvictRemovesOnlyTheNamedContender(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
 		hold, err := a.Mutex(path).Lock(t.Context())
@@ -235,7 +235,7 @@ func TestEvictRemovesThatVeryContender(t *testing.T) {
 func TestEvictSurvivesAWriteBetweenItsCheckAndItsDelete(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator, raw := connect(t, srv, "operator", term), rawClient(t, srv, term)
-		node := stand(t, raw, path, curatorName, "")
+		node := createContender(t, raw, path, curatorName, "")
 		who := contenderAt(t, operator, 0)
 		var writes atomic.Int32
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -272,11 +272,11 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 	})
 }
 
-// TestOperatorsWorkThroughAnyFault runs each call of an operator with every fault at every request: either it takes effect
+// TestOperatorCallsSucceedThroughAnyFault runs each call of an operator with every fault at every request: either it takes effect
 // exactly once, or it fails only because its context is done.
 //
 //zklock:promise P19.6
-func TestOperatorsWorkThroughAnyFault(t *testing.T) {
+func TestOperatorCallsSucceedThroughAnyFault(t *testing.T) {
 	t.Parallel()
 	throughEveryFault(t, 6, operateThrough)
 }

@@ -37,7 +37,7 @@ func observed(t *testing.T, srv *zktest.Server) (*zklock.Client, *recorder) {
 }
 
 //zklock:promise P19.7
-func TestAnAttemptThatSucceedsTellsHowLongItTook(t *testing.T) {
+func TestATryThatSucceedsReportsHowLongItTook(t *testing.T) {
 	slow := zktest.Options{Latency: fixed(10 * time.Millisecond)}
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAnAttemptThatSucceedsTellsHowLongItTook(t *testing.T) {
 }
 
 //zklock:promise P19.7
-func TestAnAttemptGivenUpOrRefusedIsObserved(t *testing.T) {
+func TestAFailedAttemptIsObserved(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder := connect(t, srv, "holder", term)
 		hold, err := holder.Mutex(path).Lock(t.Context())
@@ -210,10 +210,10 @@ func TestErrorsOfConnectionsArePrintable(t *testing.T) {
 	})
 }
 
-// TestErrorsNameWhatOthersHaveMadePrintably uses another user's directory that no one else may read.
+// TestErrorsEscapeTextOfOthers uses another user's directory that no one else may read.
 //
 //zklock:promise P8.3
-func TestErrorsNameWhatOthersHaveMadePrintably(t *testing.T) {
+func TestErrorsEscapeTextOfOthers(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode("/a", nil))
 		_, err := rawClient(t, srv, term).Create("/a/gnp\u202e\u2028", nil, 0, zk.WorldACL(zk.PermWrite))
@@ -279,7 +279,7 @@ func TestAnObserverThatPanicsAtAReleaseLeavesThePlaceOfACohortFree(t *testing.T)
 // A slow observer does not delay the end of the other holds of a lost session: all have ended before it is notified of the first.
 //
 //zklock:promise P2.1
-func TestAllHoldsOfASessionEndBeforeAnObserverIsToldOfTheFirst(t *testing.T) {
+func TestAllHoldsOfASessionEndBeforeAnObserverIsCalledForTheFirst(t *testing.T) {
 	for range 10 {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			var holds []*zklock.Hold

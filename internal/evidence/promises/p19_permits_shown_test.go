@@ -48,7 +48,7 @@ func TestInspectShowsAllHoldersAfterAResize(t *testing.T) {
 }
 
 //zklock:promise P19.1
-func TestInspectShowsOneThatWaitsForPermitsOnce(t *testing.T) {
+func TestInspectShowsAWaiterForPermitsOnce(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		all := inTurn(t, acquire(a, 3, 2), acquire(b, 3, 3))
@@ -68,7 +68,7 @@ func TestInspectShowsOneThatWaitsForPermitsOnce(t *testing.T) {
 // Operators see, revoke and evict a contender by its place in the queue.
 //
 //zklock:promise P19.5
-func TestOneThatWaitsForPermitsIsToldWhenItHolds(t *testing.T) {
+func TestARevokedWaiterForPermitsIsNotifiedWhenItHolds(t *testing.T) {
 	for name, curators := range map[string]bool{"our request": false, "Curator's": true} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -88,7 +88,7 @@ func TestOneThatWaitsForPermitsIsToldWhenItHolds(t *testing.T) {
 				for i, x := range all {
 					<-x.done
 					require.NoError(t, x.err)
-					require.Equal(t, i > 0, asked(x.hold))
+					require.Equal(t, i > 0, isRevoked(x.hold))
 					unlock(t, x.hold)
 				}
 				noGhost(t, srv, path)
@@ -100,7 +100,7 @@ func TestOneThatWaitsForPermitsIsToldWhenItHolds(t *testing.T) {
 // The request arrives when the place has been read and is just being deleted.
 //
 //zklock:promise P19.5
-func TestARequestIsNotLostBetweenThePlaceAndThePermits(t *testing.T) {
+func TestARevocationIsNotLostBetweenQueueNodeAndPermits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, raw := connect(t, srv, "a", term), rawClient(t, srv, term)
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -112,7 +112,7 @@ func TestARequestIsNotLostBetweenThePlaceAndThePermits(t *testing.T) {
 		hold, err := a.Semaphore(path, 2).Acquire(t.Context(), 2)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.True(t, asked(hold))
+		require.True(t, isRevoked(hold))
 		require.Empty(t, srv.Children(path+"/locks"))
 		unlock(t, hold)
 	})
@@ -121,7 +121,7 @@ func TestARequestIsNotLostBetweenThePlaceAndThePermits(t *testing.T) {
 // A request to release remains valid if the contender queues again.
 //
 //zklock:promise P19.5 P7.1
-func TestARequestSurvivesQueueingAgain(t *testing.T) {
+func TestARevocationSurvivesQueueingAgain(t *testing.T) {
 	for name, ask := range map[string]way{
 		"mutex":   func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).Lock },
 		"permits": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return acquire(c, 2, 2) },
@@ -153,7 +153,7 @@ func TestARequestSurvivesQueueingAgain(t *testing.T) {
 				unlock(t, all[0].hold)
 				<-all[1].done
 				require.NoError(t, all[1].err)
-				require.True(t, asked(all[1].hold))
+				require.True(t, isRevoked(all[1].hold))
 				unlock(t, all[1].hold)
 			})
 		})

@@ -15,7 +15,7 @@ import (
 // it took. A grant on an older connection does not wait.
 //
 //zklock:promise P19.7
-func TestAGrantTellsHowLongItWaitedForTheProof(t *testing.T) {
+func TestAGrantReportsHowLongItWaitedForTheProof(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		var last observe.Event
 		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Acquired, func(e observe.Event) { last = e }}})

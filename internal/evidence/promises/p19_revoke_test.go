@@ -16,7 +16,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-func asked(h *zklock.Hold) bool {
+// isRevoked reports whether the holder was asked to release the lock.
+func isRevoked(h *zklock.Hold) bool {
 	synctest.Wait()
 	select {
 	case <-h.Revoked():
@@ -40,17 +41,17 @@ func ownerOf(t *testing.T, srv *zktest.Server, node string) (o struct {
 }
 
 //zklock:promise P19.5
-func TestAHolderIsAskedToLetGoAndStaysTheHolder(t *testing.T) {
+func TestARevokedHolderRemainsTheHolder(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, operator := connect(t, srv, "holder", term), connect(t, srv, "operator", term)
 		hold, err := holder.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		next := lockLater(t.Context(), operator.Mutex(path).Lock)
 		time.Sleep(time.Second)
-		require.False(t, asked(hold))
+		require.False(t, isRevoked(hold))
 
 		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
-		require.True(t, asked(hold))
+		require.True(t, isRevoked(hold))
 		owner := ownerOf(t, srv, hold.Node())
 		require.Equal(t, "holder", owner.Label)
 		require.NotZero(t, owner.PID)
@@ -67,14 +68,14 @@ func TestAHolderIsAskedToLetGoAndStaysTheHolder(t *testing.T) {
 		unlock(t, hold)
 		<-next.done
 		require.NoError(t, next.err)
-		require.False(t, asked(next.hold), "the request was for the other")
+		require.False(t, isRevoked(next.hold), "the request was for the other")
 		unlock(t, next.hold)
 		noGhost(t, srv, path)
 	})
 }
 
 //zklock:promise P19.5
-func TestCuratorsRevokerIsUnderstoodAndTheOwnerStaysReadable(t *testing.T) {
+func TestCuratorsRevokerIsUnderstoodAndTheOwnerRemainsReadable(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, raw := connect(t, srv, "holder", term), rawClient(t, srv, term)
 		hold, err := holder.Mutex(path).Lock(t.Context())
@@ -83,7 +84,7 @@ func TestCuratorsRevokerIsUnderstoodAndTheOwnerStaysReadable(t *testing.T) {
 		for range 3 {
 			_, err = raw.Set(hold.Node(), []byte("__REVOKE__"), -1)
 			require.NoError(t, err)
-			require.True(t, asked(hold))
+			require.True(t, isRevoked(hold))
 			owner := ownerOf(t, srv, hold.Node())
 			require.Equal(t, "holder", owner.Label)
 			require.True(t, owner.Revoke)
@@ -94,7 +95,7 @@ func TestCuratorsRevokerIsUnderstoodAndTheOwnerStaysReadable(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestTheOwnerIsPutBackThroughAnyFault(t *testing.T) {
+func TestTheOwnerIsRestoredThroughAnyFault(t *testing.T) {
 	for _, f := range faults {
 		if f.name == "the session ends before" {
 			continue // then there is no node to write to
@@ -116,7 +117,7 @@ func TestTheOwnerIsPutBackThroughAnyFault(t *testing.T) {
 				require.NoError(t, err)
 				time.Sleep(term)
 				require.True(t, struck.Load())
-				require.True(t, asked(hold))
+				require.True(t, isRevoked(hold))
 				require.Equal(t, "holder", ownerOf(t, srv, hold.Node()).Label)
 				unlock(t, hold)
 			})
@@ -125,11 +126,11 @@ func TestTheOwnerIsPutBackThroughAnyFault(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestACuratorHolderIsAskedInItsOwnWords(t *testing.T) {
+func TestACuratorHolderIsRevokedInCuratorsFormat(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator, raw := connect(t, srv, "operator", term), rawClient(t, srv, term)
 		for _, name := range []string{curatorName, goName, kazooName} {
-			node := stand(t, raw, path, name, "10.0.0.1")
+			node := createContender(t, raw, path, name, "10.0.0.1")
 			require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
 			n, _ := srv.Node(node)
 			require.Equal(t, "__REVOKE__", string(n.Data))
@@ -140,7 +141,7 @@ func TestACuratorHolderIsAskedInItsOwnWords(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestAWaiterIsToldWhenItHolds(t *testing.T) {
+func TestARevokedWaiterIsNotifiedWhenItHolds(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b, operator := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "operator", term)
 		hold, err := a.Mutex(path).Lock(t.Context())
@@ -156,7 +157,7 @@ func TestAWaiterIsToldWhenItHolds(t *testing.T) {
 			<-w.done
 			require.NoError(t, w.err)
 			time.Sleep(time.Second)
-			require.Equal(t, i == 1, asked(w.hold))
+			require.Equal(t, i == 1, isRevoked(w.hold))
 			unlock(t, w.hold)
 		}
 	})
@@ -178,7 +179,7 @@ func TestALatchsDataIsNeverWritten(t *testing.T) {
 
 		_, err = raw.Set(hold.Node(), []byte("__REVOKE__"), -1)
 		require.NoError(t, err)
-		require.True(t, asked(hold))
+		require.True(t, isRevoked(hold))
 		n, _ = srv.Node(hold.Node())
 		require.EqualValues(t, 1, n.Version, "put back behind a latch that may watch by now")
 		unlock(t, hold)
@@ -186,7 +187,7 @@ func TestALatchsDataIsNeverWritten(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestRevokingWhatIsGoneIsNotHeld(t *testing.T) {
+func TestRevokingAMissingContenderReturnsErrNotHeld(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		hold, err := client.Mutex(path).Lock(t.Context())
@@ -198,10 +199,10 @@ func TestRevokingWhatIsGoneIsNotHeld(t *testing.T) {
 }
 
 //zklock:promise P19.5
-func TestARequestSurvivesAnotherWriteInBetween(t *testing.T) {
+func TestARevocationSurvivesAnotherWriteInBetween(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator, raw := connect(t, srv, "operator", term), rawClient(t, srv, term)
-		node := stand(t, raw, path, curatorName, "")
+		node := createContender(t, raw, path, curatorName, "")
 		who := contenderAt(t, operator, 0)
 		var writes atomic.Int32
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -220,15 +221,15 @@ func TestARequestSurvivesAnotherWriteInBetween(t *testing.T) {
 }
 
 //zklock:promise P13.5
-func TestAHoldOfSeveralLocksIsAskedThroughAny(t *testing.T) {
+func TestAHoldOfSeveralLocksIsRevokedThroughAny(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
 		hold, err := client.LockAll(t.Context(), client.Mutex("/locks/one"), client.Mutex(path), client.Mutex("/locks/two"))
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.False(t, asked(hold))
+		require.False(t, isRevoked(hold))
 		require.NoError(t, operate.Revoke(t.Context(), operator, contenderAt(t, operator, 0)))
-		require.True(t, asked(hold))
+		require.True(t, isRevoked(hold))
 		unlock(t, hold)
 	})
 }
@@ -237,7 +238,7 @@ func TestAHoldOfSeveralLocksIsAskedThroughAny(t *testing.T) {
 func TestRevokeEndsWithItsContextAndWithTheClient(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, raw := connect(t, srv, "a", term), rawClient(t, srv, 40*time.Second)
-		stand(t, raw, path, curatorName, "")
+		createContender(t, raw, path, curatorName, "")
 		who := contenderAt(t, client, 0)
 		srv.Partition("a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

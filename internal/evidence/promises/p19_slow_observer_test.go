@@ -121,7 +121,7 @@ func TestALossThatIsObservedSlowlyDelaysNothing(t *testing.T) {
 // Close waits until all events are delivered, within its time limit.
 //
 //zklock:promise P19.11
-func TestCloseTellsAllThatItHasTimeFor(t *testing.T) {
+func TestCloseDeliversEventsWithinItsTime(t *testing.T) {
 	for took, told := range map[time.Duration]int32{100 * time.Millisecond: 10, 2 * time.Second: 2, time.Hour: 0} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			outlast(t)

@@ -73,7 +73,7 @@ func TestTheRecipeOfALockIsThatOfItsEvents(t *testing.T) {
 // Client.String shows what a program waits for.
 //
 //zklock:promise P19.10
-func TestAClientTellsWhatItHoldsAndWaitsFor(t *testing.T) {
+func TestAClientShowsItsHoldsAndWaits(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		hold, err := a.Mutex(path).Lock(t.Context())

@@ -48,8 +48,8 @@ func (w *curatorWriter) leave(t *testing.T) {
 // lockFunc is a Lock.
 type lockFunc = func(context.Context) (*zklock.Hold, error)
 
-// besideCurator queues a hold of zklock, then Curator's writer, then other contenders of zklock, in that order.
-func besideCurator(t *testing.T, srv *zktest.Server, waiting ...lockFunc) (*zklock.Hold, *curatorWriter, []*attempt) {
+// withCurator queues a hold of zklock, then Curator's writer, then other contenders of zklock, in that order.
+func withCurator(t *testing.T, srv *zktest.Server, waiting ...lockFunc) (*zklock.Hold, *curatorWriter, []*attempt) {
 	t.Helper()
 	first, err := connect(t, srv, "first", term).RWMutex(path).Lock(t.Context())
 	require.NoError(t, err)
@@ -61,14 +61,14 @@ func besideCurator(t *testing.T, srv *zktest.Server, waiting ...lockFunc) (*zklo
 }
 
 //zklock:promise P1.5
-func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
+func TestNoLockIsGrantedTogetherWithCuratorsDowngradedReader(t *testing.T) {
 	for name, exclusive := range map[string]func(c *zklock.Client) lockFunc{
 		"writer": func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock },
 		"mutex":  func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
 	} {
 		t.Run(name+" that saw two leave", func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				first, curator, next := besideCurator(t, srv, exclusive(connect(t, srv, "next", term)))
+				first, curator, next := withCurator(t, srv, exclusive(connect(t, srv, "next", term)))
 				unlock(t, first)
 				time.Sleep(time.Second)
 				curator.downgrade(t)
@@ -82,7 +82,7 @@ func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				require.NoError(t, srv.PutNode(path, nil))
 				srv.SetChildCounter(path, math.MaxInt32)
-				first, curator, next := besideCurator(t, srv, exclusive(connect(t, srv, "next", term)), exclusive(connect(t, srv, "last", term)))
+				first, curator, next := withCurator(t, srv, exclusive(connect(t, srv, "next", term)), exclusive(connect(t, srv, "last", term)))
 				unlock(t, first)
 				time.Sleep(time.Second)
 				curator.downgrade(t)
@@ -97,7 +97,7 @@ func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
 		})
 		t.Run(name+" behind one that gave up", func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				first, curator, _ := besideCurator(t, srv)
+				first, curator, _ := withCurator(t, srv)
 				unlock(t, first)
 				between := connect(t, srv, "between", term)
 				both := inTurn(t, exclusive(between), exclusive(connect(t, srv, "last", term)))
@@ -113,11 +113,11 @@ func TestNobodyIsGrantedBesideCuratorsDowngradedReader(t *testing.T) {
 	}
 }
 
-// TestANoteSaysNothingOfCuratorsReaderBehindTheHolder creates a reader of Curator between a holder and a waiter of zklock. The
+// TestANoteDoesNotCoverCuratorsReaderBehindTheHolder creates a reader of Curator between a holder and a waiter of zklock. The
 // holder's note covers only contenders ahead of the holder.
 //
 //zklock:promise P1.5
-func TestANoteSaysNothingOfCuratorsReaderBehindTheHolder(t *testing.T) {
+func TestANoteDoesNotCoverCuratorsReaderBehindTheHolder(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		first, err := connect(t, srv, "first", term).RWMutex(path).Lock(t.Context())
 		require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestOnlyOneHoldsAmongGoroutinesInstancesAndClients(t *testing.T) {
 }
 
 //zklock:promise P1.2
-func TestForeignNodesHarmNobody(t *testing.T) {
+func TestForeignNodesHarmNoContender(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		for _, name := range []string{
 			"_c_short", "_c_", "lock-", "config", "-lock-", "_c_x-lock-", "_c_x-lock-12", "_c_x-lock-99999999999",

@@ -126,7 +126,7 @@ func TestALockAndASemaphoreThatComeAtOnceAreNotBothHeld(t *testing.T) {
 // created again, without a number, sees that they are permits.
 //
 //zklock:promise P1.8
-func TestALockThatComesWhenPermitsHaveNoNumberIsNotHeldBesideThem(t *testing.T) {
+func TestALockIsNotHeldTogetherWithPermitsWithoutANumber(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		var multis, stored atomic.Int32
@@ -213,7 +213,7 @@ func TestEveryDisagreementHasAnEvent(t *testing.T) {
 // The event of a waiter counts all contenders before it, also those that it does not keep by name.
 //
 //zklock:promise P19.1
-func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
+func TestEveryKindReportsHowManyAreAhead(t *testing.T) {
 	const waiters = 9
 	writer := func(c *zklock.Client) lockFunc { return c.RWMutex(path).Lock }
 	permit := func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }
@@ -258,7 +258,7 @@ func TestEveryKindTellsHowManyAreBefore(t *testing.T) {
 // lock next to it.
 //
 //zklock:promise P1.8
-func TestNoNumberOfPermitsIsStoredInADirectoryThatWasMadeAnew(t *testing.T) {
+func TestNoNumberOfPermitsIsStoredInADirectoryThatWasCreatedAgain(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b, c := connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "c", term)
 		var stored atomic.Int32

@@ -136,7 +136,7 @@ func TestReadersSleepUntilTheLastWriterBeforeThemLeaves(t *testing.T) {
 }
 
 //zklock:promise P1.5
-func TestDowngradeKeepsThePlaceAndLetsReadersIn(t *testing.T) {
+func TestDowngradeKeepsThePlaceAndAdmitsReaders(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		ra, rb := a.RWMutex(path), b.RWMutex(path)
@@ -203,7 +203,7 @@ func TestReadersComeAfterADowngrade(t *testing.T) {
 // A reader can be next although others are ahead of it, if those are readers as well.
 //
 //zklock:promise P7.1
-func TestAReaderThatLostItsNodeIsGrantedNothing(t *testing.T) {
+func TestAReaderThatLostItsNodeIsNotGranted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term).RWMutex(path), connect(t, srv, "b", term).RWMutex(path)
 		all := inTurn(t, a.RLock, a.Lock, b.RLock)
@@ -299,7 +299,7 @@ func TestADowngradeThroughAnyFault(t *testing.T) {
 // Curator's downgrade creates a reader's node with the writer's number and then deletes the writer's node.
 //
 //zklock:promise P1.5
-func TestAWriterWaitsForOneOfCuratorsThatBecameAReader(t *testing.T) {
+func TestAWriterWaitsForCuratorsDowngradedReader(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		curator := rawClient(t, srv, term)
 		m := connect(t, srv, "a", term).RWMutex(path)

@@ -85,7 +85,7 @@ func TestASemaphoreRefusesBadInputBeforeAnyRequest(t *testing.T) {
 }
 
 //zklock:promise P1.7
-func TestThoseWhoDisagreeAboutTheLimitAreTold(t *testing.T) {
+func TestCallersWithDifferentLimitsGetErrMismatch(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		hold, err := a.Semaphore(path, 3).Acquire(t.Context(), 1)
@@ -130,7 +130,7 @@ func TestACallerCanAcceptTheStoredNumber(t *testing.T) {
 
 //
 //zklock:promise P1.7
-func TestALaggingServerMakesNobodyDisagreeAboutTheLimit(t *testing.T) {
+func TestALaggingServerCausesNoMismatchOfTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		before, now    int
@@ -162,7 +162,7 @@ func TestALaggingServerMakesNobodyDisagreeAboutTheLimit(t *testing.T) {
 // Between the read and the write, another client stores the number, or ZooKeeper removes the directory.
 //
 //zklock:promise P1.7
-func TestTheNumberOfPermitsIsStoredWhateverHappensMeanwhile(t *testing.T) {
+func TestTheNumberOfPermitsIsStoredDespiteConcurrentChanges(t *testing.T) {
 	for _, code := range []int32{zktest.CodeBadVersion, zktest.CodeNoNode} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			s := connect(t, srv, "a", term).Semaphore(path, 2)
@@ -208,7 +208,7 @@ func TestTriesAtOnceTakeNoMorePermitsThanThereAre(t *testing.T) {
 }
 
 //zklock:promise P1.7
-func TestATryThatCannotReadTheNumberOfPermitsSaysWhy(t *testing.T) {
+func TestATryThatCannotReadTheNumberOfPermitsReturnsTheReason(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		s, reads := connect(t, srv, "a", term).Semaphore(path, 2), 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -285,7 +285,7 @@ func TestWaitersSeeThatTheLimitHasChanged(t *testing.T) {
 }
 
 //zklock:promise P1.7
-func TestAWaiterThatNoLongerFitsIsTold(t *testing.T) {
+func TestAWaiterThatNeedsMoreThanAllPermitsGetsErrLimit(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		all := inTurn(t, acquire(c, 3, 2), acquire(c, 3, 3), acquire(c, 3, 1))
@@ -302,7 +302,7 @@ func TestAWaiterThatNoLongerFitsIsTold(t *testing.T) {
 }
 
 //zklock:promise P5.4
-func TestTryAcquireAnswersAtOnceAndLeavesNothing(t *testing.T) {
+func TestTryAcquireReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, s := connect(t, srv, "a", term), connect(t, srv, "b", term).Semaphore(path, 3)
 		two, err := c.Semaphore(path, 3).TryAcquire(t.Context(), 2)
@@ -364,7 +364,7 @@ func TestOnlyOneWaiterWatchesTheHolders(t *testing.T) {
 }
 
 //zklock:promise P7.1
-func TestWhoWaitsForPermitsKeepsItsNodesAndItsEvidence(t *testing.T) {
+func TestAWaiterForPermitsKeepsItsNodesAndItsLease(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, waiter := connect(t, srv, "holder", term), connect(t, srv, "waiter", term)
 		all := inTurn(t, acquire(holder, 2, 2), acquire(waiter, 2, 2))
@@ -502,7 +502,7 @@ func removeSemaphore(t *testing.T, srv *zktest.Server) {
 // that it has read.
 //
 //zklock:promise P7.4 P1.7
-func TestASemaphoreWhoseDirectoryVanishesIsMadeAgain(t *testing.T) {
+func TestASemaphoreWhoseDirectoryVanishesIsCreatedAgain(t *testing.T) {
 	for _, number := range []int{2, 0} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			c := connect(t, srv, "a", term)
@@ -556,12 +556,12 @@ func TestPermitsNeverExceedTheLimit(t *testing.T) {
 	})
 }
 
-// TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain deletes a waiter's place and breaks its connection at the
+// TestAWaiterForPermitsThatLosesNodeAndConnectionQueuesAgain deletes a waiter's place and breaks its connection at the
 // same time, while it reads the holders. The failed request must not end its wait. It is random which of both it notices first,
 // so the test repeats this often.
 //
 //zklock:promise P7.1
-func TestAWaiterForPermitsWhosePlaceAndConnectionGoTogetherQueuesAgain(t *testing.T) {
+func TestAWaiterForPermitsThatLosesNodeAndConnectionQueuesAgain(t *testing.T) {
 	t.Parallel()
 	for round := range 300 / oneIn(10) {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -659,11 +659,11 @@ func TestABatchOfWhichAListingShowsAPartIsNotGranted(t *testing.T) {
 	}
 }
 
-// TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass deletes the place of a waiter that requests more permits than become
+// TestTheFirstInLineForPermitsWhoseQueueNodeIsGoneLetsOthersPass deletes the place of a waiter that requests more permits than become
 // free soon.
 //
 //zklock:promise P7.1
-func TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass(t *testing.T) {
+func TestTheFirstInLineForPermitsWhoseQueueNodeIsGoneLetsOthersPass(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder := connect(t, srv, "holder", term)
 		one, err := permitsOf(holder, 1)(t.Context())
@@ -692,10 +692,10 @@ func TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass(t *testing.T) {
 	})
 }
 
-// TestATryForPermitsPassesNobodyWhoIsJustAsking tries while another caller has queued but not created its permits' nodes yet.
+// TestATryForPermitsDoesNotOvertakeAnAcquireUnderWay tries while another caller has queued but not created its permits' nodes yet.
 //
 //zklock:promise P4.3
-func TestATryForPermitsPassesNobodyWhoIsJustAsking(t *testing.T) {
+func TestATryForPermitsDoesNotOvertakeAnAcquireUnderWay(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
 		hold, err := permitsOf(b, 2)(t.Context())
@@ -722,7 +722,7 @@ func TestATryForPermitsPassesNobodyWhoIsJustAsking(t *testing.T) {
 // What heartbeats ask for, they ask for as long as there is something to lose.
 //
 //zklock:promise P9.7
-func TestPermitsThatAreGivenUpAreNotAskedForAnyMore(t *testing.T) {
+func TestReleasedPermitsAreNoLongerChecked(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		all := inTurn(t, acquire(c, 3, 2))

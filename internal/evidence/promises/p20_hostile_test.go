@@ -20,10 +20,10 @@ import (
 
 // Tests with clients that may write in a queue's directory or to nodes of zklock.
 
-// TestANumberThatNoCounterGaveCostsNewcomersNothing adds a node with the largest possible number to a queue of many.
+// TestAForgedSequenceNumberCostsNewcomersNothing adds a node with the largest possible number to a queue of many.
 //
 //zklock:promise P9.4
-func TestANumberThatNoCounterGaveCostsNewcomersNothing(t *testing.T) {
+func TestAForgedSequenceNumberCostsNewcomersNothing(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		const others = 500
 		c := connect(t, srv, "a", term)
@@ -157,11 +157,11 @@ func TestAForgedNoteGrantsNothing(t *testing.T) {
 	})
 }
 
-// TestWhoGivesUpAfterAReleaseLeavesNoNote uses a waiter that gives up after it has seen a holder leave. Had it held, it would
+// TestAWaiterThatGivesUpAfterAReleaseWritesNoNote uses a waiter that gives up after it has seen a holder leave. Had it held, it would
 // have written a note.
 //
 //zklock:promise P4.4
-func TestWhoGivesUpAfterAReleaseLeavesNoNote(t *testing.T) {
+func TestAWaiterThatGivesUpAfterAReleaseWritesNoNote(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		l := newLine(t, srv, nil, some(t, srv, 5)...)
 		unlock(t, l.all[0].hold)
@@ -199,7 +199,7 @@ func TestAClientThatTrustsNothingWritesNoNotes(t *testing.T) {
 }
 
 //zklock:promise P20.5
-func TestADowngradeThatIsNotOursIsALoss(t *testing.T) {
+func TestADowngradeByAThirdPartyIsALoss(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		forged := []byte(`{"pid":1,"shared":true}`)
 		m := connect(t, srv, "a", term).RWMutex(path)

@@ -39,7 +39,7 @@ func obtainAndLeave(ctx context.Context, lock lockFunc) error {
 }
 
 //zklock:promise P20.2
-func TestTheFirstProgramLocksNobodyOutOfACommonParent(t *testing.T) {
+func TestTheFirstProgramExcludesNoOtherFromACommonParent(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		for _, name := range []string{"one", "two"} {
 			c := program(t, srv, name, nil)
@@ -73,7 +73,7 @@ func TestTheFirstProgramLocksNobodyOutOfACommonParent(t *testing.T) {
 }
 
 //zklock:promise P20.2
-func TestParentsBelongToTheirMakerIfAsked(t *testing.T) {
+func TestParentsBelongToTheirCreatorIfConfigured(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		one := program(t, srv, "one", zk.DigestACL(zk.PermAll, "one", "secret"))
 		require.NoError(t, obtainAndLeave(t.Context(), one.Mutex("/locks/one").Lock))
@@ -84,7 +84,7 @@ func TestParentsBelongToTheirMakerIfAsked(t *testing.T) {
 }
 
 //zklock:promise P20.3
-func TestAnonymousNodesTellNeitherHostNorProcess(t *testing.T) {
+func TestAnonymousNodesContainNoHostAndNoProcess(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connectWith(t, srv, &zklock.Options{Label: "nightly", Anonymous: true, SessionTimeout: term})
 		hold, err := c.RWMutex(path).Lock(t.Context())
@@ -169,10 +169,10 @@ func TestTheRecommendedSetUp(t *testing.T) {
 	})
 }
 
-// TestMembersWithCredentialsOfTheirOwn uses members that can release each other's locks, but not write to each other's nodes.
+// TestMembersWithDifferentCredentialsShareALock uses members that can release each other's locks, but not write to each other's nodes.
 //
 //zklock:promise P20.1
-func TestMembersWithCredentialsOfTheirOwn(t *testing.T) {
+func TestMembersWithDifferentCredentialsShareALock(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator := aDirectory(t, srv)
 		const contend = zk.PermCreate | zk.PermDelete | zk.PermRead
@@ -228,11 +228,11 @@ func TestMembersWithCredentialsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// TestARecordOfAnothersLocksAllOutUntilItIsRemoved uses a client that may create nodes next to a lock. It creates the lock's
+// TestAnUnreadableRecordBlocksALockUntilItIsRemoved uses a client that may create nodes next to a lock. It creates the lock's
 // record first, and no one else may read it.
 //
 //zklock:promise P20.6
-func TestARecordOfAnothersLocksAllOutUntilItIsRemoved(t *testing.T) {
+func TestAnUnreadableRecordBlocksALockUntilItIsRemoved(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hostile := rawClient(t, srv, term)
 		require.NoError(t, hostile.AddAuth("digest", []byte("mallory:secret")))

@@ -56,7 +56,7 @@ func TestHooksOfAnotherConnectionAreRefused(t *testing.T) {
 // Attach can come long after the connection has its session.
 //
 //zklock:promise P2.1 A3
-func TestATickTimeCountsForAConnectionThatIsThereAlready(t *testing.T) {
+func TestATickTimeAppliesToAnExistingConnection(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, MinSessionTimeout: 500 * time.Millisecond}, func(t *testing.T, srv *zktest.Server) {
 		hooks := zklock.NewHooks(srv.Dial)
 		conn, _, err := zk.Connect(srv.Addrs(), time.Second, zk.WithDialer(hooks.Dial), zk.WithLogInfo(false),
@@ -108,7 +108,7 @@ func TestAnAttachedHoldOutlivesItsServerAndAFrozenOne(t *testing.T) {
 // A refusal by a single server is not evidence of a quorum.
 //
 //zklock:promise P2.12
-func TestARefusalByOneServerIsNoQuorums(t *testing.T) {
+func TestARefusalByOneServerIsNotProofOfAQuorum(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		conn, client := attached(t, srv)
 		hold, err := client.Mutex(path).Lock(t.Context())

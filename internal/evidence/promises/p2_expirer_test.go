@@ -31,9 +31,9 @@ func taken(t *testing.T, srv *zktest.Server, label string) time.Time {
 	return time.Time{}
 }
 
-// notBeside lets the expirer continue in time. The client's node is in the queue by then. notBeside fails the test if the client
+// notAtTheSameTime lets the expirer continue in time. The client's node is in the queue by then. notAtTheSameTime fails the test if the client
 // holds when its session ends.
-func notBeside(t *testing.T, srv *zktest.Server, a *attempt, since time.Time, resume func()) {
+func notAtTheSameTime(t *testing.T, srv *zktest.Server, a *attempt, since time.Time, resume func()) {
 	time.Sleep(time.Until(since.Add(900 * time.Millisecond)))
 	synctest.Wait()
 	require.Len(t, queue(srv, path), 1, "its node is made")
@@ -49,7 +49,7 @@ func notBeside(t *testing.T, srv *zktest.Server, a *attempt, since time.Time, re
 // A client that was always connected to the old leader reconnects to the new one, which has received nothing from it.
 //
 //zklock:promise P2.1 A5
-func TestARunAtADeposedLeaderIsNoneAtTheNext(t *testing.T) {
+func TestARunAtADeposedLeaderDoesNotCountAtTheNext(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		srv.Member(1).Refuse(true)
 		client := connect(t, srv, "idle", shortTerm, 0, 1)
@@ -61,14 +61,14 @@ func TestARunAtADeposedLeaderIsNoneAtTheNext(t *testing.T) {
 		since := taken(t, srv, "idle")
 		srv.Member(0).Stop()
 		a := lockLater(t.Context(), client.Mutex(path).Lock)
-		notBeside(t, srv, a, since, resume)
+		notAtTheSameTime(t, srv, a, since, resume)
 	})
 }
 
 // The leader received nothing from a client for a while, although the connection remained.
 //
 //zklock:promise P2.1 A5
-func TestAGapOnOneConnectionIsNoProof(t *testing.T) {
+func TestAGapOnOneConnectionProvesNothing(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, SyncLimit: 20}, func(t *testing.T, srv *zktest.Server) {
 		client := connectWith(t, srv, &zklock.Options{Label: "idle", SessionTimeout: term, TickTime: 2 * time.Second}, 1)
 		time.Sleep(time.Minute)
@@ -78,14 +78,14 @@ func TestAGapOnOneConnectionIsNoProof(t *testing.T) {
 		a := lockLater(t.Context(), client.Mutex(path).Lock)
 		synctest.Wait()
 		srv.Member(1).CutStreams(false, false)
-		notBeside(t, srv, a, since, resume)
+		notAtTheSameTime(t, srv, a, since, resume)
 	})
 }
 
 // The reply to an earlier reconnect ends a later one, which the leader has not received.
 //
 //zklock:promise P2.1 A5
-func TestBeingTakenBackByAnEarlierAnswerIsNoProof(t *testing.T) {
+func TestAReconnectByAnEarlierReplyProvesNothing(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		client, err := zklock.Connect(t.Context(), []string{srv.Member(1).Addr()}, &zklock.Options{SessionTimeout: term, Dialer: srv.DialFrom("back")})
 		require.NoError(t, err)
@@ -103,6 +103,6 @@ func TestBeingTakenBackByAnEarlierAnswerIsNoProof(t *testing.T) {
 		since := taken(t, srv, "back")
 		require.Greater(t, since.Sub(proven), term)
 		srv.Member(1).CutStreams(false, false)
-		notBeside(t, srv, a, since, resume)
+		notAtTheSameTime(t, srv, a, since, resume)
 	})
 }

@@ -66,8 +66,8 @@ func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
 func TestOnlyHoldersAndTheNextInLineAskTheQuorum(t *testing.T) {
 	const session = 10 * time.Second
 	during := 20 * time.Minute / time.Duration(oneIn(4))
-	// asked returns the requests per minute of n clients of an election, including the leader.
-	asked := func(t *testing.T, n int) (transactions, syncs, reads float64) {
+	// requestsPerMinute returns the requests per minute of n clients of an election, including the leader.
+	requestsPerMinute := func(t *testing.T, n int) (transactions, syncs, reads float64) {
 		virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 			var standing []*attempt
 			for i := range n {
@@ -90,12 +90,12 @@ func TestOnlyHoldersAndTheNextInLineAskTheQuorum(t *testing.T) {
 		})
 		return transactions, syncs, reads
 	}
-	transactions, syncs, reads := asked(t, 0)
+	transactions, syncs, reads := requestsPerMinute(t, 0)
 	t.Logf("an idle client: %.1f transactions, %.1f syncs and %.1f reads a minute", transactions, syncs, reads)
 	require.Zero(t, transactions)
 	require.LessOrEqual(t, syncs+reads, 72.0)
-	two, _, _ := asked(t, 3)
-	many, _, _ := asked(t, 60)
+	two, _, _ := requestsPerMinute(t, 3)
+	many, _, _ := requestsPerMinute(t, 60)
 	t.Logf("an election: %.1f transactions a minute with 3 clients, %.1f with 60", two, many)
 	require.LessOrEqual(t, two, 72.0)
 	require.InDelta(t, two, many, 3)
@@ -105,7 +105,7 @@ func TestOnlyHoldersAndTheNextInLineAskTheQuorum(t *testing.T) {
 // time.
 //
 //zklock:promise P2.1 A4
-func TestAFirstLockAfterALeadersStandstillLeavesOneHolder(t *testing.T) {
+func TestAFirstLockAfterALeaderWasFrozenLeavesOneHolder(t *testing.T) {
 	for _, session := range []time.Duration{4 * time.Second, 10 * time.Second} {
 		for wait := time.Duration(0); wait < 4*time.Second; wait += 500 * time.Millisecond {
 			for _, still := range []time.Duration{session * 6 / 10, session * 75 / 100, session * 9 / 10} {
@@ -147,7 +147,7 @@ func TestAFirstLockAfterALeadersStandstillLeavesOneHolder(t *testing.T) {
 // reply, it would never get one.
 //
 //zklock:promise P7.2
-func TestServersThatAreAllSlowKeepNobodyWaitingForEver(t *testing.T) {
+func TestSlowServersDelayNoCallForEver(t *testing.T) {
 	for _, slow := range []time.Duration{term / 5, term / 4} {
 		t.Run(fmt.Sprint(slow), func(t *testing.T) {
 			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
@@ -193,7 +193,7 @@ func TestTheOnlyServerIsAskedAgainAtOnce(t *testing.T) {
 // there.
 //
 //zklock:promise P7.1
-func TestALockThatASilentServerIsAskedForComesFromAnother(t *testing.T) {
+func TestALockRequestedFromASilentServerIsGrantedByAnother(t *testing.T) {
 	for phase := range 8 {
 		virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 			leader := leaderIs(srv, 3)
@@ -222,7 +222,7 @@ func TestALockThatASilentServerIsAskedForComesFromAnother(t *testing.T) {
 // has to prove the lease.
 //
 //zklock:promise P7.1
-func TestACommitThatAServerLeavesLyingWaitsForAHeartbeatOnly(t *testing.T) {
+func TestACommitThatAServerDoesNotReportWaitsOnlyForAHeartbeat(t *testing.T) {
 	const patience = term/5 + term/4 + 20*time.Millisecond
 	for ahead := range 4 {
 		for phase := range 16 {
@@ -282,7 +282,7 @@ func leaveCommitsLying(srv *zktest.Server, member int) {
 // sign of life: it moves to another server before the lease expires.
 //
 //zklock:promise P2.7
-func TestAServerThatTellsOfEventsAndAnswersNothingIsLeft(t *testing.T) {
+func TestAServerThatSendsEventsButNoRepliesIsLeft(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
 		busy, c := connect(t, srv, "busy", term), connect(t, srv, "c", term)
 		hold, err := c.Mutex(path).Lock(t.Context())

@@ -22,7 +22,7 @@ func stopping(t *testing.T, srv *zktest.Server, name string) (*zklock.Client, <-
 }
 
 //zklock:promise P2.8
-func TestAHoldWarnsBeforeItIsLost(t *testing.T) {
+func TestExpiringWarnsBeforeAHoldIsLost(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestAFunctionThatDoesNotStopEndsItsProcess(t *testing.T) {
 // If heartbeats succeed again in time, the function has already been cancelled, and the lock is released when it has returned.
 //
 //zklock:promise P2.8
-func TestAFunctionThatWasToldToStopGivesTheLockUpWhenItReturns(t *testing.T) {
+func TestAFunctionThatIsCancelledReleasesTheLockWhenItReturns(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, failed := stopping(t, srv, "a")
 		working, release := make(chan context.Context, 1), make(chan struct{})
@@ -214,10 +214,10 @@ func TestAFunctionThatWasToldToStopGivesTheLockUpWhenItReturns(t *testing.T) {
 	})
 }
 
-// TestASuddenLossLeavesAFunctionTimeToReturn evicts a holder or closes its client, without a warning before.
+// TestASuddenLossGivesAFunctionTimeToReturn evicts a holder or closes its client, without a warning before.
 //
 //zklock:promise P2.8
-func TestASuddenLossLeavesAFunctionTimeToReturn(t *testing.T) {
+func TestASuddenLossGivesAFunctionTimeToReturn(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes time.Duration // until the function returns
 		close bool
@@ -264,7 +264,7 @@ func TestASuddenLossLeavesAFunctionTimeToReturn(t *testing.T) {
 }
 
 //zklock:promise P2.8
-func TestAGuardedFunctionIsToldWhyItsHoldHasEnded(t *testing.T) {
+func TestAFunctionLearnsWhyItsHoldHasEnded(t *testing.T) {
 	wrong := map[string]int{}
 	for range 300 {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

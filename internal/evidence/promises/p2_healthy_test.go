@@ -86,7 +86,7 @@ func TestAHoldFarFromItsServersIsCertainAllTheTime(t *testing.T) {
 // from the grant on.
 //
 //zklock:promise P2.6
-func TestAClientHoldsTheSameHoweverLongItWasIdle(t *testing.T) {
+func TestAHoldsLeaseDoesNotDependOnEarlierIdleTime(t *testing.T) {
 	t.Parallel()
 	for _, session := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second}[:3/oneIn(3)] {
 		idles := []time.Duration{20 * session, 1000 * session}
@@ -111,7 +111,7 @@ func TestAClientHoldsTheSameHoweverLongItWasIdle(t *testing.T) {
 // If replies vary, so that some take ten times as long as others, the interval of heartbeats adapts.
 //
 //zklock:promise P2.5
-func TestAHoldHasFourTenthsLeftThoughAnswersVary(t *testing.T) {
+func TestAHoldHasFourTenthsLeftThoughReplyTimesVary(t *testing.T) {
 	t.Parallel()
 	const tick, slow = 6 * time.Second, 25 * time.Millisecond
 	varies := func(r *rand.Rand) time.Duration {
@@ -136,7 +136,7 @@ func TestAHoldHasFourTenthsLeftThoughAnswersVary(t *testing.T) {
 // the reply to its create may be old, although still sufficient. It gets a new proof before its grant.
 //
 //zklock:promise P2.5
-func TestAHoldThatNobodyExpectedHasFourTenthsOfTheTimeoutLeft(t *testing.T) {
+func TestAnUnexpectedHoldHasFourTenthsOfTheTimeoutLeft(t *testing.T) {
 	t.Parallel()
 	const session = 10 * time.Second
 	for waited := session / 20; waited < session; waited += time.Duration(oneIn(4)) * session / 20 {

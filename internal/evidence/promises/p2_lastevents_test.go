@@ -16,7 +16,7 @@ import (
 // it on the next connection, when the next contender already holds.
 //
 //zklock:promise P2.2 A7
-func TestTheEndOfASessionIsToldAlsoWithoutItsLastEvents(t *testing.T) {
+func TestTheEndOfASessionIsNoticedWithoutItsLastEvents(t *testing.T) {
 	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper38, zktest.ZooKeeper39, zktest.Keeper} {
 		for _, pause := range []time.Duration{0, 100 * time.Millisecond, 990 * time.Millisecond, 2 * time.Second, 3 * term} {
 			t.Run(fmt.Sprint(flavor, " after ", pause), func(t *testing.T) {

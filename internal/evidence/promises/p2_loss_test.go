@@ -48,7 +48,7 @@ var lossCases = []struct {
 }
 
 //zklock:promise P2.1 A1
-func TestTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+func TestTheHoldEndsBeforeAnotherHolds(t *testing.T) {
 	t.Parallel()
 	mutexes := excluding[0]
 	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second, 40 * time.Second}[:3/oneIn(3)] {
@@ -61,7 +61,7 @@ func TestTheHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
 // The same for every recipe. Recipes differ in the contenders and the number of nodes that they wait for.
 //
 //zklock:promise P2.1 P12.2 P13.3 A1
-func TestEveryHoldEndsBeforeAnyoneElseHolds(t *testing.T) {
+func TestEveryHoldEndsBeforeAnotherHolds(t *testing.T) {
 	t.Parallel()
 	for _, x := range excluding {
 		for _, pause := range []time.Duration{100 * time.Millisecond, 3 * term}[:2/oneIn(2)] {
@@ -112,7 +112,7 @@ func (x exclusion) endsInTime(t *testing.T, timeout, pause time.Duration) {
 }
 
 //zklock:promise P2.7
-func TestAHoldLastsThroughWhatDoesNotEndItsSession(t *testing.T) {
+func TestAHoldLastsThroughFaultsThatDoNotEndItsSession(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault func(srv *zktest.Server)
@@ -256,7 +256,7 @@ func TestASessionReplacedWithoutAnEventEndsEveryHold(t *testing.T) {
 // An event that arrives together with the reply to the watch's request is not lost.
 //
 //zklock:promise P2.2 A8
-func TestAnEventRightBehindTheAnswerEndsTheHold(t *testing.T) {
+func TestAnEventRightAfterTheReplyEndsTheHold(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client) // the first hold of a client is watched from its start
@@ -279,7 +279,7 @@ func TestAnEventRightBehindTheAnswerEndsTheHold(t *testing.T) {
 // The outages last between one and ten minutes.
 //
 //zklock:promise P7.6
-func TestAnOutageOfAnyLengthCostsNobodyItsPlace(t *testing.T) {
+func TestAnOutageOfAnyLengthCostsNoWaiterItsPlace(t *testing.T) {
 	lost := 0
 	for i := range 20 {
 		virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {

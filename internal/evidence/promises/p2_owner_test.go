@@ -19,7 +19,7 @@ import (
 // third party has deleted that node. It is not granted before the hold has ended.
 //
 //zklock:promise P2.2 A8
-func TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone(t *testing.T) {
+func TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGone(t *testing.T) {
 	asCohort := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Cohort(path, nil).Lock }
 	try := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
 		return untilHeld(c.Mutex(path).TryLock)
@@ -92,7 +92,7 @@ func deleteNodesOf(srv *zktest.Server, hold *zklock.Hold, cut bool) {
 // Numbers do not show the order if the directory was deleted and created again, or if the counter is exhausted.
 //
 //zklock:promise P2.2 A8
-func TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGoneWhateverTheNumbers(t *testing.T) {
+func TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGoneWithAnyNumbers(t *testing.T) {
 	try := func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {
 		return untilHeld(c.Mutex(path).TryLock)
 	}

@@ -72,7 +72,7 @@ func permitsOf(c *zklock.Client, k int) lockFunc {
 }
 
 //zklock:promise P2.4
-func TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost(t *testing.T) {
+func TestAHoldWhoseNodeCanNoLongerBeReadIsLost(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c, operator := connect(t, srv, "a", term), rawClient(t, srv, term)
 		hold, err := c.Mutex(path).Lock(t.Context())
@@ -88,7 +88,7 @@ func TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost(t *testing.T) {
 // longer be read.
 //
 //zklock:promise P2.4
-func TestAWaiterForPermitsWhoseNodeCannotBeReadAnyMoreIsTold(t *testing.T) {
+func TestAWaiterForPermitsWhoseNodeCanNoLongerBeReadGetsAnError(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "first", term).Semaphore(path, 1).Acquire(t.Context(), 1)
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestAWaiterForPermitsWhoseNodeCannotBeReadAnyMoreIsTold(t *testing.T) {
 }
 
 //zklock:promise P5.5
-func TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed(t *testing.T) {
+func TestARefusedReleaseContinuesWhenItIsAllowed(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator := aDirectory(t, srv)
 		c := connect(t, srv, "a", term)
@@ -129,7 +129,7 @@ func TestAReleaseThatWasRefusedGoesOnWhenItIsAllowed(t *testing.T) {
 }
 
 //zklock:promise P16.6 A15
-func TestCloseDoesNotWaitForWhatIsRefused(t *testing.T) {
+func TestCloseDoesNotWaitForRefusedDeletions(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		operator := aDirectory(t, srv)
 		c := connect(t, srv, "a", term)

@@ -14,7 +14,7 @@ import (
 )
 
 //zklock:promise P2.5
-func TestRemainingTellsHowLongAHoldIsCertain(t *testing.T) {
+func TestRemainingReturnsHowLongAHoldIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const session = 10 * time.Second
 		srv := zktest.Start(t)

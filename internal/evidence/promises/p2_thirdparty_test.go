@@ -218,7 +218,7 @@ func TestPermitsThatVanishBeforeTheGrantAreNotGranted(t *testing.T) {
 // nodes may be deleted meanwhile.
 //
 //zklock:promise P2.4
-func TestWhatWasMadeSureOfFirstIsLookedAtAgain(t *testing.T) {
+func TestNodesThatWereCheckedFirstAreCheckedAgain(t *testing.T) {
 	for name, slow := range map[string]func(srv *zktest.Server) string{
 		"another permit":                func(srv *zktest.Server) string { return path + "/leases/" + inOrder(srv, path+"/leases")[2] },
 		"the place among those who ask": func(srv *zktest.Server) string { return path + "/locks/" + srv.Children(path + "/locks")[0] },

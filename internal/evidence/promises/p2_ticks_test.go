@@ -148,7 +148,7 @@ func TestASessionThatExpiredEarlyIsReportedAfterALongReconnect(t *testing.T) {
 }
 
 //zklock:promise P2.13
-func TestANodeThatAnOperatorDeletedIsNoSessionThatExpiredEarly(t *testing.T) {
+func TestANodeDeletedByAnOperatorIsNotReportedAsAnEarlyExpiry(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a := &alarms{}
 		client := connectWith(t, srv, &zklock.Options{Label: "holder", Observer: a, Logger: a.logger()})
@@ -172,7 +172,7 @@ func TestANodeThatAnOperatorDeletedIsNoSessionThatExpiredEarly(t *testing.T) {
 // After the deletion no request is answered, and the session expires normally.
 //
 //zklock:promise P2.13
-func TestANodeDeletedBeforeTheServerFellSilentIsNoSessionThatExpiredEarly(t *testing.T) {
+func TestANodeDeletedBeforeTheServerFellSilentIsNotReportedAsAnEarlyExpiry(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a := &alarms{}
 		client := connectWith(t, srv, &zklock.Options{Label: "holder", Observer: a, Logger: a.logger()})

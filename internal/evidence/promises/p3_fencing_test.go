@@ -37,7 +37,7 @@ func TestTokensGrowWithEveryGrant(t *testing.T) {
 // Regardless of other changes in the directory, the token is the one that an operator is shown, and the node's czxid.
 //
 //zklock:promise P3.1
-func TestTheTokenIsTheTransactionThatHasMadeTheNode(t *testing.T) {
+func TestTheTokenIsTheZxidThatCreatedTheNode(t *testing.T) {
 	for name, as := range map[string]way{
 		"a mutex": asMutex, "a writer": asWriter, "a reader": asReader, "permits": forTwo,
 		"a leader": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) {

@@ -35,7 +35,7 @@ var leavings = []struct {
 // because contenders further ahead, including the holder, remain.
 //
 //zklock:promise P4.1
-func TestThoseBeyondTheNearestAreWaitedFor(t *testing.T) {
+func TestContendersBeyondTheNearestAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, last := range []struct {
 		name    string
@@ -179,7 +179,7 @@ func slowLists(t *testing.T, srv *zktest.Server, perSecond int) {
 // for their heartbeats, and no hold may be lost.
 //
 //zklock:promise P7.12
-func TestManyWhoComeAtOnceCostNobodyItsLock(t *testing.T) {
+func TestManyContendersAtOnceCostNoLock(t *testing.T) {
 	t.Parallel()
 	const clients = 8
 	waiters, wire := 4000, 4<<20

@@ -40,7 +40,7 @@ func makesContender(r *zktest.Request) bool {
 // A try does not look for a lost create on another connection, because the caller does not wait.
 //
 //zklock:promise P5.4
-func TestAnAttemptAnswersWhenItsConnectionIsLost(t *testing.T) {
+func TestATryReturnsWhenItsConnectionIsLost(t *testing.T) {
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -71,7 +71,7 @@ func TestAnAttemptAnswersWhenItsConnectionIsLost(t *testing.T) {
 // The client leaves a server that stays connected and does not reply.
 //
 //zklock:promise P5.4
-func TestAnAttemptAnswersThoughTheServerIsSilent(t *testing.T) {
+func TestATryReturnsThoughTheServerIsSilent(t *testing.T) {
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -131,7 +131,7 @@ func TestDoReturnsThoughThereIsNoServer(t *testing.T) {
 // The errors of a call name its method.
 //
 //zklock:promise P8.1
-func TestErrorsNameTheVerb(t *testing.T) {
+func TestErrorsNameTheOperation(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, c := connect(t, srv, "holder", term), connect(t, srv, "a", term)
 		hold, err := holder.Mutex(path).Lock(t.Context())
@@ -166,7 +166,7 @@ func TestErrorsNameTheVerb(t *testing.T) {
 }
 
 //zklock:promise P8.1
-func TestErrorsOfAHoldThatIsOverNameTheVerb(t *testing.T) {
+func TestErrorsOfAnEndedHoldNameTheOperation(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		hold, err := c.RWMutex(path).Lock(t.Context())

@@ -130,11 +130,11 @@ var refusable = []struct {
 	}},
 }
 
-// TestARefusalAnywhereHarmsNobody also acquires the lock with another client. Whatever the first client's call returns, the two
+// TestARefusalOfAnyRequestHarmsNoOther also acquires the lock with another client. Whatever the first client's call returns, the two
 // never hold together, and no node of the first client blocks the other, although its session is alive.
 //
 //zklock:promise P5.5
-func TestARefusalAnywhereHarmsNobody(t *testing.T) {
+func TestARefusalOfAnyRequestHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusable {
 		for refusal, code := range refusals {
@@ -191,7 +191,7 @@ func atEveryRequest(t *testing.T, strike func(t *testing.T, srv *zktest.Server, 
 // A refused call of an operator returns the refusal, and any other call returns a correct result.
 //
 //zklock:promise P19.6
-func TestARefusedLookIsNoEmptyQueue(t *testing.T) {
+func TestARefusedListingIsNotAnEmptyQueue(t *testing.T) {
 	looks := map[string]func(ctx context.Context, c *zklock.Client) (int, error){
 		"a mutex": func(ctx context.Context, c *zklock.Client) (int, error) {
 			return contendersOf(operate.Inspect(ctx, c, path))

@@ -39,12 +39,12 @@ func leaderIs(srv *zktest.Server, members int) int {
 	return -1
 }
 
-// TestACreateThatAReplacedLeaderDoesNotKnowOfLeavesNoGhost loses the reply to a create. The client then reconnects to a leader
+// TestACreateUnknownToAReplacedLeaderLeavesNoGhost loses the reply to a create. The client then reconnects to a leader
 // that was replaced before the create and has not noticed it. This leader resumes the session, answers syncs, and does not show
 // the node.
 //
 //zklock:promise P5.1
-func TestACreateThatAReplacedLeaderDoesNotKnowOfLeavesNoGhost(t *testing.T) {
+func TestACreateUnknownToAReplacedLeaderLeavesNoGhost(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, SyncLimit: 5}, func(t *testing.T, srv *zktest.Server) {
 		const session = 30 * time.Second
 		old := leaderIs(srv, 3)
@@ -179,11 +179,11 @@ func TestTheSearchForALostCreateEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// TestAnImitatedNodeIsNotTakenForALostCreate creates a node in another session with the name of a lost create, ahead of a
+// TestAForgedNodeIsNotTakenForALostCreate creates a node in another session with the name of a lost create, ahead of a
 // holder's node.
 //
 //zklock:promise P5.3
-func TestAnImitatedNodeIsNotTakenForALostCreate(t *testing.T) {
+func TestAForgedNodeIsNotTakenForALostCreate(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, client, hostile := connect(t, srv, "holder", term), connect(t, srv, "a", term), rawClient(t, srv, term)
 		unlockSoon(t, holder)
@@ -215,10 +215,10 @@ func TestAnImitatedNodeIsNotTakenForALostCreate(t *testing.T) {
 	})
 }
 
-// TestALookAtTheQueueIsTheQuorums inspects a queue at a leader that was replaced, whose replies do not have a quorum.
+// TestAListingIsConfirmedByTheQuorum inspects a queue at a leader that was replaced, whose replies do not have a quorum.
 //
 //zklock:promise P2.12
-func TestALookAtTheQueueIsTheQuorums(t *testing.T) {
+func TestAListingIsConfirmedByTheQuorum(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, TickTime: 2 * time.Second, SyncLimit: 5}, func(t *testing.T, srv *zktest.Server) {
 		const session = 30 * time.Second
 		old := leaderIs(srv, 3)
@@ -341,11 +341,11 @@ func runsLate(t *testing.T, srv *zktest.Server, asked string, session int64) {
 	isRemoved(t, srv, appears(t, srv, asked, session), session)
 }
 
-// TestALostCreateIsLookedForOnceMore executes a create after the client has looked for it without success: at first, and after a
+// TestALostCreateIsSearchedForOnceMore executes a create after the client has looked for it without success: at first, and after a
 // reconnect.
 //
 //zklock:promise P5.1
-func TestALostCreateIsLookedForOnceMore(t *testing.T) {
+func TestALostCreateIsSearchedForOnceMore(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		asked, session := unansweredCreate(t, srv, client)
@@ -360,10 +360,10 @@ func TestALostCreateIsLookedForOnceMore(t *testing.T) {
 	})
 }
 
-// TestAnotherLostCreateIsLookedForLikeTheFirst executes a second lost create while the client still looks for the first.
+// TestAnotherLostCreateIsSearchedForLikeTheFirst executes a second lost create while the client still looks for the first.
 //
 //zklock:promise P5.1
-func TestAnotherLostCreateIsLookedForLikeTheFirst(t *testing.T) {
+func TestAnotherLostCreateIsSearchedForLikeTheFirst(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		first, session := unansweredCreate(t, srv, client)
@@ -419,10 +419,10 @@ func TestTheSearchForALostCreateOutlastsRefusals(t *testing.T) {
 	}
 }
 
-// TestALostCreateIsLookedForUntilNoServerHasItsSession makes one server forget a session that the next leader remembers.
+// TestALostCreateIsSearchedForUntilNoServerHasItsSession makes one server forget a session that the next leader remembers.
 //
 //zklock:promise P5.2
-func TestALostCreateIsLookedForUntilNoServerHasItsSession(t *testing.T) {
+func TestALostCreateIsSearchedForUntilNoServerHasItsSession(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
 		asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
 		time.Sleep(term)

@@ -14,10 +14,10 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// TestNothingBreaksAtAnySingleRequest runs a client that waits, holds and releases, with every fault at every request.
+// TestAFaultAtAnySingleRequestBreaksNoPromise runs a client that waits, holds and releases, with every fault at every request.
 //
 //zklock:promise P1.1
-func TestNothingBreaksAtAnySingleRequest(t *testing.T) {
+func TestAFaultAtAnySingleRequestBreaksNoPromise(t *testing.T) {
 	t.Parallel()
 	for _, pair := range excluding {
 		t.Run(pair.name, func(t *testing.T) { throughEveryFault(t, 3, pair.strikeAt) })
@@ -59,11 +59,11 @@ func (x exclusion) strikeAt(t *testing.T, srv *zktest.Server, n int, verdict fau
 	return struck
 }
 
-// TestAttemptsBreakAtNoSingleRequest is the same test for attempts that do not wait: they get the lock or an answer, and leave no
+// TestAFaultAtAnySingleRequestBreaksNoTry is the same test for attempts that do not wait: they get the lock or an answer, and leave no
 // node.
 //
 //zklock:promise P5.4
-func TestAttemptsBreakAtNoSingleRequest(t *testing.T) {
+func TestAFaultAtAnySingleRequestBreaksNoTry(t *testing.T) {
 	t.Parallel()
 	for name, try := range map[string]way{
 		"mutex":  func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return c.Mutex(path).TryLock },

@@ -57,7 +57,7 @@ func TestAServerThatThrottlesCostsNoHold(t *testing.T) {
 // A server that throttles for a moment is not treated as a lost connection.
 //
 //zklock:promise P5.4
-func TestATryThatIsThrottledIsAskedAgain(t *testing.T) {
+func TestAThrottledTryIsSentAgain(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			c := connect(t, srv, "a", term)

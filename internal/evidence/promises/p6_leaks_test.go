@@ -47,7 +47,7 @@ func TestTenThousandCyclesLeaveNothingBehind(t *testing.T) {
 }
 
 //zklock:promise P6.2
-func TestAttemptsGivenUpShareOneWatch(t *testing.T) {
+func TestCancelledAttemptsShareOneWatch(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())
 		require.NoError(t, err)

@@ -51,10 +51,10 @@ func (s lineup) goesOn(t *testing.T, srv *zktest.Server) {
 	noGhost(t, srv, path)
 }
 
-// TestWhatOthersWriteToANodeWakesItsWatchesAndNoMore writes to the holder's node repeatedly as a third party.
+// TestWritesOfOthersToANodeOnlyWakeItsWatches writes to the holder's node repeatedly as a third party.
 //
 //zklock:promise P6.3
-func TestWhatOthersWriteToANodeWakesItsWatchesAndNoMore(t *testing.T) {
+func TestWritesOfOthersToANodeOnlyWakeItsWatches(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		s := lineUp(t, connect(t, srv, "holder", term), connect(t, srv, "waiter", term))
 		raw := rawClient(t, srv, term)

@@ -18,7 +18,7 @@ import (
 // If an operator removes a place in the queue, the next caller can create its nodes as well.
 //
 //zklock:promise P7.5
-func TestSeveralPastTheGateDoNotWaitForEachOther(t *testing.T) {
+func TestSeveralAcquiresOfPermitsDoNotWaitForEachOther(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		made := 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -55,7 +55,7 @@ func TestSeveralPastTheGateDoNotWaitForEachOther(t *testing.T) {
 // Acquiring any number of permits takes one request, and so does releasing them.
 //
 //zklock:promise P9.5
-func TestPermitsAreTakenAndGivenUpTogether(t *testing.T) {
+func TestPermitsAreAcquiredAndReleasedTogether(t *testing.T) {
 	cost, size := map[int]int{}, map[int]int64{}
 	for _, k := range []int{2, 100, 1000} {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -87,7 +87,7 @@ func TestPermitsAreTakenAndGivenUpTogether(t *testing.T) {
 // Either all or none were created: one read finds out by their GUIDs.
 //
 //zklock:promise P7.5
-func TestALostAnswerToABatchIsLookedForAsAWhole(t *testing.T) {
+func TestABatchWhoseReplyWasLostIsSearchedForAsAWhole(t *testing.T) {
 	for name, verdict := range map[string]zktest.Verdict{"it was done": zktest.LoseReply, "it was not": zktest.DropBefore} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -114,7 +114,7 @@ func TestALostAnswerToABatchIsLookedForAsAWhole(t *testing.T) {
 }
 
 //zklock:promise P7.5
-func TestABatchThatSomebodyDeletesInPartIsGivenUpWhole(t *testing.T) {
+func TestABatchThatAThirdPartyDeletesInPartIsReleasedWhole(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		for i := range 3 {
@@ -208,7 +208,7 @@ func TestRequestsAboutManyHoldsStayWithinALimit(t *testing.T) {
 func unlockAnyway(h *zklock.Hold) { h.Unlock(context.Background()) }
 
 //zklock:promise P8.4
-func TestOperationsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidOperationsAreRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestOperationsThatAreNoneAreRefused(t *testing.T) {
 }
 
 //zklock:promise P8.4
-func TestAPathThatNoRequestHoldsIsRefused(t *testing.T) {
+func TestAPathTooLongForARequestIsRefused(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		time.Sleep(time.Second) // for its first heartbeat

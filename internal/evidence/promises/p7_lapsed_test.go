@@ -74,7 +74,7 @@ func TestAShortSessionHasFewHeartbeats(t *testing.T) {
 // With sessions of two ticks a round trip may take a twelfth of the timeout on average, at times five times as long.
 //
 //zklock:promise P7.2
-func TestASlowNetworkKeepsNobodyWaitingForProof(t *testing.T) {
+func TestASlowNetworkDelaysNoGrantForProof(t *testing.T) {
 	t.Parallel()
 	const tick, session = 2 * time.Second, 4 * time.Second
 	slow := func(r *rand.Rand) time.Duration {

@@ -45,7 +45,7 @@ func TestAWaiterWakesThoughItsWatchWasLostInAReconnect(t *testing.T) {
 }
 
 //zklock:promise P7.4
-func TestADirectoryThatVanishesHoldsNobodyUp(t *testing.T) {
+func TestADirectoryThatVanishesDelaysNoWaiter(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)
@@ -116,7 +116,7 @@ func TestAServerWithoutContainersGetsPlainDirectories(t *testing.T) {
 // A machine resumes after a suspend, without a network.
 //
 //zklock:promise P2.11 A2
-func TestAMachineThatWakesUpWithoutANetworkIsToldSoon(t *testing.T) {
+func TestAMachineThatWakesUpWithoutANetworkNoticesTheLossSoon(t *testing.T) {
 	for offset := time.Duration(0); offset < term; offset += term / 16 {
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			var asleep atomic.Int64

@@ -119,7 +119,7 @@ func TestAllNodesOfTheClientsOfAConnectionCanEndInOneTransaction(t *testing.T) {
 // although both together would exceed the limit.
 //
 //zklock:promise P7.8
-func TestWaitersThatQueueAgainDoNotOwnTwice(t *testing.T) {
+func TestWaitersThatQueueAgainAreCountedOnce(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(5 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		dir := "/" + strings.Repeat("d", 900)
 		hold, err := connect(t, srv, "other", term).Mutex(dir).Lock(t.Context())

@@ -17,7 +17,7 @@ import (
 // Servers from 3.7 on can enforce quotas (enforceQuota): they refuse a request that would exceed one, and a retry does not help.
 //
 //zklock:promise P7.9
-func TestAnAcquireThatExceedsAQuotaIsToldAtOnce(t *testing.T) {
+func TestAnAcquireThatExceedsAQuotaFailsAtOnce(t *testing.T) {
 	var full atomic.Bool
 	over := func(path string, data []byte) bool { return full.Load() && strings.HasPrefix(path, "/locks") }
 	virtual(t, zktest.Options{OverQuota: over}, func(t *testing.T, srv *zktest.Server) {
@@ -42,7 +42,7 @@ func TestAnAcquireThatExceedsAQuotaIsToldAtOnce(t *testing.T) {
 // A hand-off note in the directory may exceed a quota of bytes.
 //
 //zklock:promise P7.9
-func TestAReleaseWhoseNoteExceedsAQuotaIsDone(t *testing.T) {
+func TestAReleaseWhoseNoteExceedsAQuotaSucceeds(t *testing.T) {
 	var notes atomic.Int64
 	over := func(dir string, data []byte) bool {
 		if dir != path || len(data) == 0 {
@@ -73,7 +73,7 @@ func TestAReleaseWhoseNoteExceedsAQuotaIsDone(t *testing.T) {
 // The record of a release may exceed a quota of bytes. The lock is released nevertheless.
 //
 //zklock:promise P7.9
-func TestAReleaseWhoseRecordExceedsAQuotaIsDone(t *testing.T) {
+func TestAReleaseWhoseRecordExceedsAQuotaSucceeds(t *testing.T) {
 	var full atomic.Bool
 	over := func(dir string, data []byte) bool { return full.Load() && strings.HasSuffix(dir, ".zklock-delay") }
 	virtual(t, zktest.Options{OverQuota: over}, func(t *testing.T, srv *zktest.Server) {
@@ -92,7 +92,7 @@ func TestAReleaseWhoseRecordExceedsAQuotaIsDone(t *testing.T) {
 // A throttling server has not executed the request, so the client must not look for its result.
 //
 //zklock:promise P7.9
-func TestACreateThatWasThrottledIsNotLookedFor(t *testing.T) {
+func TestAThrottledCreateIsNotSearchedFor(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)

@@ -26,7 +26,7 @@ func connectCounting(t *testing.T, srv *zktest.Server) (*zklock.Client, *atomic.
 // Servers that were restored from a backup, or rebuilt, refuse every client that has seen a later transaction than they have.
 //
 //zklock:promise P7.6
-func TestAClientComesBackToAnEnsembleWithEarlierTransactions(t *testing.T) {
+func TestAClientReconnectsToAnEnsembleWithEarlierTransactions(t *testing.T) {
 	for name, replace := range map[string]func(srv *zktest.Server) func(){
 		"wiped": func(srv *zktest.Server) func() { return srv.Wipe },
 		"restored, without the session": func(srv *zktest.Server) func() {
@@ -73,7 +73,7 @@ func TestAClientComesBackToAnEnsembleWithEarlierTransactions(t *testing.T) {
 // Some servers close the connection on unknown requests.
 //
 //zklock:promise P7.10
-func TestServersThatHangUpOnUnknownRequestsAreStood(t *testing.T) {
+func TestServersThatCloseOnUnknownRequestsCanBeUsed(t *testing.T) {
 	virtual(t, zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer, zktest.OpSetWatches}}, func(t *testing.T, srv *zktest.Server) {
 		client, dials := connectCounting(t, srv)
 		other := connect(t, srv, "b", term)
@@ -101,7 +101,7 @@ func TestServersThatHangUpOnUnknownRequestsAreStood(t *testing.T) {
 // A client does not reconnect in a tight loop to a server that accepts connections and closes them.
 //
 //zklock:promise P7.10
-func TestAServerThatDropsEveryConnectionIsCalledSeldom(t *testing.T) {
+func TestAServerThatDropsEveryConnectionIsDialedAtIntervals(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client, dials := connectCounting(t, srv)
 		hold, err := client.Mutex(path).Lock(t.Context())

@@ -75,7 +75,7 @@ func slowLink(t *testing.T, session, tick, roundTrip time.Duration) (l link) {
 // is held, and the requests per minute, by the duration of round trips.
 //
 //zklock:promise P7.2 P2.5
-func TestSlowLinksAreAsTheirTableSays(t *testing.T) {
+func TestSlowLinksMatchTheirTable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/capacity.md")
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func parts(line string, n int) (all []float64) {
 // If replies take too long for any proof, the error of a wait says so.
 //
 //zklock:promise P8.2
-func TestAWaitOnALinkThatIsTooSlowSaysHowLongRepliesTake(t *testing.T) {
+func TestTheErrorOfAWaitOnASlowLinkNamesTheReplyTime(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, Latency: fixed(750 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		time.Sleep(2 * term)

@@ -155,11 +155,11 @@ func TestAnObserverTrustsNoWatchOfAnother(t *testing.T) {
 	})
 }
 
-// TestANewObserverIsShownNothingThatWas observes with a client that already has a watch on the leader's node, and was not
+// TestANewObserverIsShownNoOldState observes with a client that already has a watch on the leader's node, and was not
 // notified that the leader's value changed.
 //
 //zklock:promise P17.7
-func TestANewObserverIsShownNothingThatWas(t *testing.T) {
+func TestANewObserverIsShownNoOldState(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		member, looker := connect(t, srv, "member", term), connect(t, srv, "looker", term)
 		hold, err := member.Election(path, nil).Campaign(t.Context(), []byte("first"))

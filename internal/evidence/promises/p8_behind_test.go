@@ -11,7 +11,7 @@ import (
 )
 
 //zklock:promise P8.2
-func TestAWaitThatEndsTellsWhomItWasFor(t *testing.T) {
+func TestTheErrorOfAWaitNamesTheContenderAhead(t *testing.T) {
 	t.Parallel()
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		_, err := connect(t, srv, "worker-1", term).Mutex(path).Lock(t.Context())
@@ -34,7 +34,7 @@ func TestAWaitThatEndsTellsWhomItWasFor(t *testing.T) {
 // A goroutine of a cohort waits for another goroutine of its process, or with it for another process.
 //
 //zklock:promise P8.2
-func TestAGoroutineOfACohortSaysWhatItHasWaitedFor(t *testing.T) {
+func TestTheErrorOfACohortsGoroutineNamesWhatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		other, c := connect(t, srv, "worker-1", term), connect(t, srv, "worker-2", term)

@@ -65,7 +65,7 @@ func TestAWaitThatEndsWithAnotherHoldWrapsBothErrors(t *testing.T) {
 // A call under the context of another hold does not report its own hold as lost or released because the other one was.
 //
 //zklock:promise P8.1
-func TestACallThatEndsWithAnotherHoldSaysNothingOfItsOwn(t *testing.T) {
+func TestACallThatEndsWithAnotherHoldDoesNotReportItsOwnAsLost(t *testing.T) {
 	type call = func(ctx context.Context, c *zklock.Client, h *zklock.Hold) error
 	for name, call := range map[string]call{
 		"confirm":   func(ctx context.Context, _ *zklock.Client, h *zklock.Hold) error { return h.Confirm(ctx) },
@@ -138,7 +138,7 @@ func TestRunReturnsTheErrorOfItsFunctionThoughItsCallerHasLostALock(t *testing.T
 // A call that ends with its client does not say that its context has ended.
 //
 //zklock:promise P8.1
-func TestTheEndOfTheClientIsNotThatOfAContext(t *testing.T) {
+func TestTheEndOfTheClientIsNotReportedAsAContexts(t *testing.T) {
 	none := func(_ *zklock.Hold, err error) error { return err }
 	for name, call := range map[string]func(ctx context.Context, c *zklock.Client) error{
 		"lock":    func(ctx context.Context, c *zklock.Client) error { return none(c.Mutex(path).Lock(ctx)) },
@@ -176,7 +176,7 @@ func TestTheEndOfTheClientIsNotThatOfAContext(t *testing.T) {
 }
 
 //zklock:promise P8.1
-func TestErrorsNameWhatWasDoneAndWhatWentWrong(t *testing.T) {
+func TestErrorsNameTheOperationAndTheCause(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		srv.Member(0).Stop()
@@ -202,7 +202,7 @@ func TestErrorsNameWhatWasDoneAndWhatWentWrong(t *testing.T) {
 // The end of a connection alone does not show that a server has no quorum, or too many connections.
 //
 //zklock:promise P18.4
-func TestAServerThatBeginsNoSessionIsNamed(t *testing.T) {
+func TestAServerThatCreatesNoSessionIsNamed(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		srv.Member(1).CutOff()
 		time.Sleep(time.Minute)

@@ -21,11 +21,11 @@ import (
 // These tests run a call with every fault of the harness at every request. They compare the call's result with the state of the
 // server.
 
-// TestAGuardedTransactionSaysWhatWasDone checks P3 with faults at every request of a Multi: nil means done, ErrUncertain means
+// TestAGuardedTransactionReportsItsOutcome checks P3 with faults at every request of a Multi: nil means done, ErrUncertain means
 // done or not, and any other error means that nothing was done.
 //
 //zklock:promise P3.3
-func TestAGuardedTransactionSaysWhatWasDone(t *testing.T) {
+func TestAGuardedTransactionReportsItsOutcome(t *testing.T) {
 	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		require.NoError(t, srv.PutNode("/account", []byte("old")))
 		victim := connect(t, srv, "victim", term)
@@ -59,11 +59,11 @@ func TestAGuardedTransactionSaysWhatWasDone(t *testing.T) {
 	})
 }
 
-// TestASlotSaysWhatWasDone checks P10 with faults at every request of a Do: nil means that the work is done and will not be
+// TestASlotReportsItsOutcome checks P10 with faults at every request of a Do: nil means that the work is done and will not be
 // repeated, and an error that names a loss without uncertainty means that nothing was written.
 //
 //zklock:promise P10.2 A22
-func TestASlotSaysWhatWasDone(t *testing.T) {
+func TestASlotReportsItsOutcome(t *testing.T) {
 	t.Parallel()
 	throughEveryFault(t, 6, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
@@ -96,11 +96,11 @@ func TestASlotSaysWhatWasDone(t *testing.T) {
 	})
 }
 
-// TestAResizeSaysWhatWasDone checks that the stored number is the new one if Resize returns nil, and otherwise one of the two. As
+// TestAResizeReportsItsOutcome checks that the stored number is the new one if Resize returns nil, and otherwise one of the two. As
 // many callers hold as this number allows.
 //
 //zklock:promise P8.7
-func TestAResizeSaysWhatWasDone(t *testing.T) {
+func TestAResizeReportsItsOutcome(t *testing.T) {
 	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
 		first, err := other.Semaphore(path, 2).Acquire(t.Context(), 2)
@@ -136,11 +136,11 @@ func TestAResizeSaysWhatWasDone(t *testing.T) {
 	})
 }
 
-// TestAConfirmSaysWhatIsHeld checks that a confirmed hold is on the server, and that a hold reported as lost has ended. Any other
+// TestAConfirmReportsWhetherItIsHeld checks that a confirmed hold is on the server, and that a hold reported as lost has ended. Any other
 // error must not change the hold.
 //
 //zklock:promise P8.7
-func TestAConfirmSaysWhatIsHeld(t *testing.T) {
+func TestAConfirmReportsWhetherItIsHeld(t *testing.T) {
 	throughEveryFault(t, 0, func(t *testing.T, srv *zktest.Server, n int, verdict faultVerdict) bool {
 		victim, other := connect(t, srv, "victim", term), connect(t, srv, "other", term)
 		hold, err := victim.Mutex(path).Lock(t.Context())

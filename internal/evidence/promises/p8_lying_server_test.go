@@ -143,10 +143,10 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestALieCostsAConnection replaces one reply, and the client must get its lock nevertheless.
+// TestAFalseReplyCostsAConnection replaces one reply, and the client must get its lock nevertheless.
 //
 //zklock:promise P8.5
-func TestALieCostsAConnection(t *testing.T) {
+func TestAFalseReplyCostsAConnection(t *testing.T) {
 	const huge = 1<<31 - 1
 	for name, c := range map[string]struct {
 		op   zktest.Op

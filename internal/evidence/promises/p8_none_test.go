@@ -17,7 +17,7 @@ import (
 // Outside a hold HoldOf returns nil, on which its callers call methods.
 //
 //zklock:promise P8.4
-func TestAHoldThatNobodyHasIsNotHeld(t *testing.T) {
+func TestANilHoldIsNotHeld(t *testing.T) {
 	for name, hold := range map[string]*zklock.Hold{"nil": zklock.HoldOf(t.Context()), "zero": {}} {
 		t.Run(name, func(t *testing.T) {
 			if name == "nil" {
@@ -52,7 +52,7 @@ func TestAHoldThatNobodyHasIsNotHeld(t *testing.T) {
 // Methods of values that were not created by a client return an error that says so.
 //
 //zklock:promise P8.4
-func TestALockThatNoClientHasMadeIsInvalid(t *testing.T) {
+func TestALockNotCreatedByAClientIsInvalid(t *testing.T) {
 	var nobody *zklock.Client
 	type lock func(context.Context) (*zklock.Hold, error)
 	work := func(context.Context) error { t.Error("it was called"); return nil }
@@ -113,7 +113,7 @@ func TestALockThatNoClientHasMadeIsInvalid(t *testing.T) {
 // Methods of operators and slots do, too.
 //
 //zklock:promise P8.4
-func TestAClientThatNobodyHasMadeIsInvalid(t *testing.T) {
+func TestAClientNotCreatedByConnectIsInvalid(t *testing.T) {
 	who := zklock.Contender{Node: path + "/_c_7a6b6c00000000000000000000000000-lock-0000000000"}
 	for name, c := range map[string]*zklock.Client{"nil": nil, "zero": {}} {
 		for call, ask := range map[string]func(ctx context.Context) error{

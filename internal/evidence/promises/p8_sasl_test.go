@@ -39,7 +39,7 @@ func tryToConnect(t *testing.T, srv *zktest.Server, opts *zklock.Options, patien
 }
 
 //zklock:promise P8.6
-func TestALoginBySASLHoldsWhatItsACLAllows(t *testing.T) {
+func TestASASLLoginHasTheRightsOfItsACL(t *testing.T) {
 	virtual(t, walled, func(t *testing.T, srv *zktest.Server) {
 		joe, second := connectWith(t, srv, loggedInAs(`joe:se"cret`, "a")), connectWith(t, srv, loggedInAs(`joe:se"cret`, "b"))
 		hold, err := joe.Mutex(path).Lock(t.Context())
@@ -62,7 +62,7 @@ func TestALoginBySASLHoldsWhatItsACLAllows(t *testing.T) {
 // On servers that require SASL, any request before the login ends the connection.
 //
 //zklock:promise P18.3
-func TestEveryConnectionLogsInBeforeAllElse(t *testing.T) {
+func TestEveryConnectionLogsInFirst(t *testing.T) {
 	virtual(t, walled, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex
 		first := map[string]bool{} // by client: its newest connection has begun with a login
@@ -107,7 +107,7 @@ func TestEveryConnectionLogsInBeforeAllElse(t *testing.T) {
 }
 
 //zklock:promise P8.6
-func TestALoginThatIsRefusedIsToldAtOnce(t *testing.T) {
+func TestARefusedLoginIsReportedAtOnce(t *testing.T) {
 	wrong := func(auth string) *zklock.Options { return loggedInAs(auth, "a") }
 	for name, c := range map[string]struct {
 		opts  zktest.Options
@@ -140,7 +140,7 @@ func TestALoginThatIsRefusedIsToldAtOnce(t *testing.T) {
 // One of three servers does not know the user yet.
 //
 //zklock:promise P7.7
-func TestALoginThatOneServerTakesIsGoodEnough(t *testing.T) {
+func TestALoginThatOneServerAcceptsIsEnough(t *testing.T) {
 	virtual(t, walled, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op == zktest.OpSASL && r.Member != 1 {
@@ -157,7 +157,7 @@ func TestALoginThatOneServerTakesIsGoodEnough(t *testing.T) {
 // The caller cancels at any step of the client. Servers that require SASL resume its session on each connection.
 //
 //zklock:promise P8.6
-func TestWithoutALoginTheErrorTellsThatItIsRequired(t *testing.T) {
+func TestWithoutALoginTheErrorSaysThatItIsRequired(t *testing.T) {
 	slow := walled
 	slow.Latency = func(*rand.Rand) time.Duration { return 300 * time.Millisecond }
 	virtual(t, slow, func(t *testing.T, srv *zktest.Server) {
@@ -317,7 +317,7 @@ func TestASessionWhoseLoginIsRefusedEnds(t *testing.T) {
 }
 
 //zklock:promise P18.3
-func TestAConnectionThatIsThereAlreadyLogsInWhenItComesBack(t *testing.T) {
+func TestAnExistingConnectionLogsInWhenItReconnects(t *testing.T) {
 	virtual(t, walled, func(t *testing.T, srv *zktest.Server) {
 		hooks := zklock.NewHooks(srv.DialFrom("a"))
 		conn, events, err := zk.Connect(srv.Addrs(), term, zk.WithDialer(hooks.Dial), zk.WithLogInfo(false))
@@ -341,7 +341,7 @@ func TestAConnectionThatIsThereAlreadyLogsInWhenItComesBack(t *testing.T) {
 }
 
 //zklock:promise P8.6
-func TestALoginThatIsNoneIsRefused(t *testing.T) {
+func TestAnInvalidLoginIsRefused(t *testing.T) {
 	login := func(data string) zklock.Auth { return zklock.Auth{Scheme: "sasl", Data: []byte(data)} }
 	for name, auth := range map[string][]zklock.Auth{
 		"no password":       {login("joe:")},

@@ -130,7 +130,7 @@ func TestContendersDoNotCountEachOther(t *testing.T) {
 // conflict, a client does not count for a second.
 //
 //zklock:promise P9.1 A19
-func TestTwoThatComeAndGoDoNotCountEachOther(t *testing.T) {
+func TestTwoContendersThatComeAndGoDoNotCountEachOther(t *testing.T) {
 	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		var useless atomic.Int32
 		var last sync.Map // by client: when its last count failed
@@ -244,7 +244,7 @@ func TestAnAcquireCountsWhereTheDataIsShortAndKnown(t *testing.T) {
 // After a lost reply, the client looks for the node, and no node remains.
 //
 //zklock:promise P9.2
-func TestALostAnswerToACountIsLookedFor(t *testing.T) {
+func TestACountWhoseReplyWasLostIsSearchedFor(t *testing.T) {
 	for name, verdict := range map[string]zktest.Verdict{"it was done": zktest.LoseReply, "it was not": zktest.DropBefore} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -273,10 +273,10 @@ func TestALostAnswerToACountIsLookedFor(t *testing.T) {
 	}
 }
 
-// TestADirectoryThatWasMadeAnewKeepsItsData creates the directory again, with the same version but other data.
+// TestADirectoryThatWasCreatedAgainKeepsItsData creates the directory again, with the same version but other data.
 //
 //zklock:promise P9.2 A20
-func TestADirectoryThatWasMadeAnewKeepsItsData(t *testing.T) {
+func TestADirectoryThatWasCreatedAgainKeepsItsData(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)

@@ -210,7 +210,7 @@ func inHeapAndStacks() (heap, stacks int64) {
 // current holds.
 //
 //zklock:promise P9.8
-func TestHoldsHandOverHandDoNotPileUp(t *testing.T) {
+func TestChainedHoldsDoNotAccumulate(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client, path string) lockFunc{
 		"mutex":     func(c *zklock.Client, path string) lockFunc { return c.Mutex(path).Lock },
 		"reentrant": func(c *zklock.Client, path string) lockFunc { return c.Reentrant(path).Lock },

@@ -81,7 +81,7 @@ func TestEveryHandOffTakesOneRoundTrip(t *testing.T) {
 // waiter for permits checks how many permits are free and how many there are.
 //
 //zklock:promise P9.3
-func TestAHandOffThatNobodyLooksAheadToTakesThreeRoundTripsAtMost(t *testing.T) {
+func TestAnUnpreparedHandOffTakesAtMostThreeRoundTrips(t *testing.T) {
 	const oneWay, members = 10 * time.Millisecond, 9
 	reader := func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock }
 	permit := func(c *zklock.Client) lockFunc { return c.Semaphore(path, 1).Permits(1).Lock }
@@ -162,7 +162,7 @@ func TestAReleaseWakesTwo(t *testing.T) {
 // not take those behind the second for gone.
 //
 //zklock:promise P1.1
-func TestThoseWhoGiveUpAroundAWaiterLetNobodyIn(t *testing.T) {
+func TestContendersThatGiveUpAroundAWaiterCauseNoGrant(t *testing.T) {
 	for mask := range 16 { // which of four waiters between the holder and the last give up
 		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 			holder, err := connect(t, srv, "holder", term).Mutex(path).Lock(t.Context())

@@ -121,7 +121,7 @@ func TestAReconnectCostsOneRequestForAllWatches(t *testing.T) {
 // happened in between is missed.
 //
 //zklock:promise P7.1 P9.11
-func TestAReconnectFindsWhatHasChanged(t *testing.T) {
+func TestAReconnectFindsChanges(t *testing.T) {
 	const many, changed = 300, 7
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		other, c := connect(t, srv, "other", term), connect(t, srv, "a", term)
@@ -203,7 +203,7 @@ func TestAWaiterWakesThoughItsWatchIsNotSetAgainOnTheFirstConnections(t *testing
 // One request per session timeout checks all watches of a client, and finds a change whose event was withheld.
 //
 //zklock:promise P7.3 P9.11
-func TestACheckOfManyWatchesIsOneRequestAndFindsWhatWasWithheld(t *testing.T) {
+func TestACheckOfManyWatchesIsOneRequestAndFindsWithheldChanges(t *testing.T) {
 	const many = 100
 	for _, flavor := range flavors {
 		virtual(t, zktest.Options{Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {

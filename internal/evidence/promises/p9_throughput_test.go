@@ -74,7 +74,7 @@ func locking(t *testing.T, of lockFunc) (lock, unlock func() error) {
 // take two round trips, because readers do not look ahead. Their number depends on the order of the requests.
 //
 //zklock:promise P9.3
-func TestContendedThroughputBesideThePlainLock(t *testing.T) {
+func TestContendedThroughputNextToThePlainLock(t *testing.T) {
 	const window = 2 * time.Second
 	alternating := func(i int, write, read lockFunc) lockFunc {
 		if i%2 == 0 {

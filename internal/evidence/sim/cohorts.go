@@ -46,7 +46,7 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 	defer p.done(op)
 	hold, err := lock(ctx)
 	if err != nil {
-		p.told.fails(l.Path, err)
+		p.eventCheck.fails(l.Path, err)
 	}
 	switch {
 	case try && errors.Is(err, zklock.ErrLocked):

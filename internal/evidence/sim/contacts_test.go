@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheLongestSilenceOfAClientIsKnown(t *testing.T) {
-	h := newHearing(time.Second)
+	h := newContacts(time.Second)
 	for _, at := range []time.Duration{100, 300, 900, 5000, 5200, 5400, 9000} {
 		h.note("a", at*time.Millisecond)
 	}

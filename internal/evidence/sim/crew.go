@@ -18,7 +18,7 @@ import (
 func (f *fleet) launch(spec Client, n int) {
 	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
 		guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
-	p.told = &told{report: f.report, name: p.name}
+	p.eventCheck = &eventCheck{report: f.report, name: p.name}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
 	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))
@@ -32,7 +32,7 @@ func (f *fleet) launch(spec Client, n int) {
 	opts := &zklock.Options{
 		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
 		ACL:       f.plan.acl(),
-		LockDelay: f.plan.Delay, Untrusted: f.plan.Hostile.Forged, Observer: p.told,
+		LockDelay: f.plan.Delay, Untrusted: f.plan.Hostile.Forged, Observer: p.eventCheck,
 	}
 	client, err := zklock.Connect(ctx, servers, opts)
 	for errors.Is(err, zk.ErrAuthFailed) && p.rest(time.Second) {
@@ -44,7 +44,7 @@ func (f *fleet) launch(spec Client, n int) {
 	}
 	p.client = client
 	f.mu.Lock()
-	f.told = append(f.told, p.told)
+	f.eventChecks = append(f.eventChecks, p.eventCheck)
 	if n == 0 {
 		f.procs = append(f.procs, p)
 	} else {

@@ -15,8 +15,8 @@ import (
 // each hold.
 const events = "events"
 
-// told compares the events that a client's observer receives with the results of its calls.
-type told struct {
+// eventCheck compares the events that a client's observer receives with the results of its calls.
+type eventCheck struct {
 	report func(rule, path, text string)
 	name   string
 
@@ -38,7 +38,7 @@ type grant struct {
 type ending struct{ path, text string }
 
 // Observe implements observe.Observer.
-func (t *told) Observe(e observe.Event) {
+func (t *eventCheck) Observe(e observe.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	hold := grant{e.Path, e.Node, e.Token}
@@ -57,7 +57,7 @@ func (t *told) Observe(e observe.Event) {
 }
 
 // holds records that a call returned a hold.
-func (t *told) holds(lock, node string, token int64) {
+func (t *eventCheck) holds(lock, node string, token int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if hold := (grant{lock, path.Base(node), token}); !take(&t.unsaid, hold) {
@@ -66,7 +66,7 @@ func (t *told) holds(lock, node string, token int64) {
 }
 
 // fails records that an attempt failed.
-func (t *told) fails(lock string, err error) {
+func (t *eventCheck) fails(lock string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if end := (ending{lock, err.Error()}); !take(&t.failed, end) {
@@ -75,7 +75,7 @@ func (t *told) fails(lock string, err error) {
 }
 
 // ends records that a caller has released the only hold of a node without an error.
-func (t *told) ends(lock, node string, token int64) {
+func (t *eventCheck) ends(lock, node string, token int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if hold := (grant{lock, path.Base(node), token}); slices.Contains(t.begun, hold) {
@@ -84,7 +84,7 @@ func (t *told) ends(lock, node string, token int64) {
 }
 
 // isSilentOf records that callers do not report all attempts for a lock.
-func (t *told) isSilentOf(lock string) {
+func (t *eventCheck) isSilentOf(lock string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Contains(t.silent, lock) {
@@ -94,7 +94,7 @@ func (t *told) isSilentOf(lock string) {
 
 // close reports the remaining differences after the client was closed. excused has the sessions that may have ended before their
 // lease for another reason than a defect.
-func (t *told) close(excused map[int64]bool) {
+func (t *eventCheck) close(excused map[int64]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, text := range t.early {
@@ -117,7 +117,7 @@ func (t *told) close(excused map[int64]bool) {
 	}
 }
 
-func (t *told) complain(lock, format string, args ...any) {
+func (t *eventCheck) complain(lock, format string, args ...any) {
 	t.report(events, lock, t.name+": "+fmt.Sprintf(format, args...))
 }
 

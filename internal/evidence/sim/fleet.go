@@ -31,13 +31,13 @@ type fleet struct {
 	end  context.Context
 	wg   sync.WaitGroup // workers and other goroutines of the fleet
 
-	mu       sync.Mutex
-	views    int              // guarded by mu
-	procs    []*process       // guarded by mu; the current ones, in the plan's order
-	told     []*told          // guarded by mu: the observers of all processes, including earlier ones
-	sessions map[int64]string // guarded by mu: session -> client
-	hears    *hearing         // guarded by mu
-	forced   map[int64]bool   // guarded by mu: sessions that an operator ended
+	mu          sync.Mutex
+	views       int              // guarded by mu
+	procs       []*process       // guarded by mu; the current ones, in the plan's order
+	eventChecks []*eventCheck    // guarded by mu: the observers of all processes, including earlier ones
+	sessions    map[int64]string // guarded by mu: session -> client
+	contacts    *contacts        // guarded by mu
+	forced      map[int64]bool   // guarded by mu: sessions that an operator ended
 	// ambiguous has the sessions that ended soon after a third party had deleted one of their nodes. If the client got no
 	// reply in between, it takes the deletion for one caused by the end of the session.
 	ambiguous map[int64]bool           // guarded by mu
@@ -56,16 +56,16 @@ type fleet struct {
 
 // process is one client with its workers. If it crashes, another process replaces it.
 type process struct {
-	f       *fleet
-	spec    Client
-	name    string
-	servers []string // the servers that it knows
-	client  *zklock.Client
-	alive   context.Context // for its workers; done when the process ends
-	die     context.CancelFunc
-	skew    atomic.Int64 // skew of its wall clock
-	told    *told
-	cohort  *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
+	f          *fleet
+	spec       Client
+	name       string
+	servers    []string // the servers that it knows
+	client     *zklock.Client
+	alive      context.Context // for its workers; done when the process ends
+	die        context.CancelFunc
+	skew       atomic.Int64 // skew of its wall clock
+	eventCheck *eventCheck
+	cohort     *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
 
 	mu      sync.Mutex
 	open    map[*history.Handle]struct{} // guarded by mu: unfinished operations
@@ -184,8 +184,8 @@ func (p *process) wasRefused(err error, since time.Duration) bool {
 	return errors.Is(err, zk.ErrNoAuth) && (p.denied > 0 || p.freed >= since)
 }
 
-// hearing records when servers last received a request from each client.
-type hearing struct {
+// contacts records when servers last received a request from each client.
+type contacts struct {
 	least time.Duration // the shortest silence that is recorded
 	last  map[string]time.Duration
 	gaps  map[string][]gap // by client: its silences, in order
@@ -193,12 +193,12 @@ type hearing struct {
 
 type gap struct{ from, to time.Duration }
 
-func newHearing(least time.Duration) *hearing {
-	return &hearing{least, map[string]time.Duration{}, map[string][]gap{}}
+func newContacts(least time.Duration) *contacts {
+	return &contacts{least, map[string]time.Duration{}, map[string][]gap{}}
 }
 
 // note records that a server received a request from the client now.
-func (h *hearing) note(client string, now time.Duration) {
+func (h *contacts) note(client string, now time.Duration) {
 	if last := h.last[client]; now-last > h.least {
 		h.gaps[client] = append(h.gaps[client], gap{last, now})
 	}
@@ -207,7 +207,7 @@ func (h *hearing) note(client string, now time.Duration) {
 
 // longest returns the longest silence of the client between since and now. Silences of at most h.least are not recorded and do
 // not count.
-func (h *hearing) longest(client string, since, now time.Duration) time.Duration {
+func (h *contacts) longest(client string, since, now time.Duration) time.Duration {
 	most := now - max(since, h.last[client])
 	for _, g := range slices.Backward(h.gaps[client]) {
 		if g.to <= since {
@@ -222,7 +222,7 @@ func (h *hearing) longest(client string, since, now time.Duration) time.Duration
 func (p *process) unheard(since time.Duration) time.Duration {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
-	return p.f.hears.longest(p.name, since, p.f.rec.Now())
+	return p.f.contacts.longest(p.name, since, p.f.rec.Now())
 }
 
 // gauge has the measurements of a run.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
+func TestKindsOfFaultsAreSwitchedByName(t *testing.T) {
 	var h Hostile
 	require.NoError(t, h.Parse(""))
 	require.Zero(t, h)
@@ -17,7 +17,7 @@ func TestKindsOfTroubleAreSwitchedByName(t *testing.T) {
 	require.Equal(t, Hostile{Streams: true, Buckets: true, Wipes: true, Later: true, Short: true, Closing: true, Keeper: true, Evicts: true, Curator: true, Backups: true, Logins: true, Delays: true, Forged: true, Blind: true, Withheld: true, Secret: true, Minimums: true, Crowds: true, Looks: true, Throttle: true, Ticks: true}, h)
 }
 
-func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
+func TestAKindOfFaultDoesNotChangeTheRestOfThePlan(t *testing.T) {
 	for seed := range uint64(50) {
 		usual := NewHostilePlan(seed, Hostile{})
 		for _, kind := range []Hostile{{Streams: true}, {Wipes: true}, {Evicts: true}, {Curator: true}, {Blind: true}, {Forged: true}, {Withheld: true}, {Minimums: true}, {Crowds: true}, {Throttle: true}, {Ticks: true}} {
@@ -31,7 +31,7 @@ func TestAKindOfTroubleLeavesTheRestOfThePlanAlone(t *testing.T) {
 	}
 }
 
-func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
+func TestSomeSeedsHaveTheRareKindsOfFaults(t *testing.T) {
 	kinds, plain := map[string]int{}, 0
 	for seed := range uint64(400) {
 		h := NewPlan(seed).Hostile
@@ -51,7 +51,7 @@ func TestSomeSeedsHaveTheSeldomKindsOfTrouble(t *testing.T) {
 	require.GreaterOrEqual(t, plain, 150)
 }
 
-func TestEachKindOfTroubleIsDrawnByManySeeds(t *testing.T) {
+func TestEachKindOfFaultIsDrawnByManySeeds(t *testing.T) {
 	all := Hostile{}
 	require.NoError(t, all.Parse("all"))
 	count := map[string]int{}

@@ -23,7 +23,7 @@ func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.sessions[req.Session] = req.Client
-		f.hears.note(req.Client, f.rec.Now())
+		f.contacts.note(req.Client, f.rec.Now())
 	}
 	return zktest.Pass
 }

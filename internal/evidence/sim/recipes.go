@@ -74,7 +74,7 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 	op.Left(err)
 	switch {
 	case ended == 0:
-		p.told.fails(l.Path, err)
+		p.eventCheck.fails(l.Path, err)
 		p.judgeError(ctx, err, since, l)
 	case p.unheard(ended) > p.f.term(p.name):
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: Do returned %v after its function", p.name, p.f.rec.Now()-ended))
@@ -115,7 +115,7 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		defer p.done(ops[i])
 	}
 	for _, l := range locks {
-		p.told.isSilentOf(l.Path)
+		p.eventCheck.isSilentOf(l.Path)
 	}
 	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
 	hold, err := p.client.LockAll(ctx, lockers...)
@@ -225,7 +225,7 @@ func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value 
 func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
 	defer cancel()
-	p.told.isSilentOf(l.Path)
+	p.eventCheck.isSilentOf(l.Path)
 	for ctx.Err() == nil {
 		op, since, led := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path}), p.f.rec.Now(), false
 		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
@@ -361,7 +361,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 	}
 	hold, err := acquire(ctx, k)
 	if err != nil {
-		p.told.fails(l.Path, err)
+		p.eventCheck.fails(l.Path, err)
 		outcome := history.Failed
 		switch {
 		case try && errors.Is(err, zklock.ErrLocked):
@@ -375,7 +375,7 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		}
 		return
 	}
-	p.told.holds(l.Path, hold.Node(), hold.Token())
+	p.eventCheck.holds(l.Path, hold.Node(), hold.Token())
 	guard := hold.Guard()
 	for i, op := range ops { // the first operation gets the last node, to which the token belongs
 		op.Granted(guard[k-1-i].(*zk.CheckVersionRequest).Path, hold.Token())

@@ -34,7 +34,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	defer cancel()
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
-		sessions: map[int64]string{}, hears: newHearing(p.shortest()), forced: map[int64]bool{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
+		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
 		said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
@@ -76,7 +76,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f.closeAll()
 	excused := maps.Clone(f.forced)
 	maps.Copy(excused, f.ambiguous)
-	for _, t := range f.told {
+	for _, t := range f.eventChecks {
 		t.close(excused)
 	}
 

@@ -94,7 +94,7 @@ func TestNoSeedBreaksAPromise(t *testing.T) {
 }
 
 // The chosen runs cover everything that plans can draw.
-func TestTheChosenRunsHaveEveryKindOfEverything(t *testing.T) {
+func TestTheChosenRunsHaveEveryRecipeAndFault(t *testing.T) {
 	recipes, kinds, flavors := map[history.Recipe]bool{}, Hostile{}, map[zktest.Flavor]bool{}
 	servers, cohorts := map[int]bool{}, false
 	for _, c := range chosen {

@@ -102,7 +102,7 @@ func TestJudgeAgain(t *testing.T) {
 	}
 }
 
-func TestASavedHistoryIsJudgedAsTheRunWas(t *testing.T) {
+func TestASavedHistoryHasTheVerdictOfItsRun(t *testing.T) {
 	plan := NewPlan(2)
 	plan.Shorten(8)
 	var res *Result

@@ -45,7 +45,7 @@ func (p *process) take(r *rand.Rand, t taking) {
 	defer p.done(op)
 	hold, err := t.lock(ctx)
 	if err != nil {
-		p.told.fails(t.op.Path, err)
+		p.eventCheck.fails(t.op.Path, err)
 	}
 	switch {
 	case t.try && errors.Is(err, zklock.ErrLocked):
@@ -66,7 +66,7 @@ func (p *process) take(r *rand.Rand, t taking) {
 // grants records the grant of an operation.
 func (p *process) grants(op *history.Handle, lock, node string, token int64) {
 	op.Granted(node, token)
-	p.told.holds(lock, node, token)
+	p.eventCheck.holds(lock, node, token)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.granted[lock] = p.f.rec.Now()
@@ -152,7 +152,7 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 	err := hold.Unlock(ctx)
 	p.judgeRelease(ctx, hold, err, since, t.op.Path, op)
 	if err == nil {
-		p.told.ends(t.op.Path, node, token)
+		p.eventCheck.ends(t.op.Path, node, token)
 	}
 	op.Freed(err)
 }

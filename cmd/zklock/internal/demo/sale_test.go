@@ -60,7 +60,7 @@ func story(events ...event) *sale {
 	return s
 }
 
-func TestSummarySeesTwoAtWork(t *testing.T) {
+func TestSummaryNoticesTwoAtWork(t *testing.T) {
 	m := summarize(10, story(
 		event{worker: 0, kind: begins, node: "/l/x-0000000001"},
 		event{worker: 1, kind: begins, node: "/l/x-0000000002"},
@@ -71,7 +71,7 @@ func TestSummarySeesTwoAtWork(t *testing.T) {
 	assert.True(t, m.ordered)
 }
 
-func TestSummaryCountsWhoIsCutOffAsAtWorkUntilToldSo(t *testing.T) {
+func TestSummaryCountsAWorkerThatIsCutOffUntilItIsNotified(t *testing.T) {
 	cut := []event{
 		{worker: 0, kind: begins, node: "/l/x-0000000001"},
 		{worker: 0, kind: isCutOff},
@@ -87,7 +87,7 @@ func TestSummaryCountsWhoIsCutOffAsAtWorkUntilToldSo(t *testing.T) {
 	assert.Equal(t, 2, summarize(10, story(cut...)).together)
 }
 
-func TestSummarySeesSomebodyOvertake(t *testing.T) {
+func TestSummaryNoticesOvertaking(t *testing.T) {
 	assert.False(t, summarize(10, story(
 		event{worker: 0, kind: begins, node: "/l/x-0000000002"},
 		event{worker: 0, kind: ends},

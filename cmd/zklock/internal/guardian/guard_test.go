@@ -88,7 +88,7 @@ func TestTheGuardianEndsACommandThatHasRunForItsTimeout(t *testing.T) {
 }
 
 // A hold may be certain for so short a time when zklock is stopped that it was heard of just before the end begins.
-func TestTheGuardianTellsOfASilenceThatBeginsLate(t *testing.T) {
+func TestTheGuardianReportsASilenceThatBeginsLate(t *testing.T) {
 	stubborn := &slowTree{make(chan struct{}), make(chan syscall.Signal, 1)}
 	close(stubborn.start)
 	orders, told := make(chan order), make(chan string, 8)

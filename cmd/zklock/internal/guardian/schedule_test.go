@@ -49,7 +49,7 @@ func TestTheScheduleWarnsWhenTheGraceIsLeftAndEndsWhenTheMarginIs(t *testing.T) 
 	assert.Equal(t, killCommand, what)
 }
 
-func TestTheScheduleGivesNoMoreThanTheGraceWhenTheLockComesBackToLife(t *testing.T) {
+func TestTheScheduleGivesNoMoreThanTheGraceWhenTheLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second)
 	what, _ := s.next(at(0), 2500*time.Millisecond)
@@ -60,7 +60,7 @@ func TestTheScheduleGivesNoMoreThanTheGraceWhenTheLockComesBackToLife(t *testing
 	assert.Equal(t, killCommand, what)
 }
 
-func TestTheScheduleEndsAtOnceWhatHasNoTimeLeft(t *testing.T) {
+func TestTheScheduleEndsACommandWithoutTimeLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSchedule(2*time.Second, 10*time.Second)
 	what, _ := s.next(at(0), 0)

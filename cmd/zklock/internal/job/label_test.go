@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestLabelsTellJobsApartAndNoSecrets(t *testing.T) {
+func TestLabelsDistinguishJobsAndContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		want string

@@ -12,9 +12,9 @@ import (
 
 // Nodes show sessions, not goroutines, so a session with several goroutines can be part of a cycle without a deadlock.
 
-// Circle is a cycle of sessions: each waits for the next, and the last for the first. None of them can proceed until another
+// Cycle is a cycle of sessions: each waits for the next, and the last for the first. None of them can proceed until another
 // releases its lock.
-type Circle []Step
+type Cycle []Step
 
 // Step is one session of a cycle.
 type Step struct {
@@ -181,14 +181,14 @@ func linked(queues []*operate.Queue) []*operate.Queue {
 	return slices.DeleteFunc(slices.Clone(queues), func(q *operate.Queue) bool { return !slices.ContainsFunc(q.Contenders, several) })
 }
 
-// Circles returns the cycles in queues. Each starts with its smallest session, and the cycles are ordered by it.
-func Circles(queues []*operate.Queue) []Circle {
+// Cycles returns the cycles in queues. Each starts with its smallest session, and the cycles are ordered by it.
+func Cycles(queues []*operate.Queue) []Cycle {
 	g := newGraph(linked(queues))
-	var found []Circle
+	var found []Cycle
 	seen := map[*wait]bool{}
 	for _, session := range slices.Sorted(maps.Keys(g.of)) {
 		if w := g.stuckOf(session); w != nil {
-			if c := g.circleFrom(w, seen); c != nil {
+			if c := g.cycleFrom(w, seen); c != nil {
 				found = append(found, c)
 			}
 		}
@@ -196,9 +196,9 @@ func Circles(queues []*operate.Queue) []Circle {
 	return found
 }
 
-// circleFrom returns the cycle that w leads to, or nil if it leads to a wait that was seen before.
-func (g *graph) circleFrom(w *wait, seen map[*wait]bool) Circle {
-	var way Circle
+// cycleFrom returns the cycle that w leads to, or nil if it leads to a wait that was seen before.
+func (g *graph) cycleFrom(w *wait, seen map[*wait]bool) Cycle {
+	var way Cycle
 	for !seen[w] {
 		seen[w] = true
 		s := Step{w.path, w.who, *g.obstacle(w), len(g.of[w.who.Session]) > 1}
@@ -213,7 +213,7 @@ func (g *graph) circleFrom(w *wait, seen map[*wait]bool) Circle {
 }
 
 // fromSmallest returns c with its smallest session first.
-func (c Circle) fromSmallest() Circle {
+func (c Cycle) fromSmallest() Cycle {
 	first := 0
 	for i := range c {
 		if c[i].Waits.Session < c[first].Waits.Session {
@@ -224,7 +224,7 @@ func (c Circle) fromSmallest() Circle {
 }
 
 // Key identifies a cycle by its nodes and by which of them hold.
-func (c Circle) Key() string {
+func (c Cycle) Key() string {
 	var b strings.Builder
 	for _, s := range c {
 		fmt.Fprintf(&b, "%s %s %t\n", s.Waits.Node, s.Blocked.Node, s.Blocked.Holds)
@@ -234,8 +234,8 @@ func (c Circle) Key() string {
 
 // InBoth returns the cycles in now that are also in before. Queues are read one after the other, so a cycle that is found
 // only once may be composed of states from different times.
-func InBoth(before, now []Circle) []Circle {
-	return slices.DeleteFunc(now, func(c Circle) bool {
-		return !slices.ContainsFunc(before, func(old Circle) bool { return old.Key() == c.Key() })
+func InBoth(before, now []Cycle) []Cycle {
+	return slices.DeleteFunc(now, func(c Cycle) bool {
+		return !slices.ContainsFunc(before, func(old Cycle) bool { return old.Key() == c.Key() })
 	})
 }

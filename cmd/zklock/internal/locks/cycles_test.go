@@ -34,8 +34,8 @@ func queueOf(t *testing.T, path, words string) *operate.Queue {
 	return q
 }
 
-// inWords writes circles as "1 waits at /a, 2 waits at /b".
-func inWords(found []Circle) string {
+// inWords writes cycles as "1 waits at /a, 2 waits at /b".
+func inWords(found []Cycle) string {
 	var all []string
 	for _, c := range found {
 		var steps []string
@@ -52,14 +52,14 @@ func inWords(found []Circle) string {
 }
 
 //zklock:promise P19.9
-func TestCirclesAreFoundAndNothingElseIs(t *testing.T) {
+func TestOnlyCyclesAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		queues []string
 		want   string
 	}{
 		"two sessions":                        {[]string{"1 -2", "2 -1"}, "1 waits at /b, 2 waits at /a"},
 		"three sessions":                      {[]string{"1 -2", "2 -3", "3 -1"}, "1 waits at /c, 3 waits at /b, 2 waits at /a"},
-		"two circles":                         {[]string{"1 -2", "2 -1", "3 -4", "4 -3"}, "1 waits at /b, 2 waits at /a; 3 waits at /d, 4 waits at /c"},
+		"two cycles":                          {[]string{"1 -2", "2 -1", "3 -4", "4 -3"}, "1 waits at /b, 2 waits at /a; 3 waits at /d, 4 waits at /c"},
 		"others that wait for it are no part": {[]string{"1 -2 -3", "2 -1", "3 -4"}, "1 waits at /b, 2 waits at /a"},
 		"behind one that waits itself":        {[]string{"9 -1 -2", "2 -9"}, "2 waits at /a, 9 waits at /b"},
 		"one that only waits ahead":           {[]string{"8 -1 -2", "2 -1"}, ""},
@@ -82,7 +82,7 @@ func TestCirclesAreFoundAndNothingElseIs(t *testing.T) {
 			for i, words := range c.queues {
 				queues = append(queues, queueOf(t, "/"+string(rune('a'+i)), words))
 			}
-			assert.Equal(t, c.want, inWords(Circles(queues)))
+			assert.Equal(t, c.want, inWords(Cycles(queues)))
 		})
 	}
 }
@@ -90,11 +90,11 @@ func TestCirclesAreFoundAndNothingElseIs(t *testing.T) {
 // What was put together from different times is not there a second time with the same nodes.
 //
 //zklock:promise P19.9
-func TestOnlyACircleThatIsThereTwiceIsShown(t *testing.T) {
-	first := Circles([]*operate.Queue{queueOf(t, "/a", "1 -2"), queueOf(t, "/b", "2 -1")})
+func TestOnlyACycleThatIsFoundTwiceIsShown(t *testing.T) {
+	first := Cycles([]*operate.Queue{queueOf(t, "/a", "1 -2"), queueOf(t, "/b", "2 -1")})
 	require.Len(t, first, 1)
 	assert.Len(t, InBoth(first, first), 1)
-	later := Circles([]*operate.Queue{queueOf(t, "/a", "3 1 -2"), queueOf(t, "/b", "2 -1")})
+	later := Cycles([]*operate.Queue{queueOf(t, "/a", "3 1 -2"), queueOf(t, "/b", "2 -1")})
 	require.Len(t, later, 1)
 	assert.Empty(t, InBoth(first, later), "with other nodes")
 	assert.Empty(t, InBoth(first, nil))
@@ -130,7 +130,7 @@ func stuck(g *graph) map[string]bool {
 }
 
 // What is left out because nearer waiters stand for it changes nothing.
-func TestNearestWaitersStandForAllAhead(t *testing.T) {
+func TestNearestWaitersRepresentAllAhead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
 	for range 5_000 {
@@ -154,7 +154,7 @@ func TestNearestWaitersStandForAllAhead(t *testing.T) {
 		want := naive(queues)
 		require.Equal(t, want, stuck(newGraph(queues)))
 		require.Equal(t, want, stuck(newGraph(linked(queues))))
-		if len(Circles(queues)) > 0 {
+		if len(Cycles(queues)) > 0 {
 			found++
 		}
 	}
@@ -162,17 +162,17 @@ func TestNearestWaitersStandForAllAhead(t *testing.T) {
 }
 
 // A queue of 10,000 is looked at once, not once for each pair.
-func BenchmarkCirclesOfALongQueue(b *testing.B) {
+func BenchmarkCyclesOfALongQueue(b *testing.B) {
 	q := &operate.Queue{Path: "/l"}
 	for i := range 10_000 {
 		q.Contenders = append(q.Contenders, zklock.Contender{Node: fmt.Sprint("/l/", i), Kind: operate.KindLock, Session: int64(i + 1), Holds: i == 0})
 	}
 	for b.Loop() {
-		Circles([]*operate.Queue{q})
+		Cycles([]*operate.Queue{q})
 	}
 }
 
-func TestATableKnowsSinceWhenAHolderHolds(t *testing.T) {
+func TestATableKnowsWhenAHoldBegan(t *testing.T) {
 	start := time.Now()
 	table := NewTable(start)
 	q := queueOf(t, "/a", "1 -2 -3")

@@ -14,7 +14,7 @@ import (
 )
 
 // A text that is not understood is refused, with the list of what is.
-func TestWhatIsNoPeriodIsRefused(t *testing.T) {
+func TestInvalidPeriodsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, advice := range map[string]string{
 		"1d": "did you mean 24h?", "1w": "did you mean 168h?", "5min": "mean 5m?", "90sec": "mean 1m30s?", "1h30": "is not a period", "0.5d": "mean 12h?", "5": "mean 5s?",

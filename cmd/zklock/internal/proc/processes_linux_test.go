@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestDescendantsAreToldFromOthers(t *testing.T) {
+func TestDescendantsAreDistinguishedFromOtherProcesses(t *testing.T) {
 	all := []Process{
 		{PID: 1}, {PID: 4, Parent: 9}, {PID: 7, Parent: 1}, {PID: 8, Parent: 7}, {PID: 9, Parent: 8, dead: true},
 		{PID: 10, Parent: 7, since: "before"}, {PID: 11, Parent: 10}, {PID: 12, Parent: 13}, {PID: 13, Parent: 12}, {PID: 14, Parent: 99},

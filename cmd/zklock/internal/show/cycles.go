@@ -10,10 +10,10 @@ import (
 )
 
 // Cycles shows cycles. partly says that some of the locks could not be read.
-func (v View) Cycles(path string, found []locks.Circle, partly bool) error {
+func (v View) Cycles(path string, found []locks.Cycle, partly bool) error {
 	switch {
 	case v.JSON:
-		return JSON(v.Out, newCirclesJSON(found), v.Pretty)
+		return JSON(v.Out, newCyclesJSON(found), v.Pretty)
 	case len(found) == 0 && partly:
 		return v.Say("no cycles among the locks at or below %s that could be read\n", path)
 	case len(found) == 0:
@@ -21,15 +21,15 @@ func (v View) Cycles(path string, found []locks.Circle, partly bool) error {
 	}
 	var b bytes.Buffer
 	for _, c := range found {
-		tell(&b, c)
+		writeCycle(&b, c)
 	}
 	fmt.Fprint(&b, "It is a deadlock only if the goroutine that holds is the one that waits. Then one of the sessions must release its\nlock: see zklock revoke and zklock evict.\n")
 	_, err := v.Out.Write(b.Bytes())
 	return err
 }
 
-// tell describes a cycle in words.
-func tell(w io.Writer, c locks.Circle) {
+// writeCycle describes a cycle in words.
+func writeCycle(w io.Writer, c locks.Cycle) {
 	fmt.Fprintf(w, "%d sessions wait for each other in a cycle:\n", len(c))
 	for _, s := range c {
 		verb := "holds"
@@ -54,12 +54,12 @@ func sessionOf(who zklock.Contender) string {
 	return text
 }
 
-// CirclesJSON is the output of ls --cycles --json. The field names are part of the command's contract.
-type CirclesJSON struct {
-	Cycles []circleJSON `json:"cycles"`
+// CyclesJSON is the output of ls --cycles --json. The field names are part of the command's contract.
+type CyclesJSON struct {
+	Cycles []cycleJSON `json:"cycles"`
 }
 
-type circleJSON struct {
+type cycleJSON struct {
 	Steps []stepJSON `json:"steps"` // each waits for the session of the next; the last waits for that of the first
 }
 
@@ -70,14 +70,14 @@ type stepJSON struct {
 	Parallel  bool          `json:"parallel"`  // the session waits at several locks, so it must have several goroutines
 }
 
-func newCirclesJSON(found []locks.Circle) CirclesJSON {
-	out := CirclesJSON{Cycles: []circleJSON{}}
+func newCyclesJSON(found []locks.Cycle) CyclesJSON {
+	out := CyclesJSON{Cycles: []cycleJSON{}}
 	for _, c := range found {
 		var steps []stepJSON
 		for _, s := range c {
 			steps = append(steps, stepJSON{s.Path, newContenderJSON(s.Waits), newContenderJSON(s.Blocked), s.Parallel})
 		}
-		out.Cycles = append(out.Cycles, circleJSON{steps})
+		out.Cycles = append(out.Cycles, cycleJSON{steps})
 	}
 	return out
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/zklock-go/zklock/operate"
 )
 
-// FuzzWhatIsPrinted shows what others can write in every way the command has: nothing of it
+// FuzzPrintedText shows what others can write in every way the command has: nothing of it
 // acts on a terminal, adds a line, or makes a line wider than the screen.
 //
 //zklock:promise P8.3
-func FuzzWhatIsPrinted(f *testing.F) {
+func FuzzPrintedText(f *testing.F) {
 	for _, text := range []string{"", "host", hostile, strings.Repeat("wide ", 100), "\xff\xfe", "\u0301", "\u200b\u2060", "a\\b", "😀", `"`, "<script>"} {
 		f.Add(text, text, []byte(text), int64(1), uint8(3))
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 //zklock:promise P8.3
-func TestWhatContendersSayCannotActOnAScreen(t *testing.T) {
+func TestTextOfContendersCannotActOnAScreen(t *testing.T) {
 	t.Parallel()
 	table := locks.NewTable(time.Now())
 	table.Update(&operate.Queue{Path: "/" + hostile, Contenders: []zklock.Contender{{Node: "/l/" + hostile, Holds: true, Host: hostile, PID: 1, Label: hostile}}}, time.Now())
@@ -100,7 +100,7 @@ func TestAListFitsANarrowScreen(t *testing.T) {
 	}
 }
 
-func TestAScreenStandsStillWhileNoServerAnswers(t *testing.T) {
+func TestAScreenDoesNotChangeWhileNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 22, 15, 4, 5, 0, time.Local)
 	table := locks.NewTable(begin)

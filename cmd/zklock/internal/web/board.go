@@ -22,7 +22,7 @@ type board struct {
 	past    map[string]*history  // by path
 	ended   int                  // number of contenders that have left, in all histories
 	stands  map[string]time.Time // when each cycle was first seen, by its key
-	found   []locks.Circle       // the cycles in the table
+	found   []locks.Cycle        // the cycles in the table
 	fresh   bool                 // found is up to date with table
 	silent  time.Time            // since when no server has answered; zero if one does
 	gaps    operate.Incomplete   // what is not watched
@@ -161,11 +161,11 @@ func (b *board) contender(path, node string, token int64) (zklock.Contender, boo
 // standing is how long a cycle must have been seen before it is shown, because queues are read at different times.
 const standing = time.Second
 
-// circles returns the cycles that have been seen for long enough, and when to call it again because others may have been by
+// cycles returns the cycles that have been seen for long enough, and when to call it again because others may have been by
 // then. It must be called with mu held.
-func (b *board) circles(now time.Time) (shown []locks.Circle, again time.Time) {
+func (b *board) cycles(now time.Time) (shown []locks.Cycle, again time.Time) {
 	if !b.fresh {
-		b.found, b.fresh = locks.Circles(b.queues()), true
+		b.found, b.fresh = locks.Cycles(b.queues()), true
 		since := b.stands
 		b.stands = map[string]time.Time{}
 		for _, c := range b.found {

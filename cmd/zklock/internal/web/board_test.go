@@ -55,7 +55,7 @@ func TestTheBusiestLockComesFirst(t *testing.T) {
 	assert.Len(t, b.overview("", b.later(time.Second)).sections["locks"], 1, "a queue without contenders is still shown")
 }
 
-func TestASearchFindsPathsAndWhoIsThere(t *testing.T) {
+func TestASearchFindsPathsAndContenders(t *testing.T) {
 	b := newBoard("/", false)
 	b.note(queue("/Orders/42", 1, "worker"), b.later(0))
 	b.note(queue("/stock", 1, "reader", "Printer"), b.later(0))
@@ -72,7 +72,7 @@ func TestASearchFindsPathsAndWhoIsThere(t *testing.T) {
 	assert.Equal(t, 1, headOf[oneLock](t, one).Found)
 }
 
-func TestALockShowsItsLineAndItsPast(t *testing.T) {
+func TestALockShowsItsQueueAndItsPast(t *testing.T) {
 	b := newBoard("/", false)
 	b.note(queue("/l", 1, "a"), b.begun)
 	b.note(queue("/l", 1, "a", "bb"), b.later(0))
@@ -107,7 +107,7 @@ func TestALockShowsItsLineAndItsPast(t *testing.T) {
 }
 
 // A semaphore's waiter has another node than its permits.
-func TestAPlaceInTheQueueForPermitsAndItsPermitAreOne(t *testing.T) {
+func TestAQueueNodeForPermitsAndItsPermitAreShownAsOne(t *testing.T) {
 	b := newBoard("/", false)
 	permits := func(holders int, names ...string) *operate.Queue {
 		q := queue("/s", holders, names...)
@@ -132,33 +132,33 @@ func TestAPlaceInTheQueueForPermitsAndItsPermitAreOne(t *testing.T) {
 	assert.Zero(t, left[1].value.(stretch).Held, "it left without a permit")
 }
 
-func TestACircleIsShownWhenItHasStoodForAWhile(t *testing.T) {
+func TestACycleIsShownWhenItHasLastedForAWhile(t *testing.T) {
 	b := newBoard("/", false)
 	b.note(queue("/x", 1, "a", "bb"), b.later(0))
 	assert.Zero(t, b.overview("", b.later(0)).again)
 	b.note(queue("/y", 1, "bb", "a"), b.later(0))
 	v := b.overview("", b.later(0))
-	assert.Empty(t, headOf[overview](t, v).Circles)
+	assert.Empty(t, headOf[overview](t, v).Cycles)
 	assert.Equal(t, b.later(standing), v.again, "it is looked at again, though nothing changes")
 	v = b.overview("", v.again)
 	assert.Zero(t, v.again)
 	head := headOf[overview](t, v)
-	require.Len(t, head.Circles, 1)
-	assert.Equal(t, "/y", head.Circles[0][0].Path)
-	assert.Equal(t, "bb", head.Circles[0][0].By.Label)
+	require.Len(t, head.Cycles, 1)
+	assert.Equal(t, "/y", head.Cycles[0][0].Path)
+	assert.Equal(t, "bb", head.Cycles[0][0].By.Label)
 	assert.True(t, v.sections["locks"][0].value.(lockRow).Circular)
 	one := b.oneLock("/x", "", b.later(standing))
-	assert.Len(t, headOf[oneLock](t, one).Circles, 1)
+	assert.Len(t, headOf[oneLock](t, one).Cycles, 1)
 	assert.True(t, one.sections["queue"][0].value.(contender).Circular)
 
 	b.note(queue("/z", 1, "ccc"), b.later(2*standing))
-	assert.Empty(t, headOf[oneLock](t, b.oneLock("/z", "", b.later(2*standing))).Circles, "it is elsewhere")
-	assert.Len(t, headOf[overview](t, b.overview("", b.later(2*standing))).Circles, 1, "it stands since then")
+	assert.Empty(t, headOf[oneLock](t, b.oneLock("/z", "", b.later(2*standing))).Cycles, "it is elsewhere")
+	assert.Len(t, headOf[overview](t, b.overview("", b.later(2*standing))).Cycles, 1, "it stands since then")
 	b.note(queue("/y", 1, "bb"), b.later(3*standing))
-	assert.Empty(t, headOf[overview](t, b.overview("", b.later(3*standing))).Circles)
+	assert.Empty(t, headOf[overview](t, b.overview("", b.later(3*standing))).Cycles)
 }
 
-func TestKindsAreReadOffTheNodes(t *testing.T) {
+func TestKindsAreDerivedFromTheNodes(t *testing.T) {
 	of := func(change func(*zklock.Contender)) string {
 		q := queue("/l", 1, "a")
 		change(&q.Contenders[0])
@@ -228,7 +228,7 @@ func TestThePastIsBounded(t *testing.T) {
 	assert.Equal(t, last.from, b.past["/often"].kept, "it came when the one before it left")
 }
 
-func TestAFrameHasWhatHasChanged(t *testing.T) {
+func TestAFrameContainsOnlyChanges(t *testing.T) {
 	at := func(head string, rows ...row) view { return view{head: head, sections: map[string][]row{"s": rows}} }
 	d := newDifference()
 	next := func(v view) string {
@@ -252,7 +252,7 @@ func TestAFrameHasWhatHasChanged(t *testing.T) {
 }
 
 // What contenders say of themselves comes from anybody.
-func TestTextOfOthersIsMadePlain(t *testing.T) {
+func TestTextOfContendersIsEscaped(t *testing.T) {
 	b := newBoard("/", true)
 	hostile := "<script>alert(1)</script>\u202e\x1b[2J\xff"
 	q := queue("/"+hostile, 1, hostile)

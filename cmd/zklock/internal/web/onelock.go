@@ -20,7 +20,7 @@ const (
 func (b *board) oneLock(path, text string, now time.Time) view {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found, again := b.circles(now)
+	found, again := b.cycles(now)
 	head := oneLock{common: b.common(found, passes(path)), Path: shownPath(path), Kind: "lock"}
 	sections := map[string][]row{"holders": nil, "queue": nil, "spans": nil}
 	h := b.past[path]
@@ -43,14 +43,14 @@ func (b *board) oneLock(path, text string, now time.Time) view {
 }
 
 // passes returns a function that reports whether a cycle has a step at path.
-func passes(path string) func(locks.Circle) bool {
-	return func(c locks.Circle) bool {
+func passes(path string) func(locks.Cycle) bool {
+	return func(c locks.Cycle) bool {
 		return slices.ContainsFunc(c, func(s locks.Step) bool { return s.Path == path })
 	}
 }
 
 // sessionsIn returns the nodes in cycles: those of the waiters, and those that they wait for.
-func sessionsIn(found []locks.Circle) map[string]bool {
+func sessionsIn(found []locks.Cycle) map[string]bool {
 	nodes := map[string]bool{}
 	for _, c := range found {
 		for _, s := range c {

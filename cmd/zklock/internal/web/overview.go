@@ -12,15 +12,15 @@ import (
 
 // Limits on what the list shows. The rest is counted.
 const (
-	mostLocks   = 200
-	mostCircles = 5
+	mostLocks  = 200
+	mostCycles = 5
 )
 
 // overview returns the view of the busiest locks that match text.
 func (b *board) overview(text string, now time.Time) view {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found, again := b.circles(now)
+	found, again := b.cycles(now)
 	head := overview{common: b.common(found, nil), Locks: b.table.Len(), Waiting: b.table.Waiting()}
 	circular := pathsIn(found)
 	var rows []row
@@ -38,7 +38,7 @@ func (b *board) overview(text string, now time.Time) view {
 
 // common returns the top part of every view. It includes the cycles for which want returns true, or all if want is nil. It
 // must be called with mu held.
-func (b *board) common(found []locks.Circle, want func(locks.Circle) bool) common {
+func (b *board) common(found []locks.Cycle, want func(locks.Cycle) bool) common {
 	c := common{Below: shownPath(b.path), Begun: millis(b.begun), Away: millis(b.silent), Changes: b.changes}
 	if b.gaps != (operate.Incomplete{}) {
 		c.Gaps = b.gaps.Error()
@@ -47,14 +47,14 @@ func (b *board) common(found []locks.Circle, want func(locks.Circle) bool) commo
 		if want != nil && !want(f) {
 			continue
 		}
-		if c.Circled++; len(c.Circles) < mostCircles {
-			c.Circles = append(c.Circles, newCircle(f))
+		if c.Circled++; len(c.Cycles) < mostCycles {
+			c.Cycles = append(c.Cycles, newCycle(f))
 		}
 	}
 	return c
 }
 
-func newCircle(c locks.Circle) (steps circle) {
+func newCycle(c locks.Cycle) (steps cycle) {
 	for _, s := range c {
 		steps = append(steps, step{
 			Owner: ownerOf(s.Waits), Session: sessionOf(s.Waits), Path: shownPath(s.Path), Link: linkOf(s.Path),
@@ -65,7 +65,7 @@ func newCircle(c locks.Circle) (steps circle) {
 }
 
 // pathsIn returns the paths at which sessions wait in cycles.
-func pathsIn(found []locks.Circle) map[string]bool {
+func pathsIn(found []locks.Cycle) map[string]bool {
 	paths := map[string]bool{}
 	for _, c := range found {
 		for _, s := range c {

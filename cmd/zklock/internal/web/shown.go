@@ -30,13 +30,13 @@ type row struct {
 
 // common is the part of the head that all views share.
 type common struct {
-	Below   string   `json:"below"`
-	Begun   int64    `json:"begun"`          // when watching began
-	Away    int64    `json:"away,omitempty"` // since when no server has answered
-	Gaps    string   `json:"gaps,omitempty"` // what is not shown
-	Changes bool     `json:"changes,omitempty"`
-	Circles []circle `json:"circles,omitempty"`
-	Circled int      `json:"circled,omitempty"` // the number of cycles
+	Below   string  `json:"below"`
+	Begun   int64   `json:"begun"`          // when watching began
+	Away    int64   `json:"away,omitempty"` // since when no server has answered
+	Gaps    string  `json:"gaps,omitempty"` // what is not shown
+	Changes bool    `json:"changes,omitempty"`
+	Cycles  []cycle `json:"circles,omitempty"`
+	Circled int     `json:"circled,omitempty"` // the number of cycles
 }
 
 // overview is the head of the list of locks.
@@ -119,8 +119,8 @@ type stretch struct {
 	Early   bool   `json:"early,omitempty"`
 }
 
-// circle is a cycle of sessions that wait for each other.
-type circle []step
+// cycle is a cycle of sessions that wait for each other.
+type cycle []step
 
 type step struct {
 	Owner    owner  `json:"owner"`

@@ -302,7 +302,7 @@ func TestAPathThatNobodyHasUsedIsNotShownAsFree(t *testing.T) {
 	b.until(func() bool { return b.head["held"] == float64(0) && b.head["unseen"] == nil })
 }
 
-func TestBrowsersAreToldToRunNothingElse(t *testing.T) {
+func TestBrowsersMayRunNoOtherScripts(t *testing.T) {
 	s := &Server{board: newBoard("/", false)}
 	for path, kind := range map[string]string{"/": "text/html", "/page.js": "text/javascript", "/page.css": "text/css", "/icon.svg": "image/svg+xml", "/none": "text/plain"} {
 		w := get(t, s, path, "localhost")
@@ -320,7 +320,7 @@ func TestBrowsersAreToldToRunNothingElse(t *testing.T) {
 	assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function`, string(script))
 }
 
-func TestAPageTakesOnlyWhatItKnows(t *testing.T) {
+func TestAPageRefusesUnknownRequests(t *testing.T) {
 	s := &Server{board: newBoard("/", false)}
 	r := httptest.NewRequest(http.MethodPost, "/events", nil)
 	w := httptest.NewRecorder()
@@ -365,7 +365,7 @@ func changeOf(b *browser, lock, do string) changeRequest {
 	return changeRequest{lock, node, row["token"].(string), do}
 }
 
-func TestAHolderIsAskedAndEvictedFromThePage(t *testing.T) {
+func TestAHolderIsRevokedAndEvictedFromThePage(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	told := make(chan string, 8)

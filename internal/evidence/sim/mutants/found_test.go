@@ -86,8 +86,8 @@ func listed(all map[string]finding) string {
 	return text.String()
 }
 
-// TestTheListIsOfTheTable checks that the list has exactly the mutants of the table.
-func TestTheListIsOfTheTable(t *testing.T) {
+// TestTheListHasTheMutantsOfTheTable checks that the list has exactly the mutants of the table.
+func TestTheListHasTheMutantsOfTheTable(t *testing.T) {
 	all, err := found()
 	require.NoError(t, err)
 	text, err := os.ReadFile(foundFile)

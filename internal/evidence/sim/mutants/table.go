@@ -38,7 +38,7 @@ var Table = []Mutant{
 	{
 		Name: "an observer uses the data of another caller's watch without comparing it with the node", Origin: "the server withheld that watch's event",
 		Edits: []Edit{{"internal/session/watch.go", "err != nil || now.Mzxid == v.Stat.Mzxid {", "err != nil || now != nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestANewObserverIsShownNothingThatWas"},
+		Test:  Test{"internal/evidence/promises", "TestANewObserverIsShownNoOldState"},
 	},
 	{
 		Name: "Leader reads the nodes from a server that lags", Origin: "the caller gets the previous leader",
@@ -53,7 +53,7 @@ var Table = []Mutant{
 	{
 		Name: "a connection request contains only the zxid that the client library has seen", Origin: "a server that lags then accepts the session",
 		Edits: []Edit{{"internal/conn/handshake.go", "return frames.SawRequest(p, l.session.seen.Load())", "return p"}},
-		Test:  Test{"internal/conn", "TestAConnectionRequestSaysWhatOurAnswersHaveShown"},
+		Test:  Test{"internal/conn", "TestAConnectionRequestContainsTheZxidOfOurReplies"},
 	},
 	{
 		Name: "requests are sent before the credentials", Origin: "a server answers the requests first, without the credentials",
@@ -83,7 +83,7 @@ var Table = []Mutant{
 	{
 		Name: "Close waits for an observer without a limit", Origin: "our first version",
 		Edits: []Edit{{"zklock.go", "c.engine.Reporter.Notices.Close(limit)", "c.engine.Reporter.Notices.Close(nil)"}},
-		Test:  Test{"internal/evidence/promises", "TestCloseTellsAllThatItHasTimeFor"},
+		Test:  Test{"internal/evidence/promises", "TestCloseDeliversEventsWithinItsTime"},
 	},
 	{
 		Name: "a server without a leader is taken to have created a session", Origin: "our first version: ClickHouse Keeper reports it only in the protocol version",
@@ -93,7 +93,7 @@ var Table = []Mutant{
 	{
 		Name: "the refusal by a server in FIPS mode is reported as a wrong password", Origin: "our first version: the password was right",
 		Edits: []Edit{{"internal/conn/login.go", "case errors.Is(err, zk.ErrAuthFailed): // before", "case errors.Is(err, frames.ErrNoLeader): // before"}},
-		Test:  Test{"internal/evidence/promises", "TestALoginThatIsRefusedIsToldAtOnce"},
+		Test:  Test{"internal/evidence/promises", "TestARefusedLoginIsReportedAtOnce"},
 	},
 	{
 		Name: "a reply to a listing that is too long closes the connection", Origin: "our first version: the heartbeats of all holds were then lost, too",
@@ -128,12 +128,12 @@ var Table = []Mutant{
 	{
 		Name: "requests of the client library keep their own numbers", Origin: "its numbers and those of zklock then collide",
 		Edits: []Edit{{"internal/conn/tap.go", "t.enter(r, nil, len(r))", "t.waiting[r.Xid()] = sentRequest{sent: now, op: r.Op(), xid: r.Xid()}"}},
-		Test:  Test{"internal/conn", "TestTwoSpeakOnOneConnectionAndEachGetsItsAnswers"},
+		Test:  Test{"internal/conn", "TestZklockAndTheClientLibraryShareAConnection"},
 	},
 	{
 		Name: "requests get no answer when their connection ends", Origin: "a caller then waits for the reply on the next connection",
 		Edits: []Edit{{"internal/conn/tap.go", "\t\t\tby.Answered(frames.Reply{}, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
-		Test:  Test{"internal/conn", "TestTheEndOfAConnectionAnswersWhatWasAsked"},
+		Test:  Test{"internal/conn", "TestTheEndOfAConnectionAnswersPendingRequests"},
 	},
 	{
 		Name: "the server's proof that it knows the password is not checked", Origin: "clients that treat the result code OK as a successful login",
@@ -153,7 +153,7 @@ var Table = []Mutant{
 	{
 		Name: "an existing connection is kept open without a login", Origin: "Attach is called after the client library has connected",
 		Edits: []Edit{{"internal/conn/handshake.go", "if conn != nil {\n\t\tconn.Close()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
-		Test:  Test{"internal/evidence/promises", "TestAConnectionThatIsThereAlreadyLogsInWhenItComesBack"},
+		Test:  Test{"internal/evidence/promises", "TestAnExistingConnectionLogsInWhenItReconnects"},
 	},
 	{
 		Name: "only the first connection logs in", Origin: "a login belongs to a connection, not to a session",
@@ -167,7 +167,7 @@ var Table = []Mutant{
 	{
 		Name: "a node whose create had no reply is searched for on a server that lags", Origin: "go-zookeeper's CreateProtectedEphemeralSequential searches without a sync",
 		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", "if err := ctx.Err(); err != nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestInspectIsNotFooledByALaggingServer"},
+		Test:  Test{"internal/evidence/promises", "TestInspectShowsNoStateOfALaggingServer"},
 	},
 	{
 		Name: "the queue is ordered by the nodes' names", Origin: "the GUID comes before the number in a name (C1, ZooKeeper's own recipe)",
@@ -200,7 +200,7 @@ var Table = []Mutant{
 	{
 		Name: "Ahead counts only the contenders whose names are kept", Origin: "the event of a waiter for permits",
 		Edits: []Edit{{"internal/queue/turn.go", "Node: t.Name, Ahead: t.nearest.seen}", "Node: t.Name, Ahead: len(t.nearest.ahead)}"}},
-		Test:  Test{"internal/evidence/promises", "TestEveryKindTellsHowManyAreBefore"},
+		Test:  Test{"internal/evidence/promises", "TestEveryKindReportsHowManyAreAhead"},
 	},
 	{
 		Name: "contenders that never held the lock write hand-off notes", Origin: "the only condition for writing a note is missing",
@@ -228,37 +228,37 @@ var Table = []Mutant{
 	{
 		Name: "contenders beyond the nearest ones are forgotten", Origin: "a waiter keeps only the names of the nearest contenders",
 		Edits: []Edit{{"internal/queue/nearest.go", "n.beyond = i + 1", "n.beyond = 0"}},
-		Test:  Test{"internal/evidence/promises", "TestThoseBeyondTheNearestAreWaitedFor"},
+		Test:  Test{"internal/evidence/promises", "TestContendersBeyondTheNearestAreWaitedFor"},
 	},
 	{
 		Name: "a contender whose nearest contenders have all left counts as the first", Origin: "a waiter keeps only the names of the nearest contenders",
 		Edits: []Edit{{"internal/queue/handoff.go", "case t.nearest.unsure || t.nearest.beyond > 0:", "case t.nearest.unsure:"}},
-		Test:  Test{"internal/evidence/promises", "TestThoseBeyondTheNearestAreWaitedFor"},
+		Test:  Test{"internal/evidence/promises", "TestContendersBeyondTheNearestAreWaitedFor"},
 	},
 	{
 		Name: "a note about a contender beyond the nearest is taken to mean that all of those have left", Origin: "a reader of the note cannot know how many contenders are between",
 		Edits: []Edit{{"internal/queue/note.go", "\tif named >= 0 && t.isTimely(dir.Stat) {\n", "\tif ours {\n\t\tt.nearest.beyond = 0\n\t}\n\tif named >= 0 && t.isTimely(dir.Stat) {\n"}},
-		Test:  Test{"internal/evidence/promises", "TestThoseBeyondTheNearestAreWaitedFor"},
+		Test:  Test{"internal/evidence/promises", "TestContendersBeyondTheNearestAreWaitedFor"},
 	},
 	{
 		Name: "a listing keeps as many names as the last one, which were all of no use", Origin: "many listings in a row when many readers' writers let others pass",
 		Edits: []Edit{{"internal/queue/nearest.go", "n.window = min(2*n.window, math.MaxInt32)", "n.window = min(n.window, math.MaxInt32)"}},
-		Test:  Test{"internal/queue", "TestAPlaceThatIsUsedUpKeepsMore"},
+		Test:  Test{"internal/queue", "TestAPlaceWhoseNearestHaveLeftKeepsMore"},
 	},
 	{
 		Name: "the contenders kept for the lock-delay start with the nearest one, not with the nearest unrecorded one", Origin: "a waiter keeps only the contenders that the lock-delay needs",
 		Edits: []Edit{{"internal/queue/nearest.go", "\t\tif isUnrecorded(e) {\n\t\t\ti = j\n", "\t\tif isUnrecorded(e) {\n\t\t\ti = max(i, j)\n"}},
-		Test:  Test{"internal/queue", "TestThoseMetTellTheUnrecorded"},
+		Test:  Test{"internal/queue", "TestInitialAheadFindsTheUnrecordedContender"},
 	},
 	{
 		Name: "a caller joins a listing that began before its call", Origin: "single flight, as caches use it",
 		Edits: []Edit{{"internal/session/listing.go", "\t\treturn running.next\n", "\t\treturn running\n"}},
-		Test:  Test{"internal/session", "TestAListingIsAskedForAfterTheCall"},
+		Test:  Test{"internal/session", "TestAListingIsRequestedAfterTheCall"},
 	},
 	{
 		Name: "every caller lists the queue itself", Origin: "our first version: the time for n contenders to arrive grew with the square of n",
 		Edits: []Edit{{"internal/session/listing.go", "running := f.running[key]; running != nil {", "running := f.running[key]; running != nil && running.next != nil {"}},
-		Test:  Test{"internal/session", "TestAListingIsAskedForAfterTheCall"},
+		Test:  Test{"internal/session", "TestAListingIsRequestedAfterTheCall"},
 	},
 	{
 		Name: "the number of long listings at the same time is not limited", Origin: "the heartbeats behind them come too late",
@@ -283,7 +283,7 @@ var Table = []Mutant{
 	{
 		Name: "after the counter has ended, a reader of Curator's that was a writer is ordered by its own age", Origin: "it replaces the writer, so it has the writer's position",
 		Edits: []Edit{{"internal/queue/position.go", "\tt.nearest.positionReplaced(tied)\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
+		Test:  Test{"internal/evidence/promises", "TestNoLockIsGrantedTogetherWithCuratorsDowngradedReader"},
 	},
 	{
 		Name: "a waiter for permits fails if their number changed while it waited", Origin: "our first version: it compared the number again in each session",
@@ -295,7 +295,7 @@ var Table = []Mutant{
 	{
 		Name: "a contender that gives up writes a hand-off note", Origin: "the only condition for writing a note is missing, while a holder remains",
 		Edits: []Edit{{"internal/queue/contender.go", "return t.removal.held && t.removal.note != nil &&", "return t.removal.note != nil &&"}},
-		Test:  Test{"internal/evidence/promises", "TestWhoGivesUpAfterAReleaseLeavesNoNote"},
+		Test:  Test{"internal/evidence/promises", "TestAWaiterThatGivesUpAfterAReleaseWritesNoNote"},
 	},
 	{
 		Name: "a note that is older than the listing is used", Origin: "the first half of the check that a note is timely",
@@ -320,22 +320,22 @@ var Table = []Mutant{
 	{
 		Name: "the cached state of a directory is valid for hours", Origin: "a directory that is deleted and created again has the same versions",
 		Edits: []Edit{{"internal/queue/dircache.go", "recentLife = 10 * time.Second", "recentLife = 10 * time.Hour"}},
-		Test:  Test{"internal/evidence/promises", "TestADirectoryThatWasMadeAnewKeepsItsData"},
+		Test:  Test{"internal/evidence/promises", "TestADirectoryThatWasCreatedAgainKeepsItsData"},
 	},
 	{
 		Name: "the first waiter for permits does not notice that its queue node was deleted", Origin: "it has two nodes, and only one is watched",
 		Edits: []Edit{{"internal/queue/permits.go", "inside, stop := untilGone(ctx, &queueNode.OwnNode)", "inside, stop := session.Either(ctx, ctx)"}},
-		Test:  Test{"internal/evidence/promises", "TestTheFirstInLineForPermitsWhosePlaceIsGoneLetsOthersPass"},
+		Test:  Test{"internal/evidence/promises", "TestTheFirstInLineForPermitsWhoseQueueNodeIsGoneLetsOthersPass"},
 	},
 	{
 		Name: "a lost create is no longer searched for one session timeout after its session", Origin: "a new leader gives every session its full timeout again",
 		Edits: []Edit{{"internal/session/pending.go", "> 2*g.Sess.Lease.Term()", "> g.Sess.Lease.Term()"}},
-		Test:  Test{"internal/evidence/promises", "TestALostCreateIsLookedForUntilNoServerHasItsSession"},
+		Test:  Test{"internal/evidence/promises", "TestALostCreateIsSearchedForUntilNoServerHasItsSession"},
 	},
 	{
 		Name: "a try for permits succeeds although another caller is about to take them", Origin: "a caller in the queue has no permit node yet",
 		Edits: []Edit{{"internal/queue/permits.go", "for i, sub := range []string{node.LeasesDir, node.PermitQueueDir} {", "for i, sub := range []string{node.LeasesDir} {"}},
-		Test:  Test{"internal/evidence/promises", "TestATryForPermitsPassesNobodyWhoIsJustAsking"},
+		Test:  Test{"internal/evidence/promises", "TestATryForPermitsDoesNotOvertakeAnAcquireUnderWay"},
 	},
 	{
 		Name: "an acquire of permits counts twice until its queue node is deleted", Origin: "a try is refused although a permit is free and no caller waits",
@@ -370,7 +370,7 @@ var Table = []Mutant{
 	{
 		Name: "the error of a cohort's goroutine does not say what it waited for", Origin: "it says only: context deadline exceeded",
 		Edits: []Edit{{"localqueue.go", "outcome.WaitedFor(context.Cause(w.ctx), waitedFor)", "outcome.CauseOf(w.ctx, errors.New(waitedFor))"}},
-		Test:  Test{"internal/evidence/promises", "TestAGoroutineOfACohortSaysWhatItHasWaitedFor"},
+		Test:  Test{"internal/evidence/promises", "TestTheErrorOfACohortsGoroutineNamesWhatItWaitedFor"},
 	},
 	{
 		Name: "a lock's path may look like a contender's node", Origin: "a lock named after a time stamp blocks the lock at its parent for ever",
@@ -390,7 +390,7 @@ var Table = []Mutant{
 	{
 		Name: "a hold that is acquired under an earlier one keeps all earlier ones in memory", Origin: "each step costs 1.3 kB and makes the search longer",
 		Edits: []Edit{{"hold.go", "\tc.outer.Store(outer)\n\tif c.hold.hasNoEffect() {", "\tif c.hold.hasNoEffect() {"}},
-		Test:  Test{"internal/evidence/promises", "TestHoldsHandOverHandDoNotPileUp"},
+		Test:  Test{"internal/evidence/promises", "TestChainedHoldsDoNotAccumulate"},
 	},
 	{
 		Name: "Resize uses a node name that a lock can have", Origin: "our first version: a lock with that name makes Resize fail",
@@ -405,12 +405,12 @@ var Table = []Mutant{
 	{
 		Name: "a request to release that arrives while it is being forwarded is lost", Origin: "the check comes before the registration",
 		Edits: []Edit{{"internal/session/ownnode.go", "\tr.mu.Lock()\n\tr.also = append(r.also, to)\n\tr.mu.Unlock()\n\tif r.Requested.IsSet() {\n", "\theard := r.Requested.IsSet()\n\tr.mu.Lock()\n\tr.also = append(r.also, to)\n\tr.mu.Unlock()\n\tif heard {\n"}},
-		Test:  Test{"internal/session", "TestARequestThatComesWhileItIsPassedOnIsNotLost"},
+		Test:  Test{"internal/session", "TestARequestToReleaseThatArrivesDuringForwardingIsNotLost"},
 	},
 	{
 		Name: "a call remains registered with the client's context after it returns", Origin: "context.AfterFunc without a call of its stop function",
 		Edits: []Edit{{"internal/session/wait.go", "\t\tstop()\n\t\tcancel(nil)\n", "\t\t_ = stop\n\t\tcancel(nil)\n"}},
-		Test:  Test{"internal/session", "TestAContextThatIsLeftIsNotKeptByTheOther"},
+		Test:  Test{"internal/session", "TestAReleasedContextIsNotKeptByItsOtherParent"},
 	},
 	{
 		Name: "a contender with several nodes removes them from a shared listing", Origin: "slices.DeleteFunc modifies its argument",
@@ -435,12 +435,12 @@ var Table = []Mutant{
 	{
 		Name: "pings renew the lease", Origin: "every client that trusts the state of its connection",
 		Edits: []Edit{{"internal/lease/lease.go", "\tr.forget(got)\n\tif of != OfServer {", "\tl.prove(sent)\n\tr.forget(got)\n\tif of != OfServer {"}},
-		Test:  Test{"internal/evidence/promises", "TestEveryHoldEndsBeforeAnyoneElseHolds"},
+		Test:  Test{"internal/evidence/promises", "TestEveryHoldEndsBeforeAnotherHolds"},
 	},
 	{
 		Name: "a reconnect to the same session renews the lease", Origin: "on real servers, a leader that was cut off lets its clients reconnect",
 		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n", "\tl.prove(sent)\n\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n"}},
-		Test:  Test{"internal/lease", "TestBeingTakenBackCountsFromWhenTheLeaderHasAnsweredOnThatConnection"},
+		Test:  Test{"internal/lease", "TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection"},
 	},
 	{
 		Name: "a run of heartbeats continues on the next connection", Origin: "design: a deposed leader continues a run without a gap while the next leader lets the session expire",
@@ -450,7 +450,7 @@ var Table = []Mutant{
 	{
 		Name: "a reconnect is taken to mean that the leader has counted a touch", Origin: "design: the leader's reply can be to an earlier request",
 		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats", "\tl.run = &Run{l: l, heard: sent, since: got, beats"}},
-		Test:  Test{"internal/lease", "TestATakeBackIsNotHeardByItsOwnAnswer"},
+		Test:  Test{"internal/lease", "TestAReconnectIsNotConfirmedByItsOwnReply"},
 	},
 	{
 		Name: "a run of heartbeats continues after a gap", Origin: "design: the leader may have begun to end the session",
@@ -470,7 +470,7 @@ var Table = []Mutant{
 	{
 		Name: "only the first contender of all watches its own node", Origin: "a reader behind other readers did not watch its own node",
 		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelf(0)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelf(0)"}},
-		Test:  Test{"internal/evidence/promises", "TestAReaderThatLostItsNodeIsGrantedNothing"},
+		Test:  Test{"internal/evidence/promises", "TestAReaderThatLostItsNodeIsNotGranted"},
 	},
 	{
 		Name: "the lease counts from the receipt of a reply", Origin: "redsync, redisson and others",
@@ -536,7 +536,7 @@ var Table = []Mutant{
 	{
 		Name: "the client's patience does not grow after slow replies", Origin: "our first version: with slow disks, it left each server before it could reply",
 		Edits: []Edit{{"internal/lease/next.go", "max(l.timeout/5, 2*l.slow)", "l.timeout/5"}},
-		Test:  Test{"internal/evidence/promises", "TestServersThatAreAllSlowKeepNobodyWaitingForEver"},
+		Test:  Test{"internal/evidence/promises", "TestSlowServersDelayNoCallForEver"},
 	},
 	{
 		Name: "a server counts as silent until it has sent a complete reply", Origin: "our first version: a long listing takes time to arrive",
@@ -565,7 +565,7 @@ var Table = []Mutant{
 `, `	t.watchSelf(0)
 `}, {"internal/queue/handoff.go", `		t.c.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}, {"internal/queue/proof.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
-		Test: Test{"internal/evidence/promises", "TestAHoldThatNobodyExpectedHasFourTenthsOfTheTimeoutLeft"},
+		Test: Test{"internal/evidence/promises", "TestAnUnexpectedHoldHasFourTenthsOfTheTimeoutLeft"},
 	},
 	{
 		Name: "the next in line does not prove its session while it waits", Origin: "our first version: its grant waited for a reply",
@@ -731,7 +731,7 @@ var Table = []Mutant{
 	{
 		Name: "readers do not notice a downgrade", Origin: "they wait until the writer's node is gone",
 		Edits: []Edit{{"rwmutex.go", "Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}", "Rule: node.AfterExclusive, Shared: true}"}},
-		Test:  Test{"internal/evidence/promises", "TestReadersBesideADowngradedWriterDoNotWaitForTheLockDelay"},
+		Test:  Test{"internal/evidence/promises", "TestReadersBehindADowngradedWriterDoNotWaitForTheLockDelay"},
 	},
 	{
 		Name: "a downgrade deletes the writer's node", Origin: "Curator before CURATOR-621",
@@ -776,7 +776,7 @@ var Table = []Mutant{
 	created :=`},
 			{"internal/queue/batch.go", "\t\tmembers := t.members()\n", "\t\tmembers := []*member{&t.member}\n"},
 		},
-		Test: Test{"internal/evidence/promises", "TestPermitsAreTakenAndGivenUpTogether"},
+		Test: Test{"internal/evidence/promises", "TestPermitsAreAcquiredAndReleasedTogether"},
 	},
 	{
 		Name: "only one of several permits is released", Origin: "each node needs an owner until it is gone (C7)",
@@ -786,7 +786,7 @@ var Table = []Mutant{
 	{
 		Name: "the client continues to check released permits, except for the first", Origin: "our first version: of a batch that was deleted, only the first node was removed from the checked set",
 		Edits: []Edit{{"internal/queue/cleanup.go", "defer t.unkeep()", "defer c.Heart.Unkeep(&t.OwnNode)"}},
-		Test:  Test{"internal/evidence/promises", "TestPermitsThatAreGivenUpAreNotAskedForAnyMore"},
+		Test:  Test{"internal/evidence/promises", "TestReleasedPermitsAreNoLongerChecked"},
 	},
 	{
 		Name: "the permits of a failed acquire remain", Origin: "CURATOR-315, CURATOR-335",
@@ -824,7 +824,7 @@ var Table = []Mutant{
 	{
 		Name: "a number of permits is read from a server that lags", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/permits.go", "session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) })", "s.limit(ctx, sess)"}},
-		Test:  Test{"internal/evidence/promises", "TestALaggingServerMakesNobodyDisagreeAboutTheLimit"},
+		Test:  Test{"internal/evidence/promises", "TestALaggingServerCausesNoMismatchOfTheLimit"},
 	},
 	{
 		Name: "permits are granted before the queue node is checked", Origin: "our first version: the check waited for a reconnect, and by then the permits were gone",
@@ -835,12 +835,12 @@ var Table = []Mutant{
 		}
 `},
 		},
-		Test: Test{"internal/evidence/promises", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
+		Test: Test{"internal/evidence/promises", "TestNodesThatWereCheckedFirstAreCheckedAgain"},
 	},
 	{
 		Name: "one of several nodes may disappear while another one is checked", Origin: "our first version: permits were checked one after the other",
 		Edits: []Edit{{"internal/queue/proof.go", "if t.allIntact() && (queueNode == nil || queueNode.isIntact()) {", "if t.Sess != nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestWhatWasMadeSureOfFirstIsLookedAtAgain"},
+		Test:  Test{"internal/evidence/promises", "TestNodesThatWereCheckedFirstAreCheckedAgain"},
 	},
 	{
 		Name: "LockAll acquires the locks in the caller's order", Origin: "Curator's multi lock",
@@ -860,7 +860,7 @@ var Table = []Mutant{
 	{
 		Name: "the departure of a writer of Curator's is taken to leave nobody in its place", Origin: "our first version, in all branches but one",
 		Edits: []Edit{{"internal/queue/nearest.go", "\tn.noticeReplaced(n.ahead[i])\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyIsGrantedBesideCuratorsDowngradedReader"},
+		Test:  Test{"internal/evidence/promises", "TestNoLockIsGrantedTogetherWithCuratorsDowngradedReader"},
 	},
 	{
 		Name: "a contender whose predecessor has left is granted the lock although its own node is gone", Origin: "our first version: two goroutines received the two events",
@@ -874,7 +874,7 @@ var Table = []Mutant{
 		Name: "a sync is taken for a quorum check", Origin: "our first version: a leader that was replaced answers a sync",
 		Edits: []Edit{{"internal/session/request.go", "if err := r.askQuorum(ctx, s); err != nil {", `if err := r.Sync(ctx, s, "/"); err != nil {`}},
 		Seeds: 480,
-		Test:  Test{"internal/evidence/promises", "TestALookAtTheQueueIsTheQuorums"},
+		Test:  Test{"internal/evidence/promises", "TestAListingIsConfirmedByTheQuorum"},
 	},
 	{
 		Name: "a node that does not exist now is taken never to have been created", Origin: "our first version: the create was still on its way to the leader",
@@ -892,7 +892,7 @@ var Table = []Mutant{
 	{
 		Name: "a guarded transaction that the end of its hold interrupts is reported as not executed", Origin: "our first version: the transaction had been committed",
 		Edits: []Edit{{"hold.go", "\t\tif errors.Is(err, end) {\n\t\t\treturn fmt.Errorf(\"%w: %v\", ErrUncertain, err)", "\t\tif errors.Is(err, end) {\n\t\t\treturn err"}},
-		Test:  Test{"internal/evidence/promises", "TestAGuardedTransactionSaysWhatWasDone"},
+		Test:  Test{"internal/evidence/promises", "TestAGuardedTransactionReportsItsOutcome"},
 	},
 	{
 		Name: "the marks that were written last are forgotten first", Origin: "marks were kept in the order of writing, and the newest slot was marked first",
@@ -907,12 +907,12 @@ var Table = []Mutant{
 	{
 		Name: "a host whose clock is ahead marks slots of the future", Origin: "our first version: no host ran the job for fifty minutes",
 		Edits: []Edit{{"slots/slots.go", "case err != nil || !s.isTimed() || s.name <= s.latest(n):", "case err != nil || s.cut.period >= 0:"}},
-		Test:  Test{"internal/evidence/promises", "TestAClockThatIsAheadSilencesNobody"},
+		Test:  Test{"internal/evidence/promises", "TestAClockThatIsAheadStopsNoOtherHost"},
 	},
 	{
 		Name: "marks of future slots count among the last sixteen", Origin: "the servers' clock was ahead, too",
 		Edits: []Edit{{"slots/marks.go", "return d.Slot > latest })", "return d.Slot > latest && false })"}},
-		Test:  Test{"internal/evidence/promises", "TestMarksOfServersWhoseClockWasAheadSilenceNobody"},
+		Test:  Test{"internal/evidence/promises", "TestMarksOfServersWhoseClockWasAheadStopNoHost"},
 	},
 	{
 		Name: "a forgotten slot counts as done", Origin: "our first version: no caller learned that it was not done",
@@ -932,32 +932,32 @@ var Table = []Mutant{
 	{
 		Name: "Evict removes holders before waiters", Origin: "our first version: each next waiter was granted the lock for an instant",
 		Edits: []Edit{{"operate/evict.go", "return append(waiting, holding...)", "return append(holding, waiting...)"}},
-		Test:  Test{"internal/evidence/promises", "TestEvictingEverybodyGrantsNobodyAndLeavesNobody"},
+		Test:  Test{"internal/evidence/promises", "TestEvictingAllGrantsNoneAndLeavesNone"},
 	},
 	{
 		Name: "an evicted waiter queues again", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/grant.go", "slices.Contains(b.Evicted, x.guid) {", "slices.Contains(b.Evicted, x.guid) && t.c == nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestAnEvictedWaiterIsToldHoweverLongItWaits"},
+		Test:  Test{"internal/evidence/promises", "TestAnEvictedWaiterGetsErrEvictedHoweverLongItWaits"},
 	},
 	{
 		Name: "FailStop is called for a hold that Close ended", Origin: "the two reasons for the end of a hold are not distinguished",
 		Edits: []Edit{{"do.go", "if !errors.Is(why, ErrLost) {", "if !errors.Is(why, ErrLost) && g.engine.FailStop == nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestASuddenLossLeavesAFunctionTimeToReturn"},
+		Test:  Test{"internal/evidence/promises", "TestASuddenLossGivesAFunctionTimeToReturn"},
 	},
 	{
 		Name: "FailStop is called although the function returns at once", Origin: "our first version: an eviction ended the process",
 		Edits: []Edit{{"do.go", "time.NewTimer(grace - time.Since(endedAt))", "time.NewTimer(-time.Since(endedAt))"}},
-		Test:  Test{"internal/evidence/promises", "TestASuddenLossLeavesAFunctionTimeToReturn"},
+		Test:  Test{"internal/evidence/promises", "TestASuddenLossGivesAFunctionTimeToReturn"},
 	},
 	{
 		Name: "a contender that does not know yet that it holds is evicted without a mark", Origin: "our first version: it queued again and did its work",
 		Edits: []Edit{{"operate/evict.go", `if guid == "" || !c.Unnoted.MayNote`, `if contender.Holds || guid == "" || !c.Unnoted.MayNote`}},
-		Test:  Test{"internal/evidence/promises", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
+		Test:  Test{"internal/evidence/promises", "TestAStoppedContenderThatIsEvictedGetsErrEvicted"},
 	},
 	{
 		Name: "a process that was stopped does not look for an eviction mark when its session is over", Origin: "our first version: it queued again and did its work",
 		Edits: []Edit{{"internal/queue/grant.go", "!errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid", "!errors.Is(err, outcome.ErrGone) || t.guid"}},
-		Test:  Test{"internal/evidence/promises", "TestOneThatHoldsWithoutKnowingItIsToldThatItWasEvicted"},
+		Test:  Test{"internal/evidence/promises", "TestAStoppedContenderThatIsEvictedGetsErrEvicted"},
 	},
 	{
 		Name: "a node with children cannot be evicted", Origin: "our first version: any client that may create nodes could block a lock for ever",
@@ -974,7 +974,7 @@ var Table = []Mutant{
 	{
 		Name: "a node that Inspect showed as persistent is evicted although a session owns it now", Origin: "our first version: session 0 matched every session",
 		Edits: []Edit{{"operate/evict.go", "err == nil && n.Stat.EphemeralOwner != contender.Session {", "err == nil && (contender.Session == 0 || n.Stat.EphemeralOwner != contender.Session) {"}},
-		Test:  Test{"internal/evidence/promises", "TestWhatNoSessionEndsCanBeEvicted"},
+		Test:  Test{"internal/evidence/promises", "TestAPersistentNodeCanBeEvicted"},
 	},
 	{
 		Name: "Do waits for a server after its function has returned", Origin: "our first version",
@@ -984,12 +984,12 @@ var Table = []Mutant{
 	{
 		Name: "a try waits for another connection", Origin: "our first version: it searched for the node of the lost create",
 		Edits: []Edit{{"internal/queue/turn.go", "if c.Requests.Link.AwaitLoss(inside, s, changed, again) {", "if c.Requests.Link.AwaitLoss(inside, s, changed, again) && s == nil {"}},
-		Test:  Test{"internal/evidence/promises", "TestAnAttemptAnswersWhenItsConnectionIsLost"},
+		Test:  Test{"internal/evidence/promises", "TestATryReturnsWhenItsConnectionIsLost"},
 	},
 	{
 		Name: "container nodes are requested regardless of how often servers close the connection", Origin: "our first version",
 		Edits: []Edit{{"internal/session/support.go", "p.hangUps, p.hungUp = p.hangUps+1, on", "p.hungUp = on"}},
-		Test:  Test{"internal/evidence/promises", "TestServersThatHangUpOnUnknownRequestsAreStood"},
+		Test:  Test{"internal/evidence/promises", "TestServersThatCloseOnUnknownRequestsCanBeUsed"},
 	},
 	{
 		Name: "a connection that has carried a session is replaced without a pause", Origin: "our first version: 500 connections in no time",
@@ -1004,7 +1004,7 @@ var Table = []Mutant{
 	{
 		Name: "a request for a new session contains the last zxid of the old one", Origin: "go-zookeeper: an ensemble that was restored from a backup refuses it for ever",
 		Edits: []Edit{{"internal/conn/handshake.go", "return frames.NewSessionRequest(p)", "return p"}},
-		Test:  Test{"internal/evidence/promises", "TestAClientComesBackToAnEnsembleWithEarlierTransactions"},
+		Test:  Test{"internal/evidence/promises", "TestAClientReconnectsToAnEnsembleWithEarlierTransactions"},
 	},
 	{
 		Name: "a refused release is not repeated", Origin: "our first version",
@@ -1016,7 +1016,7 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/selfwatch.go", `		g.node.MarkGone(session.ErrUnreadable)
 `, ""}, {"internal/session/heartbeat.go", `			t.MarkGone(ErrUnreadable)
 `, "\t\t\tcontinue\n"}},
-		Test: Test{"internal/evidence/promises", "TestAHoldWhoseNodeCannotBeReadAnyMoreIsLost"},
+		Test: Test{"internal/evidence/promises", "TestAHoldWhoseNodeCanNoLongerBeReadIsLost"},
 	},
 	{
 		Name: "a request to release reaches only contenders that already hold", Origin: "an operator asks a waiter, which holds a moment later",
@@ -1030,17 +1030,17 @@ var Table = []Mutant{
 		Name: "a request to release is lost with the queue node of a waiter for permits", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
 		t.removal.hasRead(n.Stat.Version)`, `		t.removal.hasRead(n.Stat.Version)`}},
-		Test: Test{"internal/evidence/promises", "TestARequestIsNotLostBetweenThePlaceAndThePermits"},
+		Test: Test{"internal/evidence/promises", "TestARevocationIsNotLostBetweenQueueNodeAndPermits"},
 	},
 	{
 		Name: "a waiter for permits ignores a request to release", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/permits.go", `			x.Revocation = queueNode.Revocation //`, `			_, _ = x, queueNode.Revocation //`}},
-		Test:  Test{"internal/evidence/promises", "TestOneThatWaitsForPermitsIsToldWhenItHolds"},
+		Test:  Test{"internal/evidence/promises", "TestARevokedWaiterForPermitsIsNotifiedWhenItHolds"},
 	},
 	{
 		Name: "a holder that writes its node's data overwrites a request to release", Origin: "our first version",
 		Edits: []Edit{{"hold.go", "t.Path(), t.Shown(value), n.Stat.Version)", "t.Path(), value, n.Stat.Version)"}},
-		Test:  Test{"internal/evidence/promises", "TestWritingOnesDataKeepsTheRequestToLetGo"},
+		Test:  Test{"internal/evidence/promises", "TestWritingTheOwnDataKeepsARevocation"},
 	},
 	{
 		Name: "Proclaim calls run at the same time", Origin: "our first version: the node had one value, the client the other",
@@ -1050,7 +1050,7 @@ var Table = []Mutant{
 	{
 		Name: "a leader's function is called after its leadership has ended", Origin: "our first version",
 		Edits: []Edit{{"do.go", "\tif err := h.unlessOver(\"do\"); err != nil {\n\t\treturn term{", "\tif err := ctx.Err(); err != nil {\n\t\treturn term{"}},
-		Test:  Test{"internal/evidence/promises", "TestRunPassesOverALeadershipThatIsOver"},
+		Test:  Test{"internal/evidence/promises", "TestRunSkipsALeadershipThatHasEnded"},
 	},
 	{
 		Name: "terms of leadership follow one another without a pause", Origin: "our first version: 10,130 terms in a second",
@@ -1065,7 +1065,7 @@ var Table = []Mutant{
 	{
 		Name: "Inspect shows a waiter for permits twice", Origin: "our first version",
 		Edits: []Edit{{"operate/inspect.go", "\t\t\tcontinue // its place in the queue is shown instead\n", "\t\t\tp.Holds = false // its place in the queue is shown instead\n"}},
-		Test:  Test{"internal/evidence/promises", "TestInspectShowsOneThatWaitsForPermitsOnce"},
+		Test:  Test{"internal/evidence/promises", "TestInspectShowsAWaiterForPermitsOnce"},
 	},
 	{
 		Name: "Inspect reads the contenders one after the other", Origin: "our first version: 10,002 round trips",
@@ -1075,7 +1075,7 @@ var Table = []Mutant{
 	{
 		Name: "a failed attempt causes no event", Origin: "our first version",
 		Edits: []Edit{{"recipe.go", "\t\tc.observeFailure(ctx, w, time.Since(start), err)\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestAnAttemptGivenUpOrRefusedIsObserved"},
+		Test:  Test{"internal/evidence/promises", "TestAFailedAttemptIsObserved"},
 	},
 	{
 		Name: "no proof of the session is requested while a node is being deleted", Origin: "our first version: a release that lost one reply was not waited for",
@@ -1085,17 +1085,17 @@ var Table = []Mutant{
 	{
 		Name: "a client that holds nothing does not leave a silent server", Origin: "it waited as long as the client library does",
 		Edits: []Edit{{"internal/session/heartbeat.go", "\tsince, waiting :=", "\tif !b.h.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\tsince, waiting :="}},
-		Test:  Test{"internal/evidence/promises", "TestALockThatASilentServerIsAskedForComesFromAnother"},
+		Test:  Test{"internal/evidence/promises", "TestALockRequestedFromASilentServerIsGrantedByAnother"},
 	},
 	{
 		Name: "the event of a grant lacks the time it waited for proof of the session", Origin: "the lease is checked in two places",
 		Edits: []Edit{{"internal/queue/proof.go", "\tt.proving += time.Since(began)\n", "\t_ = began\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAGrantTellsHowLongItWaitedForTheProof"},
+		Test:  Test{"internal/evidence/promises", "TestAGrantReportsHowLongItWaitedForTheProof"},
 	},
 	{
 		Name: "the event of a try that succeeds has no duration", Origin: "our first version",
 		Edits: []Edit{{"recipe.go", "ev.Elapsed, ev.Proving = took, proving", "ev.Proving = proving"}},
-		Test:  Test{"internal/evidence/promises", "TestAnAttemptThatSucceedsTellsHowLongItTook"},
+		Test:  Test{"internal/evidence/promises", "TestATryThatSucceedsReportsHowLongItTook"},
 	},
 	{
 		Name: "a hold that Close ends causes no event", Origin: "our first version",
@@ -1115,23 +1115,23 @@ var Table = []Mutant{
 	{
 		Name: "the tick applies only from the next session on", Origin: "our first version, with Attach",
 		Edits: []Edit{{"internal/conn/link.go", "\t\tl.session.Lease.SetTick(tick)\n", "\t\t_ = tick\n"}},
-		Test:  Test{"internal/evidence/promises", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
+		Test:  Test{"internal/evidence/promises", "TestATickTimeAppliesToAnExistingConnection"},
 	},
 	{
 		Name: "a refusal by one server counts as proof by the quorum", Origin: "our first version",
 		Edits: []Edit{{"internal/conn/evidence.go", "case frames.CodeOK, frames.CodeNoNode,", "case frames.CodeOK, -102, frames.CodeNoNode,"}},
-		Test:  Test{"internal/evidence/promises", "TestARefusalByOneServerIsNoQuorums"},
+		Test:  Test{"internal/evidence/promises", "TestARefusalByOneServerIsNotProofOfAQuorum"},
 	},
 	{
 		Name: "only the version of the directory guards a new number of permits", Origin: "our first version: a directory that was created again has the same version",
 		Edits: []Edit{{"internal/queue/permits.go", "if err := keeps.enter(ctx, sess); err != nil {", "if err := ctx.Err(); err != nil {"},
 			{"internal/queue/permits.go", "s.setLimit(n, s.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})", "s.setLimit(n, s.number()))"}},
-		Test: Test{"internal/evidence/promises", "TestNoNumberOfPermitsIsStoredInADirectoryThatWasMadeAnew"},
+		Test: Test{"internal/evidence/promises", "TestNoNumberOfPermitsIsStoredInADirectoryThatWasCreatedAgain"},
 	},
 	{
 		Name: "a waiter that queues again is counted twice", Origin: "our first version: waiters got ErrLimit when their nodes were deleted",
 		Edits: []Edit{{"internal/queue/turn.go", " && !errors.Is(err, outcome.ErrGone) {\n\t\treturn\n", " {\n\t\treturn\n"}},
-		Test:  Test{"internal/evidence/promises", "TestWaitersThatQueueAgainDoNotOwnTwice"},
+		Test:  Test{"internal/evidence/promises", "TestWaitersThatQueueAgainAreCountedOnce"},
 	},
 	{
 		Name: "a create that may still be executed is not counted", Origin: "our first version: more than two megabytes of nodes ended with one session",
@@ -1206,12 +1206,12 @@ var Table = []Mutant{
 	{
 		Name: "heartbeats that assumed another tick remain valid", Origin: "found by reading the code: SetTick kept them",
 		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.run.beats = nil\n", ""}},
-		Test:  Test{"internal/lease", "TestHeartbeatsThatWentByAnotherTickProveNothing"},
+		Test:  Test{"internal/lease", "TestHeartbeatsThatAssumedAnotherTickProveNothing"},
 	},
 	{
 		Name: "a grant does not consider how long the transaction under way takes", Origin: "our first version: 0.397 remained with round trips of 300 ms",
 		Edits: []Edit{{"internal/lease/next.go", "left-wait >= l.timeout*2/5", "left-0*wait >= l.timeout*2/5"}},
-		Test:  Test{"internal/lease", "TestWhatIsAmple"},
+		Test:  Test{"internal/lease", "TestALeaseIsAmpleWithTwoFifthsLeft"},
 	},
 	{
 		Name: "a throttled sync counts as answered by the leader", Origin: "one server throttles by itself",
@@ -1236,17 +1236,17 @@ var Table = []Mutant{
 	{
 		Name: "every deleted node is taken for that of an expired session", Origin: "a deletion by an operator before an outage is reported as a violated assumption",
 		Edits: []Edit{{"internal/conn/tap.go", "\ts.replied()\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestANodeThatAnOperatorDeletedIsNoSessionThatExpiredEarly"},
+		Test:  Test{"internal/evidence/promises", "TestANodeDeletedByAnOperatorIsNotReportedAsAnEarlyExpiry"},
 	},
 	{
 		Name: "a node that was deleted before the server became silent is taken for that of an expired session", Origin: "our first version: seed 2, once in 80 runs",
 		Edits: []Edit{{"internal/conn/handshake.go", "\t\ts.disconnected()\n", "\t\t_ = s\n"}},
-		Test:  Test{"internal/evidence/promises", "TestANodeDeletedBeforeTheServerFellSilentIsNoSessionThatExpiredEarly"},
+		Test:  Test{"internal/evidence/promises", "TestANodeDeletedBeforeTheServerFellSilentIsNotReportedAsAnEarlyExpiry"},
 	},
 	{
 		Name: "a lost lock looks like a cancellation by the caller", Origin: "our first version: a program treats it as a clean stop",
 		Edits: []Edit{{"do.go", "err != nil && err == inside.Err()", "err == ErrLost"}},
-		Test:  Test{"internal/evidence/promises", "TestAFunctionThatWasStoppedEarlySaysThatTheLockWasLost"},
+		Test:  Test{"internal/evidence/promises", "TestAFunctionStoppedByALossReturnsErrLost"},
 	},
 	{
 		Name: "a server in memory has the address of a real one", Origin: "our first version: a test without a dialer uses a developer's server, and passes",
@@ -1256,7 +1256,7 @@ var Table = []Mutant{
 	{
 		Name: "the tick is limited to a quarter of the timeout", Origin: "our first version",
 		Edits: []Edit{{"internal/lease/lease.go", "func (l *Lease) SetTick(tick time.Duration) {\n", "func (l *Lease) SetTick(tick time.Duration) {\n\ttick = min(tick, l.timeout/4)\n"}},
-		Test:  Test{"internal/evidence/promises", "TestATickTimeCountsForAConnectionThatIsThereAlready"},
+		Test:  Test{"internal/evidence/promises", "TestATickTimeAppliesToAnExistingConnection"},
 	},
 	{
 		Name: "two goroutines of a process hold a cohort's lock at once", Origin: "the first condition of a shared place is missing",
@@ -1286,7 +1286,7 @@ var Table = []Mutant{
 	{
 		Name: "a failed attempt to replace a node leaves the old node", Origin: "the transaction would have deleted it",
 		Edits: []Edit{{"internal/queue/turn.go", "outcomes = append(outcomes, c.remove(a.replaces))", "c.Heart.Unkeep(&a.replaces.OwnNode)"}},
-		Test:  Test{"internal/evidence/promises", "TestAHandOffThatIsGivenUpBeforeItHappensLeavesNothing"},
+		Test:  Test{"internal/evidence/promises", "TestACancelledHandOffLeavesNothing"},
 	},
 	{
 		Name: "an old node that cannot be replaced is not deleted", Origin: "the transaction was refused, but the node still exists",
@@ -1296,37 +1296,37 @@ var Table = []Mutant{
 	{
 		Name: "a node that somebody has deleted is replaced again and again", Origin: "the transaction is refused each time",
 		Edits: []Edit{{"internal/queue/position.go", "\t\t\tt.c.remove(a.takeReplaced())\n", "\t\t\tt.c.remove(a.replaces)\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAKeptNodeThatSomebodyHasDeletedIsNotReplaced"},
+		Test:  Test{"internal/evidence/promises", "TestAKeptNodeThatAThirdPartyDeletedIsNotReplaced"},
 	},
 	{
 		Name: "a contender that queued before the watch was set is not noticed", Origin: "the reply that comes with the watch is not read",
 		Edits: []Edit{{"sharedplace.go", "p.wanted || wanted || v == nil", "p.wanted || v == nil"}},
-		Test:  Test{"internal/evidence/promises", "TestAStrangerThatQueuedWhileTheLockWasHeldEndsAKeptPlace"},
+		Test:  Test{"internal/evidence/promises", "TestAnotherContenderThatQueuedDuringAHoldEndsAKeptPlace"},
 	},
 	{
 		Name: "a shared place waits for its watch without a limit", Origin: "our first version, with a withheld event",
 		Edits: []Edit{{"sharedplace.go", "Lease.Term()/8 - now", "Lease.Term()*100 - now"}},
-		Test:  Test{"internal/evidence/promises", "TestAPlaceWhoseWatchIsDeadIsGivenUp"},
+		Test:  Test{"internal/evidence/promises", "TestAPlaceWhoseWatchIsWithheldIsReleased"},
 	},
 	{
 		Name: "all goroutines that wait when the place is granted may hold in it", Origin: "some may have asked after other processes' contenders",
 		Edits: []Edit{{"localqueue.go", "q.current, p.lastAhead, p.runs = p, q.lastAhead, q.runs", "q.current, p.lastAhead, p.runs = p, q.lastNumber, q.runs"}},
-		Test:  Test{"internal/evidence/promises", "TestAGoroutineTakesNoPlaceThatWasAskedForBefore"},
+		Test:  Test{"internal/evidence/promises", "TestAGoroutineDoesNotHoldInAPlaceRequestedBeforeItsCall"},
 	},
 	{
 		Name: "a busy process never releases the lock for a moment", Origin: "contenders that only try leave no node in the queue",
 		Edits: []Edit{{"sharedplace.go", "return now.Mono.Sub(r.since) >= r.length }", "return now.Mono.Sub(r.since) >= 1000*r.length }"}},
-		Test:  Test{"internal/evidence/promises", "TestATryInALoopGetsInBesideABusyCohort"},
+		Test:  Test{"internal/evidence/promises", "TestATryInALoopSucceedsNextToABusyCohort"},
 	},
 	{
 		Name: "a busy process replaces its node instead of releasing it briefly", Origin: "the next node exists before any other contender can look",
 		Edits: []Edit{{"internal/cohort/nextstep.go", "case s.Waiting > 0 && s.RunOver:", "case s.Waiting > 1000 && s.RunOver:"}},
-		Test:  Test{"internal/evidence/promises", "TestATryInALoopGetsInBesideABusyCohort"},
+		Test:  Test{"internal/evidence/promises", "TestATryInALoopSucceedsNextToABusyCohort"},
 	},
 	{
 		Name: "a shared place that was revoked is kept", Origin: "the request to release concerns the whole place",
 		Edits: []Edit{{"sharedplace.go", "\tp.wanted = p.wanted || p.holding.revocation.Requested.IsSet()\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestARequestToLetGoEndsASharedPlace"},
+		Test:  Test{"internal/evidence/promises", "TestARevocationEndsASharedPlace"},
 	},
 	{
 		Name: "a shared place that cannot be watched is kept", Origin: "an error is taken for the absence of events",
@@ -1391,7 +1391,7 @@ var Table = []Mutant{
 	{
 		Name: "a goroutine that gives up leaves the process in the queue", Origin: "the place was only for this goroutine",
 		Edits: []Edit{{"localqueue.go", "if len(q.waiting) == 0 && q.cancel != nil {", "if len(q.waiting) == 0 && q.over.Load() {"}},
-		Test:  Test{"internal/evidence/promises", "TestWaitsOfACohortThatAreGivenUpLeaveNothing"},
+		Test:  Test{"internal/evidence/promises", "TestCancelledWaitsOfACohortLeaveNothing"},
 	},
 	{
 		Name: "the lock-delay is not waited for", Origin: "clients without a lock-delay do not wait",
@@ -1441,12 +1441,12 @@ var Table = []Mutant{
 	{
 		Name: "an observer is called for a loss while other holds of the session are still valid", Origin: "planted by hand: an observer that took 30 s left them valid for 39.5 s",
 		Edits: []Edit{{"holding.go", "\t\tif !g.end(why) {\n\t\t\tdelete(lost, g)\n\t\t}\n\t}\n\tfor g := range lost {\n\t\tg.settleLater()\n", "\t\tif g.end(why) {\n\t\t\tg.settle()\n\t\t}\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAllHoldsOfASessionEndBeforeAnObserverIsToldOfTheFirst"},
+		Test:  Test{"internal/evidence/promises", "TestAllHoldsOfASessionEndBeforeAnObserverIsCalledForTheFirst"},
 	},
 	{
 		Name: "the first of several holds is settled before the last one has ended", Origin: "planted by hand: one loop instead of two",
 		Edits: []Edit{{"holding.go", "\t\tif !g.end(why) {\n\t\t\tdelete(lost, g)\n\t\t}\n\t}\n\tfor g := range lost {\n\t\tg.settleLater()\n", "\t\tif g.end(why) {\n\t\t\tg.settleLater()\n\t\t}\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAllHoldsOfASessionEndBeforeAnObserverIsToldOfTheFirst"},
+		Test:  Test{"internal/evidence/promises", "TestAllHoldsOfASessionEndBeforeAnObserverIsCalledForTheFirst"},
 	},
 	{
 		Name: "a value that was refused counts as the holder's", Origin: "planted by hand: it is written when Curator's Revoker overwrites the data",
@@ -1501,22 +1501,22 @@ var Table = []Mutant{
 	{
 		Name: "a lost hold is followed after the delay of the next contender", Origin: "each client knows only its own delay",
 		Edits: []Edit{{"internal/queue/delay.go", "\tif r.By == lost {\n", "\tif r.By == lost && lost == \"\" {\n"}},
-		Test:  Test{"internal/queue", "TestOnlyAStandingHoldRefusesAnotherDelay"},
+		Test:  Test{"internal/queue", "TestOnlyAnExistingHoldRefusesAnotherDelay"},
 	},
 	{
 		Name: "the record of a lost hold makes clients with another delay fail", Origin: "our first version: until an operator deleted the record",
 		Edits: []Edit{{"internal/queue/record.go", "_, err = c.Requests.Stat(ctx, s, dir+\"/\"+r.By)\n", "\n"}},
-		Test:  Test{"internal/queue", "TestOnlyAStandingHoldRefusesAnotherDelay"},
+		Test:  Test{"internal/queue", "TestOnlyAnExistingHoldRefusesAnotherDelay"},
 	},
 	{
 		Name: "the lock-delay is read from a server that lags", Origin: "our first version made this mistake with a semaphore's number of permits",
 		Edits: []Edit{{"internal/queue/record.go", "return session.UpToDate(ctx, c.Requests, s, func()", "return session.Again(ctx, func()"}},
-		Test:  Test{"internal/evidence/promises", "TestALaggingServerMakesNobodyDisagreeAboutTheLockDelay"},
+		Test:  Test{"internal/evidence/promises", "TestALaggingServerCausesNoMismatchOfTheLockDelay"},
 	},
 	{
 		Name: "a client without a lock-delay queues together with clients that have one", Origin: "clients without a lock-delay do not read the record",
 		Edits: []Edit{{"internal/queue/conflicts.go", "if !r.Delays || c.Delay > 0 ||", "if c != nil || !r.Delays || c.Delay > 0 ||"}},
-		Test:  Test{"internal/evidence/promises", "TestThoseWhoDisagreeAboutTheLockDelayAreTold"},
+		Test:  Test{"internal/evidence/promises", "TestClientsWithDifferentLockDelaysGetErrMismatch"},
 	},
 	{
 		Name: "the guardian creates its threads when it needs them", Origin: "the Go runtime's behavior: a command that uses up the processes ended it",
@@ -1601,7 +1601,7 @@ var Table = []Mutant{
 	{
 		Name: "a leader's value may look like a writer that became a reader", Origin: "our first version: readers passed a leader",
 		Edits: []Edit{{"election.go", "\tcase node.IsDowngraded(value):\n", "\tcase false:\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAValueOfALeaderLetsNoReaderIn"},
+		Test:  Test{"internal/evidence/promises", "TestALeadersValueAdmitsNoReader"},
 	},
 	{
 		Name: "a latch's value can be written through another kind of election", Origin: "our first version: Curator's latches took the event for their turn",
@@ -1616,7 +1616,7 @@ var Table = []Mutant{
 	{
 		Name: "permits are created although their queue node is gone", Origin: "our first version: an evicted contender was granted permits",
 		Edits: []Edit{{"internal/queue/permits.go", "\t\tmade.createOnlyIf(&queueNode.member)", "\t\t_ = made.createOnlyIf"}},
-		Test:  Test{"internal/evidence/promises", "TestOneThatIsEvictedWhileItMakesItsPermitsIsTold"},
+		Test:  Test{"internal/evidence/promises", "TestAnAcquireEvictedWhileItCreatesItsPermitsGetsErrEvicted"},
 	},
 	{
 		Name: "an eviction leaves permits that were created meanwhile", Origin: "our first version: the evicted contender held",
@@ -1626,22 +1626,22 @@ var Table = []Mutant{
 	{
 		Name: "a contender that is evicted before it finds its queue node queues again", Origin: "our first version",
 		Edits: []Edit{{"internal/queue/permits.go", "return nil, queueNode.unlessEvicted(ctx, err)", "return nil, err"}},
-		Test:  Test{"internal/evidence/promises", "TestOneThatAsksForPermitsAndIsEvictedBeforeItLooksIsTold"},
+		Test:  Test{"internal/evidence/promises", "TestAnAcquireOfPermitsEvictedBeforeItListsGetsErrEvicted"},
 	},
 	{
 		Name: "a goroutine holds in a shared place although it asked later than another process", Origin: "our first version: it overtook the other process",
 		Edits: []Edit{{"sharedplace.go", "number <= p.lastAhead || !p.grant.Waited", "number <= p.lastAhead || number > 0"}},
-		Test:  Test{"internal/evidence/promises", "TestAGoroutineTakesNoPlaceThatWasAskedForBefore"},
+		Test:  Test{"internal/evidence/promises", "TestAGoroutineDoesNotHoldInAPlaceRequestedBeforeItsCall"},
 	},
 	{
 		Name: "a goroutine starts to hold in a place that is lost", Origin: "our first version",
 		Edits: []Edit{{"sharedplace.go", "!p.isHeld() && p.holding.ctx.Err() == nil", "!p.isHeld()"}},
-		Test:  Test{".", "TestWhoMayBeginInAPlaceThatWasJustGranted"},
+		Test:  Test{".", "TestWaitersThatMayHoldInAPlaceThatWasJustGranted"},
 	},
 	{
 		Name: "each LockAll under a long hold leaves something in that hold", Origin: "our first version",
 		Edits: []Edit{{"holding.go", "range g.stopForwarding {", "range g.stopForwarding[:0] {"}},
-		Test:  Test{"internal/evidence/promises", "TestLockingSeveralUnderALongHoldLeavesNothing"},
+		Test:  Test{"internal/evidence/promises", "TestLockAllUnderALongHoldLeavesNothing"},
 	},
 	{
 		Name: "owner data with a label that is not UTF-8 is not recognized as this library's", Origin: "our first version: the writer was taken for lost",
@@ -1656,7 +1656,7 @@ var Table = []Mutant{
 	{
 		Name: "Mark decides when the first of several locks is gone", Origin: "our first version: a lock that was entered again remains",
 		Edits: []Edit{{"slots/slots.go", "\tfor _, n := range nodes {\n", "\tfor _, n := range nodes[:1] {\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAMarkIsSettledThoughOneOfTheLocksIsHeldOn"},
+		Test:  Test{"internal/evidence/promises", "TestAMarkIsDecidedThoughOneOfItsLocksRemainsHeld"},
 	},
 	{
 		Name: "a path may contain characters that servers refuse", Origin: "our first version: the acquire failed only at the server",
@@ -1671,7 +1671,7 @@ var Table = []Mutant{
 	{
 		Name: "a hold's timer is trusted until the lease expires", Origin: "our first version: timers do not run while a machine sleeps",
 		Edits: []Edit{{"internal/lease/lease.go", "{ return max(l.Term()/20, time.Millisecond) }", "{ return l.Term() }"}},
-		Test:  Test{"internal/evidence/promises", "TestAMachineThatWakesUpWithoutANetworkIsToldSoon"},
+		Test:  Test{"internal/evidence/promises", "TestAMachineThatWakesUpWithoutANetworkNoticesTheLossSoon"},
 	},
 	{
 		Name: "the program closes the connection before the client's holds end", Origin: "our first version, with Attach: the servers released the locks first",
@@ -1686,7 +1686,7 @@ var Table = []Mutant{
 	{
 		Name: "a session that only tested whether the servers work is kept", Origin: "our first version: an outage cost half of the waiters their places",
 		Edits: []Edit{{"internal/conn/handshake.go", "\tcase probed:\n\t\treturn nil, nil, errProbe\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestAnOutageOfAnyLengthCostsNobodyItsPlace"},
+		Test:  Test{"internal/evidence/promises", "TestAnOutageOfAnyLengthCostsNoWaiterItsPlace"},
 	},
 	{
 		Name: "a failed heartbeat is repeated until one is answered", Origin: "our first version: four at once",
@@ -1701,27 +1701,27 @@ var Table = []Mutant{
 	{
 		Name: "an exceeded quota counts as an unknown outcome", Origin: "our first version: an acquire waited without an error",
 		Edits: []Edit{{"internal/outcome/outcome.go", "\tframes.ErrLocalSession, frames.ErrQuota,\n", "\tframes.ErrLocalSession,\n"}},
-		Test:  Test{"internal/evidence/promises", "TestAnAcquireThatExceedsAQuotaIsToldAtOnce"},
+		Test:  Test{"internal/evidence/promises", "TestAnAcquireThatExceedsAQuotaFailsAtOnce"},
 	},
 	{
 		Name: "a throttled request is taken to be possibly executed", Origin: "our first version: its node was searched for again and again",
 		Edits: []Edit{{"internal/outcome/outcome.go", " || errors.Is(err, frames.ErrThrottled)", ""}},
-		Test:  Test{"internal/evidence/promises", "TestACreateThatWasThrottledIsNotLookedFor"},
+		Test:  Test{"internal/evidence/promises", "TestAThrottledCreateIsNotSearchedFor"},
 	},
 	{
 		Name: "the time waited before the crash of a holder does not count", Origin: "our first version: the delay started again",
 		Edits: []Edit{{"internal/queue/delay.go", "n.Stat.Ctime >= r.mtime || t.recipe.Fixed", "n.Stat.Ctime >= 0 || t.recipe.Fixed"}},
-		Test:  Test{"internal/evidence/promises", "TestAWaitOfOneThatStoodThereBeforeTheCrashCounts"},
+		Test:  Test{"internal/evidence/promises", "TestAWaitThatBeganBeforeTheCrashCounts"},
 	},
 	{
 		Name: "a label shows text in quotes", Origin: "our first version: ssh host 'mysql -psecret'",
 		Edits: []Edit{{"cmd/zklock/internal/job/label.go", " || strings.ContainsFunc(w, unicode.IsSpace)", " || unicode.IsSpace(0)"}},
-		Test:  Test{"cmd/zklock/internal/job", "TestLabelsTellJobsApartAndNoSecrets"},
+		Test:  Test{"cmd/zklock/internal/job", "TestLabelsDistinguishJobsAndContainNoSecrets"},
 	},
 	{
 		Name: "an empty --node means every holder", Origin: "our first version: an unset variable of a script",
 		Edits: []Edit{{"cmd/zklock/revoke.go", "\tcase f.Given(\"node\") && c.node == \"\":\n", "\tcase f.Given(\"node\") && c.node == \"-\":\n"}},
-		Test:  Test{"cmd/zklock", "TestRevokeAndEvictTouchNobodyBeyondTheNamed"},
+		Test:  Test{"cmd/zklock", "TestRevokeAndEvictAffectOnlyTheNamedContenders"},
 	},
 	{
 		Name: "without waiting, a silent server is reported as another holder", Origin: "our first version: no host ran a cron job",
@@ -1731,17 +1731,17 @@ var Table = []Mutant{
 	{
 		Name: "a request to release reaches no process after the command has ended", Origin: "our first version: a daemon kept the lock",
 		Edits: []Edit{{"cmd/zklock/internal/guardian/supervise.go", "\t\t\ts.pass(signals.Terminate, toZklock)\n", "\t\t\ts.order(order{Signal: int(signals.Terminate)})\n"}},
-		Test:  Test{"cmd/zklock", "TestRunEndsTheRestWhenToldToEnd"},
+		Test:  Test{"cmd/zklock", "TestRunEndsTheProcessesLeftOnASignal"},
 	},
 	{
 		Name: "zklock waits for the reader of its log", Origin: "our first version: a pager cost the lock",
 		Edits: []Edit{{"cmd/zklock/internal/servers/logwriter.go", "\tcase <-time.After(100 * time.Millisecond):\n", "\tcase <-time.After(time.Hour):\n"}},
-		Test:  Test{"cmd/zklock", "TestRunHoldsThoughNobodyReadsItsLog"},
+		Test:  Test{"cmd/zklock", "TestRunHoldsThoughItsLogIsNotRead"},
 	},
 	{
 		Name: "an eviction waits for ever for a server that stopped answering", Origin: "our first version",
 		Edits: []Edit{{"cmd/zklock/evict.go", "err := server.Ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })", "err := operate.Evict(ctx, client, who)"}},
-		Test:  Test{"cmd/zklock", "TestAChangeThatIsNotAnsweredEnds"},
+		Test:  Test{"cmd/zklock", "TestAChangeWithoutAReplyEnds"},
 	},
 	{
 		Name: "an unknown time zone is treated as UTC", Origin: "our first version: TZ=CET-1CEST",
@@ -1756,12 +1756,12 @@ var Table = []Mutant{
 	{
 		Name: "a command does not receive rarely used signals", Origin: "our first version: STOPSIGNAL SIGRTMIN+3",
 		Edits: []Edit{{"cmd/zklock/internal/signals/signals_unix.go", "const lastSignal = 64", "const lastSignal = 31"}},
-		Test:  Test{"cmd/zklock", "TestRunPassesOnWhatProgramsUse"},
+		Test:  Test{"cmd/zklock", "TestRunPassesOnAllSignalsThatProgramsUse"},
 	},
 	{
 		Name: "elect succeeds although the leader could not be printed", Origin: "our first version: elect >/dev/full",
 		Edits: []Edit{{"cmd/zklock/elect.go", "\t_, err := fmt.Fprintln(std.Out, show.Value(leader))\n\treturn err", "\tfmt.Fprintln(std.Out, show.Value(leader))\n\treturn nil"}},
-		Test:  Test{"cmd/zklock", "TestWhatCannotBePrintedIsAFailure"},
+		Test:  Test{"cmd/zklock", "TestFailedOutputIsAFailure"},
 	},
 	{
 		Name: "a hold's timer is set only once", Origin: "our first version: a reconnect may give the session a shorter timeout",
@@ -1782,12 +1782,12 @@ var Table = []Mutant{
 	{
 		Name: "waiters learn of a node's end before its owner", Origin: "our first version: two goroutines of a client held for an instant",
 		Edits: []Edit{{"internal/session/watch.go", "\tend := func() {\n\t\towner(saw)\n\t\tw.end()\n", "\tw.end()\n\tend := func() {\n\t\towner(saw)\n"}},
-		Test:  Test{"internal/session", "TestTheOwnerOfANodeIsToldOfItsEndBeforeThoseThatWaitForIt"},
+		Test:  Test{"internal/session", "TestTheOwnerOfANodeLearnsOfItsEndBeforeItsWaiters"},
 	},
 	{
 		Name: "a server that sends only events does not count as silent", Origin: "our first version: it can fail to answer a session, and still send it events",
 		Edits: []Edit{{"internal/conn/tap.go", "xid != frames.XidEvent; t.answers", "xid != 0; t.answers"}},
-		Test:  Test{"internal/evidence/promises", "TestAServerThatTellsOfEventsAndAnswersNothingIsLeft"},
+		Test:  Test{"internal/evidence/promises", "TestAServerThatSendsEventsButNoRepliesIsLeft"},
 	},
 	{
 		Name: "the first part of a long reply does not show that the server is alive", Origin: "our first version: on a slow link, the next part can take as long",
@@ -1797,7 +1797,7 @@ var Table = []Mutant{
 	{
 		Name: "a directory of permits without a stored number is taken for that of a lock", Origin: "our first version: the semaphore's users are about to store the number",
 		Edits: []Edit{{"internal/queue/conflicts.go", "return c.unlessPermits(ctx, sess, leases)", "return nil"}},
-		Test:  Test{"internal/evidence/promises", "TestALockThatComesWhenPermitsHaveNoNumberIsNotHeldBesideThem"},
+		Test:  Test{"internal/evidence/promises", "TestALockIsNotHeldTogetherWithPermitsWithoutANumber"},
 	},
 	{
 		Name: "the number of a client's nodes is not limited", Origin: "our first version: its crash stopped ZooKeeper for good",
@@ -1822,22 +1822,22 @@ var Table = []Mutant{
 	{
 		Name: "a grant does not check the holds of its own client", Origin: "our first version: each holder watches only its own node",
 		Edits: []Edit{{"internal/queue/proof.go", "\tfor !t.recipe.limited {\n\t\tunwatched", "\tfor t.recipe == nil {\n\t\tunwatched"}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone"},
+		Test:  Test{"internal/evidence/promises", "TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGone"},
 	},
 	{
 		Name: "a listing that lacks a hold's node does not end the hold", Origin: "our first version: each holder watches only its own node",
 		Edits: []Edit{{"internal/queue/position.go", "\tt.c.holders.endMissing(t.contender, queue.Has)\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGone"},
+		Test:  Test{"internal/evidence/promises", "TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGone"},
 	},
 	{
 		Name: "the order within a client depends only on sequence numbers", Origin: "our first version: a directory can be deleted and created again",
 		Edits: []Edit{{"internal/queue/holders.go", "\tif before != 0 {", "\tif before < 0 {"}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyOfAClientHoldsBesideOneWhoseNodeIsGoneWhateverTheNumbers"},
+		Test:  Test{"internal/evidence/promises", "TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGoneWithAnyNumbers"},
 	},
 	{
 		Name: "a node is marked as gone before its holder is notified", Origin: "our first version: another goroutine could act in between",
 		Edits: []Edit{{"internal/session/ownnode.go", "\tif notify != nil {\n\t\tnotify()\n\t}\n\tn.Gone.Set()", "\tn.Gone.Set()\n\tif notify != nil {\n\t\tnotify()\n\t}"}},
-		Test:  Test{"internal/session", "TestANodeIsGoneWhenItsHolderWasTold"},
+		Test:  Test{"internal/session", "TestANodeIsGoneAfterItsHolderWasNotified"},
 	},
 	{
 		Name: "a number of permits is stored without checking the path", Origin: "our first version: Resize turned a held lock's path into a semaphore",
@@ -1857,7 +1857,7 @@ var Table = []Mutant{
 	{
 		Name: "the end of another hold is reported as the end of the caller's own", Origin: "our first version: a context can be derived from another hold's",
 		Edits: []Edit{{"internal/outcome/outcome.go", "!isEnd(end) && isEnd(why)", "isEnd(end) && isEnd(why)"}},
-		Test:  Test{"internal/evidence/promises", "TestACallThatEndsWithAnotherHoldSaysNothingOfItsOwn"},
+		Test:  Test{"internal/evidence/promises", "TestACallThatEndsWithAnotherHoldDoesNotReportItsOwnAsLost"},
 	},
 	{
 		Name: "Unlock with the hold's own context does not wait for the release", Origin: "our first version: that context ends first",
@@ -1867,12 +1867,12 @@ var Table = []Mutant{
 	{
 		Name: "a second Close returns while the first is under way", Origin: "a flag instead of sync.Once",
 		Edits: []Edit{{"zklock.go", "\t<-c.closed.Done() // a sync.Once", "\t// a sync.Once"}},
-		Test:  Test{"internal/evidence/promises", "TestEachOfTwoWhoCloseAtOnceWaits"},
+		Test:  Test{"internal/evidence/promises", "TestTwoConcurrentClosesBothWait"},
 	},
 	{
 		Name: "a refused watch is reported as ended by its caller", Origin: "our first version: it cancels a context of its own",
 		Edits: []Edit{{"operate/watch.go", "failed(c.Requests.Explain(callCtx, err))\n\t\t}\n\t}\n}", "failed(c.Requests.Explain(following, err))\n\t\t}\n\t}\n}"}},
-		Test:  Test{"internal/evidence/promises", "TestAWatchOfWhatMayNotBeReadEnds"},
+		Test:  Test{"internal/evidence/promises", "TestAWatchWithoutReadPermissionEnds"},
 	},
 	{
 		Name: "a hold that is reported as lost before its grant remains the oldest for ever", Origin: "a gauge must not rely on the order of the two events",
@@ -1882,7 +1882,7 @@ var Table = []Mutant{
 	{
 		Name: "a method of a Client that New did not create uses a nil engine", Origin: "our first version, in operate and slots",
 		Edits: []Edit{{"zklock.go", "c := client.(*Client).orNone()", "c := client.(*Client)"}},
-		Test:  Test{"internal/evidence/promises", "TestAClientThatNobodyHasMadeIsInvalid"},
+		Test:  Test{"internal/evidence/promises", "TestAClientNotCreatedByConnectIsInvalid"},
 	},
 	{
 		Name: "an election is reported as having no leader as soon as the first node goes", Origin: "a loop that ends too early: the checker had no rule about reports of no leader", Focus: "election",
@@ -1891,7 +1891,7 @@ var Table = []Mutant{
 	{
 		Name: "a shared place does not wake its queue when it starts to be watched", Origin: "our first version: after one goroutine gave up, others waited for an hour",
 		Edits: []Edit{{"localqueue.go", "\tq.changed(p) // run may be", "\t// run may be"}},
-		Test:  Test{"internal/evidence/promises", "TestAStrangerThatQueuedWhileTheLockWasHeldEndsAKeptPlace"},
+		Test:  Test{"internal/evidence/promises", "TestAnotherContenderThatQueuedDuringAHoldEndsAKeptPlace"},
 	},
 	{
 		Name: "Examine does not report a server that accepts a check of a missing node", Origin: "a probe that looks only for errors",
@@ -1911,17 +1911,17 @@ var Table = []Mutant{
 	{
 		Name: "Examine's trial of a lock is committed", Origin: "a trial that succeeds needs a clean-up, which a crash prevents",
 		Edits: []Edit{{"operate/examine.go", "\t\t&zk.CreateRequest{Path: dir, Acl: x.ACL}, // exists\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestExamineFindsNothingInASoundEnsemble"},
+		Test:  Test{"internal/evidence/promises", "TestExamineFindsNothingInAHealthyEnsemble"},
 	},
 	{
 		Name: "Examine takes every server for a member of the same ensemble", Origin: "it checks only the modes: followers of two ensembles look alike",
 		Edits: []Edit{{"operate/examine.go", "return again.Session == hello.Session\n", "return again.Timeout > 0 || hello.Timeout > 0\n"}},
-		Test:  Test{"internal/evidence/promises", "TestExamineTellsTwoEnsemblesApart"},
+		Test:  Test{"internal/evidence/promises", "TestExamineDistinguishesTwoEnsembles"},
 	},
 	{
 		Name: "Examine leaves its sessions to expire", Origin: "closing a connection does not close its session",
 		Edits: []Edit{{"internal/conn/direct.go", "\td.Ask(frames.Close())\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestExamineFindsNothingInASoundEnsemble"},
+		Test:  Test{"internal/evidence/promises", "TestExamineFindsNothingInAHealthyEnsemble"},
 	},
 }
 
