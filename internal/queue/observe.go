@@ -50,7 +50,7 @@ func (r Reporter) AfterNotices(fn func()) {
 func (r Reporter) log(e observe.Event) {
 	switch e.Kind {
 	case observe.Lost:
-		r.Events.Warn("zklock: lock lost", "recipe", e.Recipe, "path", e.Path, "node", e.Node, "token", e.Token, "held", e.Elapsed, "err", e.Err)
+		r.Events.Warn("zklock: lock lost", "recipe", e.Recipe, "path", e.Path, "node", e.Node, "token", e.Token, "duration", e.Elapsed, "err", e.Err)
 	case observe.HeartbeatMissed:
 		r.Events.Info("zklock: heartbeat missed", "err", e.Err)
 	case observe.ExpiredEarly:

@@ -16,9 +16,9 @@ func (l logEvents) Observe(e observe.Event) {
 	case observe.Queued:
 		l.log.Info("queued", "path", e.Path, "node", e.Node, "ahead", e.Ahead)
 	case observe.Acquired:
-		l.log.Info("acquired", "path", e.Path, "node", e.Node, "token", e.Token, "after", e.Elapsed)
+		l.log.Info("acquired", "path", e.Path, "node", e.Node, "token", e.Token, "wait", e.Elapsed)
 	case observe.Released:
-		l.log.Info("released", "path", e.Path, "node", e.Node, "held", e.Elapsed)
+		l.log.Info("released", "path", e.Path, "node", e.Node, "duration", e.Elapsed)
 	}
 }
 
