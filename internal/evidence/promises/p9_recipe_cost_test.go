@@ -99,7 +99,7 @@ func TestRecipesCostWhatTheirPagesSay(t *testing.T) {
 			"a slot after a pause": {func() {
 				time.Sleep(2 * time.Second)
 				require.NoError(t, slots.At(client, "/timed", time.Now(), time.Second).Do(ctx, func(context.Context) error { return nil }))
-			}, "`Slot`: `Do` of an open slot of a period, if no slot of one was marked recently"},
+			}, "`Slot`: `Do` of an open slot of a period, if no slot of a period was marked recently"},
 			"a slot that is done": {func() {
 				require.ErrorIs(t, slots.Named(client, "/once", "B").Do(ctx, func(context.Context) error { return nil }), slots.ErrDone)
 			}, "`Slot`: `Do` of a slot that is done"},
