@@ -10,10 +10,10 @@ import (
 // expectAlone returns what the next create should count if our node was the only one when we last
 // looked; otherwise it returns nil.
 func (t *contender) expectAlone() *count {
-	if t.recipe.limited || !t.c.Unnoted.MayNote(t.Dir, nil) || !t.c.mayBeAlone(t.Dir) {
+	if t.recipe.limited || !t.engine.Unnoted.MayNote(t.Dir, nil) || !t.engine.mayBeAlone(t.Dir) {
 		return nil
 	}
-	if s, ok := t.c.alone.take(t.Dir); ok {
+	if s, ok := t.engine.alone.take(t.Dir); ok {
 		return &count{expected: s}
 	}
 	return nil
@@ -44,7 +44,7 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
 		answers, err := read(a)
 		if err != nil {
-			t.c.Unnoted.MayNote(t.Dir, answers[min(created, len(answers)):])
+			t.engine.Unnoted.MayNote(t.Dir, answers[min(created, len(answers)):])
 			return none, err
 		}
 		if counted != nil {
@@ -57,25 +57,25 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 // noticeOthers records that an attempt found other contenders where it expected none.
 func (t *contender) noticeOthers(a *creation) {
 	if a.showsOthers() {
-		t.c.recentlyShared.put(t.Dir, struct{}{})
+		t.engine.recentlyShared.put(t.Dir, struct{}{})
 	}
 }
 
 // rememberAlone records a listing that shows only our node. If the directory has data, it reads
 // the data in the background.
 func (t *contender) rememberAlone(l session.Listing) {
-	if len(l.Names) != 1 || l.Stat.DataLength > maxRewritten || t.recipe.limited || t.c.Unnoted.untrusted {
+	if len(l.Names) != 1 || l.Stat.DataLength > maxRewritten || t.recipe.limited || t.engine.Unnoted.untrusted {
 		return
 	}
 	if l.Stat.DataLength == 0 {
-		t.c.alone.put(t.Dir, lastAlone{version: l.Stat.Version})
+		t.engine.alone.put(t.Dir, lastAlone{version: l.Stat.Version})
 		return
 	}
 	s := t.Sess
 	// Owned by the client; ends with the request; Close waits for it.
-	t.c.Requests.Calls.Run(func() {
-		if n, err := t.c.Requests.Get(t.c.Requests.Life, s, t.Dir); err == nil && n.Stat.Version == l.Stat.Version {
-			t.c.alone.put(t.Dir, lastAlone{n.Stat.Version, n.Data})
+	t.engine.Requests.Calls.Run(func() {
+		if n, err := t.engine.Requests.Get(t.engine.Requests.Life, s, t.Dir); err == nil && n.Stat.Version == l.Stat.Version {
+			t.engine.alone.put(t.Dir, lastAlone{n.Stat.Version, n.Data})
 		}
 	})
 }

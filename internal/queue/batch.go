@@ -147,11 +147,11 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 		for _, x := range left {
 			ops = append(ops, &zk.DeleteRequest{Path: x.Path(), Version: -1})
 		}
-		_, err := t.c.Requests.Multi(ctx, s, ops...)
+		_, err := t.engine.Requests.Multi(ctx, s, ops...)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		l, err := t.c.Requests.List(ctx, s, t.Dir) // one of them is gone: find out which are left
+		l, err := t.engine.Requests.List(ctx, s, t.Dir) // one of them is gone: find out which are left
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func TestTheSizeOfABatchIsThatOfItsRequestAtLeast(t *testing.T) {
 	}
 	size, err := node.RequestSize(ops)
 	assert.NoError(t, err)
-	assert.GreaterOrEqual(t, ours.c.batchSize(ours.recipe, "/a", data, len(ops)), size)
+	assert.GreaterOrEqual(t, ours.engine.batchSize(ours.recipe, "/a", data, len(ops)), size)
 }
 
 // Listings are shared by all callers that have asked for them.

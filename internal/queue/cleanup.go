@@ -62,7 +62,7 @@ func (c *Engine) beginRemoval(t *contender) func() error {
 // unkeep undoes Keep for all nodes.
 func (t *contender) unkeep() {
 	for x := range t.each {
-		t.c.Heart.Unkeep(&x.OwnNode)
+		t.engine.Heart.Unkeep(&x.OwnNode)
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *contender) tryClear(ctx context.Context) error {
 			return err
 		}
 	}
-	s, err := t.c.Requests.Link.Attached(ctx)
+	s, err := t.engine.Requests.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 		if len(ops) == 1 {
 			return t.deleteOwn(ctx, s)
 		}
-		answers, err := t.c.Requests.Multi(ctx, s, ops...)
+		answers, err := t.engine.Requests.Multi(ctx, s, ops...)
 		switch {
 		case err == nil:
 			t.recordReleased()
@@ -148,7 +148,7 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 		case Refused(answers) == 0:
 			return t.deleteOwn(ctx, s)
 		case noted && Refused(answers) == 1:
-			t.c.Unnoted.MayNote(t.Dir, answers)
+			t.engine.Unnoted.MayNote(t.Dir, answers)
 		default:
 			t.recordRefused(err)
 		}
@@ -160,11 +160,11 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 // afterwards, and the request is for that hold.
 func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	for {
-		err := t.c.Requests.Delete(ctx, s, t.Path(), t.removal.unread)
+		err := t.engine.Requests.Delete(ctx, s, t.Path(), t.removal.unread)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
-		n, err := t.c.Requests.Get(ctx, s, t.Path())
+		n, err := t.engine.Requests.Get(ctx, s, t.Path())
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ type contender struct {
 }
 
 func (c *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
-	t := &contender{member: member{c: c}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
+	t := &contender{member: member{engine: c}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
 	t.Init(dir, data, r.Fixed)
 	return t
 }
@@ -59,7 +59,7 @@ func (t *contender) createOnlyIf(queueNode *member) { t.queueNode = queueNode }
 // delay returns the lock-delay of the contender's lock, or zero if it has none.
 func (t *contender) delay() time.Duration {
 	if t.recipe.Delays {
-		return t.c.Delay
+		return t.engine.Delay
 	}
 	return 0
 }
@@ -87,7 +87,7 @@ func (t *contender) anyPath() string {
 }
 
 func (t *contender) creationOf(x *member, data []byte) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.c.Directories.ACL, Flags: zk.FlagEphemeralSequential}
+	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.engine.Directories.ACL, Flags: zk.FlagEphemeralSequential}
 }
 
 // checkMade returns an error if the server returned a path that cannot come from the requested one.
@@ -158,7 +158,7 @@ func (a *creation) end(err error) {
 
 // isToNote reports whether we held the lock and should write a note: see note.
 func (t *contender) isToNote() bool {
-	return t.removal.held && t.removal.note != nil && t.recipe.exclusive() && t.c.Unnoted.MayNote(t.Dir, nil)
+	return t.removal.held && t.removal.note != nil && t.recipe.exclusive() && t.engine.Unnoted.MayNote(t.Dir, nil)
 }
 
 // writeNote returns the operation that writes our note. It is tried only once, because another

@@ -25,7 +25,7 @@ func (t *contender) send(ctx context.Context, s *session.Session) {
 	}
 	request, take := t.request(t.Shown(t.OwnData()), t.noteOfOld())
 	attempt := t.creation
-	_, err := session.Begin(ctx, t.c.Requests, s, request, take, func(_ struct{}, err error) { attempt.end(err) })
+	_, err := session.Begin(ctx, t.engine.Requests, s, request, take, func(_ struct{}, err error) { attempt.end(err) })
 	if err != nil {
 		attempt.end(notSent{err})
 	}
@@ -95,7 +95,7 @@ func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Reques
 		return t.createWith(data, note)
 	}
 	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text(), a.Zxid) }
-	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.c.Directories.ACL), take
+	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.engine.Directories.ACL), take
 }
 
 // settle waits until it is known whether the node was created; the contender has no name before
@@ -165,11 +165,11 @@ func (a *creation) fate(made, carried bool) fate {
 // node is not there, the caller may continue with another one, and the client searches for this one
 // again later: see session.PendingCreate.
 func (t *contender) find(ctx context.Context) (string, error) {
-	s, err := t.c.Requests.Link.Attached(ctx)
+	s, err := t.engine.Requests.Link.Attached(ctx)
 	if err != nil {
 		return "", err
 	}
-	l, err := session.UpToDate(ctx, t.c.Requests, s, func() (session.Listing, error) { return t.c.Requests.List(ctx, s, t.Dir) })
+	l, err := session.UpToDate(ctx, t.engine.Requests, s, func() (session.Listing, error) { return t.engine.Requests.List(ctx, s, t.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func (t *contender) find(ctx context.Context) (string, error) {
 	if t.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range t.each {
-			t.c.PendingCreates.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.countedFor(x), Epoch: epoch, Moved: moved})
+			t.engine.PendingCreates.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.countedFor(x), Epoch: epoch, Moved: moved})
 		}
 		t.counted = 0 // from now on it is counted there
 	}
@@ -200,7 +200,7 @@ func (t *contender) genuine(ctx context.Context, s *session.Session, names []str
 	for x := range t.each {
 		these := named[x.prefix()]
 		if x == &t.member || len(these) > 1 {
-			name, err := t.c.Requests.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
+			name, err := t.engine.Requests.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
 			if err != nil {
 				return nil, err
 			}

@@ -18,12 +18,12 @@ func (t *place) prepare(ctx context.Context, s *session.Session) error {
 	if t.delay() == 0 {
 		return nil
 	}
-	_, known := t.c.noRecord.take(t.Dir)
+	_, known := t.engine.noRecord.take(t.Dir)
 	if known {
 		t.record.saw(recordAt{})
 		return nil
 	}
-	r, err := session.Again(ctx, func() (recordAt, error) { return t.c.agree(ctx, s, t.Dir) })
+	r, err := session.Again(ctx, func() (recordAt, error) { return t.engine.agree(ctx, s, t.Dir) })
 	t.record.saw(r)
 	return err
 }
@@ -55,7 +55,7 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 			outwaited = lost
 		}
 		if outcome.IsTransient(err) && !errors.Is(err, errRecordMoved) && ctx.Err() == nil {
-			t.c.Requests.Link.RecordError(err)
+			t.engine.Requests.Link.RecordError(err)
 			err = p.Next(ctx)
 		}
 		if err != nil && !errors.Is(err, errRecordMoved) {
@@ -150,7 +150,7 @@ func (t *place) lossRecord(r recordAt, lost string) node.Record {
 // released, or "" if there is none.
 func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
 	if t.record.at == nil {
-		r, err = t.c.ReadRecord(ctx, t.Sess, t.Dir)
+		r, err = t.engine.ReadRecord(ctx, t.Sess, t.Dir)
 		if err != nil {
 			return r, "", err
 		}
@@ -174,7 +174,7 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 	case r.Fate != node.IsHeld || r.By == t.Name:
 		return "", nil
 	case t.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
-		_, err := t.c.Requests.Stat(ctx, t.Sess, t.Dir+"/"+r.By)
+		_, err := t.engine.Requests.Stat(ctx, t.Sess, t.Dir+"/"+r.By)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return "", err
 		}
@@ -189,12 +189,12 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 // delay again.
 func (t *place) serversTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
-		n, err := t.c.Requests.Get(ctx, t.Sess, t.Path())
+		n, err := t.engine.Requests.Get(ctx, t.Sess, t.Path())
 		if err != nil || n.Stat.Ctime >= r.mtime || t.recipe.Fixed {
 			return ctimeOf(n), err
 		}
 		t.Hear(n)
-		stat, err := t.c.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
+		stat, err := t.engine.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
 		switch {
 		case err == nil:
 			return stat.Mtime, nil
@@ -228,8 +228,8 @@ func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	case !waits:
 		return fmt.Errorf("%w: last holder was lost, %v of the lock-delay remain", outcome.ErrLocked, left)
 	}
-	t.c.Requests.Log.Info("zklock: waiting for the lock-delay", "path", t.c.Requests.Shown(t.Dir), "holder", r.By, "remaining", left)
-	t.c.Heart.Keep(&t.OwnNode)
+	t.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", t.engine.Requests.Shown(t.Dir), "holder", r.By, "remaining", left)
+	t.engine.Heart.Keep(&t.OwnNode)
 	t.watchSelf(0)
 	t.setReason(isDelayed{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)

@@ -45,12 +45,12 @@ func (g *Grant) Release(lost bool) func() error {
 	if lost {
 		g.t.removal.markLost()
 	}
-	return g.t.c.beginRemoval(g.t)
+	return g.t.engine.beginRemoval(g.t)
 }
 
 // Retire stops watching our node; the transaction that creates its successor deletes it.
 func (g *Grant) Retire() {
-	g.t.c.beginRemoval(g.t)
+	g.t.engine.beginRemoval(g.t)
 	g.t.unkeep()
 }
 
@@ -68,7 +68,7 @@ func (g *Grant) Fate(ctx context.Context) error {
 // and ErrGone if the session lives.
 func (t *contender) whyGone(ctx context.Context) error {
 	none := func() (struct{}, error) { return struct{}{}, nil }
-	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, t.c.Requests, t.Sess, none) })
+	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, t.engine.Requests, t.Sess, none) })
 	if errors.Is(err, outcome.ErrSessionOver) {
 		return err
 	}
@@ -80,7 +80,7 @@ func (t *contender) whyGone(ctx context.Context) error {
 func (g *Grant) WatchOthers(ctx context.Context) (v *session.View, wanted bool, err error) {
 	t := g.t
 	for {
-		v, err := t.c.Watches.WatchChildren(ctx, t.Sess, t.Dir)
+		v, err := t.engine.Watches.WatchChildren(ctx, t.Sess, t.Dir)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -105,12 +105,12 @@ func (g *Grant) isWanted(names []string) bool {
 // node or one created together with it was evicted. A process that was stopped during the eviction
 // first finds that its session is over.
 func (t *contender) unlessEvicted(ctx context.Context, err error) error {
-	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.c.Unnoted.untrusted {
+	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.engine.Unnoted.untrusted {
 		return err
 	}
 	dir := node.EvictedIn(t.Dir, t.recipe.limited)
-	n, readErr := session.Persist(ctx, t.c.Requests, func(s *session.Session) (session.Node, error) {
-		return session.UpToDate(ctx, t.c.Requests, s, func() (session.Node, error) { return t.c.Requests.Get(ctx, s, dir) })
+	n, readErr := session.Persist(ctx, t.engine.Requests, func(s *session.Session) (session.Node, error) {
+		return session.UpToDate(ctx, t.engine.Requests, s, func() (session.Node, error) { return t.engine.Requests.Get(ctx, s, dir) })
 	})
 	if readErr != nil {
 		return err

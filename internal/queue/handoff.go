@@ -40,7 +40,7 @@ func (t *place) wait(ctx context.Context) error {
 			return nil
 		}
 		if outcome.IsTransient(err) && ctx.Err() == nil {
-			t.c.Requests.Link.RecordError(err)
+			t.engine.Requests.Link.RecordError(err)
 			err = p.Next(ctx)
 		}
 		if err != nil {
@@ -57,7 +57,7 @@ func (t *place) awaitLeave(ctx context.Context) error {
 		t.watchSelf(0) // next in line: prepare what grant needs
 	}
 	if others <= 1 || !t.recipe.exclusive() {
-		t.c.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 	}
 	i := t.toWatch()
 	t.waited = true
@@ -105,7 +105,7 @@ func (t *place) watchAhead(ctx context.Context, name string) (session.State, err
 // watch may already have fired.
 func (t *place) watchOf(ctx context.Context, name string) (*session.View, error) {
 	if t.watched == nil || !t.watched.IsOn(name) {
-		v, err := t.c.Watches.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
+		v, err := t.engine.Watches.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
 		if err != nil {
 			return nil, err
 		}
@@ -134,14 +134,14 @@ func (t *place) look(ctx context.Context, name string) (*session.View, error) {
 func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.nearest.ahead[i], slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])
 	t.watchSelf(0)
-	t.c.Heart.Keep(&t.OwnNode)
+	t.engine.Heart.Keep(&t.OwnNode)
 	next, err := t.beginNext(ctx, behind)
 	if err != nil {
 		return err
 	}
 	var lone func(context.Context) error
 	if t.nearest.beyond == 0 && len(before) == 1 && next != nil {
-		lone, err = t.c.Requests.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name)
+		lone, err = t.engine.Requests.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name)
 		if err != nil {
 			return err
 		}

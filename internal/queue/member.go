@@ -12,9 +12,9 @@ import (
 // member is one node of a contender: its own, or another of its batch.
 type member struct {
 	session.OwnNode
-	c    *Engine                   // never changes
-	guid string                    // in the node's name, and unique; empty before the node is requested
-	self atomic.Pointer[selfWatch] // the watch on the node; nil while there is none; set by the goroutine that owns the contender
+	engine *Engine                   // never changes
+	guid   string                    // in the node's name, and unique; empty before the node is requested
+	self   atomic.Pointer[selfWatch] // the watch on the node; nil while there is none; set by the goroutine that owns the contender
 }
 
 // A batch holds the nodes that one transaction creates together with a contender's own: all or
@@ -26,7 +26,7 @@ type batch struct {
 }
 
 func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
-	x := &member{c: c}
+	x := &member{engine: c}
 	x.Init(dir, data, r.Fixed)
 	return x
 }
@@ -41,7 +41,7 @@ func (m *member) prefix() string { return node.NamePrefix + m.guid }
 // watchSelf starts watching our node after the given time, unless it is already watched.
 func (m *member) watchSelf(after time.Duration) {
 	if m.self.Load() == nil {
-		m.self.Store(newSelfWatch(m.c, &m.OwnNode, after))
+		m.self.Store(newSelfWatch(m.engine, &m.OwnNode, after))
 		session.Yield()
 	}
 }

@@ -13,10 +13,10 @@ import (
 // readNote is called after ahead[i] has left. It removes the contenders that have left according to
 // a note, and records what our own note must replace.
 func (t *place) readNote(ctx context.Context, i int) error {
-	if t.c.Unnoted.untrusted {
+	if t.engine.Unnoted.untrusted {
 		return nil
 	}
-	dir, err := t.c.Requests.Get(ctx, t.Sess, t.Dir)
+	dir, err := t.engine.Requests.Get(ctx, t.Sess, t.Dir)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return nil

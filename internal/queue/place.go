@@ -47,6 +47,6 @@ func (t *place) becomeFirst() {
 
 // setReason sets what the contender waits for now.
 func (t *place) setReason(r reason) {
-	t.c.waits.add(t.shown)
+	t.engine.waits.add(t.shown)
 	t.shown.set(&t.OwnNode, r)
 }

@@ -21,13 +21,13 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 		a := t.creation
 		l, listErr := session.Listing{}, error(zk.ErrNoNode)
 		if a.counted == nil {
-			l, listErr = t.c.Requests.List(ctx, s, t.Dir)
+			l, listErr = t.engine.Requests.List(ctx, s, t.Dir)
 		}
 		err := t.settle(ctx)
 		if err != nil {
 			return err
 		}
-		switch a.fate(t.Name != "", t.c.Requests.Link.Carries(s)) {
+		switch a.fate(t.Name != "", t.engine.Requests.Link.Carries(s)) {
 		case wasCreated:
 			if listErr == nil {
 				return t.locate(ctx, &l)
@@ -38,9 +38,9 @@ func (t *place) enter(ctx context.Context, s *session.Session) error {
 		case metOthers:
 			t.noticeOthers(a)
 		case lacksReplaced:
-			t.c.remove(a.takeReplaced())
+			t.engine.remove(a.takeReplaced())
 		case lacksDir:
-			err = t.c.Directories.MakeDir(ctx, s, t.Dir, t.recipe.depth())
+			err = t.engine.Directories.MakeDir(ctx, s, t.Dir, t.recipe.depth())
 		case wasRefused:
 			return a.err
 		case wasNotMade:
@@ -70,11 +70,11 @@ func (t *place) isAlone(counted *count) bool {
 		return false
 	}
 	dir := counted.dir
-	t.c.holders.endMissing(t.contender, func(string) bool { return false })
+	t.engine.holders.endMissing(t.contender, func(string) bool { return false })
 	t.nearest.beginListing()
 	t.nearest.selectBlockers(t.recipe.Rule, nil)
 	t.listed, t.looked = dir.Mzxid, counted.looked
-	t.c.alone.put(t.Dir, lastAlone{dir.Version, counted.expected.data})
+	t.engine.alone.put(t.Dir, lastAlone{dir.Version, counted.expected.data})
 	return true
 }
 
@@ -82,7 +82,7 @@ func (t *place) isAlone(counted *count) bool {
 // node was created.
 func (t *place) findPosition(ctx context.Context, l *session.Listing) error {
 	if l == nil || !t.complete(l.Queue()) {
-		again, err := t.c.Requests.ListAgain(ctx, t.Sess, t.Dir)
+		again, err := t.engine.Requests.ListAgain(ctx, t.Sess, t.Dir)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) || err == nil && !t.complete(again.Queue()):
 			return outcome.ErrGone
@@ -92,13 +92,13 @@ func (t *place) findPosition(ctx context.Context, l *session.Listing) error {
 		l = &again
 	}
 	queue := l.Queue()
-	if err := t.c.notASemaphore(ctx, t.Sess, t.Dir, queue); err != nil {
+	if err := t.engine.notASemaphore(ctx, t.Sess, t.Dir, queue); err != nil {
 		return err
 	}
-	if err := t.c.notDelayed(t.recipe, queue); err != nil {
+	if err := t.engine.notDelayed(t.recipe, queue); err != nil {
 		return err
 	}
-	t.c.holders.endMissing(t.contender, queue.Has)
+	t.engine.holders.endMissing(t.contender, queue.Has)
 	t.nearest.beginListing()
 	t.listed, t.looked = l.Stat.Mzxid, l.At
 	t.rememberAlone(*l)
@@ -138,7 +138,7 @@ func (t *place) readCzxids(ctx context.Context, entries []node.Entry, own *node.
 			tied = append(tied, e)
 		}
 	}
-	err := session.SideBySide(t.c.Requests.Calls, len(tied), czxidsAtOnce, func(i int) error { return outcome.IgnoreMissing(t.readCzxid(ctx, tied[i])) })
+	err := session.SideBySide(t.engine.Requests.Calls, len(tied), czxidsAtOnce, func(i int) error { return outcome.IgnoreMissing(t.readCzxid(ctx, tied[i])) })
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (t *place) readCzxids(ctx context.Context, entries []node.Entry, own *node.
 		missing := e.Name != own.Name && e.Czxid == 0 && node.NeedCzxid(e, *own)
 		if missing {
 			t.nearest.noticeReplaced(e)
-			t.c.holders.endMissing(t.contender, func(name string) bool { return name != e.Name })
+			t.engine.holders.endMissing(t.contender, func(name string) bool { return name != e.Name })
 		}
 		return missing
 	}), nil
@@ -159,7 +159,7 @@ func (t *place) readCzxids(ctx context.Context, entries []node.Entry, own *node.
 
 // readCzxid sets an entry's czxid and owner from its node.
 func (t *contender) readCzxid(ctx context.Context, e *node.Entry) error {
-	stat, err := session.Again(ctx, func() (*zk.Stat, error) { return t.c.Requests.Stat(ctx, t.Sess, t.Dir+"/"+e.Name) })
+	stat, err := session.Again(ctx, func() (*zk.Stat, error) { return t.engine.Requests.Stat(ctx, t.Sess, t.Dir+"/"+e.Name) })
 	if err == nil {
 		e.Czxid, e.Owner = stat.Czxid, stat.EphemeralOwner
 	}

@@ -18,7 +18,7 @@ import (
 // Verifying one condition can take as long as a reconnect, so grant rechecks the others afterwards.
 func (t *place) grant(ctx context.Context, queueNode *place) error {
 	t.removal.wasFirst()
-	if !t.c.readable.Load() {
+	if !t.engine.readable.Load() {
 		t.watchSelf(0)
 	}
 	if t.czxid == 0 { // the reply to the create was lost; the other nodes of a batch have the same token
@@ -28,7 +28,7 @@ func (t *place) grant(ctx context.Context, queueNode *place) error {
 		}
 		t.czxid = own.Czxid
 	}
-	t.c.holders.add(t.contender)
+	t.engine.holders.add(t.contender)
 	for {
 		if t.isUnseen() {
 			if err := t.confirm(ctx, t.nodes()); err != nil {
@@ -58,7 +58,7 @@ func (t *place) grant(ctx context.Context, queueNode *place) error {
 // grants them shows all that are held.
 func (t *place) endGoneHolds(ctx context.Context) error {
 	for !t.recipe.limited {
-		unwatched := t.c.holders.unwatched(t.contender)
+		unwatched := t.engine.holders.unwatched(t.contender)
 		if len(unwatched) == 0 {
 			return nil
 		}
@@ -86,7 +86,7 @@ func (t *place) allIntact() bool {
 			return false
 		}
 	}
-	return !t.isUnseen() && t.Sess.Lease.Fresh() && t.c.Requests.Link.Carries(t.Sess)
+	return !t.isUnseen() && t.Sess.Lease.Fresh() && t.engine.Requests.Link.Carries(t.Sess)
 }
 
 // sawItself records that our node, and the nodes created with it, exist now.
@@ -101,7 +101,7 @@ func (t *place) makeCertain(ctx context.Context) error {
 		}
 	}
 	for _, x := range members {
-		t.c.Heart.Keep(&x.OwnNode)
+		t.engine.Heart.Keep(&x.OwnNode)
 	}
 	began := time.Now()
 	err := t.awaitLease(ctx)
@@ -115,7 +115,7 @@ func (t *place) makeCertain(ctx context.Context) error {
 			return x.Because(outcome.ErrGone)
 		}
 	}
-	if !t.c.Requests.Link.Carries(t.Sess) {
+	if !t.engine.Requests.Link.Carries(t.Sess) {
 		return outcome.ErrSessionOver
 	}
 	return nil
@@ -130,7 +130,7 @@ func (t *place) makeCertain(ctx context.Context) error {
 // again after each wait, and if replies are slow, the lease would have to be proven again after
 // each read.
 func (t *place) awaitLease(ctx context.Context) error {
-	checked := t.c.Heart.Asked()
+	checked := t.engine.Heart.Asked()
 	for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {
 		t.setReason(isUnproven{t.Sess.Lease})
 		for x := range t.each {
@@ -138,7 +138,7 @@ func (t *place) awaitLease(ctx context.Context) error {
 		}
 		select {
 		case <-checked:
-			checked = t.c.Heart.Asked()
+			checked = t.engine.Heart.Asked()
 		case <-t.Gone.Done():
 			return outcome.ErrGone
 		case <-t.Sess.Over():
@@ -152,6 +152,6 @@ func (t *place) awaitLease(ctx context.Context) error {
 
 // confirm verifies that nodes of this client still exist.
 func (t *contender) confirm(ctx context.Context, nodes []*session.OwnNode) error {
-	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.c.Heart.ConfirmAll(ctx, t.Sess, nodes) })
+	_, err := session.Again(ctx, func() (none struct{}, err error) { return none, t.engine.Heart.ConfirmAll(ctx, t.Sess, nodes) })
 	return err
 }

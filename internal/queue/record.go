@@ -60,7 +60,7 @@ func (t *contender) post(ctx context.Context, over recordAt, r node.Record) erro
 		t.record.willSend()
 	}
 	t.record.forget()
-	answers, err := t.c.Requests.Multi(ctx, t.Sess, t.Exists(), t.posting(over, r))
+	answers, err := t.engine.Requests.Multi(ctx, t.Sess, t.Exists(), t.posting(over, r))
 	switch {
 	case err == nil && answers[1].Stat != nil:
 		t.record.saw(recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime})
@@ -90,7 +90,7 @@ func (t *contender) posting(over recordAt, r node.Record) any {
 	case r == node.Record{}:
 		return &zk.DeleteRequest{Path: path, Version: over.version}
 	case !over.exists:
-		return &zk.CreateRequest{Path: path, Data: r.Encode(), Acl: t.c.Directories.ACL}
+		return &zk.CreateRequest{Path: path, Data: r.Encode(), Acl: t.engine.Directories.ACL}
 	}
 	return &zk.SetDataRequest{Path: path, Data: r.Encode(), Version: over.version}
 }
@@ -114,7 +114,7 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]an
 		return nil, nil
 	}
 	if t.record.at == nil {
-		r, err := t.c.ReadRecord(ctx, s, t.Dir)
+		r, err := t.engine.ReadRecord(ctx, s, t.Dir)
 		switch {
 		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // no longer ours
 			t.record.void()
@@ -140,7 +140,7 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]an
 //
 // A record that we may not delete stays.
 func (t *contender) released() node.Record {
-	if t.record.isNeeded || t.c.fixedRecords.has(t.Dir, math.MaxInt64) {
+	if t.record.isNeeded || t.engine.fixedRecords.has(t.Dir, math.MaxInt64) {
 		return node.Record{Delay: t.delay(), Fate: node.WasReleased, By: t.Name}
 	}
 	return node.Record{}
@@ -151,7 +151,7 @@ func (t *contender) released() node.Record {
 func (t *contender) recordRefused(err error) {
 	isFixed := errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty)
 	if isFixed && t.released() == (node.Record{}) {
-		t.c.fixedRecords.put(t.Dir, struct{}{})
+		t.engine.fixedRecords.put(t.Dir, struct{}{})
 		return
 	}
 	t.record.wasRefused(hasMoved(err))
@@ -161,6 +161,6 @@ func (t *contender) recordRefused(err error) {
 // releaseRecord returned has deleted it.
 func (t *contender) recordReleased() {
 	if t.record.sent && !t.removal.lost && t.released() == (node.Record{}) {
-		t.c.noRecord.put(t.Dir, struct{}{})
+		t.engine.noRecord.put(t.Dir, struct{}{})
 	}
 }

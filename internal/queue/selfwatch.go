@@ -23,16 +23,16 @@ const aloneGrace = 10 * time.Millisecond
 // request. When the watch has fired, selfWatch sets another one, until the node is gone or stop is
 // called. It has a goroutine while it waits for a reply, and none while the watch is set.
 type selfWatch struct {
-	c     *Engine
-	node  *session.OwnNode
-	begin atomic.Pointer[time.Timer]   // starts it; nil if it was started
-	view  atomic.Pointer[session.View] // of the last watch, which may have fired; nil before the first
-	left  atomic.Bool                  // stop was called
+	engine *Engine
+	node   *session.OwnNode
+	begin  atomic.Pointer[time.Timer]   // starts it; nil if it was started
+	view   atomic.Pointer[session.View] // of the last watch, which may have fired; nil before the first
+	left   atomic.Bool                  // stop was called
 }
 
 // newSelfWatch returns a selfWatch that begins after the given time, unless it is stopped.
 func newSelfWatch(c *Engine, n *session.OwnNode, after time.Duration) *selfWatch {
-	g := &selfWatch{c: c, node: n}
+	g := &selfWatch{engine: c, node: n}
 	if after <= 0 {
 		g.start()
 	} else {
@@ -45,7 +45,7 @@ func (g *selfWatch) start() {
 	g.begin.Store(nil)
 	// Owned by the client; ends when the watch is set, when the node is to be deleted, when it or its
 	// session is gone, or when the client is closed, which waits for it.
-	g.c.Requests.Calls.Run(g.run)
+	g.engine.Requests.Calls.Run(g.run)
 }
 
 // stop ends the watch, because the node is about to be deleted, or prevents it from beginning.
@@ -95,10 +95,10 @@ func (g *selfWatch) await(ctx context.Context) error {
 
 // watch returns a view of the node. If the node is missing or we may not read it, it is gone.
 func (g *selfWatch) watch(ctx context.Context) (*session.View, error) {
-	v, err := g.c.Watches.Watch(ctx, g.node.Sess, g.node.Path())
+	v, err := g.engine.Watches.Watch(ctx, g.node.Sess, g.node.Path())
 	switch {
 	case err == nil:
-		g.c.readable.Store(true)
+		g.engine.readable.Store(true)
 	case errors.Is(err, zk.ErrNoNode):
 		g.node.MarkGone(nil)
 	case outcome.IsRefusal(err):
@@ -111,14 +111,14 @@ func (g *selfWatch) watch(ctx context.Context) (*session.View, error) {
 func (g *selfWatch) run() {
 	var p session.Pace
 	for !g.left.Load() {
-		v, err := g.watch(g.c.Requests.Life)
+		v, err := g.watch(g.engine.Requests.Life)
 		if err == nil {
 			g.view.Store(v) // isActive must not report false while inspect waits for a reply
 			g.inspect(session.Node{Data: v.Data, Stat: v.Stat})
 			g.follow(v)
 			return
 		}
-		if !outcome.IsTransient(err) || p.Next(g.c.Requests.Life) != nil {
+		if !outcome.IsTransient(err) || p.Next(g.engine.Requests.Life) != nil {
 			return
 		}
 	}
@@ -168,8 +168,8 @@ func (g *selfWatch) putBack(seen session.Node) {
 	}
 	var p session.Pace
 	for {
-		_, err := g.c.Requests.Set(g.c.Requests.Life, g.node.Sess, g.node.Path(), node.WithRevocation(g.node.OwnData()), seen.Stat.Version)
-		if !outcome.IsTransient(err) || g.left.Load() || p.Next(g.c.Requests.Life) != nil {
+		_, err := g.engine.Requests.Set(g.engine.Requests.Life, g.node.Sess, g.node.Path(), node.WithRevocation(g.node.OwnData()), seen.Stat.Version)
+		if !outcome.IsTransient(err) || g.left.Load() || p.Next(g.engine.Requests.Life) != nil {
 			return // it is written, or somebody has written since, which the next watch handles
 		}
 	}

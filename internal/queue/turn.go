@@ -149,7 +149,7 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 // observeQueued reports the position in the queue. It is a separate function to keep the event off
 // every waiter's stack.
 func (t *place) observeQueued(path string) {
-	t.c.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.nearest.seen})
+	t.engine.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.nearest.seen})
 }
 
 // tryAcquire enters the queue with a new place only if it sees no contender to wait for.
@@ -185,7 +185,7 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	switch i, err := t.c.blocker(ctx, s, t.recipe, t.Dir, t.nearest.ahead); {
+	switch i, err := t.engine.blocker(ctx, s, t.recipe, t.Dir, t.nearest.ahead); {
 	case err != nil:
 		return err
 	case i >= 0:

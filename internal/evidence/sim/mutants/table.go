@@ -309,7 +309,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a client with Untrusted uses hand-off notes", Origin: "the option is checked in two places",
-		Edits:   []Edit{{"internal/queue/note.go", "\tif t.c.Unnoted.untrusted {\n", "\tif t == nil {\n"}},
+		Edits:   []Edit{{"internal/queue/note.go", "\tif t.engine.Unnoted.untrusted {\n", "\tif t == nil {\n"}},
 		Trouble: "forged", Faults: "forged|delete",
 	},
 	{
@@ -561,15 +561,15 @@ var Table = []Mutant{
 	{
 		Name: "only heartbeats start a proof of the session", Origin: "our first version: a contender that became the next in line waited long before it asked the quorum",
 		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
-	t.c.Heart.Keep(&t.OwnNode)
+	t.engine.Heart.Keep(&t.OwnNode)
 `, `	t.watchSelf(0)
-`}, {"internal/queue/handoff.go", `		t.c.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+`}, {"internal/queue/handoff.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}, {"internal/queue/proof.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
 		Test: Test{"internal/evidence/promises", "TestAnUnexpectedHoldHasFourTenthsOfTheTimeoutLeft"},
 	},
 	{
 		Name: "the next in line does not prove its session while it waits", Origin: "our first version: its grant waited for a reply",
-		Edits: []Edit{{"internal/queue/handoff.go", `		t.c.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+		Edits: []Edit{{"internal/queue/handoff.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}},
 		Test: Test{"internal/evidence/promises", "TestEveryHandOffTakesOneRoundTrip"},
 	},
@@ -581,9 +581,9 @@ var Table = []Mutant{
 	{
 		Name: "holders do not watch their own nodes", Origin: "Curator, kazoo, go-zookeeper",
 		Edits: []Edit{{"internal/queue/selfwatch.go", `	for !g.left.Load() {
-		v, err := g.watch(g.c.Requests.Life)
+		v, err := g.watch(g.engine.Requests.Life)
 `, `	for g == nil {
-		v, err := g.watch(g.c.Requests.Life)
+		v, err := g.watch(g.engine.Requests.Life)
 `}, {"internal/queue/selfwatch.go", `	return v != nil && !g.node.IsGone() && v.Latest().IsCurrent()
 `, `	return v == nil
 `}, {"internal/queue/selfwatch.go", `	n := g.node
@@ -612,7 +612,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an acquire fails if its directory was deleted", Origin: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"internal/queue/position.go", "err = t.c.Directories.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = a.err"}},
+		Edits: []Edit{{"internal/queue/position.go", "err = t.engine.Directories.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = a.err"}},
 	},
 	{
 		Name: "a waiter whose session ended does not queue again", Origin: "CURATOR-518, twitter-commons #20",
@@ -770,7 +770,7 @@ var Table = []Mutant{
 			ops = append(ops, t.creationOf(x, data))
 			continue
 		}
-		path, _ := t.c.Requests.Create(t.c.Requests.Life, t.Sess, t.nameless(x), data, zk.FlagEphemeralSequential, t.c.Directories.ACL)
+		path, _ := t.engine.Requests.Create(t.engine.Requests.Life, t.Sess, t.nameless(x), data, zk.FlagEphemeralSequential, t.engine.Directories.ACL)
 		x.Name = node.BaseName(path)
 	}
 	created :=`},
@@ -818,7 +818,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the last check of our own node never becomes too old", Origin: "our first version: a slow read came between the check and the grant",
-		Edits: []Edit{{"internal/queue/proof.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.c == nil"}},
+		Edits: []Edit{{"internal/queue/proof.go", "return time.Since(t.looked) > aloneGrace", "return time.Since(t.looked) > aloneGrace && t.engine == nil"}},
 		Test:  Test{"internal/evidence/promises", "TestPermitsThatVanishBeforeTheGrantAreNotGranted"},
 	},
 	{
@@ -880,7 +880,7 @@ var Table = []Mutant{
 		Name: "a node that does not exist now is taken never to have been created", Origin: "our first version: the create was still on its way to the leader",
 		Edits: []Edit{{"internal/queue/create.go", `t.findNames(genuine)
 	if t.Name == "" {`, `t.findNames(genuine)
-	if t.Name == "" && t.c == nil {`}},
+	if t.Name == "" && t.engine == nil {`}},
 		Seeds: 480,
 		Test:  Test{"internal/evidence/promises", "TestACreateThatRunsLateIsRemovedWhenItAppears"},
 	},
@@ -936,7 +936,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an evicted waiter queues again", Origin: "our first version",
-		Edits: []Edit{{"internal/queue/grant.go", "slices.Contains(b.Evicted, x.guid) {", "slices.Contains(b.Evicted, x.guid) && t.c == nil {"}},
+		Edits: []Edit{{"internal/queue/grant.go", "slices.Contains(b.Evicted, x.guid) {", "slices.Contains(b.Evicted, x.guid) && t.engine == nil {"}},
 		Test:  Test{"internal/evidence/promises", "TestAnEvictedWaiterGetsErrEvictedHoweverLongItWaits"},
 	},
 	{
@@ -1290,12 +1290,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an old node that cannot be replaced is not deleted", Origin: "the transaction was refused, but the node still exists",
-		Edits: []Edit{{"internal/queue/position.go", "\t\t\tt.c.remove(a.takeReplaced())\n", "\t\t\ta.takeReplaced()\n"}},
+		Edits: []Edit{{"internal/queue/position.go", "\t\t\tt.engine.remove(a.takeReplaced())\n", "\t\t\ta.takeReplaced()\n"}},
 		Test:  Test{"internal/evidence/promises", "TestAHandOffThatIsRefusedLeavesNoOldNode"},
 	},
 	{
 		Name: "a node that somebody has deleted is replaced again and again", Origin: "the transaction is refused each time",
-		Edits: []Edit{{"internal/queue/position.go", "\t\t\tt.c.remove(a.takeReplaced())\n", "\t\t\tt.c.remove(a.replaces)\n"}},
+		Edits: []Edit{{"internal/queue/position.go", "\t\t\tt.engine.remove(a.takeReplaced())\n", "\t\t\tt.engine.remove(a.replaces)\n"}},
 		Test:  Test{"internal/evidence/promises", "TestAKeptNodeThatAThirdPartyDeletedIsNotReplaced"},
 	},
 	{
@@ -1495,7 +1495,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a release leaves a record that it may not delete unchanged", Origin: "the holder then counts as lost",
-		Edits: []Edit{{"internal/queue/record.go", "\t\tt.c.fixedRecords.put(t.Dir, struct{}{})\n\t\treturn\n", "\t\tt.record.wasRefused(false)\n\t\treturn\n"}},
+		Edits: []Edit{{"internal/queue/record.go", "\t\tt.engine.fixedRecords.put(t.Dir, struct{}{})\n\t\treturn\n", "\t\tt.record.wasRefused(false)\n\t\treturn\n"}},
 		Test:  Test{"internal/queue", "TestAReleaseIsWrittenIntoARecordThatMayNotBeDeleted"},
 	},
 	{
@@ -1826,7 +1826,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a listing that lacks a hold's node does not end the hold", Origin: "our first version: each holder watches only its own node",
-		Edits: []Edit{{"internal/queue/position.go", "\tt.c.holders.endMissing(t.contender, queue.Has)\n", ""}},
+		Edits: []Edit{{"internal/queue/position.go", "\tt.engine.holders.endMissing(t.contender, queue.Has)\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestNoCallerOfAClientHoldsTogetherWithOneWhoseNodeIsGone"},
 	},
 	{
