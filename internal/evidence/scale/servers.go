@@ -31,7 +31,8 @@ var Measured = Costs{
 }
 
 // Servers models the servers of an ensemble, each with one processor. A request waits until its server
-// has handled the earlier ones, and a write or a sync also waits for the leader.
+// has handled the earlier ones, and a write or a sync then waits for the leader. A connection's next
+// request is read when the last one has been handled: ZooKeeper handles several at a time.
 type Servers struct {
 	costs  Costs
 	leader func() int
@@ -83,39 +84,53 @@ func (s *Servers) reset(n int) {
 // request counts a request and delays it until its servers have handled it.
 func (s *Servers) request(r *zktest.Request) zktest.Verdict {
 	kind, cost := s.costs.of(r)
-	leader := s.leader()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.begun.IsZero() {
 		return zktest.Pass
 	}
 	s.counts[r.Member][kind]++
-	done := s.take(r.Member, time.Now(), cost.Own)
-	if cost.Leader > 0 {
-		done = s.take(leader, done, cost.Leader)
+	wait := time.Until(s.take(r.Member, cost.Own))
+	if cost.Leader == 0 {
+		return delay(wait)
 	}
-	if cost.Others > 0 {
-		for i := range s.free {
-			if i != leader && i != r.Member {
-				s.take(i, done, cost.Others)
-			}
-		}
-	}
-	if wait := time.Until(done); wait > 0 {
-		return zktest.Delay(wait)
-	}
-	return zktest.Pass
+	handled := make(chan struct{})
+	time.AfterFunc(wait, func() { s.pass(r.Member, cost, handled) })
+	return zktest.Hold(handled)
 }
 
-// take occupies a server for d as soon as it is free, but not before at, and returns when it is done.
-// It must be called with mu held.
-func (s *Servers) take(server int, at time.Time, d time.Duration) time.Time {
-	if s.free[server].Before(at) {
-		s.free[server] = at
+func delay(d time.Duration) zktest.Verdict {
+	if d <= 0 {
+		return zktest.Pass
+	}
+	return zktest.Delay(d)
+}
+
+// pass has the leader, and the servers that only follow, handle a request that its own server has
+// handled, and closes handled when the leader has.
+func (s *Servers) pass(member int, cost Cost, handled chan struct{}) {
+	leader := s.leader()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := s.take(leader, cost.Leader)
+	for i := range s.free {
+		if i != leader && i != member {
+			s.take(i, cost.Others)
+		}
+	}
+	time.AfterFunc(time.Until(done), func() { close(handled) })
+}
+
+// take occupies a server for d as soon as it has handled all that it has received, and returns when it
+// is done. It must be called with mu held.
+func (s *Servers) take(server int, d time.Duration) time.Time {
+	now := time.Now()
+	if s.free[server].Before(now) {
+		s.free[server] = now
 	}
 	s.free[server] = s.free[server].Add(d)
 	s.busy[server] += d
-	s.worst[server] = max(s.worst[server], s.free[server].Sub(at))
+	s.worst[server] = max(s.worst[server], s.free[server].Sub(now))
 	return s.free[server]
 }
 
