@@ -2,16 +2,16 @@ package lease
 
 import "time"
 
-// Instant is one moment on both clocks. The monotonic clock stands still while a
-// machine sleeps, and the wall clock can be set: neither alone tells how old something is.
+// Instant is one moment on both clocks. The monotonic clock stops while a machine sleeps, and the wall clock can be set, so neither
+// alone shows how much time has passed.
 type Instant struct{ Mono, Wall time.Time }
 
-// Since returns how long before a the moment b was, by the clock that shows the longer time.
+// Since returns the time from b to a, by the clock that shows the longer time.
 func (a Instant) Since(b Instant) time.Duration {
 	return max(a.Mono.Sub(b.Mono), a.Wall.Sub(b.Wall))
 }
 
-// Before reports whether a is before b by both clocks: then Since is negative.
+// Before reports whether a is before b by both clocks. If so, Since is negative.
 func (a Instant) Before(b Instant) bool { return a.Mono.Before(b.Mono) && a.Wall.Before(b.Wall) }
 
 // Add returns the moment d after a, on both clocks.

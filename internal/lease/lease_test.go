@@ -13,22 +13,22 @@ const leaseTerm = 10 * time.Second
 
 const leaseValid = leaseTerm * 95 / 100
 
-// takes is how long an operation of these tests takes: what counts from when it was sent, and what from when it was
-// answered, must show.
+// takes is how long an operation of these tests takes. It shows whether something counts from the time of the request or of the
+// reply.
 const takes = 20 * time.Millisecond
 
-// session is a lease and the run of its present connection.
+// session is a lease and the run of its current connection.
 type session struct {
 	*Lease
 	run *Run
 }
 
-// apart is by how much the wall clock of these tests differs from the monotonic one, so that the one that is taken for the
-// other is noticed.
+// apart is the difference between the wall clock and the monotonic clock of these tests. It shows if one is used instead of the
+// other.
 var apart = []time.Duration{-1000 * time.Hour, 1000 * time.Hour}
 
-// leaseAt runs a test of a lease of a session that was made just now, with a wall clock that is far behind and with one that is
-// far ahead.
+// leaseAt runs a test with the lease of a session that was just created, once with a wall clock that is far behind and once with one
+// that is far ahead.
 func leaseAt(t *testing.T, tick time.Duration, fn func(l *session)) {
 	for _, by := range apart {
 		synctest.Test(t, func(*testing.T) {
@@ -48,13 +48,13 @@ func (l *session) opFor(of Evidence, takes time.Duration) {
 	l.run.Witness(sent, of)
 }
 
-// begin has a heartbeat begin now.
+// begin starts a heartbeat now.
 func (l *session) begin() {
 	l.run.sender.begun = time.Time{}
 	l.Next(false)
 }
 
-// touches are the two touches of a heartbeat, of which the older counts.
+// touches performs the two touches of a heartbeat, and returns the older one, which counts.
 func (l *session) touches() Instant {
 	l.begin()
 	sent := l.now()
@@ -63,23 +63,23 @@ func (l *session) touches() Instant {
 	return sent
 }
 
-// bringUp is what brings touches up to the leader, a lag after they were answered.
+// bringUp performs the steps after the touches, a lag after they were answered.
 func (l *session) bringUp() {
 	l.op(OfLeader)
 	time.Sleep(l.pause())
 	l.op(OfLeader)
 }
 
-// proof are the steps that prove what was touched a lag ago.
+// proof performs the steps that prove the touches of a lag ago.
 func (l *session) proof() {
 	l.bringUp()
 	l.op(OfQuorum)
 }
 
-// brings is what the answers to requests prove.
+// brings maps each step to the evidence of its reply.
 var brings = map[Step]Evidence{Touch: OfServer, Sync: OfLeader, Quorum: OfQuorum}
 
-// heartbeats does what is due for a while, as an idle client does.
+// heartbeats sends what is due for a while, as an idle client does.
 func (l *session) heartbeats(during time.Duration) {
 	for until := time.Now().Add(during); time.Now().Before(until); {
 		d, wait := l.Next(false)
@@ -92,14 +92,14 @@ func (l *session) heartbeats(during time.Duration) {
 	}
 }
 
-// quorum returns how long it is until the quorum is to be asked, if it is.
+// quorum returns the time until a quorum transaction is due. ok is false if none is.
 func (l *session) quorum() (time.Duration, bool) {
 	now := l.now()
 	_, at, ok := l.run.ready(now)
 	return max(0, at.Sub(now.Mono)), ok
 }
 
-// takenBack is a reconnect.
+// takenBack performs a reconnect.
 func (l *session) takenBack() (asked Instant) {
 	asked = l.now()
 	time.Sleep(takes)
@@ -107,7 +107,7 @@ func (l *session) takenBack() (asked Instant) {
 	return asked
 }
 
-// provenSince is what the lease dates from.
+// provenSince returns the age of the touch that the lease starts from.
 func (l *session) provenSince() time.Duration { return leaseValid - l.Remaining() }
 
 //zklock:promise P2.1 A1
@@ -139,7 +139,7 @@ func TestAProofDatesFromTheOlderOfTwoTouches(t *testing.T) {
 	})
 }
 
-// Each step that is missing, or comes too soon, leaves the lease where it was.
+// A step that is missing, or comes too early, does not extend the lease.
 //
 //zklock:promise P2.1 A4
 func TestEveryStepOfAProofIsNeeded(t *testing.T) {
@@ -238,7 +238,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 	}
 }
 
-// Without a transaction for a thousand timeouts, one is enough: the run has no gap.
+// After a thousand timeouts without a transaction, one is enough if the run has no gap.
 //
 //zklock:promise P2.6
 func TestOneTransactionProvesALongRun(t *testing.T) {
@@ -252,8 +252,8 @@ func TestOneTransactionProvesALongRun(t *testing.T) {
 	}
 }
 
-// While the run had a gap, the leader may have taken the session to end it. It has marked it, and refuses its transactions,
-// only a while later.
+// While the run had a gap, the leader may have selected the session for expiry. Only some time later has it marked the session, so
+// that it refuses the session's transactions.
 //
 //zklock:promise P2.1 A5
 func TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled(t *testing.T) {
@@ -292,7 +292,7 @@ func TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled(t *testing.T) {
 	})
 }
 
-// A touch that is counted too late is the first of another run, though the answers before it were in time.
+// A touch that is counted too late is the first of another run, although the replies before it arrived in time.
 //
 //zklock:promise P2.1 A5
 func TestATouchThatReachesTheLeaderTooLateEndsTheRun(t *testing.T) {
@@ -308,7 +308,7 @@ func TestATouchThatReachesTheLeaderTooLateEndsTheRun(t *testing.T) {
 	})
 }
 
-// What was heard last may run out while the next answer is on its way: the leader may have handled the request after that.
+// The last touch that was heard may run out while the next reply is under way: the leader may have handled the request after that.
 //
 //zklock:promise P2.1 A5
 func TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun(t *testing.T) {
@@ -350,7 +350,7 @@ func TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection(t *testing.T) 
 	})
 }
 
-// A leader that was deposed can keep a run without a gap for long. The next leader counts from its own beginning only.
+// A deposed leader can continue a run without a gap for a long time. The next leader counts only from its own start.
 //
 //zklock:promise P2.1 A5
 func TestARunExtendsNoProofAcrossConnections(t *testing.T) {
@@ -368,8 +368,8 @@ func TestARunExtendsNoProofAcrossConnections(t *testing.T) {
 	})
 }
 
-// The answer to the connection request can be that to an earlier one: only what is answered behind it tells that the leader
-// has taken the session back.
+// The reply to the connection request can be the reply to an earlier one. Only a later reply shows that the leader has the session
+// again.
 //
 //zklock:promise P2.1 A5
 func TestAReconnectIsNotConfirmedByItsOwnReply(t *testing.T) {
@@ -428,7 +428,7 @@ func TestALeaseIsFreshUntilAnEighthIsLeft(t *testing.T) {
 
 //zklock:promise P2.1 A3
 func TestATickTimeSetsWhenALeadersPingIsDue(t *testing.T) {
-	for _, tick := range []time.Duration{time.Second, 8 * time.Second} { // more than half of the timeout: such servers exist
+	for _, tick := range []time.Duration{time.Second, 8 * time.Second} { // more than half of the timeout; such servers exist
 		leaseAt(t, tick, func(l *session) {
 			require.Equal(t, tick/2*105/100+40*time.Millisecond, l.lag())
 			begun := l.now()
@@ -461,7 +461,7 @@ func TestASessionThatIsTooShortForTheTickCannotBeProven(t *testing.T) {
 	})
 }
 
-// The quorum is asked when an answer would prove more, and not before.
+// A quorum transaction is sent as soon as its reply would extend the proof, and not before.
 func TestTheQuorumIsAskedOnlyIfItCanProveSomething(t *testing.T) {
 	due := func(l *session) bool {
 		wait, ok := l.quorum()
@@ -495,7 +495,7 @@ func TestTheQuorumIsAskedOnlyIfItCanProveSomething(t *testing.T) {
 	})
 }
 
-// On a clock that never stands still, what is due is due now, and not a moment after the question.
+// With a clock that advances at each call, a step that is due at the call is due now and not a moment later.
 func TestADueStepIsDueNow(t *testing.T) {
 	var calls time.Duration
 	begun := Clock(nil)()
@@ -507,7 +507,7 @@ func TestADueStepIsDueNow(t *testing.T) {
 	require.Equal(t, Quorum, d.Step)
 }
 
-// A waiter that is granted waits for more if more can be had at once.
+// A grant waits for a longer lease if a longer one is possible at once.
 func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(leaseValid - leaseTerm*41/100 - 1)
@@ -538,7 +538,7 @@ func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 	})
 }
 
-// A touch from while the wall clock was an hour behind looks an hour old: to prove it would end the lease.
+// A touch that was sent while the wall clock was an hour behind looks an hour old. A proof of it would end the lease.
 func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set time.Duration
@@ -558,7 +558,7 @@ func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 	})
 }
 
-// If answers take long, another server is no faster.
+// If replies take long, another server is probably no faster.
 func TestPatienceIsAFifthOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		require.Equal(t, leaseTerm/5, l.Patience())
@@ -577,7 +577,7 @@ func TestPatienceIsAFifthOfTheTimeoutOrTwoSlowAnswers(t *testing.T) {
 	})
 }
 
-// It is remembered for a timeout from the answer on, and each that takes as long starts that time again.
+// It is remembered for one timeout after the reply. Each reply that takes as long starts that time again.
 func TestASlowAnswerIsRememberedForATimeout(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		slow := func() {
@@ -599,7 +599,7 @@ func TestASlowAnswerIsRememberedForATimeout(t *testing.T) {
 	})
 }
 
-// Each server that is left in vain gives the next one twice as long.
+// Each server that is left without success doubles the time for the next one.
 func TestPatienceGrowsWithTheServersThatWereLeft(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		for _, fifths := range []time.Duration{1, 2, 4, 8} {
@@ -613,7 +613,7 @@ func TestPatienceGrowsWithTheServersThatWereLeft(t *testing.T) {
 	})
 }
 
-// Before the first answer on a new connection, an answer of the quorum begins the run, if the last proof still stands.
+// On a new connection, the reply to a quorum transaction begins the run if the last proof is still valid.
 func TestTheQuorumIsAskedOnANewConnectionWhileTheLastProofIsValid(t *testing.T) {
 	for left, ask := range map[time.Duration]bool{1: true, 0: false} {
 		leaseAt(t, 0, func(l *session) {
@@ -642,7 +642,7 @@ func TestWithoutAConnectionThereIsNothingToAsk(t *testing.T) {
 	require.Equal(t, "lease=0s of 10s", l.String())
 }
 
-// Answers can be told in another order than they came in.
+// Replies can be reported in another order than they arrived.
 func TestALateReplyShortensNoLease(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		l.heartbeats(leaseTerm)
@@ -673,8 +673,8 @@ func TestTheLongerOfTwoClocksCounts(t *testing.T) {
 	require.Equal(t, time.Hour, Instant{Mono: time.Unix(3600, 0), Wall: time.Unix(-50, 0)}.Since(a))
 }
 
-// If nothing else is sent, heartbeats leave four tenths of the timeout at every moment, if answers come soon enough for that. If they
-// take longer, heartbeats leave as much as four answers do.
+// If nothing else is sent, at least four tenths of the timeout always remain, provided that replies are fast enough. If they take
+// longer, as much remains as four replies leave.
 //
 //zklock:promise P2.5
 func TestHeartbeatsKeepFourTenthsCertain(t *testing.T) {
@@ -714,7 +714,7 @@ func TestHeartbeatsKeepFourTenthsCertain(t *testing.T) {
 	}
 }
 
-// What is promised derives the rhythm: a period, a lag, a pause and four answers leave it.
+// The period follows from the promise: after a period, a lag, a pause and four replies, the promised time remains.
 func TestTheRhythmFollowsFromThePromise(t *testing.T) {
 	for _, c := range []struct{ tick, slow, want time.Duration }{
 		{0, 0, leaseTerm*548/1000 - 2665*time.Millisecond - 100*time.Millisecond},
@@ -736,7 +736,7 @@ func (l *session) next(prove bool) Due {
 	return d
 }
 
-// A request that has not brought its answer is due again a pause later, and not before. Until one of its kind has, they go one at a
+// A request that has failed is due again a pause later, and not before. Until a request of its kind succeeds, they are sent one at a
 // time.
 func TestARequestThatFailedIsDueAgainAPauseLater(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
@@ -772,7 +772,7 @@ func TestARequestThatFailedIsDueAgainAPauseLater(t *testing.T) {
 		l.op(OfLeader)
 		require.True(t, l.Done(sync))
 		time.Sleep(l.pause())
-		l.op(OfLeader) // somebody else's
+		l.op(OfLeader) // the reply to another request
 		ask := l.next(true)
 		require.Equal(t, []Step{Quorum, Nothing}, []Step{ask.Step, l.next(true).Step})
 		require.False(t, l.Done(ask))
@@ -785,7 +785,7 @@ func TestARequestThatFailedIsDueAgainAPauseLater(t *testing.T) {
 	})
 }
 
-// What has failed does not keep requests of another kind.
+// A failure does not delay requests of other kinds.
 func TestASyncThatFailedKeepsNoTouch(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
 		l.takenBack()
@@ -796,7 +796,7 @@ func TestASyncThatFailedKeepsNoTouch(t *testing.T) {
 	})
 }
 
-// If a sync is due when a heartbeat will soon begin, the heartbeat begins with it: the sync is its second touch.
+// If a sync is due shortly before a heartbeat begins, the heartbeat begins with it: the sync is its second touch.
 func TestAHeartbeatBeginsWithASync(t *testing.T) {
 	begun := func(l *session) {
 		one, other := l.next(false), l.next(false)
@@ -824,7 +824,7 @@ func TestAHeartbeatBeginsWithASync(t *testing.T) {
 	})
 }
 
-// A heartbeat whose sync was refused can come up after a later one.
+// A heartbeat whose sync was refused can be upstream later than a heartbeat that began after it.
 func TestTheNewestTouchThatIsUpstreamCounts(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		l.touches()
@@ -866,7 +866,7 @@ func TestABusyClientKeepsFewHeartbeatsAndAFreshLease(t *testing.T) {
 	})
 }
 
-// Answers can be told in another order than they came in: the older touch is the one that was sent first.
+// Replies can be reported in another order than they arrived. The older touch is the one that was sent first.
 func TestTheSecondTouchWasSentAfterTheFirst(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		begun := l.now()
@@ -900,7 +900,7 @@ func TestATouchIsConfirmedByARequestSentWhenItIsUpstream(t *testing.T) {
 	})
 }
 
-// An answer that came at the third attempt has taken as long as all three.
+// A reply to the third attempt has taken as long as all three attempts.
 func TestHowLongAnAnswerTakesCountsFromWhenItWasDue(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		l.touches()
@@ -910,7 +910,7 @@ func TestHowLongAnAnswerTakesCountsFromWhenItWasDue(t *testing.T) {
 	})
 }
 
-// A connection on which nothing was heard, and a run that would have a gap, get a sync of their own.
+// An additional sync is sent on a connection on which no touch was heard yet, and for a run that would have a gap.
 func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
 		l.takenBack()

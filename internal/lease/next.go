@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A Due is a request that is to be sent. Next returns it, and Done takes it back.
+// A Due is a request to send. Next returns it, and the caller passes it to Done when the request has ended.
 type Due struct {
 	Step Step
 
 	of     *Run
-	begins bool    // it is the first of another heartbeat
-	touch  Instant // for a transaction or a sync of its own: the touch that is to be proven or heard
-	beats  []*beat // those whose next step it is to be: one or none, and then its riders
-	had    int     // the steps of that one
-	riders int     // the last of beats: those of which it is also a touch
+	begins bool    // whether it is the first request of another heartbeat
+	touch  Instant // for a transaction or an additional sync: the touch to prove, or to be heard
+	beats  []*beat // the heartbeats it is a step of: at most one that it is sent for, then the riders
+	had    int     // how many steps the heartbeat that it is sent for had
+	riders int     // the number of riders: heartbeats for which it also counts as a touch
 }
 
-// Next returns the request that is to be sent now. If its Step is Nothing, Next also returns how long it is until a request will be
-// due, if no answer comes before. Transactions are due only if the lease is to be proven.
+// Next returns the request to send now. If its Step is Nothing, Next also returns the time until a request will be due if no reply
+// arrives before. Transactions are due only if prove is true.
 func (l *Lease) Next(prove bool) (Due, time.Duration) {
 	now := l.now()
 	l.mu.Lock()
@@ -35,8 +35,8 @@ func (l *Lease) Next(prove bool) (Due, time.Duration) {
 	return d, at.Sub(now.Mono)
 }
 
-// Done records that a request has ended, with or without an answer, and reports whether that was the answer that it was sent for. If
-// not, a request of that kind is due again after a pause.
+// Done records that a request has ended, with or without a reply, and reports whether it achieved what it was sent for. If not, a
+// request of that kind is due again after a pause.
 func (l *Lease) Done(d Due) bool {
 	now := l.now()
 	l.mu.Lock()
@@ -61,8 +61,8 @@ func (l *Lease) Done(d Due) bool {
 	return false
 }
 
-// due returns the request that is due, or when the next one will be. It changes nothing. It must be called with mu held, as all that
-// follows.
+// due returns the request that is due, or the time at which the next one will be. It changes nothing. It and the functions below must
+// be called with mu held.
 func (r *Run) due(now Instant, prove bool) (Due, time.Time) {
 	next := candidate{sender: &r.sender, now: now.Mono, at: now.Mono.Add(r.l.timeout)}
 	if prove {
@@ -74,15 +74,15 @@ func (r *Run) due(now Instant, prove bool) (Due, time.Time) {
 	return next.Due, next.at
 }
 
-// A candidate is the request that is to be sent, or if its Step is Nothing, when the next one is.
+// A candidate is the request to send now, or, if its Step is Nothing, the time at which the next one is due.
 type candidate struct {
 	Due
 	sender  *sender
 	now, at time.Time
 }
 
-// offer makes d the request that is due at the time at, unless an earlier offer is due now. After a failure, requests of its kind wait
-// a pause, and go one at a time until one has succeeded.
+// offer proposes d, which is due at the time at. It is ignored if an earlier offer is due now. After a failure, requests of the same
+// kind wait for a pause, and are sent one at a time until one has succeeded.
 func (c *candidate) offer(d Due, at time.Time) {
 	k := c.sender.kinds[d.Step]
 	if k.failed && k.again.After(at) {
@@ -97,7 +97,7 @@ func (c *candidate) offer(d Due, at time.Time) {
 	}
 }
 
-// proof offers a transaction, as soon as it proves more than is proven.
+// proof offers a transaction as soon as it would extend the proof.
 func (r *Run) proof(next *candidate, now Instant) {
 	touch, at, ok := r.ready(now)
 	if ok && touch.Mono.After(r.sender.asked.Mono) {
@@ -105,7 +105,8 @@ func (r *Run) proof(next *candidate, now Instant) {
 	}
 }
 
-// hearing offers a sync for the newest touch that is upstream. It is due if no run has begun, or if it would soon have a gap.
+// hearing offers an additional sync for the newest touch that is upstream. The sync is due if no run has begun, or if the run would
+// soon have a gap.
 func (r *Run) hearing(next *candidate, now Instant) {
 	touch, ok := r.upstream(now.Mono)
 	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) {
@@ -114,7 +115,7 @@ func (r *Run) hearing(next *candidate, now Instant) {
 	}
 }
 
-// steps offers the next steps of the heartbeats that have begun.
+// steps offers the next steps of the heartbeats in progress.
 func (r *Run) steps(next *candidate) {
 	for _, b := range r.beats {
 		d := Due{Step: Sync, of: r, beats: []*beat{b}, had: b.steps}
@@ -127,8 +128,7 @@ func (r *Run) steps(next *candidate) {
 	}
 }
 
-// wants returns how many requests can be sent for the heartbeat in addition to those that are not answered: the two touches
-// together, each sync alone.
+// wants returns how many more requests can be sent for the heartbeat now. The two touches are sent together, each sync alone.
 func (b *beat) wants() int {
 	switch {
 	case b.steps < touched:
@@ -139,8 +139,8 @@ func (b *beat) wants() int {
 	return 0
 }
 
-// another offers to begin another heartbeat. A sync that is due now is its second touch, if that is not too soon: then a read is
-// saved.
+// another offers to begin another heartbeat. If a sync is due now and it is not too early for a heartbeat, that sync is also its
+// second touch, which saves a read.
 func (r *Run) another(next *candidate) {
 	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period()
 	if next.Step == Sync && !next.sender.kinds[Touch].failed && !next.now.Before(r.sender.begun.Add(period*3/4)) {
@@ -150,7 +150,7 @@ func (r *Run) another(next *candidate) {
 	next.offer(d, r.sender.begun.Add(period))
 }
 
-// send records that d is being sent. It is also a touch for each heartbeat that needs one.
+// send records that d is being sent. d also counts as a touch for each heartbeat that needs one.
 func (r *Run) send(d *Due, now Instant) {
 	s := &r.sender
 	s.kinds[d.Step].pending++
@@ -176,15 +176,15 @@ func (r *Run) send(d *Due, now Instant) {
 	}
 }
 
-// period returns how far apart heartbeats begin. What a transaction proves began at most a period before the newest heartbeat
-// that has come up, and that took a lag, a pause and three answers; the transaction's own is the fourth. The promise is that 0.4 of
-// the timeout remain then, after 0.05 for the clocks; a five-hundredth is kept for what fires late.
+// period returns the time between the beginnings of two heartbeats. When a transaction is answered, the heartbeat that it proves
+// began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
+// transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
 func (l *Lease) period() time.Duration {
 	return min(max(l.timeout*548/1000-l.lag()-l.pause()-4*l.slow, l.timeout/12), l.timeout/3)
 }
 
-// IsAmple reports whether as much remains as a hold has at every moment of a healthy network, or as
-// much as can be had now.
+// IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or
+// else as much as is possible now.
 func (l *Lease) IsAmple() bool {
 	now := l.now()
 	l.mu.Lock()
@@ -200,8 +200,8 @@ func (l *Lease) IsAmple() bool {
 	return !more || left-wait >= l.timeout*2/5
 }
 
-// untilMore returns how long it is until a transaction that was sent, or is sent now, proves more. It reports false if none would. It
-// must be called with mu held.
+// untilMore returns the expected time until a transaction that was sent, or is sent now, extends the proof. It reports false if no
+// transaction would. It must be called with mu held.
 func (r *Run) untilMore(now Instant) (time.Duration, bool) {
 	touch, at, ok := r.ready(now)
 	if !touch.Mono.After(r.sender.asked.Mono) {
@@ -210,18 +210,18 @@ func (r *Run) untilMore(now Instant) (time.Duration, bool) {
 	return max(0, at.Add(r.l.slow).Sub(now.Mono)), ok
 }
 
-// Patience returns how long a server may leave every request unanswered before the client tries another server. If an answer took
-// long recently, another server is probably as slow, and each change of servers would lose the requests that wait.
+// Patience returns how long a server may leave every request unanswered before the client tries another server. If a recent reply
+// took long, another server is probably as slow, and each change of servers loses the pending requests.
 func (l *Lease) Patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.patience()
 }
 
-// patience must be called with mu held.
+// patience is Patience, called with mu held.
 func (l *Lease) patience() time.Duration { return max(l.timeout/5, 2*l.slow) }
 
-// Leave records that a server that did not answer within Patience is left. The next server is given more time.
+// Leave records that the client leaves a server that did not answer within Patience. The next server gets more time.
 func (l *Lease) Leave() {
 	now := l.now()
 	l.mu.Lock()
@@ -229,14 +229,14 @@ func (l *Lease) Leave() {
 	l.waited(l.patience(), now.Mono)
 }
 
-// CanProve reports whether the timeout is long enough, for servers with this tick, to keep the session proven at all.
+// CanProve reports whether the timeout is long enough to prove the session at all on servers with this tick.
 func (l *Lease) CanProve() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lag()+l.pause() <= l.timeout*3/4
 }
 
-// Replies says, for error texts, how long replies take, and how long they may take if that is too long to hand out a hold.
+// Replies returns a text for errors that says how long replies take and, if that is too long for a grant, how long they may take.
 func (l *Lease) Replies() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,6 +247,6 @@ func (l *Lease) Replies() string {
 	return s
 }
 
-// slowest returns how long replies must not take: if every reply takes as long, no proof comes soon enough to hand out a hold. It must
-// be called with mu held.
+// slowest returns the time that replies must not reach: if every reply takes that long, no proof arrives in time to grant a hold. It
+// must be called with mu held.
 func (l *Lease) slowest() time.Duration { return (l.timeout*825/1000 - l.lag() - l.pause()) / 4 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An oracle is another prover for the same argument: it follows every touch of a session, not those of heartbeats alone, through the
-// steps of a proof. So it knows at least as much as a Run.
+// An oracle is another prover for the same argument. It follows every touch of a session, not only those of heartbeats, through the
+// steps of a proof, so it knows at least as much as a Run.
 type oracle struct {
 	l *Lease // for its times and its proof; its run is not used
 
@@ -18,7 +18,7 @@ type oracle struct {
 	heard, since            Instant
 }
 
-// A claim is a touch, named by when it was sent, that had come a step further at the time by.
+// A claim says that the touch that was sent at a certain time had reached a step at the time by.
 type claim struct {
 	sent Instant
 	by   time.Time
@@ -33,7 +33,7 @@ func (c *claims) add(sent Instant, by time.Time) {
 	}
 }
 
-// newest returns the newest touch that had come this far at the time t.
+// newest returns the newest touch that had reached this step at the time t.
 func (c claims) newest(t time.Time) (touch Instant, ok bool) {
 	for _, cl := range c {
 		if !cl.by.After(t) {
@@ -80,7 +80,7 @@ func (o *oracle) hear(sent, got Instant) {
 	o.heard = touch
 }
 
-// A history is a random one of a client: its heartbeats, the program's own requests, replies that are late, refused or lost,
+// A history is a random history of a client: its heartbeats, the program's requests, replies that are late, refused or lost,
 // connections that end, and a machine that sleeps.
 type history struct {
 	*rand.Rand
@@ -89,13 +89,13 @@ type history struct {
 	l      *Lease
 	run    *Run
 	o      *oracle
-	flying []flying // requests that are not answered, in the order in which they were sent
+	flying []flying // requests without a reply, in the order in which they were sent
 }
 
 type flying struct {
 	run   *Run
 	of    Evidence
-	due   *Due // nil for the program's own
+	due   *Due // nil for a request of the program
 	sent  Instant
 	lost  bool
 	wrong bool // answered with an error, which is a touch alone
@@ -187,7 +187,7 @@ func (h *history) step() {
 	}
 }
 
-// A heartbeat follows one touch. So in every history the lease knows no more than a prover that follows all of them.
+// A heartbeat follows one touch. So in every history the lease knows no more than a prover that follows all touches.
 func TestALeaseKnowsNoMoreThanAProverThatFollowsEveryTouch(t *testing.T) {
 	histories, proofs, equal := 500, 0, 0
 	if testing.Short() {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTimesOfALeaseFollowFromItsTimeoutAndTick has short and long timeouts, with a tick and without.
+// The timeouts are short and long, with a tick and without one.
 func TestTheTimesOfALeaseFollowFromItsTimeoutAndTick(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ timeout, tick, half, lag, pause, settling, patience time.Duration }{
@@ -32,7 +32,7 @@ func TestTheTickThatIsAssumedIsNamed(t *testing.T) {
 	require.Equal(t, 2*time.Second, l.Tick())
 }
 
-// A heartbeat whose touches are saved by a sync of another is due again when that sync fails, and only then.
+// A request that is also a touch of another heartbeat has failed only if its own step has failed.
 func TestARequestThatIsATouchOfAnotherHeartbeatFailsByItsOwnStep(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		first := l.next(false)
