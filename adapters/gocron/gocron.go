@@ -225,7 +225,7 @@ func (k *lock) Unlock(ctx context.Context) error {
 // Elector ensures that one scheduler of the fleet runs all jobs. Pass it to
 // gocron.WithDistributedElector.
 //
-// A leader that is asked to release its leadership (operate.Revoke) resigns and stands again,
+// A leader that is asked to release its leadership (operate.Revoke) resigns and campaigns again,
 // behind all other candidates. It does not wait for jobs that are running at that time. A job
 // that needs to know must use the context of Hold().
 type Elector struct {
@@ -234,18 +234,18 @@ type Elector struct {
 
 	mu     sync.Mutex   // guards the fields below
 	leader *zklock.Hold // nil if this process does not lead
-	err    error        // why this process is not standing for election
+	err    error        // why this process is not a candidate
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// pause is how long an elector waits before it stands again after it was evicted or refused.
+// pause is how long an elector waits before it campaigns again after it was evicted or refused.
 const pause = time.Minute
 
-// NewElector stands for the election at path until Close is called or the client is closed. Others see value while this
+// NewElector campaigns in the election at path until Close is called or the client is closed. Others see value while this
 // process leads.
 //
-// If the candidate is evicted while it waits, or refused by a server, it stands again a minute later. Until then IsLeader
+// If the candidate is evicted while it waits, or refused by a server, it campaigns again a minute later. Until then IsLeader
 // returns the reason, but gocron does not report it.
 func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -254,14 +254,14 @@ func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	// Owned by the elector; ends with ctx or the client; Close waits for it.
 	go func() {
 		defer close(e.done)
-		for e.stand(ctx, election, value) {
+		for e.campaign(ctx, election, value) {
 		}
 	}()
 	return e
 }
 
-// stand stands for election until that fails. After a pause, it reports whether to stand again.
-func (e *Elector) stand(ctx context.Context, election *zklock.Election, value []byte) bool {
+// campaign campaigns until that fails. After a pause, it reports whether to campaign again.
+func (e *Elector) campaign(ctx context.Context, election *zklock.Election, value []byte) bool {
 	e.set(nil, nil)
 	err := election.Run(ctx, value, e.lead)
 	e.set(nil, err)

@@ -459,7 +459,7 @@ func TestARevokedLeaderResigns(t *testing.T) {
 	})
 }
 
-// gocron does not report that an elector no longer stands for election. If the others also stop, no scheduler runs jobs.
+// gocron does not report that an elector is no longer a candidate. If the others also stop, no scheduler runs jobs.
 func TestAnEvictedSchedulerCampaignsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

@@ -39,7 +39,7 @@ import (
 // Lock is a resourcelock.Interface that uses a zklock.Election. It serves one term: once the
 // leadership was lost or released, every call fails with zklock.ErrLost or
 // zklock.ErrReleased. This prevents the elector from being elected again while the work of its
-// first term is still running. To stand again, use another Lock with another elector.
+// first term is still running. To campaign again, use another Lock with another elector.
 //
 // Renewing writes nothing, because the session keeps the leadership. A candidate checks every
 // RetryPeriod, and joins the queue only while there is no leader, so leaders are not elected
@@ -49,7 +49,7 @@ type Lock struct {
 	path     string
 	identity string
 
-	turn chan struct{} // capacity 1; full while the lock stands for election
+	turn chan struct{} // capacity 1; full while the lock campaigns
 
 	// No method of the hold is called with mu held: the end of the hold calls finish.
 	mu       sync.Mutex
@@ -100,7 +100,7 @@ func (l *Lock) Hold() *zklock.Hold {
 
 // Release releases the leadership and cancels the contexts returned by Context. Call it when
 // the work has ended. Leave the elector's ReleaseOnCancel false: it does the same while the
-// work may still be running. If the lock is standing for election, Release ends that first.
+// work may still be running. If the lock is campaigning, Release ends that first.
 func (l *Lock) Release(ctx context.Context) error {
 	l.finish(zklock.ErrReleased)
 	select {
@@ -178,12 +178,12 @@ func recordOf(leader zklock.Contender) (record resourcelock.LeaderElectionRecord
 	return record
 }
 
-// Create stands for election, like Update.
+// Create campaigns, like Update.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update confirms the leadership, or stands for election. If the record does not name this
+// Update confirms the leadership, or campaigns. If the record does not name this
 // candidate as the holder, Update releases the leadership.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	hold, _, err := l.state()
@@ -193,7 +193,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	case hold == nil && record.HolderIdentity != l.identity:
 		return fmt.Errorf("%w: %s does not lead at %s", zklock.ErrNotHeld, l.identity, l.path)
 	case hold == nil:
-		return l.stand(ctx, record)
+		return l.campaign(ctx, record)
 	case record.HolderIdentity != l.identity:
 		return l.Release(ctx)
 	}
@@ -203,8 +203,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// stand acquires the leadership if there is no other candidate. If the term ends in the meantime, it releases it again.
-func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+// campaign acquires the leadership if there is no other candidate. If the term ends in the meantime, it releases it again.
+func (l *Lock) campaign(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	_, raw, err := withRaw(record)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (l *Lock) stand(ctx context.Context, record resourcelock.LeaderElectionReco
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	default:
-		return fmt.Errorf("%w: %s is already standing for election at %s", zklock.ErrLocked, l.identity, l.path)
+		return fmt.Errorf("%w: %s is already campaigning at %s", zklock.ErrLocked, l.identity, l.path)
 	}
 	ctx, stop := l.Context(ctx)
 	defer stop()

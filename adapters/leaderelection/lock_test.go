@@ -42,8 +42,8 @@ type candidate struct {
 	cancel  context.CancelFunc
 }
 
-// stand has a candidate stand for election, with client-go's defaults.
-func stand(t *testing.T, client *zklock.Client, name string, release bool) *candidate {
+// runCandidate runs a candidate with client-go's defaults.
+func runCandidate(t *testing.T, client *zklock.Client, name string, release bool) *candidate {
 	c := &candidate{
 		lock: zkleader.NewLock(client, path, name), started: make(chan context.Context, 1), stopped: make(chan struct{}), seen: make(chan string, 8),
 	}
@@ -72,9 +72,9 @@ func TestTheElectorLeadsAndAnotherFollowsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
-				first := stand(t, connect(t, srv, "a"), "a", release)
+				first := runCandidate(t, connect(t, srv, "a"), "a", release)
 				<-first.started
-				second := stand(t, connect(t, srv, "b"), "b", release)
+				second := runCandidate(t, connect(t, srv, "b"), "b", release)
 				assert.Equal(t, "a", <-second.seen)
 				time.Sleep(5 * time.Minute) // virtual: many leases
 				synctest.Wait()
@@ -99,9 +99,9 @@ func TestTheElectorLeadsAndAnotherFollowsIt(t *testing.T) {
 func TestACandidateThatNeverLedHasNoHoldAndNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		first := stand(t, connect(t, srv, "a"), "a", false)
+		first := runCandidate(t, connect(t, srv, "a"), "a", false)
 		<-first.started
-		second := stand(t, connect(t, srv, "b"), "b", false)
+		second := runCandidate(t, connect(t, srv, "b"), "b", false)
 		time.Sleep(time.Minute)
 		second.cancel()
 		<-second.stopped
@@ -117,9 +117,9 @@ func TestACandidateThatNeverLedHasNoHoldAndNoWork(t *testing.T) {
 func TestTheContextEndsBeforeAnotherLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		first := stand(t, connect(t, srv, "a"), "a", false)
+		first := runCandidate(t, connect(t, srv, "a"), "a", false)
 		leading := <-first.started
-		second := stand(t, connect(t, srv, "b"), "b", false)
+		second := runCandidate(t, connect(t, srv, "b"), "b", false)
 		srv.Partition("a")
 		<-second.started
 		require.Error(t, leading.Err())
@@ -141,7 +141,7 @@ func TestTheContextEndsBeforeAnotherGoroutineLeads(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
 			client := connect(t, srv, "a")
-			first := stand(t, client, "a", false)
+			first := runCandidate(t, client, "a", false)
 			leading := <-first.started
 			atGrant := make(chan error, 1)
 			// Owned by the test, which waits for its answer; ends when it leads.
@@ -161,7 +161,7 @@ func TestTheContextEndsBeforeAnotherGoroutineLeads(t *testing.T) {
 func TestRenewingWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		first := stand(t, connect(t, srv, "a"), "a", false)
+		first := runCandidate(t, connect(t, srv, "a"), "a", false)
 		<-first.started
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -181,7 +181,7 @@ func TestALeaderThatIsNoElectorsIsRespected(t *testing.T) {
 		client := connect(t, srv, "other")
 		hold, err := client.Election(path, nil).Campaign(t.Context(), []byte("10.0.0.7:80"))
 		require.NoError(t, err)
-		c := stand(t, connect(t, srv, "a"), "a", true)
+		c := runCandidate(t, connect(t, srv, "a"), "a", true)
 		assert.Equal(t, "10.0.0.7:80", <-c.seen)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -337,8 +337,8 @@ func TestOneElectorLeadsUnderAnyFault(t *testing.T) {
 	for name, release := range map[string]bool{"released by the elector": true, "released when the work has ended": false} {
 		t.Run(name, func(t *testing.T) {
 			everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {
-				struck := stand(t, connect(t, srv, everystep.Client), "struck", release)
-				other := stand(t, connect(t, srv, "other"), "other", release)
+				struck := runCandidate(t, connect(t, srv, everystep.Client), "struck", release)
+				other := runCandidate(t, connect(t, srv, "other"), "other", release)
 				leads := func(c *candidate) bool { h := c.lock.Hold(); return h != nil && h.Check() == nil }
 				for i := range 300 {
 					if i == 10 {

@@ -20,12 +20,12 @@ type Runnable struct {
 	// Work runs while this process leads. Its context is the hold's (zklock.HoldOf returns the
 	// hold). It is cancelled before anyone else leads, or when the manager stops. If the
 	// leadership is lost, or is about to be lost and zklock.Options.FailStop is set, the process
-	// stands again, and Work is called again when it leads. The previous result of Work is then
+	// campaigns again, and Work is called again when it leads. The previous result of Work is then
 	// ignored.
 	Work func(ctx context.Context) error
 }
 
-// Start stands for election and calls Work while this process leads. If Work returns while
+// Start campaigns and calls Work while this process leads. If Work returns while
 // the process still leads, Start releases the leadership and returns Work's error. If ctx is
 // done first, Start waits for Work and returns nil.
 func (r *Runnable) Start(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // A Record is the content of the node next to the directory of a lock with a delay: the delay, and
-// which hold stands or was lost. A holder creates it with its name before it holds, and deletes it in
+// which node holds the lock or was lost. A holder creates it with its name before it holds, and deletes it in
 // the transaction that deletes its node. So if the record names a holder whose node is gone, that
 // holder has not released the lock, no matter how long ago that was. For records that say that a hold
 // was released, see queue.contender.released.

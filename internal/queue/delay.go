@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// prepare verifies, before the contender queues, that no hold with another delay stands.
+// prepare verifies, before the contender queues, that the lock is not held with another delay.
 func (t *place) prepare(ctx context.Context, s *session.Session) error {
 	if t.delay() == 0 {
 		return nil
@@ -32,12 +32,12 @@ func (t *place) prepare(ctx context.Context, s *session.Session) error {
 // record. If the previous hold was not released, becomeHolder waits for the delay, or returns
 // ErrLocked if waits is false.
 //
-// A lock has a record only while a hold stands, and after one that was not released. So a contender
-// that creates the record has no such hold before it, however old its reading is. One that finds a
-// record reads it when no exclusive contender is ahead any more. Then nothing but the ends of
-// readers changes it until the contender's node is gone, and it is written only over the version
-// that was read. A version alone would not show that: those of a record that was deleted and
-// created come again.
+// A lock has a record only while it is held, and after a hold that was not released. So if a
+// contender creates the record, there is no such hold before it, however old its reading is. If it
+// finds a record, it reads the record again when no exclusive contender is ahead any more. From then
+// on only readers that end change the record until the contender's node is gone, and the contender
+// overwrites only the version that it has read. A version alone would not be enough, because a
+// record that is deleted and created again has the same versions.
 func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 	if t.delay() == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// agree returns the record of the lock in dir. It returns ErrMismatch if a hold stands there whose
-// delay is not ours. That may be a stale reply from a lagging server, so agree reads the record again
+// agree returns the record of the lock in dir. It returns ErrMismatch if the lock is held with
+// a delay that is not ours. That may be a stale reply from a lagging server, so agree reads the record again
 // after a quorum check before it fails.
 func (c *Engine) agree(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
 	r, err := c.ReadRecord(ctx, s, dir)

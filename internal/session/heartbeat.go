@@ -16,9 +16,9 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Heart sends the requests that the lease needs, on every connection, from its beginning to its end: reads and syncs, from
-// whose answers it follows that the leader has counted the session's touches without a gap. While
-// a node is kept, which is one that is held or next in line, it also asks the quorum.
+// Heart sends the requests that the lease needs, on every connection from its beginning to its end. Reads and syncs show whether
+// the leader has counted the session's touches without a gap. While a node is kept, because it is held or next in line, Heart also
+// asks the quorum.
 type Heart struct {
 	requests *Requests
 	missed   func(error) // called with the reason if no quorum answered a heartbeat
@@ -26,8 +26,8 @@ type Heart struct {
 	kick     chan struct{}
 	kept     turns
 
-	mu   sync.Mutex
-	told chan struct{} // guarded by mu: closed when the quorum was asked; nil while nobody waits for that
+	mu    sync.Mutex
+	asked chan struct{} // guarded by mu: closed when the quorum has been asked; nil while nobody waits for that
 }
 
 // NewHeart returns a Heart. It calls missed with the reason if no quorum has answered a heartbeat, and
@@ -44,14 +44,14 @@ func (h *Heart) Keep(t *OwnNode) {
 	}
 }
 
-// Leave makes heartbeats keep asking the quorum while the node is being deleted, and check it no more: as long as the session
-// is proven, a release is waited for. Unkeep ends that, too.
+// Leave makes heartbeats keep asking the quorum while the node is being deleted, but no longer check the node: a caller waits for its
+// release only as long as the session is proven. Unkeep ends this, too.
 func (h *Heart) Leave(t *OwnNode) { h.kept.leave(t) }
 
-// Unkeep ends what Keep has begun.
+// Unkeep undoes Keep and Leave.
 func (h *Heart) Unkeep(t *OwnNode) { h.kept.remove(t) }
 
-// nudge makes BeatForever ask the lease again what is due.
+// nudge makes BeatForever look again at what is due.
 func (h *Heart) nudge() {
 	select {
 	case h.kick <- struct{}{}:
@@ -59,27 +59,27 @@ func (h *Heart) nudge() {
 	}
 }
 
-// Asked returns a channel that is closed when the quorum was asked the next time.
+// Asked returns a channel that is closed when the quorum has been asked the next time.
 func (h *Heart) Asked() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.told == nil {
-		h.told = make(chan struct{})
+	if h.asked == nil {
+		h.asked = make(chan struct{})
 	}
-	return h.told
+	return h.asked
 }
 
-// tellAsked closes the channel that asked has returned.
-func (h *Heart) tellAsked() {
+// wasAsked closes the channel that Asked has returned.
+func (h *Heart) wasAsked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.told != nil {
-		close(h.told)
-		h.told = nil
+	if h.asked != nil {
+		close(h.asked)
+		h.asked = nil
 	}
 }
 
-// never is how long the loop waits for what is not due. Whatever happens wakes it before.
+// never is how long the loop waits if nothing is due. Any event wakes it earlier.
 const never = time.Hour
 
 // BeatForever sends heartbeats. It is owned by the client and returns when that is closed; Close
@@ -90,7 +90,7 @@ func (h *Heart) BeatForever() {
 	b := beats{h: h, done: make(chan sent)}
 	for h.requests.Life.Err() == nil {
 		s, changed := h.requests.Link.State()
-		var moved <-chan struct{} // nil without a connection: changed tells
+		var moved <-chan struct{} // nil without a connection; then changed is closed when there is one
 		if s != nil {
 			moved = s.Reattached()
 		}
@@ -112,14 +112,14 @@ func (h *Heart) BeatForever() {
 	}
 }
 
-// maxPending limits how many requests are under way at once. A request ends only with an answer, or with its connection.
+// maxPending limits how many requests are under way at once. A request ends only with a reply, or with its connection.
 const maxPending = 16
 
-// beats is what BeatForever knows.
+// beats is the state of BeatForever.
 type beats struct {
 	h       *Heart
-	s       *Session  // the newest seen, nil before the first
-	ended   bool      // its end was checked: see checkEnd
+	s       *Session  // the newest session seen, or nil before the first
+	ended   bool      // whether checkEnd has already checked the end of s
 	last    time.Time // when a request was last sent, or could not be
 	done    chan sent
 	pending int // requests that are under way
@@ -132,8 +132,8 @@ type sent struct {
 	err error
 }
 
-// act does what is due for the session that the connection carries, or nil if there is none. It returns after which time
-// something else is.
+// act sends what is due for s, the session that the connection carries, or nil if there is none. It returns the time until something
+// is due again.
 func (b *beats) act(s *Session) time.Duration {
 	b.checkEnd()
 	now := time.Now()
@@ -154,7 +154,7 @@ func (b *beats) act(s *Session) time.Duration {
 	return min(wait, b.untilSilent(now))
 }
 
-// checkEnd reports that the newest session has ended too early, once.
+// checkEnd reports once if the newest session has ended too early.
 func (b *beats) checkEnd() {
 	if b.s == nil || b.ended || !b.s.IsOver() {
 		return
@@ -165,7 +165,7 @@ func (b *beats) checkEnd() {
 	}
 }
 
-// offline reports that there is no connection, four times in a timeout.
+// offline reports four times per session timeout that there is no connection. It returns the time until the next report.
 func (b *beats) offline(now time.Time) time.Duration {
 	if b.s == nil {
 		return never
@@ -182,7 +182,7 @@ func (b *beats) offline(now time.Time) time.Duration {
 	return 0
 }
 
-// send begins to send a request that is due.
+// send starts a request that is due.
 func (b *beats) send(due lease.Due, now time.Time) {
 	s := b.s
 	b.last = now
@@ -198,16 +198,16 @@ func (b *beats) send(due lease.Due, now time.Time) {
 	}
 }
 
-// errNoQuorum is reported for an answer that proves nothing: a server has refused by itself.
-var errNoQuorum = errors.New("a server has answered without the quorum")
+// errNoQuorum is reported for a reply that proves nothing, because one server has refused by itself.
+var errNoQuorum = errors.New("a server replied without asking the quorum")
 
-// finish takes a request that has ended.
+// finish handles a request that has ended.
 func (b *beats) finish(done sent) {
 	b.pending--
 	brought := done.s.Lease.Done(done.due)
 	if done.due.Step == lease.Quorum {
 		done.err = cmp.Or(done.err, errNoQuorum)
-		b.h.tellAsked()
+		b.h.wasAsked()
 	}
 	if brought || done.err == nil || done.s != b.s || errors.Is(done.err, outcome.ErrGone) || outcome.IsRefusal(done.err) {
 		return
@@ -224,10 +224,10 @@ func (b *beats) missed(why error) {
 }
 
 // errSilent is reported for a server that does not answer.
-var errSilent = errors.New("the server has answered nothing for so long that another one is asked")
+var errSilent = errors.New("no reply from the server for too long, switching to another server")
 
-// untilSilent returns how long it is until the connection to a server that does not answer is given up: early enough for
-// another server to prove the lease. If the server was cut off, no error comes by itself before everything is lost.
+// untilSilent returns the time until the client leaves a server that does not answer, and leaves it if that time has come: early
+// enough for another server to prove the lease. If the server was cut off, no error would arrive before all holds are lost.
 func (b *beats) untilSilent(now time.Time) time.Duration {
 	since, waiting := b.h.requests.Link.Unanswered(b.s)
 	patience := b.s.Lease.Patience()
@@ -260,7 +260,7 @@ func (h *Heart) carryOut(s *Session, step lease.Step) error {
 	return err
 }
 
-// confirmSome is confirm for nodes whose turn it is under s, as many as one heartbeat checks.
+// confirmSome is confirm for the nodes under s whose turn it is: as many as one heartbeat checks.
 func (h *Heart) confirmSome(ctx context.Context, s *Session) error {
 	due := h.kept.due(s)
 	err := h.confirm(ctx, s, due)
@@ -278,7 +278,7 @@ func (h *Heart) confirm(ctx context.Context, s *Session, nodes []*OwnNode) error
 	if err == nil || !outcome.IsRefusal(err) {
 		return err
 	}
-	return h.takeAnswers(nodes, answers) // it went through the quorum all the same: the session lives
+	return h.takeAnswers(nodes, answers) // the refusal also passed through the quorum: the session is alive
 }
 
 // ConfirmAll is confirm for nodes that may be too many for one request. A node that exists when
@@ -294,8 +294,8 @@ func (h *Heart) ConfirmAll(ctx context.Context, s *Session, nodes []*OwnNode) er
 	return nil
 }
 
-// takeAnswers marks the node as gone that a heartbeat was refused for. The answers up to the first
-// refusal are real.
+// takeAnswers marks the node as gone because of which a heartbeat was refused. Only the answers up to the
+// first refusal are valid.
 func (h *Heart) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error {
 	for i, t := range asked[:min(len(asked), len(answers))] {
 		switch err := answers[i].Error; {
