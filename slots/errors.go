@@ -8,8 +8,8 @@ var (
 	// ErrForgotten is returned for a slot that is older than all recorded slots of its period. It
 	// is unknown whether its work was done, so it is not done again.
 	ErrForgotten = outcome.ErrForgotten
-	// ErrAhead is returned for a slot that begins more than one period after the servers' time:
-	// this host's clock or the servers' clock is wrong. Without this error, a host whose clock is
+	// ErrAhead is returned for a slot that begins more than one period after the leader's time:
+	// this host's clock or the leader's clock is wrong. Without this error, a host whose clock is
 	// ahead could mark the slots of the other hosts.
 	ErrAhead = outcome.ErrAhead
 )

@@ -95,7 +95,7 @@ func (k slotKey) slotOf(t time.Time) string {
 	return k.cut.slotOf(t)
 }
 
-// allowance returns how far after the servers' time a slot may be.
+// allowance returns how far after the leader's time a slot may be.
 func (k slotKey) allowance() time.Duration {
 	if k.due {
 		return time.Hour
@@ -173,7 +173,7 @@ func (m marks) find(s slotKey, latest string) (found mark, err error) {
 }
 
 // split returns the marks up to the latest slot that may have been marked, and the marks after it,
-// which were written while the servers' clock was ahead.
+// which were written while the leader's clock was ahead.
 func (p period) split(latest string) (past, beyond []mark) {
 	i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot > latest })
 	if i < 0 {

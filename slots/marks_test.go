@@ -78,7 +78,7 @@ func TestMarksAreKeptWithinTheirBounds(t *testing.T) {
 	_, err = m.find(slotKey{cut: minutes}, "999")
 	require.ErrorIs(t, err, ErrForgotten)
 	_, err = m.find(slotKey{cut: minutes}, "098")
-	require.NoError(t, err, "a mark from ahead of the servers' clock pushes none out")
+	require.NoError(t, err, "a mark from ahead of the leader's clock pushes none out")
 	_, err = m.find(slotKey{cut: minutes, name: "0000"}, "999")
 	require.NoError(t, err, "after the oldest")
 

@@ -68,7 +68,7 @@ func At(c *zklock.Client, path string, at time.Time, period time.Duration) *Slot
 // Due returns the slot of the run of a job that is due at that time, to the nanosecond. Use it if your
 // scheduler says for which time it planned a run: neither late runs, nor clocks that differ, nor the
 // job's period matter then. A due time that is older than the last 128 done at the path is
-// forgotten, and one more than an hour after the servers' time is refused with ErrAhead.
+// forgotten, and one more than an hour after the leader's time is refused with ErrAhead.
 //
 // Due sends nothing; an invalid path or time is reported by the first call.
 func Due(c *zklock.Client, path string, due time.Time) *Slot {
@@ -178,8 +178,8 @@ func (s *Slot) look(ctx context.Context) (found mark, err error) {
 
 // read returns the node with the marks, and the state of the slot: see look.
 //
-// The node's modification time is a time that the servers' clock has certainly reached. If the slot
-// is later than that, read writes the node again, unchanged, to learn the servers' time.
+// The node's modification time is a time that the leader's clock has certainly reached. If the slot
+// is later than that, read writes the node again, unchanged, to learn the leader's time.
 func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node, m marks, found mark, err error) {
 	for again := false; ; again = true {
 		n, err = s.fetch(ctx, sess)
@@ -193,7 +193,7 @@ func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node,
 		case err != nil || !s.isTimed() || s.name <= s.latest(n):
 			return n, m, found, err
 		case again && n.Stat != nil:
-			return n, m, found, fmt.Errorf("%w: it is %s by the servers' clock", ErrAhead, s.slotOf(time.UnixMilli(n.Stat.Mtime)))
+			return n, m, found, fmt.Errorf("%w: it is %s by the leader's clock", ErrAhead, s.slotOf(time.UnixMilli(n.Stat.Mtime)))
 		}
 		err = s.touch(ctx, sess, n)
 		switch {

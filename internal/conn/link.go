@@ -58,7 +58,7 @@ func NewLink() *Link {
 // Now returns the current time on the link's clocks.
 func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
 
-// SetUp sets the clocks and the servers' tick. The link may already carry a session.
+// SetUp sets the clocks and the largest tickTime of any server. The link may already carry a session.
 func (l *Link) SetUp(now func() lease.Instant, tick time.Duration) {
 	l.clock.Store(&now)
 	l.mu.Lock()

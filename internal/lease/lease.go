@@ -1,6 +1,6 @@
 // Package lease computes until when ZooKeeper's servers cannot have ended a session.
 //
-// Its input are the requests of one session: when they were sent, when they were answered, and what
+// Its input is the requests of one session: when they were sent, when they were answered, and what
 // their replies prove. It does not depend on connections or locks, and it sends nothing.
 package lease
 
@@ -40,7 +40,7 @@ type Lease struct {
 	now func() Instant
 
 	mu      sync.Mutex    // guards the fields below, and the run
-	tick    time.Duration // the servers' tick as it was set, or zero if it is unknown
+	tick    time.Duration // the largest tickTime of any server, as it was set, or zero if it is unknown
 	timeout time.Duration // the smallest timeout ever negotiated: expiry can move backwards
 	run     *Run          // the run of the newest connection, or nil before the first
 	proven  Instant       // the newest touch after which the session certainly lives for a whole timeout
@@ -49,12 +49,12 @@ type Lease struct {
 }
 
 // New returns the lease of a session for which nothing is proven yet. A tick of zero means that the
-// servers' tick is not known.
+// largest tickTime of the servers is not known.
 func New(now func() Instant, timeout, tick time.Duration) *Lease {
 	return &Lease{now: now, timeout: timeout, tick: tick}
 }
 
-// SetTick sets the servers' tick. Heartbeats that assumed another tick prove nothing any more.
+// SetTick sets the largest tickTime of any server. Heartbeats that assumed another tick prove nothing any more.
 func (l *Lease) SetTick(tick time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Lease) SetTick(tick time.Duration) {
 	}
 }
 
-// Tick returns the servers' tick as it was set, or zero if it is not known.
+// Tick returns the largest tickTime of any server as it was set, or zero if it is not known.
 func (l *Lease) Tick() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -182,12 +182,12 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 	return r.By, nil
 }
 
-// serversTime returns a time that the servers' clock has certainly reached, in milliseconds:
-// normally when our node was created. If our node is older than the record, serversTime writes the
+// leaderTime returns a time that the leader's clock has certainly reached, in milliseconds:
+// normally when our node was created. If our node is older than the record, leaderTime writes the
 // node's data again, unchanged, to get a newer time, unless that data must never change. Otherwise,
 // if the waiter before us gave up when most of the delay had passed, we would wait for the whole
 // delay again.
-func (t *place) serversTime(ctx context.Context, r recordAt) (int64, error) {
+func (t *place) leaderTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
 		n, err := t.engine.Requests.Get(ctx, t.Sess, t.Path())
 		if err != nil || n.Stat.Ctime >= r.mtime || t.recipe.Fixed {
@@ -216,7 +216,7 @@ func ctimeOf(n session.Node) int64 {
 // awaitDelay waits until the record is as old as the delay. It determines the record's age by the
 // servers' clock.
 func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
-	now, err := t.serversTime(ctx, r)
+	now, err := t.leaderTime(ctx, r)
 	if err != nil {
 		return goneIfMissing(err)
 	}

@@ -124,5 +124,5 @@ type recordAt struct {
 	node.Record
 	exists  bool
 	version int32
-	mtime   int64 // when it was written, by the servers' clock, in milliseconds; zero if it was not read
+	mtime   int64 // when it was written, by the leader's clock, in milliseconds; zero if it was not read
 }

@@ -170,7 +170,7 @@ func TestAClockThatIsAheadStopsNoOtherHost(t *testing.T) {
 	}
 }
 
-// TestMarksOfServersWhoseClockWasAheadStopNoHost is the same test with a servers' clock that is ahead for a while.
+// TestMarksOfServersWhoseClockWasAheadStopNoHost is the same test with a leader's clock that is ahead for a while.
 //
 //zklock:promise P10.4
 func TestMarksOfServersWhoseClockWasAheadStopNoHost(t *testing.T) {
@@ -412,7 +412,7 @@ func TestAMarkThatMayNotBeWrittenIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAMarkAheadOfTheServersClockIsDone marks a slot while the servers' clock is ahead, and then sets the clock back.
+// TestAMarkAheadOfTheServersClockIsDone marks a slot while the leader's clock is ahead, and then sets the clock back.
 //
 //zklock:promise P10.4
 func TestAMarkAheadOfTheServersClockIsDone(t *testing.T) {
@@ -574,7 +574,7 @@ func TestBadSlotsAreRefusedBeforeAnyRequest(t *testing.T) {
 }
 
 // TestReadersOfASlotDoNotDisturbEachOther makes many clients create the node of marks at the same time, and write it again, to
-// read the servers' time.
+// read the leader's time.
 //
 //zklock:promise P10.1
 func TestReadersOfASlotDoNotDisturbEachOther(t *testing.T) {

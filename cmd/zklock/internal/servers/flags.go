@@ -80,7 +80,7 @@ func ConnectionFlags(std cli.Streams) *cli.Flags {
 // Nodes adds the flags of commands that create nodes.
 func (s *Flags) Nodes(f *cli.Flags) *Flags {
 	f.DurationVar(&s.Session, "session-timeout", 0, "session timeout to request; after a crash, the next holder waits about this long (default 10s)")
-	f.DurationVar(&s.tick, "tick-time", 0, "largest tickTime of any server; needed if the servers' tickTime is above half the session timeout (zklock doctor shows it)")
+	f.DurationVar(&s.tick, "tick-time", 0, "largest tickTime of any server; needed if any server's tickTime is above half the session timeout (zklock doctor shows it)")
 	f.StringVar(&s.acl, "acl", "", "ACL of created nodes: `scheme:id:perms,...`, for example auth::cdrwa (default world:anyone:cdrwa)")
 	return s
 }

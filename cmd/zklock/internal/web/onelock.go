@@ -108,7 +108,7 @@ func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, circular bool)
 	if b.changes {
 		c.Node = who.Node
 	}
-	if s.early { // its arrival was not seen: use the creation time by the servers' clock
+	if s.early { // its arrival was not seen: use the creation time by the leader's clock
 		c.From = millis(earliest(who.Since, s.from))
 	}
 	if g, ok := l.Held[who.Node]; ok {

@@ -910,7 +910,7 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAClockThatIsAheadStopsNoOtherHost"},
 	},
 	{
-		Name: "marks of future slots count among the last sixteen", Origin: "the servers' clock was ahead, too",
+		Name: "marks of future slots count among the last sixteen", Origin: "the leader's clock was ahead, too",
 		Edits: []Edit{{"slots/marks.go", "return d.Slot > latest })", "return d.Slot > latest && false })"}},
 		Test:  Test{"internal/evidence/promises", "TestMarksOfServersWhoseClockWasAheadStopNoHost"},
 	},
