@@ -110,7 +110,7 @@ func (c *courier) replicate(t *txn, now time.Duration) {
 		if !c.peers.follows(r) {
 			continue // it gets a copy of the whole tree when it joins
 		}
-		if c.peers.hears(r) {
+		if c.peers.reachedByLeader(r) {
 			r.logged = t.zxid
 		}
 		r.link.down.send(downFrame{txn: t}, now)

@@ -38,7 +38,7 @@ func TestALeaderThatIsElectedAgainCommitsWhatItHasLogged(t *testing.T) {
 	})
 }
 
-func TestWhatOnlyADeposedLeaderHasLoggedIsLostIfAnotherLeads(t *testing.T) {
+func TestTransactionsLoggedOnlyByADeposedLeaderAreLostIfAnotherLeads(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		logs(t, srv, srv.Member(0).Stop)
 		require.NotEqual(t, srv.Member(0), srv.Leader())

@@ -41,13 +41,13 @@ func (m *membership) follows(r *replica) bool {
 	return m.leader != nil && r != m.leader && r.serving && r.epoch == m.epoch
 }
 
-// hears reports whether messages from the leader reach the member.
-func (m *membership) hears(r *replica) bool {
+// reachedByLeader reports whether messages from the leader reach the member.
+func (m *membership) reachedByLeader(r *replica) bool {
 	return m.follows(r) && r.reachable() && !r.deaf && !m.leader.stopped && !m.leader.cut
 }
 
-// heard reports whether messages from the member reach the leader.
-func (m *membership) heard(r *replica) bool {
+// reachesLeader reports whether messages from the member reach the leader.
+func (m *membership) reachesLeader(r *replica) bool {
 	return m.follows(r) && r.reachable() && !r.mute && m.leader.reachable()
 }
 
@@ -56,7 +56,7 @@ func (m *membership) inTouch(r *replica) bool {
 	if m.leader != nil && r == m.leader {
 		return r.serving && !r.stopped && !r.frozen
 	}
-	return m.hears(r) && m.heard(r)
+	return m.reachedByLeader(r) && m.reachesLeader(r)
 }
 
 // votes returns the number of members with a vote that are in contact with the leader, including the leader.
@@ -161,8 +161,8 @@ func (m *membership) whereIs(sess *session) int {
 // openLinks opens and closes the streams according to which members can reach each other.
 func (m *membership) openLinks(now time.Duration) {
 	for _, r := range m.members {
-		r.link.down.setClosed(!m.hears(r), now)
-		r.link.up.setClosed(!m.heard(r), now)
+		r.link.down.setClosed(!m.reachedByLeader(r), now)
+		r.link.up.setClosed(!m.reachesLeader(r), now)
 	}
 }
 

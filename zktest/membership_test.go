@@ -52,8 +52,8 @@ func TestMembersReachEachOtherUnlessCutOff(t *testing.T) {
 		m := peersOf(t, Options{Servers: 3})
 		l, f := m.members[0], m.members[1]
 		c.hurt(l, f)
-		assert.Equal(t, c.hears, m.hears(f), name)
-		assert.Equal(t, c.heard, m.heard(f), name)
+		assert.Equal(t, c.hears, m.reachedByLeader(f), name)
+		assert.Equal(t, c.heard, m.reachesLeader(f), name)
 		assert.Equal(t, c.hears && c.heard, m.inTouch(f), name)
 		assert.Equal(t, c.lead, m.canCommit(), name)
 		m.openLinks(0)

@@ -139,7 +139,7 @@ func TestTheSameSeedGivesTheSameOrder(t *testing.T) {
 	require.Equal(t, list(), list())
 }
 
-func TestAMalformedFrameClosesItsConnectionAndHarmsNobodyElse(t *testing.T) {
+func TestAMalformedFrameClosesOnlyItsConnection(t *testing.T) {
 	for name, bad := range map[string][]byte{
 		"oversized":      wire.NewBody().Int(1 << 20).Bytes(),
 		"negative":       wire.NewBody().Int(-1).Bytes(),
@@ -236,7 +236,7 @@ func word(t *testing.T, srv *zktest.Server, m *zktest.Member, w string) string {
 	return string(b)
 }
 
-func TestAFourLetterWordIsAFrameLengthOnceASessionIsOn(t *testing.T) {
+func TestAFourLetterWordIsAFrameLengthAfterTheHandshake(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		c, _ := raw(t, srv, srv.Member(0), wire.Hello{Timeout: 10000})
 		require.NoError(t, c.Raw([]byte("ruok")))

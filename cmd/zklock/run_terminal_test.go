@@ -29,7 +29,7 @@ func shell(t *testing.T, servers, script string, args ...string) *invocation {
 	return i
 }
 
-func TestRunLetsTheCommandReadTheTerminalWhateverItsInputIs(t *testing.T) {
+func TestRunLetsTheCommandReadTheTerminalWithAnyInput(t *testing.T) {
 	for name, script := range map[string]string{
 		"alone":         `"$@"`,
 		"without input": `"$@" </dev/null`,

@@ -56,7 +56,7 @@ func TestTheNextStepOfALocalQueue(t *testing.T) {
 	}
 }
 
-func TestAStepSaysWhatItIs(t *testing.T) {
+func TestAStepIsPrinted(t *testing.T) {
 	require.Equal(t, "stay for 2ms", Step{Wait: 2 * time.Millisecond}.String())
 	require.Equal(t, "release for long", Step{Action: ReleaseLong, Wait: time.Second}.String())
 	require.Equal(t, "watch others", Step{Action: WatchOthers}.String())

@@ -31,7 +31,7 @@ func words(ws ...int32) []byte {
 // result. If this counted as a sign of life, the lease would be longer than the session.
 //
 //zklock:promise P2.12
-func TestARefusedTransactionOfADeadSessionIsNoSignOfLife(t *testing.T) {
+func TestARefusedTransactionOfADeadSessionIsNotASignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLink()
 		ours, theirs := net.Pipe()
@@ -185,7 +185,7 @@ func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
 }
 
 // A server that stops reading must not keep the client from the others.
-func TestALoginThatNobodyReadsEndsWithTheHandshake(t *testing.T) {
+func TestALoginThatIsNotReadEndsWithTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLink()
 		l.SetLogin(Digest(digestmd5.Credential{User: "joe", Password: "secret"}), 1)

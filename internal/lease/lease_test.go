@@ -634,7 +634,7 @@ func TestAnInstantIsBeforeAnotherByBothClocks(t *testing.T) {
 	require.False(t, at(1, 101).Before(at(2, 101)))
 }
 
-func TestWithoutAConnectionThereIsNothingToAsk(t *testing.T) {
+func TestWithoutAConnectionNothingIsDue(t *testing.T) {
 	l := New(Clock(nil), leaseTerm, 0)
 	d, _ := l.Next(true)
 	require.Equal(t, Nothing, d.Step)

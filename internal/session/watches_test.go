@@ -177,7 +177,7 @@ func TestAnEventBetweenTwoSubscriptionsIsNotMissed(t *testing.T) {
 	})
 }
 
-func TestAReconnectWithoutAChangeWakesNobodyForGood(t *testing.T) {
+func TestAReconnectWithoutAChangeEndsNoWait(t *testing.T) {
 	inWatching(t, func(t *testing.T, w *watching) {
 		before := w.view()
 		a, owned := w.await(before), 0

@@ -132,7 +132,7 @@ func TestCardsDoNotMoveUnderThePointer(t *testing.T) {
 	all.Wait()
 }
 
-func TestAPathThatNobodyHasUsedSaysSo(t *testing.T) {
+func TestAnUnusedPathIsShownAsUnused(t *testing.T) {
 	s := openShop(t, false)
 	p := open(t, 1000, 700, s.link+"#/no/such/lock")
 	p.shows("#unseen", "This path may not exist")

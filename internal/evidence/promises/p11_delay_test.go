@@ -733,7 +733,7 @@ func TestNoFaultOfAWaiterShortensTheLockDelay(t *testing.T) {
 // The cost of a lock-delay, and that it costs nothing without one: the numbers in docs/guarantees.md.
 //
 //zklock:promise P9.9
-func TestWhatALockDelayCosts(t *testing.T) {
+func TestTheCostOfALockDelay(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ctx := t.Context()
 		a, plain := delayed(t, srv, "a"), connect(t, srv, "plain", term)

@@ -222,7 +222,7 @@ func TestTheLeadershipIsReleasedOnlyAfterTheFunctionHasReturned(t *testing.T) {
 // campaigns again only when the function has returned.
 //
 //zklock:promise P17.3
-func TestALeaderWhoseSessionDiesWhileItWorks(t *testing.T) {
+func TestALeaderWhoseSessionEndsWhileItsFunctionRuns(t *testing.T) {
 	for _, c := range lossCases {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, three, func(t *testing.T, srv *zktest.Server) {

@@ -346,7 +346,7 @@ func TestAnAcquireEvictedWhileItCreatesItsPermitsGetsErrEvicted(t *testing.T) {
 // An evicted contender does not hold, whenever the operator's request is executed.
 //
 //zklock:promise P19.3
-func TestNobodyHoldsPermitsAfterItsEviction(t *testing.T) {
+func TestAnEvictedContenderHoldsNoPermits(t *testing.T) {
 	evictions := 0
 	for d := range 120 {
 		virtual(t, zktest.Options{Latency: fixed(10 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {

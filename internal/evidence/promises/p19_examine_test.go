@@ -221,7 +221,7 @@ func TestExamineDistinguishesTwoEnsembles(t *testing.T) {
 }
 
 //zklock:promise P19.12
-func TestExamineTriesWhatALockDoesBelowItsRoot(t *testing.T) {
+func TestExamineTriesALockBelowItsRoot(t *testing.T) {
 	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
 		client := rawClient(t, srv, term)
 		_, err := client.Create("/locks", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret"))

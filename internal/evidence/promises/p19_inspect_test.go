@@ -117,7 +117,7 @@ func TestInspectShowsReadersThatShare(t *testing.T) {
 }
 
 //zklock:promise P19.1
-func TestAPathThatNobodyUsedIsAnEmptyQueue(t *testing.T) {
+func TestAnUnusedPathIsAnEmptyQueue(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		q, err := operate.Inspect(t.Context(), connect(t, srv, "operator", term), path)
 		require.NoError(t, err)

@@ -176,7 +176,7 @@ func TestSlowServersDelayNoCallForEver(t *testing.T) {
 // A client that knows only one server reconnects to it at once. The client library would pause for a second.
 //
 //zklock:promise P18.7 A17
-func TestTheOnlyServerIsAskedAgainAtOnce(t *testing.T) {
+func TestTheOnlyServerIsDialedAgainAtOnce(t *testing.T) {
 	const session = time.Second
 	virtual(t, zktest.Options{TickTime: session / 2, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
 		hold, err := connect(t, srv, "a", session).Mutex(path).Lock(t.Context())

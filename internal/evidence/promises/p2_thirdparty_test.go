@@ -117,10 +117,10 @@ func campaign(e *zklock.Election) lockFunc {
 	return func(ctx context.Context) (*zklock.Hold, error) { return e.Campaign(ctx, nil) }
 }
 
-// TestAWaiterWhoseNodeWasDeletedWhileItWasAwayIsNotGranted reports both deletions after a reconnect, in any order.
+// TestAWaiterWhoseNodeWasDeletedWhileItWasDisconnectedIsNotGranted reports both deletions after a reconnect, in any order.
 //
 //zklock:promise P2.4
-func TestAWaiterWhoseNodeWasDeletedWhileItWasAwayIsNotGranted(t *testing.T) {
+func TestAWaiterWhoseNodeWasDeletedWhileItWasDisconnectedIsNotGranted(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		holder, waiter, third := connect(t, srv, "holder", term), connect(t, srv, "waiter", term), rawClient(t, srv, term)
 		for range 50 {

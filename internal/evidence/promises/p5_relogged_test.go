@@ -15,7 +15,7 @@ import (
 // again.
 //
 //zklock:promise P5.1
-func TestWhatALeaderCommitsOnlyWhenItIsElectedAgainLeavesNothing(t *testing.T) {
+func TestACreateCommittedAtALeadersReelectionLeavesNothing(t *testing.T) {
 	for _, outage := range []time.Duration{3 * time.Second, 9 * time.Second, 12 * time.Second, time.Minute} {
 		for _, timeout := range []time.Duration{term, 40 * time.Second} {
 			virtual(t, three, func(t *testing.T, srv *zktest.Server) {

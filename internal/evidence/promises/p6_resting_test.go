@@ -34,9 +34,9 @@ func lineUp(t *testing.T, holder, waiter *zklock.Client) lineup {
 	return lineup{hold, next}
 }
 
-// goesOn checks that the holder still holds and is notified of a request to release, and that the waiter is granted after the
+// continues checks that the holder still holds and is notified of a request to release, and that the waiter is granted after the
 // release.
-func (s lineup) goesOn(t *testing.T, srv *zktest.Server) {
+func (s lineup) continues(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	require.NoError(t, s.hold.Check())
 	require.False(t, s.next.returned())
@@ -72,7 +72,7 @@ func TestWritesOfOthersToANodeOnlyWakeItsWatches(t *testing.T) {
 		}
 		asked := srv.RequestCount() - before
 		require.Less(t, asked, writes*6+60*int(time.Since(start)/time.Second), "each write wakes two watches, which look and are set again")
-		s.goesOn(t, srv)
+		s.continues(t, srv)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestWatchesOfAProgramOnItsConnectionAreItsOwn(t *testing.T) {
 			require.NoError(t, raw.Delete(other, -1))
 			time.Sleep(100 * time.Millisecond)
 		}
-		s.goesOn(t, srv)
+		s.continues(t, srv)
 	})
 }
 
@@ -140,7 +140,7 @@ func TestEventsWithoutACauseChangeNothing(t *testing.T) {
 				}
 				holder, waiter := lying("holder"), lying("waiter")
 				for range 3 {
-					lineUp(t, holder, waiter).goesOn(t, srv)
+					lineUp(t, holder, waiter).continues(t, srv)
 				}
 				for _, lock := range []lockFunc{
 					holder.Cohort(path, nil).Lock, holder.RWMutex(path).RLock, permitsOf(holder, 2),

@@ -164,7 +164,7 @@ func TestWaitersThatQueueAgainAreCountedOnce(t *testing.T) {
 // log a transaction of two megabytes never start again.
 //
 //zklock:promise P7.8
-func TestACreateThatRunsLateIsCountedAmongWhatTheClientOwns(t *testing.T) {
+func TestACreateThatRunsLateCountsTowardTheLimit(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		ended := longestEnd(srv)
 		leader := leaderIs(srv, 3)

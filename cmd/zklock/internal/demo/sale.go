@@ -203,7 +203,7 @@ func (w *worker) orders(ctx context.Context, s *sale, path string) error {
 		s.log.note(event{worker: w.id, kind: begins, node: hold.Node(), token: hold.Token(), left: left})
 		if left == 0 {
 			s.log.note(event{worker: w.id, kind: soldOut})
-			return w.letGo(ctx, s, hold)
+			return w.release(ctx, s, hold)
 		}
 		if err := w.order(ctx, s, hold, left); err != nil {
 			return err
@@ -238,10 +238,10 @@ func (w *worker) order(ctx context.Context, s *sale, hold *zklock.Hold, left int
 		return err
 	}
 	s.log.note(event{worker: w.id, kind: sells, left: left - 1})
-	return w.letGo(ctx, s, hold)
+	return w.release(ctx, s, hold)
 }
 
-func (w *worker) letGo(ctx context.Context, s *sale, hold *zklock.Hold) error {
+func (w *worker) release(ctx context.Context, s *sale, hold *zklock.Hold) error {
 	s.log.note(event{worker: w.id, kind: ends})
 	if err := hold.Unlock(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
 		return err

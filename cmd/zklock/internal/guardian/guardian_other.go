@@ -45,7 +45,7 @@ func (g *guardian) tell(o order) {
 	}
 }
 
-func (g *guardian) heard() {}
+func (g *guardian) acknowledged() {}
 
 func (g *guardian) stop() { g.lone.Close() }
 

@@ -53,12 +53,12 @@ func Main(args []string) {
 
 // guardian is zklock's side of the second process.
 type guardian struct {
-	reports <-chan report // closed when the guardian is gone
-	orders  *os.File
-	process *os.Process
-	dead    chan struct{}  // closed when the process has ended
-	foreign []proc.Process // descendants from before: the program that exec'd zklock can have had children
-	unheard bool           // an order has not been acknowledged yet
+	reports        <-chan report // closed when the guardian is gone
+	orders         *os.File
+	process        *os.Process
+	dead           chan struct{}  // closed when the process has ended
+	foreign        []proc.Process // descendants from before: the program that exec'd zklock can have had children
+	unacknowledged bool           // an order has not been acknowledged yet
 }
 
 // startGuardian starts a guardian with the environment and the standard streams of cmd. The guardian then waits for its
@@ -129,10 +129,10 @@ func ownBinary() (string, error) {
 
 // tell sends an order. It does not wait for a guardian that does not read.
 func (g *guardian) tell(o order) {
-	if g.unheard {
+	if g.unacknowledged {
 		g.process.Signal(syscall.SIGCONT) // was it stopped?
 	}
-	g.unheard = true
+	g.unacknowledged = true
 	line := encode(o)
 	if o.Assignment == nil {
 		g.orders.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
@@ -140,8 +140,8 @@ func (g *guardian) tell(o order) {
 	g.orders.Write(line)
 }
 
-// heard records that an order was acknowledged.
-func (g *guardian) heard() { g.unheard = false }
+// acknowledged records that an order was acknowledged.
+func (g *guardian) acknowledged() { g.unacknowledged = false }
 
 // stop ends the guardian.
 func (g *guardian) stop() {

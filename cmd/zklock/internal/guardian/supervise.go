@@ -153,7 +153,7 @@ func (s *supervision) silence() <-chan time.Time { return time.After(s.schedule.
 func (s *supervision) note(r report) {
 	switch {
 	case r.Heard:
-		s.guardian.heard()
+		s.guardian.acknowledged()
 	case r.Told != 0:
 		s.pass(syscall.Signal(r.Told), toGuardian)
 	case r.Started != 0:

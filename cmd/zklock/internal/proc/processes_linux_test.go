@@ -19,7 +19,7 @@ func TestDescendantsAreDistinguishedFromOtherProcesses(t *testing.T) {
 	assert.Equal(t, []int{4, 8}, found)
 }
 
-func TestAProcessIsReadWhateverItsName(t *testing.T) {
+func TestAProcessWithAnyNameIsRead(t *testing.T) {
 	p, ok := parseProcess([]byte("42 (a) Z 1 (b) T 7 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0\n"))
 	assert.True(t, ok)
 	assert.Equal(t, Process{PID: 42, Parent: 7, group: 5, stopped: true, since: "12345"}, p)

@@ -68,7 +68,7 @@ func (c *Contact) opened(more int) {
 	c.lost = c.lost || c.open == 0
 }
 
-func (c *Contact) heard() {
+func (c *Contact) replied() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last, c.lost = time.Now(), false
@@ -84,7 +84,7 @@ type watched struct {
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if n > 0 {
-		w.contact.heard()
+		w.contact.replied()
 	}
 	return n, err
 }

@@ -53,7 +53,7 @@ func (h *history) note(q *operate.Queue, now time.Time, early bool) {
 		}
 	}
 	slices.SortFunc(gone, func(x, y *span) int { return x.from.Compare(y.from) })
-	gone = slices.DeleteFunc(gone, func(s *span) bool { return h.goesOn(s, now) })
+	gone = slices.DeleteFunc(gone, func(s *span) bool { return h.continues(s, now) })
 	h.ended = append(h.ended, gone...)
 	h.keep(keptOfLock)
 }
@@ -66,9 +66,9 @@ func (h *history) keep(n int) {
 	}
 }
 
-// goesOn reports whether a queue node for permits disappeared because its permit nodes were created. To a user these are the
+// continues reports whether a queue node for permits disappeared because its permit nodes were created. To a user these are the
 // same contender, so the span of one of the permits takes over the key and the arrival time.
-func (h *history) goesOn(place *span, now time.Time) bool {
+func (h *history) continues(place *span, now time.Time) bool {
 	if place.who.Kind != operate.KindPermit || !place.held.IsZero() {
 		return false
 	}

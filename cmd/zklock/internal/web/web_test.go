@@ -219,7 +219,7 @@ func TestAPageLearnsThatNoServerAnswers(t *testing.T) {
 }
 
 // A directory that cannot be read is counted on the page.
-func TestAPageSaysWhatItCannotShow(t *testing.T) {
+func TestAPageCountsUnreadableDirectories(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	owner := connect(t, srv, &zklock.Options{ACL: zk.DigestACL(zk.PermAll, "u", "p"), Auth: []zklock.Auth{{Scheme: "digest", Data: []byte("u:p")}}})
@@ -289,7 +289,7 @@ func TestThePageWorksBehindAReverseProxy(t *testing.T) {
 }
 
 // A link to a path that does not exist must not look like that of a lock that is free.
-func TestAPathThatNobodyHasUsedIsNotShownAsFree(t *testing.T) {
+func TestAnUnusedPathIsNotShownAsFree(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	s := serve(t, srv, Options{})
@@ -549,7 +549,7 @@ func TestAStreamByTLSOutlastsAQuietTime(t *testing.T) {
 	})
 }
 
-func TestABodyThatNeverComesIsNotWaitedFor(t *testing.T) {
+func TestABodyThatNeverArrivesIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := serveOnPipes(t, nil)
 		for _, what := range []string{"POST /change", "GET /page.js", "PUT /no/such"} {

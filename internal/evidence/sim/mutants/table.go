@@ -1136,7 +1136,7 @@ var Table = []Mutant{
 	{
 		Name: "a create that may still be executed is not counted", Origin: "our first version: more than two megabytes of nodes ended with one session",
 		Edits: []Edit{{"internal/queue/create.go", "Owns: t.countedFor(x), ", ""}, {"internal/queue/create.go", "\t\tt.counted = 0 // from now on it is counted there\n", ""}},
-		Test:  Test{"internal/evidence/promises", "TestACreateThatRunsLateIsCountedAmongWhatTheClientOwns"},
+		Test:  Test{"internal/evidence/promises", "TestACreateThatRunsLateCountsTowardTheLimit"},
 	},
 	{
 		Name: "a create that can no longer be executed counts for ever", Origin: "hypothetical: a network that loses requests would use up the limit",
@@ -1621,7 +1621,7 @@ var Table = []Mutant{
 	{
 		Name: "an eviction leaves permits that were created meanwhile", Origin: "our first version: the evicted contender held",
 		Edits: []Edit{{"operate/evict.go", "if contender.Kind != KindPermit || !isPlace", "if contender.Kind == KindPermit || !isPlace"}},
-		Test:  Test{"internal/evidence/promises", "TestNobodyHoldsPermitsAfterItsEviction"},
+		Test:  Test{"internal/evidence/promises", "TestAnEvictedContenderHoldsNoPermits"},
 	},
 	{
 		Name: "a contender that is evicted before it finds its queue node queues again", Origin: "our first version",
