@@ -11,9 +11,13 @@
  *
  * Time is discrete: clocks are exact, and things that happen in the same unit may happen in any order.
  *
- * What the client does is lease.go, with its names. Each Claim is one touch on its way through the steps; CLAIMS of them
- * overlap. What is known of the run (heard, since) and of the quorum (proven) is the client's. A client that is idle sends
- * nothing but touches and syncs for as long as it likes.
+ * The client is internal/lease/lease.go. Functions and variables have the names that they have there: witness judges an answer as
+ * Run.Witness does, with hear, conclude, take and forget. heard and since belong to the Run, proven to the Lease, and sent, steps,
+ * from and pending are arrays with an element for each beat. A past time is kept as its age. A future time is kept as the units
+ * until then.
+ *
+ * internal/lease/next.go is not in the model: the client sends each request when it likes, or not at all. So the result holds for
+ * every schedule.
  *
  * Assumptions, each with the macro that takes it away and with which spin must find the error, and with its number in
  * docs/guarantees.md if it is not a guarantee of ZooKeeper's own:
@@ -40,11 +44,18 @@
  *   - Forwarded requests are no touches at the leader, only answers to pings and the session's being taken back.
  *   - Buckets: the expirer takes the session at any time after its timeout.
  *   - A session that is marked has ended: others are granted its locks a little later.
- *   - A sync stands for one claim. One that serves several is as many in a row.
+ *   - A request serves one beat. One request that serves several beats is modelled by several in a row.
+ *   - The client sends only requests that count. The code decides that when the answer arrives, by the time at which the request was
+ *     sent. It compares that time with one that it knew by then, so the model decides it when the request is sent. A beat has one
+ *     request under way at a time, the one that the code would count. (With two beats a sync and a transaction can be under way
+ *     together.)
+ *   - A sync or a transaction counts for any beat that was upstream when it was sent. In the code it counts for the newest of them.
+ *   - At most BEATS beats are under way at a time. The client may drop any beat that has no request under way.
+ *   - Options.TickTime does not change. (If it does, the code drops all beats.)
  *   - At most UP and DOWN messages are on a stream at a time; who wants to send more waits.
  *   - What was sent on an earlier connection and is still under way is lost, but for the requests to take the session back
  *     and their answers. It would make the session live longer.
- *   - A touch that is older than the timeout is forgotten: whatever it is good for, what it follows from is so without it.
+ *   - A beat whose touch is neither newer than heard nor newer than proven is dropped. It would change nothing.
  */
 
 #ifndef T
@@ -62,8 +73,8 @@
 #ifndef SLOW
 #define SLOW 1          /* how long the expirer takes at most */
 #endif
-#ifndef CLAIMS
-#define CLAIMS 1        /* how many touches are on their way at a time */
+#ifndef BEATS
+#define BEATS 1         /* how many beats are under way at a time */
 #endif
 #ifndef UP
 #define UP 3
@@ -72,7 +83,22 @@
 #define DOWN 3
 #endif
 
-/* The client's waits. */
+/* The client's steps. */
+#ifdef ONETOUCH
+#define TOUCHED 1
+#else
+#define TOUCHED 2       /* both touches were answered */
+#endif
+#define SYNCED (TOUCHED + 1) /* and the first sync */
+#if defined(ONESTEP)
+#define UPSTREAM TOUCHED
+#elif defined(ONESYNC)
+#define UPSTREAM SYNCED
+#else
+#define UPSTREAM (TOUCHED + 2) /* and the second: the touch is on the follower's stream to its leader */
+#endif
+
+/* Its waits. */
 #ifdef EARLYSYNC
 #define LAG (HALF - 1)
 #elif defined(ONESTEP)
@@ -98,9 +124,9 @@
 #define DUE HALF        /* half the leader's tick: its ping is due every so often */
 #endif
 #ifdef OUTOFLINE
-#define take ??
+#define reads ??
 #else
-#define take ?
+#define reads ?
 #endif
 #if defined(SLOWPING)
 #define PINGED true
@@ -135,8 +161,13 @@
 #define TOLD (conn != asking || term >= shortest)
 #endif
 
+/* What the answer to a read, a sync or a transaction proves. */
+#define OfServer 0
+#define OfLeader 1
+#define OfQuorum 2
+
 mtype = { ping, touches, sync, write, revalidate };
-chan down = [DOWN] of { mtype, byte };  /* leader to follower; the byte is whose sync or write is answered */
+chan down = [DOWN] of { mtype, byte };  /* leader to follower; the byte is whose sync or transaction is answered */
 chan up = [UP] of { mtype, byte };      /* follower to leader; of revalidate, the timeout negotiated */
 
 /* The follower. */
@@ -149,12 +180,13 @@ bool missed;            /* the last touch was lost */
 /* The client's connection to it. */
 mtype = { off, asking, on };
 mtype conn = on;        /* asking: the follower has asked its leader whether the session lives */
+byte asked;             /* age of the connection request, while asking */
 byte term = MADE;       /* the timeout negotiated on this connection */
 
 /* The follower's leader. */
 byte unpinged;          /* since when it has not pinged */
 bool owes;              /* it has answered a sync while a ping was due */
-bool proposed[CLAIMS];  /* writes that are not committed yet */
+bool proposed[BEATS];   /* transactions that are not committed yet */
 
 /* The session, as the current leader has it. */
 byte left = MADE;       /* until it may be ended */
@@ -162,34 +194,30 @@ byte taken;             /* its bucket was taken, since that long; 0: it was not 
 bool ended;             /* it is marked, and will be closed */
 bool replaced;          /* there is a deposed leader that knows the session */
 
-/* The client's lease. */
-byte shortest = MADE;   /* the smallest timeout that was ever negotiated */
-byte proven;            /* age of the touch from which the session lives for a whole timeout */
+/* The client's Lease. */
+byte shortest = MADE;   /* the smallest timeout that was ever negotiated; in the code: timeout */
+byte proven;            /* age of the newest touch from which the session lives for a whole timeout */
 
-/* Its run, of the present connection. */
+/* Its Run, of the present connection. */
 byte heard;             /* age of the newest touch that the leader has counted */
 byte since;             /* how long it is known that the first touch of the run was heard, up to SETTLING */
-bool joins = true;      /* it was known before the last proof ran out */
+bool joins = true;      /* the run began before the last proof ran out */
 
-/* Its claims. */
-byte step[CLAIMS];      /* how many steps were answered */
-byte age[CLAIMS];       /* since the older touch was sent */
-byte rest[CLAIMS];      /* since the last step was answered, as far as that matters */
-bool busy[CLAIMS];      /* a request is under way */
-bool settled[CLAIMS];   /* a write is under way that was sent when the run had settled */
-bool regained[CLAIMS];  /* the touch is that of being taken back */
+/* The Run's beats. */
+byte steps[BEATS];      /* how many of the answers have come; 0: there is no beat */
+byte sent[BEATS];       /* age of the older touch */
+byte from[BEATS];       /* how long until a request counts for the next step */
+byte pending[BEATS];    /* requests that are not answered */
+bool settled[BEATS];    /* the transaction under way was sent when the run had settled */
+#if defined(SEETOUCH) || defined(SEEBACK)
+bool back[BEATS];       /* the touch is that of being taken back */
+#endif
 #ifdef SEEIDLE
 bool goes;              /* the run has more than one touch */
 #endif
 #ifdef GAPSENT
-bool intime[CLAIMS];    /* the request under way was sent before the last touch that was heard ran out */
+bool intime[BEATS];     /* the request under way was sent before the last touch that was heard ran out */
 #endif
-
-#define ASKED   1       /* the request to be taken back is not answered */
-#define ONE     2       /* a touch was answered */
-#define TWO     3       /* two */
-#define SYNCED  4       /* the first sync */
-#define ONWAY   5       /* the second: the touch is upstream, which is on the follower's stream */
 
 byte i, n;              /* for loops; always 0 in between */
 mtype m;                /* when messages are sorted; always 0 in between */
@@ -201,13 +229,13 @@ mtype m;                /* when messages are sorted; always 0 in between */
 #else
 #define valid   shortest
 #endif
-#define alive(a) ((a) < valid)
+#define alive(a) ((a) < valid) /* in the code: leftOf is positive */
 
 /* What is looked for when it is asked what can be proven at all. */
 #if defined(SEETOUCH)
-#define SEE (!regained[p])
+#define SEE (!back[b])
 #elif defined(SEEBACK)
-#define SEE (regained[p])
+#define SEE (back[b])
 #elif defined(SEEIDLE)
 #define SEE (goes && !joins)
 #endif
@@ -221,7 +249,7 @@ inline drain(stream) {
 	od
 }
 
-/* strip takes the syncs and writes of a connection that has ended off a stream. */
+/* strip removes the syncs and writes of a connection that has ended from a stream. */
 inline strip(stream) {
 	n = len(stream);
 	do
@@ -237,30 +265,35 @@ inline strip(stream) {
 	i = 0; m = 0
 }
 
-inline forget(p) { step[p] = 0; age[p] = 0; rest[p] = 0; busy[p] = false; settled[p] = false; regained[p] = false }
+inline drop(b) {
+	steps[b] = 0; sent[b] = 0; from[b] = 0; pending[b] = 0; settled[b] = false;
+#if defined(SEETOUCH) || defined(SEEBACK)
+	back[b] = false;
+#endif
+}
 
-/* tidy forgets claims that no longer matter. */
-inline tidy() {
-	for (i : 0 .. CLAIMS - 1) {
+/* forget drops beats whose touches have run out, and beats that would change nothing. */
+inline forget() {
+	for (i : 0 .. BEATS - 1) {
 		if
-		:: step[i] > ASKED && !busy[i] && (age[i] >= valid || age[i] >= proven && age[i] >= heard) -> forget(i)
+		:: steps[i] && !pending[i] && (!alive(sent[i]) || sent[i] >= proven && sent[i] >= heard) -> drop(i)
 		:: else
 		fi
 	}
 	i = 0
 }
 
-inline prove(a) {
-	proven = (a < proven -> a : proven);
+inline prove(touch) {
+	proven = (touch < proven -> touch : proven);
 	joins = (alive(proven) -> true : joins);
 	say("client    the touch is proven\n");
 	assert(!(ended && alive(proven)))
 }
 
-/* hear: the answer to a sync or a write that was sent when the touch was upstream. */
-inline hear(p) {
+/* hear takes the answer to a sync or a transaction that was sent when the beat was upstream. */
+inline hear(b) {
 	if
-	:: age[p] < heard ->
+	:: sent[b] < heard ->
 #ifdef SEEIDLE
 		goes = alive(heard);
 #endif
@@ -268,124 +301,130 @@ inline hear(p) {
 #if defined(NOGAP)
 		:: false ->
 #elif defined(GAPSENT)
-		:: !intime[p] ->
+		:: !intime[b] ->
 #else
 		:: !alive(heard) ->
 #endif
 			say("client    the touch counts: the first of a run\n");
 #ifdef SINCESENT
-			since = (age[p] < SETTLING -> age[p] : SETTLING);
+			since = (sent[b] < SETTLING -> sent[b] : SETTLING);
 #else
 			since = 0;
 #endif
 			joins = alive(proven);
-			for (i : 0 .. CLAIMS - 1) { settled[i] = false }
+			for (i : 0 .. BEATS - 1) { settled[i] = false }
 			i = 0
 		:: else -> say("client    the touch counts\n")
 		fi;
-		heard = age[p]
+		heard = sent[b]
 	:: else
 	fi
 }
 
-/* conclude: a quorum has answered the write of a claim. */
-inline conclude(p) {
+/* conclude takes the answer to a transaction that was sent when the beat was upstream. */
+inline conclude(b) {
 	if
 #if defined(LATESETTLED)
 	:: joins || since >= SETTLING ->
 #elif defined(IGNORESINCE)
 	:: true ->
 #else
-	:: joins || settled[p] ->
+	:: joins || settled[b] ->
 #endif
 #ifdef SEE
 		assert(!(SEE));
 #endif
 #ifdef RECEIPT
-		age[p] = 0;
+		prove(0)
+#else
+		prove(sent[b])
 #endif
-		prove(age[p])
-	:: else -> say("client    the write is answered, and proves nothing\n")
+	:: else -> say("client    the transaction is answered, and proves nothing\n")
 	fi
 }
 
-inline send(what, p) {
-	busy[p] = true; rest[p] = 0;
-#ifdef GAPSENT
-	intime[p] = alive(heard);
+/* take takes an answer to a request that was sent at from or later, if that is the beat's next step. */
+inline take(b, evidence) {
+	if
+#ifdef WRITESTEP /* the model assumes A4 for syncs only */
+	:: steps[b] >= TOUCHED && evidence == OfServer
+#else
+	:: steps[b] >= TOUCHED && evidence != OfLeader
+#endif
+	:: steps[b] == UPSTREAM
+	:: else ->
+		steps[b]++;
+		if
+		:: steps[b] == 1 && TOUCHED > 1 -> sent[b] = 0 /* it was sent in this unit */
+		:: steps[b] == TOUCHED ->
+			from[b] = LAG;
+#ifdef NEWERTOUCH
+			sent[b] = 0
+#endif
+		:: steps[b] == SYNCED && SYNCED < UPSTREAM ->
+#ifndef PAUSESENT
+			from[b] = PAUSE;
+#endif
+			say("client    the first sync is answered\n")
+		:: else -> from[b] = 0; say("client    the touch is upstream\n")
+		fi
+	fi
+}
+
+/* witness takes the answer to a request. */
+inline witness(b, evidence) {
+#ifdef EARLYHEAR
+	take(b, evidence);
 #endif
 	if
-	:: !cut -> up!what(p)
+	:: evidence != OfServer && steps[b] == UPSTREAM -> hear(b)
 	:: else
-	fi
-}
-
-inline sendWrite(p) {
-	settled[p] = (since >= SETTLING);
-	send(write, p)
-}
-
-#define FREE    (conn == on && !step[_pid] && (!_pid || step[0]))
-#define CANSEND (!busy[_pid] && (cut || nfull(up)))
-
-/* The steps of lease.go, each after the one before was answered. */
-active [CLAIMS] proctype Claim() {
-	do
-	:: d_step { FREE -> say("client    first touch\n"); table = true; missed = false; step[_pid] = ONE;
-#ifdef TOUCHPROVES
-		prove(0);
-#endif
-#ifdef ONETOUCH
-		step[_pid] = TWO
-#endif
-		}
-	:: d_step { FREE && MAYMISS -> say("client    first touch: lost\n"); missed = true; step[_pid] = ONE;
-#ifdef ONETOUCH
-		step[_pid] = TWO
-#endif
-		}
-	:: d_step { conn == on && step[_pid] == ONE -> say("client    second touch\n"); table = true; missed = false; step[_pid] = TWO; rest[_pid] = 0;
-#ifdef NEWERTOUCH
-		age[_pid] = 0
-#endif
-		}
-	:: d_step { conn == on && step[_pid] == ONE && MAYMISS -> say("client    second touch: lost\n"); missed = true; step[_pid] = TWO; rest[_pid] = 0;
-#ifdef NEWERTOUCH
-		age[_pid] = 0
-#endif
-		}
-#ifdef ONESTEP
-	:: d_step { conn == on && step[_pid] == TWO && CANSEND && rest[_pid] >= LAG -> say("client    write\n"); step[_pid] = ONWAY; sendWrite(_pid) }
-#endif
-	:: d_step { conn == on && step[_pid] == TWO && CANSEND && rest[_pid] >= LAG -> say("client    first sync\n"); send(sync, _pid) }
-	:: d_step { conn == on && step[_pid] == SYNCED && CANSEND && rest[_pid] >= PAUSE -> say("client    second sync\n"); send(sync, _pid) }
-#ifdef ONESYNC
-	:: d_step { conn == on && step[_pid] == SYNCED && CANSEND -> say("client    write\n"); step[_pid] = ONWAY; sendWrite(_pid) }
-	:: d_step { conn == on && step[_pid] == SYNCED && CANSEND -> say("client    third sync\n"); step[_pid] = ONWAY; send(sync, _pid) }
-#endif
-#ifdef EARLYWRITE
-	:: d_step { conn == on && step[_pid] == SYNCED && busy[_pid] && (cut || nfull(up)) ->
-		say("client    write, before the second sync is answered\n"); step[_pid] = ONWAY; sendWrite(_pid) }
-#endif
-	:: d_step { conn == on && step[_pid] == ONWAY && CANSEND -> say("client    third sync\n"); send(sync, _pid) }
-	:: d_step { conn == on && step[_pid] == ONWAY && CANSEND -> say("client    write\n"); sendWrite(_pid) }
-	:: d_step { step[_pid] > ASKED && !busy[_pid] -> forget(_pid) } /* another one, sooner */
-	od
-}
-
-/* hangup ends the client's connection. What is known of its run, and of touches, does not count on another one. */
-inline hangup() {
-	conn = off; table = false; missed = false;
-	for (i : 0 .. CLAIMS - 1) {
-		proposed[i] = false;
-#ifdef TWOCONNECTIONS
-		busy[i] = false; rest[i] = 0; settled[i] = false;
-		if
-		:: step[i] == ASKED -> forget(i)
-		:: else
-		fi
+	fi;
+	if
+#ifdef NOQUORUM
+	:: evidence != OfServer && steps[b] == UPSTREAM -> conclude(b)
 #else
-		forget(i)
+	:: evidence == OfQuorum && steps[b] == UPSTREAM -> conclude(b)
+#endif
+	:: else
+	fi;
+#ifndef EARLYHEAR
+	take(b, evidence);
+#endif
+#ifdef TOUCHPROVES
+	if
+	:: evidence == OfServer -> prove(0)
+	:: else
+	fi;
+#endif
+	settled[b] = (evidence == OfQuorum -> false : settled[b])
+}
+
+/* takenBack takes the answer to a connection request: to the newest, or to an earlier one. */
+inline takenBack() {
+	conn = on;
+	shortest = (term < shortest -> term : shortest);
+	steps[0] = UPSTREAM; sent[0] = asked; from[0] = 0; pending[0] = 0; settled[0] = false; asked = 0;
+#if defined(SEETOUCH) || defined(SEEBACK)
+	back[0] = true;
+#endif
+#ifdef ATTACHPROVES
+	prove(sent[0]);
+#endif
+#ifdef HEARDATCONNECT
+	hear(0);
+#endif
+}
+
+/* lost ends the connection, and with it the Run. (The code drops the Run in TakenBack. In between it has no answers to judge.) */
+inline lost() {
+	conn = off; asked = 0; table = false; missed = false;
+	for (i : 0 .. BEATS - 1) {
+		proposed[i] = false;
+#ifdef KEPTBEATS
+		pending[i] = 0; settled[i] = false
+#else
+		drop(i)
 #endif
 	}
 	i = 0;
@@ -397,24 +436,60 @@ inline hangup() {
 #endif
 }
 
-/* attached: the answer to a request to be taken back. It is that to the newest, or to an earlier one. */
-inline attached() {
-	conn = on;
-	shortest = (term < shortest -> term : shortest);
-	for (i : 0 .. CLAIMS - 1) {
+inline send(what, b) {
+	pending[b]++;
+	settled[b] = (what == write && since >= SETTLING);
+#ifdef NOQUORUM
+	settled[b] = (since >= SETTLING);
+#endif
+#ifdef GAPSENT
+	intime[b] = alive(heard);
+#endif
+#ifdef PAUSESENT
+	from[b] = (steps[b] == TOUCHED -> PAUSE : from[b]);
+#endif
+	if
+	:: !cut -> up!what(b)
+	:: else
+	fi
+}
+
+#define ROOM    (cut || nfull(up))
+#define COUNTS  (conn == on && !from[_pid] && !pending[_pid]) /* a request that is sent now counts for the beat's next step */
+#ifdef LAGSENT
+#define NOTE    skip    /* the touch is sent, and arrives with the first sync */
+#else
+#define NOTE    table = true; missed = false
+#endif
+
+/* Each process is one beat after another. */
+active [BEATS] proctype Beat() {
+	do
+	:: d_step { COUNTS && steps[_pid] < TOUCHED && (steps[_pid] || !_pid || steps[0]) -> say("client    a touch\n"); NOTE; witness(_pid, OfServer) }
+	:: d_step { COUNTS && steps[_pid] < TOUCHED && (steps[_pid] || !_pid || steps[0]) && MAYMISS -> say("client    a touch, which is lost\n"); missed = true; witness(_pid, OfServer) }
+	:: d_step { COUNTS && steps[_pid] >= TOUCHED && ROOM -> say("client    a sync\n");
+#ifdef LAGSENT
 		if
-		:: step[i] == ASKED -> step[i] = ONWAY; n = i
+		:: steps[_pid] == TOUCHED -> table = true; missed = false
 		:: else
-		fi
-	}
-	i = n; n = 0;
-#ifdef ATTACHPROVES
-	prove(age[i]);
+		fi;
 #endif
-#ifdef HEARDATCONNECT
-	hear(i);
+		send(sync, _pid) }
+	:: d_step { COUNTS && steps[_pid] == UPSTREAM && ROOM -> say("client    a transaction\n"); send(write, _pid) }
+#ifdef WRITESTEP
+	:: d_step { COUNTS && steps[_pid] >= TOUCHED && ROOM -> say("client    a transaction for a sync\n"); send(write, _pid) }
 #endif
-	i = 0
+#ifdef OTHERSYNC
+	:: d_step { COUNTS && steps[_pid] >= TOUCHED && link != none -> say("client    a sync on another connection, and its answer\n"); owes = (unpinged >= DUE); take(_pid, OfLeader) }
+#endif
+#ifdef PAUSESENT
+	:: d_step { conn == on && steps[_pid] == TOUCHED && pending[_pid] == 1 && !from[_pid] && ROOM -> say("client    the second sync\n"); send(sync, _pid) }
+#endif
+#ifdef EARLYWRITE
+	:: d_step { conn == on && steps[_pid] == SYNCED && pending[_pid] == 1 && ROOM -> say("client    a transaction, before the second sync is answered\n"); send(write, _pid) }
+#endif
+	:: d_step { steps[_pid] && !pending[_pid] -> drop(_pid) } /* another one, sooner */
+	od
 }
 
 active proctype Follower() {
@@ -428,25 +503,11 @@ active proctype Follower() {
 		:: else -> say("follower  answers the ping\n")
 		fi;
 		table = false; p = 0 }
-	:: d_step { down take sync(p) ->
-		busy[p] = false; rest[p] = 0;
+	:: d_step { down reads sync(p) -> pending[p]--; say("client    the sync is answered\n"); witness(p, OfLeader); forget(); p = 0 }
+	:: d_step { down reads write(p) -> pending[p]--; say("client    the transaction is committed, and answered\n"); witness(p, OfQuorum); forget(); p = 0 }
+	:: d_step { down reads revalidate(_) ->
 		if
-		:: step[p] == TWO -> step[p] = SYNCED; say("client    the first sync is answered\n")
-		:: step[p] == SYNCED -> step[p] = ONWAY; say("client    the second sync is answered\n")
-#ifdef EARLYHEAR
-			; hear(p)
-#endif
-		:: else ->
-			hear(p)
-#ifdef NOQUORUM
-			; conclude(p)
-#endif
-		fi;
-		tidy(); p = 0 }
-	:: d_step { down take write(p) -> busy[p] = false; say("follower  the write is committed\n"); hear(p); conclude(p); settled[p] = false; tidy(); p = 0 }
-	:: d_step { down take revalidate(_) ->
-		if
-		:: conn == asking -> say("client    is taken back\n"); attached()
+		:: conn == asking -> say("client    is taken back\n"); takenBack()
 		:: else -> say("follower  hears of a session that it does not wait for\n")
 		fi }
 	od
@@ -466,7 +527,7 @@ active proctype Leader() {
 		:: link == current && ended ->
 			say("leader    does not know the session\n");
 			if
-			:: conn == asking -> hangup() /* told at once */
+			:: conn == asking -> lost() /* told at once */
 			:: else
 			fi
 		:: link == current && !ended -> left = (taken -> left : p); down!revalidate(0); say("leader    takes the session back\n")
@@ -475,12 +536,12 @@ active proctype Leader() {
 	:: d_step { up?[sync] && nfull(down) -> up?sync(p); down!sync(p); owes = (unpinged >= DUE); say("leader    answers the sync\n"); p = 0 }
 	:: d_step { up?[write] -> up?write(p);
 		if
-		:: !REFUSES -> proposed[p] = true; say("leader    proposes the write\n")
-		:: else -> say("leader    refuses the write\n")
+		:: !REFUSES -> proposed[p] = true; say("leader    proposes the transaction\n")
+		:: else -> say("leader    refuses the transaction\n")
 		fi; p = 0 }
-	:: d_step { link != none && proposed[0] && nfull(down) && COMMITS -> proposed[0] = false; down!write(0); say("leader    commits the write\n") }
-#if CLAIMS > 1
-	:: d_step { link != none && proposed[1] && nfull(down) && COMMITS -> proposed[1] = false; down!write(1); say("leader    commits the write\n") }
+	:: d_step { link != none && proposed[0] && nfull(down) && COMMITS -> proposed[0] = false; down!write(0); say("leader    commits the transaction\n") }
+#if BEATS > 1
+	:: d_step { link != none && proposed[1] && nfull(down) && COMMITS -> proposed[1] = false; down!write(1); say("leader    commits the transaction\n") }
 #endif
 	od
 }
@@ -493,11 +554,11 @@ active proctype Expirer() {
 	od
 }
 
-inline unlink() { drain(up); drain(down); link = none; cut = false; owes = false; unpinged = 0; hangup() }
+inline unlink() { drain(up); drain(down); link = none; cut = false; owes = false; unpinged = 0; lost() }
 
 /* ask: the client sends a request to be taken back to the follower that it is connected to by now. */
 inline ask() {
-	conn = asking; forget(0); step[0] = ASKED; regained[0] = true;
+	conn = asking; asked = 0;
 	if
 	:: !cut -> up!revalidate(term)
 	:: else
@@ -519,11 +580,12 @@ inline passes() {
 	proven = (alive(proven) -> proven + 1 : proven);
 	heard = (alive(heard) -> heard + 1 : heard);
 	since = (alive(heard) && since < SETTLING -> since + 1 : since);
-	for (i : 0 .. CLAIMS - 1) {
-		age[i] = (step[i] && alive(age[i]) -> age[i] + 1 : age[i]);
-		rest[i] = ((step[i] == TWO && rest[i] < LAG || step[i] == SYNCED && rest[i] < PAUSE) && !busy[i] -> rest[i] + 1 : rest[i])
+	asked = (conn == asking && alive(asked) -> asked + 1 : asked);
+	for (i : 0 .. BEATS - 1) {
+		sent[i] = (steps[i] && alive(sent[i]) -> sent[i] + 1 : sent[i]);
+		from[i] = (from[i] -> from[i] - 1 : 0)
 	}
-	tidy()
+	forget()
 }
 
 active proctype World() {
@@ -531,7 +593,7 @@ active proctype World() {
 	:: d_step { PINGED && MARKED && TOLD -> passes(); say("-\n") }
 	:: d_step { link != none && !cut && TOLD -> say("world     cuts the stream from the follower to the leader\n"); drain(up); cut = true }
 	:: d_step { link != none && TOLD -> say("world     cuts the client off, and the follower\n"); unlink() } /* or the stream from the leader to the follower */
-	:: d_step { conn != off && TOLD -> say("world     ends the connection\n"); hangup(); strip(up); strip(down) }
+	:: d_step { conn != off && TOLD -> say("world     ends the connection\n"); lost(); strip(up); strip(down) }
 	:: d_step { !ended -> say("world     a new leader, and the old one does not know it\n");
 		left = MADE; taken = 0; replaced = true;
 		if
@@ -541,7 +603,7 @@ active proctype World() {
 #ifdef SHORTTERM
 		left = 1;
 #endif
-		for (i : 0 .. CLAIMS - 1) { proposed[i] = (link == deposed && proposed[i]) }
+		for (i : 0 .. BEATS - 1) { proposed[i] = (link == deposed && proposed[i]) }
 		i = 0 }
 	:: atomic { link == none && !ended -> negotiated(); select(unpinged : 0 .. DUE); d_step { link = current; say("client    asks to be taken back\n"); ask() } }
 	:: atomic { link == none && replaced -> negotiated(); select(unpinged : 0 .. DUE); d_step { link = deposed; say("client    asks a follower of a deposed leader to be taken back\n"); ask() } }
@@ -549,7 +611,7 @@ active proctype World() {
 #ifdef KEPTCLIENTS
 	:: d_step { link == deposed && conn == on && !ended -> say("follower  has found the new leader, and keeps its client\n"); drain(up); drain(down); link = current; cut = false; owes = false; unpinged = 0;
 		left = (taken -> left : term);
-		for (i : 0 .. CLAIMS - 1) { proposed[i] = false; busy[i] = false; settled[i] = false }
+		for (i : 0 .. BEATS - 1) { proposed[i] = false; pending[i] = 0; settled[i] = false }
 		i = 0 }
 #endif
 	od
