@@ -210,7 +210,7 @@ type ticket struct {
 // one from the KDC. It returns when ctx is done, even if the KDC does not answer.
 func (l *Login) ticketFor(ctx context.Context, client *client.Client, service string) (messages.Ticket, types.EncryptionKey, error) {
 	got := make(chan ticket, 1)
-	// Owned by the login; ends when the KDC has answered or its time is over; nobody waits for it after ctx.
+	// Owned by the login; ends when the KDC has answered or its time is over; no caller waits for it after ctx.
 	go func() {
 		var t ticket
 		if t.err = l.logInToKDC(); t.err == nil {

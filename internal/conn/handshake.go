@@ -70,9 +70,9 @@ func (l *Link) connectRequest(p []byte) []byte {
 	over := l.session != nil && l.session.ID == id && l.session.IsOver()
 	lapsed := l.session == nil || l.session.Lease.Remaining() <= 0
 	unknown := l.refusals >= manyRefusals
-	anew := over || lapsed && (unknown && l.serves || l.login.isDenied())
-	l.probe = !anew && lapsed && unknown && l.refusals%2 == 1
-	if anew || l.probe {
+	newSession := over || lapsed && (unknown && l.serves || l.login.isDenied())
+	l.probe = !newSession && lapsed && unknown && l.refusals%2 == 1
+	if newSession || l.probe {
 		return frames.NewSessionRequest(p)
 	}
 	if l.session != nil && l.session.ID == id {

@@ -27,7 +27,7 @@ type Heart struct {
 	kept     turns
 
 	mu    sync.Mutex
-	asked chan struct{} // guarded by mu: closed when the quorum has been asked; nil while nobody waits for that
+	asked chan struct{} // guarded by mu: closed when the quorum has been asked; nil while no caller waits for that
 }
 
 // NewHeart returns a Heart. It calls missed with the reason if no quorum has answered a heartbeat, and

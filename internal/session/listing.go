@@ -81,7 +81,7 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, er
 		return running.next
 	}
 	l := new(listing)
-	// Owned by the client; ends when nobody waits for another listing, at the latest when Close
+	// Owned by the client; ends when no caller waits for another listing, at the latest when Close
 	// ends the connection and then waits for it.
 	if !tasks.Run(func() { f.askAll(key, l, ask) }) {
 		l.err = outcome.ErrClosed
@@ -95,7 +95,7 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, er
 	return l
 }
 
-// askAll requests listings one after another until nobody waits for another one.
+// askAll requests listings one after another until no caller waits for another one.
 func (f *listings) askAll(key listed, l *listing, ask func(listed) (Listing, error)) {
 	for l != nil {
 		l.Listing, l.err = f.askOnce(key, ask)

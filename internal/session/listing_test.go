@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowLists is a server that answers a listing only when it is told to.
+// slowLists is a server that answers a listing only when the test lets it.
 type slowLists struct {
 	asked  atomic.Int32
 	answer chan int32 // the version in the reply

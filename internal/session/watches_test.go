@@ -236,7 +236,7 @@ func TestAReconnectWithAChangeFiresTheWatch(t *testing.T) {
 	}
 }
 
-// What nobody waits for any more is not set again after a reconnect.
+// A watch without waiters is not set again after a reconnect.
 func TestAWatchIsForgottenWhenItsLastSubscriberHasLeft(t *testing.T) {
 	inWatching(t, func(t *testing.T, w *watching) {
 		v := w.view()
