@@ -64,10 +64,10 @@ type cycleJSON struct {
 }
 
 type stepJSON struct {
-	Path      string        `json:"path"`      // where the session waits
-	Waits     contenderJSON `json:"waits"`     // with this node
-	BlockedBy contenderJSON `json:"blockedBy"` // for this contender to leave
-	Parallel  bool          `json:"parallel"`  // the session waits at several locks, so it must have several goroutines
+	Path      string        `json:"path"`       // where the session waits
+	Waits     contenderJSON `json:"waits"`      // with this node
+	BlockedBy contenderJSON `json:"blocked_by"` // for this contender to leave
+	Parallel  bool          `json:"parallel"`   // the session waits at several locks, so it must have several goroutines
 }
 
 func newCyclesJSON(found []locks.Cycle) CyclesJSON {
