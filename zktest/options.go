@@ -94,10 +94,10 @@ type Options struct {
 	// ForgetSessions gives each reconnecting client a new session without
 	// telling it that the old one is gone, as ClickHouse Keeper does.
 	ForgetSessions bool
-	// LoseLastEvents makes the server close the connection as soon as it ends a session
-	// that the client did not close. Data that it has just written there is lost, such
-	// as the events of the session's own nodes. ZooKeeper's default connections behave
-	// like this in most cases; those over Netty send the data.
+	// LoseLastEvents makes the server close the connection of a session that it ends,
+	// and that the client did not close, before it sends the events of the session's own
+	// nodes. ZooKeeper's default connections lose these events in most cases; those over
+	// Netty send them.
 	LoseLastEvents bool
 	// ContainerCheck is the interval at which the server looks for empty containers
 	// and expired TTL nodes; 0 means 60s.

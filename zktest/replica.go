@@ -162,6 +162,21 @@ func (r *replica) dismiss(c client) {
 	}
 }
 
+// loseEvents closes the connection of the session that t ends before the events of the session's nodes
+// are sent there, if they are to be lost.
+func (r *replica) loseEvents(t *txn) {
+	if r.opts.LoseLastEvents {
+		r.endConnection(t)
+	}
+}
+
+// endConnection closes the connection of the session that t ends, unless the client has closed the session.
+func (r *replica) endConnection(t *txn) {
+	if t.op == OpCloseSession && (t.origin == nil || t.origin.c != r.attached[t.session]) {
+		r.closeSession(t.session)
+	}
+}
+
 // closeSession closes a session's connection if it is on this replica.
 func (r *replica) closeSession(id int64) {
 	switch c := r.attached[id]; {
@@ -213,6 +228,7 @@ func (r *replica) latest() *tree {
 func (r *replica) commit(t *txn, now time.Duration) {
 	r.logged = t.zxid
 	if r.lag == 0 && len(r.backlog) == 0 {
+		r.loseEvents(t)
 		r.carryOut(t, r.tree, r.watches)
 		r.applied(t)
 		return
@@ -236,6 +252,7 @@ func (r *replica) carryOut(t *txn, on *tree, seen events) {
 
 // apply applies a transaction whose results are already known.
 func (r *replica) apply(t *txn) {
+	r.loseEvents(t)
 	for i := range t.changes {
 		r.tree.apply(&t.changes[i], t.zxid, t.ms, r.watches)
 	}
@@ -256,10 +273,8 @@ func (r *replica) applied(t *txn) {
 	}
 	if t.op == OpCloseSession {
 		delete(r.heard, t.session)
-		if t.origin == nil || t.origin.c != r.attached[t.session] {
-			r.closeSession(t.session)
-		}
 	}
+	r.endConnection(t)
 	if t.origin != nil && t.origin.by.member == r.id {
 		t.origin.c.drain()
 	}

@@ -108,6 +108,7 @@ func TestRoomIsNeverLost(t *testing.T) {
 				w.mu.Unlock()
 			}
 			time.Sleep(10 * time.Second)
+			synctest.Wait() // orders the reads below after the last goroutine's end
 			require.Zero(t, w.used)
 			require.Empty(t, w.waiters)
 		})
