@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -140,9 +141,11 @@ func TestASessionThatExpiredEarlyIsReportedAfterALongReconnect(t *testing.T) {
 		<-hold.Context().Done()
 		require.ErrorContains(t, context.Cause(hold.Context()), "was deleted")
 		time.Sleep(2 * term)
+		synctest.Wait()
 		require.Empty(t, a.events, "nothing was said about the session")
 		srv.Member(0).Refuse(false)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Len(t, a.events, 1)
 	})
 }
@@ -165,6 +168,7 @@ func TestANodeDeletedByAnOperatorIsNotReportedAsAnEarlyExpiry(t *testing.T) {
 		time.Sleep(3 * term)
 		srv.Member(0).Refuse(false)
 		time.Sleep(term)
+		synctest.Wait()
 		require.Empty(t, a.events)
 	})
 }
@@ -193,6 +197,7 @@ func TestANodeDeletedBeforeTheServerFellSilentIsNotReportedAsAnEarlyExpiry(t *te
 		}
 		srv.Member(0).Refuse(false)
 		time.Sleep(term)
+		synctest.Wait()
 		require.Empty(t, a.events)
 	})
 }
