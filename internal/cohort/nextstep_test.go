@@ -22,7 +22,7 @@ func TestTheNextStepOfALocalQueue(t *testing.T) {
 		in   Situation
 		want Step
 	}{
-		{"nobody waits", Situation{}, Step{Action: End}},
+		{"no waiters", Situation{}, Step{Action: End}},
 		{"somebody waits", Situation{Waiting: 1}, Step{Action: Obtain}},
 		{"the client is closed", Situation{Waiting: 1, Over: true}, Step{Action: End}},
 		{"a hold without a place", Situation{Held: true}, Step{Action: End}},

@@ -32,7 +32,7 @@ func TestRoomGivenToACallerThatLeavesIsReturned(t *testing.T) {
 	w.close()
 	w.giveUp(first)
 	require.ErrorIs(t, w.ended(), errEnded)
-	require.Nil(t, w.join(1), "nobody waits on a connection that has ended")
+	require.Nil(t, w.join(1), "a connection that has ended has no waiters")
 }
 
 // TestAPieceIsNoLongerThanItsFramesMayBe has heartbeats and other frames, which share the bytes that are written together.

@@ -318,8 +318,9 @@ func (r *Run) describe(now Instant) string {
 	return fmt.Sprintf("heard=%v ago, since %v", now.Since(r.heard).Round(time.Millisecond), now.Since(r.since).Round(time.Millisecond))
 }
 
-// halfTick returns the longest time between two pings of the leader to a follower. Servers grant no
-// session shorter than two ticks unless they are configured to; in that case the tick must be set.
+// halfTick returns the longest time between two pings of the leader to a follower: half the leader's
+// tick. If the tick is not set, the leader's is assumed to be at most half the timeout. The server that
+// granted the timeout does not ensure this: it goes by its own tick.
 // It and the methods below must be called with mu held.
 func (l *Lease) halfTick() time.Duration {
 	if l.tick > 0 {

@@ -229,7 +229,7 @@ func (l *Lease) Leave() {
 	l.waited(l.patience(), now.Mono)
 }
 
-// CanProve reports whether the timeout is long enough to prove the session at all on servers with this tick.
+// CanProve reports whether the timeout is long enough to prove the session at all if the leader's tick is as long as halfTick assumes.
 func (l *Lease) CanProve() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
