@@ -18,6 +18,8 @@ import (
 func inVirtual(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zktest.Server, l *Link)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		bound := time.AfterFunc(time.Hour, func() { panic(t.Name() + " has not ended after an hour") })
+		defer bound.Stop()
 		l := NewLink()
 		fn(t, zktest.Start(t, opts), l)
 		l.Close()
