@@ -159,7 +159,8 @@ func (l *Link) AwaitLoss(ctx context.Context, s *Session, changed, again <-chan 
 			return false
 		}
 		var now *Session
-		if now, changed = l.State(); now != s {
+		now, changed = l.State()
+		if now != s {
 			return true
 		}
 	}

@@ -83,12 +83,12 @@ func (l *Link) dialed() (fails int) {
 // leaves open after an expiry.
 func (l *Link) adopt(address string, conn net.Conn) (net.Conn, error) {
 	t := newTap(l, newServerConn(address, conn))
-	old, ok := l.replace(t.serverConn)
+	old, ok := l.replace(t.server)
 	if old != nil {
 		old.Close()
 	}
 	if !ok {
-		t.serverConn.Close()
+		t.server.Close()
 		return nil, errClosed
 	}
 	return t, nil

@@ -64,7 +64,8 @@ func (o *outbox) take(piece [][]byte) (_ [][]byte, ok bool) {
 	for _, queue := range []*[][]byte{&o.beats, &o.frames} {
 		n := 0
 		for _, frame := range *queue {
-			if size += len(frame); size > maxPiece && len(piece) > 0 {
+			size += len(frame)
+			if size > maxPiece && len(piece) > 0 {
 				break
 			}
 			piece = append(piece, frame)
@@ -95,7 +96,8 @@ func (o *outbox) write() {
 	for range o.more {
 		for {
 			var ok bool
-			if piece, ok = o.take(piece[:0]); !ok {
+			piece, ok = o.take(piece[:0])
+			if !ok {
 				return
 			}
 			if len(piece) == 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -22,9 +23,11 @@ import (
 // server has accepted on an earlier connection, precede everything else; and events are not passed
 // on as long as the client library has set no watch.
 type tap struct {
-	*serverConn
-	link *Link
-	in   *frames.Reader
+	net.Conn // is server, for the methods that the client library does not call
+
+	server *serverConn
+	link   *Link
+	in     *frames.Reader
 
 	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next three fields
 	until    time.Time     // the deadline of the handshake
@@ -58,8 +61,8 @@ type sentRequest struct {
 }
 
 func newTap(l *Link, on *serverConn) *tap {
-	t := &tap{serverConn: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
-	t.in = frames.NewReader(incoming{t})
+	t := &tap{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
+	t.in = frames.NewReader(incoming{tap: t})
 	on.unanswered, on.send = t.unanswered, t.send
 	return t
 }
@@ -74,7 +77,7 @@ func (t *tap) Write(p []byte) (int, error) {
 		return t.requestSession(p)
 	}
 	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
-		t.link.closes(t.serverConn) // before the server can know: it frees every lock at once
+		t.link.closes(t.server) // before the server can know: it frees every lock at once
 	}
 	t.pass(p, now)
 	return len(p), nil
@@ -88,8 +91,8 @@ func (t *tap) requestSession(p []byte) (int, error) {
 		limit = max(timeout/3, limit)
 	}
 	t.until = time.Now().Add(limit)
-	t.serverConn.SetReadDeadline(t.until)
-	return t.serverConn.Write(t.link.connectRequest(p))
+	t.server.SetReadDeadline(t.until)
+	return t.server.Write(t.link.connectRequest(p))
 }
 
 // isFirst reports whether the data to be sent now is the connection request.
@@ -110,7 +113,7 @@ func (t *tap) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
 	isPing := ok && r.Op() == frames.OpPing
 	if ok && !isPing {
-		t.room.reserveUntil(t.writeBy, len(r))
+		t.server.room.reserveUntil(t.writeBy, len(r))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +127,7 @@ func (t *tap) pass(p []byte, now lease.Instant) {
 		t.hears = t.hears || r.Watches()
 		t.enter(r, nil, len(r))
 	}
-	t.out.put(r)
+	t.server.out.put(r)
 }
 
 // send sends a request of ours. It returns false if that is not possible; then nothing was sent.
@@ -136,11 +139,11 @@ func (t *tap) send(r frames.Request, by Requester, beat bool) bool {
 	}
 	if beat {
 		t.enter(r, by, 0)
-		t.out.putBeat(r)
+		t.server.out.putBeat(r)
 		return true
 	}
 	t.enter(r, by, len(r))
-	t.out.put(r)
+	t.server.out.put(r)
 	return true
 }
 
@@ -170,15 +173,15 @@ func (t *tap) Read(p []byte) (int, error) {
 
 // incoming reads from the server. A long listing takes time: a server that is still sending one is
 // not silent. Events do not count as replies.
-type incoming struct{ *tap }
+type incoming struct{ tap *tap }
 
 func (i incoming) Read(p []byte) (int, error) {
-	if i.bound > 0 {
-		i.serverConn.SetReadDeadline(time.Now().Add(i.bound))
+	if i.tap.bound > 0 {
+		i.tap.server.SetReadDeadline(time.Now().Add(i.tap.bound))
 	}
-	n, err := i.serverConn.Read(p)
-	if n > 0 && i.answers {
-		i.hear()
+	n, err := i.tap.server.Read(p)
+	if n > 0 && i.tap.answers {
+		i.tap.hear()
 	}
 	return n, err
 }
@@ -217,7 +220,8 @@ func (t *tap) next(handshaking bool) (frame []byte, cut bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if t.answers = handshaking || xid != frames.XidEvent; t.answers {
+	t.answers = handshaking || xid != frames.XidEvent
+	if t.answers {
 		t.hear()
 	}
 	limit, ours := frames.MaxGreeting, false
@@ -252,7 +256,7 @@ func (t *tap) limitOf(xid int32) (limit int, ours bool) {
 // Close ends the connection.
 func (t *tap) Close() error {
 	t.gone(nil)
-	return t.serverConn.Close()
+	return t.server.Close()
 }
 
 // SetReadDeadline does nothing during the handshake, which has its own deadline: the client library
@@ -270,7 +274,7 @@ func (t *tap) SetReadDeadline(d time.Time) error {
 	if !d.IsZero() {
 		t.bound = time.Until(d)
 	}
-	return t.serverConn.SetReadDeadline(d)
+	return t.server.SetReadDeadline(d)
 }
 
 // SetWriteDeadline sets until when Write waits for room. Nothing else waits for writes: a server that
@@ -292,8 +296,8 @@ func (t *tap) gone(err error) {
 	if was {
 		return
 	}
-	t.room.close()
-	t.link.lost(t.serverConn, err, refused)
+	t.server.room.close()
+	t.link.lost(t.server, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
 		if by := waiting[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
@@ -446,7 +450,7 @@ func (t *tap) take(xid int32) (sentRequest, bool) {
 	}
 	sent, ok := t.waiting[xid]
 	delete(t.waiting, xid)
-	t.room.free(sent.room)
+	t.server.room.free(sent.room)
 	if len(t.waiting) == 0 && t.most > 64 {
 		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map never shrinks
 	}
@@ -498,7 +502,7 @@ func (t *tap) welcome(frame []byte) error {
 			return err
 		}
 	}
-	s, run, err := t.link.welcome(t.serverConn, id, timeout, t.asked)
+	s, run, err := t.link.welcome(t.server, id, timeout, t.asked)
 	t.mu.Lock()
 	t.session, t.run = s, run
 	t.mu.Unlock()
@@ -511,7 +515,7 @@ func (t *tap) logIn() error {
 	login, credentials := t.link.login.starts()
 	greeting := t.in.Keep()
 	if login != nil {
-		err := logIn(t.link.closing, t.serverConn, t.in, t.until, *login)
+		err := logIn(t.link.closing, t.server, t.in, t.until, *login)
 		switch {
 		case errors.Is(err, zk.ErrAuthFailed):
 			t.link.deny(err)
@@ -521,7 +525,7 @@ func (t *tap) logIn() error {
 		}
 		t.link.login.admit()
 	}
-	refused, err := present(t.serverConn, t.in, credentials)
+	refused, err := present(t.server, t.in, credentials)
 	if refused {
 		t.link.deny(err)
 	}

@@ -57,7 +57,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "requests are sent before the credentials", Origin: "a server answers the requests first, without the credentials",
-		Edits: []Edit{{"internal/conn/tap.go", "present(t.serverConn, t.in, credentials)", "present(t.serverConn, t.in, credentials[:0])"}},
+		Edits: []Edit{{"internal/conn/tap.go", "present(t.server, t.in, credentials)", "present(t.server, t.in, credentials[:0])"}},
 		Test:  Test{"internal/conn", "TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection"},
 	},
 	{
@@ -117,7 +117,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "requests of the client library do not wait for the limit on unanswered bytes", Origin: "our first version, with Attach and a program that writes much",
-		Edits: []Edit{{"internal/conn/tap.go", "t.room.reserveUntil(t.writeBy, len(r))", "t.room.use(len(r))"}},
+		Edits: []Edit{{"internal/conn/tap.go", "t.server.room.reserveUntil(t.writeBy, len(r))", "t.server.room.use(len(r))"}},
 		Test:  Test{"internal/evidence/promises", "TestLargeWritesOfTheProgramCostNoAttachedHold"},
 	},
 	{
@@ -540,12 +540,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server counts as silent until it has sent a complete reply", Origin: "our first version: a long listing takes time to arrive",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.hear()\n", ""}},
+		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.tap.hear()\n", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
 		Name: "the client library's deadline considers only replies to its own requests", Origin: "our first version: most replies do not reach the client library",
-		Edits: []Edit{{"internal/conn/tap.go", "if i.bound > 0 {", "if i.bound < 0 {"}},
+		Edits: []Edit{{"internal/conn/tap.go", "if i.tap.bound > 0 {", "if i.tap.bound < 0 {"}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
@@ -1786,7 +1786,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server that sends only events does not count as silent", Origin: "our first version: it can fail to answer a session, and still send it events",
-		Edits: []Edit{{"internal/conn/tap.go", "xid != frames.XidEvent; t.answers", "xid != 0; t.answers"}},
+		Edits: []Edit{{"internal/conn/tap.go", "handshaking || xid != frames.XidEvent", "handshaking || xid != 0"}},
 		Test:  Test{"internal/evidence/promises", "TestAServerThatSendsEventsButNoRepliesIsLeft"},
 	},
 	{
