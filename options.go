@@ -222,7 +222,8 @@ func checkAuth(auth []Auth) error {
 			continue
 		}
 		user, password, ok := bytes.Cut(a.Data, []byte(":"))
-		if logins++; logins > 1 {
+		logins++
+		if logins > 1 {
 			return fmt.Errorf("%w: more than one credential with the scheme sasl", ErrInvalid)
 		}
 		if !ok || len(user) == 0 || len(password) == 0 || !utf8.Valid(a.Data) || bytes.ContainsRune(a.Data, 0) {

@@ -219,7 +219,8 @@ func (f *findings) ticks() (all []time.Duration, known bool) {
 	known = true
 	for _, m := range f.given {
 		tick, ok := m.tick()
-		if known = known && ok; ok {
+		known = known && ok
+		if ok {
 			all = append(all, tick)
 		}
 	}

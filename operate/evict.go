@@ -128,7 +128,8 @@ func (c client) deletePermits(ctx context.Context, s *session.Session, contender
 		if err == nil && stat.EphemeralOwner == contender.Session {
 			err = c.Requests.Delete(ctx, s, leases+"/"+name, -1)
 		}
-		if err = outcome.IgnoreMissing(err); err != nil {
+		err = outcome.IgnoreMissing(err)
+		if err != nil {
 			return err
 		}
 	}
@@ -146,11 +147,13 @@ func (c client) clearOut(ctx context.Context, s *session.Session, path string) e
 		child := path + "/" + name
 		err := c.Requests.Delete(ctx, s, child, -1)
 		if errors.Is(err, zk.ErrNotEmpty) {
-			if err = c.clearOut(ctx, s, child); err == nil {
+			err = c.clearOut(ctx, s, child)
+			if err == nil {
 				err = c.Requests.Delete(ctx, s, child, -1)
 			}
 		}
-		if err = outcome.IgnoreMissing(err); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
+		err = outcome.IgnoreMissing(err)
+		if err != nil && !errors.Is(err, zk.ErrNotEmpty) {
 			return c.explainNoAuth(ctx, s, path, zk.PermDelete, "delete", err)
 		}
 	}

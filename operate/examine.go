@@ -59,7 +59,8 @@ func (x *examiner) ask(ctx context.Context, addr string) *member {
 		return m
 	}
 	m.Version, m.Mode = parseSrvr(text)
-	if m.barred = x.askTimeouts(ctx, m); m.barred == nil {
+	m.barred = x.askTimeouts(ctx, m)
+	if m.barred == nil {
 		x.askRequests(ctx, m)
 	}
 	return m
@@ -90,7 +91,8 @@ func (x *examiner) askTimeouts(ctx context.Context, m *member) error {
 	}
 	d.End()
 	m.MinSession = hello.Timeout
-	if d, hello, err = x.dial(ctx, m.Addr, conn.Hello{Timeout: x.SessionTimeout}); err != nil {
+	d, hello, err = x.dial(ctx, m.Addr, conn.Hello{Timeout: x.SessionTimeout})
+	if err != nil {
 		return err
 	}
 	d.Leave()
@@ -229,7 +231,8 @@ func (x *examiner) visit(ctx context.Context, members []*member) site {
 		}
 		defer d.End()
 		s := site{path: x.nearest(d), tried: true}
-		if s.refused = x.tryLock(d, s.path); s.refused == nil {
+		s.refused = x.tryLock(d, s.path)
+		if s.refused == nil {
 			s.ahead, s.timed = x.readClock(d, s.path)
 		}
 		return s

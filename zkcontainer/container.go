@@ -27,13 +27,15 @@ func (m *Member) create(ctx context.Context) error {
 		return err
 	}
 	bindings := network.PortMap{}
-	if m.Addr, err = publish(bindings, clientPort); err != nil {
+	m.Addr, err = publish(bindings, clientPort)
+	if err != nil {
 		return err
 	}
 	exposed := []string{clientPort}
 	if o.TLS != nil {
 		exposed = append(exposed, securePort)
-		if m.Secure, err = publish(bindings, securePort); err != nil {
+		m.Secure, err = publish(bindings, securePort)
+		if err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,8 @@ func open(ctx context.Context) (*Engine, error) {
 	}
 	settle()
 	e := &Engine{API: api, run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
-	if e.life, err = begin(e.run); err != nil {
+	e.life, err = begin(e.run)
+	if err != nil {
 		return nil, err
 	}
 	if err := e.startReaper(); err != nil {
@@ -197,7 +198,8 @@ func reap(run string) {
 	life, err := outlive(run)
 	if err == nil {
 		var api *client.Client
-		if api, err = connect(context.Background()); err == nil {
+		api, err = connect(context.Background())
+		if err == nil {
 			err = (&Engine{API: api}).remove(context.Background(), run)
 		}
 		_ = os.Remove(life.Name())

@@ -32,7 +32,8 @@ func (e *Engine) Start(ctx context.Context, opts Options) (*Ensemble, error) {
 		return nil, err
 	}
 	if opts.Image == "" {
-		if opts.Image, err = e.Image(ctx); err != nil {
+		opts.Image, err = e.Image(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,8 @@ func lockLife(run string, create, how int) (*os.File, error) {
 		return nil, err
 	}
 	for {
-		if err = syscall.Flock(int(f.Fd()), how); err != syscall.EINTR {
+		err = syscall.Flock(int(f.Fd()), how)
+		if err != syscall.EINTR {
 			break
 		}
 	}

@@ -199,11 +199,13 @@ func socketPair() (near, far net.Conn, err error) {
 		return nil, nil, fmt.Errorf("socket for a client: %w", err)
 	}
 	defer l.Close()
-	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+	near, err = net.Dial("tcp", l.Addr().String())
+	if err != nil {
 		return nil, nil, err
 	}
 	for {
-		if far, err = l.Accept(); err != nil {
+		far, err = l.Accept()
+		if err != nil {
 			return nil, nil, errors.Join(err, near.Close())
 		}
 		if far.RemoteAddr().String() == near.LocalAddr().String() {

@@ -80,7 +80,8 @@ func parseIPPattern(pattern string) (netip.Prefix, bool) {
 	}
 	bits := addr.BitLen()
 	if hasBits {
-		if bits, err = strconv.Atoi(bitsText); err != nil {
+		bits, err = strconv.Atoi(bitsText)
+		if err != nil {
 			return netip.Prefix{}, false
 		}
 	}

@@ -62,7 +62,8 @@ func (c *conn) process() {
 	var batch []packet
 	for ok := true; ok; {
 		clear(batch)
-		if batch, ok = c.pipe.next(batch); !ok {
+		batch, ok = c.pipe.next(batch)
+		if !ok {
 			return
 		}
 		for _, pkt := range batch {
@@ -320,7 +321,8 @@ func (c *conn) drain() bool {
 			return false
 		}
 		c.pending[0] = nil
-		if c.pending = c.pending[1:]; len(c.pending) == 0 {
+		c.pending = c.pending[1:]
+		if len(c.pending) == 0 {
 			c.pending = nil
 		}
 		c.answer(e)

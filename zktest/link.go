@@ -110,7 +110,8 @@ func (l *link) hold() { l.holds++ }
 
 // unhold ends a hold. If it was the last one, unhold returns the requests to send.
 func (l *link) unhold() []*entry {
-	if l.holds--; l.holds > 0 {
+	l.holds--
+	if l.holds > 0 {
 		return nil
 	}
 	waiting := l.requests

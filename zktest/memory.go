@@ -132,7 +132,8 @@ func (w *oneWay) write(b []byte) (n int, err error) {
 			w.changed.Broadcast()
 		}
 		w.data = append(w.data, some...)
-		if n += len(some); n == len(b) {
+		n += len(some)
+		if n == len(b) {
 			return n, nil
 		}
 		w.await(&w.writeBy)

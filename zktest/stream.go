@@ -39,7 +39,8 @@ func (w *stream[F]) next() time.Duration {
 func (w *stream[F]) take() F {
 	f := w.frames[0].frame
 	w.frames[0] = inFlight[F]{}
-	if w.frames = w.frames[1:]; len(w.frames) == 0 {
+	w.frames = w.frames[1:]
+	if len(w.frames) == 0 {
 		w.frames = nil
 	}
 	return f

@@ -76,7 +76,8 @@ func (w *watchSet) drop(path string, c watcher, modes watchMode) bool {
 	if had&watchRecursive != 0 {
 		w.recursive--
 	}
-	if conns[c] &^= modes; conns[c] != 0 {
+	conns[c] &^= modes
+	if conns[c] != 0 {
 		return true
 	}
 	delete(conns, c)

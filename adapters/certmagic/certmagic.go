@@ -155,7 +155,8 @@ func (s *Storage) enter(key string) *name {
 func (s *Storage) leave(key string, n *name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.users--; n.users == 0 {
+	n.users--
+	if n.users == 0 {
 		delete(s.names, key)
 	}
 }

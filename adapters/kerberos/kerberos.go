@@ -193,7 +193,8 @@ func (l *Login) serviceOf(server string) (string, error) {
 		return "", err
 	}
 	if l.opts.Host != nil {
-		if host, err = l.opts.Host(host); err != nil {
+		host, err = l.opts.Host(host)
+		if err != nil {
 			return "", fmt.Errorf("host of server %s: %w", server, err)
 		}
 	}
@@ -213,7 +214,8 @@ func (l *Login) ticketFor(ctx context.Context, client *client.Client, service st
 	// Owned by the login; ends when the KDC has answered or its time is over; no caller waits for it after ctx.
 	go func() {
 		var t ticket
-		if t.err = l.logInToKDC(); t.err == nil {
+		t.err = l.logInToKDC()
+		if t.err == nil {
 			t.Ticket, t.key, t.err = client.GetServiceTicket(service)
 		}
 		got <- t

@@ -116,7 +116,8 @@ func placesOf(stack []uintptr) []line {
 	frames := runtime.CallersFrames(stack)
 	for more := len(stack) > 0; more; {
 		var f runtime.Frame
-		if f, more = frames.Next(); f.Function != "" {
+		f, more = frames.Next()
+		if f.Function != "" {
 			all = append(all, line{f.Function, f.File, f.Line})
 		}
 	}

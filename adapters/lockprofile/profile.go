@@ -158,7 +158,8 @@ func (p *Profile) ended(e observe.Event) {
 	}
 	i := begunAt(held, time.Now().Add(-e.Elapsed))
 	held[i].at.hold += e.Elapsed
-	if p.held[id] = slices.Delete(held, i, i+1); len(held) == 1 {
+	p.held[id] = slices.Delete(held, i, i+1)
+	if len(held) == 1 {
 		delete(p.held, id)
 	}
 }

@@ -93,7 +93,8 @@ func parseChallenge(text []byte) (challenge, error) {
 // which is the default.
 func offersAuth(list string) bool {
 	for qop := range strings.SplitSeq(list, ",") {
-		if qop = strings.TrimSpace(qop); qop == "" || qop == "auth" {
+		qop = strings.TrimSpace(qop)
+		if qop == "" || qop == "auth" {
 			return true
 		}
 	}
@@ -113,7 +114,8 @@ func parseFields(text string) (fields map[string]string, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		if name = strings.ToLower(strings.TrimSpace(name)); fields[name] == "" {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if fields[name] == "" {
 			fields[name] = value
 		}
 	}

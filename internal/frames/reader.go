@@ -94,7 +94,8 @@ func (r *Reader) NextHeader() ([]byte, error) {
 // fill reads a frame into buf as its bytes arrive, so that a false length costs no memory.
 func (r *Reader) fill(head [4]byte, size int) error {
 	const chunk, short, patience = 64 << 10, 4 << 10, 16
-	if r.idle++; size > short {
+	r.idle++
+	if size > short {
 		r.idle = 0
 	}
 	if cap(r.buf) > short && r.idle >= patience {

@@ -78,7 +78,8 @@ func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 			return
 		}
 		var later <-chan time.Time
-		if looks++; looks < 2 || err != nil || h.hasOrphans() {
+		looks++
+		if looks < 2 || err != nil || h.hasOrphans() {
 			later = time.After(s.Lease.Term() / 4)
 		}
 		select {

@@ -92,7 +92,8 @@ func (f *Flags) Parse(args []string, least, most int) (positional []string, err 
 		case len(arg) < 2 || arg[0] != '-':
 			positional = append(positional, arg)
 		default:
-			if args, err = f.parseFlag(arg, args); err != nil {
+			args, err = f.parseFlag(arg, args)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -46,7 +46,8 @@ func summarize(items int, s *sale) summary {
 		}
 	}
 	slices.Sort(handOffs)
-	if m.handOffs = len(handOffs); m.handOffs > 0 {
+	m.handOffs = len(handOffs)
+	if m.handOffs > 0 {
 		m.handOff = handOffs[m.handOffs/2]
 	}
 	return m

@@ -160,7 +160,8 @@ func (g *guardian) takeOver(started proc.Event) (denied []int) {
 	t := proc.Adopt(g.process.Pid, started, g.foreign)
 	endAll(t)
 	g.stop()
-	if denied = endAll(t); denied == nil {
+	denied = endAll(t)
+	if denied == nil {
 		proc.RemoveGroup(started)
 	}
 	return denied

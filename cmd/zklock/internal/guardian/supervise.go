@@ -57,7 +57,8 @@ func Supervise(t Terms) error {
 		return err
 	}
 	var err error
-	if s.guardian, err = startGuardian(t.Command); err != nil {
+	s.guardian, err = startGuardian(t.Command)
+	if err != nil {
 		return outcome.Unguarded.Errorf("cannot start the guardian process: %w", err)
 	}
 	s.guardian.tell(order{Until: s.certain(), Assignment: &assignment{
@@ -106,7 +107,8 @@ func (s *supervision) watch() error {
 			if r.Exited != nil && !s.terms.EndRest {
 				rest = time.After(time.Second)
 			}
-			if s.note(r); r.isLast() {
+			s.note(r)
+			if r.isLast() {
 				s.guardian.stop()
 				return s.outcome()
 			}

@@ -41,11 +41,13 @@ func (j *Job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, 
 			answered <- answer{err: err}
 			return
 		}
-		if err = j.settleGrace(client.SessionTimeout()); err != nil {
+		err = j.settleGrace(client.SessionTimeout())
+		if err != nil {
 			answered <- answer{client: client, err: err}
 			return
 		}
-		if err = refuseNested(ctx, client, j.Path); err != nil {
+		err = refuseNested(ctx, client, j.Path)
+		if err != nil {
 			answered <- answer{client: client, err: j.notAcquired(ctx, nil, err)}
 			return
 		}

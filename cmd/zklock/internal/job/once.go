@@ -46,11 +46,13 @@ func (o *Once) check(f *cli.Flags) error {
 	case f.Given("every") && f.Given("once"):
 		return outcome.Misuse("%s: --every and --once cannot be combined", f.Name())
 	case f.Given("every"):
-		if o.choice, err = period.Every(o.every, time.Now()); err != nil {
+		o.choice, err = period.Every(o.every, time.Now())
+		if err != nil {
 			return outcome.Misuse("%s: --every %w", f.Name(), err)
 		}
 	case f.Given("once"):
-		if o.choice, err = period.Once(o.name); err != nil {
+		o.choice, err = period.Once(o.name)
+		if err != nil {
 			return outcome.Misuse("%s: --once %w", f.Name(), err)
 		}
 	}
@@ -85,7 +87,8 @@ func (o *Once) takeOpen(ctx context.Context, client *zklock.Client, path string,
 	if err != nil {
 		return nil, err
 	}
-	if err = slot.Open(ctx); err == nil && o.atMostOnce {
+	err = slot.Open(ctx)
+	if err == nil && o.atMostOnce {
 		err = slot.Mark(ctx, hold)
 	}
 	if err != nil {

@@ -32,7 +32,8 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 	j.signals = make(chan os.Signal, 16)
 	signals.Listen(j.signals)
 	defer signal.Stop(j.signals)
-	if j.terminal = terminal.HasControlling(); j.terminal {
+	j.terminal = terminal.HasControlling()
+	if j.terminal {
 		signals.IgnoreSuspension()
 	}
 

@@ -57,7 +57,8 @@ func (t *Table) Update(q *operate.Queue, now time.Time) *Lock {
 			next.first = g
 		}
 	}
-	if t.locks[q.Path] = next; len(q.Contenders) == 0 {
+	t.locks[q.Path] = next
+	if len(q.Contenders) == 0 {
 		delete(t.locks, q.Path)
 	}
 	return next

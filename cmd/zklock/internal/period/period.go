@@ -108,7 +108,8 @@ func checkOwnZone(tz string) (err error) {
 		return nil
 	case filepath.IsAbs(name):
 		var data []byte
-		if data, err = os.ReadFile(name); err == nil {
+		data, err = os.ReadFile(name)
+		if err == nil {
 			_, err = time.LoadLocationFromTZData(name, data)
 		}
 	default:

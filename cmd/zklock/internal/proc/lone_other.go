@@ -75,7 +75,8 @@ func (l *Lone) Signal(sig syscall.Signal, _ Reach) (denied []int) {
 func (l *Lone) Kill() (ending int, denied []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch ending = l.job.active(); {
+	ending = l.job.active()
+	switch {
 	case l.none:
 		return 0, nil
 	case l.cmd.Process == nil:

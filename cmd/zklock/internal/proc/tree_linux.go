@@ -135,12 +135,14 @@ func (t *reaper) start(s Spec) (pid int, err error) {
 	case shares:
 		attr.Pgid = s.Group
 	case s.Terminal:
-		if t.tty = terminal.OpenForeground(s.Group); t.tty != nil {
+		t.tty = terminal.OpenForeground(s.Group)
+		if t.tty != nil {
 			attr.Foreground, attr.Ctty = true, int(t.tty.Fd())
 		}
 	}
 	c := newCgroup()
-	if pid, err = startIn(c, s, attr); err != nil && c != "" {
+	pid, err = startIn(c, s, attr)
+	if err != nil && c != "" {
 		c.remove()
 		c = ""
 		pid, err = startIn(c, s, attr)

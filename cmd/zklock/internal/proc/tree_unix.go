@@ -31,7 +31,8 @@ func (g *group) Run(s Spec, tell func(Event)) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	tty := (*os.File)(nil)
 	if s.Terminal {
-		if tty = terminal.OpenForeground(s.Group); tty != nil {
+		tty = terminal.OpenForeground(s.Group)
+		if tty != nil {
 			defer tty.Close()
 			attr.Foreground, attr.Ctty = true, int(tty.Fd())
 		}
@@ -47,7 +48,8 @@ func (g *group) Run(s Spec, tell func(Event)) {
 	tell(Event{Started: pid})
 	for ended := false; !ended; {
 		r := waitFor(pid)
-		if ended = r.Exited != nil; ended {
+		ended = r.Exited != nil
+		if ended {
 			g.mu.Lock()
 			g.ended = true
 			g.mu.Unlock()

@@ -52,7 +52,8 @@ func (s *Flags) Attempt(ctx context.Context, take func(context.Context) (*zklock
 	var hold *zklock.Hold
 	var answer error
 	err := s.Ask(ctx, func(ctx context.Context) error {
-		if hold, answer = take(ctx); errors.Is(answer, context.DeadlineExceeded) && !errors.Is(answer, zklock.ErrLocked) {
+		hold, answer = take(ctx)
+		if errors.Is(answer, context.DeadlineExceeded) && !errors.Is(answer, zklock.ErrLocked) {
 			return answer
 		}
 		if errors.Is(answer, zklock.ErrLocked) {
@@ -134,7 +135,8 @@ func (d *dialer) failure(ctx context.Context, within time.Duration, err error) e
 
 // FailedToConnect returns err with the verdict for its cause, or with Unavailable if there is none.
 func FailedToConnect(err error) error {
-	if err = outcome.ByCause(err); outcome.HasVerdict(err) {
+	err = outcome.ByCause(err)
+	if outcome.HasVerdict(err) {
 		return err
 	}
 	return outcome.Unavailable.Of(err)

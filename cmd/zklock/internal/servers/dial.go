@@ -106,7 +106,8 @@ func (d *dialer) note(address string, t *trial, err error) {
 	if d.failed == nil {
 		return
 	}
-	if d.failed[address] = true; len(d.failed) >= d.servers {
+	d.failed[address] = true
+	if len(d.failed) >= d.servers {
 		d.allFail(errNoneReached)
 		d.failed = nil
 	}

@@ -39,7 +39,8 @@ func Shorten(text string, most int) string {
 	}
 	n := 0
 	for i, r := range text {
-		if n += columnsOfRune(r); n >= most {
+		n += columnsOfRune(r)
+		if n >= most {
 			return text[:i] + strings.Repeat("…", min(1, max(0, most)))
 		}
 	}
@@ -53,7 +54,8 @@ func ShortenLeft(text string, most int) string {
 		return text
 	}
 	for i, r := range text {
-		if n -= columnsOfRune(r); n < most {
+		n -= columnsOfRune(r)
+		if n < most {
 			return "…" + text[i+utf8.RuneLen(r):]
 		}
 	}

@@ -128,7 +128,8 @@ func drawn(h *history, queue []zklock.Contender) (rows []row) {
 		if who.Holds {
 			n, most = &holders, mostHolders
 		}
-		if *n++; *n <= most {
+		*n++
+		if *n <= most {
 			rows = append(rows, spanRow(h.live[who.Node]))
 		}
 	}

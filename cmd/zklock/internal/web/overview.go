@@ -29,7 +29,8 @@ func (b *board) overview(text string, now time.Time) view {
 		if !lockMatches(l, text) {
 			continue
 		}
-		if head.Found++; len(rows) < mostLocks {
+		head.Found++
+		if len(rows) < mostLocks {
 			rows = append(rows, row{l.Queue.Path, b.lockRow(l, circular[l.Queue.Path])})
 		}
 	}
@@ -47,7 +48,8 @@ func (b *board) common(found []locks.Cycle, want func(locks.Cycle) bool) common 
 		if want != nil && !want(f) {
 			continue
 		}
-		if c.Circled++; len(c.Cycles) < mostCycles {
+		c.Circled++
+		if len(c.Cycles) < mostCycles {
 			c.Cycles = append(c.Cycles, newCycle(f))
 		}
 	}
