@@ -834,6 +834,7 @@ func TestTheNewestTouchThatIsUpstreamCounts(t *testing.T) {
 		newer := l.touches()
 		time.Sleep(l.lag())
 		l.bringUp()
+		require.Len(t, l.run.beats, 2)
 		l.run.beats[0], l.run.beats[1] = l.run.beats[1], l.run.beats[0]
 		l.op(OfQuorum)
 		require.Equal(t, newer, l.proven)
