@@ -1214,6 +1214,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/lease", "TestALeaseIsAmpleWithTwoFifthsLeft"},
 	},
 	{
+		Name: "a transaction proves the touch that it was sent for, even if it failed", Origin: "the sender is trusted instead of the reply",
+		Edits: []Edit{{"internal/lease/next.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch)\n\t}\n"}},
+		Test:  Test{"internal/lease", "TestALeaseKnowsNoMoreThanAProverThatFollowsEveryTouch"},
+	},
+	{
+		Name: "ages are taken from the monotonic clock alone", Origin: "it stands still while a machine sleeps",
+		Edits: []Edit{{"internal/lease/clock.go", "max(a.Mono.Sub(b.Mono), a.Wall.Sub(b.Wall))", "a.Mono.Sub(b.Mono)"}},
+		Test:  Test{"internal/evidence/promises", "TestEnteringChecksTheLease"},
+	},
+	{
 		Name: "a throttled sync counts as answered by the leader", Origin: "one server throttles by itself",
 		Edits: []Edit{{"internal/lease/lease.go", " || b.steps >= touched && of != OfLeader", ""}},
 		Test:  Test{"internal/lease", "TestARequestThatFailedIsDueAgainAPauseLater"},
