@@ -34,8 +34,13 @@ func exchange(pass func(token []byte) ([]byte, error), who *credentials.Credenti
 		return err
 	}
 	token, err := pass(request)
-	if err != nil {
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
+		return fmt.Errorf("%w: server rejected the Kerberos ticket, and its log has the reason", zk.ErrAuthFailed)
+	case err != nil:
 		return err
+	case token == nil:
+		return fmt.Errorf("%w: server does not support SASL", zk.ErrAuthFailed)
 	}
 	if err := checkReply(token, key, auth); err != nil {
 		return fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)

@@ -1,14 +1,11 @@
 package kerberos_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,144 +15,6 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/adapters/kerberos"
 )
-
-const realm = "ZKLOCK.TEST"
-
-// A world has a KDC and a ZooKeeper server on loopback, which end with the test.
-type world struct {
-	dir, conf, server string
-	kdcAddress        string
-	kdc               func() // starts the KDC
-	stopKDC           func()
-}
-
-// tool returns the path of a program, or skips the test.
-func tool(t *testing.T, name string) string {
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("there is no %s here: install krb5-kdc, krb5-admin-server, krb5-user and zookeeper", name)
-	}
-	return path
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// run runs a Kerberos program and waits for its end.
-func (w *world) run(t *testing.T, stdin, name string, args ...string) {
-	cmd := exec.Command(tool(t, name), args...)
-	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+w.conf, "KRB5_KDC_PROFILE="+filepath.Join(w.dir, "kdc.conf"))
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s: %s", name, out)
-}
-
-// start starts a server, which stop ends, and waits until it listens.
-func (w *world) start(t *testing.T, listens string, cmd *exec.Cmd) (stop func()) {
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Env = append(append(os.Environ(), cmd.Env...), "KRB5_CONFIG="+w.conf, "KRB5_KDC_PROFILE="+filepath.Join(w.dir, "kdc.conf"))
-	require.NoError(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() { // ends with the process, which stop ends and waits for
-		cmd.Wait()
-		close(ended)
-	}()
-	stop = func() {
-		cmd.Process.Kill()
-		<-ended
-	}
-	t.Cleanup(stop)
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", listens)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}, time.Minute, 50*time.Millisecond, "%s does not listen: %s", cmd.Path, &out)
-	return stop
-}
-
-func (w *world) write(t *testing.T, name, text string) string {
-	path := filepath.Join(w.dir, name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
-// newWorld starts the servers. require is a line of zoo.cfg.
-func newWorld(t *testing.T, demand string) *world {
-	const jar = "/usr/share/java/zookeeper.jar"
-	for _, name := range []string{"krb5kdc", "kdb5_util", "kadmin.local", "kinit", "java"} {
-		tool(t, name)
-	}
-	if _, err := os.Stat(jar); err != nil {
-		t.Skip("there is no ZooKeeper here: install zookeeper")
-	}
-	dir := t.TempDir()
-	kdc := freePort(t)
-	w := &world{dir: dir, server: freePort(t), kdcAddress: kdc}
-	w.conf = w.write(t, "krb5.conf", fmt.Sprintf(`[libdefaults]
- default_realm = %[1]s
- dns_lookup_kdc = false
- dns_lookup_realm = false
- dns_canonicalize_hostname = false
- rdns = false
- udp_preference_limit = 1
-[realms]
- %[1]s = {
-  kdc = %[2]s
- }
-`, realm, kdc))
-	w.write(t, "kdc.conf", fmt.Sprintf(`[kdcdefaults]
- kdc_listen = %[2]s
- kdc_tcp_listen = %[2]s
-[realms]
- %[1]s = {
-  database_name = %[3]s/principal
-  key_stash_file = %[3]s/stash
-  acl_file = %[3]s/acl
-  max_life = 1h
-  supported_enctypes = aes256-cts:normal aes128-cts:normal
- }
-[logging]
- kdc = FILE:%[3]s/kdc.log
-`, realm, kdc, dir))
-	w.run(t, "", "kdb5_util", "create", "-s", "-r", realm, "-P", "master")
-	for _, query := range []string{
-		"addprinc -randkey zookeeper/localhost", "ktadd -k " + dir + "/zk.keytab zookeeper/localhost",
-		"addprinc -randkey worker", "ktadd -k " + dir + "/worker.keytab worker",
-		"addprinc -pw secret joe",
-	} {
-		w.run(t, "", "kadmin.local", "-r", realm, "-q", query)
-	}
-	w.kdc = func() { w.stopKDC = w.start(t, kdc, exec.Command(tool(t, "krb5kdc"), "-n", "-r", realm)) }
-	w.kdc()
-	jaas := w.write(t, "jaas.conf", fmt.Sprintf(`Server {
-  com.sun.security.auth.module.Krb5LoginModule required
-  useKeyTab=true storeKey=true useTicketCache=false
-  keyTab="%s/zk.keytab" principal="zookeeper/localhost@%s";
-};
-`, dir, realm))
-	_, port, err := net.SplitHostPort(w.server)
-	require.NoError(t, err)
-	cfg := w.write(t, "zoo.cfg", fmt.Sprintf(`tickTime=2000
-dataDir=%s/zk
-clientPortAddress=127.0.0.1
-clientPort=%s
-admin.enableServer=false
-authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
-%s
-`, dir, port, demand))
-	w.start(t, w.server, exec.Command(tool(t, "java"), "-cp", jar, "-Djava.security.auth.login.config="+jaas, "-Djava.security.krb5.conf="+w.conf,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg))
-	w.server = "localhost:" + port
-	return w
-}
 
 func (w *world) connect(t *testing.T, login *kerberos.Login, err error, acl ...zk.ACL) (*zklock.Client, error) {
 	require.NoError(t, err)
@@ -271,7 +130,7 @@ func TestClientsLogInWithKerberos(t *testing.T) {
 		_, err = w.connect(t, late, err)
 		require.ErrorContains(t, err, "no Kerberos ticket for zookeeper/localhost")
 		require.NotErrorIs(t, err, zk.ErrAuthFailed, "the KDC has refused nobody")
-		w.kdc()
+		w.startKDC(t)
 		again, err := kerberos.FromPassword("joe", "secret", opts)
 		client, err = w.connect(t, again, err)
 		require.NoError(t, err)
@@ -319,11 +178,9 @@ func TestClocksThatDifferAreNamed(t *testing.T) {
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	require.NoError(t, err)
 	if len(libraries) == 0 {
-		t.Skip("there is no libfaketime here: install faketime")
+		missing(t, "there is no libfaketime here: install faketime")
 	}
-	ahead := exec.Command(tool(t, "krb5kdc"), "-n", "-r", realm)
-	ahead.Env = []string{"LD_PRELOAD=" + libraries[0], "FAKETIME=+20m"}
-	w.start(t, w.kdcAddress, ahead)
+	w.startKDC(t, "LD_PRELOAD="+libraries[0], "FAKETIME=+20m")
 	login, err := kerberos.FromPassword("joe", "secret", &kerberos.Options{Config: w.conf})
 	_, err = w.connect(t, login, err)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
@@ -336,6 +193,47 @@ func TestAServerThatDoesNotRequireALoginAcceptsOne(t *testing.T) {
 	client, err := w.connect(t, login, err)
 	require.NoError(t, err)
 	lockAndUnlock(t, client, "/a")
+}
+
+func TestServersThatCannotServeALogin(t *testing.T) {
+	w := newWorld(t, "")
+	opts := &kerberos.Options{Config: w.conf}
+	t.Run("a server without SASL", func(t *testing.T) {
+		plain := *w
+		plain.server = w.startServer(t, "", "")
+		login, err := kerberos.FromPassword("joe", "secret", opts)
+		_, err = plain.connect(t, login, err)
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "server does not support SASL")
+	})
+	t.Run("a server with an old key", func(t *testing.T) {
+		w.run(t, "", "kadmin.local", "-r", realm, "-q", "cpw -randkey zookeeper/localhost")
+		login, err := kerberos.FromPassword("joe", "secret", opts)
+		_, err = w.connect(t, login, err)
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "server rejected the Kerberos ticket")
+	})
+}
+
+func TestKerberosWorksWhereDIGESTMD5IsRefused(t *testing.T) {
+	w := newWorld(t, "sessionRequireClientSASLAuth=true")
+	login, err := kerberos.FromPassword("joe", "secret", &kerberos.Options{Config: w.conf})
+	client, err := w.connect(t, login, err)
+	require.NoError(t, err)
+	lockAndUnlock(t, client, "/joe")
+
+	digest := w.startServer(t, `org.apache.zookeeper.server.auth.DigestLoginModule required user_joe="secret"`, "sessionRequireClientSASLAuth=true")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	client, err = zklock.Connect(ctx, []string{digest}, &zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:secret")}}})
+	if major, minor, patch := versionOf(t, digest); major > 3 || minor > 9 || minor == 9 && patch >= 6 {
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "fips-mode")
+		return
+	}
+	require.NoError(t, err)
+	defer client.Close()
+	lockAndUnlock(t, client, "/digest")
 }
 
 func TestBadConfigurationsAreRefused(t *testing.T) {

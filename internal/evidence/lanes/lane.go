@@ -33,9 +33,12 @@ func goTest(dir string, packages ...string) step {
 // The modules whose tests need real servers. The first one builds the images if no registry has one.
 const servers, containers = "integration", "zkcontainer"
 
+// kerberos is the module whose tests need a KDC on this machine, and servers in containers.
+const kerberos = "adapters/kerberos"
+
 // heavy are the modules that are tested only by a run of everything: they compile the most, wait for a browser or a KDC, and test
 // code that few commits can break. `make lint` checks them on each commit.
-var heavy = []string{"adapters/gocron", "adapters/kerberos", "adapters/leaderelection", browser, "tools/replay"}
+var heavy = []string{"adapters/gocron", kerberos, "adapters/leaderelection", browser, "tools/replay"}
 
 // leftOut describes the tests that a run on a commit leaves to a run of everything.
 const leftOut = "heavy modules; the command's long tests; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
@@ -85,15 +88,21 @@ func lanes(library, nested []string, everything bool) []lane {
 		case dir == servers:
 			real.steps = append(real.steps, step{dir, []string{"env", "ZKLOCK_TEST_JSON=1", "ZKLOCK_TEST_COMMIT=1", "./run"}})
 		case dir == containers && everything:
-			// The last is for the other lane, which needs it later: no one must wait for it.
+			// The last image is also for the other lane, which needs it later: no one must wait for it.
 			started.steps = append(started.steps, image("bookworm"), goTest(dir, "./..."), image("trixie"))
 		case dir == containers:
 			started.steps = append(started.steps, image("bookworm-servers"), goTest(dir, "./..."))
+		case dir == kerberos: // see below
 		case dir == browser:
 			modules.steps = append(modules.steps, step{dir, []string{"./setup"}}, goTest(dir, "./..."))
 		default:
 			modules.steps = append(modules.steps, goTest(dir, "./..."))
 		}
+	}
+	if everything && slices.Contains(nested, kerberos) { // when the images are built
+		on39 := goTest(kerberos, "./...")
+		on39.args = append([]string{"env", "ZKLOCK_TEST_ZOOKEEPER=3.9"}, on39.args...)
+		started.steps = append(started.steps, goTest(kerberos, "./..."), on39)
 	}
 	return append(all, real, started, modules)
 }
