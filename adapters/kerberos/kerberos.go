@@ -38,11 +38,33 @@ type Options struct {
 	Service string
 	// Host returns the host that a server's principal names, given the host by which the server was
 	// dialed. By default that is the same: names are not looked up, because an attacker who can answer
-	// for the name service could choose the server. Set it if you list servers by address or alias.
+	// for the name service could choose the server. Set it if you list servers by address or alias, for
+	// example to Canonical.
 	Host func(dialed string) (string, error)
 	// FAST, if true, asks the KDC for FAST (PA-FX-FAST), which many KDCs reject. Default false.
 	FAST bool
 }
+
+// Canonical is a function for Options.Host that asks the name service: for the name of an address, or
+// for the name that an alias stands for. Use it only if you trust the name service.
+func Canonical(dialed string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	var name string
+	var err error
+	if net.ParseIP(dialed) == nil {
+		name, err = net.DefaultResolver.LookupCNAME(ctx, dialed)
+	} else {
+		var names []string
+		if names, err = net.DefaultResolver.LookupAddr(ctx, dialed); err == nil {
+			name = names[0] // there is one if there is no error
+		}
+	}
+	return strings.ToLower(strings.TrimSuffix(name, ".")), err
+}
+
+// lookupTimeout limits a question to the name service.
+const lookupTimeout = 5 * time.Second
 
 // Login is a zklock.Login with Kerberos. Its methods are safe for concurrent use.
 //

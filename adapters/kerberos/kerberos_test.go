@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,17 +18,25 @@ import (
 	"github.com/zklock-go/zklock/adapters/kerberos"
 )
 
+// connect connects a client, unless err says that there is no login.
 func (w *world) connect(t *testing.T, login *kerberos.Login, err error, acl ...zk.ACL) (*zklock.Client, error) {
 	require.NoError(t, err)
 	t.Cleanup(login.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	return w.connectWithin(t, patience, &zklock.Options{Login: login, ACL: acl})
+}
+
+func (w *world) connectWithin(t *testing.T, limit time.Duration, opts *zklock.Options) (*zklock.Client, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	client, err := zklock.Connect(ctx, []string{w.server}, &zklock.Options{Login: login, ACL: acl})
+	client, err := zklock.Connect(ctx, []string{w.server}, opts)
 	if err == nil {
 		t.Cleanup(func() { client.Close() })
 	}
 	return client, err
 }
+
+// aWhile is how long a client tries that is not refused, but cannot log in.
+const aWhile = 10 * time.Second
 
 func lockAndUnlock(t *testing.T, client *zklock.Client, path string) {
 	hold, err := client.Mutex(path).Lock(t.Context())
@@ -127,7 +137,9 @@ func TestClientsLogInWithKerberos(t *testing.T) {
 		require.NoError(t, other.Close())
 		require.NoError(t, hold.Check())
 		late, err := kerberos.FromPassword("joe", "secret", opts)
-		_, err = w.connect(t, late, err)
+		require.NoError(t, err)
+		t.Cleanup(late.Close)
+		_, err = w.connectWithin(t, aWhile, &zklock.Options{Login: late})
 		require.ErrorContains(t, err, "no Kerberos ticket for zookeeper/localhost")
 		require.NotErrorIs(t, err, zk.ErrAuthFailed, "the KDC has refused nobody")
 		w.startKDC(t)
@@ -142,7 +154,7 @@ func TestClientsLogInWithKerberos(t *testing.T) {
 func TestTicketsEnd(t *testing.T) {
 	w := newWorld(t, "sessionRequireClientSASLAuth=true")
 	opts := &kerberos.Options{Config: w.conf}
-	const life = 6 * time.Second
+	const life = 15 * time.Second
 	for _, who := range []string{"worker", "krbtgt/" + realm, "zookeeper/localhost"} {
 		w.run(t, "", "kadmin.local", "-r", realm, "-q", "modprinc -maxlife "+fmt.Sprint(life.Seconds())+"s "+who)
 	}
@@ -162,7 +174,7 @@ func TestTicketsEnd(t *testing.T) {
 	again, err := w.connect(t, keyed, nil)
 	require.NoError(t, err, "a keytab gets another ticket")
 	lockAndUnlock(t, again, "/keyed")
-	_, err = w.connect(t, cached, nil)
+	_, err = w.connectWithin(t, aWhile, &zklock.Options{Login: cached})
 	require.ErrorContains(t, err, "the ticket in the credential cache has expired, run kinit")
 	require.NotErrorIs(t, err, zk.ErrAuthFailed, "it can be renewed")
 	w.run(t, "", "kinit", "-k", "-t", w.dir+"/worker.keytab", "-c", cache, "worker")
@@ -222,18 +234,62 @@ func TestKerberosWorksWhereDIGESTMD5IsRefused(t *testing.T) {
 	require.NoError(t, err)
 	lockAndUnlock(t, client, "/joe")
 
-	digest := w.startServer(t, `org.apache.zookeeper.server.auth.DigestLoginModule required user_joe="secret"`, "sessionRequireClientSASLAuth=true")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	client, err = zklock.Connect(ctx, []string{digest}, &zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:secret")}}})
-	if major, minor, patch := versionOf(t, digest); major > 3 || minor > 9 || minor == 9 && patch >= 6 {
+	digest := *w
+	digest.server = w.startServer(t, `org.apache.zookeeper.server.auth.DigestLoginModule required user_joe="secret"`, "sessionRequireClientSASLAuth=true")
+	client, err = digest.connectWithin(t, patience, &zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:secret")}}})
+	if major, minor, patch := versionOf(t, digest.server); major > 3 || minor > 9 || minor == 9 && patch >= 6 {
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		require.ErrorContains(t, err, "fips-mode")
 		return
 	}
 	require.NoError(t, err)
-	defer client.Close()
 	lockAndUnlock(t, client, "/digest")
+}
+
+// TestTheCommandLogsIn uses the command that is built with this adapter.
+func TestTheCommandLogsIn(t *testing.T) {
+	w := newWorld(t, "sessionRequireClientSASLAuth=true")
+	program := filepath.Join(t.TempDir(), "zklock")
+	out, err := exec.Command("go", "build", "-C", "../../cmd/zklock/kerberos", "-o", program).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	_, port, err := net.SplitHostPort(w.server)
+	require.NoError(t, err)
+	byAddress := "127.0.0.1:" + port
+	cache := w.dir + "/cache"
+	w.run(t, "secret\n", "kinit", "-c", cache, "joe")
+	password, wrong := w.write(t, "password", "secret\n"), w.write(t, "wrong", "guess\n")
+	worker := []string{"--kerberos-principal", "worker", "--kerberos-keytab", w.dir + "/worker.keytab", "--acl", "sasl:worker@" + realm + ":cdrwa"}
+	for _, c := range []struct {
+		servers, path string
+		flags         []string
+		code          int
+	}{
+		{w.server, "/worker", worker, 0},
+		{byAddress, "/worker", append([]string{"--kerberos-host", "localhost"}, worker...), 0},
+		{w.server, "/joe", []string{"--kerberos-cache", cache}, 0},
+		{w.server, "/joe", []string{"--kerberos-principal", "joe", "--kerberos-password-file", password}, 0},
+		{w.server, "/worker", []string{"--kerberos-principal", "joe", "--kerberos-password-file", password}, 77},
+		{w.server, "/joe", []string{"--kerberos-principal", "joe", "--kerberos-password-file", wrong}, 77},
+		{w.server, "/joe", []string{"--kerberos-principal", "worker", "--kerberos-keytab", w.dir + "/missing.keytab"}, 64},
+	} {
+		args := append([]string{"run", "--servers", c.servers, "--connect-timeout", patience.String(), "--kerberos-config", w.conf}, c.flags...)
+		cmd := exec.Command(program, append(args, c.path, "--", "echo", "held")...)
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%v: %s", c.flags, out)
+		require.Equal(t, c.code == 0, strings.Contains(string(out), "held"), "%v: %s", c.flags, out)
+	}
+}
+
+func TestCanonicalAsksTheNameService(t *testing.T) {
+	names, err := net.LookupAddr("127.0.0.1")
+	if err != nil {
+		t.Skip("127.0.0.1 has no name here:", err)
+	}
+	name, err := kerberos.Canonical("127.0.0.1")
+	require.NoError(t, err)
+	require.Equal(t, strings.ToLower(strings.TrimSuffix(names[0], ".")), name)
+	_, err = kerberos.Canonical("no-such-host.invalid")
+	require.Error(t, err)
 }
 
 func TestBadConfigurationsAreRefused(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 
 const realm = "ZKLOCK.TEST"
 
+// patience limits waits for events that must happen. No test depends on how long they take.
+const patience = 5 * time.Minute
+
 // suites are the versions of ZooKeeper that ZKLOCK_TEST_ZOOKEEPER selects, and the Debian suites that contain them.
 var suites = map[string]string{"3.8": "bookworm", "3.9": "trixie", "sid": "sid"}
 
@@ -104,7 +107,7 @@ func start(t *testing.T, cmd *exec.Cmd, ready func() bool, end func(stdin io.Clo
 		}
 	}
 	t.Cleanup(stop)
-	require.Eventually(t, ready, time.Minute, 50*time.Millisecond, "%s does not become ready", cmd.Path)
+	require.Eventually(t, ready, patience, 50*time.Millisecond, "%s does not become ready", cmd.Path)
 	return stop
 }
 
@@ -163,6 +166,9 @@ func (w *world) kerberosJAAS(keytab string) string {
 
 // newWorld starts a KDC and a server. line is a line of the server's zoo.cfg.
 func newWorld(t *testing.T, line string) *world {
+	if testing.Short() {
+		t.Skip("needs a KDC and servers in containers")
+	}
 	for _, name := range []string{"krb5kdc", "kdb5_util", "kadmin.local", "kinit", "docker"} {
 		tool(t, name)
 	}
@@ -214,6 +220,7 @@ func status(address string) string {
 		return ""
 	}
 	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(2 * time.Second)) // a server that is starting may leave a connection open and never answer
 	if _, err = io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/command"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
 func TestHelpNamesEveryCommandAndEachListsItsFlags(t *testing.T) {
 	code, out, _ := run(t, "", "--help")
 	assert.Zero(t, code)
-	for _, c := range wholeCommand().Listed() {
+	for _, c := range command.Program().Listed() {
 		assert.Contains(t, out, "  "+c.Name+" ")
 		code, help, err := run(t, "", c.Name, "--help")
 		assert.Zero(t, code, c.Name)
@@ -104,7 +105,7 @@ func TestCompletionKnowsEveryCommandAndFlag(t *testing.T) {
 	for shell, flag := range map[string]string{"bash": "--%s", "zsh": "--%s", "fish": "-l %s"} {
 		code, out, err := run(t, "", "completion", shell)
 		require.Zero(t, code, err)
-		for _, c := range wholeCommand().Listed() {
+		for _, c := range command.Program().Listed() {
 			assert.Contains(t, out, c.Name)
 			c.Define(cli.Streams{}).Each(func(fl *flagpkg.Flag, _, _, _ string) { assert.Contains(t, out, fmt.Sprintf(flag, fl.Name)) })
 		}
@@ -150,7 +151,7 @@ func TestBashCompletesNamesWithSpaces(t *testing.T) {
 func TestTheManualContainsAllOfTheHelp(t *testing.T) {
 	code, out, err := run(t, "", "man")
 	require.Zero(t, code, err)
-	for _, c := range wholeCommand().Listed() {
+	for _, c := range command.Program().Listed() {
 		assert.Contains(t, out, ".SS "+c.Name)
 		c.Define(cli.Streams{}).Each(func(fl *flagpkg.Flag, _, _, _ string) {
 			assert.Contains(t, out, `\-\-`+strings.ReplaceAll(fl.Name, "-", `\-`))

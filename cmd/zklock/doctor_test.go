@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/command"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
@@ -32,7 +33,7 @@ func TestDoctorsReportIsGolden(t *testing.T) {
 			srv := zktest.Start(t, o)
 			r, err := operate.Examine(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
 			require.NoError(t, err)
-			text += reportText(r) + "\n"
+			text += command.ReportText(r) + "\n"
 		})
 	}
 	golden := filepath.Join("testdata", "doctor.txt")
@@ -53,10 +54,10 @@ func TestDoctorsExitCodeSaysWhetherTheServersAreFit(t *testing.T) {
 	}{
 		{zktest.Options{Flavor: zktest.ZooKeeper39}, []string{"--strict"}, outcome.Done},
 		{zktest.Options{NoContainers: true}, nil, outcome.Done},
-		{zktest.Options{NoContainers: true}, []string{"--strict"}, codeWarned},
-		{zktest.Options{VoidChecks: true}, nil, codeUnfit},
-		{zktest.Options{VoidChecks: true}, []string{"--strict", "--json"}, codeUnfit},
-		{zktest.Options{TickTimes: []time.Duration{6 * time.Second}}, []string{"--tick-time", "2s"}, codeUnfit},
+		{zktest.Options{NoContainers: true}, []string{"--strict"}, command.CodeWarned},
+		{zktest.Options{VoidChecks: true}, nil, command.CodeUnfit},
+		{zktest.Options{VoidChecks: true}, []string{"--strict", "--json"}, command.CodeUnfit},
+		{zktest.Options{TickTimes: []time.Duration{6 * time.Second}}, []string{"--tick-time", "2s"}, command.CodeUnfit},
 		{zktest.Options{}, []string{"relative"}, outcome.Usage},
 		{zktest.Options{}, []string{"--session-timeout", "-1s"}, outcome.Usage},
 		{zktest.Options{}, []string{"/a", "/b"}, outcome.Usage},
@@ -76,7 +77,16 @@ func TestDoctorPrintsJSON(t *testing.T) {
 	srv := zktest.Run(t, zktest.Options{Flavor: zktest.ZooKeeper39})
 	code, out, err := run(t, srv.Addr(), "doctor", "--json")
 	require.Zero(t, code, err)
-	var r reportJSON
+	var r struct {
+		OK             bool
+		SessionTimeout float64 `json:"session_timeout_ms"`
+		Servers        []struct {
+			Mode     string
+			TickTime float64 `json:"tick_time_ms"`
+			Write    any     `json:"write_ms"`
+		}
+		Checks []struct{ Status string }
+	}
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	assert.True(t, r.OK)
 	assert.EqualValues(t, 10000, r.SessionTimeout)
@@ -95,6 +105,6 @@ func TestDoctorSaysThatNoServerCanBeReached(t *testing.T) {
 	require.NoError(t, err)
 	l.Close()
 	code, out, _ := run(t, l.Addr().String(), "doctor")
-	assert.EqualValues(t, codeUnfit, code)
+	assert.EqualValues(t, command.CodeUnfit, code)
 	assert.Contains(t, out, "FAIL  reach: "+l.Addr().String()+" cannot be reached")
 }

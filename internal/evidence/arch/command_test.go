@@ -12,7 +12,7 @@ import (
 
 // commandPackages are the packages below cmd/zklock/internal, from top to bottom: a package imports only those after it.
 var commandPackages = []string{
-	"demo", "web", "fleet", "job", "show", "servers", "guardian", "proc", "signals", "cli", "outcome", "locks", "period", "spell", "terminal",
+	"command", "demo", "web", "fleet", "job", "show", "servers", "guardian", "proc", "signals", "cli", "outcome", "locks", "period", "spell", "terminal",
 }
 
 // TestPackagesOfTheCommandUseOnlyLowerOnes also fails if a package is missing from the list.

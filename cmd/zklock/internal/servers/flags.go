@@ -28,9 +28,10 @@ type Flags struct {
 	verbose                   bool
 	Streams                   cli.Streams
 
-	delay   time.Duration // the lock-delay
-	Contact *Contact      // set by Connect
-	events  *events       // set by Connect
+	login   func() (zklock.Login, error) // nil if there is no Mechanism
+	delay   time.Duration                // the lock-delay
+	Contact *Contact                     // set by Connect
+	events  *events                      // set by Connect
 
 	Hasty bool // give up as soon as every server has refused the connection: for a person who waits for an answer
 }
@@ -45,6 +46,14 @@ const (
 	EnvAuth    = "ZKLOCK_AUTH"
 )
 
+// A Mechanism is a SASL mechanism that zklock can log in with. It adds its flags, and returns a function that makes the login
+// that they select, or nil if they select none.
+type Mechanism func(f *cli.Flags) func() (zklock.Login, error)
+
+// Additional is a mechanism in addition to DIGEST-MD5, or nil if there is none. A main package sets it before any flags are
+// added. A build with Kerberos has it, so that zklock does not depend on a library for Kerberos.
+var Additional Mechanism
+
 // New adds the flags of every command that connects to servers, and returns their values.
 func New(f *cli.Flags) *Flags {
 	s := &Flags{Streams: f.Streams}
@@ -54,6 +63,9 @@ func New(f *cli.Flags) *Flags {
 		f.DurationVar(&s.Patience, "connect-timeout", 10*time.Second, "how long to try to reach a server")
 		f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password, or sasl:user:password to log in with DIGEST-MD5; can be repeated; also ZKLOCK_AUTH, which process listings do not show")
 		f.BoolVar(&s.verbose, "verbose", false, "log connection and lock events to standard error")
+		if Additional != nil {
+			s.login = Additional(f)
+		}
 	})
 	return s
 }
@@ -145,11 +157,16 @@ func (s *Flags) Options() (*zklock.Options, error) {
 		o.Auth = append(o.Auth, zklock.Auth{Scheme: scheme, Data: []byte(data)})
 	}
 	var err error
+	if s.login != nil {
+		if o.Login, err = s.login(); err != nil {
+			return nil, err
+		}
+	}
 	if s.acl != "" {
 		o.ACL, err = parseACL(s.acl)
 	}
 	own := func(a zk.ACL) bool { return a.Scheme == "auth" }
-	if slices.ContainsFunc(o.ACL, own) && len(o.Auth) == 0 && s.cert == "" {
+	if slices.ContainsFunc(o.ACL, own) && len(o.Auth) == 0 && o.Login == nil && s.cert == "" {
 		return nil, outcome.Misuse("--acl auth: grants permissions to the credentials of --auth, and there are none")
 	}
 	return o, err

@@ -1600,7 +1600,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "--acl auth: is accepted without credentials", Origin: "our first version: it was reported as a failure of the servers",
-		Edits: []Edit{{"cmd/zklock/internal/servers/flags.go", "len(o.Auth) == 0 && s.cert == \"\"", "len(o.Auth) < 0 && s.cert == \"\""}},
+		Edits: []Edit{{"cmd/zklock/internal/servers/flags.go", "len(o.Auth) == 0 && o.Login == nil && s.cert == \"\"", "len(o.Auth) < 0 && s.cert == \"\""}},
 		Test:  Test{"cmd/zklock/internal/servers", "TestAnACLForOnesOwnCredentialsNeedsSome"},
 	},
 	{
@@ -1730,7 +1730,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an empty --node means every holder", Origin: "our first version: an unset variable of a script",
-		Edits: []Edit{{"cmd/zklock/revoke.go", "\tcase f.Given(\"node\") && c.node == \"\":\n", "\tcase f.Given(\"node\") && c.node == \"-\":\n"}},
+		Edits: []Edit{{"cmd/zklock/internal/command/revoke.go", "\tcase f.Given(\"node\") && c.node == \"\":\n", "\tcase f.Given(\"node\") && c.node == \"-\":\n"}},
 		Test:  Test{"cmd/zklock", "TestRevokeAndEvictAffectOnlyTheNamedContenders"},
 	},
 	{
@@ -1750,7 +1750,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an eviction waits for ever for a server that stopped answering", Origin: "our first version",
-		Edits: []Edit{{"cmd/zklock/evict.go", "err := server.Ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })", "err := operate.Evict(ctx, client, who)"}},
+		Edits: []Edit{{"cmd/zklock/internal/command/evict.go", "err := server.Ask(ctx, func(ctx context.Context) error { return operate.Evict(ctx, client, who) })", "err := operate.Evict(ctx, client, who)"}},
 		Test:  Test{"cmd/zklock", "TestAChangeWithoutAReplyEnds"},
 	},
 	{
@@ -1770,7 +1770,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "elect succeeds although the leader could not be printed", Origin: "our first version: elect >/dev/full",
-		Edits: []Edit{{"cmd/zklock/elect.go", "\t_, err := fmt.Fprintln(std.Out, show.Value(leader))\n\treturn err", "\tfmt.Fprintln(std.Out, show.Value(leader))\n\treturn nil"}},
+		Edits: []Edit{{"cmd/zklock/internal/command/elect.go", "\t_, err := fmt.Fprintln(std.Out, show.Value(leader))\n\treturn err", "\tfmt.Fprintln(std.Out, show.Value(leader))\n\treturn nil"}},
 		Test:  Test{"cmd/zklock", "TestFailedOutputIsAFailure"},
 	},
 	{

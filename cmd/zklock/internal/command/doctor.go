@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -29,8 +29,8 @@ The exit code is 0 if no check fails, 2 if one does, and with --strict 1 if ther
 warnings only. Without --connect-timeout, the checks may take up to a minute.`
 
 const (
-	codeWarned outcome.Verdict = 1 // doctor --strict found a warning
-	codeUnfit  outcome.Verdict = 2 // doctor found a failure
+	CodeWarned outcome.Verdict = 1 // doctor --strict found a warning
+	CodeUnfit  outcome.Verdict = 2 // doctor found a failure
 )
 
 func doctorCommand(std cli.Streams) *cli.Command {
@@ -53,7 +53,7 @@ func doctorCommand(std cli.Streams) *cli.Command {
 		if *asJSON {
 			err = show.JSON(std.Out, newReportJSON(r), true)
 		} else {
-			_, err = std.Out.WriteString(reportText(r))
+			_, err = std.Out.WriteString(ReportText(r))
 		}
 		return orElse(err, func() error { return verdictOf(r, *strict) })
 	})
@@ -83,9 +83,9 @@ func examine(s *servers.Flags, path string) (*operate.Report, error) {
 func verdictOf(r *operate.Report, strict bool) error {
 	switch warnings, failures := count(r); {
 	case failures > 0:
-		return codeUnfit.Of(nil)
+		return CodeUnfit.Of(nil)
 	case warnings > 0 && strict:
-		return codeWarned.Of(nil)
+		return CodeWarned.Of(nil)
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func count(r *operate.Report) (warnings, failures int) {
 	return warnings, failures
 }
 
-// reportText returns a report for a terminal.
-func reportText(r *operate.Report) string {
+// ReportText returns a report for a terminal.
+func ReportText(r *operate.Report) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVER\tVERSION\tMODE\tTIMEOUTS\tTICK\tSYNC\tWRITE")
