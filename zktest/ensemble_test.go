@@ -390,6 +390,19 @@ func TestContainersAreReapedByTheLeader(t *testing.T) {
 	})
 }
 
+func TestContainersThatNobodyUsesAreReaped(t *testing.T) {
+	inEnsemble(t, Options{ContainerCheck: time.Minute, UnusedContainers: 5 * time.Minute}, func(t *testing.T, e *ensemble) {
+		g := login(t, e, 0)
+		c := create("/c")
+		c.op, c.flags = OpCreateContainer, flagContainer
+		e.router.submit(&entry{c: g, call: c, by: requester{session: g.sess, member: 0}})
+		spend(e, 5*time.Minute)
+		assert.True(t, knows(e, 0, "/c"))
+		spend(e, time.Minute)
+		assert.False(t, knows(e, 0, "/c"))
+	})
+}
+
 func TestASnapshotIsTheStateOfEveryMember(t *testing.T) {
 	inEnsemble(t, Options{Servers: 3}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 1)

@@ -102,6 +102,9 @@ type Options struct {
 	// ContainerCheck is the interval at which the server looks for empty containers
 	// and expired TTL nodes; 0 means 60s.
 	ContainerCheck time.Duration
+	// UnusedContainers is the age at which the server removes a container that never had
+	// a child; 0 means that it never does. It is five minutes in ZooKeeper 3.10.
+	UnusedContainers time.Duration
 	// Logger receives messages about bad input, expiries and elections. nil means no
 	// logging.
 	Logger *slog.Logger
@@ -147,7 +150,7 @@ func (o *Options) complete() error {
 
 func (o *Options) outOfRange() bool {
 	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 ||
-		min(o.TickTime, o.ContainerCheck, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0 ||
+		min(o.TickTime, o.ContainerCheck, o.UnusedContainers, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0 ||
 		slices.ContainsFunc(slices.Concat(o.MinSessionTimeouts, o.TickTimes), func(d time.Duration) bool { return d < 0 })
 }
 

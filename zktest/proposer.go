@@ -267,14 +267,14 @@ func (p *proposer) closeExpired(tell func(*session)) {
 	}
 }
 
-// reap deletes the containers that were used and are empty, and the empty TTL nodes
-// that have expired, if the reaper's time has come.
+// reap deletes the containers that were used and are empty, those that were not used
+// in time, and the empty TTL nodes that have expired, if the reaper's time has come.
 func (p *proposer) reap(now time.Duration) {
 	if !p.peers.canCommit() || len(p.peers.leader.latest().reapable) == 0 || now < p.reaper.next() {
 		return
 	}
 	p.reaper.looked = now
-	for _, path := range p.peers.leader.latest().overdue(p.clock.wall()) {
+	for _, path := range p.peers.leader.latest().overdue(p.clock.wall(), p.opts.UnusedContainers) {
 		p.execute(&call{op: OpDeleteContainer, path: path, version: -1}, requester{}, nil)
 	}
 }

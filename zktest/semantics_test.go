@@ -325,7 +325,7 @@ func TestAThirdPartyCanWriteAndDelete(t *testing.T) {
 }
 
 func TestBadOptionsAreRefused(t *testing.T) {
-	for _, o := range []zktest.Options{{Servers: -1}, {TickTime: -1}, {TickTime: 1}, {SyncLimit: -1}, {ContainerCheck: -1}} {
+	for _, o := range []zktest.Options{{Servers: -1}, {TickTime: -1}, {TickTime: 1}, {SyncLimit: -1}, {ContainerCheck: -1}, {UnusedContainers: -1}} {
 		_, err := zktest.New(o)
 		require.Error(t, err)
 	}

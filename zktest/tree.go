@@ -348,16 +348,17 @@ func (t *tree) ephemeralsOf(session int64, prefix string) []string {
 	return list
 }
 
-// overdue returns the nodes that the reaper may delete. It leaves out containers that never had a child.
-func (t *tree) overdue(now time.Time) []string {
+// overdue returns the nodes that the reaper may delete. Containers that never had a child are among them if they are older than
+// unused, which may be 0 for no limit.
+func (t *tree) overdue(now time.Time, unused time.Duration) []string {
 	var list []string
 	for path := range t.reapable {
 		n := t.nodes[path]
 		if n.children.len() > 0 {
 			continue
 		}
-		if n.kind == container && n.creates > 0 ||
-			n.kind == ttlNode && now.Sub(time.UnixMilli(n.stat.Mtime)) > n.ttl {
+		age := now.Sub(time.UnixMilli(n.stat.Mtime))
+		if n.kind == container && (n.creates > 0 || unused > 0 && age > unused) || n.kind == ttlNode && age > n.ttl {
 			list = append(list, path)
 		}
 	}

@@ -106,8 +106,10 @@ func TestTheReaperDeletesOnlyUsedUpNodes(t *testing.T) {
 	g.make("/parent/x", change{})
 	g.do(change{kind: changeDelete, path: "/used/x"})
 	made := time.UnixMilli(g.get("/ttl").stat.Mtime)
-	assert.Equal(t, []string{"/used"}, g.overdue(made.Add(time.Second)))
-	assert.Equal(t, []string{"/ttl", "/used"}, g.overdue(made.Add(time.Second+time.Millisecond)))
+	assert.Equal(t, []string{"/used"}, g.overdue(made.Add(time.Second), 0))
+	assert.Equal(t, []string{"/ttl", "/used"}, g.overdue(made.Add(time.Second+time.Millisecond), 0))
+	assert.Equal(t, []string{"/ttl", "/unused", "/used"}, g.overdue(made.Add(2*time.Minute), time.Minute))
+	assert.Equal(t, []string{"/ttl", "/used"}, g.overdue(made.Add(time.Minute/2), time.Minute))
 	g.do(change{kind: changeDelete, path: "/used"})
 	assert.NotContains(t, g.reapable, "/used")
 }
