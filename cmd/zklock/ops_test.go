@@ -417,7 +417,8 @@ func TestWithoutWaitingServersThatDoNotAnswerAreNoOtherHolder(t *testing.T) {
 			t.Parallel()
 			code, out, err := run(t, srv.Addr(), append(args, "--no-wait", "-E", "0", "--connect-timeout", "2s", "/l", "--", "echo", "ran")...)
 			assert.EqualValues(t, outcome.Unavailable, code, err)
-			assert.Contains(t, err, "no answer within 2s (--connect-timeout)")
+			// The client may notice first that its connection is of no use, on a busy machine.
+			assert.Regexp(t, `no answer within 2s \(--connect-timeout\)|no connection to a server`, err)
 			assert.Empty(t, out)
 		})
 	}
