@@ -28,9 +28,9 @@ type holding struct {
 	token  int64      // the largest one if there are several
 	since  time.Time
 
-	// release starts to release the lock, given the reason why the holding ended, and returns a
-	// function that waits for the outcome.
-	release func(why error) (outcome func() error)
+	// release starts to release the lock, given the reason why the holding ended, and calls done,
+	// which does not wait, with the outcome.
+	release func(why error, done func(error))
 	quiet   bool // its end is not reported to the observer, because each of its locks or local holds reports its own
 
 	ctx            context.Context
@@ -197,17 +197,11 @@ func (g *holding) startRelease(why error) {
 	for _, part := range g.stopForwarding {
 		part()
 	}
-	released := g.release(why)
-	finish := func() {
-		g.err = released()
+	g.release(why, func(err error) {
+		g.err = err
 		g.removed.Set()
 		g.reportRelease(why)
-	}
-	// Owned by the client; ends with the removals, which Close bounds.
-	if !g.engine.Removals.Run(finish) {
-		released = func() error { return ErrClosed }
-		finish()
-	}
+	})
 }
 
 // reportRelease reports the release of the holding, which ended for the reason why, to the observer,

@@ -361,9 +361,9 @@ func (q *localQueue) share(granted *queue.Grant) *sharedPlace {
 		engine: q.engine, set: &q.c.holds, recipe: cohortRecipe.Name, path: q.key.path, grant: granted, nodes: granted.Nodes(), token: granted.Token,
 		quiet: true,
 	}
-	p.holding.release = func(why error) func() error {
+	p.holding.release = func(why error, done func(error)) {
 		q.endAll(p, why)
-		return granted.Release(false)
+		granted.Release(false, done)
 	}
 	p.holding.begin(context.Background())
 	granted.WatchSelf()

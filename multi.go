@@ -214,7 +214,13 @@ func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold 
 		g.nodes = append(g.nodes, part.nodes...)
 		g.token = max(g.token, part.token)
 	}
-	g.release = func(error) func() error { return releaseAll(locks) }
+	g.release = func(_ error, done func(error)) {
+		released := releaseAll(locks)
+		// Owned by the client; ends with the removals of the parts, which Close bounds.
+		if !c.engine.Removals.Run(func() { done(released()) }) {
+			done(ErrClosed)
+		}
+	}
 	h := newHold(ctx, g)
 	for _, lock := range locks {
 		lock.OnEnd(g.lose)
@@ -231,7 +237,6 @@ func releaseAll(locks []*Hold) func() error {
 		if last, _ := h.release(); last {
 			leaving = append(leaving, h)
 		}
-		session.Yield()
 	}
 	return func() (err error) {
 		for _, h := range leaving {

@@ -137,7 +137,7 @@ func (c *Client) observeFailure(ctx context.Context, w *attempt, took time.Durat
 // hold returns a hold of a granted place.
 func (c *Client) hold(ctx context.Context, recipe, path string, granted *queue.Grant) *Hold {
 	g := &holding{engine: c.engine, set: &c.holds, recipe: recipe, path: path, grant: granted, nodes: granted.Nodes(), token: granted.Token}
-	g.release = func(why error) func() error { return granted.Release(errors.Is(why, ErrLost)) }
+	g.release = func(why error, done func(error)) { granted.Release(errors.Is(why, ErrLost), done) }
 	h := newHold(ctx, g)
 	granted.WatchSelf()
 	for _, n := range g.nodes {

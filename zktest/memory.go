@@ -37,6 +37,9 @@ func (c *memoryConn) Read(b []byte) (int, error) { return c.in.read(b) }
 // Write implements net.Conn.
 func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
 
+// WriteAtOnce writes what the buffer takes without waiting, and returns the number of bytes.
+func (c *memoryConn) WriteAtOnce(b []byte) int { return c.out.writeAtOnce(b) }
+
 // Close closes both directions. The other end can still read what was written before.
 func (c *memoryConn) Close() error {
 	c.in.abandon()
@@ -127,17 +130,32 @@ func (w *oneWay) write(b []byte) (n int, err error) {
 		case w.writeBy.isOver():
 			return n, os.ErrDeadlineExceeded
 		}
-		some := b[n:min(len(b), n+memoryLimit-len(w.data))]
-		if len(some) > 0 && len(w.data) == 0 {
-			w.changed.Broadcast()
-		}
-		w.data = append(w.data, some...)
-		n += len(some)
+		n += w.add(b[n:])
 		if n == len(b) {
 			return n, nil
 		}
 		w.await(&w.writeBy)
 	}
+}
+
+func (w *oneWay) writeAtOnce(b []byte) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.finished || w.abandoned {
+		return 0
+	}
+	return w.add(b)
+}
+
+// add appends as many of the bytes as the buffer takes, and returns their number. It must be called
+// with mu held.
+func (w *oneWay) add(b []byte) int {
+	some := b[:min(len(b), memoryLimit-len(w.data))]
+	if len(some) > 0 && len(w.data) == 0 {
+		w.changed.Broadcast()
+	}
+	w.data = append(w.data, some...)
+	return len(some)
 }
 
 // await waits for a change, or for the deadline. It must be called with mu held.

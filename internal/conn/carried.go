@@ -53,41 +53,66 @@ func (l *Link) Carries(s *Session) bool {
 	return l.session == s && !s.IsOver()
 }
 
-// ErrNotSent is the error of a request that was not sent because no connection was open.
-var ErrNotSent = errors.New("not sent: no connection to a server")
+// ErrNotSent is the error of a request that was not sent because no connection was open or because too
+// many requests were unanswered.
+var ErrNotSent = errors.New("not sent: no connection to a server that takes more requests")
 
 // Send sends a request under s as soon as a connection carries s and has room for it. Its reply is
 // valid if the link carries s when the reply arrives. If Send returns an error, nothing was sent.
 func (l *Link) Send(ctx context.Context, s *Session, r frames.Request, by Requester) error {
 	for {
-		conn, err := l.connFor(ctx, s)
-		if err != nil {
+		conn, err := l.connWithRoom(ctx, s, len(r))
+		if err != nil || conn.send(r, by) {
 			return err
-		}
-		err = conn.room.reserve(ctx, s.Over(), len(r))
-		switch {
-		case errors.Is(err, errEnded):
-			continue
-		case err != nil:
-			return err
-		case conn.send(r, by, false):
-			return nil
 		}
 	}
 }
 
-// SendNow is like Send, but does not wait: it sends the request even if there is no room for it, and
-// returns ErrNotSent if no connection carries s.
-func (l *Link) SendNow(s *Session, r frames.Request, by Requester) error {
+// SendAll is like Send for several requests, which are sent one after another and if possible in one
+// write.
+func (l *Link) SendAll(ctx context.Context, s *Session, requests []Outgoing) error {
+	for {
+		conn, err := l.connWithRoom(ctx, s, sizeOf(requests))
+		if err != nil || conn.sendAll(requests) {
+			return err
+		}
+	}
+}
+
+// SendAllNow is like SendAll, but does not wait: it returns ErrNotSent if no connection carries s, or
+// if the connection has no room for the requests.
+func (l *Link) SendAllNow(s *Session, requests []Outgoing) error {
 	conn, err := l.connOf(s)
 	if err != nil {
 		return err
 	}
-	conn.room.use(len(r))
-	if !conn.send(r, by, false) {
+	if !conn.room.tryReserve(sizeOf(requests)) || !conn.sendAll(requests) {
 		return ErrNotSent
 	}
 	return nil
+}
+
+// sizeOf returns how many bytes the requests have together.
+func sizeOf(requests []Outgoing) (size int) {
+	for _, q := range requests {
+		size += len(q.Request)
+	}
+	return size
+}
+
+// connWithRoom waits until a connection carries s and has room for size bytes, reserves the room, and
+// returns the connection.
+func (l *Link) connWithRoom(ctx context.Context, s *Session, size int) (*serverConn, error) {
+	for {
+		conn, err := l.connFor(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		err = conn.room.reserve(ctx, s.Over(), size)
+		if !errors.Is(err, errEnded) {
+			return conn, err
+		}
+	}
 }
 
 // SendBeat is like Send for a request of a heartbeat. It is sent before all other requests that are
@@ -95,7 +120,7 @@ func (l *Link) SendNow(s *Session, r frames.Request, by Requester) error {
 func (l *Link) SendBeat(ctx context.Context, s *Session, r frames.Request, by Requester) error {
 	for {
 		conn, err := l.connFor(ctx, s)
-		if err != nil || conn.send(r, by, true) {
+		if err != nil || conn.sendBeat(r, by) {
 			return err
 		}
 	}

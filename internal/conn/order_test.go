@@ -59,8 +59,7 @@ func TestAPieceIsNoLongerThanItsFramesMayBe(t *testing.T) {
 		}
 		var taken []string
 		for {
-			piece, ok := o.take(nil)
-			require.True(t, ok)
+			piece := o.next(nil)
 			if len(piece) == 0 {
 				break
 			}
@@ -74,19 +73,20 @@ func TestAPieceIsNoLongerThanItsFramesMayBe(t *testing.T) {
 	}
 	o := newOutbox(failedConn{})
 	o.put([]byte("x"))
+	o.flush()
 	<-o.left
 	o.put([]byte("y"))
-	piece, ok := o.take(nil)
-	require.False(t, ok)
-	require.Empty(t, piece, "nothing is kept for a connection that has ended")
+	o.flush()
+	require.True(t, o.isEmpty(), "nothing is kept for a connection that has ended")
 	require.NoError(t, o.close())
 }
 
 // failedConn refuses every write.
 type failedConn struct{ net.Conn }
 
-func (failedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
-func (failedConn) Close() error              { return nil }
+func (failedConn) Write([]byte) (int, error)       { return 0, net.ErrClosed }
+func (failedConn) SetReadDeadline(time.Time) error { return nil }
+func (failedConn) Close() error                    { return nil }
 
 // The oldest request that is not answered says since when the server is silent, in whatever order they are found.
 func TestTheOldestRequestShowsSinceWhenAServerIsSilent(t *testing.T) {
@@ -97,7 +97,7 @@ func TestTheOldestRequestShowsSinceWhenAServerIsSilent(t *testing.T) {
 		require.False(t, waiting)
 		began := time.Now()
 		for i := range 50 {
-			require.NoError(t, l.SendNow(s, frames.Get("/a", false), newAsker()))
+			require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Get("/a", false), newAsker()}}))
 			if i == 10 {
 				_, _ = w.Write(words(frames.XidPing, frames.OpPing))
 			}

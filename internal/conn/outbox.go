@@ -3,20 +3,35 @@ package conn
 import (
 	"net"
 	"sync"
+	"time"
 )
 
 // outbox writes frames to a connection one after another, for senders that must not wait: a server
 // that has stopped reading would block them. Heartbeats go before all other frames that are not yet
 // written. Apart from that, frames keep their order.
+//
+// Frames are written by one goroutine at a time. A sender writes what the connection takes without
+// waiting. The rest, and frames that other senders have queued meanwhile, are written by the
+// outbox's own goroutine.
 type outbox struct {
-	to   net.Conn
-	more chan struct{} // has an element if the writer must check for work
-	left chan struct{} // closed when the writer has ended
+	to      net.Conn
+	atOnce  func(p []byte) int // writes what the connection takes without waiting, and returns the number of bytes; nil if it cannot do that
+	more    chan struct{}      // has an element if the outbox's goroutine must write, or end
+	left    chan struct{}      // closed when that goroutine has ended
+	writing writing
 
 	mu     sync.Mutex
-	beats  [][]byte // guarded by mu: heartbeats that are not written yet
-	frames [][]byte // guarded by mu: the other frames that are not written yet
+	beats  [][]byte // guarded by mu: heartbeats that are not taken yet
+	frames [][]byte // guarded by mu: the other frames that are not taken yet
+	busy   bool     // guarded by mu: a goroutine writes
 	closed bool     // guarded by mu
+}
+
+// writing belongs to the goroutine that writes.
+type writing struct {
+	piece  [][]byte // frames that are written together
+	joined []byte   // their bytes, if there are several
+	rest   []byte   // the bytes that are not yet written
 }
 
 // maxPiece is how many bytes of several frames are written together. A longer frame is written
@@ -25,13 +40,14 @@ const maxPiece = 64 << 10
 
 // newOutbox returns the outbox of a connection. Close must be called.
 func newOutbox(to net.Conn) *outbox {
-	o := &outbox{to: to, more: make(chan struct{}, 1), left: make(chan struct{})}
+	o := &outbox{to: to, atOnce: writerAtOnce(to), more: make(chan struct{}, 1), left: make(chan struct{})}
 	// Owned by the outbox; ends with the connection; close waits for it.
 	go o.write()
 	return o
 }
 
-// put queues a frame, which the caller must not modify afterwards. After close it does nothing.
+// put queues a frame, which the caller must not modify afterwards. After close it does nothing. The
+// caller must call flush.
 func (o *outbox) put(frame []byte) { o.add(&o.frames, frame) }
 
 // putBeat is like put for a heartbeat.
@@ -43,11 +59,49 @@ func (o *outbox) add(queue *[][]byte, frame []byte) {
 	defer o.mu.Unlock()
 	if !o.closed {
 		*queue = append(*queue, frame)
+	}
+}
+
+// flush has the queued frames written, and does not wait. If the connection takes the first piece at
+// once, flush has written it.
+func (o *outbox) flush() {
+	if o.begin() && !(o.atOnce != nil && o.writeAtOnce()) {
 		o.wake()
 	}
 }
 
-// wake wakes the writer.
+// begin makes the caller the goroutine that writes. It returns false if there is one, or if no frame
+// is queued.
+func (o *outbox) begin() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.busy || o.closed || o.isEmpty() {
+		return false
+	}
+	o.busy = true
+	return true
+}
+
+// end reports whether no frame is queued. If so, the caller writes no longer.
+func (o *outbox) end() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.busy = !o.isEmpty()
+	return !o.busy
+}
+
+// isEmpty reports whether no frame is queued. It must be called with mu held.
+func (o *outbox) isEmpty() bool { return len(o.beats)+len(o.frames) == 0 }
+
+// writeAtOnce writes as much of one piece as the connection takes. If nothing is left then, it
+// returns true, and the caller writes no longer.
+func (o *outbox) writeAtOnce() bool {
+	o.take()
+	o.writing.rest = o.writing.rest[o.atOnce(o.writing.rest):]
+	return len(o.writing.rest) == 0 && o.end()
+}
+
+// wake wakes the outbox's goroutine.
 func (o *outbox) wake() {
 	select {
 	case o.more <- struct{}{}:
@@ -55,9 +109,27 @@ func (o *outbox) wake() {
 	}
 }
 
-// take appends the frames that are written next, together, to piece, which is empty. It returns
-// false after close.
-func (o *outbox) take(piece [][]byte) (_ [][]byte, ok bool) {
+// take takes the frames that are written next, together: none after close.
+func (o *outbox) take() {
+	w := &o.writing
+	clear(w.piece)
+	w.piece = o.next(w.piece[:0])
+	switch len(w.piece) {
+	case 0:
+		w.rest = nil
+	case 1:
+		w.rest = w.piece[0]
+	default:
+		w.joined = w.joined[:0]
+		for _, frame := range w.piece {
+			w.joined = append(w.joined, frame...)
+		}
+		w.rest = w.joined
+	}
+}
+
+// next appends the frames that are written next to piece, which is empty.
+func (o *outbox) next(piece [][]byte) [][]byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	size := 0
@@ -76,7 +148,7 @@ func (o *outbox) take(piece [][]byte) (_ [][]byte, ok bool) {
 			break
 		}
 	}
-	return piece, !o.closed
+	return piece
 }
 
 // dropFirst removes the first n frames of a queue.
@@ -88,45 +160,43 @@ func dropFirst(queue [][]byte, n int) [][]byte {
 	return queue[n:]
 }
 
-// write writes frames until the connection has ended.
+// write writes what senders leave, until the connection has ended.
 func (o *outbox) write() {
 	defer close(o.left)
-	var piece [][]byte
-	var joined []byte
 	for range o.more {
-		for {
-			var ok bool
-			piece, ok = o.take(piece[:0])
-			if !ok {
+		for done := false; !done; done = o.end() {
+			if o.isClosed() { // also if a sender writes
 				return
 			}
-			if len(piece) == 0 {
-				break
+			if len(o.writing.rest) == 0 {
+				o.take()
 			}
-			joined = o.writePiece(piece, joined[:0])
-			clear(piece)
+			o.writeRest()
 		}
 	}
 }
 
-// writePiece writes frames together. It returns the memory that it has used for that, which is buf
-// or larger. If the write fails, it closes the connection, so that reads fail.
-func (o *outbox) writePiece(piece [][]byte, buf []byte) []byte {
-	frame := piece[0]
-	if len(piece) > 1 {
-		for _, f := range piece {
-			buf = append(buf, f...)
-		}
-		frame = buf
-	}
-	if _, err := o.to.Write(frame); err != nil {
+func (o *outbox) isClosed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
+// drain is how long after a failed write the connection is still read.
+const drain = time.Second
+
+// writeRest writes the rest of a piece. If that fails, reads soon fail, too: but not before what the
+// server has sent already is read, which may be the event that ends a hold.
+func (o *outbox) writeRest() {
+	_, err := o.to.Write(o.writing.rest)
+	o.writing.rest = nil
+	if err != nil {
 		o.refuse()
-		o.to.Close()
+		o.to.SetReadDeadline(time.Now().Add(drain))
 	}
-	return buf
 }
 
-// refuse discards the frames that are not yet written, and accepts no more.
+// refuse discards the frames that are not yet taken, and accepts no more.
 func (o *outbox) refuse() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,7 +204,7 @@ func (o *outbox) refuse() {
 	o.wake()
 }
 
-// close closes the connection, and returns when the writer has ended.
+// close closes the connection, and returns when the outbox's goroutine has ended.
 func (o *outbox) close() error {
 	o.refuse()
 	err := o.to.Close()

@@ -49,9 +49,9 @@ func TestZklockAndTheClientLibraryShareAConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		first, second := newAsker(), newAsker()
-		require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), first))
+		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), first}}))
 		w.asks(1<<30, frames.OpDelete)
-		require.NoError(t, l.SendNow(l.Carried(), frames.Get("/b", true), second))
+		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Get("/b", true), second}}))
 		var numbers []int32
 		for range 3 {
 			numbers = append(numbers, xidOf(w.sent(t)))
@@ -110,7 +110,7 @@ func TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection(t *testing.
 			require.NoError(t, w.answers(t, code))
 		}
 		ours := newAsker()
-		require.NoError(t, l.SendNow(s, frames.Auth("digest", []byte("d:4")), ours))
+		require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Auth("digest", []byte("d:4")), ours}}))
 		frame := w.sent(t)
 		go w.server.Write(slices.Concat(replyOf(xidOf(frame), 0, 1), eventOf("/a"))) // ends when it was read
 		w.hears = true
@@ -133,12 +133,12 @@ func TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection(t *testing.
 			require.Equal(t, credential(loginXid, data)[4:], next.sent(t))
 			synctest.Wait()
 			require.Empty(t, read, "the client library has no session yet")
-			require.ErrorIs(t, l.SendNow(s, frames.Exists("/"), newAsker()), ErrNotSent)
+			require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}), ErrNotSent)
 			_, _ = next.server.Write(replyOf(loginXid, 0, 0))
 		}
 		require.NoError(t, <-read)
 		require.NoError(t, l.Ready(t.Context(), s))
-		require.NoError(t, l.SendNow(s, frames.Exists("/"), newAsker()))
+		require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}))
 		require.Equal(t, int32(frames.OpExists), opOf(next.sent(t)))
 	})
 }
@@ -185,7 +185,7 @@ func TestReadyWaitsForAConnection(t *testing.T) {
 		require.NoError(t, <-results)
 		l.expire(s)
 		require.ErrorIs(t, l.Ready(t.Context(), s), ErrSessionOver)
-		require.ErrorIs(t, l.SendNow(s, frames.Exists("/"), newAsker()), ErrSessionOver)
+		require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}), ErrSessionOver)
 	})
 }
 
@@ -198,13 +198,13 @@ func TestTheEndOfAConnectionAnswersPendingRequests(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			l, w := opened(t)
 			a := newAsker()
-			require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), a))
+			require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), a}}))
 			w.sent(t)
 			s := l.Carried()
 			require.NoError(t, end(w))
 			<-a.done
 			require.ErrorIs(t, a.err, zk.ErrConnectionClosed, name)
-			require.ErrorIs(t, l.SendNow(s, frames.Exists("/a"), newAsker()), ErrNotSent, name)
+			require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/a"), newAsker()}}), ErrNotSent, name)
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestTheEndOfAConnectionAnswersPendingRequests(t *testing.T) {
 func TestAConnectionRequestContainsTheZxidOfOurReplies(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
-		require.NoError(t, l.SendNow(l.Carried(), frames.Exists("/a"), newAsker()))
+		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), newAsker()}}))
 		w.hears = true
 		go w.server.Write(slices.Concat(replyOf(2, frames.CodeNoNode, 5000), eventOf("/a"))) // ends when it was read
 		_, err := w.Read(make([]byte, 100))
@@ -233,6 +233,7 @@ func TestASenderDoesNotWaitForAServerThatDoesNotRead(t *testing.T) {
 		o := newOutbox(ours)
 		for n := range byte(100) {
 			o.put([]byte{n})
+			o.flush()
 		}
 		for n := range byte(50) {
 			var one [1]byte
@@ -254,6 +255,7 @@ func TestAWriteThatFailsEndsTheConnection(t *testing.T) {
 		o := newOutbox(ours)
 		theirs.Close()
 		o.put([]byte{1})
+		o.flush()
 		<-o.left
 		_, err := ours.Read(make([]byte, 1))
 		require.Error(t, err)
@@ -311,7 +313,7 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 		ask := func(name string, r frames.Request, read func(*frames.Answer) any) (any, error) {
 			theirs := wire.last()
 			a := newAsker()
-			require.NoError(t, l.SendNow(s, r, a))
+			require.NoError(t, l.SendAllNow(s, []Outgoing{{r, a}}))
 			<-a.done
 			require.Equal(t, theirs, wire.last(), name)
 			if a.err != nil {

@@ -63,7 +63,7 @@ type sentRequest struct {
 func newTap(l *Link, on *serverConn) *tap {
 	t := &tap{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
 	t.in = frames.NewReader(incoming{tap: t})
-	on.unanswered, on.send = t.unanswered, t.send
+	on.unanswered, on.send, on.sendBeat, on.sendAll = t.unanswered, t.send, t.sendBeat, t.sendAll
 	return t
 }
 
@@ -115,6 +115,7 @@ func (t *tap) pass(p []byte, now lease.Instant) {
 	if ok && !isPing {
 		t.server.room.reserveUntil(t.writeBy, len(r))
 	}
+	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -131,19 +132,43 @@ func (t *tap) pass(p []byte, now lease.Instant) {
 }
 
 // send sends a request of ours. It returns false if that is not possible; then nothing was sent.
-func (t *tap) send(r frames.Request, by Requester, beat bool) bool {
+func (t *tap) send(r frames.Request, by Requester) bool {
+	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return false
 	}
-	if beat {
-		t.enter(r, by, 0)
-		t.server.out.putBeat(r)
-		return true
-	}
 	t.enter(r, by, len(r))
 	t.server.out.put(r)
+	return true
+}
+
+// sendBeat is like send for a request of a heartbeat, which takes up no room.
+func (t *tap) sendBeat(r frames.Request, by Requester) bool {
+	defer t.server.out.flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return false
+	}
+	t.enter(r, by, 0)
+	t.server.out.putBeat(r)
+	return true
+}
+
+// sendAll is like send for several requests, which are queued before any of them is written.
+func (t *tap) sendAll(requests []Outgoing) bool {
+	defer t.server.out.flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return false
+	}
+	for _, q := range requests {
+		t.enter(q.Request, q.By, len(q.Request))
+		t.server.out.put(q.Request)
+	}
 	return true
 }
 

@@ -84,6 +84,17 @@ func (w *window) join(size int) *waiter {
 	return waits
 }
 
+// tryReserve reserves room for size bytes, or reports false if there is none now.
+func (w *window) tryReserve(size int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed && (len(w.waiters) > 0 || !w.fits(size)) {
+		return false
+	}
+	w.used += size
+	return true
+}
+
 // fits reports whether there is room for size bytes. It must be called with mu held.
 func (w *window) fits(size int) bool { return w.used == 0 || w.used+size <= maxUnanswered }
 

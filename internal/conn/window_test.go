@@ -123,6 +123,7 @@ func TestHeartbeatsGoFirst(t *testing.T) {
 		defer o.close()
 		large := func(first byte) []byte { return append([]byte{first}, make([]byte, maxPiece)...) }
 		o.put(large('a'))
+		o.flush()
 		synctest.Wait() // it is being written
 		o.put([]byte("b"))
 		o.put([]byte("c"))
@@ -130,6 +131,7 @@ func TestHeartbeatsGoFirst(t *testing.T) {
 		o.put([]byte("e"))
 		o.putBeat([]byte("1"))
 		o.putBeat([]byte("2"))
+		o.flush()
 		buf := make([]byte, 2*maxPiece)
 		for _, want := range []string{"a", "12bc", "d", "e"} {
 			n, err := theirs.Read(buf)

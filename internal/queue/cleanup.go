@@ -12,22 +12,15 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// remove deletes the contender's nodes in the background and sends the outcome to the returned
-// channel. It keeps trying until the client is closed, even if the caller's context ends or the
-// connection is lost.
+// remove is removeThen for a caller that may wait for the outcome, which is sent to the returned
+// channel.
 func (c *Engine) remove(t *contender) <-chan error {
-	removed := c.beginRemoval(t)
 	done := make(chan error, 1)
 	c.deleting.add(t.Dir, 1)
-	end := func(err error) {
+	c.removeThen(t, func(err error) {
 		c.deleting.add(t.Dir, -1)
 		done <- err
-	}
-	// Owned by the client; ends when the node is certainly gone, or when Close gives up
-	// waiting for it.
-	if !c.Removals.Run(func() { end(removed()) }) {
-		end(outcome.ErrClosed)
-	}
+	})
 	return done
 }
 
@@ -57,6 +50,61 @@ func (c *Engine) beginRemoval(t *contender) func() error {
 		}
 		return err
 	}
+}
+
+// removeThen deletes the contender's nodes in the background and calls done, which must not wait,
+// with the outcome. It keeps trying until the client is closed, even if the connection is lost. If the
+// deletion needs only one request, that is sent now.
+func (c *Engine) removeThen(t *contender, done func(error)) {
+	removed := c.beginRemoval(t)
+	if !c.Removals.Enter() {
+		done(outcome.ErrClosed)
+		return
+	}
+	end := func(err error) {
+		done(err)
+		c.Removals.Done()
+	}
+	// Owned by the client; ends when the node is certainly gone, or when Close gives up waiting for it.
+	slowly := func() { c.Removals.Continue(func() { end(removed()) }) }
+	if !t.isSimple() {
+		slowly()
+		return
+	}
+	t.deleteNow(func(gone bool) {
+		if !gone {
+			slowly()
+			return
+		}
+		t.uncount()
+		t.unkeep()
+		end(nil)
+	})
+}
+
+// isSimple reports whether one request that needs no preparation deletes all that the contender has.
+func (t *contender) isSimple() bool {
+	recorded := t.record.sent && !t.removal.lost
+	return t.batch == nil && t.creation == nil && !recorded && !t.Sess.HasExpired()
+}
+
+// deleteNow sends the request that deletes our node, in one transaction with a note if that is to be
+// written. It calls then, which must not wait, with whether the node is certainly gone.
+func (t *contender) deleteNow(then func(gone bool)) {
+	isGone := func(err error) bool { return outcome.IgnoreMissing(err) == nil }
+	b := t.engine.Requests.BundleNow(t.Sess)
+	if t.isToNote() {
+		ops := []any{&zk.DeleteRequest{Path: t.Path(), Version: t.removal.unread}, t.writeNote()}
+		b.Multi(ops, func(answers []zk.MultiResponse, err error) {
+			if Refused(answers) == 1 {
+				t.engine.Unnoted.MayNote(t.Dir, answers)
+			}
+			then(err == nil || Refused(answers) == 0 && isGone(err))
+		})
+	} else {
+		b.Delete(t.Path(), t.removal.unread, func(err error) { then(isGone(err)) })
+	}
+	b.SendNow()
 }
 
 // unkeep undoes Keep for all nodes.

@@ -36,7 +36,7 @@ func TestANodeThatCannotBeDeletedIsReported(t *testing.T) {
 				})
 				g, err := obtain(t, e)
 				require.NoError(t, err)
-				released := g.Release(false)()
+				released := outcomeOf(g, false)
 				time.Sleep(time.Minute)
 				if strings.Contains(g.Nodes()[0].Name, "-lock-") {
 					require.ErrorIs(t, released, zk.ErrNoAuth)

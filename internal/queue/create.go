@@ -14,9 +14,9 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// send starts creating the node, under a name that no other node can have. After send, the
-// contender must be settled in every case.
-func (t *contender) send(ctx context.Context, s *session.Session) {
+// begin adds the request that creates the node to b, under a name that no other node can have. After
+// begin, the contender must be settled in every case.
+func (t *contender) begin(b *session.Bundle, s *session.Session) {
 	t.creation.begin(t.expectAlone())
 	t.nameNew(s)
 	if err := t.count(s); err != nil {
@@ -24,11 +24,7 @@ func (t *contender) send(ctx context.Context, s *session.Session) {
 		return
 	}
 	request, take := t.request(t.Shown(t.OwnData()), t.noteOfOld())
-	attempt := t.creation
-	_, err := session.Begin(ctx, t.engine.Requests, s, request, take, func(_ struct{}, err error) { attempt.end(err) })
-	if err != nil {
-		attempt.end(notSent{err})
-	}
+	b.Add(request, take, t.creation.end)
 }
 
 // count counts the contender's nodes, which are about to be requested under s. If they replace a

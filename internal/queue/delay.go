@@ -230,7 +230,7 @@ func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	}
 	t.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", t.engine.Requests.Shown(t.Dir), "holder", r.By, "remaining", left)
 	t.engine.Heart.Keep(&t.OwnNode)
-	t.watchSelf(0)
+	t.watchSelf()
 	t.setReason(isDelayed{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()

@@ -101,7 +101,7 @@ func (c *company) stay(obtain func(context.Context) (*Grant, error), alone bool)
 	time.Sleep(50 * time.Millisecond)
 	c.leave(g)
 	lost := !isHeld(g)
-	_ = g.Release(lost)()
+	_ = outcomeOf(g, lost)
 	return nil
 }
 
@@ -306,7 +306,7 @@ func TestADelayedLockSurvivesEveryFault(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			began := time.Now()
 			require.NoError(t, srv.DeleteNode(held.Nodes()[0].Path()))
-			_ = held.Release(true)()
+			_ = outcomeOf(held, true)
 			<-first.done
 			if first.err == nil {
 				require.GreaterOrEqual(t, time.Since(began), 3*time.Second)

@@ -35,17 +35,17 @@ func (g *Grant) Nodes() []*session.OwnNode { return g.t.nodes() }
 // WatchSelf watches our nodes after aloneGrace, if they still exist then.
 func (g *Grant) WatchSelf() {
 	for x := range g.t.each {
-		x.watchSelf(aloneGrace)
+		x.watchSelfAfter(aloneGrace)
 	}
 }
 
-// Release stops watching our nodes and returns a function that deletes them. lost means that the hold
-// ended without a release, so nothing must record a release.
-func (g *Grant) Release(lost bool) func() error {
+// Release stops watching our nodes and deletes them. It calls done, which must not wait, with the
+// outcome. lost means that the hold ended without a release, so nothing must record a release.
+func (g *Grant) Release(lost bool, done func(error)) {
 	if lost {
 		g.t.removal.markLost()
 	}
-	return g.t.engine.beginRemoval(g.t)
+	g.t.engine.removeThen(g.t, done)
 }
 
 // Retire stops watching our node; the transaction that creates its successor deletes it.

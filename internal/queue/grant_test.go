@@ -48,7 +48,7 @@ func TestTheFateOfALostHoldIsFound(t *testing.T) {
 						want = c.want
 					}
 					require.Equal(t, want, g.Fate(t.Context()))
-					_ = g.Release(true)()
+					_ = outcomeOf(g, true)
 				})
 			})
 		}
@@ -75,7 +75,7 @@ func TestAGrantSeesOtherContenders(t *testing.T) {
 		g.Nodes()[0].MarkGone(nil)
 		_, _, err = g.WatchOthers(t.Context())
 		require.ErrorIs(t, err, outcome.ErrGone)
-		_ = g.Release(true)()
+		_ = outcomeOf(g, true)
 		waits.release(t)
 	})
 }

@@ -53,15 +53,24 @@ func (t *place) wait(ctx context.Context) error {
 // one before it. It removes all contenders that can no longer exist.
 func (t *place) awaitLeave(ctx context.Context) error {
 	others := t.nearest.others()
+	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
+	if err != nil {
+		return err
+	}
 	if others == 0 {
-		t.watchSelf(0) // next in line: prepare what grant needs
+		t.watchSelfWith(b) // next in line: prepare what grant needs
 	}
 	if others <= 1 || !t.recipe.exclusive() {
 		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 	}
 	i := t.toWatch()
 	t.waited = true
-	saw, err := t.watchAhead(ctx, t.nearest.ahead[i].Name)
+	t.watchWith(b, &t.nearest.ahead[i])
+	err = b.Send(ctx)
+	if err != nil {
+		return err
+	}
+	saw, err := t.awaitChange(ctx, t.nearest.ahead[i].Name)
 	if err != nil || saw == session.Changed {
 		return err
 	}
@@ -81,11 +90,11 @@ func (t *place) toWatch() int {
 	return nearest
 }
 
-// watchAhead waits until the node with that name changes or is deleted. A node whose data shows
-// that it no longer blocks us counts as gone.
-func (t *place) watchAhead(ctx context.Context, name string) (session.State, error) {
+// awaitChange waits until the node with that name, which we watch, changes or is deleted. A node
+// whose data shows that it no longer blocks us counts as gone.
+func (t *place) awaitChange(ctx context.Context, name string) (session.State, error) {
 	t.setReason(isBlocked{others: t.nearest.others(), name: name})
-	v, err := t.look(ctx, name)
+	v, err := t.seen(ctx)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return session.Gone, nil
@@ -101,27 +110,21 @@ func (t *place) watchAhead(ctx context.Context, name string) (session.State, err
 	return saw, err
 }
 
-// watchOf returns a view of the node with that name, and watches the node if it does not yet. The
-// watch may already have fired.
-func (t *place) watchOf(ctx context.Context, name string) (*session.View, error) {
-	if t.watched == nil || !t.watched.IsOn(name) {
-		v, err := t.engine.Watches.BeginWatch(ctx, t.Sess, t.Dir+"/"+name)
-		if err != nil {
-			return nil, err
-		}
-		t.watched = v
+// watchWith watches e's node, unless we do already. If the watch must be requested, the request is
+// added to b. The watch may already have fired.
+func (t *place) watchWith(b *session.Bundle, e *node.Entry) {
+	if t.watched == nil || !t.watched.IsOn(e.Name) {
+		path := t.Dir + "/" + e.Name
+		e.Name = path[len(t.Dir)+1:] // the watch keeps the path: a waiter needs the name only once
+		t.watched = t.engine.Watches.AddTo(b, path)
 	}
-	return t.watched, nil
 }
 
-// look waits until a server has replied to the watch request for the node with that name.
-func (t *place) look(ctx context.Context, name string) (*session.View, error) {
-	v, err := t.watchOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	t.watched, err = v.Answered(ctx)
-	return t.watched, err
+// seen waits until a server has replied to the request for the watch, and returns what it shows.
+func (t *place) seen(ctx context.Context) (v *session.View, err error) {
+	v, err = t.watched.Answered(ctx)
+	t.watched = v
+	return v, err
 }
 
 // catchUp is called after ahead[i] has left; it finds out which of the other contenders still
@@ -133,30 +136,37 @@ func (t *place) look(ctx context.Context, name string) (*session.View, error) {
 // left shortly before.
 func (t *place) catchUp(ctx context.Context, i int) error {
 	left, before, behind := t.nearest.ahead[i], slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])
-	t.watchSelf(0)
-	t.engine.Heart.Keep(&t.OwnNode)
-	next, err := t.beginNext(ctx, behind)
+	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
 	if err != nil {
 		return err
 	}
-	var lone func(context.Context) error
-	if t.nearest.beyond == 0 && len(before) == 1 && next != nil {
-		lone, err = t.engine.Requests.BeginStat(ctx, t.Sess, t.Dir+"/"+before[0].Name)
-		if err != nil {
-			return err
-		}
+	t.watchSelfWith(b)
+	t.engine.Heart.Keep(&t.OwnNode)
+	if len(behind) > 0 {
+		t.watchWith(b, &behind[0])
 	}
-	if err := t.readNote(ctx, i); err != nil {
+	var lone func(context.Context) (*zk.Stat, error)
+	if t.nearest.beyond == 0 && len(before) == 1 && len(behind) > 0 {
+		lone = b.Stat(t.Dir + "/" + before[0].Name)
+	}
+	note := t.noteWith(b)
+	err = b.Send(ctx)
+	if err != nil {
+		return err
+	}
+	err = t.readNote(ctx, note, i)
+	if err != nil {
 		return err
 	}
 	t.nearest.remove(left)
 	if lone != nil && slices.Contains(t.nearest.ahead, before[0]) {
-		if err := t.unlessLeft(before[0], lone(ctx)); err != nil {
+		_, err := lone(ctx)
+		if err := t.unlessLeft(before[0], err); err != nil {
 			return err
 		}
 	}
-	if next != nil {
-		_, err := next.Answered(ctx)
+	if len(behind) > 0 {
+		_, err := t.watched.Answered(ctx)
 		if err := t.unlessLeft(behind[0], err); err != nil {
 			return err
 		}
@@ -184,24 +194,30 @@ func (t *place) before(behind []node.Entry) int {
 	return len(t.nearest.ahead)
 }
 
-// beginNext starts setting the watch on the first entry of behind, if there is one.
-func (t *place) beginNext(ctx context.Context, behind []node.Entry) (*session.View, error) {
-	if len(behind) == 0 {
-		return nil, nil
+// look watches e's node, unless we do already, and waits until a server has replied to the request.
+func (t *place) look(ctx context.Context, e *node.Entry) error {
+	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
+	if err != nil {
+		return err
 	}
-	return t.watchOf(ctx, behind[0].Name)
+	t.watchWith(b, e)
+	err = b.Send(ctx)
+	if err == nil {
+		_, err = t.seen(ctx)
+	}
+	return err
 }
 
 // lookFurther checks whether the first n contenders in ahead, and those counted in beyond, still
 // exist. If no contender known by name is left, it returns and wait continues.
 func (t *place) lookFurther(ctx context.Context, n int) error {
 	if n > 0 {
-		nearest := t.nearest.ahead[t.toWatch()]
-		_, err := t.look(ctx, nearest.Name)
+		nearest := &t.nearest.ahead[t.toWatch()]
+		err := t.look(ctx, nearest)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err // it exists: the caller waits for it
 		}
-		t.nearest.remove(nearest)
+		t.nearest.remove(*nearest)
 		n--
 	}
 	if len(t.nearest.ahead) == 0 || t.nearest.beyond+n == 0 {

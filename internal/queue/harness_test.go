@@ -91,7 +91,7 @@ func permitsOf(e *Engine, total int) *Permits {
 // release deletes the nodes of a grant.
 func release(t *testing.T, g *Grant) {
 	t.Helper()
-	require.NoError(t, g.Release(false)())
+	require.NoError(t, outcomeOf(g, false))
 }
 
 // obtaining is an acquire in the background.
@@ -120,4 +120,11 @@ func (o *obtaining) release(t *testing.T) {
 	<-o.done
 	require.NoError(t, o.err)
 	release(t, o.grant)
+}
+
+// outcomeOf releases a grant and waits for the outcome.
+func outcomeOf(g *Grant, lost bool) error {
+	released := make(chan error, 1)
+	g.Release(lost, func(err error) { released <- err })
+	return <-released
 }

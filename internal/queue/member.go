@@ -38,11 +38,27 @@ func (m *member) nameAnew(s *session.Session, guid string) { m.Sess, m.Name, m.g
 // prefix returns the prefix of the node's name, which no other node's name has.
 func (m *member) prefix() string { return node.NamePrefix + m.guid }
 
-// watchSelf starts watching our node after the given time, unless it is already watched.
-func (m *member) watchSelf(after time.Duration) {
+// watchSelf watches our node, unless it does already.
+func (m *member) watchSelf() {
 	if m.self.Load() == nil {
-		m.self.Store(newSelfWatch(m.engine, &m.OwnNode, after))
-		session.Yield()
+		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
+		m.self.Load().start()
+	}
+}
+
+// watchSelfWith is like watchSelf, but adds the request for the watch to b.
+func (m *member) watchSelfWith(b *session.Bundle) {
+	if m.self.Load() == nil {
+		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
+		m.self.Load().startWith(b)
+	}
+}
+
+// watchSelfAfter is like watchSelf, but begins after the given time.
+func (m *member) watchSelfAfter(d time.Duration) {
+	if m.self.Load() == nil {
+		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
+		m.self.Load().startAfter(d)
 	}
 }
 

@@ -8,15 +8,25 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 )
 
-// readNote is called after ahead[i] has left. It removes the contenders that have left according to
-// a note, and records what our own note must replace.
-func (t *place) readNote(ctx context.Context, i int) error {
+// noteWith adds the request for the directory's data to b. The returned function waits for the reply;
+// it is nil if notes are not trusted.
+func (t *place) noteWith(b *session.Bundle) func(context.Context) (session.Node, error) {
 	if t.engine.Unnoted.untrusted {
 		return nil
 	}
-	dir, err := t.engine.Requests.Get(ctx, t.Sess, t.Dir)
+	return b.Get(t.Dir)
+}
+
+// readNote is called after ahead[i] has left. It removes the contenders that have left according to
+// a note, and records what our own note must replace. read is the result of noteWith.
+func (t *place) readNote(ctx context.Context, read func(context.Context) (session.Node, error), i int) error {
+	if read == nil {
+		return nil
+	}
+	dir, err := read(ctx)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return nil

@@ -216,10 +216,10 @@ func atLeast(limit, k int) error {
 // queueNode. queueNode must continue to exist too, because others use it to see that we wait, to send us
 // revocation requests and to evict us.
 func (s *Permits) await(ctx context.Context, made, queueNode *place) error {
-	queueNode.watchSelf(0)
+	queueNode.watchSelf()
 	for x := range made.each {
 		s.Engine.Heart.Keep(&x.OwnNode)
-		x.watchSelf(0)
+		x.watchSelf()
 	}
 	inside, stop := untilGone(ctx, &queueNode.OwnNode)
 	defer stop()

@@ -17,13 +17,22 @@ import (
 func (t *place) enter(ctx context.Context, s *session.Session) error {
 	var p session.Pace
 	for {
-		t.send(ctx, s)
-		a := t.creation
-		l, listErr := session.Listing{}, error(zk.ErrNoNode)
-		if a.counted == nil {
-			l, listErr = t.engine.Requests.List(ctx, s, t.Dir)
+		b, err := t.engine.Requests.Bundle(ctx, s)
+		if err != nil {
+			return err
 		}
-		err := t.settle(ctx)
+		t.begin(b, s)
+		a := t.creation
+		list := func(context.Context) (none session.Listing, _ error) { return none, zk.ErrNoNode }
+		if a.counted == nil {
+			list = b.List(t.Dir)
+		}
+		err = b.Send(ctx)
+		if err != nil {
+			return err
+		}
+		l, listErr := list(ctx)
+		err = t.settle(ctx)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 func (t *place) grant(ctx context.Context, queueNode *place) error {
 	t.removal.wasFirst()
 	if !t.engine.readable.Load() {
-		t.watchSelf(0)
+		t.watchSelf()
 	}
 	if t.czxid == 0 { // the reply to the create was lost; the other nodes of a batch have the same token
 		own := node.Entry{Name: t.Name}
@@ -134,8 +134,9 @@ func (t *place) awaitLease(ctx context.Context) error {
 	for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {
 		t.setReason(isUnproven{t.Sess.Lease})
 		for x := range t.each {
-			x.watchSelf(0) // when the wait ends, our nodes will not have been seen recently
+			x.watchSelf() // when the wait ends, our nodes will not have been seen recently
 		}
+		t.engine.Heart.Nudge() // replies to other requests may have made a proof due
 		select {
 		case <-checked:
 			checked = t.engine.Heart.Asked()

@@ -131,7 +131,7 @@ func (c *caller) leave() {
 	c.end()
 	<-c.done
 	if c.err == nil {
-		_ = c.grant.Release(!isHeld(c.grant))()
+		_ = outcomeOf(c.grant, !isHeld(c.grant))
 	}
 }
 

@@ -38,7 +38,7 @@ func loseHold(t *testing.T, srv *zktest.Server, e *Engine) {
 	t.Helper()
 	g := obtain(t, e)
 	require.NoError(t, srv.DeleteNode(g.Nodes()[0].Path()))
-	require.NoError(t, g.Release(true)())
+	require.NoError(t, outcomeOf(g, true))
 	_, err := e.TryObtain(t.Context(), wantLock(testDir))
 	require.ErrorIs(t, err, outcome.ErrLocked)
 }
@@ -213,7 +213,7 @@ func TestOnlyAnExistingHoldRefusesAnotherDelay(t *testing.T) {
 		require.ErrorIs(t, err, outcome.ErrMismatch)
 		require.ErrorContains(t, err, "lock-delay is 30s, not 1s")
 		require.NoError(t, srv.DeleteNode(g.Nodes()[0].Path()))
-		require.NoError(t, g.Release(true)())
+		require.NoError(t, outcomeOf(g, true))
 		began := time.Now()
 		release(t, obtain(t, other))
 		require.GreaterOrEqual(t, time.Since(began), testDelay, "the delay of the hold that was lost")

@@ -271,7 +271,7 @@ func TestTheRecordOfALockFollowsItsHolds(t *testing.T) {
 		s.step("release", func() { a.release(t) })
 		s.step("b loses its hold", func() {
 			require.NoError(t, s.srv.DeleteNode(b.grant.Nodes()[0].Path()))
-			require.NoError(t, b.grant.Release(true)())
+			require.NoError(t, outcomeOf(b.grant, true))
 		})
 		require.False(t, session.IsClosed(c.done))
 		s.step("a tries", func() {

@@ -21,31 +21,47 @@ const aloneGrace = 10 * time.Millisecond
 
 // selfWatch watches a node of ours: its deletion ends the hold, and its data may carry a revocation
 // request. When the watch has fired, selfWatch sets another one, until the node is gone or stop is
-// called. It has a goroutine while it waits for a reply, and none while the watch is set.
+// called. It has a goroutine only after an error, or while it handles data that others have written.
 type selfWatch struct {
 	engine *Engine
 	node   *session.OwnNode
-	begin  atomic.Pointer[time.Timer]   // starts it; nil if it was started
+	begin  atomic.Pointer[time.Timer]   // starts it; nil if it begins at once
 	view   atomic.Pointer[session.View] // of the last watch, which may have fired; nil before the first
 	left   atomic.Bool                  // stop was called
 }
 
-// newSelfWatch returns a selfWatch that begins after the given time, unless it is stopped.
-func newSelfWatch(c *Engine, n *session.OwnNode, after time.Duration) *selfWatch {
-	g := &selfWatch{engine: c, node: n}
-	if after <= 0 {
-		g.start()
-	} else {
-		g.begin.Store(time.AfterFunc(after, g.start))
+// newSelfWatch returns a selfWatch that must be started.
+func newSelfWatch(c *Engine, n *session.OwnNode) *selfWatch { return &selfWatch{engine: c, node: n} }
+
+// startAfter calls start after the given time, unless the watch is stopped before.
+func (g *selfWatch) startAfter(d time.Duration) { g.begin.Store(time.AfterFunc(d, g.start)) }
+
+// start requests the watch, unless it was stopped, and does not wait.
+func (g *selfWatch) start() {
+	if g.left.Load() {
+		return
 	}
-	return g
+	b := g.engine.Requests.BundleNow(g.node.Sess)
+	g.startWith(b)
+	b.SendNow()
 }
 
-func (g *selfWatch) start() {
-	g.begin.Store(nil)
-	// Owned by the client; ends when the watch is set, when the node is to be deleted, when it or its
-	// session is gone, or when the client is closed, which waits for it.
-	g.engine.Requests.Calls.Run(g.run)
+// startWith is like start, but adds the request to b.
+func (g *selfWatch) startWith(b *session.Bundle) {
+	g.engine.Watches.AddTo(b, g.node.Path()).AwaitAnswer(g)
+}
+
+// Answered implements session.Owner.
+func (g *selfWatch) Answered(v *session.View) {
+	g.judge(v.Err)
+	switch {
+	case v.Err == nil && bytes.Equal(v.Data, g.node.OwnData()): // nobody has written it
+		g.follow(v)
+	case v.Err == nil || outcome.IsTransient(v.Err):
+		// Owned by the client; ends when the watch is set, when the node is to be deleted, when it or
+		// its session is gone, or when the client is closed, which waits for it.
+		g.engine.Requests.Calls.Run(g.run)
+	}
 }
 
 // stop ends the watch, because the node is about to be deleted, or prevents it from beginning.
@@ -96,6 +112,12 @@ func (g *selfWatch) await(ctx context.Context) error {
 // watch returns a view of the node. If the node is missing or we may not read it, it is gone.
 func (g *selfWatch) watch(ctx context.Context) (*session.View, error) {
 	v, err := g.engine.Watches.Watch(ctx, g.node.Sess, g.node.Path())
+	g.judge(err)
+	return v, err
+}
+
+// judge uses the result of a request that reads the node.
+func (g *selfWatch) judge(err error) {
 	switch {
 	case err == nil:
 		g.engine.readable.Store(true)
@@ -104,10 +126,9 @@ func (g *selfWatch) watch(ctx context.Context) (*session.View, error) {
 	case outcome.IsRefusal(err):
 		g.node.MarkGone(session.ErrUnreadable)
 	}
-	return v, err
 }
 
-// run sets the watch, and handles what it shows.
+// run sets the watch, unless it is set, and handles what it shows.
 func (g *selfWatch) run() {
 	var p session.Pace
 	for !g.left.Load() {
@@ -124,17 +145,17 @@ func (g *selfWatch) run() {
 	}
 }
 
-// follow calls fired when the watch fires.
+// follow has Fired called when the watch fires.
 func (g *selfWatch) follow(v *session.View) {
 	g.view.Store(v)
-	v.Notify(g.fired)
+	v.Notify(g)
 	if g.left.Load() { // stop may have been called before Notify
 		v.StopNotify()
 	}
 }
 
-// fired handles what a watch on our own node has seen, and starts another one, unless stop was called.
-func (g *selfWatch) fired(saw session.State) {
+// Fired implements session.Owner. It starts another watch, unless the node or its session is gone.
+func (g *selfWatch) Fired(saw session.State) {
 	switch {
 	case g.node.Sess.IsOver():
 	case saw == session.Gone:

@@ -192,7 +192,7 @@ func (t *place) try(ctx context.Context, s *session.Session) error {
 		return outcome.ErrLocked
 	}
 	if len(t.nearest.ahead) > 0 {
-		t.watchSelf(0) // the reply that showed our turn is newer than our last look at our own node
+		t.watchSelf() // the reply that showed our turn is newer than our last look at our own node
 	}
 	if err := t.becomeHolder(ctx, false); err != nil {
 		return err

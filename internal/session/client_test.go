@@ -123,12 +123,19 @@ func TestEveryCallIsRepeatedUntilItIsAnswered(t *testing.T) {
 			stat, err := c.Stat(ctx, s, path)
 			return stat != nil && stat.DataLength == 4, err
 		},
-		"begun stat": func(ctx context.Context, c *client, s *Session) (any, error) {
-			answer, err := c.BeginStat(ctx, s, path)
-			if err == nil {
-				err = answer(ctx)
+		"bundle": func(ctx context.Context, c *client, s *Session) (any, error) {
+			b, err := c.Bundle(ctx, s)
+			if err != nil {
+				return nil, err
 			}
-			return nil, err
+			stat, get, list := b.Stat(path), b.Get(path), b.List(testDir)
+			if err := b.Send(ctx); err != nil {
+				return nil, err
+			}
+			l, listErr := list(ctx)
+			n, getErr := get(ctx)
+			at, statErr := stat(ctx)
+			return []any{len(l.Names), string(n.Data), at != nil}, errors.Join(listErr, getErr, statErr)
 		},
 		"list": func(ctx context.Context, c *client, s *Session) (any, error) {
 			l, err := c.List(ctx, s, testDir)

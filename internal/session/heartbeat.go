@@ -40,7 +40,7 @@ func NewHeart(r *Requests, missed, early func(error)) *Heart {
 // next in line.
 func (h *Heart) Keep(t *OwnNode) {
 	if h.kept.add(t) {
-		h.nudge()
+		h.Nudge()
 	}
 }
 
@@ -51,8 +51,8 @@ func (h *Heart) Leave(t *OwnNode) { h.kept.leave(t) }
 // Unkeep undoes Keep and Leave.
 func (h *Heart) Unkeep(t *OwnNode) { h.kept.remove(t) }
 
-// nudge makes BeatForever look again at what is due.
-func (h *Heart) nudge() {
+// Nudge makes BeatForever look again at what is due.
+func (h *Heart) Nudge() {
 	select {
 	case h.kick <- struct{}{}:
 	default:

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
@@ -70,8 +72,15 @@ type listing struct {
 	err error
 }
 
-// share returns a listing that is requested after the call, as one of tasks.
-func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, error)) *listing {
+// A lister requests listings for those that wait for them.
+type lister struct {
+	tasks *Tasks
+	ask   func(listed) (Listing, error)
+}
+
+// share returns a listing that is requested after the call. If none is in progress and the directory
+// is not known to be long, request is called, which must have then called with the reply.
+func (f *listings) share(by lister, key listed, request func(then func(Listing, error))) *listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if running := f.running[key]; running != nil {
@@ -80,43 +89,87 @@ func (f *listings) share(tasks *Tasks, key listed, ask func(listed) (Listing, er
 		}
 		return running.next
 	}
-	l := new(listing)
-	// Owned by the client; ends when no caller waits for another listing, at the latest when Close
-	// ends the connection and then waits for it.
-	if !tasks.Run(func() { f.askAll(key, l, ask) }) {
-		l.err = outcome.ErrClosed
-		l.done.Set()
-		return l
-	}
 	if f.running == nil {
 		f.running = map[listed]*listing{}
 	}
+	l := new(listing)
 	f.running[key] = l
+	if _, long := f.long[key.dir]; long {
+		f.begin(by, key, l)
+		return l
+	}
+	request(func(got Listing, err error) { f.answered(by, key, l, got, err) })
 	return l
 }
 
-// askAll requests listings one after another until no caller waits for another one.
-func (f *listings) askAll(key listed, l *listing, ask func(listed) (Listing, error)) {
-	for l != nil {
-		l.Listing, l.err = f.askOnce(key, ask)
-		next := f.follow(key, l)
+// begin starts a goroutine that requests l, and the listings after it. If the client is closed, l
+// gets an error. It must be called with mu held.
+func (f *listings) begin(by lister, key listed, l *listing) {
+	// Owned by the client; ends when no caller waits for another listing, at the latest when Close
+	// ends the connection and then waits for it.
+	if by.tasks.Run(func() { f.askAll(by, key, l) }) {
+		return
+	}
+	delete(f.running, key)
+	for ; l != nil; l = l.next {
+		l.err = outcome.ErrClosed
 		l.done.Set()
-		l = next
+	}
+}
+
+// answered handles the reply to a request that share has begun.
+func (f *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
+	finish := func() { f.finish(by, key, l, got, err) }
+	switch {
+	case errors.Is(err, frames.ErrThrottled):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.begin(by, key, l) // asks again
+	case len(got.Names) < manyChildren:
+		finish()
+	// Owned by the client; ends when the names are parsed; Close waits for it.
+	case !by.tasks.Run(finish):
+		finish()
+	}
+}
+
+// finish sets what l shows, and has the next listing requested if a caller waits for it.
+func (f *listings) finish(by lister, key listed, l *listing, got Listing, err error) {
+	if next := f.set(key, l, got, err); next != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.begin(by, key, next)
+	}
+}
+
+// askAll requests listings one after another until no caller waits for another one.
+func (f *listings) askAll(by lister, key listed, l *listing) {
+	for l != nil {
+		got, err := f.askOnce(by, key)
+		l = f.set(key, l, got, err)
 	}
 }
 
 // askOnce requests a listing as soon as there is room for it.
-func (f *listings) askOnce(key listed, ask func(listed) (Listing, error)) (Listing, error) {
+func (f *listings) askOnce(by lister, key listed) (Listing, error) {
 	if room := f.roomFor(key.dir); room != nil {
 		room <- struct{}{}
 		defer func() { <-room }()
 	}
-	l, err := ask(key)
-	if err == nil {
-		f.remember(key.dir, len(l.Names))
-		l.Queue() // parse here: sorting would enlarge a waiter's stack permanently
+	return by.ask(key)
+}
+
+// set sets what l shows, and returns the listing to request after it, or nil if there is none. A
+// missing directory has no children.
+func (f *listings) set(key listed, l *listing, got Listing, err error) (next *listing) {
+	if err != nil {
+		got = NewListing(nil, nil, time.Now())
 	}
-	return l, err
+	got.Queue() // parse here: sorting would enlarge a waiter's stack permanently
+	l.Listing, l.err = got, err
+	next = f.follow(key, l)
+	l.done.Set()
+	return next
 }
 
 // roomFor returns the channel that limits listings of dir, or nil if dir is not known to be long.
@@ -132,10 +185,8 @@ func (f *listings) roomFor(dir string) chan struct{} {
 	return f.room
 }
 
-// remember records whether dir has many children.
+// remember records whether dir has many children. It must be called with mu held.
 func (f *listings) remember(dir string, children int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	switch {
 	case children < manyChildren:
 		delete(f.long, dir)
@@ -146,10 +197,13 @@ func (f *listings) remember(dir string, children int) {
 	}
 }
 
-// follow returns the listing to request after l, or nil if there is none.
+// follow records what l shows, and returns the listing to request after it, or nil if there is none.
 func (f *listings) follow(key listed, l *listing) *listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if l.err == nil {
+		f.remember(key.dir, len(l.Names))
+	}
 	f.running[key] = l.next
 	if l.next == nil {
 		delete(f.running, key)

@@ -1,88 +1,194 @@
 package session
 
 import (
-	"sync/atomic"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/zktest"
 )
 
-// slowLists is a server that answers a listing only when the test lets it.
-type slowLists struct {
-	asked  atomic.Int32
-	answer chan int32 // the version in the reply
+// share requests a listing as a bundle of its own.
+func (c *client) share(s *Session, dir string) *listing {
+	b := c.BundleNow(s)
+	l := c.shareIn(b, dir)
+	b.SendNow()
+	return l
 }
 
-func (w *slowLists) ask(listed) (Listing, error) {
-	w.asked.Add(1)
-	return NewListing(nil, &zk.Stat{Cversion: <-w.answer}, time.Now()), nil
+// shareIn returns the listing that b.List returns a function for.
+func (c *client) shareIn(b *Bundle, dir string) *listing {
+	request := func(then func(Listing, error)) { add(b, frames.Children(dir, false), readListing, then) }
+	return c.listings.share(c.lister(), listed{b.sess, dir}, request)
+}
+
+func (c *client) lister() lister { return lister{c.Calls, c.Requests.children} }
+
+// children creates n nodes in dir.
+func children(srv *zktest.Server, dir string, n int) (err error) {
+	for i := range n {
+		err = errors.Join(err, srv.PutNode(fmt.Sprintf("%s/%06d", dir, i), nil))
+	}
+	return err
 }
 
 // A call during a listing gets the result of another listing that is requested later, and shares it with other such calls.
 func TestAListingIsRequestedAfterTheCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &slowLists{answer: make(chan int32)}
-		var all listings
-		tasks := NewTasks()
-		key, other := listed{dir: "/a"}, listed{dir: "/b"}
-		first := all.share(tasks, key, w.ask)
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		for _, dir := range []string{"/a", "/b"} {
+			require.NoError(t, srv.PutNode(dir, nil))
+		}
+		c := startClient(t, srv, "a")
+		s := c.session(t)
 		synctest.Wait()
-		second, third := all.share(tasks, key, w.ask), all.share(tasks, key, w.ask)
+		srv.ResetCounts()
+		lists := func() int {
+			synctest.Wait()
+			return srv.Requests()[zktest.OpGetChildren2]
+		}
+		member := srv.Member(0)
+		member.Freeze()
+		first := c.share(s, "/a")
+		second, third := c.share(s, "/a"), c.share(s, "/a")
 		require.NotSame(t, first, second)
 		require.Same(t, second, third)
-		elsewhere := all.share(tasks, other, w.ask)
-		synctest.Wait()
-		require.Equal(t, 2, int(w.asked.Load()), "another directory does not wait")
+		elsewhere := c.share(s, "/b")
+		require.False(t, first.done.IsSet())
+		member.Thaw()
+		require.Equal(t, 3, lists())
+		require.True(t, first.done.IsSet() && second.done.IsSet() && elsewhere.done.IsSet())
+		require.Empty(t, c.listings.running)
 
-		w.answer <- 1
-		w.answer <- 1
-		synctest.Wait()
-		require.True(t, first.done.IsSet())
-		require.True(t, elsewhere.done.IsSet())
-		require.False(t, second.done.IsSet())
-		require.Equal(t, 3, int(w.asked.Load()))
-		fourth := all.share(tasks, key, w.ask)
-		require.NotSame(t, second, fourth, "that one was asked for already")
-		w.answer <- 2
-		w.answer <- 3
-		synctest.Wait()
-		require.Equal(t, []int32{1, 2, 3}, []int32{first.Stat.Cversion, second.Stat.Cversion, fourth.Stat.Cversion})
-		require.Empty(t, all.running)
+		var changed []*listing
+		stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetChildren2 && len(changed) < 3 {
+				changed = append(changed, c.share(s, "/a")) // while the server handles a listing
+				assert.NoError(t, children(srv, "/a", len(changed)))
+			}
+			return zktest.Pass
+		})
+		first = c.share(s, "/a")
+		require.Equal(t, 3+4, lists())
+		stop()
+		got := []int{len(first.Names)}
+		for _, l := range changed {
+			got = append(got, len(l.Names))
+		}
+		require.True(t, slices.IsSorted(got), got)
+		require.Equal(t, 3, got[3], "it was requested after the last call")
+	})
+}
 
-		last := all.share(tasks, key, w.ask)
-		w.answer <- 4
+// A request that was not sent ends the listing for all callers, and for those that have come meanwhile another one is requested.
+func TestAListingThatIsNotSentHasAnError(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		s := c.session(t)
+		b := c.BundleNow(s)
+		first, second := c.shareIn(b, testDir), c.shareIn(b, testDir)
+		b.fail(t.Context().Err())
 		synctest.Wait()
-		require.True(t, last.done.IsSet())
-		<-tasks.Close()
-		closed := all.share(tasks, key, w.ask)
-		require.True(t, closed.done.IsSet())
-		require.Error(t, closed.err)
+		require.True(t, outcome.IsTransient(first.err) && outcome.WasNotSent(first.err))
+		require.NotNil(t, first.Queue())
+		require.NoError(t, second.err)
+		require.True(t, second.done.IsSet())
+
+		c.Calls.Close()
+		first = c.share(s, testDir)
+		second = c.share(s, testDir)
+		synctest.Wait()
+		require.NoError(t, first.err)
+		require.ErrorIs(t, second.err, outcome.ErrClosed, "no goroutine can request it")
+		require.Empty(t, c.listings.running)
+	})
+}
+
+// Callers that share a request with the one that has not sent it get an error after which they try again.
+func TestABundleThatIsNotSent(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		b, err := c.Bundle(t.Context(), c.session(t))
+		require.NoError(t, err)
+		stat := b.Stat(testDir)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, b.Send(ctx), context.Canceled)
+		_, err = stat(t.Context())
+		require.ErrorIs(t, err, conn.ErrNotSent)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.True(t, outcome.IsTransient(err))
+
+		s := c.session(t)
+		c.Link.Close()
+		b = c.BundleNow(s)
+		stat = b.Stat(testDir)
+		b.SendNow()
+		_, err = stat(t.Context())
+		require.ErrorIs(t, err, outcome.ErrSessionOver)
 	})
 }
 
 // Only a few long listings of directories are requested at the same time.
 func TestFewLongListingsAreUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &slowLists{answer: make(chan int32)}
-		var all listings
-		tasks := NewTasks()
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		dirs := []string{"/a", "/b", "/c", "/d"}
+		for _, dir := range append(dirs, "/short") {
+			require.NoError(t, srv.PutNode(dir, nil))
+		}
+		require.NoError(t, children(srv, "/a", manyChildren))
+		c := startClient(t, srv, "a")
+		s := c.session(t)
 		for _, dir := range dirs {
-			all.remember(dir, manyChildren)
-			all.share(tasks, listed{dir: dir}, w.ask)
+			c.share(s, dir)
+			synctest.Wait()
 		}
-		all.share(tasks, listed{dir: "/short"}, w.ask)
+		require.Len(t, c.listings.long, 1)
+		for _, dir := range dirs {
+			c.listings.remember(dir, manyChildren)
+		}
+		c.listings.room = make(chan struct{}, longAtOnce)
+		for range longAtOnce {
+			c.listings.room <- struct{}{}
+		}
 		synctest.Wait()
-		require.Equal(t, longAtOnce+1, int(w.asked.Load()))
-		for range len(dirs) + 1 {
-			w.answer <- 1
+		srv.ResetCounts()
+		for _, dir := range append(dirs, "/short") {
+			c.share(s, dir)
 		}
-		<-tasks.Close()
-		require.Equal(t, len(dirs)+1, int(w.asked.Load()))
-		require.Empty(t, all.long, "they are short now")
-		require.Empty(t, all.room)
+		synctest.Wait()
+		require.Equal(t, 1, srv.Requests()[zktest.OpGetChildren2], "no long one")
+		for range longAtOnce {
+			<-c.listings.room
+		}
+		synctest.Wait()
+		require.Equal(t, 1+len(dirs), srv.Requests()[zktest.OpGetChildren2])
+		require.Equal(t, map[string]struct{}{"/a": {}}, c.listings.long, "the others are short now")
+		require.Empty(t, c.listings.room)
+	})
+}
+
+// Servers that have too many requests are asked again.
+func TestAThrottledListingIsRequestedAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		l := new(listing)
+		key := listed{c.session(t), testDir}
+		c.listings.running = map[listed]*listing{key: l}
+		c.listings.answered(c.lister(), key, l, Listing{}, frames.ErrThrottled)
+		require.NoError(t, l.done.Await(t.Context()))
+		require.NoError(t, l.err)
+		require.NotNil(t, l.Stat)
 	})
 }

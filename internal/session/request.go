@@ -174,31 +174,6 @@ func (r *Requests) Authenticate(ctx context.Context, scheme string, data []byte)
 	return err
 }
 
-// List lists a directory. It sends the request after List is called, but other callers may share
-// the reply.
-func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listing, _ error) {
-	if err := r.Ready(ctx, s); err != nil {
-		return none, err
-	}
-	l := r.listings.share(r.Calls, listed{s, dir}, r.children)
-	if err := r.await(ctx, s, &l.done); err != nil {
-		return none, err
-	}
-	return l.Listing, l.err
-}
-
-func (r *Requests) children(of listed) (Listing, error) {
-	l, err := Ask(r.CleanupCtx, r, of.sess, frames.Children(of.dir, false), readListing)
-	if err != nil {
-		l = NewListing(nil, nil, time.Now()) // a missing directory has no children
-	}
-	return l, err
-}
-
-func readListing(a *frames.Answer) (Listing, error) {
-	return NewListing(a.Names(), a.Stat(), time.Now()), nil
-}
-
 // Node is the data and the stat of a node in a server's reply.
 type Node struct {
 	Data []byte
@@ -206,17 +181,10 @@ type Node struct {
 }
 
 func (r *Requests) Get(ctx context.Context, s *Session, path string) (Node, error) {
-	return Ask(ctx, r, s, frames.Get(path, false), func(a *frames.Answer) (Node, error) { return Node{a.Data(), a.Stat()}, nil })
+	return Ask(ctx, r, s, frames.Get(path, false), readNode)
 }
 
-// BeginStat reads a node's stat without waiting for the reply. The returned function waits for it.
-func (r *Requests) BeginStat(ctx context.Context, s *Session, path string) (answer func(context.Context) error, _ error) {
-	c, err := Begin(ctx, r, s, frames.Exists(path), readStat, nil)
-	return func(ctx context.Context) error {
-		_, err := await(ctx, r, s, c)
-		return err
-	}, err
-}
+func readNode(a *frames.Answer) (Node, error) { return Node{a.Data(), a.Stat()}, nil }
 
 func (r *Requests) Stat(ctx context.Context, s *Session, path string) (*zk.Stat, error) {
 	return Ask(ctx, r, s, frames.Exists(path), readStat)
@@ -330,17 +298,6 @@ func Persist[T any](ctx context.Context, r *Requests, fn func(s *Session) (T, er
 			return v, err
 		}
 	}
-}
-
-// ListAgain calls List until it does not fail with a transient error.
-func (r *Requests) ListAgain(ctx context.Context, s *Session, dir string) (Listing, error) {
-	return Again(ctx, func() (Listing, error) { return r.List(ctx, s, dir) })
-}
-
-// FreshList lists a directory as the quorum knows it, and not in an earlier state that a lagging
-// server might return.
-func (r *Requests) FreshList(ctx context.Context, s *Session, dir string) (Listing, error) {
-	return UpToDate(ctx, r, s, func() (Listing, error) { return r.List(ctx, s, dir) })
 }
 
 // OwnAmong returns the name in names that begins with prefix, which contains our guid, if its node

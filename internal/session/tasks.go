@@ -64,6 +64,14 @@ func (t *Tasks) Run(fn func()) bool {
 	return true
 }
 
+// Continue runs fn in a goroutine, as a part of a task that Enter has registered. fn must call Done.
+func (t *Tasks) Continue(fn func()) {
+	if !t.Run(fn) {
+		// Owned by the task; ends with fn; the caller of Close waits.
+		go fn()
+	}
+}
+
 // work runs fn, and then the tasks that it is given while it rests.
 func (t *Tasks) work(fn func()) {
 	defer t.Done()

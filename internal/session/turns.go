@@ -14,11 +14,13 @@ type turns struct {
 	mu   sync.Mutex
 	kept map[*OwnNode]int64 // guarded by mu: the order of turns; zero for nodes that are being deleted, which are no longer checked
 	last int64              // guarded by mu: the last turn that was assigned
+	seen *Session           // guarded by mu: the session for which isAny last returned true; nil if it last returned false
 }
 
 func newTurns() turns { return turns{kept: map[*OwnNode]int64{}} }
 
-// add adds a node to the checked set and reports whether it was new.
+// add adds a node to the checked set. It reports whether isAny would return true now, but did not
+// when it was last called.
 func (k *turns) add(t *OwnNode) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +29,7 @@ func (k *turns) add(t *OwnNode) bool {
 	}
 	k.last++
 	k.kept[t], t.Kept = k.last, true
-	return true
+	return k.seen != t.Sess
 }
 
 // leave keeps a node in the set but excludes it from checks.
@@ -47,8 +49,10 @@ func (k *turns) remove(t *OwnNode) {
 func (k *turns) isAny(s *Session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.seen = nil
 	for t := range k.kept {
 		if t.Sess == s {
+			k.seen = s
 			return true
 		}
 	}

@@ -107,19 +107,34 @@ func (v *View) Await(ctx context.Context, gone <-chan struct{}) (State, error) {
 	return v.State, nil
 }
 
-// Notify registers fn, which must not wait, to be called once when the watch fires, and keeps the
-// watch set until then. If it has already fired, Notify calls fn. There can be only one such function
-// at a time: it is for the owner of the watched node, which must not have a goroutine while nothing
-// happens. The View that says that the watch has fired is published after fn has returned, so the
-// hold of a node ends before another contender of this client is granted the lock.
-func (v *View) Notify(fn func(State)) {
-	fired := v.watch.setOwner(fn)
-	if fired != 0 {
-		fn(fired)
+// An Owner is notified of what happens to a watch without a goroutine that waits: the owner of a
+// watched node must not have one while nothing happens. Its methods must not wait.
+type Owner interface {
+	// Answered is called once the server has replied to the request that sets the watch, or once it
+	// is known that the request was not sent: with a View that contains the reply, or the error.
+	Answered(v *View)
+	// Fired is called once when the watch fires, with what it has seen. The View that says so is
+	// published after Fired has returned, so the hold of a node ends before another contender of
+	// this client is granted the lock.
+	Fired(saw State)
+}
+
+// AwaitAnswer has o.Answered called once the server has replied, at once if it has already.
+func (v *View) AwaitAnswer(o Owner) {
+	if now := v.watch.awaitAnswer(o); now != nil {
+		o.Answered(now)
 	}
 }
 
-// StopNotify removes the function that Notify registered.
+// Notify has o.Fired called once when the watch fires, at once if it has already fired, and keeps the
+// watch set until then. A watch has one owner at a time.
+func (v *View) Notify(o Owner) {
+	if fired := v.watch.setOwner(o); fired != 0 {
+		o.Fired(fired)
+	}
+}
+
+// StopNotify undoes AwaitAnswer and Notify.
 func (v *View) StopNotify() { v.watch.setOwner(nil) }
 
 type watchKey struct {
@@ -132,13 +147,13 @@ type watchKey struct {
 type watch struct {
 	key watchKey
 
-	mu      sync.Mutex  // guards the fields below
-	view    *View       // the newest
-	fired   State       // Changed or Gone once it has fired, which view may not say yet: see View.Notify and fire; before, zero
-	owner   func(State) // set by View.Notify; nil if there is none
-	waiters int32       // in Await
-	rounds  int32       // of checks: see isDue
-	sure    int64       // the transaction up to which it has missed no change; zero before its first check
+	mu      sync.Mutex // guards the fields below
+	view    *View      // the newest
+	owner   Owner      // set by View.AwaitAnswer until the reply, and by View.Notify; nil if there is none
+	sure    int64      // the transaction up to which it has missed no change; zero before its first check
+	waiters int32      // in Await
+	fired   State      // Changed or Gone once it has fired, which view may not say yet: see Owner and fire; before, zero
+	checked bool       // whether the next round of checks checks it: see isDue
 }
 
 // newWatch returns a watch that is about to be requested.
@@ -167,8 +182,9 @@ func (w *watch) publish(v View, in State) {
 }
 
 // answered handles the server's reply to the request that sets the watch: a View of the node, or the
-// reason why the watch is not set. It reports whether the watch is set and has not fired.
-func (w *watch) answered(now View, err error) (set bool) {
+// reason why the watch is not set. It reports whether the watch is set and has not fired. It returns
+// the owner that waits for the reply, or nil, and the View to pass to it.
+func (w *watch) answered(now View, err error) (set bool, owner Owner, v *View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now.on, now.Err = w.view.on, err
@@ -183,7 +199,8 @@ func (w *watch) answered(now View, err error) (set bool) {
 	default:
 		w.publish(now, Set)
 	}
-	return w.isSet()
+	owner, w.owner = w.owner, nil
+	return w.isSet(), owner, w.view
 }
 
 // isOver reports whether the watch will show nothing else.
@@ -225,17 +242,20 @@ func (w *watch) renewed(on *conn.Attachment, err error) bool {
 }
 
 // fire records that the watch has fired, and reports whether it was set before. In that case it
-// returns the function that Notify registered, or nil, and the caller must call end. Before the
-// server's reply fire only records what has happened: the event belongs to an earlier watch, or has
-// overtaken the reply.
-func (w *watch) fire(saw State) (owner func(State), fired bool) {
+// returns the owner, or nil, and the caller must call end. Before the server's reply fire only records
+// what has happened: the event belongs to an earlier watch, or has overtaken the reply.
+func (w *watch) fire(saw State) (owner Owner, fired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fired = w.isSet()
-	if fired || w.view.State == Requested {
-		w.fired, owner, w.owner = saw, w.owner, nil
+	switch {
+	case w.isSet():
+		w.fired = saw
+		owner, w.owner = w.owner, nil
+		return owner, true
+	case w.view.State == Requested:
+		w.fired = saw
 	}
-	return owner, fired
+	return nil, false
 }
 
 // end publishes that the watch has fired.
@@ -245,13 +265,25 @@ func (w *watch) end() {
 	w.publish(*w.view, w.fired)
 }
 
-// setOwner sets the function to call when the watch fires. If it has already fired, setOwner returns
-// what it has seen and sets nothing.
-func (w *watch) setOwner(fn func(State)) (fired State) {
+// awaitAnswer sets the owner that waits for the reply. If the server has replied already, it returns
+// the View and sets nothing.
+func (w *watch) awaitAnswer(o Owner) *View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.view.State != Requested {
+		return w.view
+	}
+	w.owner = o
+	return nil
+}
+
+// setOwner sets the owner, which may be nil. If the watch has already fired, setOwner returns what it
+// has seen and sets nothing.
+func (w *watch) setOwner(o Owner) (fired State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fired == 0 {
-		w.owner = fn
+		w.owner = o
 	}
 	return w.fired
 }
@@ -276,8 +308,9 @@ func (w *watch) isAwaited() bool {
 func (w *watch) isDue() (since int64, due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rounds++
-	if w.rounds%2 != 0 || !w.isSet() || w.view.on.HasEnded() {
+	due = w.checked
+	w.checked = !w.checked
+	if !due || !w.isSet() || w.view.on.HasEnded() {
 		return 0, false
 	}
 	return w.sure, w.key.children || w.waiters > 0

@@ -25,9 +25,9 @@ func aWatch(t *testing.T, in State) (w *watch, s *conn.Session) {
 	switch in {
 	case Requested:
 	case Refused:
-		require.False(t, w.answered(View{}, zk.ErrNoNode))
+		require.False(t, isSetBy(w, View{}, zk.ErrNoNode))
 	default:
-		require.True(t, w.answered(View{Stat: new(zk.Stat)}, nil))
+		require.True(t, isSetBy(w, View{Stat: new(zk.Stat)}, nil))
 	}
 	switch in {
 	case lapsed:
@@ -84,7 +84,7 @@ func TestAWatchThatIsNotRequestedYetDoesNotLapse(t *testing.T) {
 	s.Reattach()
 	_, yes := w.lapsed()
 	require.False(t, yes)
-	require.False(t, w.answered(View{Stat: new(zk.Stat)}, nil), "it may have been set on either connection")
+	require.False(t, isSetBy(w, View{Stat: new(zk.Stat)}, nil), "it may have been set on either connection")
 	require.Equal(t, Changed, w.latest().State)
 }
 
@@ -93,7 +93,7 @@ func TestAChangeBeforeTheReplyIsNotLost(t *testing.T) {
 	asked := w.latest()
 	_, fired := w.fire(Gone) // its event has overtaken the reply
 	require.False(t, fired)
-	require.False(t, w.answered(View{Data: []byte("x")}, nil))
+	require.False(t, isSetBy(w, View{Data: []byte("x")}, nil))
 	require.Equal(t, Gone, w.latest().State)
 	v, err := asked.Answered(t.Context())
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestAWatchIsSetAgainUntilAConnectionLastsLongEnough(t *testing.T) {
 func TestNoChangeIsMissedBetweenACheckAndAWait(t *testing.T) {
 	w, s := aWatch(t, Requested)
 	checked := w.latest()
-	require.True(t, w.answered(View{Stat: new(zk.Stat)}, nil))
+	require.True(t, isSetBy(w, View{Stat: new(zk.Stat)}, nil))
 	require.True(t, IsClosed(checked.Newer()))
 	require.False(t, checked.IsCurrent(), "it has not shown the node")
 	checked = w.latest()
@@ -221,24 +221,67 @@ func TestAnEventAffectsOnlyTheWatchesOfItsKind(t *testing.T) {
 	}
 }
 
+// testOwner records what it is told.
+type testOwner struct {
+	answers []*View
+	fired   func(State)
+}
+
+func ownerOf(fired func(State)) *testOwner { return &testOwner{fired: fired} }
+
+func (o *testOwner) Answered(v *View) { o.answers = append(o.answers, v) }
+func (o *testOwner) Fired(saw State)  { o.fired(saw) }
+
+func TestAnOwnerGetsTheReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		fired State
+		want  State
+	}{
+		"set":     {nil, 0, Set},
+		"refused": {zk.ErrNoNode, 0, Refused},
+		"fired":   {nil, Gone, Gone},
+	} {
+		w, _ := aWatch(t, Requested)
+		o := ownerOf(func(State) { t.Error("the watch has not been set") })
+		w.latest().AwaitAnswer(o)
+		if c.fired != 0 {
+			_, fired := w.fire(c.fired)
+			require.False(t, fired, name)
+		}
+		require.Empty(t, o.answers, name)
+		_, owner, v := w.answered(View{}, c.err)
+		require.Same(t, o, owner, name)
+		require.Equal(t, c.want, v.State, name)
+		require.Same(t, w.latest(), v, name)
+		w.latest().AwaitAnswer(o)
+		require.Equal(t, []*View{v}, o.answers, "at once: "+name)
+	}
+	w, _ := aWatch(t, Requested)
+	w.latest().AwaitAnswer(ownerOf(nil))
+	w.latest().StopNotify()
+	_, owner, _ := w.answered(View{}, nil)
+	require.Nil(t, owner)
+}
+
 func TestAnOwnerIsNotifiedOnceByItsWatch(t *testing.T) {
 	w, _ := aWatch(t, Set)
 	var told []State
 	notify := func(saw State) { told = append(told, saw) }
-	w.latest().Notify(notify)
+	w.latest().Notify(ownerOf(notify))
 	owner, fired := w.fire(Gone)
 	require.True(t, fired)
-	owner(Gone)
+	owner.Fired(Gone)
 	_, fired = w.fire(Changed)
 	assert.False(t, fired)
 	assert.False(t, w.latest().IsCurrent(), "it has fired, though no View says so yet")
-	w.latest().Notify(notify)
+	w.latest().Notify(ownerOf(notify))
 	assert.Equal(t, []State{Gone, Gone}, told, "the second time at once")
 	w.end()
 	assert.Equal(t, Gone, w.latest().State)
 
 	w, _ = aWatch(t, Set)
-	w.latest().Notify(notify)
+	w.latest().Notify(ownerOf(notify))
 	w.latest().StopNotify()
 	owner, fired = w.fire(Gone)
 	assert.True(t, fired)
@@ -268,7 +311,7 @@ func TestAWatchIsComparedWhileACallerDependsOnIt(t *testing.T) {
 	}
 	w, _ := aWatch(t, Set)
 	assert.Zero(t, due(w))
-	w.latest().Notify(func(State) {})
+	w.latest().Notify(ownerOf(func(State) {}))
 	assert.Zero(t, due(w), "heartbeats look after our own node")
 	w.addWaiters(1)
 	assert.Equal(t, 2, due(w))
@@ -285,4 +328,10 @@ func TestAWaiterForAWatchIsCountedWhileItWaits(t *testing.T) {
 	_, err := w.latest().Await(ctx, nil)
 	assert.ErrorIs(t, err, outcome.ErrClosed)
 	assert.False(t, w.isAwaited())
+}
+
+// isSetBy reports whether a reply sets a watch.
+func isSetBy(w *watch, reply View, err error) bool {
+	set, _, _ := w.answered(reply, err)
+	return set
 }

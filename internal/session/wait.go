@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -43,9 +42,6 @@ func IsClosed(ch <-chan struct{}) bool {
 		return false
 	}
 }
-
-// Yield lets a goroutine that was just started send its request before ours.
-func Yield() { runtime.Gosched() }
 
 // Sleep waits for d or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) {

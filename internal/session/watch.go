@@ -42,10 +42,11 @@ func (t *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*V
 	return v, err
 }
 
-// BeginWatch is like Watch but does not wait for the reply.
-func (t *Watches) BeginWatch(ctx context.Context, s *Session, path string) (*View, error) {
-	v, _, err := t.begin(ctx, watchKey{sess: s, path: path})
-	return v, err
+// AddTo returns a View of a node like Watch, but adds the request for the watch to b if there is
+// none, and does not wait for the reply.
+func (t *Watches) AddTo(b *Bundle, path string) *View {
+	v, _ := t.addTo(b, watchKey{sess: b.sess, path: path})
+	return v
 }
 
 // WatchNow is like Watch for callers that rely on the data that the View contains. A watch set by
@@ -77,22 +78,32 @@ func (t *Watches) subscribe(ctx context.Context, key watchKey) (v *View, known b
 
 // begin is like subscribe but does not wait for the reply.
 func (t *Watches) begin(ctx context.Context, key watchKey) (v *View, known bool, err error) {
-	if err := t.requests.Ready(ctx, key.sess); err != nil {
-		return nil, false, err
-	}
-	w, known, err := t.liveOrNew(key)
+	b, err := t.requests.Bundle(ctx, key.sess)
 	if err != nil {
 		return nil, false, err
 	}
+	v, known = t.addTo(b, key)
+	return v, known, b.Send(ctx)
+}
+
+// addTo returns a View of the watch with the given key, and reports whether it already existed. If
+// not, it adds the request for the watch to b. The requests are getData and getChildren, for which a
+// server sets no watch on a missing node. An exists watch on a missing node would stay forever.
+func (t *Watches) addTo(b *Bundle, key watchKey) (v *View, known bool) {
+	w, known, err := t.liveOrNew(key)
 	v = w.latest()
-	if !known {
-		t.request(w)
+	switch {
+	case err != nil:
+		t.answered(w, View{}, err)
+	case !known:
+		request, read := key.request()
+		add(b, request, read, func(now View, err error) { t.answered(w, now, err) })
 	}
-	return v, known, nil
+	return v, known
 }
 
 // liveOrNew returns the live watch with the given key. If there is none, it registers one, which the
-// caller must request.
+// caller must request; after an error, the watch that it returns is not registered.
 func (t *Watches) liveOrNew(key watchKey) (w *watch, known bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,10 +111,10 @@ func (t *Watches) liveOrNew(key watchKey) (w *watch, known bool, err error) {
 	if known && !w.isOver() {
 		return w, true, nil
 	}
-	if !t.hasKeeper(key.sess) {
-		return nil, false, outcome.ErrClosed
-	}
 	w = newWatch(key)
+	if !t.hasKeeper(key.sess) {
+		return w, false, outcome.ErrClosed
+	}
 	t.live[key] = w
 	return w, false, nil
 }
@@ -208,20 +219,14 @@ func changeOf(kind frames.EventKind, children bool) State {
 	return 0
 }
 
-// request requests a watch from the server. The requests are getData and getChildren, for which a
-// server sets no watch on a missing node. An exists watch on a missing node would stay forever.
-func (t *Watches) request(w *watch) {
-	request, read := w.key.request()
-	c := &call[View]{read: read, then: func(now View, err error) { t.answered(w, now, err) }}
-	if err := t.requests.Link.SendNow(w.key.sess, request, c); err != nil {
-		c.Answered(frames.Reply{}, err)
-	}
-}
-
-// answered continues after the request for a watch was answered or could not be sent.
+// answered handles the reply to the request that sets a watch, or the reason why it was not sent.
 func (t *Watches) answered(w *watch, now View, err error) {
-	if !w.answered(now, err) {
+	set, owner, v := w.answered(now, err)
+	if !set {
 		t.drop(w)
+	}
+	if owner != nil {
+		owner.Answered(v)
 	}
 }
 
@@ -249,10 +254,10 @@ func (t *Watches) fire(w *watch, saw State) {
 		return
 	}
 	end := func() {
-		owner(saw)
+		owner.Fired(saw)
 		w.end()
 	}
-	// Owned by the client; ends when the function of Notify has returned; Close waits for it.
+	// Owned by the client; ends when Fired has returned; Close waits for it.
 	if !t.requests.Calls.Run(end) {
 		end()
 	}

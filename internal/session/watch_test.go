@@ -12,12 +12,12 @@ func TestTheOwnerOfANodeLearnsOfItsEndBeforeItsWaiters(t *testing.T) {
 	watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
 	told := false
 	v := w.latest()
-	v.Notify(func(saw State) {
+	v.Notify(ownerOf(func(saw State) {
 		told = true
 		require.Equal(t, Gone, saw)
 		require.False(t, IsClosed(v.Newer()))
 		require.False(t, v.IsCurrent())
-	})
+	}))
 	watches.fire(w, Gone)
 	<-v.Newer()
 	require.True(t, told)

@@ -181,7 +181,7 @@ func TestAReconnectWithoutAChangeEndsNoWait(t *testing.T) {
 	inWatching(t, func(t *testing.T, w *watching) {
 		before := w.view()
 		a, owned := w.await(before), 0
-		before.Notify(func(State) { owned++ })
+		before.Notify(ownerOf(func(State) { owned++ }))
 		w.took()
 		for range 3 {
 			w.reconnect(func() {})
@@ -240,7 +240,7 @@ func TestAReconnectWithAChangeFiresTheWatch(t *testing.T) {
 func TestAWatchIsForgottenWhenItsLastSubscriberHasLeft(t *testing.T) {
 	inWatching(t, func(t *testing.T, w *watching) {
 		v := w.view()
-		v.Notify(func(State) { t.Error("the owner has left") })
+		v.Notify(ownerOf(func(State) { t.Error("the owner has left") }))
 		ctx, leave := context.WithCancel(t.Context())
 		_, err := v.Await(ctx, happened)
 		require.ErrorIs(t, err, outcome.ErrGone)
@@ -275,7 +275,7 @@ func TestTheEndOfASessionFiresItsWatches(t *testing.T) {
 			inWatching(t, func(t *testing.T, w *watching) {
 				v := w.view()
 				var told []State
-				v.Notify(func(saw State) { told = append(told, saw) })
+				v.Notify(ownerOf(func(saw State) { told = append(told, saw) }))
 				children, err := w.WatchChildren(t.Context(), w.s, "/")
 				require.NoError(t, err)
 				waits := []*awaiting{w.await(v), w.await(children)}

@@ -469,7 +469,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first contender of all watches its own node", Origin: "a reader behind other readers did not watch its own node",
-		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelf(0)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelf(0)"}},
+		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelfWith(b)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelfWith(b)"}},
 		Test:  Test{"internal/evidence/promises", "TestAReaderThatLostItsNodeIsNotGranted"},
 	},
 	{
@@ -560,9 +560,9 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only heartbeats start a proof of the session", Origin: "our first version: a contender that became the next in line waited long before it asked the quorum",
-		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelf(0)
+		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelfWith(b)
 	t.engine.Heart.Keep(&t.OwnNode)
-`, `	t.watchSelf(0)
+`, `	t.watchSelfWith(b)
 `}, {"internal/queue/handoff.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}, {"internal/queue/proof.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
 		Test: Test{"internal/evidence/promises", "TestAnUnexpectedHoldHasFourTenthsOfTheTimeoutLeft"},
@@ -683,13 +683,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an exists watch is set on a missing node", Origin: "go-zookeeper keeps it for ever",
-		Edits: []Edit{{"internal/session/watch.go", `request, read := w.key.request()
-`, `request, read := w.key.request()
-	if w.key.children {
-		missing := frames.Exists(w.key.path + "/_c_missing")
-		missing[len(missing)-1] = 1
-		t.requests.Link.SendNow(w.key.sess, missing, &call[struct{}]{read: readNothing})
-	}
+		Edits: []Edit{{"internal/session/watch.go", `request, read := key.request()
+`, `request, read := key.request()
+		if key.children {
+			missing := frames.Exists(key.path + "/_c_missing")
+			missing[len(missing)-1] = 1
+			add(b, missing, readNothing, nil)
+		}
 `}},
 		Focus: "election",
 	},
@@ -1360,12 +1360,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch that nobody waits for does not call its owner", Origin: "a hold has no goroutine while nothing happens",
-		Edits: []Edit{{"internal/session/watch.go", "\t\towner(saw)\n\t\tw.end()", "\t\tw.end()"}},
+		Edits: []Edit{{"internal/session/watch.go", "\t\towner.Fired(saw)\n\t\tw.end()", "\t\tw.end()"}},
 		Test:  Test{"internal/evidence/promises", "TestClientsOfOneConnectionAllLearnOfALoss"},
 	},
 	{
 		Name: "an event that arrives before the reply to its watch is ignored", Origin: "go-zookeeper registers a watch only when the reply arrives",
-		Edits: []Edit{{"internal/session/view.go", "if fired || w.view.State == Requested {", "if fired {"}},
+		Edits: []Edit{{"internal/session/view.go", "case w.view.State == Requested:\n\t\tw.fired = saw\n", ""}},
 		Test:  Test{"internal/session", "TestAChangeBeforeTheReplyIsNotLost"},
 	},
 	{
@@ -1415,7 +1415,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lost lock is recorded as released", Origin: "its own client deletes its node in both cases",
-		Edits:   []Edit{{"recipe.go", "granted.Release(errors.Is(why, ErrLost))", "granted.Release(errors.Is(why, ErrInvalid))"}},
+		Edits:   []Edit{{"recipe.go", "granted.Release(errors.Is(why, ErrLost), done)", "granted.Release(errors.Is(why, ErrInvalid), done)"}},
 		Trouble: "delays",
 	},
 	{
@@ -1791,8 +1791,33 @@ var Table = []Mutant{
 	},
 	{
 		Name: "waiters learn of a node's end before its owner", Origin: "our first version: two goroutines of a client held for an instant",
-		Edits: []Edit{{"internal/session/watch.go", "\tend := func() {\n\t\towner(saw)\n\t\tw.end()\n", "\tw.end()\n\tend := func() {\n\t\towner(saw)\n"}},
+		Edits: []Edit{{"internal/session/watch.go", "\tend := func() {\n\t\towner.Fired(saw)\n\t\tw.end()\n", "\tw.end()\n\tend := func() {\n\t\towner.Fired(saw)\n"}},
 		Test:  Test{"internal/session", "TestTheOwnerOfANodeLearnsOfItsEndBeforeItsWaiters"},
+	},
+	{
+		Name: "a failed write discards what the server has sent before", Origin: "our first version: a server that ends a session sends the event of its node and hangs up",
+		Edits: []Edit{{"internal/conn/outbox.go", "o.to.SetReadDeadline(time.Now().Add(drain))", "o.to.SetReadDeadline(time.Now().Add(drain))\n\t\to.to.Close()"}},
+		Test:  Test{"internal/conn", "TestAFailedWriteLosesNoEvent"},
+	},
+	{
+		Name: "a sender overtakes the frames that another goroutine writes", Origin: "why the outbox has one goroutine that writes",
+		Edits: []Edit{{"internal/conn/outbox.go", "if o.busy || o.closed || o.isEmpty() {", "if o.closed || o.isEmpty() {"}},
+		Test:  Test{"internal/conn", "TestSenderWritesWhatTheConnectionTakes"},
+	},
+	{
+		Name: "frames that come while a sender writes are not written", Origin: "the sender does not look again",
+		Edits: []Edit{{"internal/conn/outbox.go", "o.busy = !o.isEmpty()\n\treturn !o.busy", "o.busy = false\n\treturn true"}},
+		Test:  Test{"internal/conn", "TestSenderWritesNoFramesThatCameMeanwhile"},
+	},
+	{
+		Name: "a deletion that is refused or not sent counts as done", Origin: "the fast path of a release",
+		Edits: []Edit{{"internal/queue/cleanup.go", "func(err error) { then(isGone(err)) }", "func(err error) { then(isGone(err) || err != nil) }"}},
+		Test:  Test{"internal/evidence/promises", "TestARefusedReleaseContinuesWhenItIsAllowed"},
+	},
+	{
+		Name: "callers get the cause of the context of another caller with whom they share a request", Origin: "the first caller sends it",
+		Edits: []Edit{{"internal/session/bundle.go", "\t\terr = conn.ErrNotSent\n", "\t\terr = errors.Join(err, conn.ErrNotSent)\n"}},
+		Test:  Test{"internal/session", "TestABundleThatIsNotSent"},
 	},
 	{
 		Name: "a server that sends only events does not count as silent", Origin: "our first version: it can fail to answer a session, and still send it events",
@@ -1826,7 +1851,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the last of several permits is watched while the lease is being proven", Origin: "our first version: the others were checked again after each wait",
-		Edits: []Edit{{"internal/queue/proof.go", "\t\t\tx.watchSelf(0) // when the wait ends, our nodes will not have been seen recently", "\t\t\tif x == &t.member {\n\t\t\t\tx.watchSelf(0)\n\t\t\t}"}},
+		Edits: []Edit{{"internal/queue/proof.go", "\t\t\tx.watchSelf() // when the wait ends, our nodes will not have been seen recently", "\t\t\tif x == &t.member {\n\t\t\t\tx.watchSelf()\n\t\t\t}"}},
 		Test:  Test{"internal/evidence/promises", "TestManyPermitsAreGrantedAsFastAsOne"},
 	},
 	{
