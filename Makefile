@@ -24,7 +24,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale crowd mutants survivors replay explore shrink model crowd compare report promises picture screenshots bench man apidiff image snapshot reproducible release
+.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale crowd mutants survivors replay explore shrink model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -135,6 +135,10 @@ model: ## check the Promela models of the recipe and the lease with spin
 compare: ## measure the other ways to lock (ARGS="--quick", "--only uncontended"); writes compare/comparison.md
 	compare/setup
 	cd compare && nice go run . $(ARGS)
+
+duel: ## measure this library and the Go client's own lock; writes compare/duel.md
+	compare/setup
+	cd compare && go run . duel $(ARGS)
 
 report: ## when holders learn of a loss under nine faults (ARGS="--rounds 1", "--clients zklock"); writes compare/report.md
 	compare/setup

@@ -6,6 +6,7 @@
 //	go run . --only queue          one work
 //	go run . --ways zklock,kazoo   some ways
 //	go run . --render              draw pictures and page again from the JSON of an earlier run
+//	go run . duel                  this library and the Go client's own lock only; about eight minutes; writes compare/duel.md
 //	go run . costs                 the processor time that requests take on three ZooKeeper servers
 //	go run . faults                when holders learn of a loss under nine faults of their servers; writes compare/report.md
 package main
@@ -56,6 +57,9 @@ func run(args []string) error {
 	if len(args) > 0 && args[0] == "costs" {
 		return measureCosts()
 	}
+	if len(args) > 0 && args[0] == "duel" {
+		return duel(args[1:])
+	}
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -79,7 +83,11 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := measure(ctx, o)
+	plan, err := o.plan()
+	if err != nil {
+		return err
+	}
+	r, err := measure(ctx, plan, o.out)
 	if err != nil {
 		return err
 	}
@@ -131,7 +139,9 @@ func (o options) plan() (work.Plan, error) {
 	if o.rounds > 0 {
 		plan.Rounds, plan.Repeats = o.rounds, o.rounds
 	}
-	plan.Only = o.only
+	if o.only != "" {
+		plan.Only = []string{o.only}
+	}
 	var err error
 	if plan.Ways, err = named("--ways", o.ways, wayNames()); err != nil {
 		return plan, err
@@ -193,11 +203,8 @@ func numbers(list string) ([]int, error) {
 // saveEvery is the number of samples after which an unfinished run is saved.
 const saveEvery = 25
 
-func measure(ctx context.Context, o options) (*report.Results, error) {
-	plan, err := o.plan()
-	if err != nil {
-		return nil, err
-	}
+// measure runs a plan. It saves an unfinished run in the directory out.
+func measure(ctx context.Context, plan work.Plan, out string) (*report.Results, error) {
 	began := time.Now()
 	r := &report.Results{When: began.UTC().Truncate(time.Second), Machine: report.ThisMachine(), Lease: ways.Lease.String(), Poll: ways.Poll.String()}
 	set, err := servers.NewSet()
@@ -226,7 +233,7 @@ func measure(ctx context.Context, o options) (*report.Results, error) {
 		// If a long run is interrupted, --render can draw the samples saved so far.
 		if len(r.Samples)%saveEvery == 0 {
 			r.Took = time.Since(began).Round(time.Second).String()
-			if err := r.Save(filepath.Join(o.out, "unfinished.json")); err != nil {
+			if err := r.Save(filepath.Join(out, "unfinished.json")); err != nil {
 				fmt.Fprintln(os.Stderr, "compare:", err)
 			}
 		}

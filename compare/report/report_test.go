@@ -237,6 +237,29 @@ func TestThePageIsGeneratedFromTheCommittedResults(t *testing.T) {
 	}
 }
 
+func TestThePageOfTheDuelIsGeneratedFromTheCommittedResults(t *testing.T) {
+	r, err := Load("../results/duel.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../duel.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled, err := fill(string(text), map[string]string{"about": r.about(), "duel": r.Duel()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filled != string(text) {
+		t.Error("compare/duel.md differs from duel.json: run 'go run . duel --render' in compare")
+	}
+	for _, s := range r.Samples {
+		if s.Error != "" {
+			t.Errorf("%s %d by %s failed: %s", s.Work, s.Size, s.Way, s.Error)
+		}
+	}
+}
+
 func TestPicturesAreWellFormed(t *testing.T) {
 	r := sampled(map[string][]float64{work.Reference: {1000, 900}, ours: {500, 700}, "redis-setnx": {55000, 0}})
 	for _, size := range []int{2, 100} {

@@ -151,7 +151,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	if err != nil {
 		return nil, err
 	}
-	worked, made := processorTime(), allocations()
+	worked, made, busy := processorTime(), allocations(), processorTimeOf(served(w))
 	counted := time.Now() // requests can take long, so the grants that belong to the requests have their own window
 	from := time.Now()
 	if shape.standing {
@@ -172,7 +172,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		return nil, err
 	}
 	countedAgain := time.Now()
-	worked, made = processorTime()-worked, allocations()-made
+	worked, made, busy = processorTime()-worked, allocations()-made, processorTimeOf(served(w))-busy
 	run.stopping.Store(true)
 	stop()
 	if err := run.wait(); err != nil {
@@ -185,6 +185,9 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 		if shape.connected == nil && ways.IsInProcess(w) { // not with a Distance, which runs in this process, and not for ways that run in another one
 			values[ClientCPU] = float64(worked.Microseconds()) / float64(n)
 			values[Allocations] = float64(made) / float64(n)
+		}
+		if w.Info().Family == "ZooKeeper" { // other servers may have several processes
+			values[ServerCPU] = float64(busy.Microseconds()) / float64(n)
 		}
 	}
 	if connections > 0 {
@@ -218,6 +221,14 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// processorTimeOf returns the processor time that the servers have used together.
+func processorTimeOf(served []*servers.Process) (sum time.Duration) {
+	for _, p := range served {
+		sum += p.ProcessorTime()
+	}
+	return sum
 }
 
 // allocations returns the number of heap objects that this process has allocated.

@@ -58,6 +58,7 @@ const (
 	NextHolder   = "next_holder_s" // time from the first holder's grant to the next one
 	Connections  = "connections"   // number of connections to the servers
 	ClientCPU    = "client_cpu_us" // processor time of this process per grant
+	ServerCPU    = "server_cpu_us" // processor time of all ZooKeeper servers per grant
 	Allocations  = "allocations"   // heap objects allocated by this process per grant
 	WaiterKB     = "waiter_kb"     // memory of this process per queued contender
 )
@@ -74,7 +75,7 @@ type Plan struct {
 	Lines   []int         // lengths of the standing queue with a distance
 	Members []int         // numbers of workers on three servers
 	Faults  []string      // of the sale
-	Only    string        // name of the only work, or "" for all
+	Only    []string      // names of the works to do, or nil for all
 	Ways    []string      // names of the ways, or nil for all
 }
 
@@ -89,6 +90,15 @@ func Quick() Plan {
 	return Plan{Rounds: 1, Repeats: 1, Window: 250 * time.Millisecond, Workers: []int{8}, Queues: []int{10},
 		Clients: []int{4}, Distant: []int{8}, Lines: []int{10}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
 }
+
+// Duel returns a plan that compares this library with the reference only.
+func Duel() Plan {
+	return Plan{Rounds: 6, Repeats: 1, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{100}, Distant: []int{1, 8}, Members: []int{1, 8, 32},
+		Only: []string{"uncontended", "contended", "queue", "many", "latency", "ensemble"}, Ways: []string{Reference, "zklock", "zklock-cohort"}}
+}
+
+// includes reports whether the plan has the work of that name.
+func (p Plan) includes(name string) bool { return p.Only == nil || slices.Contains(p.Only, name) }
 
 // Names lists the works in the order in which they run.
 var Names = []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
@@ -108,7 +118,7 @@ func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Sing
 		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"lines", b.lines}, {"ensemble", b.ensemble},
 		{"crash", b.crash}, {"sale", b.sale},
 	} {
-		if plan.Only != "" && plan.Only != w.name {
+		if !plan.includes(w.name) {
 			continue
 		}
 		if err := w.run(ctx); err != nil {
@@ -275,7 +285,7 @@ func (p Plan) Samples() int {
 	}
 	sum := 0
 	for name, samples := range each {
-		if p.Only != "" && p.Only != name {
+		if !p.includes(name) {
 			continue
 		}
 		if name == "crash" || name == "sale" {

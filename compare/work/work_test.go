@@ -143,7 +143,7 @@ func TestEveryPlannedWorkHasSamples(t *testing.T) {
 	}
 	for _, name := range Names {
 		plan := full
-		plan.Only = name
+		plan.Only = []string{name}
 		if plan.Samples() == 0 {
 			t.Errorf("%s: none", name)
 		}
@@ -162,7 +162,7 @@ func TestSomeWorksMeasureOnlySomeWays(t *testing.T) {
 	}
 	alone := Plan{Rounds: 1, Clients: []int{1}, Members: []int{8}, Ways: []string{"memcached-add"}}
 	for _, name := range []string{"goroutines", "ensemble"} {
-		alone.Only = name
+		alone.Only = []string{name}
 		if n := alone.Samples(); n != 0 {
 			t.Errorf("%s: %d samples of a way that is not measured in it", name, n)
 		}

@@ -221,7 +221,7 @@ func TestAnEventAffectsOnlyTheWatchesOfItsKind(t *testing.T) {
 	}
 }
 
-// testOwner records what it is told.
+// testOwner records the calls of its methods.
 type testOwner struct {
 	answers []*View
 	fired   func(State)

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/zklock-go/zklock/compare/report"
+	"github.com/zklock-go/zklock/compare/work"
+)
+
+// duel compares this library with the Go client's own lock, and replaces the generated parts of a page.
+func duel(args []string) error {
+	flags := flag.NewFlagSet("duel", flag.ContinueOnError)
+	render := flags.Bool("render", false, "write the page again from an earlier run, without measuring")
+	rounds := flags.Int("rounds", 0, "rounds of each measurement (default six)")
+	out := flags.String("out", "results", "write the samples to this directory, as duel.json")
+	page := flags.String("page", "duel.md", "replace the generated parts of this page")
+	err := flags.Parse(args)
+	if err != nil {
+		return err
+	}
+	results := filepath.Join(*out, "duel.json")
+	if !*render {
+		plan := work.Duel()
+		if *rounds > 0 {
+			plan.Rounds = *rounds
+		}
+		err = measureDuel(plan, *out, results)
+		if err != nil {
+			return err
+		}
+	}
+	r, err := report.Load(results)
+	if err != nil {
+		return err
+	}
+	fmt.Println(r.Duel())
+	return r.RenderDuel(*page)
+}
+
+func measureDuel(plan work.Plan, out, results string) error {
+	err := os.MkdirAll(out, 0o755)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measure(ctx, plan, out)
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(out, "unfinished.json"))
+	return r.Save(results)
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/zklock-go/zklock/compare/work"
+)
+
+// duelWorks are the rows of the duel: works, with the text for one contender and for several.
+var duelWorks = []struct{ work, one, several string }{
+	{"uncontended", "nobody else wants the lock", ""},
+	{"contended", "", "%d workers"},
+	{"queue", "", "a queue of %d"},
+	{"many", "", "%d goroutines of a client, each with its own lock"},
+	{"latency", "nobody else wants it, 1 ms away", "%d workers, 1 ms away"},
+	{"ensemble", "nobody else wants it, three servers", "%d workers, three servers"},
+}
+
+// duelWays are the ways of the duel.
+var duelWays = []string{work.Reference, "zklock", "zklock-cohort"}
+
+// Duel returns the table of a run of work.Duel.
+func (r *Results) Duel() string {
+	var rows [][]string
+	for _, d := range duelWorks {
+		for _, size := range r.sizes(d.work) {
+			text := d.one
+			if size > alone {
+				text = fmt.Sprintf(d.several, size)
+			}
+			for _, way := range duelWays {
+				c := cell{work: d.work, way: way, size: size}
+				if !r.tried(c) {
+					continue
+				}
+				rows = append(rows, []string{text, "`" + way + "`", withRange(r.figure(c, work.OpsPerSecond)), ratioWithRange(r.ratio(c, work.OpsPerSecond, work.Reference)),
+					plain(r.figure(c, work.P50)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.ServerCPU)), plain(r.figure(c, work.Allocations))})
+				text = ""
+			}
+		}
+	}
+	return tableOfKnown([]string{"work", "way", "grants/s (lowest–highest round)", "to " + work.Reference + " (lowest–highest)", "p50 ms", "requests", "client µs", "servers µs", "allocations"}, rows)
+}
+
+// RenderDuel replaces the generated parts of a page.
+func (r *Results) RenderDuel(page string) error {
+	return render("", nil, page, map[string]string{"about": r.about(), "duel": r.Duel()})
+}
+
+// ratioWithRange returns a ratio with its extremes.
+func ratioWithRange(s spread) string {
+	if s.n == 0 {
+		return none
+	}
+	return fmt.Sprintf("%.2f× (%.2f–%.2f)", s.median, s.low, s.high)
+}
