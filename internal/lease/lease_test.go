@@ -943,6 +943,24 @@ func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 	})
 }
 
+// No additional sync is sent for a touch that another request has shown to be heard.
+func TestATouchThatWasHeardNeedsNoSyncOfItsOwn(t *testing.T) {
+	leaseAt(t, 2*time.Second, func(l *session) {
+		touch := l.touches()
+		time.Sleep(l.lag())
+		l.bringUp()
+		l.op(OfLeader)
+		require.Equal(t, touch, l.run.heard)
+		time.Sleep(leaseTerm/3 - time.Since(l.run.sender.begun))
+		for range 2 { // the replies to the next heartbeat stay away
+			require.Equal(t, Touch, l.next(false).Step)
+		}
+		time.Sleep(leaseValid - leaseTerm/16 - 2*l.slow - l.now().Since(touch))
+		l.run.sender.begun = time.Now()
+		require.Equal(t, Nothing, l.next(false).Step)
+	})
+}
+
 func TestALeaseReportsHowLongRepliesTake(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		most := (leaseTerm*825/1000 - l.lag() - l.pause()) / 4
