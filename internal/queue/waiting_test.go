@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -132,5 +134,58 @@ func TestAWaitWithoutAConnectionSaysSo(t *testing.T) {
 		defer cancel()
 		_, err := lockIn(e)(ctx)
 		require.EqualError(t, err, "context deadline exceeded (waited for a connection to a server)")
+	})
+}
+
+// The heartbeats check the node of a waiter that has at most two contenders ahead of it, whether or not anything happens in the queue.
+func TestAWaiterNearTheFrontFindsThatItsNodeIsGone(t *testing.T) {
+	for name, ahead := range map[string]int{"next": 1, "second": 2} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				var all []*obtaining
+				for i := range ahead + 1 {
+					e := startEngine(t, srv, string(rune('a'+i)), nil)
+					all = append(all, later(func() (*Grant, error) { return e.Obtain(t.Context(), wantLock(testDir)) }))
+					time.Sleep(time.Second)
+				}
+				before := srv.Children(testDir)
+				require.Len(t, before, ahead+1)
+				last := slices.MaxFunc(before, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+				require.NoError(t, srv.DeleteNode(testDir+"/"+last))
+				time.Sleep(testTerm)
+				require.Len(t, srv.Children(testDir), ahead+1, "it has queued again")
+				for _, o := range all {
+					o.release(t)
+				}
+			})
+		})
+	}
+}
+
+// A waiter knows the nearest four of seven contenders by name. These give up, the nearest first. The others are still ahead of it.
+func TestAWaiterWhoseNearestHaveLeftIsNotFirst(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		var all []*obtaining
+		var ends []context.CancelFunc
+		for range nearestKept + 3 {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			ends = append(ends, end)
+			all = append(all, later(func() (*Grant, error) { return lockIn(a)(ctx) }))
+			time.Sleep(time.Second)
+		}
+		last := later(func() (*Grant, error) { return lockIn(b)(t.Context()) })
+		time.Sleep(time.Second)
+		for _, end := range slices.Backward(ends[3:]) {
+			end()
+			time.Sleep(time.Second)
+		}
+		require.Len(t, srv.Children(testDir), 4)
+		require.False(t, session.IsClosed(last.done))
+		for _, o := range all[:3] {
+			o.release(t)
+		}
+		last.release(t)
 	})
 }
