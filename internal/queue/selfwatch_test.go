@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,5 +239,23 @@ func TestAReleasedNodeIsNotFoundGone(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, srv.Children(testDir))
 		require.False(t, g.Nodes()[0].IsGone())
+	})
+}
+
+// Without a connection nothing shows that our node exists.
+func TestAWaitForASelfWatchEndsWithItsContextAndItsSession(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
+		self := g.t.self.Load()
+		require.NoError(t, self.await(t.Context()))
+		srv.Partition("a")
+		time.Sleep(testTerm) // the client finds that its connection is dead
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, self.await(ctx), context.DeadlineExceeded)
+		srv.ExpireSession(g.Nodes()[0].Sess.ID)
+		srv.HealClient("a")
+		require.ErrorIs(t, self.await(t.Context()), outcome.ErrSessionOver, "while it waits")
+		require.ErrorIs(t, self.await(t.Context()), outcome.ErrSessionOver, "before it waits")
+		_ = outcomeOf(g, true)
 	})
 }
