@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -71,14 +72,24 @@ func (c *Engine) removeThen(t *contender, done func(error)) {
 		slowly()
 		return
 	}
-	t.deleteNow(func(gone bool) {
-		if !gone {
-			slowly()
-			return
+	var over atomic.Bool // the reply has arrived, or Close waits no longer
+	stop := context.AfterFunc(c.Requests.CleanupCtx, func() {
+		if !over.Swap(true) {
+			slowly() // which ends at once
 		}
-		t.uncount()
-		t.unkeep()
-		end(nil)
+	})
+	t.deleteNow(func(gone bool) {
+		switch {
+		case over.Swap(true):
+		case gone:
+			stop()
+			t.uncount()
+			t.unkeep()
+			end(nil)
+		default:
+			stop()
+			slowly()
+		}
 	})
 }
 

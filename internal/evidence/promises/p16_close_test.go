@@ -196,3 +196,27 @@ func TestCloseEndsWhenNoServerAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A client on a program's connection does not end that connection, so its requests may stay unanswered.
+//
+//zklock:promise P16.6
+func TestShutdownKeepsItsLimitOnAConnectionThatStays(t *testing.T) {
+	for _, unlocks := range []bool{false, true} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			_, client := attached(t, srv)
+			hold, err := client.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			srv.Member(0).Freeze()
+			if unlocks {
+				go func() { _ = hold.Unlock(context.Background()) }() // ends with Shutdown
+				synctest.Wait()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			require.ErrorIs(t, client.Shutdown(ctx), context.DeadlineExceeded)
+			require.LessOrEqual(t, time.Since(began), time.Second)
+			srv.Member(0).Thaw()
+		})
+	}
+}

@@ -1815,6 +1815,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestARefusedReleaseContinuesWhenItIsAllowed"},
 	},
 	{
+		Name: "Shutdown waits for the reply to a deletion on a connection that stays", Origin: "our first version of a release without a goroutine",
+		Edits: []Edit{{"internal/queue/cleanup.go", "if !over.Swap(true) {\n\t\t\tslowly() // which ends at once\n\t\t}", ""}},
+		Test:  Test{"internal/evidence/promises", "TestShutdownKeepsItsLimitOnAConnectionThatStays"},
+	},
+	{
 		Name: "callers get the cause of the context of another caller with whom they share a request", Origin: "the first caller sends it",
 		Edits: []Edit{{"internal/session/bundle.go", "\t\terr = conn.ErrNotSent\n", "\t\terr = errors.Join(err, conn.ErrNotSent)\n"}},
 		Test:  Test{"internal/session", "TestABundleThatIsNotSent"},
@@ -1841,7 +1846,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "released nodes still count toward the limit", Origin: "a forgotten subtraction",
-		Edits: []Edit{{"internal/queue/cleanup.go", "\t\t\tt.uncount()\n", ""}},
+		Edits: []Edit{{"internal/queue/cleanup.go", "zk.ErrNoNode):\n\t\t\tt.uncount()\n", "zk.ErrNoNode):\n"}, {"internal/queue/cleanup.go", "stop()\n\t\t\tt.uncount()\n", "stop()\n"}},
 		Test:  Test{"internal/evidence/promises", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
 	{
