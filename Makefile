@@ -107,7 +107,7 @@ idle: ## a follower and a leader that are cut off, with clients that did nothing
 	done
 
 scale: ## a fleet of CLIENTS (1000) with ten times as many waiters, simulated with servers that have one processor each
-	go test ./internal/evidence/scale -v -timeout 0 -count 1 -args -clients $(CLIENTS)
+	go test ./internal/evidence/scale -v -cpu 1 -timeout 0 -count 1 -args -clients $(CLIENTS)
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
