@@ -56,6 +56,7 @@ func TestAnUncontendedCycleCostsTwoRequests(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)
+		synctest.Wait() // until the first heartbeats and the check of the watches are over
 		const cycles = 100
 		c := costOf(srv, func() {
 			for range cycles {
