@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zklock provides fair, fenced locks on ZooKeeper. A holder learns that its lock is lost
 // before anyone else can acquire it.
 //

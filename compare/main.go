@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command compare measures the usual ways to lock on the same work, on real servers that it starts itself on
 // loopback. It writes the results as JSON and as pictures, and updates compare/comparison.md.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package integration tests zklock against real ZooKeeper servers in containers: parity with the in-process server,
 // ensembles under faults, other languages' clients on the same path, security. It contains only tests.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package observe defines the events of a client's locks, for metrics: see Observer in
 // zklock.Options.
 package observe

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operate is for operators of locks. It shows who holds and who waits for a lock, including
 // users of Curator, kazoo and go-zookeeper, removes contenders that hang, and checks whether servers
 // are fit for locks. A program that only uses locks does not need it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slots is for work that a fleet does once: the run of a job at a certain time, or anything
 // else that has a name.
 package slots

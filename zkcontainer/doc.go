@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkcontainer runs ZooKeeper servers in containers for tests, as a single
 // server or an ensemble, and injects faults.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zktest implements an in-process ZooKeeper server for tests. It speaks the
 // real wire protocol to any client, over loopback or in memory inside a
 // testing/synctest bubble, where an hour of timeouts takes milliseconds. Tests can

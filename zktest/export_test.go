@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package zktest
 
 // DecodeFrame decodes a request and a connect request, for the fuzzer. It

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkcertmagic makes a fleet obtain each certificate only once: it provides the
 // locks of a github.com/caddyserver/certmagic Storage with zklock. The data stays in a
 // storage of your choice.

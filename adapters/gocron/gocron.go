@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkgocron lets the schedulers of a fleet share jobs through ZooKeeper. It provides
 // a Locker and an Elector for github.com/go-co-op/gocron/v2 with zklock.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkgoose makes the instances of a program migrate their database one after the
 // other. It provides a lock.Locker and lock.SessionLocker for github.com/pressly/goose/v3
 // with zklock, for any database.

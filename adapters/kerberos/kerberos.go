@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kerberos logs zklock clients in to ZooKeeper with Kerberos, which is the SASL mechanism
 // GSSAPI.
 //

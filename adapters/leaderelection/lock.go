@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leaderelection lets programs written for Kubernetes elect their leader in
 // ZooKeeper. Lock can be used as the lock of client-go's LeaderElector and of a
 // controller-runtime manager. Runnable is work for such a manager that has its own election.

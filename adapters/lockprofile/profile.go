@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lockprofile measures how long a program waits for its locks and how long it holds them,
 // and provides the result as a profile for go tool pprof. The samples are grouped by path and by
 // the place in the program that acquired the lock.

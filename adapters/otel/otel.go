@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkotel instruments zklock with OpenTelemetry. It provides an Observer with metrics of locks,
 // metrics of a client, and a function that acquires a lock inside a trace.
 package zkotel

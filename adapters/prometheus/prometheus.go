@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zkprometheus exports metrics of zklock's locks to Prometheus. The module also
 // contains a Grafana dashboard, dashboard.json, and alerting rules, alerts.yaml.
 package zkprometheus

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package readiness provides an HTTP handler for readiness probes that is ready only while
 // the process holds a lock or leads. A load balancer or Kubernetes service that probes it sends
 // requests only to the process that holds the lock. It depends only on the standard library

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command zklock takes ZooKeeper locks from a shell, shows their holders and waiters, and
 // demonstrates the library with an in-process server. See `zklock --help`.
 package main

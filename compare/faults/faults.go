@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package faults subjects three servers to nine faults while a lock is held through each of several client libraries. It
 // records which signals the holder received, and who else was granted the lock.
 package faults

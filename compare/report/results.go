@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report turns the samples of a run into medians, pictures and the generated parts of compare/comparison.md.
 package report
 

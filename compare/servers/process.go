@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package servers runs the real lock servers of the comparison, on loopback or in its own network namespaces. Their data is
 // in temporary directories, and their settings are the defaults of the Debian packages except where the code sets others.
 package servers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ways implements one small interface with every way to lock that is compared.
 //
 // Each way is used as its documentation recommends, through its own client library. All have the same lease.

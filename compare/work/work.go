@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package work defines the workloads and measures each way to lock under them.
 package work
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bridge gives packages operate and slots access to the unexported parts of a Client, a Hold
 // and Options.
 package bridge

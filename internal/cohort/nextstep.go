@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cohort decides what the local queue of a Cohort does next: the queue of one process's
 // goroutines that wait for the same lock. It has no state, reads no clock and sends nothing.
 package cohort

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conn observes the traffic between the client library and its servers: which session a
 // connection carries, and what the replies prove about that session's lease.
 //

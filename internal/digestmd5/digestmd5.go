@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package digestmd5 implements the client side of the SASL mechanism DIGEST-MD5 (RFC 2831), as far
 // as ZooKeeper servers use it: authentication only, without a protected channel.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package frames reads and writes the parts of ZooKeeper's wire format that package conn needs to
 // observe a client's connection and to send its own requests on it. It splits a stream into frames,
 // checks that replies are well-formed, creates requests, reads their replies, and modifies the few

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lease computes until when ZooKeeper's servers cannot have ended a session.
 //
 // Its input is the requests of one session: when they were sent, when they were answered, and what

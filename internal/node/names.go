@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node defines what is stored in ZooKeeper, by this library and by others: the names of
 // lock nodes, their order in a queue, and the meaning of their data. It sends no requests.
 package node

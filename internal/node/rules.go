@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package node
 
 // A Rule returns the index of the contender to wait for, among those ahead. It is negative if there

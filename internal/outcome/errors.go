@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package outcome defines the errors of the library, and classifies errors of requests by what they
 // imply about the outcome.
 package outcome

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 // removal describes what a contender leaves behind when its node is deleted.

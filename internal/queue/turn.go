@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package queue implements waiting in a lock's queue: a contender creates its node, finds its
 // position, waits for the contenders ahead of it, is granted the lock, and leaves. A caller
 // describes what it needs with a Want and gets a Grant.

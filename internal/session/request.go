@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package session communicates with servers: it sends requests whose replies are valid only for one
 // session, manages the watches that waiters share, and sends the heartbeats that prove that the
 // session is alive. It does not depend on queues.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testclock lets this module's tests override a client's wall clock.
 //
 // On a suspended machine, the wall clock jumps while the monotonic clock stands still. The library

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lint runs the analyzers of `go vet` and of staticcheck over several modules, from source and in one load. Nothing is
 // compiled. Dependencies are type-checked without the bodies of their functions, which is why it takes a tenth of the time.
 //

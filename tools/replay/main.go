@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command replay runs the simulator so that a run is a function of its plan and a schedule.
 //
 // It compiles the simulator's tests to WebAssembly and runs them with wazero: in one thread, with an artificial clock, and with

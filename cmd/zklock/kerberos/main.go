@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kerberos is zklock with Kerberos: it has all subcommands and flags of zklock, and --kerberos. It is a module of its own,
 // because zklock does not depend on a library for Kerberos.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images chooses and builds the images for the tests.
 package images
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package peers runs the programs of the root module's internal/evidence/peer, which are lock clients in other languages, in a
 // container.
 package peers

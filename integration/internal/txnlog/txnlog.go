@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package txnlog reads the transactions of an ensemble from the logs on its servers' disks.
 package txnlog
 

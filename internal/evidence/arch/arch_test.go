@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package arch checks which packages of this repository may import which (docs/design.md).
 package arch
 

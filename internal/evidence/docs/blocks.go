@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs tests the documents of this repository: it runs every block of code that a reader can copy from them, and checks
 // the names in them.
 package docs

@@ -1,6 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package docs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -223,4 +227,27 @@ func TestAllModulesRequireOneVersionOfTheLibrary(t *testing.T) {
 		seen[m[1]] = true
 	}
 	assert.Len(t, seen, 1, "run tools/versions")
+}
+
+// TestEveryGoFileNamesItsLicense wants the SPDX line of LICENSE at the head of each Go file that git does not ignore. The empty
+// line after it keeps it out of the package's documentation. Files in testdata need none.
+func TestEveryGoFileNamesItsLicense(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skip("not a git repository")
+	}
+	require.Regexp(t, `^\s*Apache License\s+Version 2\.0,`, read(t, "LICENSE"))
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard", "*.go", ":!:*testdata/*").Output()
+	require.NoError(t, err)
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Greater(t, len(files), 100)
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+		if errors.Is(err, fs.ErrNotExist) { // deleted, and not yet committed
+			continue
+		}
+		require.NoError(t, err)
+		if !strings.HasPrefix(string(text), "// SPDX-License-Identifier: Apache-2.0\n\n") {
+			t.Errorf("%s does not begin with the SPDX line: run tools/spdx", file)
+		}
+	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package everystep is for tests of adapters. It runs a scenario once for each request of a client, with a fault at that request.
 package everystep
 

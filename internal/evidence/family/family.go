@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package family starts commands whose processes are hard to end in different ways, for tests of the code that ends them.
 package family
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package history records the operations of a lock's users and the transactions of its server, and checks that they are
 // consistent.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lanes compiles all tests, and runs the command's tests, which depend on real time. Then it runs the other parts of
 // `make test` or `make test-all` in parallel, because tests on real servers mostly wait. While they run, it shows the running
 // tests, and how long each lane took the last time. At the end it prints a table of the lanes, then the skipped tests with the

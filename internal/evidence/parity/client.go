@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package parity checks the behavior of a ZooKeeper server, with a table of rules and with random request sequences. Both use
 // package wire, so the same checks run against zktest and against the real server.
 package parity

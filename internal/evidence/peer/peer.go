@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package peer drives lock clients in other processes, most of them in other languages, through a line protocol on their standard
 // input and output. integration queues them together with zklock, and compare measures them.
 //

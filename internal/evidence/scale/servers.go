@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scale simulates large fleets in virtual time: how many requests they send when something
 // happens, and at which size servers with one processor cannot keep up.
 package scale

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim runs fleets of clients against a faulty ensemble in virtual time and looks for broken promises.
 //
 // A Plan is drawn from a seed: the ensemble, the clients, the locks, the clients' behavior and the faults. Run executes it

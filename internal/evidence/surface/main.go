@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Surface prints the exported names of the module's packages, one on each line: the names on which programs can depend.
 // With -names it prints the other names on which programs depend: the keys of JSON, and the names of metrics.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command survivors changes the product code in one place at a time, and lists the changes after which all tests still pass.
 //
 // A package's own tests run first. The short tests of internal/evidence/promises run only if these pass. A change that survives is a gap in the

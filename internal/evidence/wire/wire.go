@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire is a minimal ZooKeeper client for tests: it sends exactly the given bytes
 // and returns exactly the received frames. It shares no code with zktest or go-zookeeper,
 // so that an error in one of them cannot hide an error in another.

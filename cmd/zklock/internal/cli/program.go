@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli has what all subcommands of zklock share: their flags, help texts, completion and manual page.
 package cli
 

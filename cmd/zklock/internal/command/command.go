@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package command is zklock with all its subcommands, for the main packages.
 package command
 

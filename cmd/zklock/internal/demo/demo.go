@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package demo is the subcommand that demonstrates the library.
 package demo
 

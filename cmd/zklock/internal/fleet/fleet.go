@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fleet simulates a small shop whose workers use all kinds of locks, for demonstrations.
 package fleet
 

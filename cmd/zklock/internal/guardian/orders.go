@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guardian runs a command under a hold: a second process starts the command, and ends it before another client can
 // hold the lock, even if zklock is killed, stopped or hangs. Terms go in, and the outcome comes out.
 package guardian

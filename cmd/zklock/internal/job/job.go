@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package job acquires a lock, has a command run under it, and releases it: for run and elect.
 package job
 

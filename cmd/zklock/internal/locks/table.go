@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package locks analyses queues for the command: how long a holder has held, which locks are busiest, and which sessions
 // wait for each other in a cycle.
 package locks

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package outcome says what became of zklock's work: as an exit code, and in words.
 package outcome
 

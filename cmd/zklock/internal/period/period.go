@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package period parses the values of --every and --once: when a job is done once.
 package period
 

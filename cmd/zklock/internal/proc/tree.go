@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package proc starts a command, and finds, signals and ends the processes that it started: a Spec goes in, and Events come out.
 package proc
 

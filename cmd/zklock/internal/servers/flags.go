@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package servers connects subcommands to servers: it has the flags for that, and says what became of each server.
 package servers
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package show prints queues, cycles and the busiest locks: as tables, as JSON, and live.
 package show
 

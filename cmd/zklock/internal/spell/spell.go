@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spell finds the word that was probably meant.
 package spell
 

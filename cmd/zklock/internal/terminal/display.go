@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package terminal draws on terminals, and asks the system about them.
 package terminal
 

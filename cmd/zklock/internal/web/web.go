@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package web serves a page that shows which locks are busy, who holds and who waits for them, and for how long. Browsers
 // receive the data as server-sent events. All pages share one watch on ZooKeeper.
 package web

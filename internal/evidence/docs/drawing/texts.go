@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drawing examines the texts of an SVG drawing.
 package drawing
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command picture draws docs/demo.svg, the README's picture of "zklock demo": it runs the
 // demo and takes the timeline of the sale with a lock out of the page that the demo writes.
 package main

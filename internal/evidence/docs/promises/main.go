@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command promises prints which tests back each promise and each assumption of docs/guarantees.md. If an ID is given, it
 // prints a pattern for "go test -run" that matches the tests of that ID: of P2.1, of all promises of P2, or of A1.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package exact has the only test that tools/replay compiles to WebAssembly. It imports as little as possible, because the code is
 // translated again for each defect.
 package exact

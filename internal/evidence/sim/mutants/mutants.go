@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mutants lists deliberate defects that the simulator or a specific test must find. Most are bugs that other lock libraries
 // have or had. A mutant is a change of the library's source text that is compiled with go test's -overlay, so the library itself
 // needs no code for it.
