@@ -119,11 +119,11 @@ func (f *listings) begin(by lister, key listed, l *listing) {
 	}
 }
 
-// answered handles the reply to a request that share has begun.
+// answered handles the reply to a request that share has begun, or the reason why it was not sent.
 func (f *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
 	finish := func() { f.finish(by, key, l, got, err) }
 	switch {
-	case errors.Is(err, frames.ErrThrottled):
+	case errors.Is(err, frames.ErrThrottled), errors.Is(err, conn.ErrNotSent): // others may share it
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.begin(by, key, l) // asks again

@@ -90,20 +90,21 @@ func TestAListingIsRequestedAfterTheCall(t *testing.T) {
 	})
 }
 
-// A request that was not sent ends the listing for all callers, and for those that have come meanwhile another one is requested.
-func TestAListingThatIsNotSentHasAnError(t *testing.T) {
+// The caller that adds a listing to its bundle may give up before it is sent. Others may wait for the same listing.
+func TestAListingThatIsNotSentIsRequestedAgain(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(testDir, nil))
 		c := startClient(t, srv, "a")
 		s := c.session(t)
 		b := c.BundleNow(s)
 		first, second := c.shareIn(b, testDir), c.shareIn(b, testDir)
-		b.fail(t.Context().Err())
+		b.fail(context.Canceled)
 		synctest.Wait()
-		require.True(t, outcome.IsTransient(first.err) && outcome.WasNotSent(first.err))
-		require.NotNil(t, first.Queue())
-		require.NoError(t, second.err)
-		require.True(t, second.done.IsSet())
+		for _, l := range []*listing{first, second} {
+			require.True(t, l.done.IsSet())
+			require.NoError(t, l.err)
+			require.NotNil(t, l.Stat)
+		}
 
 		c.Calls.Close()
 		first = c.share(s, testDir)
@@ -112,6 +113,11 @@ func TestAListingThatIsNotSentHasAnError(t *testing.T) {
 		require.NoError(t, first.err)
 		require.ErrorIs(t, second.err, outcome.ErrClosed, "no goroutine can request it")
 		require.Empty(t, c.listings.running)
+
+		b = c.BundleNow(s)
+		first = c.shareIn(b, testDir)
+		b.fail(context.Canceled)
+		require.ErrorIs(t, first.err, outcome.ErrClosed)
 	})
 }
 

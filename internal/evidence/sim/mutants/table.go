@@ -1822,6 +1822,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestShutdownKeepsItsLimitOnAConnectionThatStays"},
 	},
 	{
+		Name: "a listing that its first caller has not sent fails for all callers", Origin: "our first version of listings without a goroutine",
+		Edits: []Edit{{"internal/session/listing.go", "errors.Is(err, frames.ErrThrottled), errors.Is(err, conn.ErrNotSent):", "errors.Is(err, frames.ErrThrottled):"}},
+		Test:  Test{"internal/session", "TestAListingThatIsNotSentIsRequestedAgain"},
+	},
+	{
 		Name: "callers get the cause of the context of another caller with whom they share a request", Origin: "the first caller sends it",
 		Edits: []Edit{{"internal/session/bundle.go", "\t\terr = conn.ErrNotSent\n", "\t\terr = errors.Join(err, conn.ErrNotSent)\n"}},
 		Test:  Test{"internal/session", "TestABundleThatIsNotSent"},
