@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,7 @@ func TestANodeThatCannotBeDeletedIsReported(t *testing.T) {
 				require.NoError(t, err)
 				released := outcomeOf(g, false)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				if strings.Contains(g.Nodes()[0].Name, "-lock-") {
 					require.ErrorIs(t, released, zk.ErrNoAuth)
 				} else {
@@ -126,6 +128,7 @@ func TestARequestThatArrivesBeforeTheDeletionIsForTheHold(t *testing.T) {
 		g, err := permitsOf(e, 3).Obtain(t.Context(), 2)
 		require.NoError(t, err)
 		time.Sleep(testTerm / 2)
+		synctest.Wait()
 		require.True(t, lost)
 		require.True(t, g.Nodes()[0].Revocation.Requested.IsSet())
 		_, there := srv.Node(queued)

@@ -181,6 +181,7 @@ func isHeartbeat(r *zktest.Request) bool {
 // requireIdle checks that the engine remembers no contender, and at last no create that a server could still execute.
 func requireIdle(t *testing.T, srv *zktest.Server, e *Engine) {
 	t.Helper()
+	synctest.Wait()
 	require.Empty(t, e.waits.live)
 	require.Empty(t, e.deleting.of)
 	require.Empty(t, e.holders.of)

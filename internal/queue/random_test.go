@@ -144,6 +144,7 @@ func TestAWaiterIsReportedBeforeItWaits(t *testing.T) {
 		held := obtain(t, a)
 		waits := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, []observe.Kind{observe.Queued}, to.kinds)
 		release(t, held)
 		waits.release(t)
