@@ -184,7 +184,8 @@ func (o *outbox) isClosed() bool {
 	return o.closed
 }
 
-// drain is how long after a failed write the connection is still read.
+// drain is the deadline that a failed write sets for the read that is in progress. If the server has
+// sent more, later reads have their usual deadlines.
 const drain = time.Second
 
 // writeRest writes the rest of a piece. If that fails, reads soon fail, too: but not before what the
