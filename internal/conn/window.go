@@ -77,8 +77,7 @@ func (w *window) reserveUntil(by time.Time, size int) {
 func (w *window) join(size int) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || len(w.waiters) == 0 && w.fits(size) {
-		w.used += size
+	if w.take(size) {
 		return nil
 	}
 	waits := &waiter{size, make(chan struct{})}
@@ -90,6 +89,11 @@ func (w *window) join(size int) *waiter {
 func (w *window) tryReserve(size int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.take(size)
+}
+
+// take is tryReserve for a caller that holds mu.
+func (w *window) take(size int) bool {
 	if !w.closed && (len(w.waiters) > 0 || !w.fits(size)) {
 		return false
 	}
