@@ -56,11 +56,11 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 		if next == awaitDelay && err == nil {
 			outwaited = lost
 		}
-		if outcome.IsTransient(err) && !errors.Is(err, errRecordMoved) && ctx.Err() == nil {
-			t.engine.Requests.Link.RecordError(err)
-			err = p.Next(ctx)
+		if errors.Is(err, errRecordMoved) {
+			continue
 		}
-		if err != nil && !errors.Is(err, errRecordMoved) {
+		err = t.engine.pauseAfter(ctx, &p, err)
+		if err != nil {
 			return t.Because(err)
 		}
 	}

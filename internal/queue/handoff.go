@@ -41,14 +41,22 @@ func (t *place) wait(ctx context.Context) error {
 			t.becomeFirst()
 			return nil
 		}
-		if outcome.IsTransient(err) && ctx.Err() == nil {
-			t.engine.Requests.Link.RecordError(err)
-			err = p.Next(ctx)
-		}
+		err = t.engine.pauseAfter(ctx, &p, err)
 		if err != nil {
 			return t.Because(err)
 		}
 	}
+}
+
+// pauseAfter pauses if err is a transient error, and then returns nil. Without one, the next pause is
+// short again: a long wait may have many errors that do not follow each other.
+func (c *Engine) pauseAfter(ctx context.Context, p *session.Pace, err error) error {
+	if !outcome.IsTransient(err) || ctx.Err() != nil {
+		*p = session.Pace{}
+		return err
+	}
+	c.Requests.Link.RecordError(err)
+	return p.Next(ctx)
 }
 
 // awaitLeave waits until the nearest blocking contender leaves, or looks ahead and waits for the

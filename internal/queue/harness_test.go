@@ -28,6 +28,9 @@ const (
 // throttled is the answer of a server that has too many requests.
 var throttled = zktest.Answer(-127)
 
+// asks is how often a request for a watch is sent to a server that answers throttled.
+const asks = 7
+
 var testLock = &Recipe{Name: "mutex", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // virtual runs fn in virtual time with a server in memory.

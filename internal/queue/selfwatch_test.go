@@ -29,9 +29,9 @@ func inSelfWatch(t *testing.T, before func(srv *zktest.Server), fn func(t *testi
 	})
 }
 
-// A server refuses the watch for now, and the selfWatch pauses: the grant sets the watch itself.
+// A server refuses the watch for a long time, and the selfWatch pauses: the grant sets the watch itself.
 func TestAGrantSetsTheWatchOfItsNodeThatWasThrottled(t *testing.T) {
-	throttle := func(srv *zktest.Server) { srv.Next(1, throttled, zktest.OpGetData) }
+	throttle := func(srv *zktest.Server) { srv.Next(2*asks, throttled, zktest.OpGetData) }
 	inSelfWatch(t, throttle, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
 		require.NoError(t, srv.DeleteNode(g.Nodes()[0].Path()))
 		synctest.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
@@ -151,6 +152,29 @@ func TestOneRequestServesAllWatchersOfANode(t *testing.T) {
 			require.NoError(t, a.err)
 			require.Equal(t, Changed, a.saw)
 		}
+	})
+}
+
+// throttled is the answer of a server that has too many requests.
+var throttled = zktest.Answer(-127)
+
+func TestAThrottledWatchIsRequestedAgain(t *testing.T) {
+	inWatching(t, func(t *testing.T, w *watching) {
+		w.srv.Next(3, throttled, zktest.OpGetData)
+		a := w.await(w.view())
+		require.Equal(t, []string{"getData", "getData", "getData", "getData"}, w.took())
+		w.set("1")
+		require.True(t, a.isOver())
+		require.Equal(t, Changed, a.saw)
+	})
+}
+
+func TestAWatchIsRequestedAFewTimesFromThrottledServers(t *testing.T) {
+	inWatching(t, func(t *testing.T, w *watching) {
+		w.srv.Next(100, throttled, zktest.OpGetData)
+		_, err := w.Watch(t.Context(), w.s, "/a")
+		require.ErrorIs(t, err, frames.ErrThrottled)
+		require.Len(t, w.took(), 1+maxAsks)
 	})
 }
 

@@ -1827,6 +1827,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/session", "TestAListingThatIsNotSentIsRequestedAgain"},
 	},
 	{
+		Name: "a watch that is throttled is not requested again by itself", Origin: "our first version: its waiter repeated all requests of the step, with longer and longer pauses",
+		Edits: []Edit{{"internal/session/watch.go", "errors.Is(err, frames.ErrThrottled) && ", "errors.Is(err, frames.ErrTooLong) && "}},
+		Test:  Test{"internal/session", "TestAThrottledWatchIsRequestedAgain"},
+	},
+	{
+		Name: "the pauses of a waiter become longer with each error of a long wait", Origin: "our first version: up to a second, whatever has succeeded meanwhile",
+		Edits: []Edit{{"internal/queue/handoff.go", "\t\t*p = session.Pace{}\n", ""}},
+		Test:  Test{"internal/queue", "TestAWaitersPausesAreShortAgainAfterASuccess"},
+	},
+	{
 		Name: "callers get the cause of the context of another caller with whom they share a request", Origin: "the first caller sends it",
 		Edits: []Edit{{"internal/session/bundle.go", "\t\terr = conn.ErrNotSent\n", "\t\terr = errors.Join(err, conn.ErrNotSent)\n"}},
 		Test:  Test{"internal/session", "TestABundleThatIsNotSent"},
