@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +37,12 @@ func (t *throttle) judge(q *zktest.Request) zktest.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	same, creates := fmt.Sprint(q.Client, q.Op), false
-	for _, p := range slices.Concat(q.Paths, []string{q.Path}) {
-		if strings.HasSuffix(p, "-") { // a create, whose name changes with each attempt
+	ops, paths := q.Ops, q.Paths
+	if q.Op != zktest.OpMulti {
+		ops, paths = []zktest.Op{q.Op}, []string{q.Path}
+	}
+	for i, p := range paths {
+		if ops[i] == zktest.OpCreate || ops[i] == zktest.OpCreate2 { // of a contender's node, whose name changes with each attempt
 			p, creates = path.Dir(p), true
 		}
 		same += p
