@@ -99,7 +99,7 @@ import (
 	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/internal/testclock"
@@ -336,7 +336,7 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 			continue // the link has already logged in
 		}
 		if err := c.engine.Requests.Authenticate(ctx, a.Scheme, a.Data); err != nil {
-			return fmt.Errorf("credential with the scheme %s: %w", plain.Text(a.Scheme), err)
+			return fmt.Errorf("credential with the scheme %s: %w", escape.Text(a.Scheme), err)
 		}
 	}
 	// Owned by the client; ends with life; Close waits for it.
@@ -525,7 +525,7 @@ func (h clientLog) WithGroup(name string) slog.Handler {
 type libraryLog struct{ *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {
-	l.Debug("zklock: client library: " + plain.Text(fmt.Sprintf(format, args...)))
+	l.Debug("zklock: client library: " + escape.Text(fmt.Sprintf(format, args...)))
 }
 
 // expiredEarly reports to the observer that the servers ended a session too early.

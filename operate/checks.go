@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // findings is what was found of all servers, from which the checks follow.
@@ -75,7 +75,7 @@ func those(members []*member, has func(*member) bool, text func(*member) string)
 		if alike[about] == nil {
 			texts = append(texts, about)
 		}
-		alike[about] = append(alike[about], plain.Text(m.Addr))
+		alike[about] = append(alike[about], escape.Text(m.Addr))
 	}
 	for i, about := range texts {
 		names := strings.Join(alike[about], ", ")
@@ -107,7 +107,7 @@ func (s Status) or(some, n int) Status {
 }
 
 // because returns the text of an error for a summary.
-func because(err error) string { return plain.Text(err.Error()) }
+func because(err error) string { return escape.Text(err.Error()) }
 
 func (f *findings) reach() Check {
 	c := Check{
@@ -158,7 +158,7 @@ func (f *findings) version() Check {
 	}
 	c = c.find(Warn, f.given, func(m *member) bool { return m.Mode == "read-only" }, always("is read-only: it has no quorum"))
 	return c.find(Warn, f.given, func(m *member) bool { return isTroubled(m.Version) },
-		func(m *member) string { return "has version " + plain.Text(m.Version) })
+		func(m *member) string { return "has version " + escape.Text(m.Version) })
 }
 
 // isTroubled reports whether a version has a known problem that matters for locks.
@@ -185,7 +185,7 @@ func (f *findings) ensemble() Check {
 		Advice: "List the servers of one ensemble only. If they are one ensemble, set localSessionsEnabled=false.",
 	}
 	c = c.find(Fail, f.given, func(m *member) bool { return m.stranger != "" },
-		func(m *member) string { return "does not resume a session of " + plain.Text(m.stranger) })
+		func(m *member) string { return "does not resume a session of " + escape.Text(m.stranger) })
 	heads, summary := those(f.given, func(m *member) bool { return m.Mode == "leader" || m.Mode == "standalone" },
 		func(m *member) string { return "is " + m.Mode })
 	if len(heads) > 1 {
@@ -363,7 +363,7 @@ func (f *findings) containers() Check {
 
 func (f *findings) access() Check {
 	c := Check{
-		ID: "access", Summary: "a lock can be used below " + plain.Text(f.site.path),
+		ID: "access", Summary: "a lock can be used below " + escape.Text(f.site.path),
 		Why:    "A client that may not create, read and delete its nodes gets no lock, or blocks the other clients.",
 		Advice: "Grant the client create, read and delete on the node, or correct Options.ACL (--acl).",
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/frames"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // examiner asks servers. Each step has connections and sessions of its own, so that one which a server
@@ -276,13 +276,13 @@ func (x *examiner) tryLock(d *conn.Direct, at string) error {
 	)
 	for i, r := range results[:min(len(results), len(steps))] {
 		if r.Error != nil {
-			return fmt.Errorf("cannot "+steps[i]+": %w", plain.Text(at), r.Error)
+			return fmt.Errorf("cannot "+steps[i]+": %w", escape.Text(at), r.Error)
 		}
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}
-	return fmt.Errorf("trial below %s: %w", plain.Text(at), err)
+	return fmt.Errorf("trial below %s: %w", escape.Text(at), err)
 }
 
 // readClock returns by how much the leader's clock is ahead of this host's. It creates a node, writes

@@ -84,7 +84,7 @@ func (l *Link) dialed() (fails int) {
 // adopt makes conn the current connection. It closes the previous one, which the client library
 // leaves open after an expiry.
 func (l *Link) adopt(address string, conn net.Conn) (net.Conn, error) {
-	t := newTap(l, newServerConn(address, conn))
+	t := newProxy(l, newServerConn(address, conn))
 	old, ok := l.replace(t.server)
 	if old != nil {
 		old.Close()

@@ -27,7 +27,7 @@ func virtual(t *testing.T, fn func(t *testing.T)) {
 
 // wired is a connection of a link and the server's end of it. It collects the client's frames.
 type wired struct {
-	*tap
+	*proxy
 	server net.Conn
 	frames chan []byte // the client's frames, without lengths; closed at the end
 }
@@ -42,7 +42,7 @@ func wire(t *testing.T, l *Link) *wired {
 		return ours, nil
 	})("tcp", "server", 0)
 	require.NoError(t, err)
-	w := &wired{conn.(*tap), theirs, make(chan []byte, 100)}
+	w := &wired{conn.(*proxy), theirs, make(chan []byte, 100)}
 	go w.collect() // ends with the connection
 	t.Cleanup(func() { w.Close(); theirs.Close() })
 	return w
@@ -103,7 +103,7 @@ func (w *wired) says(frame []byte) error {
 		sent <- err
 	}()
 	got := make([]byte, len(frame))
-	_, err := io.ReadFull(w.tap, got)
+	_, err := io.ReadFull(w.proxy, got)
 	if err != nil {
 		w.Close()
 	}

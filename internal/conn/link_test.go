@@ -317,7 +317,7 @@ func TestEachPartOfAnAnswerIsASignOfLife(t *testing.T) {
 		}
 		inParts := func(frame []byte, told func(part int)) {
 			go func() { // ends when everything has arrived
-				_, _ = io.Copy(io.Discard, io.LimitReader(w.tap, int64(len(frame))))
+				_, _ = io.Copy(io.Discard, io.LimitReader(w.proxy, int64(len(frame))))
 			}()
 			for i := range 4 {
 				time.Sleep(time.Second)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/internal/frames"
-	"github.com/zklock-go/zklock/internal/plain"
 )
 
 // loginState knows what every connection starts with, a login and credentials, and whether servers
@@ -87,5 +87,5 @@ func (g *loginState) verdict() error {
 // shownError is an error whose text can be printed.
 type shownError struct{ error }
 
-func (e shownError) Error() string { return plain.Short(e.error.Error(), 1000) }
+func (e shownError) Error() string { return escape.Short(e.error.Error(), 1000) }
 func (e shownError) Unwrap() error { return e.error }

@@ -200,7 +200,7 @@ func TestTheClientLibraryWaitsForRoomUntilItsDeadline(t *testing.T) {
 		start := time.Now()
 		w.asks(frames.XidPing, frames.OpPing)
 		require.Zero(t, time.Since(start), "a ping does not wait")
-		time.AfterFunc(time.Second, func() { w.tap.Close() })
+		time.AfterFunc(time.Second, func() { w.proxy.Close() })
 		require.Equal(t, time.Second, write(), "the connection has ended")
 		require.Nil(t, l.Carried())
 	})

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock-go/zklock/internal/outcome"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // maxPath keeps requests that contain a path below the size that servers accept.
@@ -78,7 +78,7 @@ func checkElement(path, name string) error {
 }
 
 // Printable returns a path as it is shown in errors, where it may be an invalid one.
-func Printable(path string) string { return plain.Short(path, 1000) }
+func Printable(path string) string { return escape.Short(path, 1000) }
 
 // DirOf returns the path of a node; an empty path means the root.
 func DirOf(path string) string {

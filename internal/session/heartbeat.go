@@ -26,7 +26,7 @@ type Heart struct {
 	missed   func(error) // called with the reason if no quorum answered a heartbeat
 	early    func(error) // called when a session has ended while its lease had time left
 	kick     chan struct{}
-	kept     turns
+	kept     checkQueue
 
 	mu    sync.Mutex
 	asked chan struct{} // guarded by mu: closed when the quorum has been asked; nil while no caller waits for that
@@ -35,7 +35,7 @@ type Heart struct {
 // NewHeart returns a Heart. It calls missed with the reason if no quorum has answered a heartbeat, and
 // early if a session has ended while its lease had time left.
 func NewHeart(r *Requests, missed, early func(error)) *Heart {
-	return &Heart{requests: r, missed: missed, early: early, kick: make(chan struct{}, 1), kept: newTurns()}
+	return &Heart{requests: r, missed: missed, early: early, kick: make(chan struct{}, 1), kept: newCheckQueue()}
 }
 
 // Keep makes heartbeats ask the quorum, and check that the node exists, for as long as it is held or
@@ -80,9 +80,6 @@ func (h *Heart) wasAsked() {
 		h.asked = nil
 	}
 }
-
-// never is how long the loop waits if nothing is due. Any event wakes it earlier.
-const never = time.Hour
 
 // BeatForever sends heartbeats. It is owned by the client and returns when that is closed; Close
 // waits for it.
@@ -225,26 +222,13 @@ func (b *beats) missed(why error) {
 	}
 }
 
-// errSilent is reported for a server that does not answer.
-var errSilent = errors.New("no reply from the server for too long, switching to another server")
-
-// untilSilent returns the time until the client leaves a server that does not answer, and leaves it if that time has come: early
-// enough for another server to prove the lease. If the server was cut off, no error would arrive before all holds are lost.
+// untilSilent returns the time until the client leaves a server that does not answer, and leaves it if that time has come.
 func (b *beats) untilSilent(now time.Time) time.Duration {
-	since, waiting := b.h.requests.Link.Unanswered(b.s)
-	patience := b.s.Lease.Patience()
-	if !waiting {
-		return patience // a heartbeat that has just begun is not sent yet
-	}
-	if wait := since.Add(patience).Sub(now); wait > 0 {
-		return wait
-	}
-	if b.h.kept.isAny(b.s) {
-		b.h.missed(errSilent)
-	}
-	b.s.Lease.Leave()
-	b.h.requests.Link.Abandon(b.s)
-	return never
+	return b.h.requests.leaveIfSilent(b.s, now, func(why error) {
+		if b.h.kept.isAny(b.s) {
+			b.h.missed(why)
+		}
+	})
 }
 
 // carryOut sends a request of a heartbeat, and waits until it has ended.

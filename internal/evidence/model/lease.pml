@@ -16,7 +16,7 @@
  * from and pending are arrays with an element for each beat. A past time is kept as its age. A future time is kept as the units
  * until then.
  *
- * internal/lease/next.go is not in the model: the client sends each request when it likes, or not at all. So the result holds for
+ * internal/lease/schedule.go is not in the model: the client sends each request when it likes, or not at all. So the result holds for
  * every schedule.
  *
  * Assumptions, each with the macro that takes it away and with which spin must find the error, and with its number in

@@ -15,7 +15,7 @@ import (
 
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/spell"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // Flags is a flag set with readable help.
@@ -104,7 +104,7 @@ func (f *Flags) Parse(args []string, least, most int) (positional []string, err 
 	case n < least:
 		return nil, outcome.Misuse("%s: %s is missing", f.Name(), f.operand)
 	case n > most:
-		return nil, outcome.Misuse("%s: unexpected argument %q", f.Name(), plain.Short(positional[most], 60))
+		return nil, outcome.Misuse("%s: unexpected argument %q", f.Name(), escape.Short(positional[most], 60))
 	}
 	return positional, nil
 }
@@ -120,7 +120,7 @@ func (f *Flags) ParseAlone(args []string) (path string, err error) {
 	case err != nil:
 		return "", err
 	case len(positional) > 1:
-		return "", outcome.Misuse("%s: put -- before the command: zklock %s %s -- %s ...", f.Name(), f.Name(), plain.Short(positional[0], 60), plain.Short(positional[1], 60))
+		return "", outcome.Misuse("%s: put -- before the command: zklock %s %s -- %s ...", f.Name(), f.Name(), escape.Short(positional[0], 60), escape.Short(positional[1], 60))
 	}
 	return positional[0], nil
 }
@@ -134,7 +134,7 @@ func (f *Flags) parseFlag(arg string, rest []string) ([]string, error) {
 	case fl == nil && (name == "help" || name == "h"):
 		return nil, cmp.Or(f.help(f.Streams.Out), flag.ErrHelp)
 	case fl == nil:
-		return nil, outcome.Misuse("unknown flag %s%s", plain.Short(dashed(name), 60), f.suggest(name))
+		return nil, outcome.Misuse("unknown flag %s%s", escape.Short(dashed(name), 60), f.suggest(name))
 	case hasValue:
 	case isBool(fl):
 		value = "true"
@@ -144,7 +144,7 @@ func (f *Flags) parseFlag(arg string, rest []string) ([]string, error) {
 		value, rest = rest[0], rest[1:]
 	}
 	if f.Set(name, value) != nil {
-		return nil, outcome.Misuse("%s %s: %s", dashed(name), plain.Short(cmp.Or(value, `""`), 60), wanted(fl, value))
+		return nil, outcome.Misuse("%s %s: %s", dashed(name), escape.Short(cmp.Or(value, `""`), 60), wanted(fl, value))
 	}
 	return rest, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -111,7 +111,7 @@ func ReportText(r *operate.Report) string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVER\tVERSION\tMODE\tTIMEOUTS\tTICK\tSYNC\tWRITE")
 	for _, s := range r.Servers {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Text(s.Addr), orDash(s.Version), orDash(s.Mode),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", escape.Text(s.Addr), orDash(s.Version), orDash(s.Mode),
 			rangeOf(s.MinSession, s.MaxSession), spanOf(s.TickTime), spanOf(s.Sync.Median), spanOf(s.Write.Median))
 	}
 	table.Flush()
@@ -137,7 +137,7 @@ func orDash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return plain.Text(text)
+	return escape.Text(text)
 }
 
 // spanOf returns a duration for the table, or a dash for zero.

@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/terminal"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 const electAbout = `
@@ -90,7 +90,7 @@ func showLeader(server *servers.Flags, path string, latch, watch bool) error {
 			return err
 		})
 		if errors.Is(err, zklock.ErrNoLeader) {
-			return outcome.NotAcquired.Errorf("%s has no leader", plain.Short(path, 512))
+			return outcome.NotAcquired.Errorf("%s has no leader", escape.Short(path, 512))
 		}
 		if err != nil {
 			return outcome.ByCause(err)

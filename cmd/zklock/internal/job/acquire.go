@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/signals"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // closeTime bounds how long giving up takes after a signal, and if servers answer.
@@ -190,7 +190,7 @@ func (j *Job) heldBy(err error) string {
 
 // holding says who holds the lock, if that is known.
 func (j *Job) holding(who zklock.Contender) string {
-	path := plain.Short(j.Path, 512)
+	path := escape.Short(j.Path, 512)
 	host, _ := os.Hostname()
 	own := who.PID == os.Getpid() && who.Host == host
 	switch {
@@ -207,16 +207,16 @@ func described(who zklock.Contender) string {
 	text := "a client that does not say who it is"
 	switch {
 	case who.Label != "":
-		text = fmt.Sprintf("%q", plain.Short(who.Label, 60))
+		text = fmt.Sprintf("%q", escape.Short(who.Label, 60))
 	case who.Anonymous:
 		text = "an anonymous client"
 	case who.Host == "" && len(who.Data) > 0:
-		text = fmt.Sprintf("%q", plain.Short(string(who.Data), 60))
+		text = fmt.Sprintf("%q", escape.Short(string(who.Data), 60))
 	case who.Host != "":
-		return fmt.Sprintf("process %d on %s", who.PID, plain.Short(who.Host, 64))
+		return fmt.Sprintf("process %d on %s", who.PID, escape.Short(who.Host, 64))
 	}
 	if who.Host != "" {
-		text += fmt.Sprintf(" (host %s, process %d)", plain.Short(who.Host, 64), who.PID)
+		text += fmt.Sprintf(" (host %s, process %d)", escape.Short(who.Host, 64), who.PID)
 	}
 	return text
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -47,7 +47,7 @@ func refuseNested(ctx context.Context, client *zklock.Client, lockPath string) e
 	}
 	for _, who := range q.Contenders {
 		if slices.Contains(nodes, who.Node) {
-			return outcome.Usage.Errorf("%s is held by a zklock that started this one: this one would wait for itself", plain.Short(lockPath, 512))
+			return outcome.Usage.Errorf("%s is held by a zklock that started this one: this one would wait for itself", escape.Short(lockPath, 512))
 		}
 	}
 	return nil

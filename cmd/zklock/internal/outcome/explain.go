@@ -19,7 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // Explain returns err in the words of zklock's users, on one line and without characters that a terminal would interpret: the
@@ -36,7 +36,7 @@ func Explain(err error) string {
 		text = strings.Replace(text, part.Error(), reworded(part), 1)
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\nzklock: ", "; "), "\n", "; ")
-	return strings.ReplaceAll(plain.Text(text), `\\`, `\`) // do not escape backslashes twice
+	return strings.ReplaceAll(escape.Text(text), `\\`, `\`) // do not escape backslashes twice
 }
 
 // foreign returns the errors in err's tree that come from Go's libraries or from the ZooKeeper client, the outermost ones.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/spell"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/slots"
 )
 
@@ -62,20 +62,20 @@ func Every(text string, now time.Time) (Choice, error) {
 	case strings.TrimSpace(text) == "":
 		return Choice{}, errors.New("needs a period: " + known)
 	case layout == "" && err != nil:
-		return Choice{}, fmt.Errorf("%s is not a period%s: use %s", plain.Short(text, 40), meant(word), known)
+		return Choice{}, fmt.Errorf("%s is not a period%s: use %s", escape.Short(text, 40), meant(word), known)
 	case layout == "" && length <= 0:
-		return Choice{}, fmt.Errorf("%s is not positive: use %s", plain.Short(text, 40), known)
+		return Choice{}, fmt.Errorf("%s is not positive: use %s", escape.Short(text, 40), known)
 	case layout == "" && !isRegular(length):
-		return Choice{}, fmt.Errorf("%s does not divide a day into whole hours: use %s", plain.Short(text, 40), known)
+		return Choice{}, fmt.Errorf("%s does not divide a day into whole hours: use %s", escape.Short(text, 40), known)
 	case hasZone:
 		place, err := time.LoadLocation(zone)
 		if err != nil || zone == "" {
-			return Choice{}, fmt.Errorf("%s: unknown time zone: write it as in %s@Europe/Berlin", plain.Short(text, 40), word)
+			return Choice{}, fmt.Errorf("%s: unknown time zone: write it as in %s@Europe/Berlin", escape.Short(text, 40), word)
 		}
 		now = now.In(place)
 	case layout != "" || length > time.Hour:
 		if err := checkOwnZone(os.Getenv("TZ")); err != nil {
-			return Choice{}, fmt.Errorf("%s: %w: add a time zone, as in %s@Europe/Berlin", plain.Short(text, 40), err, word)
+			return Choice{}, fmt.Errorf("%s: %w: add a time zone, as in %s@Europe/Berlin", escape.Short(text, 40), err, word)
 		}
 	}
 	if layout != "" {
@@ -118,7 +118,7 @@ func checkOwnZone(tz string) (err error) {
 		_, err = time.LoadLocation(name)
 	}
 	if err != nil {
-		return fmt.Errorf("the host's time zone TZ=%s is not supported", plain.Short(tz, 40))
+		return fmt.Errorf("the host's time zone TZ=%s is not supported", escape.Short(tz, 40))
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func Once(text string) (Choice, error) {
 	case name == "":
 		return Choice{}, errors.New("needs a name")
 	case isPeriodic(name):
-		return Choice{}, fmt.Errorf("%s looks like a period, and a name is done once and never again: use --every with a period, or a name with a date (%s-2026-11-22)", plain.Short(name, 40), plain.Short(name, 40))
+		return Choice{}, fmt.Errorf("%s looks like a period, and a name is done once and never again: use --every with a period, or a name with a date (%s-2026-11-22)", escape.Short(name, 40), escape.Short(name, 40))
 	case unicode.IsLetter([]rune(name)[0]), date.MatchString(name):
 		return Choice{name: name}, nil
 	}
-	return Choice{}, fmt.Errorf("%s is neither a date nor begins with a letter: use --every for a period", plain.Short(name, 40))
+	return Choice{}, fmt.Errorf("%s is neither a date nor begins with a letter: use --every for a period", escape.Short(name, 40))
 }
 
 // date matches the names that need not begin with a letter: those that begin with a year or with at least six digits.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // dialer connects to servers, over TLS if config is set. Unlike the client library, which only accepts a time limit, it can
@@ -124,7 +124,7 @@ func (d *dialer) outcome() string {
 	defer d.mu.Unlock()
 	var all []string
 	for _, address := range slices.Sorted(maps.Keys(d.trials)) {
-		all = append(all, plain.Short(address, 80)+" "+d.trials[address].String())
+		all = append(all, escape.Short(address, 80)+" "+d.trials[address].String())
 	}
 	return strings.Join(all, "; ")
 }
@@ -184,7 +184,7 @@ func says(first []byte) string {
 	case strings.HasPrefix(line, "HTTP/"):
 		return "is not a ZooKeeper server (it answers HTTP)"
 	}
-	return fmt.Sprintf("is not a ZooKeeper server (it answers %q)", plain.Short(line, 20))
+	return fmt.Sprintf("is not a ZooKeeper server (it answers %q)", escape.Short(line, 20))
 }
 
 // noHandshake is the error of a connection that a server has accepted, without agreeing on TLS.

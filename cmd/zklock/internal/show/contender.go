@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/operate"
 )
 
 // Names and data of contenders can come from anyone, so none of it is printed unescaped.
 
 // Text returns text from others in a form that is safe to print on a terminal.
-func Text(text string) string { return plain.Short(text, 512) }
+func Text(text string) string { return escape.Short(text, 512) }
 
 // Base returns the name of a contender's node.
 func Base(who zklock.Contender) string { return path.Base(who.Node) }
@@ -73,14 +73,14 @@ func duration(d time.Duration) string {
 func Owner(who zklock.Contender) string {
 	var parts []string
 	if who.Label != "" {
-		parts = append(parts, plain.Short(who.Label, 60))
+		parts = append(parts, escape.Short(who.Label, 60))
 	}
 	switch {
 	case who.Host != "" && who.PID != 0:
-		parts = append(parts, fmt.Sprintf("%s:%d", plain.Short(who.Host, 64), who.PID))
+		parts = append(parts, fmt.Sprintf("%s:%d", escape.Short(who.Host, 64), who.PID))
 	case who.Anonymous:
 	case len(who.Data) > 0 && utf8.Valid(who.Data):
-		parts = append(parts, plain.Short(string(who.Data), 60))
+		parts = append(parts, escape.Short(string(who.Data), 60))
 	}
 	if who.Client != "" && who.Client != operate.ClientZklock {
 		parts = append(parts, "("+who.Client+")")
@@ -92,4 +92,4 @@ func Owner(who zklock.Contender) string {
 }
 
 // Value returns a leader's value as one line of printable text.
-func Value(leader zklock.Contender) string { return plain.Short(string(leader.Data), 4<<10) }
+func Value(leader zklock.Contender) string { return escape.Short(string(leader.Data), 4<<10) }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // JSON writes v on one line, or indented. It escapes characters that a terminal would interpret, in the form that JSON
@@ -28,7 +28,7 @@ func JSON(w io.Writer, v any, pretty bool) error {
 	var safe bytes.Buffer
 	for _, r := range b.String() {
 		switch text := string(r); {
-		case r < utf8.RuneSelf && r != 0x7f, plain.Text(text) == text:
+		case r < utf8.RuneSelf && r != 0x7f, escape.Text(text) == text:
 			safe.WriteString(text)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

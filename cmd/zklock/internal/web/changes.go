@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -127,11 +127,11 @@ func (c *changes) apply(ctx context.Context, want changeRequest) (code int, why 
 	case errors.Is(err, zklock.ErrNotHeld):
 		return http.StatusNotFound, "it has left the queue"
 	case err != nil:
-		return http.StatusBadGateway, plain.Text(err.Error())
+		return http.StatusBadGateway, escape.Text(err.Error())
 	}
 	if want.Do == "revoke" {
 		c.board.hasAsked(want.Lock, want.Node)
 	}
-	c.log(fmt.Sprintf("%s: %s", a.done, plain.Short(who.Node, 512)))
+	c.log(fmt.Sprintf("%s: %s", a.done, escape.Short(who.Node, 512)))
 	return 0, ""
 }

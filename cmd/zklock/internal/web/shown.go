@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock-go/zklock"
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -148,7 +148,7 @@ func sessionOf(who zklock.Contender) string { return fmt.Sprintf("0x%x", who.Ses
 func linkOf(lock string) string { return strings.ReplaceAll(url.QueryEscape(lock), "%2F", "/") }
 
 // shownPath returns a path in the form that is displayed.
-func shownPath(lock string) string { return plain.Short(lock, 512) }
+func shownPath(lock string) string { return escape.Short(lock, 512) }
 
 // nameOf returns the end of a node's name, without the prefix that only makes it unique.
 func nameOf(who zklock.Contender) string {
@@ -159,15 +159,15 @@ func nameOf(who zklock.Contender) string {
 			break
 		}
 	}
-	return plain.Short(name, 60)
+	return escape.Short(name, 60)
 }
 
 func ownerOf(who zklock.Contender) owner {
 	o := owner{
-		Label: plain.Short(who.Label, 120), Host: plain.Short(who.Host, 64), PID: who.PID, Client: who.Client, Kept: who.Cohort,
+		Label: escape.Short(who.Label, 120), Host: escape.Short(who.Host, 64), PID: who.PID, Client: who.Client, Kept: who.Cohort,
 	}
 	if who.Host == "" && !who.Anonymous && len(who.Data) > 0 && utf8.Valid(who.Data) {
-		o.Value = plain.Short(string(who.Data), 200)
+		o.Value = escape.Short(string(who.Data), 200)
 	}
 	return o
 }

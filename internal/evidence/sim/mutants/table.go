@@ -59,12 +59,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "requests are sent before the credentials", Origin: "a server answers the requests first, without the credentials",
-		Edits: []Edit{{"internal/conn/tap.go", "present(t.server, t.in, credentials)", "present(t.server, t.in, credentials[:0])"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "present(t.server, t.in, credentials)", "present(t.server, t.in, credentials[:0])"}},
 		Test:  Test{"internal/conn", "TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection"},
 	},
 	{
 		Name: "a credential is sent only on its first connection", Origin: "credentials belong to a connection, not to a session",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\tt.link.login.accept(asked.credential)\n", ""}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\t\tt.link.login.accept(asked.credential)\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestAReconnectComesWithItsCredentialsFirst"},
 	},
 	{
@@ -99,12 +99,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a reply to a listing that is too long closes the connection", Origin: "our first version: the heartbeats of all holds were then lost, too",
-		Edits: []Edit{{"internal/conn/tap.go", "if ours && size > limit {", "if size > limit && !ours {"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "if ours && size > limit {", "if size > limit && !ours {"}},
 		Test:  Test{"internal/conn", "TestALongReplyEndsNoConnection"},
 	},
 	{
 		Name: "the limit on listings also applies to the program's own requests", Origin: "our first version, with Attach",
-		Edits: []Edit{{"internal/conn/tap.go", "return math.MaxInt32, false", "return min(math.MaxInt32, frames.MaxFrame), false"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "return math.MaxInt32, false", "return min(math.MaxInt32, frames.MaxFrame), false"}},
 		Test:  Test{"internal/conn", "TestALongReplyEndsNoConnection"},
 	},
 	{
@@ -119,22 +119,22 @@ var Table = []Mutant{
 	},
 	{
 		Name: "requests of the client library do not wait for the limit on unanswered bytes", Origin: "our first version, with Attach and a program that writes much",
-		Edits: []Edit{{"internal/conn/tap.go", "t.server.room.reserveUntil(t.writeBy, len(r))", "t.server.room.use(len(r))"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "t.server.room.reserveUntil(t.writeBy, len(r))", "t.server.room.use(len(r))"}},
 		Test:  Test{"internal/evidence/promises", "TestLargeWritesOfTheProgramCostNoAttachedHold"},
 	},
 	{
 		Name: "a server may take three seconds to answer a connection request", Origin: "our first version, with Attach: the session's timeout was not known",
-		Edits: []Edit{{"internal/conn/tap.go", "limit = max(timeout/3, limit)", "limit = max(3*time.Second, limit, timeout/1e9)"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "limit = max(timeout/3, limit)", "limit = max(3*time.Second, limit, timeout/1e9)"}},
 		Test:  Test{"internal/evidence/promises", "TestAnAttachedHoldOutlivesItsServerAndAFrozenOne"},
 	},
 	{
 		Name: "requests of the client library keep their own numbers", Origin: "its numbers and those of zklock then collide",
-		Edits: []Edit{{"internal/conn/tap.go", "t.enter(r, nil, len(r))", "t.waiting[r.Xid()] = sentRequest{sent: now, op: r.Op(), xid: r.Xid()}"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "t.enter(r, nil, len(r))", "t.waiting[r.Xid()] = sentRequest{sent: now, op: r.Op(), xid: r.Xid()}"}},
 		Test:  Test{"internal/conn", "TestZklockAndTheClientLibraryShareAConnection"},
 	},
 	{
 		Name: "requests get no answer when their connection ends", Origin: "a caller then waits for the reply on the next connection",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\t\tby.Answered(frames.Reply{}, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\t\t\tby.Answered(frames.Reply{}, zk.ErrConnectionClosed)\n\t\t}\n\t}\n}", "\t\t\t_ = zk.ErrConnectionClosed\n\t\t}\n\t}\n}"}},
 		Test:  Test{"internal/conn", "TestTheEndOfAConnectionAnswersPendingRequests"},
 	},
 	{
@@ -149,7 +149,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a refused login is final, even after an earlier one succeeded", Origin: "one server may not know a new password yet",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\tt.link.login.admit()\n", ""}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\t\tt.link.login.admit()\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestASessionWhoseLoginIsRefusedEnds"},
 	},
 	{
@@ -159,7 +159,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first connection logs in", Origin: "a login belongs to a connection, not to a session",
-		Edits:   []Edit{{"internal/conn/tap.go", "if login != nil {", "if login != nil && t.link.Latest() == nil {"}},
+		Edits:   []Edit{{"internal/conn/proxy.go", "if login != nil {", "if login != nil && t.link.Latest() == nil {"}},
 		Trouble: "logins",
 	},
 	{
@@ -507,7 +507,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats have no minimum interval", Origin: "our first version: sixty-five reads in a session of one tick",
-		Edits: []Edit{{"internal/lease/next.go", "l.timeout/12)", "l.timeout/60)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.timeout/12)", "l.timeout/60)"}},
 		Test:  Test{"internal/evidence/promises", "TestAShortSessionHasFewHeartbeats"},
 	},
 	{
@@ -531,33 +531,32 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client waits for a silent server as long as the client library does", Origin: "two thirds of the timeout; short leases have ended by then",
-		Edits: []Edit{{"internal/session/heartbeat.go", `	b.h.requests.Link.Abandon(b.s)
-`, ""}},
+		Edits: []Edit{{"internal/session/silence.go", "\tr.Link.Abandon(s)\n", ""}},
 		Test: Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
 		Name: "the client's patience does not grow after slow replies", Origin: "our first version: with slow disks, it left each server before it could reply",
-		Edits: []Edit{{"internal/lease/next.go", "max(l.timeout/5, 2*l.slow)", "l.timeout/5"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "max(l.timeout/5, 2*l.slow)", "l.timeout/5"}},
 		Test:  Test{"internal/evidence/promises", "TestSlowServersDelayNoCallForEver"},
 	},
 	{
 		Name: "a server counts as silent until it has sent a complete reply", Origin: "our first version: a long listing takes time to arrive",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\ti.tap.hear()\n", ""}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\t\ti.proxy.hear()\n", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
 		Name: "the client library's deadline considers only replies to its own requests", Origin: "our first version: most replies do not reach the client library",
-		Edits: []Edit{{"internal/conn/tap.go", "if i.tap.bound > 0 {", "if i.tap.bound < 0 {"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "if i.proxy.bound > 0 {", "if i.proxy.bound < 0 {"}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
 		Name: "a server is not left as silent if no request was pending at the first check", Origin: "our first version: it was left one heartbeat later than necessary",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\t\treturn patience // a heartbeat", "\t\treturn never // a heartbeat"}},
+		Edits: []Edit{{"internal/session/silence.go", "\t\treturn patience // a heartbeat", "\t\treturn never // a heartbeat"}},
 		Test:  Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
 		Name: "the client leaves a server that fails only after a third of the timeout", Origin: "our first version: a command did not have enough time to end",
-		Edits: []Edit{{"internal/lease/next.go", "max(l.timeout/5, 2*l.slow)", "max(l.timeout/3, 2*l.slow)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "max(l.timeout/5, 2*l.slow)", "max(l.timeout/3, 2*l.slow)"}},
 		Test:  Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
@@ -846,17 +845,17 @@ var Table = []Mutant{
 	},
 	{
 		Name: "LockAll acquires the locks in the caller's order", Origin: "Curator's multi lock",
-		Edits: []Edit{{"multi.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePaths)", "ordered = slices.Clone(lockers)"}},
+		Edits: []Edit{{"lockall.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePaths)", "ordered = slices.Clone(lockers)"}},
 		Focus: "mutex",
 	},
 	{
 		Name: "LockAll waits for itself if one of its locks is already held by the caller", Origin: "our first version",
-		Edits: []Edit{{"multi.go", "c.holdsUnder(ctx, is.path, is.enters) {", "c.holdsUnder(ctx, is.path, is.enters) && c == nil {"}},
+		Edits: []Edit{{"lockall.go", "c.holdsUnder(ctx, is.path, is.enters) {", "c.holdsUnder(ctx, is.path, is.enters) && c == nil {"}},
 		Focus: "mutex",
 	},
 	{
 		Name: "LockAll keeps the other locks if one fails", Origin: "Curator's multi lock continues",
-		Edits: []Edit{{"multi.go", "h.Unlock(ctx) // if", "_ = h // if"}},
+		Edits: []Edit{{"lockall.go", "h.Unlock(ctx) // if", "_ = h // if"}},
 		Focus: "mutex",
 	},
 	{
@@ -888,7 +887,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a heartbeat waits for the reply to the previous one", Origin: "with slow replies, each proves too late what the last one has touched",
-		Edits: []Edit{{"internal/lease/next.go", "\td, period := Due", "\tfor _, b := range r.beats {\n\t\tif b.steps < upstream {\n\t\t\treturn\n\t\t}\n\t}\n\td, period := Due"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "\td, period := Due", "\tfor _, b := range r.beats {\n\t\tif b.steps < upstream {\n\t\t\treturn\n\t\t}\n\t}\n\td, period := Due"}},
 		Test:  Test{"internal/evidence/promises", "TestAHoldFarFromItsServersIsCertainAllTheTime"},
 	},
 	{
@@ -1000,7 +999,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the connection of a session that has ended remains open", Origin: "our first version: no new session was requested",
-		Edits: []Edit{{"internal/conn/tap.go", "return ErrSessionOver // some servers", "return nil // some servers"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "return ErrSessionOver // some servers", "return nil // some servers"}},
 		Test:  Test{"internal/evidence/promises", "TestAnExpiryOnAnOpenConnectionIsFollowedByAnotherSession"},
 	},
 	{
@@ -1086,7 +1085,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a client that holds nothing does not leave a silent server", Origin: "it waited as long as the client library does",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\tsince, waiting :=", "\tif !b.h.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\tsince, waiting :="}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\treturn b.h.requests.leaveIfSilent", "\tif !b.h.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\treturn b.h.requests.leaveIfSilent"}},
 		Test:  Test{"internal/evidence/promises", "TestALockRequestedFromASilentServerIsGrantedByAnother"},
 	},
 	{
@@ -1106,7 +1105,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a silent server causes no HeartbeatMissed event", Origin: "our first version: no early warning came when the network was cut",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\tb.h.missed(errSilent)\n", ""}},
+		Edits: []Edit{{"internal/session/silence.go", "\treport(errSilent)\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestAMissedHeartbeatIsObservedBeforeTheLoss"},
 	},
 	{
@@ -1177,32 +1176,32 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats check the same nodes of many", Origin: "our first version: the nodes were drawn at random each time",
-		Edits: []Edit{{"internal/session/turns.go", "	k.last++\n	for", "	for"}},
+		Edits: []Edit{{"internal/session/checkqueue.go", "	k.last++\n	for", "	for"}},
 		Test:  Test{"internal/evidence/promises", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
 	},
 	{
 		Name: "short holds prevent the check of a long one", Origin: "our second version: nodes that had not been found were checked first",
-		Edits: []Edit{{"internal/session/turns.go", "	k.last++\n	k.kept[t], t.Kept = k.last, true", "	k.last++\n	k.kept[t], t.Kept = 1, true"}},
+		Edits: []Edit{{"internal/session/checkqueue.go", "	k.last++\n	k.kept[t], t.Kept = k.last, true", "	k.last++\n	k.kept[t], t.Kept = 1, true"}},
 		Test:  Test{"internal/evidence/promises", "TestShortHoldsDoNotTakeTheTurnOfALongOne"},
 	},
 	{
 		Name: "a heartbeat checks a thousand nodes", Origin: "our first version: 70 kB in the log of each server",
-		Edits: []Edit{{"internal/session/turns.go", "const maxChecks = 10_000", "const maxChecks = 1_000_000"}},
+		Edits: []Edit{{"internal/session/checkqueue.go", "const maxChecks = 10_000", "const maxChecks = 1_000_000"}},
 		Test:  Test{"internal/evidence/promises", "TestHeartbeatsOfManyHoldsAreSmallAndCheckEachInTurn"},
 	},
 	{
 		Name: "one request asks about all nodes at once", Origin: "our first version: larger than the servers' limit on requests",
-		Edits: []Edit{{"internal/session/turns.go", "size > most && i > 0 {", "size < 0 {"}},
+		Edits: []Edit{{"internal/session/checkqueue.go", "size > most && i > 0 {", "size < 0 {"}},
 		Test:  Test{"internal/evidence/promises", "TestRequestsAboutManyHoldsStayWithinALimit"},
 	},
 	{
 		Name: "the interval of heartbeats does not consider how long replies take", Origin: "our first version: with a timeout of two ticks, 0.335 of it remained",
-		Edits: []Edit{{"internal/lease/next.go", "-4*l.slow", ""}},
+		Edits: []Edit{{"internal/lease/schedule.go", "-4*l.slow", ""}},
 		Test:  Test{"internal/lease", "TestHeartbeatsKeepFourTenthsCertain"},
 	},
 	{
 		Name: "a heartbeat starts with two reads although a sync is due", Origin: "our first version: 91 requests a minute instead of 68",
-		Edits: []Edit{{"internal/lease/next.go", "if next.Step == Sync &&", "if next.Step == Sync && r == nil &&"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "if next.Step == Sync &&", "if next.Step == Sync && r == nil &&"}},
 		Test:  Test{"internal/evidence/promises", "TestOnlyHoldersAndTheNextInLineAskTheQuorum"},
 	},
 	{
@@ -1212,12 +1211,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant does not consider how long the transaction under way takes", Origin: "our first version: 0.397 remained with round trips of 300 ms",
-		Edits: []Edit{{"internal/lease/next.go", "left-wait >= l.timeout*2/5", "left-0*wait >= l.timeout*2/5"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "left-wait >= l.timeout*2/5", "left-0*wait >= l.timeout*2/5"}},
 		Test:  Test{"internal/lease", "TestALeaseIsAmpleWithTwoFifthsLeft"},
 	},
 	{
 		Name: "a transaction proves the touch that it was sent for, even if it failed", Origin: "the sender is trusted instead of the reply",
-		Edits: []Edit{{"internal/lease/next.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch)\n\t}\n"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch)\n\t}\n"}},
 		Test:  Test{"internal/lease", "TestALeaseKnowsNoMoreThanAProverThatFollowsEveryTouch"},
 	},
 	{
@@ -1232,7 +1231,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats are so rare that less than four tenths of the timeout remain", Origin: "our first version: 12 % remained after a wait",
-		Edits: []Edit{{"internal/lease/next.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
 		Test:  Test{"internal/evidence/promises", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
@@ -1247,7 +1246,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "every deleted node is taken for that of an expired session", Origin: "a deletion by an operator before an outage is reported as a violated assumption",
-		Edits: []Edit{{"internal/conn/tap.go", "\ts.replied()\n", ""}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\ts.replied()\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestANodeDeletedByAnOperatorIsNotReportedAsAnEarlyExpiry"},
 	},
 	{
@@ -1437,7 +1436,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "LockAll acquires a lock again that an operator has taken away", Origin: "our first version: it undid an eviction",
-		Edits: []Edit{{"multi.go", "case errors.Is(fate, outcome.ErrSessionOver):", "case errors.Is(fate, outcome.ErrSessionOver), fate != nil:"}},
+		Edits: []Edit{{"lockall.go", "case errors.Is(fate, outcome.ErrSessionOver):", "case errors.Is(fate, outcome.ErrSessionOver), fate != nil:"}},
 		Test:  Test{"internal/evidence/promises", "TestLockAllEndsWhenALockIsTakenAwayWhileItWaits"},
 	},
 	{
@@ -1447,7 +1446,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "LockAll calls a Locker that returns the same ended hold again and again", Origin: "our first version: 5,017 requests in 10 s",
-		Edits: []Edit{{"multi.go", "case h.done.Load():", "case h == nil:"}},
+		Edits: []Edit{{"lockall.go", "case h.done.Load():", "case h == nil:"}},
 		Test:  Test{"internal/evidence/promises", "TestALockerThatReturnsAHoldThatHasEndedIsRefused"},
 	},
 	{
@@ -1677,7 +1676,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a Locker may return no hold", Origin: "our first version: LockAll called it again and again",
-		Edits: []Edit{{"multi.go", "\tcase h.holding().engine != c.engine: //", "\tcase h == nil:\n\tcase h.holding().engine != c.engine: //"}},
+		Edits: []Edit{{"lockall.go", "\tcase h.holding().engine != c.engine: //", "\tcase h == nil:\n\tcase h.holding().engine != c.engine: //"}},
 		Test:  Test{"internal/evidence/promises", "TestALockerWithoutAHoldIsRefused"},
 	},
 	{
@@ -1687,12 +1686,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the program closes the connection before the client's holds end", Origin: "our first version, with Attach: the servers released the locks first",
-		Edits: []Edit{{"internal/conn/tap.go", "r.Op() == frames.OpClose {", "r.Op() == frames.OpClose+1000 {"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "r.Op() == frames.OpClose {", "r.Op() == frames.OpClose+1000 {"}},
 		Test:  Test{"internal/evidence/promises", "TestAHoldEndsBeforeItsConnectionIsClosed"},
 	},
 	{
 		Name: "a refused credential does not count as a refusal", Origin: "our first version: the session was renewed for ever",
-		Edits: []Edit{{"internal/conn/tap.go", "case asked.op == frames.OpAuth && r.Code != frames.CodeOK:", "case asked.op == frames.OpAuth && r.Code > frames.CodeOK:"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "case asked.op == frames.OpAuth && r.Code != frames.CodeOK:", "case asked.op == frames.OpAuth && r.Code > frames.CodeOK:"}},
 		Test:  Test{"internal/evidence/promises", "TestASessionWhoseCredentialsAreRefusedEnds"},
 	},
 	{
@@ -1702,7 +1701,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a failed heartbeat is repeated until one is answered", Origin: "our first version: four at once",
-		Edits: []Edit{{"internal/lease/next.go", "c.Step != Nothing || k.failed && k.pending > 0:", "c.Step != Nothing:"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed && k.pending > 0:", "c.Step != Nothing:"}},
 		Test:  Test{"internal/evidence/promises", "TestAHeartbeatThatWasThrottledIsRepeatedOnce"},
 	},
 	{
@@ -1786,8 +1785,8 @@ var Table = []Mutant{
 	{
 		Name: "each connection numbers its requests from the start", Origin: "our first version: a follower distinguishes a session's requests only by their numbers",
 		Edits: []Edit{
-			{"internal/conn/tap.go", "\tended       bool\n", "\tended       bool\n\tlast        int32\n"},
-			{"internal/conn/tap.go", "\tnumber := t.link.number()\n", "\tt.last++\n\tnumber := t.last\n"},
+			{"internal/conn/proxy.go", "\tended       bool\n", "\tended       bool\n\tlast        int32\n"},
+			{"internal/conn/proxy.go", "\tnumber := t.link.number()\n", "\tt.last++\n\tnumber := t.last\n"},
 		},
 		Test: Test{"internal/evidence/promises", "TestNoNumberIsGivenTwiceInASession"},
 	},
@@ -1843,12 +1842,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server that sends only events does not count as silent", Origin: "our first version: it can fail to answer a session, and still send it events",
-		Edits: []Edit{{"internal/conn/tap.go", "handshaking || xid != frames.XidEvent", "handshaking || xid != 0"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "handshaking || xid != frames.XidEvent", "handshaking || xid != 0"}},
 		Test:  Test{"internal/evidence/promises", "TestAServerThatSendsEventsButNoRepliesIsLeft"},
 	},
 	{
 		Name: "the first part of a long reply does not show that the server is alive", Origin: "our first version: on a slow link, the next part can take as long",
-		Edits: []Edit{{"internal/conn/tap.go", "\t\tt.hear()\n", ""}},
+		Edits: []Edit{{"internal/conn/proxy.go", "\t\tt.hear()\n", ""}},
 		Test:  Test{"internal/conn", "TestEachPartOfAnAnswerIsASignOfLife"},
 	},
 	{
@@ -1908,7 +1907,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a Locker that panics leaves the locks already acquired", Origin: "our first version handled only errors",
-		Edits: []Edit{{"multi.go", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all {", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all || err == nil {"}},
+		Edits: []Edit{{"lockall.go", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all {", "\tinside, all := ctx, false\n\tdefer func() {\n\t\tif all || err == nil {"}},
 		Test:  Test{"internal/evidence/promises", "TestALockerThatDoesNotReturnLeavesNoLock"},
 	},
 	{

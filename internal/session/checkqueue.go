@@ -10,20 +10,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// turns are our nodes that heartbeats check, either all of them or some in turn. Nodes that were
+// checkQueue holds our nodes that heartbeats check, either all of them or some in turn. Nodes that were
 // just checked, or just added, go to the back, so short-lived nodes cannot starve the others.
-type turns struct {
+type checkQueue struct {
 	mu   sync.Mutex
 	kept map[*OwnNode]int64 // guarded by mu: the order of turns; zero for nodes that are being deleted, which are no longer checked
 	last int64              // guarded by mu: the last turn that was assigned
 	seen *Session           // guarded by mu: the session for which isAny last returned true; nil if it last returned false
 }
 
-func newTurns() turns { return turns{kept: map[*OwnNode]int64{}} }
+func newCheckQueue() checkQueue { return checkQueue{kept: map[*OwnNode]int64{}} }
 
 // add adds a node to the checked set. It reports whether isAny would return true now, but did not
 // when it was last called.
-func (k *turns) add(t *OwnNode) bool {
+func (k *checkQueue) add(t *OwnNode) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept[t] > 0 {
@@ -35,20 +35,20 @@ func (k *turns) add(t *OwnNode) bool {
 }
 
 // leave keeps a node in the set but excludes it from checks.
-func (k *turns) leave(t *OwnNode) {
+func (k *checkQueue) leave(t *OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept[t] = 0
 }
 
-func (k *turns) remove(t *OwnNode) {
+func (k *checkQueue) remove(t *OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.kept, t)
 }
 
 // isAny reports whether any node under s is in the set, including those being deleted.
-func (k *turns) isAny(s *Session) bool {
+func (k *checkQueue) isAny(s *Session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen = nil
@@ -66,7 +66,7 @@ func (k *turns) isAny(s *Session) bool {
 const maxChecks = 10_000
 
 // due returns the nodes under s to check now.
-func (k *turns) due(s *Session) []*OwnNode {
+func (k *checkQueue) due(s *Session) []*OwnNode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var due []*OwnNode
@@ -80,7 +80,7 @@ func (k *turns) due(s *Session) []*OwnNode {
 }
 
 // found moves nodes to the back.
-func (k *turns) found(nodes []*OwnNode) {
+func (k *checkQueue) found(nodes []*OwnNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last++

@@ -49,7 +49,7 @@ func TestARefusedTransactionOfADeadSessionIsNotASignOfLife(t *testing.T) {
 		conn, err := l.adopt("server:2181", ours)
 		require.NoError(t, err)
 		defer conn.Close()
-		wire := conn.(*tap)
+		wire := conn.(*proxy)
 
 		conn.Write(words(0, 0, 0, 0))                                                                 // the connection request
 		require.NoError(t, wire.welcome(append(words(0, 10_000, 0, 7, 16)[4:], make([]byte, 16)...))) // session 7 for 10 s

@@ -17,14 +17,14 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// tap is a connection that the client library and this library share. The client library creates
-// sessions and keeps them alive; this library sends everything else (Link.Send). The tap numbers
+// proxy is a connection that the client library and this library share. The client library creates
+// sessions and keeps them alive; this library sends everything else (Link.Send). The proxy numbers
 // every request, and passes each reply to its requester. Apart from the numbers it changes the
 // traffic in only three places: a connection request for a session that is over requests a new one
 // instead, and the others include what our replies have shown; a login, and the credentials that a
 // server has accepted on an earlier connection, precede everything else; and events are not passed
 // on as long as the client library has set no watch.
-type tap struct {
+type proxy struct {
 	net.Conn // is server, for the methods that the client library does not call
 
 	server *serverConn
@@ -62,9 +62,9 @@ type sentRequest struct {
 	credential frames.Request // the request, if it presents a credential
 }
 
-func newTap(l *Link, on *serverConn) *tap {
-	t := &tap{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
-	t.in = frames.NewReader(incoming{tap: t})
+func newProxy(l *Link, on *serverConn) *proxy {
+	t := &proxy{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
+	t.in = frames.NewReader(incoming{proxy: t})
 	on.unanswered, on.send, on.sendBeat, on.sendAll = t.unanswered, t.send, t.sendBeat, t.sendAll
 	return t
 }
@@ -73,7 +73,7 @@ func newTap(l *Link, on *serverConn) *tap {
 // fails: Read reports a broken connection, which the client library handles there. If a write failed
 // while the library sends its credentials again, the library would stop forever; elsewhere the
 // error would reach callers and say nothing about the outcome.
-func (t *tap) Write(p []byte) (int, error) {
+func (t *proxy) Write(p []byte) (int, error) {
 	now := t.link.Now()
 	if t.isFirst(now) {
 		return t.requestSession(p)
@@ -87,7 +87,7 @@ func (t *tap) Write(p []byte) (int, error) {
 
 // requestSession sends the connection request. Its reply, and a login, may take a third of the
 // session timeout that p requests: another server must be able to take the session over in time.
-func (t *tap) requestSession(p []byte) (int, error) {
+func (t *proxy) requestSession(p []byte) (int, error) {
 	limit := time.Second
 	if timeout, ok := frames.TimeoutOf(p); ok {
 		limit = max(timeout/3, limit)
@@ -98,7 +98,7 @@ func (t *tap) requestSession(p []byte) (int, error) {
 }
 
 // isFirst reports whether the data to be sent now is the connection request.
-func (t *tap) isFirst(now lease.Instant) bool {
+func (t *proxy) isFirst(now lease.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.asked.Mono.IsZero()
@@ -111,7 +111,7 @@ func (t *tap) isFirst(now lease.Instant) bool {
 // pass sends a request of the client library. It waits for room until the library's deadline for
 // writing: its requests go out one after another, and wait there as they would for a slow
 // connection.
-func (t *tap) pass(p []byte, now lease.Instant) {
+func (t *proxy) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
 	isPing := ok && r.Op() == frames.OpPing
 	if ok && !isPing {
@@ -134,7 +134,7 @@ func (t *tap) pass(p []byte, now lease.Instant) {
 }
 
 // send sends a request of ours. It returns false if that is not possible; then nothing was sent.
-func (t *tap) send(r frames.Request, by Requester) bool {
+func (t *proxy) send(r frames.Request, by Requester) bool {
 	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +147,7 @@ func (t *tap) send(r frames.Request, by Requester) bool {
 }
 
 // sendBeat is like send for a request of a heartbeat, which takes up no room.
-func (t *tap) sendBeat(r frames.Request, by Requester) bool {
+func (t *proxy) sendBeat(r frames.Request, by Requester) bool {
 	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,7 @@ func (t *tap) sendBeat(r frames.Request, by Requester) bool {
 }
 
 // sendAll is like send for several requests, which are queued before any of them is written.
-func (t *tap) sendAll(requests []Outgoing) bool {
+func (t *proxy) sendAll(requests []Outgoing) bool {
 	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *tap) sendAll(requests []Outgoing) bool {
 
 // enter numbers a request and records it, its send time and the room that it takes up. It must be
 // called with mu held.
-func (t *tap) enter(r frames.Request, by Requester, room int) {
+func (t *proxy) enter(r frames.Request, by Requester, room int) {
 	number := t.link.number()
 	sent := sentRequest{sent: t.link.Now(), op: r.Op(), by: by, xid: r.Xid(), room: room}
 	if sent.op == frames.OpAuth {
@@ -188,7 +188,7 @@ func (t *tap) enter(r frames.Request, by Requester, room int) {
 }
 
 // Read returns bytes of frames that were checked and are not replies to our requests.
-func (t *tap) Read(p []byte) (int, error) {
+func (t *proxy) Read(p []byte) (int, error) {
 	for t.in.IsEmpty() {
 		if err := t.receive(); err != nil {
 			t.gone(err)
@@ -200,28 +200,28 @@ func (t *tap) Read(p []byte) (int, error) {
 
 // incoming reads from the server. A long listing takes time: a server that is still sending one is
 // not silent. Events do not count as replies.
-type incoming struct{ tap *tap }
+type incoming struct{ proxy *proxy }
 
 func (i incoming) Read(p []byte) (int, error) {
-	if i.tap.bound > 0 {
-		i.tap.server.SetReadDeadline(time.Now().Add(i.tap.bound))
+	if i.proxy.bound > 0 {
+		i.proxy.server.SetReadDeadline(time.Now().Add(i.proxy.bound))
 	}
-	n, err := i.tap.server.Read(p)
-	if n > 0 && i.tap.answers {
-		i.tap.hear()
+	n, err := i.proxy.server.Read(p)
+	if n > 0 && i.proxy.answers {
+		i.proxy.hear()
 	}
 	return n, err
 }
 
 // hear records that bytes of a reply have arrived.
-func (t *tap) hear() {
+func (t *proxy) hear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heard = time.Now()
 }
 
 // receive reads the next frame and checks it.
-func (t *tap) receive() error {
+func (t *proxy) receive() error {
 	t.mu.Lock()
 	handshaking := t.handshaking
 	t.mu.Unlock()
@@ -241,7 +241,7 @@ func (t *tap) receive() error {
 
 // next reads the next frame. If it is a reply to a request of ours and too long, next returns only its
 // header, and true: others depend on the connection.
-func (t *tap) next(handshaking bool) (frame []byte, cut bool, err error) {
+func (t *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
 	t.answers = false
 	xid, size, err := t.in.Begin()
 	if err != nil {
@@ -266,7 +266,7 @@ func (t *tap) next(handshaking bool) (frame []byte, cut bool, err error) {
 // limitOf returns how long a frame with that number may be, and whether it replies to a request of
 // ours. What the program reads with the client library may be of any length: the program knows what
 // it asks for.
-func (t *tap) limitOf(xid int32) (limit int, ours bool) {
+func (t *proxy) limitOf(xid int32) (limit int, ours bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	asked, ok := t.waiting[xid]
@@ -281,7 +281,7 @@ func (t *tap) limitOf(xid int32) (limit int, ours bool) {
 }
 
 // Close ends the connection.
-func (t *tap) Close() error {
+func (t *proxy) Close() error {
 	t.gone(nil)
 	return t.server.Close()
 }
@@ -290,7 +290,7 @@ func (t *tap) Close() error {
 // sets no deadline for the body of the reply and a very long one for its length, so one dead server
 // would outlast the session although other servers could take it. Later, the deadline is extended
 // whenever the server sends anything, most of which the library never reads.
-func (t *tap) SetReadDeadline(d time.Time) error {
+func (t *proxy) SetReadDeadline(d time.Time) error {
 	t.mu.Lock()
 	handshaking := t.handshaking
 	t.mu.Unlock()
@@ -306,14 +306,14 @@ func (t *tap) SetReadDeadline(d time.Time) error {
 
 // SetWriteDeadline sets until when Write waits for room. Nothing else waits for writes: a server that
 // does not read is abandoned because it does not reply.
-func (t *tap) SetWriteDeadline(d time.Time) error {
+func (t *proxy) SetWriteDeadline(d time.Time) error {
 	t.writeBy = d
 	return nil
 }
 
 // gone records that the connection has ended and notifies the requesters whose replies are
 // outstanding.
-func (t *tap) gone(err error) {
+func (t *proxy) gone(err error) {
 	t.mu.Lock()
 	was := t.ended
 	t.ended = true
@@ -334,7 +334,7 @@ func (t *tap) gone(err error) {
 
 // reply handles a frame from the server before it is passed on. cut means that the frame was too long
 // and that only its header is there. An error ends the connection.
-func (t *tap) reply(frame []byte, cut bool) error {
+func (t *proxy) reply(frame []byte, cut bool) error {
 	r, err := frames.ParseReply(frame)
 	if err != nil {
 		return err
@@ -403,7 +403,7 @@ func (asked *sentRequest) checkBody(r frames.Reply) error {
 }
 
 // check examines a reply and uses it as evidence. An error ends the connection.
-func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
+func (t *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
 		t.link.deny(errRefused)
 		return errRefused
@@ -431,7 +431,7 @@ func (t *tap) check(s *Session, asked sentRequest, r frames.Reply) error {
 
 // happened returns the session that the connection carries, and whether the client library should
 // get the event that has arrived.
-func (t *tap) happened() (s *Session, hears bool) {
+func (t *proxy) happened() (s *Session, hears bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.session, t.hears
@@ -439,7 +439,7 @@ func (t *tap) happened() (s *Session, hears bool) {
 
 // answered returns the request to which the reply with that number belongs, and the session that
 // the connection carries. stuck reports whether another request will never be answered.
-func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
+func (t *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	asked, ok = t.take(xid)
@@ -448,7 +448,7 @@ func (t *tap) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool
 }
 
 // judge uses the reply to a request as evidence for s, or ends s.
-func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
+func (t *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeExpired {
 		t.link.expire(s)
 		return ErrSessionOver // some servers leave the connection open, and nobody would request another session
@@ -466,7 +466,7 @@ func (t *tap) judge(s *Session, asked sentRequest, r frames.Reply) error {
 }
 
 // take removes and returns the request with the number xid. It must be called with mu held.
-func (t *tap) take(xid int32) (sentRequest, bool) {
+func (t *proxy) take(xid int32) (sentRequest, bool) {
 	if xid == frames.XidPing {
 		if len(t.pings) == 0 {
 			return sentRequest{}, false
@@ -487,7 +487,7 @@ func (t *tap) take(xid int32) (sentRequest, bool) {
 // stuck reports whether a request is still unanswered although later pings were answered. Servers
 // reply in order, so its reply will never come, and the client library would wait forever. It must
 // be called with mu held.
-func (t *tap) stuck(term time.Duration) bool {
+func (t *proxy) stuck(term time.Duration) bool {
 	now := t.link.Now()
 	for _, r := range t.waiting {
 		if now.Mono.Sub(r.sent.Mono) > term*2/3 {
@@ -498,7 +498,7 @@ func (t *tap) stuck(term time.Duration) bool {
 }
 
 // unanswered returns since when nothing has arrived although a request is outstanding.
-func (t *tap) unanswered() (since time.Time, ok bool) {
+func (t *proxy) unanswered() (since time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.pings) > 0 {
@@ -516,7 +516,7 @@ func (t *tap) unanswered() (since time.Time, ok bool) {
 }
 
 // welcome handles the reply to the connection request.
-func (t *tap) welcome(frame []byte) error {
+func (t *proxy) welcome(frame []byte) error {
 	id, timeout, err := frames.ParseGreeting(frame)
 	if err != nil {
 		return err
@@ -538,7 +538,7 @@ func (t *tap) welcome(frame []byte) error {
 
 // logIn logs in and presents credentials while the client library waits for the reply to its
 // connection request, which is the current frame, and sends nothing.
-func (t *tap) logIn() error {
+func (t *proxy) logIn() error {
 	login, credentials := t.link.login.starts()
 	greeting := t.in.Keep()
 	if login != nil {

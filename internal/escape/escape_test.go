@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plain_test
+package escape_test
 
 import (
 	"strconv"
@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/plain"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 func TestOrdinaryTextIsNotChanged(t *testing.T) {
 	for _, s := range []string{"", "host-7.example", "größer 日本語 ∀x 🙂", "a b", "\ufffd itself", `"quoted" 'text'`} {
-		assert.Equal(t, s, plain.Text(s))
+		assert.Equal(t, s, escape.Text(s))
 	}
 }
 
@@ -34,27 +34,27 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 		"\x9b\xff":              `\x9b\xff`,
 		`C:\x`:                  `C:\\x`,
 	} {
-		assert.Equal(t, want, plain.Text(in), "%q", in)
+		assert.Equal(t, want, escape.Text(in), "%q", in)
 	}
 }
 
 func TestDifferentTextsStayDifferent(t *testing.T) {
-	assert.NotEqual(t, plain.Text("\x1b"), plain.Text(`\x1b`))
-	assert.NotEqual(t, plain.Text("\x9b"), plain.Text("\u009b"))
+	assert.NotEqual(t, escape.Text("\x1b"), escape.Text(`\x1b`))
+	assert.NotEqual(t, escape.Text("\x9b"), escape.Text("\u009b"))
 }
 
 func TestShortCutsBetweenCharacters(t *testing.T) {
-	assert.Equal(t, "grö", plain.Short("grö", 4))
-	assert.Equal(t, "gr...", plain.Short("größer", 3))
-	assert.Equal(t, `\x1b...`, plain.Short("\x1b[2J", 1))
-	assert.Equal(t, "...", plain.Short("ö", 1))
+	assert.Equal(t, "grö", escape.Short("grö", 4))
+	assert.Equal(t, "gr...", escape.Short("größer", 3))
+	assert.Equal(t, `\x1b...`, escape.Short("\x1b[2J", 1))
+	assert.Equal(t, "...", escape.Short("ö", 1))
 }
 
 //zklock:promise P8.3
 func FuzzText(f *testing.F) {
 	f.Add("\x1b[31m\u202e\u009b\xffhost\n\\")
 	f.Fuzz(func(t *testing.T, s string) {
-		out := plain.Text(s)
+		out := escape.Text(s)
 		require.True(t, utf8.ValidString(out))
 		for _, r := range out {
 			require.True(t, unicode.IsPrint(r), "%U in %q", r, out)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plain makes untrusted text safe to print in a terminal, a log or an error. Node names,
+// Package escape makes untrusted text safe to print in a terminal, a log or an error. Node names,
 // their data and server replies can come from anyone with write access below a lock's path.
-package plain
+package escape
 
 import (
 	"strings"
