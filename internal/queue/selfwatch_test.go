@@ -39,6 +39,22 @@ func TestAGrantSetsTheWatchOfItsNodeThatWasThrottled(t *testing.T) {
 	})
 }
 
+// The watch is requested on one connection, and its reply comes on the next one: it has fired then. The grant needs another watch.
+func TestAGrantSetsAnotherWatchIfTheFirstHasFiredBeforeItsReply(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, e *Engine, first *Grant) {
+		release(t, first)
+		g := obtain(t, e)
+		self := newSelfWatch(e, &g.t.OwnNode)
+		srv.Next(2, throttled, zktest.OpGetData) // the next attempt is after a pause of 10 ms
+		time.AfterFunc(5*time.Millisecond, srv.DropConnections)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, self.await(ctx))
+		require.True(t, self.isActive())
+		release(t, g)
+	})
+}
+
 func TestASelfWatchContinuesAfterAWrite(t *testing.T) {
 	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
 		own := g.Nodes()[0]

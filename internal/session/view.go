@@ -30,7 +30,7 @@ const (
 //
 // A watch is Requested, and then Refused or Set. When it has fired it is Changed or Gone. It is
 // Set once more after each reconnect: its View then has the same reply and another connection. After
-// Refused, Changed and Gone there is no other View.
+// Refused, Changed and Gone there is no other View, so a caller that waits for one asks again.
 type View struct {
 	State State
 	Stat  *zk.Stat // of the reply that set the watch; nil before it
@@ -40,11 +40,16 @@ type View struct {
 
 	watch *watch
 	on    *conn.Attachment // the connection on which the watch was last requested
-	newer chan struct{}
+	newer chan struct{}    // closed when there is a newer View
 }
 
-// Newer returns a channel that is closed when there is a newer View.
-func (v *View) Newer() <-chan struct{} { return v.newer }
+// Newer returns a channel that is closed when there is a newer View, or if there will be none.
+func (v *View) Newer() <-chan struct{} {
+	if v.State > Set {
+		return happened
+	}
+	return v.newer
+}
 
 // Latest returns the newest View.
 func (v *View) Latest() *View { return v.watch.latest() }
@@ -175,7 +180,7 @@ func (w *watch) latest() *View {
 // mu held.
 func (w *watch) isSet() bool { return w.view.State == Set && w.fired == 0 }
 
-// publish replaces the view by v, in that state. It must be called with mu held.
+// publish replaces the view, which is Requested or Set, by v in the given state. It must be called with mu held.
 func (w *watch) publish(v View, in State) {
 	older := w.view
 	v.watch, v.State, v.newer = w, in, make(chan struct{})

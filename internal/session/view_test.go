@@ -81,6 +81,14 @@ func TestAWatchChangesItsState(t *testing.T) {
 }
 
 // The keeper knows a watch before it is set.
+// A caller that waits for a newer View must not wait for one that never comes.
+func TestNewerIsClosedIfNoViewFollows(t *testing.T) {
+	for _, in := range []State{Requested, Set, Refused, Changed, Gone} {
+		w, _ := aWatch(t, in)
+		require.Equal(t, in > Set, IsClosed(w.latest().Newer()), "state %d", in)
+	}
+}
+
 func TestAWatchThatIsNotRequestedYetDoesNotLapse(t *testing.T) {
 	w, s := aWatch(t, Requested)
 	s.Reattach()

@@ -56,6 +56,9 @@ var trials = []trial{
 	}},
 	{"P8", "withheld rights", "withheld|crash", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Withheld = true }},
 	{"P7", "throttled servers", "throttled", everyRecipe, func(p *Plan, _ *rand.Rand) { p.Hostile.Throttle = true }},
+	{"P7", "throttled connections", "throttled|drop|lost replies", "mutex rw semaphore", func(p *Plan, _ *rand.Rand) {
+		p.Hostile.Throttle, p.Pause, p.During = true, p.Tick/4, 3*time.Minute
+	}},
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
 	{"P8", "credentials", "refused logins|drop", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Secret, p.Restricted = true, true }},
 	{"P8", "several locks", "drop|expire", everyLock, several},

@@ -1831,6 +1831,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/session", "TestAThrottledWatchIsRequestedAgain"},
 	},
 	{
+		Name: "a watch that has fired before its reply is waited for", Origin: "our first version: the grant waited until the session ended",
+		Edits: []Edit{{"internal/session/view.go", "\tif v.State > Set {\n\t\treturn happened\n\t}\n", ""}},
+		Test:  Test{"internal/queue", "TestAGrantSetsAnotherWatchIfTheFirstHasFiredBeforeItsReply"},
+	},
+	{
 		Name: "the pauses of a waiter become longer with each error of a long wait", Origin: "our first version: up to a second, whatever has succeeded meanwhile",
 		Edits: []Edit{{"internal/queue/handoff.go", "\t\t*p = session.Pace{}\n", ""}},
 		Test:  Test{"internal/queue", "TestAWaitersPausesAreShortAgainAfterASuccess"},
