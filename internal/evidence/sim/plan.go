@@ -188,9 +188,14 @@ func (p *Plan) Wake() time.Duration {
 }
 
 // Prompt returns the time limit if there has been no fault for long, see history.Limits: a heartbeat, the time until it proves
-// the hold, and some round trips, each of which may take five times as long as usual.
+// the hold, and some round trips, each of which may take five times as long as usual. Throttling excuses no delay, but a throttled
+// request is sent up to four times.
 func (p *Plan) Prompt() time.Duration {
-	return p.Delay + p.Timeout/3 + p.Tick + 24*p.Latency + time.Second
+	sent := 1
+	if p.Hostile.Throttle {
+		sent = 1 + maxRefusals
+	}
+	return p.Delay + p.Timeout/3 + p.Tick + time.Duration(24*sent)*p.Latency + time.Second
 }
 
 // shortest returns the shortest session timeout.

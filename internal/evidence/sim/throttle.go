@@ -12,19 +12,22 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
+// maxRefusals is how often the same request is refused at most, one time after the other.
+const maxRefusals = 3
+
 // throttle makes servers refuse a part of the requests. A request that is retried succeeds eventually.
 type throttle struct {
 	mu      sync.Mutex
 	dice    *rand.Rand             // guarded by mu
 	row     map[string]int         // guarded by mu: the number of consecutive refusals of the same request of a client
-	creates map[string][]time.Time // guarded by mu: the times of a client's last refused creates in a directory, at most three
+	creates map[string][]time.Time // guarded by mu: the times of a client's last refused creates in a directory, at most maxRefusals
 }
 
 func newThrottle(r *rand.Rand) *throttle {
 	return &throttle{dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), row: map[string]int{}, creates: map[string][]time.Time{}}
 }
 
-// createWindow is the time in which at most three creates of a client in a directory are refused. Creates come from several
+// createWindow is the time in which at most maxRefusals creates of a client in a directory are refused. Creates come from several
 // goroutines, which back off after a refusal. If only consecutive refusals counted, one goroutine could be refused any number
 // of times.
 const createWindow = 10 * time.Second
@@ -50,7 +53,7 @@ func (t *throttle) judge(q *zktest.Request) zktest.Verdict {
 	if creates {
 		return t.judgeCreate(same)
 	}
-	if t.row[same] == 3 || t.dice.IntN(2) == 0 {
+	if t.row[same] == maxRefusals || t.dice.IntN(2) == 0 {
 		delete(t.row, same)
 		return zktest.Pass
 	}
@@ -61,9 +64,9 @@ func (t *throttle) judge(q *zktest.Request) zktest.Verdict {
 // judgeCreate judges a create. The caller must hold mu.
 func (t *throttle) judgeCreate(same string) zktest.Verdict {
 	last := t.creates[same]
-	if len(last) == 3 && time.Since(last[0]) < createWindow || t.dice.IntN(2) == 0 {
+	if len(last) == maxRefusals && time.Since(last[0]) < createWindow || t.dice.IntN(2) == 0 {
 		return zktest.Pass
 	}
-	t.creates[same] = append(last[max(0, len(last)-2):], time.Now())
+	t.creates[same] = append(last[max(0, len(last)-maxRefusals+1):], time.Now())
 	return zktest.Answer(-127)
 }

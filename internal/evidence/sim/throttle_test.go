@@ -14,8 +14,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// A request that is repeated is refused three times at most, although each attempt to create a node has another name.
-func TestAThrottleRefusesThreeAttemptsAtMost(t *testing.T) {
+// A request that is repeated is refused a few times at most, although each attempt to create a node has another name.
+func TestAThrottleRefusesFewAttemptsInARow(t *testing.T) {
 	create := func(infix string) func(n int) *zktest.Request {
 		return func(n int) *zktest.Request {
 			return &zktest.Request{Op: zktest.OpCreate, Path: fmt.Sprintf("/locks/a/%s%d-%s", node.NamePrefix, n, infix)}
@@ -42,7 +42,7 @@ func TestAThrottleRefusesThreeAttemptsAtMost(t *testing.T) {
 						row++
 						longest = max(longest, row)
 					}
-					require.LessOrEqual(t, longest, 3)
+					require.LessOrEqual(t, longest, maxRefusals)
 				}
 			})
 		})
