@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -23,6 +24,9 @@ type caller struct {
 	*obtaining
 	end context.CancelFunc
 }
+
+// isDone reports whether the acquire has returned.
+func (o *obtaining) isDone() bool { return session.IsClosed(o.done) }
 
 // holds reports whether the caller has a grant that is not lost, and of which node.
 func (c *caller) holds() (name string, ok bool) {

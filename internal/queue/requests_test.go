@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,7 +91,11 @@ var update = flag.Bool("update", false, "rewrite what the tests send")
 // play plays a story with the engines a, b and so on, and compares what they send with the file of the test in testdata/requests. Run the test
 // with -update to rewrite the file.
 func play(t *testing.T, engines int, configure func(*Engine), story func(t *testing.T, s *story, e []*Engine)) {
-	virtual(t, zktest.Options{TickTime: time.Second}, func(t *testing.T, srv *zktest.Server) {
+	// No two engines get a reply at the same instant.
+	apart := func(_ *rand.Rand, client string, _ int) time.Duration {
+		return time.Duration(client[0]-'a'+1) * 97 * time.Microsecond
+	}
+	virtual(t, zktest.Options{TickTime: time.Second, LatencyOf: apart}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(testDir, nil))
 		var e []*Engine
 		for i := range engines {
