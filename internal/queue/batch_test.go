@@ -64,6 +64,10 @@ func TestTheSizeOfABatchIsThatOfItsRequestAtLeast(t *testing.T) {
 	size, err := node.RequestSize(ops)
 	assert.NoError(t, err)
 	assert.GreaterOrEqual(t, ours.engine.batchSize(ours.recipe, "/a", data, len(ops)), size)
+	many := slices.Repeat(ops, 100)
+	size, err = node.RequestSize(many)
+	assert.NoError(t, err)
+	assert.GreaterOrEqual(t, ours.engine.batchSize(ours.recipe, "/a", data, len(many)), size)
 }
 
 // Listings are shared by all callers that have asked for them.

@@ -3,7 +3,9 @@
 package queue
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,5 +136,155 @@ func TestARequestThatArrivesBeforeTheDeletionIsForTheHold(t *testing.T) {
 		_, there := srv.Node(queued)
 		require.False(t, there)
 		release(t, g)
+	})
+}
+
+// An attempt that may be followed by another one, or that says that the lock is held, leaves nothing in the queue when it returns.
+func TestSomeErrorsWaitUntilTheNodesAreDeleted(t *testing.T) {
+	for _, c := range []struct {
+		ended bool // the context
+		err   error
+		waits bool
+	}{{false, outcome.ErrLocked, true}, {false, outcome.ErrGone, true}, {false, outcome.ErrSessionOver, false}, {false, zk.ErrNoAuth, false}, {true, outcome.ErrLocked, false}} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.ended {
+				cancel()
+			}
+			e := startEngine(t, srv, "a", nil)
+			s, err := e.session(t.Context())
+			require.NoError(t, err)
+			entered, replacing := e.newPlaceFor(wantLock(testDir)), e.newPlaceFor(wantLock(testDir+"/other"))
+			require.NoError(t, entered.enter(t.Context(), s))
+			require.NoError(t, replacing.enter(t.Context(), s))
+			next := e.newPlaceFor(wantLock(testDir + "/other"))
+			next.creation.replace(replacing.contender)
+			srv.Next(2, zktest.Delay(time.Second), zktest.OpDelete)
+			for _, p := range []*place{entered, next} {
+				began := time.Now()
+				e.discard(ctx, c.err, p)
+				require.Equal(t, c.waits, time.Since(began) >= time.Second, "%v", c.err)
+			}
+			e.discard(ctx, c.err, nil)
+			time.Sleep(3 * time.Second)
+			require.Equal(t, []string{"other"}, srv.Children(testDir))
+			require.Empty(t, srv.Children(testDir+"/other"))
+		})
+	}
+}
+
+// The caller gives up before the server has replied to the create.
+func TestANodeThatIsBeingCreatedIsDeleted(t *testing.T) {
+	for name, obtain := range map[string]func(ctx context.Context, e *Engine) (*Grant, error){
+		"a lock":  func(ctx context.Context, e *Engine) (*Grant, error) { return e.Obtain(ctx, wantLock(testDir)) },
+		"permits": func(ctx context.Context, e *Engine) (*Grant, error) { return permitsOf(e, 3).TryObtain(ctx, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				e := startEngine(t, srv, "a", nil)
+				g, err := obtain(t.Context(), e) // the directories are there from now on
+				require.NoError(t, err)
+				release(t, g)
+				time.Sleep(recentLife)
+				left := srv.Next(1, zktest.Delay(time.Second), zktest.OpCreate, zktest.OpMulti)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				_, err = obtain(ctx, e)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Zero(t, left())
+				time.Sleep(testTerm)
+				for path := range srv.Tree() {
+					require.NotContains(t, path, node.NamePrefix)
+				}
+				requireIdle(t, srv, e)
+			})
+		})
+	}
+}
+
+// The reply to the create was lost, and the directory may not be listed for a while: the node is deleted once it is found.
+func TestANodeThatCannotBeFoundIsDeletedLater(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, srv.PutNode(testDir, nil))
+		srv.Next(1, zktest.LoseReply, zktest.OpCreate)
+		allow := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetChildren2 {
+				return refused
+			}
+			return zktest.Pass
+		})
+		_, err := e.Obtain(t.Context(), wantLock(testDir))
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Len(t, srv.Children(testDir), 1)
+		time.Sleep(testTerm)
+		require.Len(t, e.Status(), 1)
+		require.Regexp(t, `^`+testDir+`/_c_[0-9a-f]{32}-lock- cannot be deleted since`, e.Status()[0])
+		allow()
+		time.Sleep(testTerm)
+		require.Empty(t, srv.Children(testDir))
+		requireIdle(t, srv, e)
+	})
+}
+
+// The client is closed while the server refuses to delete a node: the status says nothing more about it.
+func TestARefusedNodeIsNotReportedAfterClose(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		g := obtain(t, e)
+		srv.Next(3, refused, zktest.OpDelete)
+		e.Requests.Calls.Close()
+		require.ErrorIs(t, outcomeOf(g, false), zk.ErrNoAuth)
+		require.Empty(t, e.Status())
+	})
+}
+
+// The reply to the delete never comes. The heartbeats find no node, which is not the loss of the hold.
+func TestANodeThatIsBeingDeletedIsNotFoundGone(t *testing.T) {
+	virtual(t, zktest.Options{TickTime: time.Second}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		g := obtain(t, e)
+		time.Sleep(testTerm)
+		srv.Next(1, zktest.DropReply, zktest.OpDelete)
+		released := make(chan error, 1)
+		g.Release(false, func(err error) { released <- err })
+		time.Sleep(testTerm / 2)
+		require.Empty(t, srv.Children(testDir))
+		require.False(t, g.Nodes()[0].IsGone())
+		require.NoError(t, <-released)
+		require.False(t, g.Nodes()[0].IsGone())
+	})
+}
+
+// A directory may not be written, and the release needs a transaction for its record: the note is tried once.
+func TestANoteThatIsRefusedWithARecordIsNotTriedAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startDelayed(t, srv, "a")
+		sess, err := e.session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.PutNode("/locks", nil))
+		_, err = e.Requests.Create(t.Context(), sess, testDir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate|zk.PermRead|zk.PermDelete))
+		require.NoError(t, err)
+		notes := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if slices.Contains(r.Paths, testDir) && r.Ops[slices.Index(r.Paths, testDir)] == zktest.OpSetData {
+				notes++
+			}
+			return zktest.Pass
+		})
+		for range 3 {
+			var all []*obtaining
+			for range 3 {
+				all = append(all, later(func() (*Grant, error) { return e.Obtain(t.Context(), wantLock(testDir)) }))
+				time.Sleep(time.Second)
+			}
+			for _, o := range all {
+				o.release(t)
+				time.Sleep(time.Second)
+			}
+		}
+		require.Equal(t, 1, notes)
+		require.NotContains(t, srv.Tree(), testRecord)
 	})
 }

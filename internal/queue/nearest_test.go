@@ -96,3 +96,83 @@ func recorded(n int) (entries []node.Entry) {
 	}
 	return entries
 }
+
+// The first contender from the back that does not appear in the record counts, unless the given one is behind it.
+func TestTheNearestUnrecordedContenderIsNamed(t *testing.T) {
+	in, out := recorded(2), node.Entry{Name: "x-lock-0000000009"}
+	reader := node.Entry{Name: "r" + node.ReaderInfix + "0000000009", Shared: true}
+	for _, c := range []struct {
+		ahead initialAhead
+		name  string
+		want  string
+	}{
+		{nil, "", ""}, {in, "", ""}, {initialAhead{out}, "", out.Name}, {initialAhead{out, in[0]}, "", out.Name}, {initialAhead{out, in[0]}, in[0].Name, ""},
+		{initialAhead{in[0], out}, in[0].Name, out.Name}, {initialAhead{out}, out.Name, ""}, {initialAhead{reader}, "", ""}, {initialAhead{out, reader}, "", out.Name},
+	} {
+		require.Equal(t, c.want, c.ahead.unrecordedBehind(c.name), "%v", c)
+	}
+	require.Equal(t, initialAhead{out, in[0], in[1]}, newInitialAhead([]node.Entry{in[0], out, in[0], in[1]}))
+	require.Equal(t, initialAhead{reader}, newInitialAhead([]node.Entry{in[0], reader}))
+}
+
+const (
+	foreignGUID = node.NamePrefix + "f3b0c442-98fc-1c14-9afb-f4c8996fb924"
+	foreignRead = foreignGUID + node.ReaderInfix + "2147483647"
+)
+
+// A writer of another library that has left may have become a reader at its position, which the number of the reader does not show.
+func TestAReaderTakesThePositionOfItsWriter(t *testing.T) {
+	left := node.Entry{Name: "w", Czxid: 5, Owner: 1}
+	reader := func(czxid, owner int64) node.Entry {
+		return node.Entry{Name: foreignRead, Shared: true, Czxid: czxid, Owner: owner}
+	}
+	for name, c := range map[string]struct {
+		left node.Entry
+		of   node.Entry
+		want int64
+	}{
+		"of the same session": {left, reader(9, 1), 5}, "of another one": {left, reader(9, 2), 9}, "older than the writer": {left, reader(3, 1), 3},
+		"the writer's session is unknown": {node.Entry{Name: "w"}, reader(9, 2), 1}, "it has left": {left, reader(0, 1), 0},
+		"a writer": {left, node.Entry{Name: foreignGUID + node.WriterInfix + "2147483647", Czxid: 9, Owner: 1}, 9},
+		"of ours":  {left, node.Entry{Name: node.NamePrefix + node.NewGUID(node.GUIDMark) + node.ReaderInfix + "2147483647", Shared: true, Czxid: 9, Owner: 1}, 9},
+	} {
+		n := nearest{replaced: []node.Entry{c.left}}
+		n.positionReplaced([]*node.Entry{&c.of})
+		require.Equal(t, c.want, c.of.Czxid, name)
+	}
+}
+
+func TestALeftWriterOfAnotherLibraryMakesAPlaceUnsure(t *testing.T) {
+	entry := func(name string) node.Entry {
+		e, ok := node.ParseEntry(name)
+		require.True(t, ok)
+		return e
+	}
+	ours := node.NamePrefix + node.NewGUID(node.GUIDMark)
+	plain, tied := entry(foreignGUID+node.WriterInfix+"0000000001"), entry(foreignGUID+node.WriterInfix+"2147483647")
+	others := []node.Entry{entry(ours + node.WriterInfix + "2147483647"), entry(foreignRead), entry(ours + node.LockInfix + "0000000001")}
+	n := &nearest{window: 4, ahead: append(others, plain, tied)}
+	for _, e := range others {
+		n.remove(e)
+		n.remove(e)
+		require.False(t, n.unsure)
+	}
+	require.Equal(t, 1, n.others())
+	n.remove(plain)
+	require.True(t, n.unsure)
+	require.Empty(t, n.replaced)
+	n.beginListing()
+	require.False(t, n.unsure)
+	n.remove(tied)
+	require.True(t, n.unsure)
+	require.Equal(t, []node.Entry{tied}, n.replaced)
+	require.Empty(t, n.ahead)
+
+	n.keepAll()
+	n.selectBlockers(node.AfterAll, recorded(50))
+	require.Len(t, n.ahead, 50)
+	n.beyond = 3
+	n.dropUpTo(1)
+	require.Len(t, n.ahead, 48)
+	require.Zero(t, n.beyond)
+}

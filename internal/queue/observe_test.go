@@ -7,17 +7,48 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/observe"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // observed records events.
-type observed struct{ kinds []observe.Kind }
+type observed struct {
+	kinds  []observe.Kind
+	events []observe.Event
+}
 
-func (o *observed) Observe(e observe.Event) { o.kinds = append(o.kinds, e.Kind) }
+func (o *observed) Observe(e observe.Event) {
+	o.kinds, o.events = append(o.kinds, e.Kind), append(o.events, e)
+}
+
+// A caller that waits for permits is reported with its node in the queue.
+func TestAWaiterForPermitsIsReportedOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		to := new(observed)
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", func(e *Engine) { e.Reporter.To = to })
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		first := obtainLater(t, permitsOf(a, 2), 1)
+		time.Sleep(time.Second)
+		waits := obtainLater(t, permitsOf(b, 2), 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, to.events, 1)
+		e := to.events[0]
+		require.Contains(t, srv.Children(testDir+node.PermitQueueDir), e.Node)
+		require.Equal(t, observe.Event{Kind: observe.Queued, Recipe: "semaphore", Path: testDir, Node: e.Node, Ahead: 1}, e)
+		release(t, held)
+		first.release(t)
+		waits.release(t)
+	})
+}
 
 // TestEventsAreReported has each kind with an observer, without one, and with one that gets no more notices.
 func TestEventsAreReported(t *testing.T) {

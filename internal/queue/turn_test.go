@@ -5,7 +5,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -151,7 +154,8 @@ func TestAWaiterThatLosesItsPlaceQueuesAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+				var log strings.Builder
+				a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", func(e *Engine) { e.Requests.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 				held := obtain(t, a)
 				waits := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })
 				time.Sleep(time.Second)
@@ -167,6 +171,8 @@ func TestAWaiterThatLosesItsPlaceQueuesAgain(t *testing.T) {
 				time.Sleep(testTerm)
 				require.Len(t, srv.Children(testDir), 2)
 				require.NotContains(t, srv.Tree(), first)
+				synctest.Wait()
+				require.Equal(t, 1, strings.Count(log.String(), "zklock: place in queue lost, queueing again"), log.String())
 				release(t, held)
 				<-waits.done
 				require.NoError(t, waits.err)

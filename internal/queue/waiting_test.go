@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/outcome"
@@ -189,5 +190,64 @@ func TestAWaiterWhoseNearestHaveLeftIsNotFirst(t *testing.T) {
 			o.release(t)
 		}
 		last.release(t)
+	})
+}
+
+// The watch of the contender ahead is not set yet: the wait names its node.
+func TestAWaitNamesANodeThatWasNotReadYet(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held := obtain(t, a)
+		ahead := held.Nodes()[0]
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "b" && r.Path == ahead.Path() {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		waits := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })
+		time.Sleep(time.Second / 2)
+		require.Len(t, b.Status(), 1)
+		require.Contains(t, b.Status()[0], " has waited 500ms for "+ahead.Name+", lease=")
+		time.Sleep(time.Second)
+		require.Contains(t, b.Status()[0], " has waited 1.5s for test, lease=")
+		release(t, held)
+		waits.release(t)
+	})
+}
+
+// A caller that has got what it waited for is not an error, even if its context ends at that moment.
+func TestAGrantIsNotAnErrorOfAContextThatEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		g, err := e.withoutWaiting(ctx, new(wait), func(*session.Session) (*place, error) {
+			defer cancel()
+			return e.newPlaceFor(wantLock(testDir)), nil
+		})
+		require.NoError(t, err)
+		require.NotNil(t, g)
+		cause, fail := context.WithCancelCause(t.Context())
+		fail(errMine)
+		_, err = e.withoutWaiting(cause, new(wait), nil)
+		require.ErrorIs(t, err, errMine)
+		require.ErrorContains(t, err, "waited for a reply from the servers")
+	})
+}
+
+// Each error of a wait is remembered for the heartbeats' report of a lost connection.
+func TestAWaitRecordsItsErrors(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		var p session.Pace
+		require.NoError(t, e.pauseAfter(t.Context(), &p, zk.ErrConnectionClosed))
+		require.ErrorIs(t, e.Requests.Link.LastError(), zk.ErrConnectionClosed)
+		require.NotZero(t, p)
+		require.Equal(t, outcome.ErrGone, e.pauseAfter(t.Context(), &p, outcome.ErrGone))
+		require.ErrorIs(t, e.Requests.Link.LastError(), zk.ErrConnectionClosed)
+		require.Zero(t, p)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errMine)
+		require.Equal(t, zk.ErrConnectionClosed, e.pauseAfter(ctx, &p, zk.ErrConnectionClosed))
 	})
 }
