@@ -3,13 +3,18 @@
 package queue
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -38,5 +43,91 @@ func TestAWaitersPausesAreShortAgainAfterASuccess(t *testing.T) {
 		}
 		release(t, held)
 		waiter.release(t)
+	})
+}
+
+// A waiter with two contenders ahead may not do one of the things that it does when the nearest but one leaves.
+func TestAHandOffEndsWithARefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		op    zktest.Op
+		which int // the contender; a negative number is the directory
+		ends  bool
+	}{
+		"the note":             {zktest.OpGetData, -1, false},
+		"the next to wait for": {zktest.OpGetData, 2, true},
+		"the contender before": {zktest.OpExists, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+				var all []*obtaining
+				var ends []context.CancelFunc
+				for i, e := range []*Engine{a, a, a, b} {
+					ctx, end := context.WithCancel(t.Context())
+					defer end()
+					ends = append(ends, end)
+					all = append(all, later(func() (*Grant, error) { return lockIn(e)(ctx) }))
+					time.Sleep(time.Second)
+					require.Len(t, srv.Children(testDir), i+1)
+				}
+				path, denied := testDir, 0
+				if c.which >= 0 {
+					for _, child := range srv.Children(testDir) {
+						if strings.HasSuffix(child, fmt.Sprint(c.which)) {
+							path += "/" + child
+						}
+					}
+				}
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Client == "b" && r.Op == c.op && r.Path == path {
+						denied++
+						return refused
+					}
+					return zktest.Pass
+				})
+				ends[1]() // gives up
+				time.Sleep(time.Second)
+				require.Equal(t, c.ends, session.IsClosed(all[3].done))
+				if c.ends {
+					require.ErrorIs(t, all[3].err, zk.ErrNoAuth)
+					require.Equal(t, 1, denied)
+				}
+				time.Sleep(time.Second)
+				require.Len(t, srv.Children(testDir), map[bool]int{true: 2, false: 3}[c.ends])
+				all[0].release(t)
+				all[2].release(t)
+				if !c.ends {
+					all[3].release(t)
+				}
+			})
+		})
+	}
+}
+
+// A waiter near the front is checked by the heartbeats from the moment at which it can be the next but one.
+func TestAWaiterIsKeptOnceItIsNearTheFront(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		var all []*obtaining
+		for range 4 {
+			all = append(all, later(func() (*Grant, error) { return lockIn(a)(t.Context()) }))
+			time.Sleep(time.Second)
+		}
+		p := enterQueue(t, b, testLock)
+		waits := later(func() (*Grant, error) { return nil, p.wait(t.Context()) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.False(t, p.Kept)
+		require.Nil(t, p.goneIfSeen())
+		for i, o := range all {
+			o.release(t)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.Equal(t, i >= 2, p.Kept, "%d have left", i+1)
+			require.Equal(t, i >= 2, p.goneIfSeen() != nil)
+		}
+		<-waits.done
+		require.NoError(t, waits.err)
+		<-b.remove(p.contender)
 	})
 }

@@ -235,6 +235,16 @@ func TestAWaiterForPermitsEndsWithTheReason(t *testing.T) {
 		"evicted from the queue": {func(t *testing.T, srv *zktest.Server, e *Engine, queued string) {
 			evict(t, srv, testDir+node.PermitQueueDir, queued)
 		}, outcome.ErrEvicted},
+		"a node of its permits is evicted": {func(t *testing.T, srv *zktest.Server, e *Engine, queued string) {
+			for _, name := range srv.Children(leases) {
+				if node.GroupOf(name) == node.GroupOf(queued) {
+					dir := testDir + node.PermitQueueDir
+					require.NoError(t, srv.PutNode(dir, node.DirData{}.WithEvicted(node.GUIDOf(name)).Encode()))
+					require.NoError(t, srv.DeleteNode(leases+"/"+name))
+					return
+				}
+			}
+		}, outcome.ErrEvicted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
@@ -287,4 +297,99 @@ func TestEachCallerCountsOnce(t *testing.T) {
 		require.Len(t, append(permits, queue...), len(c.permits)+len(c.queue))
 		require.Equal(t, c.want, used(permits, queue), name)
 	}
+}
+
+// Another caller takes the permits after a try has seen that they are free.
+func TestATryForPermitsThatWereTakenMeanwhileLeavesNothing(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, permitsOf(e, 3).Resize(t.Context()))
+		other := leases + "/x-lease-0000000000"
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpCreate {
+				_ = srv.PutNode(other, nil)
+			}
+			return zktest.Pass
+		})
+		g, err := permitsOf(e, 3).TryObtain(t.Context(), 3)
+		require.ErrorIs(t, err, outcome.ErrLocked)
+		require.Nil(t, g)
+		require.Equal(t, []string{node.BaseName(other)}, srv.Children(leases), "its nodes are gone when it returns")
+		g, err = permitsOf(e, 3).TryObtain(t.Context(), 2)
+		require.NoError(t, err)
+		srv.ResetCounts()
+		_, err = permitsOf(e, 3).TryObtain(t.Context(), 1)
+		require.ErrorIs(t, err, outcome.ErrLocked)
+		require.Zero(t, srv.Requests()[zktest.OpCreate], "it does not look free")
+		for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData} {
+			srv.Next(1, refused, op)
+			_, err = permitsOf(e, 0).TryObtain(t.Context(), 1)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+		}
+		release(t, g)
+	})
+}
+
+// Two callers store different numbers at the same time: one of them is told.
+func TestANumberThatAnotherCallerHasStoredIsNotOverwritten(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		meanwhile := func(data []byte) {
+			done := false
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpSetData && !done {
+					done = true
+					_ = srv.PutNode(leases, data)
+				}
+				return zktest.Pass
+			})
+		}
+		meanwhile(node.LimitData(4))
+		_, err := permitsOf(e, 3).Obtain(t.Context(), 2)
+		require.ErrorIs(t, err, outcome.ErrMismatch)
+		require.ErrorContains(t, err, "semaphore has 4 permits, not 3")
+		n, _ := srv.Node(leases)
+		require.Equal(t, node.LimitData(4), n.Data)
+
+		require.NoError(t, srv.PutNode(leases, nil))
+		meanwhile(nil)
+		require.NoError(t, permitsOf(e, 5).Resize(t.Context()))
+		n, _ = srv.Node(leases)
+		require.Equal(t, node.LimitData(5), n.Data)
+
+		s, err := e.session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.PutNode(leases, nil))
+		limit, err := permitsOf(e, 6).limit(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, 6, limit)
+		for range 2 {
+			srv.Next(1, refused, zktest.OpMulti, zktest.OpSetData)
+			require.ErrorIs(t, permitsOf(e, 7).Resize(t.Context()), zk.ErrNoAuth)
+			require.NoError(t, srv.PutNode(leases, nil))
+		}
+	})
+}
+
+// A request for a waiter's node in the queue is a request for its permits, also if it has to queue again.
+func TestARequestForAWaiterForPermitsIsKept(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		waits := obtainLater(t, permitsOf(b, 2), 1)
+		time.Sleep(time.Second)
+		queue := testDir + node.PermitQueueDir
+		first := queue + "/" + srv.Children(queue)[0]
+		require.NoError(t, srv.PutNode(first, node.CuratorRevocation))
+		time.Sleep(time.Second)
+		require.NoError(t, srv.DeleteNode(first))
+		time.Sleep(testTerm)
+		require.Len(t, srv.Children(queue), 1)
+		release(t, held)
+		<-waits.done
+		require.NoError(t, waits.err)
+		require.True(t, waits.grant.Nodes()[0].Revocation.Requested.IsSet())
+		waits.release(t)
+	})
 }

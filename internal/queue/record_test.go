@@ -223,3 +223,229 @@ func TestOnlyAnExistingHoldRefusesAnotherDelay(t *testing.T) {
 		release(t, obtain(t, a))
 	})
 }
+
+// A hold that was lost ends without a release, although its node is still there and the first attempt to delete it fails.
+func TestALostHoldIsNotRecordedAsReleased(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startDelayed(t, srv, "a")
+		g := obtain(t, e)
+		left := srv.Next(1, zktest.DropBefore, zktest.OpDelete)
+		require.NoError(t, outcomeOf(g, true))
+		require.Zero(t, left())
+		r, _ := recordIn(t, srv)
+		require.Equal(t, node.Record{Delay: testDelay, Fate: node.IsHeld, By: g.Nodes()[0].Name}, r)
+		require.Empty(t, srv.Children(testDir))
+	})
+}
+
+// The reply to the claim is lost: the record says that we hold, which is no loss of another hold.
+func TestAClaimWhoseReplyIsLostHolds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e, lost := startDelayed(t, srv, "a"), false
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if !lost && slices.Contains(r.Paths, testRecord) {
+				lost = true
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})
+		began := time.Now()
+		g := obtain(t, e)
+		require.True(t, lost)
+		require.Less(t, time.Since(began), testDelay)
+		r, _ := recordIn(t, srv)
+		require.Equal(t, node.Record{Delay: testDelay, Fate: node.IsHeld, By: g.Nodes()[0].Name}, r)
+		release(t, g)
+		_, there := srv.Node(testRecord)
+		require.False(t, there)
+	})
+}
+
+// A record that nobody understands refuses a newcomer, and so does one that cannot be read.
+func TestARecordThatCannotBeReadRefusesANewcomer(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startDelayed(t, srv, "a")
+		s, err := e.session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.PutNode(testRecord, []byte("zklock: delay soon")))
+		_, err = e.Obtain(t.Context(), wantLock(testDir))
+		require.ErrorIs(t, err, outcome.ErrMismatch)
+		_, err = e.ReadRecord(t.Context(), s, testDir)
+		require.ErrorIs(t, err, outcome.ErrMismatch)
+		srv.Next(1, refused, zktest.OpGetData)
+		_, err = e.ReadRecord(t.Context(), s, testDir)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.NoError(t, srv.DeleteNode(testRecord))
+		r, err := e.ReadRecord(t.Context(), s, testDir)
+		require.NoError(t, err)
+		require.Equal(t, recordAt{}, r)
+		for _, err := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNodeExists} {
+			require.True(t, hasMoved(err))
+		}
+		require.False(t, hasMoved(zk.ErrNoAuth))
+	})
+}
+
+// Another delay is an error only if a second look, which is as new as the quorum's state, shows the same hold.
+func TestAnotherDelayIsReadTwice(t *testing.T) {
+	const holder = "x-lock-0000000000"
+	held := node.Record{Delay: time.Minute, Fate: node.IsHeld, By: holder}
+	for name, c := range map[string]struct {
+		second func(srv *zktest.Server) zktest.Verdict // before the second look
+		gone   bool                                    // the holder's node is
+		want   error
+	}{
+		"the same":           {want: outcome.ErrMismatch},
+		"the holder is gone": {gone: true},
+		"released meanwhile": {second: func(srv *zktest.Server) zktest.Verdict {
+			_ = srv.PutNode(testRecord, node.Record{Delay: time.Minute, Fate: node.WasReleased, By: holder}.Encode())
+			return zktest.Pass
+		}},
+		"refused": {second: func(*zktest.Server) zktest.Verdict { return refused }, want: zk.ErrNoAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				e := startDelayed(t, srv, "a")
+				s, err := e.session(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, srv.PutNode(testRecord, held.Encode()))
+				require.NoError(t, srv.PutNode(testDir, nil))
+				if !c.gone {
+					require.NoError(t, srv.PutNode(testDir+"/"+holder, nil))
+				}
+				reads := 0
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if r.Path == testRecord && r.Op == zktest.OpGetData {
+						if reads++; reads == 2 && c.second != nil {
+							return c.second(srv)
+						}
+					}
+					return zktest.Pass
+				})
+				r, err := e.agree(t.Context(), s, testDir)
+				require.Equal(t, 2, reads)
+				if c.want != nil {
+					require.ErrorIs(t, err, c.want)
+					return
+				}
+				require.NoError(t, err)
+				require.True(t, r.exists)
+				at(srv, zktest.OpGetData, testRecord, func() zktest.Verdict { return refused })
+				_, err = e.agree(t.Context(), s, testDir)
+				require.ErrorIs(t, err, zk.ErrNoAuth, "the first look")
+			})
+		})
+	}
+}
+
+// The record has a child, or its ACL permits nothing: the release gives up what it may not do, and deletes its node.
+func TestAReleaseDoesWhatItMayWithTheRecord(t *testing.T) {
+	t.Run("a child", func(t *testing.T) {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			e := startDelayed(t, srv, "a")
+			g := obtain(t, e)
+			require.NoError(t, srv.PutNode(testRecord+"/child", nil))
+			release(t, g)
+			r, _ := recordIn(t, srv)
+			require.Equal(t, node.Record{Delay: testDelay, Fate: node.WasReleased, By: g.Nodes()[0].Name}, r)
+			require.Empty(t, srv.Children(testDir))
+		})
+	})
+	t.Run("not allowed", func(t *testing.T) {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			e, tries := startDelayed(t, srv, "a"), 0
+			g := obtain(t, e)
+			srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if slices.Contains(r.Paths, testRecord) {
+					tries++
+					return refused
+				}
+				return zktest.Pass
+			})
+			release(t, g)
+			require.Equal(t, 2, tries, "to delete the record and to write it")
+			require.Empty(t, srv.Children(testDir))
+			r, _ := recordIn(t, srv)
+			require.Equal(t, node.IsHeld, r.Fate)
+		})
+	})
+}
+
+// The last write of the record was not answered, and the release reads what became of it.
+func TestAReleaseReadsARecordThatItDoesNotKnow(t *testing.T) {
+	for name, c := range map[string]struct {
+		record func(own string) string // "" for none
+		reads  zktest.Verdict
+		after  string // the record; "" if there is none
+	}{
+		"it names us":     {func(own string) string { return "zklock: delay 30s\nheld by " + own }, zktest.Pass, ""},
+		"it names others": {func(string) string { return "zklock: delay 30s\nheld by x" }, zktest.Pass, "zklock: delay 30s\nheld by x"},
+		"there is none":   {func(string) string { return "" }, zktest.Pass, ""},
+		"other data":      {func(string) string { return "value" }, zktest.Pass, "value"},
+		"not allowed":     {func(string) string { return "zklock: delay 30s" }, refused, "zklock: delay 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				e := startDelayed(t, srv, "a")
+				p := enterQueue(t, e, testLock)
+				if text := c.record(p.Name); text != "" {
+					require.NoError(t, srv.PutNode(testRecord, []byte(text)))
+				}
+				p.record.willSend()
+				p.record.forget()
+				srv.Next(1, c.reads, zktest.OpGetData)
+				require.NoError(t, <-e.remove(p.contender))
+				n, there := srv.Node(testRecord)
+				require.Equal(t, c.after != "", there)
+				require.Equal(t, c.after, string(n.Data))
+				require.Empty(t, srv.Children(testDir))
+				if c.after == "" {
+					require.True(t, e.noRecord.has(testDir, recentLife))
+				}
+			})
+		})
+	}
+}
+
+// A reader looks whether a writer that the record names still holds, as a reader. If it may not look, it does not hold.
+func TestAReaderThatMayNotLookForTheHolderDoesNotHold(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startDelayed(t, srv, "a")
+		require.NoError(t, srv.PutNode(testRecord, []byte("zklock: delay 30s\nheld by x-lock-0000000000")))
+		at(srv, zktest.OpExists, testDir+"/x-lock-0000000000", func() zktest.Verdict { return refused })
+		w := wantLock(testDir)
+		w.Recipe = delayed(testReader)
+		_, err := e.Obtain(t.Context(), w)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+}
+
+// The leader's clock is read from our node, which is written again, with a request that somebody has written, if it is older than the record.
+func TestTheLeadersTimeIsReadFromOurNode(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		made, _ := srv.Node(p.Path())
+		now, err := p.leaderTime(t.Context(), recordAt{mtime: made.Ctime})
+		require.NoError(t, err)
+		require.Equal(t, made.Ctime, now)
+		require.Zero(t, srv.Requests()[zktest.OpSetData])
+
+		time.Sleep(time.Second)
+		require.NoError(t, srv.PutNode(p.Path(), node.CuratorRevocation))
+		at(srv, zktest.OpSetData, p.Path(), func() zktest.Verdict { return zktest.Answer(zktest.CodeBadVersion) })
+		now, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
+		require.NoError(t, err)
+		require.Equal(t, made.Ctime+1000, now)
+		require.Equal(t, 2, srv.Requests()[zktest.OpSetData])
+		require.True(t, p.Revocation.Requested.IsSet())
+		after, _ := srv.Node(p.Path())
+		require.Equal(t, node.WithRevocation(p.OwnData()), after.Data)
+
+		at(srv, zktest.OpSetData, p.Path(), func() zktest.Verdict { return refused })
+		now, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
+		require.NoError(t, err)
+		require.Equal(t, made.Ctime, now, "we may not write our node")
+		require.NoError(t, srv.DeleteNode(p.Path()))
+		_, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
+}

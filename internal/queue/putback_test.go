@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// Until the watch is set, a server is asked again after a pause.
+func TestASelfWatchIsSetAfterErrors(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, e *Engine, first *Grant) {
+		release(t, first)
+		g := obtain(t, e)
+		left := srv.Next(2*asks, throttled, zktest.OpGetData)
+		g.WatchSelf()
+		time.Sleep(testTerm)
+		require.Zero(t, left())
+		require.True(t, g.t.isWatched())
+		release(t, g)
+	})
+}
+
+// The data is written before the watch is set, which then shows it.
+func TestASelfWatchFindsWhatWasWrittenBeforeIt(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, e *Engine, first *Grant) {
+		release(t, first)
+		g := obtain(t, e)
+		own := g.Nodes()[0]
+		require.NoError(t, srv.PutNode(own.Path(), node.CuratorRevocation))
+		g.WatchSelf()
+		time.Sleep(time.Second)
+		require.True(t, own.Revocation.Requested.IsSet())
+		now, _ := srv.Node(own.Path())
+		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)
+		require.True(t, g.t.isWatched())
+		release(t, g)
+	})
+}
+
+// A server that is throttled is not asked again at once to put data back.
+func TestDataIsPutBackAfterPauses(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
+		own, sets := g.Nodes()[0], 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op != zktest.OpSetData {
+				return zktest.Pass
+			}
+			if sets++; sets < 60 {
+				return zktest.Answer(zktest.CodeRuntimeInconsistency)
+			}
+			return zktest.Pass
+		})
+		require.NoError(t, srv.PutNode(own.Path(), node.CuratorRevocation))
+		time.Sleep(time.Second)
+		require.Less(t, sets, 20)
+		require.Greater(t, sets, 1)
+		time.Sleep(time.Hour / 4)
+		now, _ := srv.Node(own.Path())
+		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)
+	})
+}
