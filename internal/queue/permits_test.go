@@ -175,6 +175,8 @@ func TestTheNumberOfPermitsIsAgreedOn(t *testing.T) {
 					n, _ := srv.Node(leases)
 					number, _ := node.ParseLimit(n.Data)
 					require.Equal(t, c.number, number)
+					_, there := srv.Node(leases)
+					require.Equal(t, c.stored != "" || c.total > 0, there, "only a caller with a number creates the directory")
 					time.Sleep(testTerm)
 					require.Empty(t, srv.Children(leases))
 				})
@@ -330,7 +332,7 @@ func TestATryForPermitsThatWereTakenMeanwhileLeavesNothing(t *testing.T) {
 	})
 }
 
-// Two callers store different numbers at the same time: one of them is told.
+// Two callers store different numbers at the same time: one of them gets an error.
 func TestANumberThatAnotherCallerHasStoredIsNotOverwritten(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)

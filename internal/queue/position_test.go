@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -249,6 +250,7 @@ func TestAMemberIsIntactWhileNothingShowsTheOpposite(t *testing.T) {
 		self := newSelfWatch(e, &p.OwnNode)
 		p.self.Store(self)
 		require.False(t, p.isIntact(), "the watch is not set")
+		require.NotNil(t, p.goneIfSeen())
 		self.start()
 		time.Sleep(time.Second)
 		require.True(t, p.isIntact() && p.isWatched())
@@ -294,6 +296,7 @@ func TestAGrantSaysHowLongTheProofTook(t *testing.T) {
 		time.AfterFunc(2*time.Second, deny)
 		slow := obtain(t, e)
 		require.GreaterOrEqual(t, slow.Proving, time.Second)
+		require.True(t, slow.t.isWatched(), "it was not seen for a while")
 		release(t, slow)
 	})
 }
@@ -332,6 +335,8 @@ func TestPathsAreCountedWhileTheyExist(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lock, counted())
 		release(t, g)
+		require.Zero(t, counted())
+		g.t.uncount()
 		require.Zero(t, counted())
 
 		srv.Next(1, zktest.Delay(time.Second), zktest.OpDelete)
@@ -403,29 +408,31 @@ func TestANodeWhoseReplyIsLostIsFound(t *testing.T) {
 		dir, _ := srv.Node(testDir)
 		require.EqualValues(t, 2, dir.Creates)
 
-		// Somebody else copies a name of the batch. Its node is not taken for ours.
-		at(srv, zktest.OpMulti, "", func() zktest.Verdict { return zktest.Pass })
-		forged := ""
+		// Somebody else copies the names of the batch. Its nodes are not taken for ours.
+		var forged []string
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpCreate && len(r.Ops) > 1 && forged == "" {
-				forged = r.Paths[0] + "0000000099"
-				_ = srv.PutNode(forged, nil)
+			if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpCreate && len(r.Ops) > 1 && forged == nil {
+				for i := range 6 {
+					path := fmt.Sprintf("%s%010d", r.Paths[i%2], 90+i)
+					forged = append(forged, node.BaseName(path))
+					_ = srv.PutNode(path, nil)
+				}
 				return zktest.LoseReply
 			}
 			return zktest.Pass
 		})
-		require.NoError(t, srv.PutNode(leases, node.LimitData(3)))
-		g, err := permitsOf(e, 3).TryObtain(t.Context(), 2)
+		require.NoError(t, srv.PutNode(leases, node.LimitData(9)))
+		g, err := permitsOf(e, 9).TryObtain(t.Context(), 2)
 		require.NoError(t, err)
 		require.NotEmpty(t, forged)
 		for _, n := range g.Nodes() {
-			require.NotEqual(t, forged, n.Path())
+			require.NotContains(t, forged, n.Name)
 			at, there := srv.Node(n.Path())
 			require.True(t, there)
 			require.Equal(t, n.Sess.ID, at.EphemeralOwner)
 		}
 		release(t, g)
-		require.Equal(t, []string{node.BaseName(forged)}, srv.Children(leases))
+		require.ElementsMatch(t, forged, srv.Children(leases))
 	})
 }
 
@@ -451,4 +458,99 @@ func TestAListingOfABatchIsComplete(t *testing.T) {
 	for range ours.each {
 		break
 	}
+}
+
+// An attempt that cannot begin has no place.
+func TestAPlaceThatCannotBeEnteredIsAnError(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		s, err := e.session(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errMine)
+		p := e.newPlace(testLock, testDir, nil, new(wait))
+		require.ErrorIs(t, p.enter(ctx, s), errMine)
+		require.ErrorIs(t, p.awaitLeave(ctx), errMine)
+		p.nearest.ahead = []node.Entry{{Name: "x-lock-0000000000"}}
+		require.ErrorIs(t, p.catchUp(ctx, 0), errMine)
+		srv.ExpireSession(s.ID)
+		time.Sleep(testTerm)
+		require.ErrorIs(t, p.enter(t.Context(), s), outcome.ErrSessionOver)
+		require.NotContains(t, srv.Tree(), testDir)
+	})
+}
+
+// A create that counts and finds others is the last one that expects to be alone.
+func TestACreateThatMeetsOthersIsRemembered(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		release(t, obtain(t, e))
+		require.True(t, e.mayBeAlone(testDir))
+		require.NoError(t, srv.PutNode(testDir+"/x-lock-2000000000", nil))
+		p := enterQueue(t, e, testLock)
+		require.True(t, e.recentlyShared.has(testDir, sharedLife))
+		<-e.remove(p.contender)
+	})
+}
+
+func TestAPlaceThatIsFirstSaysSo(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		p.becomeFirst()
+		require.Empty(t, p.shown.text(), "it has not waited")
+		p.setReason(isBlocked{name: "x"})
+		require.Equal(t, "x", p.shown.text())
+		require.Len(t, e.Status(), 1)
+		p.becomeFirst()
+		require.Equal(t, "a reply from the servers, first in the queue", p.shown.text())
+		e.waits.remove(p.shown)
+	})
+}
+
+// A node that is evicted while its position is looked for ends the attempt with that reason.
+func TestATryThatIsEvictedSaysSo(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e, evicted := startEngine(t, srv, "a", nil), false
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if names := srv.Children(testDir); r.Op == zktest.OpGetChildren2 && len(names) == 1 && !evicted {
+				evicted = true
+				_ = srv.PutNode(testDir, node.DirData{}.WithEvicted(node.GUIDOf(names[0])).Encode())
+				_ = srv.DeleteNode(testDir + "/" + names[0])
+			}
+			return zktest.Pass
+		})
+		_, err := e.TryObtain(t.Context(), wantLock(testDir))
+		require.True(t, evicted)
+		require.ErrorIs(t, err, outcome.ErrEvicted)
+	})
+}
+
+// Another library's writer whose position is not shown by its number makes a place unsure only once it has left.
+func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		writer := foreignGUID + node.WriterInfix + "2147483647"
+		require.NoError(t, srv.PutNode(testDir+"/"+writer, nil))
+		srv.SetChildCounter(testDir, math.MaxInt32)
+		p := enterQueue(t, e, testReader)
+		require.False(t, p.nearest.unsure)
+		require.Len(t, p.nearest.ahead, 1)
+		at(srv, zktest.OpExists, testDir+"/"+writer, func() zktest.Verdict { return zktest.Answer(zktest.CodeNoNode) })
+		require.NoError(t, p.findPosition(t.Context(), nil))
+		require.True(t, p.nearest.unsure)
+		require.Empty(t, p.nearest.ahead)
+	})
+}
+
+// A request for a node that is deleted together with a note is read first.
+func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		p.removal.checkRequests()
+		p.removal.wasFirst()
+		p.removal.planNote(true, 0, nil)
+		require.NoError(t, srv.PutNode(p.Path(), node.CuratorRevocation))
+		require.NoError(t, p.deleteUnder(t.Context(), p.Sess))
+		require.True(t, p.Revocation.Requested.IsSet())
+		require.Empty(t, srv.Children(testDir))
+		require.Nil(t, p.removal.note)
+	})
 }

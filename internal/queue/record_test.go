@@ -449,3 +449,22 @@ func TestTheLeadersTimeIsReadFromOurNode(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoNode)
 	})
 }
+
+// The release has read that another hold is recorded. Before it deletes its node, a late write of its own says that it holds.
+func TestAReleaseReadsARecordThatHasChangedAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startDelayed(t, srv, "a")
+		p := enterQueue(t, e, testLock)
+		require.NoError(t, srv.PutNode(testRecord, []byte("zklock: delay 30s\nreleased by x")))
+		p.record.willSend()
+		p.record.forget()
+		at(srv, zktest.OpMulti, "", func() zktest.Verdict {
+			_ = srv.PutNode(testRecord, []byte("zklock: delay 30s\nheld by "+p.Name))
+			return zktest.Pass
+		})
+		require.NoError(t, <-e.remove(p.contender))
+		_, there := srv.Node(testRecord)
+		require.False(t, there)
+		require.Empty(t, srv.Children(testDir))
+	})
+}

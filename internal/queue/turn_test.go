@@ -173,6 +173,9 @@ func TestAWaiterThatLosesItsPlaceQueuesAgain(t *testing.T) {
 				require.NotContains(t, srv.Tree(), first)
 				synctest.Wait()
 				require.Equal(t, 1, strings.Count(log.String(), "zklock: place in queue lost, queueing again"), log.String())
+				require.Len(t, b.Status(), 1)
+				require.NotContains(t, b.Status()[0], first)
+				require.Regexp(t, " has waited 1[12]", b.Status()[0])
 				release(t, held)
 				<-waits.done
 				require.NoError(t, waits.err)
