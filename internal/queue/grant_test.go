@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/node"
@@ -115,5 +116,17 @@ func TestAGrantHasTheFieldsOfItsPlace(t *testing.T) {
 			require.Equal(t, n.Czxid, all.Token)
 		}
 		release(t, all)
+	})
+}
+
+// The directory's data cannot be read, so nothing is known about an eviction.
+func TestTheFateOfAHoldWithoutTheDirectorysData(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		evict(t, srv, testDir, p.Name)
+		require.Equal(t, outcome.ErrEvicted, p.unlessEvicted(t.Context(), outcome.ErrGone))
+		require.Equal(t, zk.ErrNoAuth, p.unlessEvicted(t.Context(), zk.ErrNoAuth))
+		require.NoError(t, p.unlessEvicted(t.Context(), nil))
+		srv.Next(1, refused, zktest.OpGetData)
+		require.Equal(t, outcome.ErrGone, p.unlessEvicted(t.Context(), outcome.ErrGone))
 	})
 }

@@ -538,6 +538,13 @@ func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 		require.NoError(t, p.findPosition(t.Context(), nil))
 		require.True(t, p.nearest.unsure)
 		require.Empty(t, p.nearest.ahead)
+
+		at(srv, zktest.OpExists, testDir+"/"+writer, func() zktest.Verdict {
+			srv.Next(1, refused, zktest.OpGetChildren2)
+			return zktest.Answer(zktest.CodeNoNode)
+		})
+		next := e.newPlace(testReader, testDir, nil, new(wait))
+		require.ErrorIs(t, next.try(t.Context(), p.Sess), zk.ErrNoAuth, "it lists again")
 	})
 }
 
