@@ -97,9 +97,9 @@ import (
 
 	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/internal/testclock"

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/zklock-go/zklock/internal/bridge"
+	"github.com/zklock-go/zklock/internal/escape"
 	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/lease"
-	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // findings is what was found of all servers, from which the checks follow.

@@ -17,8 +17,8 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/conn"
-	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/escape"
+	"github.com/zklock-go/zklock/internal/frames"
 )
 
 // examiner asks servers. Each step has connections and sessions of its own, so that one which a server

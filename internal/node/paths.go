@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/escape"
+	"github.com/zklock-go/zklock/internal/outcome"
 )
 
 // maxPath keeps requests that contain a path below the size that servers accept.

@@ -532,7 +532,7 @@ var Table = []Mutant{
 	{
 		Name: "the client waits for a silent server as long as the client library does", Origin: "two thirds of the timeout; short leases have ended by then",
 		Edits: []Edit{{"internal/session/silence.go", "\tr.Link.Abandon(s)\n", ""}},
-		Test: Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
+		Test:  Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
 		Name: "the client's patience does not grow after slow replies", Origin: "our first version: with slow disks, it left each server before it could reply",
