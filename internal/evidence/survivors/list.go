@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,13 +50,31 @@ func readList(name string) (*survivorList, error) {
 }
 
 // reason returns the reason why a mutation makes no difference, or "" if there is none.
-func (l *survivorList) reason(m mutation) string {
-	for _, s := range l.files[m.File] {
-		if s.what == m.String() {
-			return s.why
+func (l *survivorList) reason(m mutation) string { return l.known(m).why }
+
+// known returns the list's line about a mutation, or an empty one. The function may have been in another file of the package.
+func (l *survivorList) known(m mutation) survivor {
+	for file, all := range l.files {
+		if filepath.Dir(file) != filepath.Dir(m.File) {
+			continue
+		}
+		for _, s := range all {
+			if s.what == m.String() {
+				return s
+			}
 		}
 	}
-	return ""
+	return survivor{}
+}
+
+// dropMissing drops the files that no longer exist below root.
+func (l *survivorList) dropMissing(root string) {
+	for file := range l.mutations {
+		if _, err := os.Stat(filepath.Join(root, file)); os.IsNotExist(err) {
+			delete(l.files, file)
+			delete(l.mutations, file)
+		}
+	}
 }
 
 // merge replaces what the list has of the tried mutations, and drops mutations that no longer exist. It keeps the reasons.
@@ -64,18 +83,17 @@ func (l *survivorList) merge(all []mutation, tried []result) {
 	for _, t := range tried {
 		outcomes[t.Number] = t.outcome
 	}
-	known := map[string]survivor{} // by file and mutation
+	known := map[int]survivor{} // by number
 	for _, m := range all {
-		for _, s := range l.files[m.File] {
-			known[m.File+s.what] = s
-		}
+		known[m.Number] = l.known(m)
 	}
 	for _, m := range all {
 		if m.First {
 			l.files[m.File], l.mutations[m.File] = nil, 0
 		}
 		l.mutations[m.File]++
-		s, listed := known[m.File+m.String()]
+		s := known[m.Number]
+		listed := s.what != ""
 		outcome, now := outcomes[m.Number]
 		if now {
 			listed = outcome == unnoticed || outcome == unreached

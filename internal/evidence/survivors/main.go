@@ -58,6 +58,7 @@ func run() error {
 			continue
 		}
 		list.merge(p.mutations, tried)
+		list.dropMissing(*root)
 		if err := list.write(filepath.Join(*root, listName)); err != nil {
 			return err
 		}

@@ -150,9 +150,12 @@ func (s *source) binary(n *ast.BinaryExpr) {
 }
 
 // isNumber reports whether the value is a number that is not constant.
-func (s *source) isNumber(e ast.Expr) bool {
+func (s *source) isNumber(e ast.Expr) bool { return s.types[e].Value == nil && s.isNumeric(e) }
+
+// isNumeric reports whether the value is a number, which may be constant.
+func (s *source) isNumeric(e ast.Expr) bool {
 	t, known := s.types[e]
-	if !known || t.Value != nil {
+	if !known {
 		return false
 	}
 	basic, ok := t.Type.Underlying().(*types.Basic)
@@ -362,9 +365,9 @@ func isPure(e ast.Expr) bool {
 	return pure
 }
 
-// anyVersion makes a write succeed whatever was written before.
+// anyVersion makes a write succeed whatever was written before. It leaves arguments that are no numbers as they are.
 func (s *source) anyVersion(version ast.Expr) {
-	if s.original(version) != "-1" {
+	if s.original(version) != "-1" && s.isNumeric(version) {
 		s.replace(version, "-1", expression)
 	}
 }

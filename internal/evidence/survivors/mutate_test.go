@@ -36,6 +36,7 @@ func (t *thing) decide(sent, got int) bool {
 		t.tell(sent)
 	}
 	t.store(&request{Version: t.version})
+	t.set(1, 2, 3, nil)
 	x := t.now.Mono + t.a
 	_ = x
 	return true
@@ -44,6 +45,8 @@ func (t *thing) decide(sent, got int) bool {
 func (t *thing) tell(n int) { t.freed <- n }
 
 func (t *thing) store(r *request) { t.version = r.Version }
+
+func (t *thing) set(x, y, z int, err error) {}
 
 func (t *thing) last() ([]int, error) {
 	err := t.read()
@@ -205,4 +208,14 @@ func TestTheListKeepsWhatWasNotTried(t *testing.T) {
 		{"f: `x` in place of `y`", unnoticed, "they are equal"}, {"g: without `z()`", unreached, ""}, {"h: without `z()`", unnoticed, ""},
 	}, "internal/b.go": nil}, again.files)
 	require.Equal(t, map[string]int{"a.go": 3, "internal/b.go": 1}, again.mutations)
+
+	// f has moved to another file, and the file of i is no more.
+	moved := mutation{Number: 1, File: "c.go", Function: "f", What: "`x` in place of `y`", First: true}
+	require.Equal(t, "they are equal", again.reason(moved))
+	again.merge([]mutation{moved}, []result{{moved, unnoticed}})
+	require.Equal(t, []survivor{{"f: `x` in place of `y`", unnoticed, "they are equal"}}, again.files["c.go"])
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(name), "c.go"), nil, 0o600))
+	again.dropMissing(filepath.Dir(name))
+	require.Equal(t, map[string]int{"c.go": 1}, again.mutations)
+	require.Len(t, again.files, 1)
 }
