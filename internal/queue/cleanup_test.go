@@ -266,6 +266,7 @@ func TestANoteThatIsRefusedWithARecordIsNotTriedAgain(t *testing.T) {
 		require.NoError(t, srv.PutNode("/locks", nil))
 		_, err = e.Requests.Create(t.Context(), sess, testDir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate|zk.PermRead|zk.PermDelete))
 		require.NoError(t, err)
+		require.NoError(t, srv.PutNode(testDir+"/other", nil)) // so that no create expects to be alone, and writes the data
 		notes := 0
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if slices.Contains(r.Paths, testDir) && r.Ops[slices.Index(r.Paths, testDir)] == zktest.OpSetData {

@@ -5,11 +5,13 @@ package queue
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // TestEverySecondContenderWritesANote has a queue whose front leaves one by one: of two neighbors only one writes a note.
@@ -41,4 +43,23 @@ func TestANoteCountsIfItIsNewerThanTheListingAndAsOldAsAChild(t *testing.T) {
 	}{{5, 9, false}, {6, 9, true}, {6, 6, true}, {7, 6, false}, {4, 4, false}} {
 		require.Equal(t, c.timely, p.isTimely(&zk.Stat{Mzxid: c.written, Pzxid: c.child}), "%+v", c)
 	}
+}
+
+// The directory has data of another program: no note replaces it, and the queue moves on.
+func TestDataOfOthersIsNotReplacedByANote(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, srv.PutNode(testDir, []byte("value")))
+		var all []*obtaining
+		for range 6 {
+			all = append(all, later(func() (*Grant, error) { return lockIn(e)(t.Context()) }))
+			time.Sleep(time.Second)
+		}
+		for _, o := range all {
+			o.release(t)
+			time.Sleep(time.Second)
+			n, _ := srv.Node(testDir)
+			require.Equal(t, "value", string(n.Data))
+		}
+	})
 }

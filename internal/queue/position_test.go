@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -501,7 +502,14 @@ func TestAPlaceThatIsFirstSaysSo(t *testing.T) {
 		require.Equal(t, "x", p.shown.text())
 		require.Len(t, e.Status(), 1)
 		p.becomeFirst()
-		require.Equal(t, "a reply from the servers, first in the queue", p.shown.text())
+		const first = "a reply from the servers, first in the queue"
+		require.Equal(t, first, p.shown.text())
+		p.setReason(isBlocked{name: "x"})
+		require.NoError(t, p.wait(t.Context()))
+		require.Equal(t, first, p.shown.text())
+		p.setReason(isBlocked{name: "x"})
+		require.NoError(t, p.makeCertain(t.Context()))
+		require.Equal(t, first, p.shown.text())
 		e.waits.remove(p.shown)
 	})
 }
@@ -559,5 +567,38 @@ func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
 		require.True(t, p.Revocation.Requested.IsSet())
 		require.Empty(t, srv.Children(testDir))
 		require.Nil(t, p.removal.note)
+	})
+}
+
+// The node in the queue for permits is deleted while another hold is checked: the permits are not granted.
+func TestPermitsAreNotGrantedWithoutTheNodeInTheQueue(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		queued, other := enterQueue(t, e, testLock), enterQueue(t, e, testLock)
+		queued.watchSelf()
+		require.NoError(t, queued.isThere(t.Context()))
+		e.holders.add(&fakeHolder{dir: testDir, sess: p.Sess, name: other.Name})
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if slices.Contains(r.Paths, other.Path()) {
+				_ = srv.DeleteNode(queued.Path())
+			}
+			return zktest.Pass
+		})
+		require.Equal(t, outcome.ErrGone, p.grant(t.Context(), queued))
+	})
+}
+
+// A try that replaces a node of its own does not wait for it.
+func TestATryReplacesItsNode(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		g := obtain(t, e)
+		time.Sleep(2 * recentLife)
+		g.Retire()
+		w := wantLock(testDir)
+		w.Replaces = g
+		next, err := e.TryObtain(t.Context(), w)
+		require.NoError(t, err)
+		require.Equal(t, []string{next.Nodes()[0].Name}, srv.Children(testDir))
+		release(t, next)
 	})
 }

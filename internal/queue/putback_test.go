@@ -4,6 +4,7 @@ package queue
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -63,5 +64,22 @@ func TestDataIsPutBackAfterPauses(t *testing.T) {
 		time.Sleep(time.Hour / 4)
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)
+	})
+}
+
+// A server deletes a hold's node together with its session, long before the lease has run out. The client learns of the session's end much later.
+func TestASelfWatchRecordsWhenASessionEnds(t *testing.T) {
+	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
+		s := g.Nodes()[0].Sess
+		srv.ExpireSession(s.ID)
+		synctest.Wait()
+		srv.Partition("a")
+		time.Sleep(2 * testTerm)
+		require.True(t, g.Nodes()[0].IsGone())
+		srv.HealClient("a")
+		time.Sleep(testTerm)
+		require.True(t, s.IsOver())
+		require.Positive(t, s.EndedEarly())
+		_ = outcomeOf(g, true)
 	})
 }

@@ -468,3 +468,35 @@ func TestAReleaseReadsARecordThatHasChangedAgain(t *testing.T) {
 		require.Empty(t, srv.Children(testDir))
 	})
 }
+
+// A record that was written since it was read is not overwritten, whatever replaces it.
+func TestARecordThatHasMovedIsNotOverwritten(t *testing.T) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		other, held := node.Record{Delay: testDelay, Fate: node.WasLost, By: "x"}, node.Record{Delay: testDelay, Fate: node.IsHeld, By: p.Name}
+		require.NoError(t, srv.PutNode(testRecord, nil))
+		require.NoError(t, srv.PutNode(testRecord, other.Encode()))
+		for _, r := range []node.Record{{}, other, held} {
+			for _, over := range []recordAt{{}, {exists: true}} {
+				if r == (node.Record{}) && !over.exists {
+					continue
+				}
+				require.Equal(t, errRecordMoved, p.post(t.Context(), over, r))
+				now, _ := recordIn(t, srv)
+				require.Equal(t, other, now)
+				require.Nil(t, p.record.at)
+			}
+		}
+		require.NoError(t, p.post(t.Context(), recordAt{exists: true, version: 1}, held))
+		now, version := recordIn(t, srv)
+		require.Equal(t, held, now)
+		at, _ := srv.Node(testRecord)
+		require.Equal(t, &recordAt{held, true, version, at.Mtime}, p.record.at)
+		require.NoError(t, p.post(t.Context(), *p.record.at, node.Record{}))
+		require.NotContains(t, srv.Tree(), testRecord)
+		require.NoError(t, p.post(t.Context(), recordAt{}, held))
+		require.Equal(t, &recordAt{Record: held, exists: true}, p.record.at)
+		require.NoError(t, srv.DeleteNode(p.Path()))
+		require.Equal(t, outcome.ErrGone, p.post(t.Context(), *p.record.at, held))
+		require.True(t, p.record.sent)
+	})
+}
