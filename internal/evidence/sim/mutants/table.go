@@ -197,7 +197,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender takes the lock when its predecessor has left", Origin: "the predecessor may have been a waiter that gave up",
-		Edits: []Edit{{"internal/queue/handoff.go", "\tt.nearest.remove(left)\n", "\tt.nearest.remove(left)\n\tt.nearest.ahead = slices.Clone(behind)\n"}},
+		Edits: []Edit{{"internal/queue/wait.go", "\tt.nearest.remove(left)\n", "\tt.nearest.remove(left)\n\tt.nearest.ahead = slices.Clone(behind)\n"}},
 	},
 	{
 		Name: "Ahead counts only the contenders whose names are kept", Origin: "the event of a waiter for permits",
@@ -215,11 +215,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender that looks further ahead forgets the node it waits for", Origin: "the nodes behind the one that it reads are dropped",
-		Edits: []Edit{{"internal/queue/handoff.go", "slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])\n", "slices.Clone(t.nearest.ahead[:i]), t.nearest.ahead[:0]\n\tt.nearest.ahead = t.nearest.ahead[:i+1]\n"}},
+		Edits: []Edit{{"internal/queue/wait.go", "slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])\n", "slices.Clone(t.nearest.ahead[:i]), t.nearest.ahead[:0]\n\tt.nearest.ahead = t.nearest.ahead[:i+1]\n"}},
 	},
 	{
 		Name: "a read without a reply is taken for a missing node", Origin: "an error is treated like ErrNoNode",
-		Edits: []Edit{{"internal/queue/handoff.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.nearest.remove(e)", `	if err != nil && !t.Sess.IsOver() {
+		Edits: []Edit{{"internal/queue/wait.go", "\tif errors.Is(err, zk.ErrNoNode) {\n\t\tt.nearest.remove(e)", `	if err != nil && !t.Sess.IsOver() {
 		t.nearest.remove(e)`}},
 		Test: Test{"internal/evidence/promises", "TestACohortThroughAnyFault"},
 	},
@@ -234,7 +234,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a contender whose nearest contenders have all left counts as the first", Origin: "a waiter keeps only the names of the nearest contenders",
-		Edits: []Edit{{"internal/queue/handoff.go", "case t.nearest.unsure || t.nearest.beyond > 0:", "case t.nearest.unsure:"}},
+		Edits: []Edit{{"internal/queue/wait.go", "case t.nearest.unsure || t.nearest.beyond > 0:", "case t.nearest.unsure:"}},
 		Test:  Test{"internal/evidence/promises", "TestContendersBeyondTheNearestAreWaitedFor"},
 	},
 	{
@@ -431,7 +431,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a refused deletion is not logged", Origin: "a background retry that never ends and logs nothing",
-		Edits: []Edit{{"internal/queue/cleanup.go", "\t\t\tc.Requests.Log.Warn(\"zklock: deletion of own node refused, trying again\", \"path\", c.Requests.Shown(t.Dir), \"node\", node.BaseName(t.anyPath()), \"err\", err)\n", "\t\t\t_ = node.BaseName\n"}},
+		Edits: []Edit{{"internal/queue/delete.go", "\t\t\tc.Requests.Log.Warn(\"zklock: deletion of own node refused, trying again\", \"path\", c.Requests.Shown(t.Dir), \"node\", node.BaseName(t.anyPath()), \"err\", err)\n", "\t\t\t_ = node.BaseName\n"}},
 		Test:  Test{"internal/queue", "TestANodeThatCannotBeDeletedIsReported"},
 	},
 	{
@@ -471,7 +471,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only the first contender of all watches its own node", Origin: "a reader behind other readers did not watch its own node",
-		Edits: []Edit{{"internal/queue/handoff.go", "if others == 0 {\n\t\tt.watchSelfWith(b)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelfWith(b)"}},
+		Edits: []Edit{{"internal/queue/wait.go", "if others == 0 {\n\t\tt.watchSelfWith(b)", "if others == 0 && t.nearest.seen == 1 {\n\t\tt.watchSelfWith(b)"}},
 		Test:  Test{"internal/evidence/promises", "TestAReaderThatLostItsNodeIsNotGranted"},
 	},
 	{
@@ -561,16 +561,16 @@ var Table = []Mutant{
 	},
 	{
 		Name: "only heartbeats start a proof of the session", Origin: "our first version: a contender that became the next in line waited long before it asked the quorum",
-		Edits: []Edit{{"internal/queue/handoff.go", `	t.watchSelfWith(b)
+		Edits: []Edit{{"internal/queue/wait.go", `	t.watchSelfWith(b)
 	t.engine.Heart.Keep(&t.OwnNode)
 `, `	t.watchSelfWith(b)
-`}, {"internal/queue/handoff.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+`}, {"internal/queue/wait.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}, {"internal/queue/proof.go", "t.Sess.Lease.IsAmple; !isEnough()", "t.Sess.Lease.Fresh; !isEnough()"}},
 		Test: Test{"internal/evidence/promises", "TestAnUnexpectedHoldHasFourTenthsOfTheTimeoutLeft"},
 	},
 	{
 		Name: "the next in line does not prove its session while it waits", Origin: "our first version: its grant waited for a reply",
-		Edits: []Edit{{"internal/queue/handoff.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+		Edits: []Edit{{"internal/queue/wait.go", `		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
 `, ""}},
 		Test: Test{"internal/evidence/promises", "TestEveryHandOffTakesOneRoundTrip"},
 	},
@@ -600,7 +600,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a failed delete is not repeated", Origin: "go-zookeeper's Lock after an error, CURATOR-315",
-		Edits: []Edit{{"internal/queue/cleanup.go", "case outcome.IsRefusal(err) || ctx.Err() != nil:", "default:"}},
+		Edits: []Edit{{"internal/queue/delete.go", "case outcome.IsRefusal(err) || ctx.Err() != nil:", "default:"}},
 	},
 	{
 		Name: "a try that fails leaves its node", Origin: "kazoo #732",
@@ -608,7 +608,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the node of a session that was replaced is not deleted", Origin: "the old session may still exist on servers that do not restore sessions",
-		Edits: []Edit{{"internal/queue/cleanup.go", "case t.creation == nil && t.Sess.HasExpired():", "case t.Sess != nil && t.Sess.IsOver():"}},
+		Edits: []Edit{{"internal/queue/delete.go", "case t.creation == nil && t.Sess.HasExpired():", "case t.Sess != nil && t.Sess.IsOver():"}},
 		Seeds: 320,
 	},
 	{
@@ -786,7 +786,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client continues to check released permits, except for the first", Origin: "our first version: of a batch that was deleted, only the first node was removed from the checked set",
-		Edits: []Edit{{"internal/queue/cleanup.go", "defer t.unkeep()", "defer c.Heart.Unkeep(&t.OwnNode)"}},
+		Edits: []Edit{{"internal/queue/delete.go", "defer t.unkeep()", "defer c.Heart.Unkeep(&t.OwnNode)"}},
 		Test:  Test{"internal/evidence/promises", "TestReleasedPermitsAreNoLongerChecked"},
 	},
 	{
@@ -1009,7 +1009,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a refused release is not repeated", Origin: "our first version",
-		Edits:   []Edit{{"internal/queue/cleanup.go", "\t\t\t\tt.keepDeleting(c.Requests.Life)\n", ""}},
+		Edits:   []Edit{{"internal/queue/delete.go", "\t\t\t\tt.keepDeleting(c.Requests.Life)\n", ""}},
 		Trouble: "withheld", Faults: "^withheld$",
 	},
 	{
@@ -1029,7 +1029,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a request to release is lost with the queue node of a waiter for permits", Origin: "our first version",
-		Edits: []Edit{{"internal/queue/cleanup.go", `		t.Hear(n)
+		Edits: []Edit{{"internal/queue/delete.go", `		t.Hear(n)
 		t.removal.hasRead(n.Stat.Version)`, `		t.removal.hasRead(n.Stat.Version)`}},
 		Test: Test{"internal/evidence/promises", "TestARevocationIsNotLostBetweenQueueNodeAndPermits"},
 	},
@@ -1080,7 +1080,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "no proof of the session is requested while a node is being deleted", Origin: "our first version: a release that lost one reply was not waited for",
-		Edits: []Edit{{"internal/queue/cleanup.go", "\t\tc.Heart.Leave(&x.OwnNode)\n", "\t\tc.Heart.Unkeep(&x.OwnNode)\n"}},
+		Edits: []Edit{{"internal/queue/delete.go", "\t\tc.Heart.Leave(&x.OwnNode)\n", "\t\tc.Heart.Unkeep(&x.OwnNode)\n"}},
 		Test:  Test{"internal/evidence/promises", "TestNoFaultOfAHolderShortensTheLockDelay"},
 	},
 	{
@@ -1812,12 +1812,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a deletion that is refused or not sent counts as done", Origin: "the fast path of a release",
-		Edits: []Edit{{"internal/queue/cleanup.go", "func(err error) { then(isGone(err)) }", "func(err error) { then(isGone(err) || err != nil) }"}},
+		Edits: []Edit{{"internal/queue/delete.go", "func(err error) { then(isGone(err)) }", "func(err error) { then(isGone(err) || err != nil) }"}},
 		Test:  Test{"internal/evidence/promises", "TestARefusedReleaseContinuesWhenItIsAllowed"},
 	},
 	{
 		Name: "Shutdown waits for the reply to a deletion on a connection that stays", Origin: "our first version of a release without a goroutine",
-		Edits: []Edit{{"internal/queue/cleanup.go", "if !over.Swap(true) {\n\t\t\tslowly() // which ends at once\n\t\t}", ""}},
+		Edits: []Edit{{"internal/queue/delete.go", "if !over.Swap(true) {\n\t\t\tslowly() // which ends at once\n\t\t}", ""}},
 		Test:  Test{"internal/evidence/promises", "TestShutdownKeepsItsLimitOnAConnectionThatStays"},
 	},
 	{
@@ -1837,7 +1837,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the pauses of a waiter become longer with each error of a long wait", Origin: "our first version: up to a second, whatever has succeeded meanwhile",
-		Edits: []Edit{{"internal/queue/handoff.go", "\t\t*p = session.Pace{}\n", ""}},
+		Edits: []Edit{{"internal/queue/wait.go", "\t\t*p = session.Pace{}\n", ""}},
 		Test:  Test{"internal/queue", "TestAWaitersPausesAreShortAgainAfterASuccess"},
 	},
 	{
@@ -1867,7 +1867,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "released nodes still count toward the limit", Origin: "a forgotten subtraction",
-		Edits: []Edit{{"internal/queue/cleanup.go", "zk.ErrNoNode):\n\t\t\tt.uncount()\n", "zk.ErrNoNode):\n"}, {"internal/queue/cleanup.go", "stop()\n\t\t\tt.uncount()\n", "stop()\n"}},
+		Edits: []Edit{{"internal/queue/delete.go", "zk.ErrNoNode):\n\t\t\tt.uncount()\n", "zk.ErrNoNode):\n"}, {"internal/queue/delete.go", "stop()\n\t\t\tt.uncount()\n", "stop()\n"}},
 		Test:  Test{"internal/evidence/promises", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
 	{
