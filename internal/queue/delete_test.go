@@ -289,3 +289,42 @@ func TestANoteThatIsRefusedWithARecordIsNotTriedAgain(t *testing.T) {
 		require.NotContains(t, srv.Tree(), testRecord)
 	})
 }
+
+// The directory's ACL permits no deletion, and the release has a note to write: the node is not gone.
+func TestADeletionThatIsRefusedWithANoteIsReported(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		sess, err := e.session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.PutNode("/locks", nil))
+		_, err = e.Requests.Create(t.Context(), sess, testDir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate|zk.PermRead|zk.PermWrite))
+		require.NoError(t, err)
+		p := enterQueue(t, e, testLock)
+		p.removal.wasFirst()
+		p.removal.planNote(true, 0, nil)
+		removed := make(chan error, 1)
+		e.removeThen(p.contender, func(err error) { removed <- err })
+		require.ErrorIs(t, <-removed, zk.ErrNoAuth)
+		require.Len(t, e.Status(), 1)
+		require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: testDir, ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: "world", ID: "anyone"}}}))
+		time.Sleep(testTerm)
+		require.Empty(t, e.Status())
+		require.Empty(t, srv.Children(testDir))
+	})
+}
+
+// One of the permits' nodes is gone, and the directory may not be listed for a while: the others are deleted later.
+func TestPermitsThatCannotBeListedAreDeletedLater(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		g, err := permitsOf(e, 3).TryObtain(t.Context(), 3)
+		require.NoError(t, err)
+		require.NoError(t, srv.DeleteNode(g.Nodes()[1].Path()))
+		srv.Next(1, refused, zktest.OpGetChildren2)
+		require.ErrorIs(t, outcomeOf(g, false), zk.ErrNoAuth)
+		require.Len(t, srv.Children(leases), 2)
+		time.Sleep(testTerm)
+		require.Empty(t, srv.Children(leases))
+		requireIdle(t, srv, e)
+	})
+}

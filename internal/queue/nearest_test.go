@@ -168,6 +168,9 @@ func TestALeftWriterOfAnotherLibraryMakesAPlaceUnsure(t *testing.T) {
 	require.Equal(t, []node.Entry{tied}, n.replaced)
 	require.Empty(t, n.ahead)
 
+	n.beyond = 1
+	n.beginListing()
+	require.Equal(t, 8, n.window)
 	n.keepAll()
 	n.selectBlockers(node.AfterAll, recorded(50))
 	require.Len(t, n.ahead, 50)

@@ -70,6 +70,10 @@ func TestEventsAreReported(t *testing.T) {
 		close(gate)
 		<-called
 		require.Equal(t, []observe.Kind{kind}, to.kinds)
+		after := make(chan int, 1)
+		r.ObserveLater(observe.Event{Kind: kind}, func() { after <- len(to.kinds) })
+		require.Equal(t, 2, <-after, "once the observer has returned")
+		to.kinds = to.kinds[:1]
 		require.Contains(t, log.String(), logged[kind])
 		require.Equal(t, logged[kind] != "", strings.Contains(log.String(), "err=why"), kind)
 

@@ -395,3 +395,39 @@ func TestARequestForAWaiterForPermitsIsKept(t *testing.T) {
 		waits.release(t)
 	})
 }
+
+// The number changes after a try has queued: the try ends with that reason, and not because the permits are held.
+func TestATryForPermitsSaysThatThereAreTooFew(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, permitsOf(e, 3).Resize(t.Context()))
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpCreate {
+				_ = srv.PutNode(leases, node.LimitData(1))
+			}
+			return zktest.Pass
+		})
+		_, err := permitsOf(e, 3).TryObtain(t.Context(), 2)
+		require.ErrorIs(t, err, outcome.ErrLimit)
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Children(leases))
+	})
+}
+
+// A waiter that may not read its permits' nodes ends with that reason, and does not queue again and again.
+func TestAWaiterThatMayNotReadItsPermitsEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "b" && r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, leases+"/") {
+				return refused
+			}
+			return zktest.Pass
+		})
+		_, err = permitsOf(b, 2).Obtain(t.Context(), 1)
+		require.Equal(t, session.ErrUnreadable, err)
+		release(t, held)
+	})
+}

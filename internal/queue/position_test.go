@@ -255,6 +255,13 @@ func TestAMemberIsIntactWhileNothingShowsTheOpposite(t *testing.T) {
 		self.start()
 		time.Sleep(time.Second)
 		require.True(t, p.isIntact() && p.isWatched())
+		left := srv.Next(1, zktest.Delay(3*time.Second), zktest.OpSetWatches)
+		srv.DropConnections()
+		time.Sleep(2 * time.Second)
+		require.Zero(t, left())
+		require.False(t, p.isIntact() || p.isWatched(), "the watch is not set again yet")
+		time.Sleep(2 * time.Second)
+		require.True(t, p.isIntact() && p.isWatched())
 		p.MarkGone(nil)
 		require.False(t, p.isIntact())
 		p.self.Store(nil)
@@ -570,20 +577,48 @@ func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
 	})
 }
 
-// The node in the queue for permits is deleted while another hold is checked: the permits are not granted.
-func TestPermitsAreNotGrantedWithoutTheNodeInTheQueue(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
-		queued, other := enterQueue(t, e, testLock), enterQueue(t, e, testLock)
-		queued.watchSelf()
-		require.NoError(t, queued.isThere(t.Context()))
-		e.holders.add(&fakeHolder{dir: testDir, sess: p.Sess, name: other.Name})
-		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
-			if slices.Contains(r.Paths, other.Path()) {
-				_ = srv.DeleteNode(queued.Path())
-			}
-			return zktest.Pass
+// A node that the grant needs is deleted while another hold is checked: it is not granted.
+func TestANodeThatIsDeletedDuringTheGrantIsNoticed(t *testing.T) {
+	for name, ofQueue := range map[string]bool{"our own": false, "in the queue for permits": true} {
+		t.Run(name, func(t *testing.T) {
+			inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+				queued, other := enterQueue(t, e, testLock), enterQueue(t, e, testLock)
+				for _, x := range []*place{p, queued} {
+					x.watchSelf()
+					require.NoError(t, x.isThere(t.Context()))
+				}
+				e.holders.add(&fakeHolder{dir: testDir, sess: p.Sess, name: other.Name})
+				lost := p.Path()
+				if ofQueue {
+					lost = queued.Path()
+				}
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					if slices.Contains(r.Paths, other.Path()) {
+						_ = srv.DeleteNode(lost)
+					}
+					return zktest.Pass
+				})
+				require.Equal(t, outcome.ErrGone, p.grant(t.Context(), queued))
+			})
 		})
-		require.Equal(t, outcome.ErrGone, p.grant(t.Context(), queued))
+	}
+}
+
+// A writer of another library has become a reader, whose number does not show that it is ahead of us.
+func TestAReaderThatWasAWriterStaysAhead(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		writer := foreignGUID + node.WriterInfix + "2147483647"
+		require.NoError(t, srv.PutNode(testDir+"/"+writer, nil))
+		srv.SetChildCounter(testDir, math.MaxInt32)
+		p := enterQueue(t, e, testLock)
+		require.Len(t, p.nearest.ahead, 1)
+		require.NoError(t, srv.PutNode(testDir+"/"+foreignRead, nil))
+		require.NoError(t, srv.DeleteNode(testDir+"/"+writer))
+		p.nearest.remove(p.nearest.ahead[0])
+		require.NoError(t, p.findPosition(t.Context(), nil))
+		require.Len(t, p.nearest.ahead, 1)
+		require.Equal(t, foreignRead, p.nearest.ahead[0].Name)
 	})
 }
 
