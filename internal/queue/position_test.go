@@ -637,3 +637,58 @@ func TestATryReplacesItsNode(t *testing.T) {
 		release(t, next)
 	})
 }
+
+// The create was not carried out, and somebody else has made a node with our name. It is not taken for ours, and not if it cannot be looked at.
+func TestANodeWithOurNameIsNotOurs(t *testing.T) {
+	for name, answer := range map[string]zktest.Verdict{"it is looked at": zktest.Pass, "it may not be looked at": refused} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				e, forged := startEngine(t, srv, "a", nil), ""
+				require.NoError(t, srv.PutNode(testDir, nil))
+				at(srv, zktest.OpCreate, "", func() zktest.Verdict { return zktest.DropBefore })
+				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+					switch {
+					case r.Op == zktest.OpCreate && forged == "":
+						forged = r.Path + "0000000000"
+						_ = srv.PutNode(forged, nil)
+					case r.Op == zktest.OpExists && r.Path == forged:
+						return answer
+					}
+					return zktest.Pass
+				})
+				o := e.wants(t, testLock)
+				time.Sleep(testTerm)
+				require.NotEmpty(t, forged)
+				if answer == refused {
+					<-o.done
+					require.ErrorIs(t, o.err, zk.ErrNoAuth)
+					return
+				}
+				require.Len(t, srv.Children(testDir), 2)
+				require.NoError(t, srv.DeleteNode(forged))
+				<-o.done
+				require.NoError(t, o.err)
+				require.NotEqual(t, forged, o.grant.Nodes()[0].Path())
+				o.release(t)
+			})
+		})
+	}
+}
+
+// The data of the directory may not be read: no create writes it again.
+func TestDataThatMayNotBeReadIsNotRemembered(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		require.NoError(t, srv.PutNode(testDir, []byte("value")))
+		left := srv.Next(1, refused, zktest.OpGetData)
+		p := enterQueue(t, e, testLock)
+		time.Sleep(time.Second)
+		require.Zero(t, left())
+		require.False(t, e.alone.has(testDir, recentLife))
+		require.NoError(t, p.findPosition(t.Context(), nil))
+		time.Sleep(time.Second)
+		again, known := e.alone.take(testDir)
+		require.True(t, known)
+		require.Equal(t, lastAlone{0, []byte("value")}, again)
+	})
+}

@@ -382,6 +382,7 @@ func TestAReleaseReadsARecordThatItDoesNotKnow(t *testing.T) {
 		"it names others": {func(string) string { return "zklock: delay 30s\nheld by x" }, zktest.Pass, "zklock: delay 30s\nheld by x"},
 		"there is none":   {func(string) string { return "" }, zktest.Pass, ""},
 		"other data":      {func(string) string { return "value" }, zktest.Pass, "value"},
+		"asked again":     {func(own string) string { return "zklock: delay 30s\nheld by " + own }, zktest.Answer(zktest.CodeRuntimeInconsistency), ""},
 		"not allowed":     {func(string) string { return "zklock: delay 30s" }, refused, "zklock: delay 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -431,14 +432,18 @@ func TestTheLeadersTimeIsReadFromOurNode(t *testing.T) {
 
 		time.Sleep(time.Second)
 		require.NoError(t, srv.PutNode(p.Path(), node.CuratorRevocation))
+		now, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
+		require.NoError(t, err)
+		require.Equal(t, made.Ctime+1000, now)
+		require.Equal(t, 1, srv.Requests()[zktest.OpSetData])
+		require.True(t, p.Revocation.Requested.IsSet())
+		after, _ := srv.Node(p.Path())
+		require.Equal(t, node.WithRevocation(p.OwnData()), after.Data)
 		at(srv, zktest.OpSetData, p.Path(), func() zktest.Verdict { return zktest.Answer(zktest.CodeBadVersion) })
 		now, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
 		require.NoError(t, err)
 		require.Equal(t, made.Ctime+1000, now)
-		require.Equal(t, 2, srv.Requests()[zktest.OpSetData])
-		require.True(t, p.Revocation.Requested.IsSet())
-		after, _ := srv.Node(p.Path())
-		require.Equal(t, node.WithRevocation(p.OwnData()), after.Data)
+		require.Equal(t, 3, srv.Requests()[zktest.OpSetData], "somebody has written it since")
 
 		at(srv, zktest.OpSetData, p.Path(), func() zktest.Verdict { return refused })
 		now, err = p.leaderTime(t.Context(), recordAt{mtime: made.Ctime + 1})
