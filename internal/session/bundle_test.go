@@ -198,18 +198,26 @@ func TestPersistEndsWithItsContext(t *testing.T) {
 }
 
 func TestTheNumberOfWaitingNoticesIsKnown(t *testing.T) {
-	n := NewNotices()
-	gate, begun := make(chan struct{}), make(chan struct{})
-	require.True(t, n.Put(func() { close(begun); <-gate }))
-	<-begun
-	require.Zero(t, n.Slowness().Waiting)
-	for i := range 3 {
-		require.True(t, n.Put(func() {}))
-		require.Equal(t, i+1, n.Slowness().Waiting)
-	}
-	close(gate)
-	n.Close(nil)
-	require.Zero(t, n.Slowness().Waiting)
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNotices()
+		gate := make(chan struct{})
+		require.True(t, n.Put(func() { <-gate }))
+		synctest.Wait()
+		require.Zero(t, n.Slowness().Waiting)
+		for i := range 3 {
+			require.True(t, n.Put(func() {}))
+			require.Equal(t, i+1, n.Slowness().Waiting)
+		}
+		close(gate)
+		for range 3 { // each is put once the one before was delivered
+			synctest.Wait()
+			delivered := make(chan struct{})
+			require.True(t, n.Put(func() { close(delivered) }))
+			<-delivered
+		}
+		n.Close(nil)
+		require.Zero(t, n.Slowness().Waiting)
+	})
 }
 
 // A server withholds an event from a client that may not read the node at that moment. The client finds the change by itself.
@@ -321,6 +329,7 @@ func TestAWatchForAReaderOfItsDataIsReadAgain(t *testing.T) {
 		same, err := watches.WatchNow(t.Context(), s, "/a")
 		require.NoError(t, err)
 		require.Same(t, first, same)
+		require.True(t, same.IsCurrent() && same.IsOn("a") && !same.IsOn("b"))
 		acl := func(perms int32) {
 			require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/a", ACL: []zktest.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}}))
 		}

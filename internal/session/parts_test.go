@@ -4,6 +4,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +31,8 @@ func TestAnOwnNodeKnowsItsDataAndItsRequest(t *testing.T) {
 	require.True(t, n.Hear(Node{Data: node.CuratorRevocation}))
 	require.True(t, n.Revocation.Requested.IsSet())
 	require.Equal(t, node.WithRevocation([]byte("new")), n.Shown(n.OwnData()))
+	n.Name = "name"
+	require.Equal(t, len("/a/name")+32, n.checkSize())
 	n.Fixed = true
 	require.Equal(t, "new", string(n.Shown(n.OwnData())))
 }
@@ -78,6 +82,12 @@ func TestWatchesOfBothKindsAreChecked(t *testing.T) {
 		s := c.session(t)
 		watches := NewWatches(c.Requests)
 		require.False(t, watches.rearming.sets.isKnown())
+		for _, path := range []string{"/a", "/"} {
+			_, err := watches.Watch(t.Context(), s, path)
+			require.NoError(t, err)
+		}
+		require.Len(t, watches.keepers, 1)
+		require.Len(t, watches.live, 2)
 		watches.Probe(s)
 		require.True(t, watches.rearming.sets.isKnown())
 		stat, err := c.Stat(t.Context(), s, "/a")
@@ -183,4 +193,30 @@ func TestALatchIsSetOnce(t *testing.T) {
 	require.True(t, l.Set())
 	require.False(t, l.Set())
 	require.True(t, l.IsSet() && IsClosed(before) && IsClosed(l.Done()))
+}
+
+// A server that reads requests and does not reply is left, and that is reported while a node is kept.
+func TestASilentServerIsLeft(t *testing.T) {
+	for name, kept := range map[string]bool{"a node is kept": true, "none is": false} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.PutNode(testDir, nil))
+				c := startClient(t, srv, "a")
+				a := c.own(t, srv, "a")
+				if kept {
+					c.Keep(a)
+				}
+				time.Sleep(testTerm)
+				again := a.Sess.Reattached()
+				stop := srv.Intercept(func(*zktest.Request) zktest.Verdict { return zktest.DropReply })
+				began := time.Now()
+				time.AfterFunc(testTerm*6/10, stop)
+				<-again
+				require.Less(t, time.Since(began), testTerm)
+				missed, _ := c.reported()
+				silent := slices.ContainsFunc(missed, func(err error) bool { return errors.Is(err, errSilent) })
+				require.Equal(t, kept, silent, "%v", missed)
+			})
+		})
+	}
 }
