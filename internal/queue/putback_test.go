@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,20 +48,21 @@ func TestASelfWatchFindsWhatWasWrittenBeforeIt(t *testing.T) {
 // A server that is throttled is not asked again at once to put data back.
 func TestDataIsPutBackAfterPauses(t *testing.T) {
 	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
-		own, sets := g.Nodes()[0], 0
+		own := g.Nodes()[0]
+		var sets atomic.Int32
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op != zktest.OpSetData {
 				return zktest.Pass
 			}
-			if sets++; sets < 60 {
+			if sets.Add(1) < 60 {
 				return zktest.Answer(zktest.CodeRuntimeInconsistency)
 			}
 			return zktest.Pass
 		})
 		require.NoError(t, srv.PutNode(own.Path(), node.CuratorRevocation))
 		time.Sleep(time.Second)
-		require.Less(t, sets, 20)
-		require.Greater(t, sets, 1)
+		require.Less(t, sets.Load(), int32(20))
+		require.Greater(t, sets.Load(), int32(1))
 		time.Sleep(time.Hour / 4)
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)

@@ -462,7 +462,7 @@ func (b *book) checkVacancy(l *lock, op *Op) {
 }
 
 // checkRefusals checks P7 for tries. A try may be refused only if another contender is there, if one has just left (the server may
-// lag), or during a lock-delay.
+// lag), or during a lock-delay. A restore can bring back the record of a hold that has ended since, so the hold then counts as lost.
 func (b *book) checkRefusals(l *lock) {
 	if !b.logged() || b.lim.Notice == 0 {
 		return
@@ -489,7 +489,7 @@ func (b *book) checkRefusals(l *lock) {
 				last = max(last, until[life])
 			}
 		}
-		if last < op.Call {
+		if last < op.Call && !(b.lim.Delay > 0 && b.restored(last, op.Call)) {
 			if long := b.calm(op.Client, last, op.Call); long > b.lim.Notice {
 				b.report("P7", l.path, op.Return, []*Op{op}, "refused, but there had been no other contender for %v", long)
 			}

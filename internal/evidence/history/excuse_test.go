@@ -177,6 +177,20 @@ func TestUnusedPermitsAreFound(t *testing.T) {
 	require.Empty(t, Check(h, bounds))
 }
 
+// A restore brings back the record of a hold that was there in the earlier state.
+func TestATryAfterARestoreMayBeRefusedForTheLockDelay(t *testing.T) {
+	strict := bounds
+	strict.Notice = 5 * ms
+	h := restored()
+	h.Ops = append(h.Ops[:1], Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: 60 * ms, Return: 61 * ms})
+	h.Txns = h.Txns[:2]
+	require.Equal(t, "P7", rules(Check(h, strict)))
+	strict.Delay = 30 * ms
+	require.Empty(t, Check(h, strict))
+	h.Ops[1].Call, h.Ops[1].Return = 600*ms, 601*ms
+	require.Empty(t, Check(h, strict), "the delay begins when a contender sees that the hold was lost")
+}
+
 func TestATryThatIsRefusedWithoutReasonIsFound(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
