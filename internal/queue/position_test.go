@@ -347,7 +347,12 @@ func TestPathsAreCountedWhileTheyExist(t *testing.T) {
 		g.t.uncount()
 		require.Zero(t, counted())
 
-		srv.Next(1, zktest.Delay(time.Second), zktest.OpDelete)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, testDir+node.PermitQueueDir) {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
 		g, err = permitsOf(e, 3).Obtain(t.Context(), 2)
 		require.NoError(t, err)
 		require.Equal(t, 2*permit+queued, counted())
