@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,13 +179,12 @@ func TestEveryCallIsRepeatedUntilItIsAnswered(t *testing.T) {
 					s := c.session(t)
 					want, err := call(t.Context(), c, s)
 					require.NoError(t, err)
-					struck := false
+					var struck atomic.Bool
 					srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 						isBeat := r.Path == "/" || r.Op == zktest.OpPing || r.Op == zktest.OpCreateSession
-						if r.Client != "a" || isBeat || struck || r.Op == zktest.OpMulti && name != "quorum" {
+						if r.Client != "a" || isBeat || r.Op == zktest.OpMulti && name != "quorum" || struck.Swap(true) {
 							return zktest.Pass
 						}
-						struck = true
 						return f.verdict
 					})
 					for verb, again := range map[string]func(context.Context, func() (any, error)) (any, error){
@@ -193,7 +193,7 @@ func TestEveryCallIsRepeatedUntilItIsAnswered(t *testing.T) {
 							return Persist(ctx, c.Requests, func(*Session) (any, error) { return fn() })
 						},
 					} {
-						struck = false
+						struck.Store(false)
 						got, err := again(t.Context(), func() (any, error) { return call(t.Context(), c, s) })
 						if f.err != nil && name != "quorum" {
 							require.ErrorIs(t, err, f.err, verb)
@@ -202,7 +202,7 @@ func TestEveryCallIsRepeatedUntilItIsAnswered(t *testing.T) {
 						require.NoError(t, err, verb)
 						require.Equal(t, want, got, verb)
 					}
-					require.True(t, struck)
+					require.True(t, struck.Load())
 				})
 			})
 		}

@@ -64,6 +64,7 @@ func TestTheNumberOfWaitingNoticesIsLimited(t *testing.T) {
 		require.False(t, n.put(maxNotices, 0))
 		require.False(t, n.put(maxNotices, 0))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Len(t, n.told, maxNotices+1)
 		require.Equal(t, []Slowness{{time.Second / 2, maxNotices, 2}}, n.reports, "what was dropped is reported")
 		require.Equal(t, "observer or log handler is slow: took up to 500ms, 0 notices wait, 2 dropped", n.Slowness().String())
@@ -99,6 +100,7 @@ func TestCloseOfNoticesEndsAtItsLimit(t *testing.T) {
 		require.Equal(t, 90*time.Minute, time.Since(start))
 		require.Equal(t, Slowness{time.Hour, 0, 3}, n.Slowness())
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		require.Equal(t, "[0 1]", fmt.Sprint(n.told))
 	})
 }
