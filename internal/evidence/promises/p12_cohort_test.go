@@ -485,6 +485,7 @@ func TestWaitersOfACohortQueueAgainInOrderAfterALoss(t *testing.T) {
 func TestAnotherContenderThatQueuesDuringAReconnectEndsAKeptPlace(t *testing.T) {
 	virtual(t, zktest.Options{UnknownOps: []zktest.Op{zktest.OpSetWatches}}, func(t *testing.T, srv *zktest.Server) {
 		client, other := connect(t, srv, "ours", term), connect(t, srv, "other", term)
+		time.Sleep(time.Second) // the server hangs up on the first SetWatches, which would end the place
 		unlock(t, grantedSoon(t, lasting(client).Lock))
 		watching, stop := context.WithCancel(t.Context())
 		defer stop()
