@@ -462,7 +462,8 @@ func (b *book) checkVacancy(l *lock, op *Op) {
 }
 
 // checkRefusals checks P7 for tries. A try may be refused only if another contender is there, if one has just left (the server may
-// lag), or during a lock-delay. A restore can bring back the record of a hold that has ended since, so the hold then counts as lost.
+// lag), or during a lock-delay. A restore can bring back the record of a hold that has ended since, and its lock-delay begins when a
+// contender sees the record. So with a lock-delay, no refusal is judged from a restore until another contender comes.
 func (b *book) checkRefusals(l *lock) {
 	if !b.logged() || b.lim.Notice == 0 {
 		return

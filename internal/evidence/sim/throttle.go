@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// maxRefusals is how often the same request is refused at most, one time after the other.
+// maxRefusals is how often in a row the same request is refused at most.
 const maxRefusals = 3
 
 // throttle makes servers refuse a part of the requests. A request that is retried succeeds eventually.
