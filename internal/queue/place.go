@@ -41,11 +41,7 @@ func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int, w *wait) *p
 }
 
 // becomeFirst is called when no other contender blocks this one any longer.
-func (t *place) becomeFirst() {
-	if t.shown.text() != "" {
-		t.shown.set(&t.OwnNode, isFirst{})
-	}
-}
+func (t *place) becomeFirst() { t.shown.becomeFirst() }
 
 // setReason sets what the contender waits for now.
 func (t *place) setReason(r reason) {

@@ -89,6 +89,15 @@ func (w *wait) set(own *session.OwnNode, r reason) {
 	w.reason = r
 }
 
+// becomeFirst replaces the reason, if there is one, when no contender blocks the acquire any longer.
+func (w *wait) becomeFirst() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reason != nil {
+		w.reason = isFirst{}
+	}
+}
+
 // clear is called before another attempt.
 func (w *wait) clear() {
 	w.mu.Lock()
