@@ -40,7 +40,7 @@ type View struct {
 
 	watch *watch
 	on    *conn.Attachment // the connection on which the watch was last requested
-	newer chan struct{}    // closed when there is a newer View
+	newer chan struct{}    // closed when there is a newer View; nil if there will be none
 }
 
 // Newer returns a channel that is closed when there is a newer View, or if there will be none.
@@ -183,7 +183,10 @@ func (w *watch) isSet() bool { return w.view.State == Set && w.fired == 0 }
 // publish replaces the view, which is Requested or Set, by v in the given state. It must be called with mu held.
 func (w *watch) publish(v View, in State) {
 	older := w.view
-	v.watch, v.State, v.newer = w, in, make(chan struct{})
+	v.watch, v.State, v.newer = w, in, nil
+	if in == Set {
+		v.newer = make(chan struct{})
+	}
 	w.view = &v
 	close(older.newer)
 }
