@@ -10,8 +10,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/zklock-go/zklock/compare/report"
+	"github.com/zklock-go/zklock/compare/ways"
 	"github.com/zklock-go/zklock/compare/work"
 )
 
@@ -26,6 +28,7 @@ func duel(args []string) error {
 	if err != nil {
 		return err
 	}
+	ways.Lease = 10 * time.Second // the default of this library
 	results := filepath.Join(*out, "duel.json")
 	if !*render {
 		plan := work.Duel()

@@ -36,7 +36,7 @@ func (r *Results) Duel() string {
 					continue
 				}
 				rows = append(rows, []string{text, "`" + way + "`", withRange(r.figure(c, work.OpsPerSecond)), ratioWithRange(r.ratio(c, work.OpsPerSecond, work.Reference)),
-					plain(r.figure(c, work.P50)), plain(r.figure(c, work.Requests)), plain(r.figure(c, work.ClientCPU)), plain(r.figure(c, work.ServerCPU)), plain(r.figure(c, work.Allocations))})
+					plain(r.figure(c, work.P50)), plain(r.figure(c, work.Requests)), r.toReference(c, work.ClientCPU), r.toReference(c, work.ServerCPU), plain(r.figure(c, work.Allocations))})
 				text = ""
 			}
 		}
@@ -47,6 +47,15 @@ func (r *Results) Duel() string {
 // RenderDuel replaces the generated parts of a page.
 func (r *Results) RenderDuel(page string) error {
 	return render("", nil, page, map[string]string{"about": r.about(), "duel": r.Duel()})
+}
+
+// toReference returns a figure and its ratio to the reference's, which is taken within a round like all ratios.
+func (r *Results) toReference(c cell, metric string) string {
+	text, ratio := plain(r.figure(c, metric)), r.ratio(c, metric, work.Reference)
+	if c.way == work.Reference || ratio.n == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s (%.2f×)", text, ratio.median)
 }
 
 // ratioWithRange returns a ratio with its extremes.

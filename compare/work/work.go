@@ -95,7 +95,7 @@ func Quick() Plan {
 
 // Duel returns a plan that compares this library with the reference only.
 func Duel() Plan {
-	return Plan{Rounds: 6, Repeats: 1, Window: time.Second, Workers: []int{2, 8, 32}, Queues: []int{100}, Distant: []int{1, 8}, Members: []int{1, 8, 32},
+	return Plan{Rounds: 6, Repeats: 1, Window: 3 * time.Second, Workers: []int{2, 8, 32}, Queues: []int{100}, Distant: []int{1, 8}, Members: []int{1, 8, 32},
 		Only: []string{"uncontended", "contended", "queue", "many", "latency", "ensemble"}, Ways: []string{Reference, "zklock", "zklock-cohort"}}
 }
 
