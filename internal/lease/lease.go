@@ -17,19 +17,6 @@ import (
 // clocks differ by less than a hundredth of it; the rest covers timers that fire late.
 const maxDrift = 0.05
 
-// Evidence says what the reply to a request proves.
-type Evidence int
-
-const (
-	// OfServer is a reply of one server. The server has noted a touch of the session.
-	OfServer Evidence = iota
-	// OfLeader is the reply to a sync. The sync has passed through the queue of a leader, which
-	// may have been deposed.
-	OfLeader
-	// OfQuorum is a reply that a quorum has agreed on.
-	OfQuorum
-)
-
 // Lease computes until when the servers cannot have ended a session. Its methods may be called
 // from several goroutines.
 //
@@ -46,8 +33,7 @@ type Lease struct {
 	timeout time.Duration // the smallest timeout ever negotiated: expiry can move backwards
 	run     *Run          // the run of the newest connection, or nil before the first
 	proven  Instant       // the newest touch after which the session certainly lives for a whole timeout
-	slow    time.Duration // how long the slowest reply of the last timeout took, counted from when its request was due
-	slowAt  time.Time
+	replies replies
 }
 
 // New returns the lease of a session for which nothing is proven yet. A tick of zero means that the
@@ -210,7 +196,7 @@ func (b *beat) take(sent, got Instant, of Evidence, l *Lease) {
 	if sent.Mono.Before(b.from) || b.steps == upstream || b.steps >= touched && of != OfLeader {
 		return
 	}
-	l.waited(got.Mono.Sub(b.from), got.Mono)
+	l.replies.waited(got.Mono.Sub(b.from), got.Mono, l.timeout)
 	b.steps++
 	switch b.steps {
 	case 1:
@@ -244,14 +230,7 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	for _, b := range r.beats {
 		b.take(sent, got, of, l)
 	}
-	l.waited(got.Mono.Sub(sent.Mono), got.Mono)
-}
-
-// waited records how long a reply took. The longest time counts for one timeout. It must be called with mu held.
-func (l *Lease) waited(d time.Duration, now time.Time) {
-	if d >= l.slow || now.Sub(l.slowAt) > l.timeout {
-		l.slow, l.slowAt = d, now
-	}
+	l.replies.took(got.Mono.Sub(sent.Mono), of, got.Mono, l.timeout)
 }
 
 // forget removes heartbeats whose touches have run out. It and the methods below must be called with mu held.

@@ -523,15 +523,15 @@ func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 		l.op(OfLeader)
 		require.True(t, l.Fresh())
 		require.False(t, l.IsAmple(), "the quorum need only be asked")
-		l.proven = l.now().Add(-leaseValid + leaseTerm*2/5 + l.slow - 1)
+		l.proven = l.now().Add(-leaseValid + leaseTerm*2/5 + l.replies.slow - 1)
 		require.False(t, l.IsAmple(), "its answer would come too late")
 		l.proven = l.proven.Add(1)
 		require.True(t, l.IsAmple(), "its answer will come in time")
 		d := l.next(true)
 		require.Equal(t, Quorum, d.Step)
-		time.Sleep(l.slow / 2)
+		time.Sleep(l.replies.slow / 2)
 		require.True(t, l.IsAmple(), "half of the answer's time has passed")
-		time.Sleep(l.slow)
+		time.Sleep(l.replies.slow)
 		require.False(t, l.IsAmple(), "the answer is late")
 		l.op(OfQuorum)
 		require.True(t, l.IsAmple())
@@ -728,9 +728,49 @@ func TestTheRhythmFollowsFromThePromise(t *testing.T) {
 		{10 * time.Second, 0, leaseTerm / 12},
 	} {
 		l := New(Clock(nil), leaseTerm, c.tick)
-		l.slow = c.slow
-		require.Equal(t, c.want, l.period(), "%v", c)
+		l.replies.fastest[OfLeader] = fastest{c.slow, c.slow, l.now().Mono}
+		require.Equal(t, c.want, l.period(l.now().Mono), "%v", c)
 	}
+}
+
+// A server's queue delays most replies, and does not make heartbeats more frequent. A network delays every reply.
+//
+//zklock:promise P9.12
+func TestAQueueDoesNotMakeHeartbeatsMoreFrequent(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		reply := func(takes time.Duration) {
+			for of := range OfQuorum + 1 {
+				l.replies.took(takes, of, l.now().Mono, leaseTerm)
+			}
+		}
+		near := l.period(l.now().Mono)
+		for range 40 {
+			for _, takes := range []time.Duration{time.Millisecond, time.Second, time.Second, time.Second} {
+				reply(takes)
+				time.Sleep(leaseTerm / 4)
+				require.InDelta(t, near, l.period(l.now().Mono), float64(4*time.Millisecond))
+			}
+		}
+		for range 13 { // the server is far away now
+			reply(100 * time.Millisecond)
+			time.Sleep(leaseTerm / 4)
+		}
+		require.Equal(t, near-4*100*time.Millisecond, l.period(l.now().Mono))
+		reply(time.Millisecond)
+		require.Equal(t, near-4*time.Millisecond, l.period(l.now().Mono))
+		time.Sleep(3 * leaseTerm)
+		require.Equal(t, near, l.period(l.now().Mono), "nothing was heard")
+	})
+}
+
+// Of the kinds of replies, the slowest counts: commits can be slow where syncs are not.
+func TestTheSlowestKindOfReplyIsTheDistance(t *testing.T) {
+	var r replies
+	now := time.Now()
+	r.took(time.Millisecond, OfServer, now, leaseTerm)
+	r.took(time.Second, OfQuorum, now, leaseTerm)
+	require.Equal(t, time.Second, r.distance(now, leaseTerm))
+	require.Equal(t, time.Second, r.slow)
 }
 
 // next returns the request that is due now, and records that it is sent.
@@ -911,7 +951,7 @@ func TestHowLongAnAnswerTakesCountsFromWhenItWasDue(t *testing.T) {
 		l.touches()
 		time.Sleep(l.lag() + time.Second)
 		l.op(OfLeader)
-		require.Equal(t, time.Second+takes, l.slow)
+		require.Equal(t, time.Second+takes, l.replies.slow)
 	})
 }
 
@@ -927,7 +967,7 @@ func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 		time.Sleep(l.lag())
 		l.bringUp()
 		require.Equal(t, Nothing, l.next(false).Step, "another comes in time")
-		until := leaseValid - leaseTerm/16 - 2*l.slow
+		until := leaseValid - leaseTerm/16 - 2*l.replies.slow
 		time.Sleep(leaseTerm/3 - time.Since(l.run.sender.begun))
 		for range 2 { // another begins, and its answers stay away
 			require.Equal(t, Touch, l.next(false).Step)
@@ -957,7 +997,7 @@ func TestATouchThatWasHeardNeedsNoSyncOfItsOwn(t *testing.T) {
 		for range 2 { // the replies to the next heartbeat stay away
 			require.Equal(t, Touch, l.next(false).Step)
 		}
-		time.Sleep(leaseValid - leaseTerm/16 - 2*l.slow - l.now().Since(touch))
+		time.Sleep(leaseValid - leaseTerm/16 - 2*l.replies.slow - l.now().Since(touch))
 		l.run.sender.begun = time.Now()
 		require.Equal(t, Nothing, l.next(false).Step)
 	})

@@ -112,7 +112,7 @@ func (r *Run) proof(next *candidate, now Instant) {
 func (r *Run) hearing(next *candidate, now Instant) {
 	touch, ok := r.upstream(now.Mono)
 	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) {
-		left := r.l.leftOf(r.heard, now) - r.l.timeout/16 - 2*r.l.slow
+		left := r.l.leftOf(r.heard, now) - r.l.timeout/16 - 2*r.l.replies.slow
 		next.offer(Due{Step: Sync, of: r, touch: touch}, now.Mono.Add(left))
 	}
 }
@@ -144,7 +144,7 @@ func (b *beat) wants() int {
 // another offers to begin another heartbeat. If a sync is due now and it is not too early for a heartbeat, that sync is also its
 // second touch, which saves a read.
 func (r *Run) another(next *candidate) {
-	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period()
+	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period(next.now)
 	if next.Step == Sync && !next.sender.kinds[Touch].failed && !next.now.Before(r.sender.begun.Add(period*3/4)) {
 		next.Due = d
 		return
@@ -181,8 +181,8 @@ func (r *Run) send(d *Due, now Instant) {
 // period returns the time between the beginnings of two heartbeats. When a transaction is answered, the heartbeat that it proves
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
-func (l *Lease) period() time.Duration {
-	return min(max(l.timeout*548/1000-l.lag()-l.pause()-4*l.slow, l.timeout/12), l.timeout/3)
+func (l *Lease) period(now time.Time) time.Duration {
+	return min(max(l.timeout*548/1000-l.lag()-l.pause()-4*l.replies.distance(now, l.timeout), l.timeout/12), l.timeout/3)
 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or
@@ -209,7 +209,7 @@ func (r *Run) untilMore(now Instant) (time.Duration, bool) {
 	if !touch.Mono.After(r.sender.asked.Mono) {
 		at = r.sender.askedAt
 	}
-	return max(0, at.Add(r.l.slow).Sub(now.Mono)), ok
+	return max(0, at.Add(r.l.replies.slow).Sub(now.Mono)), ok
 }
 
 // Patience returns how long a server may leave every request unanswered before the client tries another server. If a recent reply
@@ -221,14 +221,14 @@ func (l *Lease) Patience() time.Duration {
 }
 
 // patience is Patience, called with mu held.
-func (l *Lease) patience() time.Duration { return max(l.timeout/5, 2*l.slow) }
+func (l *Lease) patience() time.Duration { return max(l.timeout/5, 2*l.replies.slow) }
 
 // Leave records that the client leaves a server that did not answer within Patience. The next server gets more time.
 func (l *Lease) Leave() {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waited(l.patience(), now.Mono)
+	l.replies.waited(l.patience(), now.Mono, l.timeout)
 }
 
 // CanProve reports whether the timeout is long enough to prove the session at all if the leader's tick is as long as halfTick assumes.
@@ -242,8 +242,8 @@ func (l *Lease) CanProve() bool {
 func (l *Lease) Replies() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := fmt.Sprintf("replies take %v", l.slow.Round(time.Millisecond))
-	if most := l.slowest(); l.slow >= most {
+	s := fmt.Sprintf("replies take %v", l.replies.slow.Round(time.Millisecond))
+	if most := l.slowest(); l.replies.slow >= most {
 		s += fmt.Sprintf(", and must take less than %v", most.Round(time.Millisecond))
 	}
 	return s

@@ -19,9 +19,9 @@ const (
 	mbits = 1_000_000 / 8 // bytes per second
 	large = 900 << 10     // bytes of a large write
 
-	// lessAtOnce is the minimum of Remaining if replies suddenly take longer: the replies of one heartbeat may take T/64 longer
+	// lessAtOnce is the minimum of Remaining if replies suddenly take longer: the replies of one heartbeat may take T/50 longer
 	// in total.
-	lessAtOnce = term*4/10 - term/64
+	lessAtOnce = term*4/10 - term/50
 )
 
 // A client sends much more than its link can carry. Its heartbeats do not wait until all of it is sent.
@@ -33,7 +33,7 @@ func TestLargeTransactionsCostNoHold(t *testing.T) {
 		after         time.Duration // when the writes begin
 		least         time.Duration // left of the lease at any time
 	}
-	loads := map[string]load{"10 Mbit/s": {10 * mbits, 30, 0, term / 5}}
+	loads := map[string]load{"10 Mbit/s": {10 * mbits, 30, 0, term / 6}}
 	for n := range 10 / oneIn(5) { // at different times between two heartbeats
 		after := time.Duration(n) * 293 * time.Millisecond
 		loads[fmt.Sprint("100 Mbit/s after ", after)] = load{100 * mbits, 150, after, lessAtOnce}

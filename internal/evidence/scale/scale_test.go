@@ -18,7 +18,10 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-var size = flag.Int("clients", 60, "how many clients the fleet has")
+var (
+	size = flag.Int("clients", 60, "how many clients the fleet has")
+	load = flag.Int("load", 1, "how many clients each client stands for: a request occupies the servers this many times as long")
+)
 
 const (
 	members = 5
@@ -41,11 +44,11 @@ type fleet struct {
 	lost  int                     // guarded by mu
 }
 
-// startFleet starts a fleet whose clients hold their own locks and wait for the others.
-func startFleet(t *testing.T, n int) *fleet {
+// startFleet starts a fleet of n clients, each of which stands for load clients. They hold their own locks and wait for the others.
+func startFleet(t *testing.T, n, load int) *fleet {
 	srv := zktest.Start(t, zktest.Options{Servers: members, Latency: func(*rand.Rand) time.Duration { return time.Millisecond / 2 }})
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fleet{srv: srv, servers: NewServers(srv, members, Measured), stop: cancel, holds: map[string]*zklock.Hold{}}
+	f := &fleet{srv: srv, servers: NewServers(srv, members, Measured.Times(load)), stop: cancel, holds: map[string]*zklock.Hold{}}
 	for i := range n {
 		name := fmt.Sprint("c", i)
 		c, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Label: name, SessionTimeout: term, Dialer: srv.DialFrom(name)})
@@ -208,15 +211,31 @@ func TestEveryLockOfAFleetIsHeldAgain(t *testing.T) {
 	for _, event := range events {
 		t.Run(event.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := startFleet(t, *size)
+				f := startFleet(t, *size, *load)
 				defer f.close()
 				found := f.during(func() { event.do(f) })
-				t.Log(found.row(*size, event.name))
+				t.Log(found.row(*size, *load, event.name))
 				require.Equal(t, *size, f.held(0), "every lock is held")
 				require.Equal(t, event.ends, found.lost > 0)
 			})
 		})
 	}
+}
+
+// A queue at the servers does not make heartbeats more frequent: they would make it longer. The fleet stands for 6,000 clients, whose
+// heartbeats occupy the leader for half of the time, and whose requests wait for each other after the restart.
+//
+//zklock:promise P9.12
+func TestARestartUnderLoadCostsNoHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFleet(t, 60, 100)
+		defer f.close()
+		found := f.during(func() { restart(f.srv.Leader()) })
+		t.Log(found.row(60, 100, "the leader restarts within 5 s"))
+		require.Zero(t, found.lost)
+		require.Equal(t, 60, f.held(0), "every lock is held")
+		require.Greater(t, found.load.Longest, 100*time.Millisecond, "requests have waited")
+	})
 }
 
 // close ends the fleet's goroutines and clients.
@@ -229,8 +248,8 @@ func (f *fleet) close() {
 }
 
 // row returns a finding as a row of the table in docs/capacity.md.
-func (found finding) row(size int, event string) string {
+func (found finding) row(size, load int, event string) string {
 	l := found.load
-	return fmt.Sprintf("| %d | %s | %d | %d %% | %d %% | %v | %d | %v | %v |", size, event, l.Requests/size, int(100*l.Leader), int(100*l.Follower),
+	return fmt.Sprintf("| %d | %s | %d | %d %% | %d %% | %v | %d | %v | %v |", size*load, event, l.Requests/size, int(100*l.Leader), int(100*l.Follower),
 		l.Longest.Round(time.Millisecond), found.lost, found.least.Round(10*time.Millisecond), found.took.Round(100*time.Millisecond))
 }

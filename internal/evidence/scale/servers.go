@@ -32,6 +32,16 @@ var Measured = Costs{
 	Watch: 5 * time.Microsecond,
 }
 
+// Times returns costs that are n times as high: a client then stands for n clients.
+func (c Costs) Times(n int) Costs {
+	times := time.Duration(n)
+	for _, cost := range []*Cost{&c.Read, &c.Sync, &c.Check, &c.Write} {
+		*cost = Cost{Own: cost.Own * times, Leader: cost.Leader * times, Others: cost.Others * times}
+	}
+	c.Watch *= times
+	return c
+}
+
 // Servers models the servers of an ensemble, each with one processor. A request waits until its server
 // has handled the earlier ones, and a write or a sync then waits for the leader. A connection's next
 // request is read when the last one has been handled: ZooKeeper handles several at a time.

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import "time"
+
+// Evidence says what the reply to a request proves.
+type Evidence int
+
+const (
+	// OfServer is a reply of one server. The server has noted a touch of the session.
+	OfServer Evidence = iota
+	// OfLeader is the reply to a sync. The sync has passed through the queue of a leader, which
+	// may have been deposed.
+	OfLeader
+	// OfQuorum is a reply that a quorum has agreed on.
+	OfQuorum
+)
+
+// replies records how long replies take.
+type replies struct {
+	slow    time.Duration // how long the slowest reply of the last timeout took, counted from when its request was due
+	slowAt  time.Time     // when it arrived
+	fastest [OfQuorum + 1]fastest
+}
+
+// fastest is how long the fastest reply with one kind of evidence took, in the current period of a timeout and in the one before.
+type fastest struct {
+	now, before time.Duration
+	since       time.Time // when the current period began; zero before the first reply
+}
+
+// took records a reply that took d and arrived at the time now.
+func (r *replies) took(d time.Duration, of Evidence, now time.Time, timeout time.Duration) {
+	r.waited(d, now, timeout)
+	r.fastest[of].note(d, now, timeout)
+}
+
+// waited records that a reply arrived d after its request was due. The longest time counts for one timeout.
+func (r *replies) waited(d time.Duration, now time.Time, timeout time.Duration) {
+	if d >= r.slow || now.Sub(r.slowAt) > timeout {
+		r.slow, r.slowAt = d, now
+	}
+}
+
+// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last two
+// timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and is not
+// counted: if clients sent more heartbeats because of a queue, the queue would grow.
+func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duration) {
+	for _, f := range r.fastest {
+		if now.Sub(f.since) <= 2*timeout {
+			d = max(d, min(f.now, f.before))
+		}
+	}
+	return d
+}
+
+// note records a reply that took d.
+func (f *fastest) note(d time.Duration, now time.Time, timeout time.Duration) {
+	switch age := now.Sub(f.since); {
+	case age > 2*timeout: // the first reply, or the first after a long time
+		*f = fastest{d, d, now}
+	case age > timeout:
+		*f = fastest{d, f.now, now}
+	}
+	f.now = min(f.now, d)
+}
