@@ -20,7 +20,7 @@ import (
 func (f *fleet) launch(spec Client, n int) {
 	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
 		guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
-	p.eventCheck = &eventCheck{report: f.report, name: p.name}
+	p.eventCheck = &eventCheck{report: f.report, now: f.rec.Now, name: p.name}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
 	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zklock-go/zklock/observe"
 )
@@ -20,13 +21,14 @@ const events = "events"
 // eventCheck compares the events that a client's observer receives with the results of its calls.
 type eventCheck struct {
 	report func(rule, path, text string)
+	now    func() time.Duration // since the run began
 	name   string
 
 	mu     sync.Mutex
 	begun  []grant  // guarded by mu: holds with an event for their start but not for their end
 	unsaid []grant  // guarded by mu: holds with an event that no caller has reported yet
 	failed []ending // guarded by mu: ends of attempts with an event that no caller has reported yet
-	early  []string // guarded by mu: the errors of events about sessions that expired early
+	early  []early  // guarded by mu: the events about sessions that expired early
 	silent []string // guarded by mu: locks for which callers report only some attempts: those of LockAll and Election.Run
 }
 
@@ -35,6 +37,15 @@ type grant struct {
 	path, node string
 	token      int64
 }
+
+// early is an event about a session that expired early.
+type early struct {
+	text string
+	at   time.Duration
+}
+
+// is reports whether the event is about a session.
+func (e early) is(session int64) bool { return strings.Contains(e.text, fmt.Sprintf("0x%x ", session)) }
 
 // ending is the end of an attempt.
 type ending struct{ path, text string }
@@ -52,7 +63,7 @@ func (t *eventCheck) Observe(e observe.Event) {
 			t.complain(e.Path, "event %v for a hold that has not started or has already ended: %v", e.Kind, hold)
 		}
 	case observe.ExpiredEarly:
-		t.early = append(t.early, e.Err.Error())
+		t.early = append(t.early, early{e.Err.Error(), t.now()})
 	case observe.GivenUp, observe.Refused:
 		t.failed = append(t.failed, ending{e.Path, e.Err.Error()})
 	}
@@ -95,13 +106,14 @@ func (t *eventCheck) isSilentOf(lock string) {
 }
 
 // close reports the remaining differences after the client was closed. excused has the sessions that may have ended before their
-// lease for another reason than a defect.
-func (t *eventCheck) close(excused map[int64]bool) {
+// lease for another reason than a defect. ended has the time when each session ended on the servers. A leader that was deposed and does
+// not know it refuses sessions that the others have: these had not ended when the client reported it.
+func (t *eventCheck) close(excused map[int64]bool, ended map[int64]time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, text := range t.early {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(excused)), func(id int64) bool { return strings.Contains(text, fmt.Sprintf("0x%x ", id)) }) {
-			t.complain("", "a session expired early without a reason: %s", text)
+	for _, e := range t.early {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(excused)), e.is) && !lasted(e, ended) {
+			t.complain("", "a session expired early without a reason: %s", e.text)
 		}
 	}
 	for _, hold := range t.begun {
@@ -117,6 +129,16 @@ func (t *eventCheck) close(excused map[int64]bool) {
 			t.complain(end.path, "an event for a failed attempt that no call reported: %s", end.text)
 		}
 	}
+}
+
+// lasted reports whether the servers ended the session of an event after the event.
+func lasted(e early, ended map[int64]time.Duration) bool {
+	for session, at := range ended {
+		if e.is(session) && at > e.at {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *eventCheck) complain(lock, format string, args ...any) {

@@ -34,12 +34,13 @@ type fleet struct {
 	wg   sync.WaitGroup // workers and other goroutines of the fleet
 
 	mu          sync.Mutex
-	views       int              // guarded by mu
-	procs       []*process       // guarded by mu; the current ones, in the plan's order
-	eventChecks []*eventCheck    // guarded by mu: the observers of all processes, including earlier ones
-	sessions    map[int64]string // guarded by mu: session -> client
-	contacts    *contacts        // guarded by mu
-	forced      map[int64]bool   // guarded by mu: sessions that an operator ended
+	views       int                     // guarded by mu
+	procs       []*process              // guarded by mu; the current ones, in the plan's order
+	eventChecks []*eventCheck           // guarded by mu: the observers of all processes, including earlier ones
+	sessions    map[int64]string        // guarded by mu: session -> client
+	contacts    *contacts               // guarded by mu
+	forced      map[int64]bool          // guarded by mu: sessions that an operator ended
+	ended       map[int64]time.Duration // guarded by mu: when sessions ended
 	// ambiguous has the sessions that ended soon after a third party had deleted one of their nodes. If the client got no
 	// reply in between, it takes the deletion for one caused by the end of the session.
 	ambiguous map[int64]bool           // guarded by mu

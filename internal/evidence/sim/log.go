@@ -69,6 +69,7 @@ func (f *fleet) note(t zktest.Txn) {
 		txn.Kind = history.Delete
 	case zktest.OpCloseSession:
 		txn.Kind, txn.Path, txn.Forced = history.Ended, "", f.forced[t.Session]
+		f.ended[t.Session] = txn.Time
 		f.endsAmbiguously(t.Session, 0)
 		for _, gone := range t.Deleted {
 			if f.known[gone] != 0 {

@@ -36,7 +36,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	defer cancel()
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
-		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
+		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ended: map[int64]time.Duration{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
 		said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	spec, _ := json.Marshal(p)
@@ -79,7 +79,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	excused := maps.Clone(f.forced)
 	maps.Copy(excused, f.ambiguous)
 	for _, t := range f.eventChecks {
-		t.close(excused)
+		t.close(excused, f.ended)
 	}
 
 	res := &Result{Plan: p, History: f.rec.History(), Faults: f.faults, Virtual: f.rec.Now(), Gauge: f.gauge}
