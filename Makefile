@@ -13,6 +13,7 @@ SESSIONS ?= 1h
 ROUNDS   ?= 3
 CROWD    ?= 10000
 CLIENTS  ?= 1000
+LOAD     ?= 1
 IDLE     ?= 3m
 SEED     ?= 1
 SEEDS    ?= 300
@@ -106,8 +107,8 @@ idle: ## a follower and a leader that are cut off, with clients that did nothing
 	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestStale' -args -idle $(IDLE)); \
 	done
 
-scale: ## a fleet of CLIENTS (1000) with ten times as many waiters, simulated with servers that have one processor each
-	go test ./internal/evidence/scale -v -cpu 1 -timeout 0 -count 1 -args -clients $(CLIENTS)
+scale: ## a fleet of CLIENTS (1000), each of which stands for LOAD (1), with ten times as many waiters, simulated with servers that have one processor each
+	go test ./internal/evidence/scale -v -cpu 1 -timeout 0 -count 1 -run '^TestEveryLockOfAFleetIsHeldAgain$$' -args -clients $(CLIENTS) -load $(LOAD)
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
