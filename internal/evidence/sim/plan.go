@@ -363,6 +363,8 @@ func (p *Plan) makeHostile() {
 			}
 		}
 	}
+	// The lease assumes that a leader closes all sessions of a tick within a quarter of their timeout. This is enough for 25.
+	p.ExpiryGap = min(p.ExpiryGap, p.shortest()/100)
 }
 
 // drawTicks gives some servers a shorter tick than Tick.
