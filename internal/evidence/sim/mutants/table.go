@@ -571,7 +571,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client leaves a server that fails only after a third of the timeout", Origin: "our first version: a command did not have enough time to end",
-		Edits: []Edit{{"internal/lease/schedule.go", "max(l.timeout/5, 2*l.replies.slow)", "max(l.timeout/3, 2*l.slow)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "max(l.timeout/5, 2*l.replies.slow)", "max(l.timeout/3, 2*l.replies.slow)"}},
 		Test:  Test{"internal/evidence/promises", "TestAFollowerThatFailsCostsNoHold"},
 	},
 	{
