@@ -511,7 +511,7 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAShortSessionHasFewHeartbeats"},
 	},
 	{
-		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: a restart that a fleet of 6,000 clients did not recover from",
+		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
 		Edits: []Edit{{"internal/lease/schedule.go", "4*l.replies.distance(now, l.timeout)", "4*l.replies.slow"}},
 		Test:  Test{"internal/evidence/scale", "TestARestartUnderLoadCostsNoHold"},
 	},
