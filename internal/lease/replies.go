@@ -43,9 +43,10 @@ func (r *replies) waited(d time.Duration, now time.Time, timeout time.Duration) 
 	}
 }
 
-// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last two
-// timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and is not
-// counted: if clients sent more heartbeats because of a queue, the queue would grow.
+// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last one
+// to two timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and is not
+// counted: if clients sent more heartbeats because of a queue, the queue would grow. A queue that delays every reply of a kind for
+// longer than that is counted all the same.
 func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duration) {
 	for _, f := range r.fastest {
 		if now.Sub(f.since) <= 2*timeout {

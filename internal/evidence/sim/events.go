@@ -131,7 +131,8 @@ func (t *eventCheck) close(excused map[int64]bool, ended map[int64]time.Duration
 	}
 }
 
-// lasted reports whether the servers ended the session of an event after the event.
+// lasted reports whether the servers ended the session of an event after the event. It also excuses a client that reports the end of a
+// session that no server has refused.
 func lasted(e early, ended map[int64]time.Duration) bool {
 	for session, at := range ended {
 		if e.is(session) && at > e.at {
