@@ -39,9 +39,6 @@ func (c *memoryConn) Read(b []byte) (int, error) { return c.in.read(b) }
 // Write implements net.Conn.
 func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
 
-// WriteAtOnce writes what the buffer takes without waiting, and returns the number of bytes.
-func (c *memoryConn) WriteAtOnce(b []byte) int { return c.out.writeAtOnce(b) }
-
 // Close closes both directions. The other end can still read what was written before.
 func (c *memoryConn) Close() error {
 	c.in.abandon()
@@ -138,15 +135,6 @@ func (w *oneWay) write(b []byte) (n int, err error) {
 		}
 		w.await(&w.writeBy)
 	}
-}
-
-func (w *oneWay) writeAtOnce(b []byte) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.finished || w.abandoned {
-		return 0
-	}
-	return w.add(b)
 }
 
 // add appends as many of the bytes as the buffer takes, and returns their number. It must be called

@@ -59,36 +59,26 @@ func (l *Link) Carries(s *Session) bool {
 // many requests were unanswered.
 var ErrNotSent = errors.New("not sent: no connection to a server that takes more requests")
 
-// Send sends a request under s as soon as a connection carries s and has room for it. Its reply is
-// valid if the link carries s when the reply arrives. If Send returns an error, nothing was sent.
-func (l *Link) Send(ctx context.Context, s *Session, r frames.Request, by Requester) error {
-	for {
-		conn, err := l.connWithRoom(ctx, s, len(r))
-		if err != nil || conn.send(r, by) {
-			return err
-		}
-	}
-}
-
-// SendAll is like Send for several requests, which are sent one after another and if possible in one
-// write.
-func (l *Link) SendAll(ctx context.Context, s *Session, requests []Outgoing) error {
+// Send sends requests under s, one after another and if possible in one write, as soon as a connection
+// carries s and has room for them. A reply is valid if the link carries s when the reply arrives. If
+// Send returns an error, nothing was sent.
+func (l *Link) Send(ctx context.Context, s *Session, requests ...Outgoing) error {
 	for {
 		conn, err := l.connWithRoom(ctx, s, sizeOf(requests))
-		if err != nil || conn.sendAll(requests) {
+		if err != nil || conn.send(requests) {
 			return err
 		}
 	}
 }
 
-// SendAllNow is like SendAll, but does not wait: it returns ErrNotSent if no connection carries s, or
-// if the connection has no room for the requests.
-func (l *Link) SendAllNow(s *Session, requests []Outgoing) error {
+// SendNow is like Send, but does not wait: it returns ErrNotSent if no connection carries s, or if the
+// connection has no room for the requests.
+func (l *Link) SendNow(s *Session, requests ...Outgoing) error {
 	conn, err := l.connOf(s)
 	if err != nil {
 		return err
 	}
-	if !conn.room.tryReserve(sizeOf(requests)) || !conn.sendAll(requests) {
+	if !conn.room.tryReserve(sizeOf(requests)) || !conn.send(requests) {
 		return ErrNotSent
 	}
 	return nil
@@ -104,7 +94,7 @@ func sizeOf(requests []Outgoing) (size int) {
 
 // connWithRoom waits until a connection carries s and has room for size bytes, reserves the room, and
 // returns the connection.
-func (l *Link) connWithRoom(ctx context.Context, s *Session, size int) (*serverConn, error) {
+func (l *Link) connWithRoom(ctx context.Context, s *Session, size int) (*proxy, error) {
 	for {
 		conn, err := l.connFor(ctx, s)
 		if err != nil {
@@ -119,17 +109,26 @@ func (l *Link) connWithRoom(ctx context.Context, s *Session, size int) (*serverC
 
 // SendBeat is like Send for a request of a heartbeat. It is sent before all other requests that are
 // not yet written, and needs no room.
-func (l *Link) SendBeat(ctx context.Context, s *Session, r frames.Request, by Requester) error {
+func (l *Link) SendBeat(ctx context.Context, s *Session, requests ...Outgoing) error {
 	for {
 		conn, err := l.connFor(ctx, s)
-		if err != nil || conn.sendBeat(r, by) {
+		if err != nil || conn.sendBeats(requests) {
 			return err
 		}
 	}
 }
 
+// SendBeatNow is like SendBeat, but does not wait for a connection.
+func (l *Link) SendBeatNow(s *Session, requests ...Outgoing) error {
+	conn, err := l.connOf(s)
+	if err == nil && !conn.sendBeats(requests) {
+		return ErrNotSent
+	}
+	return err
+}
+
 // connFor waits until a connection carries s, and returns it.
-func (l *Link) connFor(ctx context.Context, s *Session) (*serverConn, error) {
+func (l *Link) connFor(ctx context.Context, s *Session) (*proxy, error) {
 	for {
 		if err := l.Ready(ctx, s); err != nil {
 			return nil, err
@@ -141,7 +140,7 @@ func (l *Link) connFor(ctx context.Context, s *Session) (*serverConn, error) {
 }
 
 // connOf returns the connection that carries s, or ErrNotSent if none does.
-func (l *Link) connOf(s *Session) (*serverConn, error) {
+func (l *Link) connOf(s *Session) (*proxy, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -207,7 +206,7 @@ func (l *Link) Unanswered(s *Session) (since time.Time, ok bool) {
 // server.
 func (l *Link) Abandon(s *Session) {
 	if conn, err := l.connOf(s); err == nil {
-		conn.Close()
+		conn.server.Close()
 	}
 }
 

@@ -85,9 +85,9 @@ func (l *Link) dialed() (fails int) {
 // leaves open after an expiry.
 func (l *Link) adopt(address string, conn net.Conn) (net.Conn, error) {
 	t := newProxy(l, newServerConn(address, conn))
-	old, ok := l.replace(t.server)
+	old, ok := l.replace(t)
 	if old != nil {
-		old.Close()
+		old.server.Close()
 	}
 	if !ok {
 		t.server.Close()
@@ -98,7 +98,7 @@ func (l *Link) adopt(address string, conn net.Conn) (net.Conn, error) {
 
 // replace makes conn, which carries no session yet, the current connection unless the link is
 // closed. It returns the previous one, or nil if there was none.
-func (l *Link) replace(conn *serverConn) (old *serverConn, ok bool) {
+func (l *Link) replace(conn *proxy) (old *proxy, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old = l.conn

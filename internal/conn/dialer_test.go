@@ -77,7 +77,7 @@ func TestANewConnectionClosesTheOneBefore(t *testing.T) {
 		_, ok := <-w.frames
 		assert.False(t, ok, "the server sees its end")
 		assert.Nil(t, l.Carried(), "requests must not come before a connection request")
-		assert.ErrorIs(t, l.SendAllNow(l.Latest(), []Outgoing{{frames.Exists("/"), newAsker()}}), ErrNotSent)
+		assert.ErrorIs(t, l.SendNow(l.Latest(), Outgoing{Request: frames.Exists("/"), By: newAsker()}), ErrNotSent)
 	})
 }
 

@@ -26,7 +26,7 @@ func (l *Link) SetLogin(login Login, refusals int) {
 	}
 	l.mu.Unlock()
 	if conn != nil {
-		conn.Close()
+		conn.server.Close()
 	}
 }
 
@@ -84,7 +84,7 @@ func (l *Link) connectRequest(p []byte) []byte {
 }
 
 // welcome handles the reply to the connection request that was sent on conn at the time asked.
-func (l *Link) welcome(conn *serverConn, id int64, timeout time.Duration, asked lease.Instant) (*Session, *lease.Run, error) {
+func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, asked lease.Instant) (*Session, *lease.Run, error) {
 	l.mu.Lock()
 	current := l.conn == conn
 	given := id != 0 && l.session != nil && l.session.ID == id && l.session.IsOver()
@@ -153,7 +153,7 @@ func (l *Link) expire(s *Session) {
 
 // closes ends the session that conn carries, because the client library is about to close it on the
 // server.
-func (l *Link) closes(conn *serverConn) {
+func (l *Link) closes(conn *proxy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == conn && l.carried.Load() != nil {
@@ -168,7 +168,7 @@ const steady = time.Second
 
 // lost records the end of a connection. refused means that the server had not replied to its
 // connection request.
-func (l *Link) lost(conn *serverConn, why error, refused bool) {
+func (l *Link) lost(conn *proxy, why error, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != conn {

@@ -31,14 +31,14 @@ type Link struct {
 
 	mu       sync.Mutex // guards the fields below
 	tick     time.Duration
-	conn     *serverConn // the newest; nil before the first
-	session  *Session    // the newest; nil before the first; may be over
-	since    time.Time   // when a connection began to carry it
-	fails    int         // consecutive dials that led to no lasting connection
-	refusals int         // consecutive connection requests on which a server hung up
-	probe    bool        // the last one requested another session to learn whether servers serve anyone
-	serves   bool        // they have created that session, and have not taken ours since
-	lastErr  error       // for error texts
+	conn     *proxy    // the newest; nil before the first
+	session  *Session  // the newest; nil before the first; may be over
+	since    time.Time // when a connection began to carry it
+	fails    int       // consecutive dials that led to no lasting connection
+	refusals int       // consecutive connection requests on which a server hung up
+	probe    bool      // the last one requested another session to learn whether servers serve anyone
+	serves   bool      // they have created that session, and have not taken ours since
+	lastErr  error     // for error texts
 	closed   bool
 	changed  chan struct{} // closed and replaced whenever session, carried or closed changes
 	closing  chan struct{} // closed when closed becomes true
@@ -129,7 +129,7 @@ func (l *Link) Close() {
 	conn := l.conn
 	l.mu.Unlock()
 	if conn != nil {
-		conn.Close()
+		conn.server.Close()
 	}
 }
 

@@ -107,7 +107,7 @@ func TestALateConnectResponseIsIgnored(t *testing.T) {
 		l := NewLink()
 		w := wire(t, l)
 		_, _ = w.Write(connectRequest(0))
-		_, _, err := l.welcome(&serverConn{}, 7, term, l.Now()) // on a connection that was replaced
+		_, _, err := l.welcome(&proxy{}, 7, term, l.Now()) // on a connection that was replaced
 		require.ErrorIs(t, err, net.ErrClosed)
 		assert.Nil(t, l.Carried())
 	})

@@ -79,7 +79,7 @@ func TestAPieceIsNoLongerThanItsFramesMayBe(t *testing.T) {
 	<-o.left
 	o.put([]byte("y"))
 	o.flush()
-	require.True(t, o.isEmpty(), "nothing is kept for a connection that has ended")
+	require.Empty(t, o.next(nil), "nothing is kept for a connection that has ended")
 	require.NoError(t, o.close())
 }
 
@@ -99,7 +99,7 @@ func TestTheOldestRequestShowsSinceWhenAServerIsSilent(t *testing.T) {
 		require.False(t, waiting)
 		began := time.Now()
 		for i := range 50 {
-			require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Get("/a", false), newAsker()}}))
+			require.NoError(t, l.SendNow(s, Outgoing{Request: frames.Get("/a", false), By: newAsker()}))
 			if i == 10 {
 				_, _ = w.Write(words(frames.XidPing, frames.OpPing))
 			}

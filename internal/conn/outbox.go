@@ -12,20 +12,16 @@ import (
 // that has stopped reading would block them. Heartbeats go before all other frames that are not yet
 // written. Apart from that, frames keep their order.
 //
-// Frames are written by one goroutine at a time. A sender writes what the connection takes without
-// waiting. The rest, and frames that other senders have queued meanwhile, are written by the
-// outbox's own goroutine.
+// Frames are written by the outbox's own goroutine.
 type outbox struct {
 	to      net.Conn
-	atOnce  func(p []byte) int // writes what the connection takes without waiting, and returns the number of bytes; nil if it cannot do that
-	more    chan struct{}      // has an element if the outbox's goroutine must write, or end
-	left    chan struct{}      // closed when that goroutine has ended
+	more    chan struct{} // has an element if the outbox's goroutine must write, or end
+	left    chan struct{} // closed when that goroutine has ended
 	writing writing
 
 	mu     sync.Mutex
 	beats  [][]byte // guarded by mu: heartbeats that are not taken yet
 	frames [][]byte // guarded by mu: the other frames that are not taken yet
-	busy   bool     // guarded by mu: a goroutine writes
 	closed bool     // guarded by mu
 }
 
@@ -42,7 +38,7 @@ const maxPiece = 64 << 10
 
 // newOutbox returns the outbox of a connection. Close must be called.
 func newOutbox(to net.Conn) *outbox {
-	o := &outbox{to: to, atOnce: writerAtOnce(to), more: make(chan struct{}, 1), left: make(chan struct{})}
+	o := &outbox{to: to, more: make(chan struct{}, 1), left: make(chan struct{})}
 	// Owned by the outbox; ends with the connection; close waits for it.
 	go o.write()
 	return o
@@ -64,47 +60,8 @@ func (o *outbox) add(queue *[][]byte, frame []byte) {
 	}
 }
 
-// flush has the queued frames written, and does not wait. If the connection takes the first piece at
-// once, flush has written it.
+// flush wakes the outbox's goroutine, which writes the queued frames.
 func (o *outbox) flush() {
-	if o.begin() && !(o.atOnce != nil && o.writeAtOnce()) {
-		o.wake()
-	}
-}
-
-// begin makes the caller the goroutine that writes. It returns false if there is one, or if no frame
-// is queued.
-func (o *outbox) begin() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.busy || o.closed || o.isEmpty() {
-		return false
-	}
-	o.busy = true
-	return true
-}
-
-// end reports whether no frame is queued. If so, the caller writes no longer.
-func (o *outbox) end() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.busy = !o.isEmpty()
-	return !o.busy
-}
-
-// isEmpty reports whether no frame is queued. It must be called with mu held.
-func (o *outbox) isEmpty() bool { return len(o.beats)+len(o.frames) == 0 }
-
-// writeAtOnce writes as much of one piece as the connection takes. If nothing is left then, it
-// returns true, and the caller writes no longer.
-func (o *outbox) writeAtOnce() bool {
-	o.take()
-	o.writing.rest = o.writing.rest[o.atOnce(o.writing.rest):]
-	return len(o.writing.rest) == 0 && o.end()
-}
-
-// wake wakes the outbox's goroutine.
-func (o *outbox) wake() {
 	select {
 	case o.more <- struct{}{}:
 	default:
@@ -162,18 +119,19 @@ func dropFirst(queue [][]byte, n int) [][]byte {
 	return queue[n:]
 }
 
-// write writes what senders leave, until the connection has ended.
+// write writes what senders have queued, until the connection has ended.
 func (o *outbox) write() {
 	defer close(o.left)
 	for range o.more {
-		for done := false; !done; done = o.end() {
-			if o.isClosed() { // also if a sender writes
-				return
-			}
+		for {
+			o.take()
 			if len(o.writing.rest) == 0 {
-				o.take()
+				break
 			}
 			o.writeRest()
+		}
+		if o.isClosed() {
+			return
 		}
 	}
 }
@@ -204,7 +162,7 @@ func (o *outbox) refuse() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.beats, o.frames, o.closed = nil, nil, true
-	o.wake()
+	o.flush()
 }
 
 // close closes the connection, and returns when the outbox's goroutine has ended.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,105 +15,41 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowConn takes as many bytes at once as takes has, and reports each write.
+// slowConn reports each write, which waits until it is open.
 type slowConn struct {
 	net.Conn
-	mu     sync.Mutex
-	takes  int
-	wrote  bytes.Buffer
-	writes []string // who has written: "sender" or "outbox"
-	open   chan struct{}
-}
-
-func (c *slowConn) WriteAtOnce(p []byte) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(p), c.takes)
-	c.takes -= n
-	c.wrote.Write(p[:n])
-	c.writes = append(c.writes, "sender")
-	return n
+	wrote bytes.Buffer
+	open  chan struct{}
 }
 
 func (c *slowConn) Write(p []byte) (int, error) {
 	<-c.open
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.writes = append(c.writes, "outbox")
-	return c.wrote.Write(p)
+	return c.wrote.Write(append(p, '|'))
 }
 
 func (c *slowConn) Close() error { return nil }
 
-func newSlowConn(takes int) *slowConn { return &slowConn{takes: takes, open: make(chan struct{})} }
-
-func TestSenderWritesWhatTheConnectionTakes(t *testing.T) {
+// Frames that are queued during a write are written together, a heartbeat first.
+func TestFramesThatWaitAreWrittenTogether(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		c := newSlowConn(7)
+		c := &slowConn{open: make(chan struct{})}
 		o := newOutbox(c)
 		o.flush()
-		require.Empty(t, c.writes, "nothing is queued")
 		o.put([]byte("ab"))
+		o.flush()
+		synctest.Wait()
 		o.put([]byte("cd"))
+		o.put([]byte("ef"))
 		o.putBeat([]byte("!"))
 		o.flush()
-		require.Equal(t, "!abcd", c.wrote.String())
-		require.Equal(t, []string{"sender"}, c.writes, "together")
-
-		o.put([]byte("efgh"))
-		o.flush()
-		synctest.Wait()
-		require.Equal(t, "!abcdef", c.wrote.String(), "the outbox writes the rest")
-		c.takes = 100
-		o.put([]byte("ij"))
-		o.flush()
-		require.Equal(t, "!abcdef", c.wrote.String(), "not before what was queued earlier")
 		close(c.open)
 		synctest.Wait()
-		require.Equal(t, "!abcdefghij", c.wrote.String())
+		require.Equal(t, "ab|!cdef|", c.wrote.String())
 		o.put([]byte("k"))
 		o.flush()
-		require.Equal(t, []string{"sender", "sender", "outbox", "outbox", "sender"}, c.writes)
-		require.NoError(t, o.close())
-	})
-}
-
-// A sender writes one piece. Frames that other senders have queued meanwhile are the outbox's.
-func TestSenderWritesNoFramesThatCameMeanwhile(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		c := newSlowConn(100)
-		close(c.open)
-		o := newOutbox(c)
-		first := o.atOnce
-		o.atOnce = func(p []byte) int {
-			o.put([]byte("later"))
-			o.flush()
-			return first(p)
-		}
-		o.put([]byte("now "))
-		o.flush()
 		synctest.Wait()
-		require.Equal(t, "now later", c.wrote.String())
-		require.Equal(t, []string{"sender", "outbox"}, c.writes)
+		require.Equal(t, "ab|!cdef|k|", c.wrote.String())
 		require.NoError(t, o.close())
-	})
-}
-
-func TestOutboxEndsWhileASenderWrites(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		c := newSlowConn(100)
-		o := newOutbox(c)
-		first := o.atOnce
-		o.atOnce = func(p []byte) int {
-			require.NoError(t, o.close())
-			return first(p[:1])
-		}
-		o.put([]byte("ab"))
-		o.flush()
-		synctest.Wait()
-		o.put([]byte("c"))
-		o.flush()
-		require.Equal(t, "a", c.wrote.String())
 	})
 }
 
@@ -178,16 +113,7 @@ func connected(t *testing.T, network, address string) (ours, theirs net.Conn) {
 	require.NoError(t, err)
 	theirs, err = l.Accept()
 	require.NoError(t, err)
-	require.NotNil(t, writerAtOnce(ours))
 	return ours, theirs
-}
-
-// Wrappers of a connection must see each byte.
-func TestWrappedConnectionsAreWrittenByTheOutbox(t *testing.T) {
-	ours, theirs := connected(t, "tcp", "127.0.0.1:0")
-	defer ours.Close()
-	defer theirs.Close()
-	require.Nil(t, writerAtOnce(struct{ *net.TCPConn }{ours.(*net.TCPConn)}))
 }
 
 // hungUp is a connection on which the server has sent an event and then hung up.

@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math"
@@ -30,6 +31,7 @@ type proxy struct {
 	server *serverConn
 	link   *Link
 	in     *frames.Reader
+	room   window // for requests other than heartbeats
 
 	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next three fields
 	until    time.Time     // the deadline of the handshake
@@ -57,15 +59,15 @@ type sentRequest struct {
 	op   int32
 	by   Requester // nil for the client library
 	xid  int32     // the number that the client library gave it
-	room int       // what it takes up of the connection's room
+	room int       // what it takes up of the connection's room; zero for a heartbeat
 
-	credential frames.Request // the request, if it presents a credential
+	request frames.Request // of ours, or one that presents a credential
+	again   int            // how often it was sent again: see sendAgain
 }
 
 func newProxy(l *Link, on *serverConn) *proxy {
 	t := &proxy{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
 	t.in = frames.NewReader(incoming{proxy: t})
-	on.unanswered, on.send, on.sendBeat, on.sendAll = t.unanswered, t.send, t.sendBeat, t.sendAll
 	return t
 }
 
@@ -79,7 +81,7 @@ func (t *proxy) Write(p []byte) (int, error) {
 		return t.requestSession(p)
 	}
 	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
-		t.link.closes(t.server) // before the server can know: it frees every lock at once
+		t.link.closes(t) // before the server can know: it frees every lock at once
 	}
 	t.pass(p, now)
 	return len(p), nil
@@ -115,7 +117,7 @@ func (t *proxy) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
 	isPing := ok && r.Op() == frames.OpPing
 	if ok && !isPing {
-		t.server.room.reserveUntil(t.writeBy, len(r))
+		t.room.reserveUntil(t.writeBy, len(r))
 	}
 	defer t.server.out.flush()
 	t.mu.Lock()
@@ -128,39 +130,24 @@ func (t *proxy) pass(p []byte, now lease.Instant) {
 		t.pings = append(t.pings, now)
 	default:
 		t.hears = t.hears || r.Watches()
-		t.enter(r, nil, len(r))
+		t.enter(Outgoing{Request: r}, len(r))
 	}
 	t.server.out.put(r)
 }
 
-// send sends a request of ours. It returns false if that is not possible; then nothing was sent.
-func (t *proxy) send(r frames.Request, by Requester) bool {
-	defer t.server.out.flush()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return false
-	}
-	t.enter(r, by, len(r))
-	t.server.out.put(r)
-	return true
+// sendBeats sends requests of heartbeats, which take up no room. It returns false if the connection has
+// ended; then nothing was sent.
+func (t *proxy) sendBeats(requests []Outgoing) bool {
+	return t.queue(requests, t.server.out.putBeat, func(frames.Request) int { return 0 })
 }
 
-// sendBeat is like send for a request of a heartbeat, which takes up no room.
-func (t *proxy) sendBeat(r frames.Request, by Requester) bool {
-	defer t.server.out.flush()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return false
-	}
-	t.enter(r, by, 0)
-	t.server.out.putBeat(r)
-	return true
+// send is like sendBeats for requests of ours for which room was reserved.
+func (t *proxy) send(requests []Outgoing) bool {
+	return t.queue(requests, t.server.out.put, func(r frames.Request) int { return len(r) })
 }
 
-// sendAll is like send for several requests, which are queued before any of them is written.
-func (t *proxy) sendAll(requests []Outgoing) bool {
+// queue queues requests with put before any of them is written.
+func (t *proxy) queue(requests []Outgoing, put func([]byte), room func(frames.Request) int) bool {
 	defer t.server.out.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,19 +155,20 @@ func (t *proxy) sendAll(requests []Outgoing) bool {
 		return false
 	}
 	for _, q := range requests {
-		t.enter(q.Request, q.By, len(q.Request))
-		t.server.out.put(q.Request)
+		t.enter(q, room(q.Request))
+		put(q.Request)
 	}
 	return true
 }
 
 // enter numbers a request and records it, its send time and the room that it takes up. It must be
 // called with mu held.
-func (t *proxy) enter(r frames.Request, by Requester, room int) {
+func (t *proxy) enter(q Outgoing, room int) {
 	number := t.link.number()
-	sent := sentRequest{sent: t.link.Now(), op: r.Op(), by: by, xid: r.Xid(), room: room}
-	if sent.op == frames.OpAuth {
-		sent.credential = r
+	r := q.Request
+	sent := sentRequest{sent: t.link.Now(), op: r.Op(), by: q.By, xid: r.Xid(), room: room, again: q.again}
+	if q.By != nil || sent.op == frames.OpAuth {
+		sent.request = r
 	}
 	t.waiting[number] = sent
 	t.most = max(t.most, len(t.waiting))
@@ -323,8 +311,8 @@ func (t *proxy) gone(err error) {
 	if was {
 		return
 	}
-	t.server.room.close()
-	t.link.lost(t.server, err, refused)
+	t.room.close()
+	t.link.lost(t, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
 		if by := waiting[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
@@ -367,11 +355,36 @@ func (t *proxy) reply(frame []byte, cut bool) error {
 	switch {
 	case asked.by != nil:
 		t.in.Drop()
-		asked.tell(r, cut || asked.isTooLong(r), err)
+		if err != nil || r.Code != frames.CodeThrottled || !t.sendAgain(s, asked) {
+			asked.tell(r, cut || asked.isTooLong(r), err)
+		}
 	case asked.op != frames.OpPing:
 		frames.Renumber(frame, asked.xid)
 	}
 	return err
+}
+
+// maxAgain limits how often a request is sent again to a server that has too many requests.
+const maxAgain = 5
+
+// sendAgain sends a request of ours again that a server has not executed, on the connection that then
+// carries s, after a pause that is longer each time. It returns false if it was sent often enough.
+func (t *proxy) sendAgain(s *Session, asked sentRequest) bool {
+	if s == nil || asked.again == maxAgain {
+		return false
+	}
+	q := Outgoing{asked.request, asked.by, asked.again + 1}
+	// Owned by the session; ends when the request is sent, at the latest with the session.
+	time.AfterFunc(10*time.Millisecond<<asked.again, func() {
+		send := t.link.Send
+		if asked.room == 0 {
+			send = t.link.SendBeat
+		}
+		if err := send(context.Background(), s, q); err != nil {
+			q.By.Answered(frames.Reply{}, err)
+		}
+	})
+	return true
 }
 
 // tell passes the reply to the requester. If the reply is too long, or ends the connection, the
@@ -412,7 +425,7 @@ func (t *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
 		t.link.deny(errCredential(r.Code))
 	case asked.op == frames.OpAuth:
-		t.link.login.accept(asked.credential)
+		t.link.login.accept(asked.request)
 	case !t.accepted:
 		t.accepted = true
 		t.link.login.serve()
@@ -477,7 +490,7 @@ func (t *proxy) take(xid int32) (sentRequest, bool) {
 	}
 	sent, ok := t.waiting[xid]
 	delete(t.waiting, xid)
-	t.server.room.free(sent.room)
+	t.room.free(sent.room)
 	if len(t.waiting) == 0 && t.most > 64 {
 		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map never shrinks
 	}
@@ -529,7 +542,7 @@ func (t *proxy) welcome(frame []byte) error {
 			return err
 		}
 	}
-	s, run, err := t.link.welcome(t.server, id, timeout, t.asked)
+	s, run, err := t.link.welcome(t, id, timeout, t.asked)
 	t.mu.Lock()
 	t.session, t.run = s, run
 	t.mu.Unlock()

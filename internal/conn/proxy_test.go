@@ -138,8 +138,8 @@ func TestALongReplyEndsNoConnection(t *testing.T) {
 				require.True(t, bytes.Equal(listingOf(78, c.children, c.length), got), "the program gets what it has asked for")
 
 				ours, next := newAsker(), newAsker()
-				require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Children("/", false), ours}}))
-				require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Get("/", false), next}}))
+				require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Children("/", false), By: ours}))
+				require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Get("/", false), By: next}))
 				w.asks(frames.XidPing, frames.OpPing)
 				number = xidOf(w.sent(t))
 				go w.server.Write(slices.Concat(listingOf(number, c.children, c.length), replyOf(number+1, frames.CodeNoNode, 1), replyOf(frames.XidPing, 0, 1))) // ends when it was read

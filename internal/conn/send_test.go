@@ -51,9 +51,9 @@ func TestZklockAndTheClientLibraryShareAConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
 		first, second := newAsker(), newAsker()
-		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), first}}))
+		require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Exists("/a"), By: first}))
 		w.asks(1<<30, frames.OpDelete)
-		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Get("/b", true), second}}))
+		require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Get("/b", true), By: second}))
 		var numbers []int32
 		for range 3 {
 			numbers = append(numbers, xidOf(w.sent(t)))
@@ -112,7 +112,7 @@ func TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection(t *testing.
 			require.NoError(t, w.answers(t, code))
 		}
 		ours := newAsker()
-		require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Auth("digest", []byte("d:4")), ours}}))
+		require.NoError(t, l.SendNow(s, Outgoing{Request: frames.Auth("digest", []byte("d:4")), By: ours}))
 		frame := w.sent(t)
 		go w.server.Write(slices.Concat(replyOf(xidOf(frame), 0, 1), eventOf("/a"))) // ends when it was read
 		w.hears = true
@@ -135,12 +135,12 @@ func TestCredentialsThatAServerHasAcceptedComeFirstOnEveryConnection(t *testing.
 			require.Equal(t, credential(loginXid, data)[4:], next.sent(t))
 			synctest.Wait()
 			require.Empty(t, read, "the client library has no session yet")
-			require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}), ErrNotSent)
+			require.ErrorIs(t, l.SendNow(s, Outgoing{Request: frames.Exists("/"), By: newAsker()}), ErrNotSent)
 			_, _ = next.server.Write(replyOf(loginXid, 0, 0))
 		}
 		require.NoError(t, <-read)
 		require.NoError(t, l.Ready(t.Context(), s))
-		require.NoError(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}))
+		require.NoError(t, l.SendNow(s, Outgoing{Request: frames.Exists("/"), By: newAsker()}))
 		require.Equal(t, int32(frames.OpExists), opOf(next.sent(t)))
 	})
 }
@@ -187,7 +187,7 @@ func TestReadyWaitsForAConnection(t *testing.T) {
 		require.NoError(t, <-results)
 		l.expire(s)
 		require.ErrorIs(t, l.Ready(t.Context(), s), ErrSessionOver)
-		require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/"), newAsker()}}), ErrSessionOver)
+		require.ErrorIs(t, l.SendNow(s, Outgoing{Request: frames.Exists("/"), By: newAsker()}), ErrSessionOver)
 	})
 }
 
@@ -200,13 +200,13 @@ func TestTheEndOfAConnectionAnswersPendingRequests(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			l, w := opened(t)
 			a := newAsker()
-			require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), a}}))
+			require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Exists("/a"), By: a}))
 			w.sent(t)
 			s := l.Carried()
 			require.NoError(t, end(w))
 			<-a.done
 			require.ErrorIs(t, a.err, zk.ErrConnectionClosed, name)
-			require.ErrorIs(t, l.SendAllNow(s, []Outgoing{{frames.Exists("/a"), newAsker()}}), ErrNotSent, name)
+			require.ErrorIs(t, l.SendNow(s, Outgoing{Request: frames.Exists("/a"), By: newAsker()}), ErrNotSent, name)
 		})
 	}
 }
@@ -215,7 +215,7 @@ func TestTheEndOfAConnectionAnswersPendingRequests(t *testing.T) {
 func TestAConnectionRequestContainsTheZxidOfOurReplies(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
-		require.NoError(t, l.SendAllNow(l.Carried(), []Outgoing{{frames.Exists("/a"), newAsker()}}))
+		require.NoError(t, l.SendNow(l.Carried(), Outgoing{Request: frames.Exists("/a"), By: newAsker()}))
 		w.hears = true
 		go w.server.Write(slices.Concat(replyOf(2, frames.CodeNoNode, 5000), eventOf("/a"))) // ends when it was read
 		_, err := w.Read(make([]byte, 100))
@@ -315,7 +315,7 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 		ask := func(name string, r frames.Request, read func(*frames.Answer) any) (any, error) {
 			theirs := wire.last()
 			a := newAsker()
-			require.NoError(t, l.SendAllNow(s, []Outgoing{{r, a}}))
+			require.NoError(t, l.SendNow(s, Outgoing{Request: r, By: a}))
 			<-a.done
 			require.Equal(t, theirs, wire.last(), name)
 			if a.err != nil {

@@ -5,7 +5,6 @@ package conn
 import (
 	"net"
 	"slices"
-	"time"
 
 	"github.com/zklock-go/zklock/internal/frames"
 )
@@ -13,19 +12,15 @@ import (
 // serverConn is one connection to a server.
 type serverConn struct {
 	net.Conn
-	address    string // as it was dialed
-	out        *outbox
-	room       window                                         // for requests other than heartbeats
-	unanswered func() (since time.Time, ok bool)              // see Link.Unanswered
-	send       func(r frames.Request, by Requester) (ok bool) // sends a request for which room was reserved
-	sendBeat   func(r frames.Request, by Requester) (ok bool) // sends a request of a heartbeat
-	sendAll    func(requests []Outgoing) (ok bool)            // is like send for several requests
+	address string // as it was dialed
+	out     *outbox
 }
 
 // An Outgoing is a request that is about to be sent.
 type Outgoing struct {
 	Request frames.Request
 	By      Requester
+	again   int // how often it was sent again: see proxy.sendAgain
 }
 
 // A Requester has sent a request. Answered is called once, with a successful reply or with an

@@ -149,15 +149,15 @@ func TestRequestsWaitForRoomAndHeartbeatsDoNot(t *testing.T) {
 		s := l.Carried()
 		request := func() frames.Request { return frames.SetData("/a", make([]byte, maxUnanswered*2/3), -1) }
 		first := newAsker()
-		require.NoError(t, l.Send(t.Context(), s, request(), first))
+		require.NoError(t, l.Send(t.Context(), s, Outgoing{Request: request(), By: first}))
 		number := xidOf(w.sent(t))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, l.Send(ctx, s, request(), newAsker()), context.DeadlineExceeded)
-		require.NoError(t, l.SendBeat(t.Context(), s, frames.Sync("/"), newAsker()))
+		require.ErrorIs(t, l.Send(ctx, s, Outgoing{Request: request(), By: newAsker()}), context.DeadlineExceeded)
+		require.NoError(t, l.SendBeat(t.Context(), s, Outgoing{Request: frames.Sync("/"), By: newAsker()}))
 		require.Equal(t, int32(frames.OpSync), opOf(w.sent(t)))
 		second := make(chan error, 1)
-		go func() { second <- l.Send(t.Context(), s, request(), newAsker()) }() // ends with the first answer
+		go func() { second <- l.Send(t.Context(), s, Outgoing{Request: request(), By: newAsker()}) }() // ends with the first answer
 		synctest.Wait()
 		require.Empty(t, second)
 		go w.server.Write(slices.Concat(replyOf(number, frames.CodeNoNode, 1), eventOf("/a"))) // ends when it was read
@@ -167,14 +167,14 @@ func TestRequestsWaitForRoomAndHeartbeatsDoNot(t *testing.T) {
 		require.NoError(t, <-second)
 
 		third := make(chan error, 1)
-		go func() { third <- l.Send(t.Context(), s, request(), newAsker()) }() // ends on the next connection
+		go func() { third <- l.Send(t.Context(), s, Outgoing{Request: request(), By: newAsker()}) }() // ends on the next connection
 		synctest.Wait()
 		w.Close()
 		next := wire(t, l)
 		next.greet(t, 7, 7)
 		require.NoError(t, <-third, "another connection has room of its own")
 		l.expire(s)
-		require.ErrorIs(t, l.Send(t.Context(), s, request(), newAsker()), ErrSessionOver)
+		require.ErrorIs(t, l.Send(t.Context(), s, Outgoing{Request: request(), By: newAsker()}), ErrSessionOver)
 	})
 }
 

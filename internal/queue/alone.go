@@ -3,6 +3,8 @@
 package queue
 
 import (
+	"time"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/frames"
@@ -50,7 +52,7 @@ func (t *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Req
 			return none, err
 		}
 		if counted != nil {
-			counted.sawDir(answers[created+1].Stat)
+			counted.dir, counted.looked = answers[created+1].Stat, time.Now()
 		}
 		return none, t.takePath(answers[created].String, a.Zxid)
 	}

@@ -171,7 +171,7 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 // the check of the queue node, which is shorter than a create.
 func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	t := c.newContender(r, dir, nil)
-	t.nameAnew(nil, node.NewGUID(node.GUIDMark))
+	t.guid = node.NewGUID(node.GUIDMark)
 	one, _ := node.RequestSize([]any{t.creationOf(&t.member, node.WithRevocation(data))})
 	return (n + 1) * (one + 16)
 }

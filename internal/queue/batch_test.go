@@ -26,7 +26,7 @@ func threeNodes() (*contender, []string) {
 	t.batch = &batch{others: []*member{e.newMember(r, "/a", nil), e.newMember(r, "/a", nil)}}
 	var prefixes []string
 	for x := range t.each {
-		x.nameAnew(nil, node.NewGUID(node.GUIDMark))
+		x.Sess, x.Name, x.guid = nil, "", node.NewGUID(node.GUIDMark)
 		prefixes = append(prefixes, x.prefix())
 	}
 	return t, prefixes

@@ -41,9 +41,6 @@ func (c *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
 	return t
 }
 
-// setGroup sets the digits that the guids begin with, after the mark.
-func (t *contender) setGroup(digits string) { t.group = digits }
-
 // enteredQueue is called once the nodes certainly belong to Sess. It returns the attempt that
 // created them.
 func (t *contender) enteredQueue() *creation {
@@ -51,12 +48,6 @@ func (t *contender) enteredQueue() *creation {
 	t.creation = nil
 	return made
 }
-
-// lead adds others, which come before this node in the queue, to the transaction that creates it.
-func (t *contender) lead(others []*member) { t.batch = &batch{others} }
-
-// createOnlyIf makes the create conditional on queueNode still existing.
-func (t *contender) createOnlyIf(queueNode *member) { t.queueNode = queueNode }
 
 // delay returns the lock-delay of the contender's lock, or zero if it has none.
 func (t *contender) delay() time.Duration {
@@ -132,17 +123,11 @@ func (a *creation) begin(counted *count) {
 	a.counted, a.answered, a.err = counted, new(session.Latch), nil
 }
 
-// sawDir records the state of the directory right after the create.
-func (n *count) sawDir(dir *zk.Stat) { n.dir, n.looked = dir, time.Now() }
-
 // showsOthers reports whether the attempt expected no other contenders but found some, or found
 // that they have written since.
 func (a *creation) showsOthers() bool {
 	return a.counted != nil && (a.counted.dir != nil || errors.Is(a.err, zk.ErrBadVersion))
 }
-
-// replace makes the transaction that creates our node delete old's node.
-func (a *creation) replace(old *contender) { a.replaces = old }
 
 // takeReplaced returns the contender to replace, and clears it, so that the next attempt replaces
 // none.

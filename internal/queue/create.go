@@ -78,7 +78,7 @@ func (t *contender) nameNew(s *session.Session) {
 		if t.group != "" {
 			guid = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, t.group, random[:len(random)-len(t.group)-4], i)
 		}
-		x.nameAnew(s, guid)
+		x.Sess, x.Name, x.guid = s, "", guid
 		i++
 	}
 }

@@ -22,11 +22,11 @@ func (t *place) prepare(ctx context.Context, s *session.Session) error {
 	}
 	_, known := t.engine.noRecord.take(t.Dir)
 	if known {
-		t.record.saw(recordAt{})
+		t.record.at = &recordAt{}
 		return nil
 	}
 	r, err := session.Again(ctx, func() (recordAt, error) { return t.engine.agree(ctx, s, t.Dir) })
-	t.record.saw(r)
+	t.record.at = &r
 	return err
 }
 
@@ -72,12 +72,12 @@ func (t *place) outdateRecord() {
 	at := t.record.at
 	switch {
 	case t.recipe.Shared:
-		t.record.forget()
+		t.record.at = nil
 	case at == nil || !at.exists:
 	case at.Fate == node.IsHeld && len(t.initialAhead) > 0: // probably released since
-		t.record.saw(recordAt{})
+		t.record.at = &recordAt{}
 	default:
-		t.record.forget()
+		t.record.at = nil
 	}
 }
 
@@ -156,7 +156,7 @@ func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error
 		if err != nil {
 			return r, "", err
 		}
-		t.record.saw(r)
+		t.record.at = &r
 	}
 	r = *t.record.at
 	lost, err = t.unreleased(ctx, r)

@@ -27,9 +27,8 @@ func (c *Engine) remove(t *contender) <-chan error {
 	return done
 }
 
-// beginRemoval stops watching the contender's nodes. It returns a function that deletes them and
-// returns the outcome.
-func (c *Engine) beginRemoval(t *contender) func() error {
+// stopWatching is called before the contender's nodes are deleted.
+func (c *Engine) stopWatching(t *contender) {
 	c.holders.remove(t)
 	for x := range t.each {
 		if self := x.self.Load(); self != nil {
@@ -37,62 +36,87 @@ func (c *Engine) beginRemoval(t *contender) func() error {
 		}
 		c.Heart.Leave(&x.OwnNode)
 	}
-	return func() error {
-		defer t.unkeep()
-		err := t.clear(c.Requests.CleanupCtx)
-		if outcome.IsRefusal(err) {
-			r := c.refused.add(t.anyPath(), err)
-			c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(t.Dir), "node", node.BaseName(t.anyPath()), "err", err)
-			// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
-			if !c.Requests.Calls.Run(func() {
-				t.keepDeleting(c.Requests.Life)
-				c.refused.remove(r)
-			}) {
-				c.refused.remove(r)
-			}
-		}
-		return err
-	}
 }
 
 // removeThen deletes the contender's nodes in the background and calls done, which must not wait,
 // with the outcome. It keeps trying until the client is closed, even if the connection is lost. If the
 // deletion needs only one request, that is sent now.
 func (c *Engine) removeThen(t *contender, done func(error)) {
-	removed := c.beginRemoval(t)
+	c.stopWatching(t)
 	if !c.Removals.Enter() {
 		done(outcome.ErrClosed)
 		return
 	}
-	end := func(err error) {
-		done(err)
-		c.Removals.Done()
-	}
-	// Owned by the client; ends when the node is certainly gone, or when Close gives up waiting for it.
-	slowly := func() { c.Removals.Continue(func() { end(removed()) }) }
-	if !t.isSimple() {
-		slowly()
+	d := &departure{t: t, done: done}
+	if t.isSimple() {
+		d.atOnce()
 		return
 	}
-	var over atomic.Bool // the reply has arrived, or Close waits no longer
-	stop := context.AfterFunc(c.Requests.CleanupCtx, func() {
-		if !over.Swap(true) {
-			slowly() // which ends at once
+	d.slowly()
+}
+
+// A departure is the deletion of a contender's nodes. It ends with a call of done.
+type departure struct {
+	t    *contender
+	done func(error)
+	over atomic.Bool // the reply to the request of atOnce has arrived, or Close waits no longer
+	stop func() bool // stops waiting for Close
+}
+
+// atOnce sends the one request that the deletion needs. Without an answer that says that the node is
+// gone, the deletion goes on slowly.
+func (d *departure) atOnce() {
+	d.stop = context.AfterFunc(d.t.engine.Requests.CleanupCtx, func() {
+		if !d.over.Swap(true) {
+			d.slowly() // which ends at once
 		}
 	})
-	t.deleteNow(func(gone bool) {
-		switch {
-		case over.Swap(true):
-		case gone:
-			stop()
-			t.uncount()
-			t.unkeep()
-			end(nil)
-		default:
-			stop()
-			slowly()
+	d.t.deleteNow(d.answered)
+}
+
+func (d *departure) answered(gone bool) {
+	if d.over.Swap(true) {
+		return
+	}
+	d.stop()
+	if !gone {
+		d.slowly()
+		return
+	}
+	d.t.uncount()
+	d.t.unkeep()
+	d.end(nil)
+}
+
+// slowly deletes the nodes in a goroutine.
+func (d *departure) slowly() {
+	// Owned by the client; ends when the nodes are certainly gone, or when Close gives up waiting for it.
+	d.t.engine.Removals.Continue(func() { d.end(d.t.delete()) })
+}
+
+func (d *departure) end(err error) {
+	d.done(err)
+	d.t.engine.Removals.Done()
+}
+
+// delete deletes the contender's nodes and returns the outcome. After a refusal it keeps trying in the
+// background.
+func (t *contender) delete() error {
+	defer t.unkeep()
+	c := t.engine
+	err := t.clear(c.Requests.CleanupCtx)
+	if outcome.IsRefusal(err) {
+		r := c.refused.add(t.anyPath(), err)
+		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(t.Dir), "node", node.BaseName(t.anyPath()), "err", err)
+		// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
+		if !c.Requests.Calls.Run(func() {
+			t.keepDeleting(c.Requests.Life)
+			c.refused.remove(r)
+		}) {
+			c.refused.remove(r)
 		}
-	})
+	}
+	return err
 }
 
 // isSimple reports whether one request that needs no preparation deletes all that the contender has.
@@ -230,7 +254,7 @@ func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		t.Hear(n)
-		t.removal.hasRead(n.Stat.Version)
+		t.removal.unread = n.Stat.Version
 	}
 }
 

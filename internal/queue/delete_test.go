@@ -159,7 +159,7 @@ func TestSomeErrorsWaitUntilTheNodesAreDeleted(t *testing.T) {
 			require.NoError(t, entered.enter(t.Context(), s))
 			require.NoError(t, replacing.enter(t.Context(), s))
 			next := e.newPlaceFor(wantLock(testDir + "/other"))
-			next.creation.replace(replacing.contender)
+			next.creation.replaces = replacing.contender
 			srv.Next(2, zktest.Delay(time.Second), zktest.OpDelete)
 			for _, p := range []*place{entered, next} {
 				began := time.Now()
@@ -300,7 +300,7 @@ func TestADeletionThatIsRefusedWithANoteIsReported(t *testing.T) {
 		_, err = e.Requests.Create(t.Context(), sess, testDir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate|zk.PermRead|zk.PermWrite))
 		require.NoError(t, err)
 		p := enterQueue(t, e, testLock)
-		p.removal.wasFirst()
+		p.removal.held = true
 		p.removal.planNote(true, 0, nil)
 		removed := make(chan error, 1)
 		e.removeThen(p.contender, func(err error) { removed <- err })

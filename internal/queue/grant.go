@@ -45,14 +45,14 @@ func (g *Grant) WatchSelf() {
 // outcome. lost means that the hold ended without a release, so nothing must record a release.
 func (g *Grant) Release(lost bool, done func(error)) {
 	if lost {
-		g.t.removal.markLost()
+		g.t.removal.lost = true
 	}
 	g.t.engine.removeThen(g.t, done)
 }
 
 // Retire stops watching our node; the transaction that creates its successor deletes it.
 func (g *Grant) Retire() {
-	g.t.engine.beginRemoval(g.t)
+	g.t.engine.stopWatching(g.t)
 	g.t.unkeep()
 }
 

@@ -33,34 +33,26 @@ func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
 	return x
 }
 
-// nameAnew sets a new guid for the node, which will be created under s. The node has no name until
-// it is created.
-func (m *member) nameAnew(s *session.Session, guid string) { m.Sess, m.Name, m.guid = s, "", guid }
-
 // prefix returns the prefix of the node's name, which no other node's name has.
 func (m *member) prefix() string { return node.NamePrefix + m.guid }
 
 // watchSelf watches our node, unless it does already.
-func (m *member) watchSelf() {
-	if m.self.Load() == nil {
-		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
-		m.self.Load().start()
-	}
-}
+func (m *member) watchSelf() { m.beginWatch((*selfWatch).start) }
 
 // watchSelfWith is like watchSelf, but adds the request for the watch to b.
 func (m *member) watchSelfWith(b *session.Bundle) {
-	if m.self.Load() == nil {
-		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
-		m.self.Load().startWith(b)
-	}
+	m.beginWatch(func(g *selfWatch) { g.startWith(b) })
 }
 
 // watchSelfAfter is like watchSelf, but begins after the given time.
 func (m *member) watchSelfAfter(d time.Duration) {
+	m.beginWatch(func(g *selfWatch) { g.startAfter(d) })
+}
+
+func (m *member) beginWatch(start func(*selfWatch)) {
 	if m.self.Load() == nil {
 		m.self.Store(newSelfWatch(m.engine, &m.OwnNode))
-		m.self.Load().startAfter(d)
+		start(m.self.Load())
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
 func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
 	queueNode := s.Engine.newPlace(permitQueueRecipe, s.Dir+node.PermitQueueDir, s.Data, w)
 	queueNode.Revocation = revocation
-	queueNode.removal.checkRequests() // only revocation requests write its data
+	queueNode.removal.unread = 0 // only revocation requests write its data
 	defer s.Engine.remove(queueNode.contender)
 	if err := queueNode.enter(ctx, sess); err != nil {
 		return nil, queueNode.unlessEvicted(ctx, err)
@@ -111,7 +111,7 @@ func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, 
 	if err != nil {
 		return nil, err
 	}
-	queueNode.removal.wasFirst() // so that it writes a note for the next contender when it leaves
+	queueNode.removal.held = true // so that it writes a note for the next contender when it leaves
 	return s.take(ctx, sess, k, queueNode, queueNode.shown)
 }
 
@@ -174,8 +174,8 @@ func used(permits, queue []node.Entry) int {
 func (s *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, w *wait) (*place, error) {
 	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k, w)
 	if queueNode != nil {
-		made.setGroup(node.GroupOf(queueNode.Name))
-		made.createOnlyIf(&queueNode.member) // otherwise a caller evicted in the meantime could still acquire
+		made.group = node.GroupOf(queueNode.Name)
+		made.queueNode = &queueNode.member // otherwise a caller evicted in the meantime could still acquire
 		for x := range made.each {
 			x.Revocation = queueNode.Revocation // a revocation request for one of them applies to all
 		}

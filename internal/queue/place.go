@@ -35,7 +35,7 @@ func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int, w *wait) *p
 		others = append(others, c.newMember(r, dir, data))
 	}
 	if others != nil {
-		t.lead(others)
+		t.batch = &batch{others}
 	}
 	return t
 }

@@ -312,7 +312,7 @@ func TestAGrantSaysHowLongTheProofTook(t *testing.T) {
 // A reply that cannot come from our create is not taken.
 func TestAPathThatIsNotOursIsNotTaken(t *testing.T) {
 	p := engineFor(false).newContender(testLock, testDir, nil)
-	p.nameAnew(nil, node.NewGUID(node.GUIDMark))
+	p.Sess, p.Name, p.guid = nil, "", node.NewGUID(node.GUIDMark)
 	ours := p.nameless(&p.member)
 	for _, path := range []string{"", ours, ours + "1", ours + "x000000001", testDir + "/x-lock-0000000001", "0000000001"} {
 		require.Error(t, p.takePath(path, 7), path)
@@ -571,8 +571,8 @@ func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 // A request for a node that is deleted together with a note is read first.
 func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
 	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
-		p.removal.checkRequests()
-		p.removal.wasFirst()
+		p.removal.unread = 0
+		p.removal.held = true
 		p.removal.planNote(true, 0, nil)
 		require.NoError(t, srv.PutNode(p.Path(), node.CuratorRevocation))
 		require.NoError(t, p.deleteUnder(t.Context(), p.Sess))

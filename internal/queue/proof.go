@@ -19,7 +19,7 @@ import (
 // queue that must exist as well, or nil if there is none. All of this must hold at the same time.
 // Verifying one condition can take as long as a reconnect, so grant rechecks the others afterwards.
 func (t *place) grant(ctx context.Context, queueNode *place) error {
-	t.removal.wasFirst()
+	t.removal.held = true
 	if !t.engine.readable.Load() {
 		t.watchSelf()
 	}

@@ -59,16 +59,16 @@ var errRecordMoved = errors.New("lock record has changed")
 // deletes it.
 func (t *contender) post(ctx context.Context, over recordAt, r node.Record) error {
 	if r.Fate == node.IsHeld {
-		t.record.willSend()
+		t.record.sent = true
 	}
-	t.record.forget()
+	t.record.at = nil
 	answers, err := t.engine.Requests.Multi(ctx, t.Sess, t.Exists(), t.posting(over, r))
 	switch {
 	case err == nil && answers[1].Stat != nil:
-		t.record.saw(recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime})
+		t.record.at = &recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime}
 		return nil
 	case err == nil && r.Fate == node.IsHeld: // created, with the version zero; its time does not matter
-		t.record.saw(recordAt{Record: r, exists: true})
+		t.record.at = &recordAt{Record: r, exists: true}
 		return nil
 	case err == nil:
 		return nil
@@ -119,12 +119,12 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]an
 		r, err := t.engine.ReadRecord(ctx, s, t.Dir)
 		switch {
 		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // no longer ours
-			t.record.void()
+			t.record.sent = false
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
-		t.record.saw(r)
+		t.record.at = &r
 	}
 	at := *t.record.at
 	switch {

@@ -392,8 +392,8 @@ func TestAReleaseReadsARecordThatItDoesNotKnow(t *testing.T) {
 				if text := c.record(p.Name); text != "" {
 					require.NoError(t, srv.PutNode(testRecord, []byte(text)))
 				}
-				p.record.willSend()
-				p.record.forget()
+				p.record.sent = true
+				p.record.at = nil
 				srv.Next(1, c.reads, zktest.OpGetData)
 				require.NoError(t, <-e.remove(p.contender))
 				n, there := srv.Node(testRecord)
@@ -461,8 +461,8 @@ func TestAReleaseReadsARecordThatHasChangedAgain(t *testing.T) {
 		e := startDelayed(t, srv, "a")
 		p := enterQueue(t, e, testLock)
 		require.NoError(t, srv.PutNode(testRecord, []byte("zklock: delay 30s\nreleased by x")))
-		p.record.willSend()
-		p.record.forget()
+		p.record.sent = true
+		p.record.at = nil
 		at(srv, zktest.OpMulti, "", func() zktest.Verdict {
 			_ = srv.PutNode(testRecord, []byte("zklock: delay 30s\nheld by "+p.Name))
 			return zktest.Pass

@@ -28,15 +28,6 @@ type note struct {
 	evicted []string // what the data says about evictions, which the note must preserve
 }
 
-// wasFirst records that no contender was ahead of the node.
-func (e *removal) wasFirst() { e.held = true }
-
-// markLost records that the hold has ended and must not be recorded as released.
-func (e *removal) markLost() { e.lost = true }
-
-// checkRequests makes the removal check for a revocation request that nobody has read.
-func (e *removal) checkRequests() { e.unread = 0 }
-
 // planNote decides whether the node writes a note if it was first, over the given version of the
 // directory's data.
 func (e *removal) planNote(may bool, version int32, evicted []string) {
@@ -53,9 +44,6 @@ func (e *removal) takeNote() *note {
 	return n
 }
 
-// hasRead records the version of the node's data that we have read.
-func (e *removal) hasRead(version int32) { e.unread = version }
-
 // writtenRecord tracks what a contender has written in its lock's record.
 type writtenRecord struct {
 	sent     bool      // the record may say that we hold
@@ -63,21 +51,9 @@ type writtenRecord struct {
 	isNeeded bool      // another contender may need the record of our release: see released
 }
 
-// saw sets the record to r, as it is now.
-func (c *writtenRecord) saw(r recordAt) { c.at = &r }
-
-// forget records that the record may have changed.
-func (c *writtenRecord) forget() { c.at = nil }
-
 // wasRefused handles the refusal of the operations that releaseRecord returned. moved means that
 // the record has changed; otherwise another attempt makes no sense.
 func (c *writtenRecord) wasRefused(moved bool) {
 	c.at = nil
 	c.sent = c.sent && moved
 }
-
-// willSend records that the record may say from now on that we hold.
-func (c *writtenRecord) willSend() { c.sent = true }
-
-// void records that the record does not name us as the holder, and never will.
-func (c *writtenRecord) void() { c.sent = false }

@@ -39,7 +39,7 @@ func (w *Want) WaitsFor() string { return w.wait.text() }
 func (c *Engine) newPlaceFor(w *Want) *place {
 	t := c.newPlace(w.Recipe, w.Dir, w.Data, &w.wait)
 	if w.Replaces != nil {
-		t.creation.replace(w.Replaces.t)
+		t.creation.replaces = w.Replaces.t
 		w.Replaces = nil
 	}
 	if w.Before != nil {

@@ -49,7 +49,7 @@ func (b *Bundle) Send(ctx context.Context) error {
 	if err != nil {
 		err = context.Cause(ctx)
 	} else {
-		err = b.requests.Link.SendAll(ctx, b.sess, b.all)
+		err = b.requests.Link.Send(ctx, b.sess, b.all...)
 	}
 	if err != nil {
 		b.fail(err)
@@ -63,7 +63,7 @@ func (b *Bundle) SendNow() {
 	if len(b.all) == 0 {
 		return
 	}
-	if err := b.requests.Link.SendAllNow(b.sess, b.all); err != nil {
+	if err := b.requests.Link.SendNow(b.sess, b.all...); err != nil {
 		b.fail(err)
 	}
 }
@@ -115,17 +115,11 @@ func (b *Bundle) Get(path string) (answer func(context.Context) (Node, error)) {
 	return answerTo(b, frames.Get(path, false), readNode)
 }
 
-// answerTo adds a request. The returned function, which must be called at most once and after Send,
-// waits for the reply as Ask does.
+// answerTo adds a request. The returned function, which must be called after Send, waits for the reply
+// as Ask does.
 func answerTo[T any](b *Bundle, q frames.Request, read func(*frames.Answer) (T, error)) func(context.Context) (T, error) {
 	c := add(b, q, read, nil)
-	return func(ctx context.Context) (T, error) {
-		v, err := await(ctx, b.requests, b.sess, c)
-		if !errors.Is(err, frames.ErrThrottled) {
-			return v, err
-		}
-		return Ask(ctx, b.requests, b.sess, q, read)
-	}
+	return func(ctx context.Context) (T, error) { return await(ctx, b.requests, b.sess, c) }
 }
 
 // List adds a request for a directory's children, unless one can be shared. The returned function

@@ -252,10 +252,10 @@ func TestACallEndsWithItsSession(t *testing.T) {
 			require.ErrorIs(t, c.Explain(ctx, err), context.Canceled)
 		}
 		require.Equal(t, testTerm, c.Term())
-		srv.Next(maxAsks, zktest.Answer(frames.CodeThrottled), zktest.OpGetData)
+		srv.Next(6, zktest.Answer(frames.CodeThrottled), zktest.OpGetData)
 		_, err = c.Get(t.Context(), c.session(t), testDir)
 		require.ErrorIs(t, err, frames.ErrThrottled, "six times are enough")
-		left := srv.Next(maxAsks-1, zktest.Answer(frames.CodeThrottled), zktest.OpGetData)
+		left := srv.Next(5, zktest.Answer(frames.CodeThrottled), zktest.OpGetData)
 		_, err = c.Get(t.Context(), c.session(t), testDir)
 		require.NoError(t, err)
 		require.Zero(t, left())

@@ -86,7 +86,7 @@ func (h *Heart) wasAsked() {
 func (h *Heart) BeatForever() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	b := beats{h: h, done: make(chan sent)}
+	b := beats{h: h, done: make(chan sent, maxPending)}
 	for h.requests.Life.Err() == nil {
 		s, changed := h.requests.Link.State()
 		var moved <-chan struct{} // nil without a connection; then changed is closed when there is one
@@ -120,8 +120,8 @@ type beats struct {
 	s       *Session  // the newest session seen, or nil before the first
 	ended   bool      // whether checkEnd has already checked the end of s
 	last    time.Time // when a request was last sent, or could not be
-	done    chan sent
-	pending int // requests that are under way
+	done    chan sent // has room for all requests that are under way
+	pending int       // requests that are under way
 }
 
 // sent is a request that has ended.
@@ -181,19 +181,26 @@ func (b *beats) offline(now time.Time) time.Duration {
 	return 0
 }
 
-// send starts a request that is due.
+// send sends a request that is due. BeatForever gets it back when it has ended.
 func (b *beats) send(due lease.Due, now time.Time) {
-	s := b.s
 	b.last = now
-	// Owned by BeatForever, which counts it; ends with its request; Close waits for it.
-	if b.h.requests.Calls.Run(func() {
-		done := sent{s, due, b.h.carryOut(s, due.Step)}
-		select {
-		case b.done <- done:
-		case <-b.h.requests.Life.Done():
-		}
-	}) {
-		b.pending++
+	b.pending++
+	s, h, r := b.s, b.h, b.h.requests
+	ended := func(err error) { b.done <- sent{s, due, err} }
+	switch due.Step {
+	case lease.Quorum:
+		nodes := h.kept.due(s)
+		ops := checks(nodes)
+		sendBeat(r, s, frames.Multi(ops), ReadResults(len(ops)), func(answers []zk.MultiResponse, err error) {
+			if err == nil {
+				h.kept.found(nodes)
+			}
+			ended(h.confirmed(nodes, answers, err))
+		})
+	case lease.Sync:
+		sendBeat(r, s, frames.Sync("/"), readNothing, func(_ struct{}, err error) { ended(err) })
+	default:
+		sendBeat(r, s, frames.Exists("/"), readStat, func(_ *zk.Stat, err error) { ended(err) })
 	}
 }
 
@@ -231,36 +238,16 @@ func (b *beats) untilSilent(now time.Time) time.Duration {
 	})
 }
 
-// carryOut sends a request of a heartbeat, and waits until it has ended.
-func (h *Heart) carryOut(s *Session, step lease.Step) error {
-	ctx := h.requests.Life
-	var err error
-	switch step {
-	case lease.Quorum:
-		err = h.confirmSome(ctx, s)
-	case lease.Sync:
-		_, err = askBeat(ctx, h.requests, s, frames.Sync("/"), readNothing)
-	default:
-		_, err = askBeat(ctx, h.requests, s, frames.Exists("/"), readStat)
-	}
-	return err
-}
-
-// confirmSome is confirm for the nodes under s whose turn it is: as many as one heartbeat checks.
-func (h *Heart) confirmSome(ctx context.Context, s *Session) error {
-	due := h.kept.due(s)
-	err := h.confirm(ctx, s, due)
-	if err == nil {
-		h.kept.found(due)
-	}
-	return err
-}
-
 // confirm asks the quorum whether the session lives and the nodes exist. It changes nothing and
-// fires no watch. If a node is missing, confirm marks it as gone and returns errGone.
+// fires no watch. If a node is missing, confirm marks it as gone and returns ErrGone.
 func (h *Heart) confirm(ctx context.Context, s *Session, nodes []*OwnNode) error {
 	ops := checks(nodes)
 	answers, err := askBeat(ctx, h.requests, s, frames.Multi(ops), ReadResults(len(ops)))
+	return h.confirmed(nodes, answers, err)
+}
+
+// confirmed returns the error of a request that has asked the quorum.
+func (h *Heart) confirmed(nodes []*OwnNode, answers []zk.MultiResponse, err error) error {
 	if err == nil || !outcome.IsRefusal(err) {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
-	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
@@ -123,7 +122,7 @@ func (f *listings) begin(by lister, key listed, l *listing) {
 func (f *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
 	finish := func() { f.finish(by, key, l, got, err) }
 	switch {
-	case errors.Is(err, frames.ErrThrottled), errors.Is(err, conn.ErrNotSent): // others may share it
+	case errors.Is(err, conn.ErrNotSent): // others may share it
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.begin(by, key, l) // asks again

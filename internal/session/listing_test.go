@@ -191,12 +191,9 @@ func TestAThrottledListingIsRequestedAgain(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(testDir, nil))
 		c := startClient(t, srv, "a")
-		l := new(listing)
-		key := listed{c.session(t), testDir}
-		c.listings.running = map[listed]*listing{key: l}
-		c.listings.answered(c.lister(), key, l, Listing{}, frames.ErrThrottled)
-		require.NoError(t, l.done.Await(t.Context()))
-		require.NoError(t, l.err)
+		srv.Next(5, throttled, zktest.OpGetChildren2)
+		l, err := c.List(t.Context(), c.session(t), testDir)
+		require.NoError(t, err)
 		require.NotNil(t, l.Stat)
 	})
 }

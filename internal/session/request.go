@@ -93,52 +93,37 @@ func Begin[T any](ctx context.Context, r *Requests, s *Session, q frames.Request
 		return nil, context.Cause(ctx)
 	}
 	c := &call[T]{read: read, then: then}
-	return c, r.Link.Send(ctx, s, q, c)
+	return c, r.Link.Send(ctx, s, conn.Outgoing{Request: q, By: c})
 }
 
 // Ask sends a request under s as soon as possible and returns its reply. If ctx is done first, it
 // returns its cause, and the reply is discarded. The reply is valid only if s is still the client's
 // session when it arrives; otherwise Ask returns ErrSessionOver. read may return an error in
-// addition to a value. A request that a server has not executed because it has too many requests is
-// sent again, a few times.
-func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (T, error) {
-	return retryThrottled(ctx, func() (T, error) {
-		c, err := Begin(ctx, r, s, q, read, nil)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		return await(ctx, r, s, c)
-	})
-}
-
-// askBeat is like Ask for a request of a heartbeat, which goes before the client's other requests.
-func askBeat[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (T, error) {
-	return retryThrottled(ctx, func() (T, error) {
-		c := &call[T]{read: read}
-		if err := r.Link.SendBeat(ctx, s, q, c); err != nil {
-			var none T
-			return none, err
-		}
-		return await(ctx, r, s, c)
-	})
-}
-
-// maxAsks limits how often a request is sent to servers that have too many requests.
-const maxAsks = 6
-
-// retryThrottled calls ask until servers have executed the request, a few times at most.
-func retryThrottled[T any](ctx context.Context, ask func() (T, error)) (T, error) {
-	var p Pace
-	for tries := 1; ; tries++ {
-		v, err := ask()
-		if !errors.Is(err, frames.ErrThrottled) || tries == maxAsks {
-			return v, err
-		}
-		if err := p.Next(ctx); err != nil {
-			return v, err
-		}
+// addition to a value.
+func Ask[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (none T, _ error) {
+	c, err := Begin(ctx, r, s, q, read, nil)
+	if err != nil {
+		return none, err
 	}
+	return await(ctx, r, s, c)
+}
+
+// sendBeat sends a request of a heartbeat, which goes before the client's other requests. When it has ended, its reply is read with
+// read and then, which must not wait, is called.
+func sendBeat[T any](r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error), then func(T, error)) {
+	c := &call[T]{read: read, then: then}
+	if err := r.Link.SendBeatNow(s, conn.Outgoing{Request: q, By: c}); err != nil {
+		c.Answered(frames.Reply{}, err)
+	}
+}
+
+// askBeat is like Ask for a request of a heartbeat.
+func askBeat[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error)) (none T, _ error) {
+	c := &call[T]{read: read}
+	if err := r.Link.SendBeat(ctx, s, conn.Outgoing{Request: q, By: c}); err != nil {
+		return none, err
+	}
+	return await(ctx, r, s, c)
 }
 
 // await returns the reply to a request that was sent.

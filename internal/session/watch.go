@@ -4,7 +4,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -100,23 +99,9 @@ func (t *Watches) addTo(b *Bundle, key watchKey) (v *View, known bool) {
 		t.answered(w, View{}, err)
 	case !known:
 		request, read := key.request()
-		add(b, request, read, func(now View, err error) { t.answeredFirst(w, now, err) })
+		add(b, request, read, func(now View, err error) { t.answered(w, now, err) })
 	}
 	return v, known
-}
-
-// answeredFirst is answered for the first request. A server that has too many requests gets it again.
-func (t *Watches) answeredFirst(w *watch, now View, err error) {
-	again := func() {
-		request, read := w.key.request()
-		now, err := Ask(t.requests.Life, t.requests, w.key.sess, request, read)
-		t.answered(w, now, err)
-	}
-	// Owned by the client; ends with the reply, at the latest when the client is closed, which waits for it.
-	if errors.Is(err, frames.ErrThrottled) && t.requests.Calls.Run(again) {
-		return
-	}
-	t.answered(w, now, err)
 }
 
 // liveOrNew returns the live watch with the given key. If there is none, it registers one, which the
