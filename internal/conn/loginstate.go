@@ -21,67 +21,67 @@ type loginState struct {
 	why         error            // of the last denial
 }
 
-func (g *loginState) set(login Login, most int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.login, g.most = &login, most
+func (ls *loginState) set(login Login, most int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.login, ls.most = &login, most
 }
 
 // starts returns the login that connections start with, or nil if there is none, and the
 // credentials that follow it.
-func (g *loginState) starts() (login *Login, credentials []frames.Request) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.login, slices.Clone(g.credentials)
+func (ls *loginState) starts() (login *Login, credentials []frames.Request) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.login, slices.Clone(ls.credentials)
 }
 
 // accept records that a server has accepted the credential in a request: every later connection
 // presents it.
-func (g *loginState) accept(credential frames.Request) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !slices.ContainsFunc(g.credentials, credential.IsLike) {
-		g.credentials = append(g.credentials, slices.Clone(credential))
+func (ls *loginState) accept(credential frames.Request) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if !slices.ContainsFunc(ls.credentials, credential.IsLike) {
+		ls.credentials = append(ls.credentials, slices.Clone(credential))
 	}
 }
 
 // deny records that a server has refused a login or a credential, or a client without one.
-func (g *loginState) deny(why error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.denials++
-	g.why = why
+func (ls *loginState) deny(why error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.denials++
+	ls.why = why
 }
 
 // admit records that a server has accepted the login: from then on no denial is final.
-func (g *loginState) admit() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.most = 0
+func (ls *loginState) admit() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.most = 0
 }
 
 // serve records that a server has replied to a request.
-func (g *loginState) serve() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.denials = 0
+func (ls *loginState) serve() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.denials = 0
 }
 
 // isDenied reports whether the last server that was reached refused this client.
-func (g *loginState) isDenied() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.denials > 0
+func (ls *loginState) isDenied() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.denials > 0
 }
 
 // verdict returns why servers will never accept this client, or nil if they may.
-func (g *loginState) verdict() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.most == 0 || g.denials < g.most {
+func (ls *loginState) verdict() error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.most == 0 || ls.denials < ls.most {
 		return nil
 	}
-	return shownError{g.why}
+	return shownError{ls.why}
 }
 
 // shownError is an error whose text can be printed.

@@ -75,37 +75,37 @@ func newProxy(l *Link, on *serverConn) *proxy {
 // fails: Read reports a broken connection, which the client library handles there. If a write failed
 // while the library sends its credentials again, the library would stop forever; elsewhere the
 // error would reach callers and say nothing about the outcome.
-func (t *proxy) Write(p []byte) (int, error) {
-	now := t.link.Now()
-	if t.isFirst(now) {
-		return t.requestSession(p)
+func (px *proxy) Write(p []byte) (int, error) {
+	now := px.link.Now()
+	if px.isFirst(now) {
+		return px.requestSession(p)
 	}
 	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
-		t.link.closes(t) // before the server can know: it frees every lock at once
+		px.link.closes(px) // before the server can know: it frees every lock at once
 	}
-	t.pass(p, now)
+	px.pass(p, now)
 	return len(p), nil
 }
 
 // requestSession sends the connection request. Its reply, and a login, may take a third of the
 // session timeout that p requests: another server must be able to take the session over in time.
-func (t *proxy) requestSession(p []byte) (int, error) {
+func (px *proxy) requestSession(p []byte) (int, error) {
 	limit := time.Second
 	if timeout, ok := frames.TimeoutOf(p); ok {
 		limit = max(timeout/3, limit)
 	}
-	t.until = time.Now().Add(limit)
-	t.server.SetReadDeadline(t.until)
-	return t.server.Write(t.link.connectRequest(p))
+	px.until = time.Now().Add(limit)
+	px.server.SetReadDeadline(px.until)
+	return px.server.Write(px.link.connectRequest(p))
 }
 
 // isFirst reports whether the data to be sent now is the connection request.
-func (t *proxy) isFirst(now lease.Instant) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := t.asked.Mono.IsZero()
+func (px *proxy) isFirst(now lease.Instant) bool {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	first := px.asked.Mono.IsZero()
 	if first {
-		t.asked = now
+		px.asked = now
 	}
 	return first
 }
@@ -113,49 +113,49 @@ func (t *proxy) isFirst(now lease.Instant) bool {
 // pass sends a request of the client library. It waits for room until the library's deadline for
 // writing: its requests go out one after another, and wait there as they would for a slow
 // connection.
-func (t *proxy) pass(p []byte, now lease.Instant) {
+func (px *proxy) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
 	isPing := ok && r.Op() == frames.OpPing
 	if ok && !isPing {
-		t.room.reserveUntil(t.writeBy, len(r))
+		px.room.reserveUntil(px.writeBy, len(r))
 	}
-	defer t.server.out.flush()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer px.server.out.flush()
+	px.mu.Lock()
+	defer px.mu.Unlock()
 	switch {
-	case t.ended:
+	case px.ended:
 		return
 	case !ok:
 	case isPing:
-		t.pings = append(t.pings, now)
+		px.pings = append(px.pings, now)
 	default:
-		t.hears = t.hears || r.Watches()
-		t.enter(Outgoing{Request: r}, len(r))
+		px.hears = px.hears || r.Watches()
+		px.enter(Outgoing{Request: r}, len(r))
 	}
-	t.server.out.put(r)
+	px.server.out.put(r)
 }
 
 // sendBeats sends requests of heartbeats, which take up no room. It returns false if the connection has
 // ended; then nothing was sent.
-func (t *proxy) sendBeats(requests []Outgoing) bool {
-	return t.queue(requests, t.server.out.putBeat, func(frames.Request) int { return 0 })
+func (px *proxy) sendBeats(requests []Outgoing) bool {
+	return px.queue(requests, px.server.out.putBeat, func(frames.Request) int { return 0 })
 }
 
 // send is like sendBeats for requests of ours for which room was reserved.
-func (t *proxy) send(requests []Outgoing) bool {
-	return t.queue(requests, t.server.out.put, func(r frames.Request) int { return len(r) })
+func (px *proxy) send(requests []Outgoing) bool {
+	return px.queue(requests, px.server.out.put, func(r frames.Request) int { return len(r) })
 }
 
 // queue queues requests with put before any of them is written.
-func (t *proxy) queue(requests []Outgoing, put func([]byte), room func(frames.Request) int) bool {
-	defer t.server.out.flush()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
+func (px *proxy) queue(requests []Outgoing, put func([]byte), room func(frames.Request) int) bool {
+	defer px.server.out.flush()
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	if px.ended {
 		return false
 	}
 	for _, q := range requests {
-		t.enter(q, room(q.Request))
+		px.enter(q, room(q.Request))
 		put(q.Request)
 	}
 	return true
@@ -163,27 +163,27 @@ func (t *proxy) queue(requests []Outgoing, put func([]byte), room func(frames.Re
 
 // enter numbers a request and records it, its send time and the room that it takes up. It must be
 // called with mu held.
-func (t *proxy) enter(q Outgoing, room int) {
-	number := t.link.number()
+func (px *proxy) enter(q Outgoing, room int) {
+	number := px.link.number()
 	r := q.Request
-	sent := sentRequest{sent: t.link.Now(), op: r.Op(), by: q.By, xid: r.Xid(), room: room, again: q.again}
+	sent := sentRequest{sent: px.link.Now(), op: r.Op(), by: q.By, xid: r.Xid(), room: room, again: q.again}
 	if q.By != nil || sent.op == frames.OpAuth {
 		sent.request = r
 	}
-	t.waiting[number] = sent
-	t.most = max(t.most, len(t.waiting))
+	px.waiting[number] = sent
+	px.most = max(px.most, len(px.waiting))
 	r.Number(number)
 }
 
 // Read returns bytes of frames that were checked and are not replies to our requests.
-func (t *proxy) Read(p []byte) (int, error) {
-	for t.in.IsEmpty() {
-		if err := t.receive(); err != nil {
-			t.gone(err)
+func (px *proxy) Read(p []byte) (int, error) {
+	for px.in.IsEmpty() {
+		if err := px.receive(); err != nil {
+			px.gone(err)
 			return 0, err
 		}
 	}
-	return t.in.Copy(p), nil
+	return px.in.Copy(p), nil
 }
 
 // incoming reads from the server. A long listing takes time: a server that is still sending one is
@@ -202,62 +202,62 @@ func (i incoming) Read(p []byte) (int, error) {
 }
 
 // hear records that bytes of a reply have arrived.
-func (t *proxy) hear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.heard = time.Now()
+func (px *proxy) hear() {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	px.heard = time.Now()
 }
 
 // receive reads the next frame and checks it.
-func (t *proxy) receive() error {
-	t.mu.Lock()
-	handshaking := t.handshaking
-	t.mu.Unlock()
-	frame, cut, err := t.next(handshaking)
+func (px *proxy) receive() error {
+	px.mu.Lock()
+	handshaking := px.handshaking
+	px.mu.Unlock()
+	frame, cut, err := px.next(handshaking)
 	switch {
 	case err != nil:
 	case handshaking:
-		err = t.welcome(frame)
+		err = px.welcome(frame)
 	default:
-		err = t.reply(frame, cut)
+		err = px.reply(frame, cut)
 	}
 	if err != nil {
-		t.in.Drop()
+		px.in.Drop()
 	}
 	return err
 }
 
 // next reads the next frame. If it is a reply to a request of ours and too long, next returns only its
 // header, and true: others depend on the connection.
-func (t *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
-	t.answers = false
-	xid, size, err := t.in.Begin()
+func (px *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
+	px.answers = false
+	xid, size, err := px.in.Begin()
 	if err != nil {
 		return nil, false, err
 	}
-	t.answers = handshaking || xid != frames.XidEvent
-	if t.answers {
-		t.hear()
+	px.answers = handshaking || xid != frames.XidEvent
+	if px.answers {
+		px.hear()
 	}
 	limit, ours := frames.MaxGreeting, false
 	if !handshaking {
-		limit, ours = t.limitOf(xid)
+		limit, ours = px.limitOf(xid)
 	}
 	if ours && size > limit {
-		frame, err = t.in.NextHeader()
+		frame, err = px.in.NextHeader()
 		return frame, true, err
 	}
-	frame, err = t.in.Next(limit)
+	frame, err = px.in.Next(limit)
 	return frame, false, err
 }
 
 // limitOf returns how long a frame with that number may be, and whether it replies to a request of
 // ours. What the program reads with the client library may be of any length: the program knows what
 // it asks for.
-func (t *proxy) limitOf(xid int32) (limit int, ours bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	asked, ok := t.waiting[xid]
+func (px *proxy) limitOf(xid int32) (limit int, ours bool) {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	asked, ok := px.waiting[xid]
 	if !ok || asked.by != nil {
 		return frames.MaxFrame, ok
 	}
@@ -269,50 +269,50 @@ func (t *proxy) limitOf(xid int32) (limit int, ours bool) {
 }
 
 // Close ends the connection.
-func (t *proxy) Close() error {
-	t.gone(nil)
-	return t.server.Close()
+func (px *proxy) Close() error {
+	px.gone(nil)
+	return px.server.Close()
 }
 
 // SetReadDeadline does nothing during the handshake, which has its own deadline: the client library
 // sets no deadline for the body of the reply and a very long one for its length, so one dead server
 // would outlast the session although other servers could take it. Later, the deadline is extended
 // whenever the server sends anything, most of which the library never reads.
-func (t *proxy) SetReadDeadline(d time.Time) error {
-	t.mu.Lock()
-	handshaking := t.handshaking
-	t.mu.Unlock()
+func (px *proxy) SetReadDeadline(d time.Time) error {
+	px.mu.Lock()
+	handshaking := px.handshaking
+	px.mu.Unlock()
 	if handshaking {
 		return nil
 	}
-	t.bound = 0
+	px.bound = 0
 	if !d.IsZero() {
-		t.bound = time.Until(d)
+		px.bound = time.Until(d)
 	}
-	return t.server.SetReadDeadline(d)
+	return px.server.SetReadDeadline(d)
 }
 
 // SetWriteDeadline sets until when Write waits for room. Nothing else waits for writes: a server that
 // does not read is abandoned because it does not reply.
-func (t *proxy) SetWriteDeadline(d time.Time) error {
-	t.writeBy = d
+func (px *proxy) SetWriteDeadline(d time.Time) error {
+	px.writeBy = d
 	return nil
 }
 
 // gone records that the connection has ended and notifies the requesters whose replies are
 // outstanding.
-func (t *proxy) gone(err error) {
-	t.mu.Lock()
-	was := t.ended
-	t.ended = true
-	refused, waiting := t.handshaking && !t.asked.Mono.IsZero(), t.waiting
-	t.waiting = nil
-	t.mu.Unlock()
+func (px *proxy) gone(err error) {
+	px.mu.Lock()
+	was := px.ended
+	px.ended = true
+	refused, waiting := px.handshaking && !px.asked.Mono.IsZero(), px.waiting
+	px.waiting = nil
+	px.mu.Unlock()
 	if was {
 		return
 	}
-	t.room.close()
-	t.link.lost(t, err, refused)
+	px.room.close()
+	px.link.lost(px, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
 		if by := waiting[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
@@ -322,7 +322,7 @@ func (t *proxy) gone(err error) {
 
 // reply handles a frame from the server before it is passed on. cut means that the frame was too long
 // and that only its header is there. An error ends the connection.
-func (t *proxy) reply(frame []byte, cut bool) error {
+func (px *proxy) reply(frame []byte, cut bool) error {
 	r, err := frames.ParseReply(frame)
 	if err != nil {
 		return err
@@ -332,14 +332,14 @@ func (t *proxy) reply(frame []byte, cut bool) error {
 		if err != nil {
 			return err
 		}
-		s, hears := t.happened()
-		t.link.listeners.notify(s, event)
+		s, hears := px.happened()
+		px.link.listeners.notify(s, event)
 		if !hears {
-			t.in.Drop()
+			px.in.Drop()
 		}
 		return nil
 	}
-	asked, s, stuck, ok := t.answered(r.Xid)
+	asked, s, stuck, ok := px.answered(r.Xid)
 	switch {
 	case !ok:
 		return frames.ErrMalformed // no request has this number
@@ -350,12 +350,12 @@ func (t *proxy) reply(frame []byte, cut bool) error {
 		err = asked.checkBody(r)
 	}
 	if err == nil {
-		err = t.check(s, asked, r)
+		err = px.check(s, asked, r)
 	}
 	switch {
 	case asked.by != nil:
-		t.in.Drop()
-		if err != nil || r.Code != frames.CodeThrottled || !t.sendAgain(s, asked) {
+		px.in.Drop()
+		if err != nil || r.Code != frames.CodeThrottled || !px.sendAgain(s, asked) {
 			asked.tell(r, cut || asked.isTooLong(r), err)
 		}
 	case asked.op != frames.OpPing:
@@ -369,16 +369,16 @@ const maxAgain = 5
 
 // sendAgain sends a request of ours again that a server has not executed, on the connection that then
 // carries s, after a pause that is longer each time. It returns false if it was sent often enough.
-func (t *proxy) sendAgain(s *Session, asked sentRequest) bool {
+func (px *proxy) sendAgain(s *Session, asked sentRequest) bool {
 	if s == nil || asked.again == maxAgain {
 		return false
 	}
 	q := Outgoing{asked.request, asked.by, asked.again + 1}
 	// Owned by the session; ends when the request is sent, at the latest with the session.
 	time.AfterFunc(10*time.Millisecond<<asked.again, func() {
-		send := t.link.Send
+		send := px.link.Send
 		if asked.room == 0 {
-			send = t.link.SendBeat
+			send = px.link.SendBeat
 		}
 		if err := send(context.Background(), s, q); err != nil {
 			q.By.Answered(frames.Reply{}, err)
@@ -416,19 +416,19 @@ func (asked *sentRequest) checkBody(r frames.Reply) error {
 }
 
 // check examines a reply and uses it as evidence. An error ends the connection.
-func (t *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
+func (px *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
-		t.link.deny(errRefused)
+		px.link.deny(errRefused)
 		return errRefused
 	}
 	switch {
 	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
-		t.link.deny(errCredential(r.Code))
+		px.link.deny(errCredential(r.Code))
 	case asked.op == frames.OpAuth:
-		t.link.login.accept(asked.request)
-	case !t.accepted:
-		t.accepted = true
-		t.link.login.serve()
+		px.link.login.accept(asked.request)
+	case !px.accepted:
+		px.accepted = true
+		px.link.login.serve()
 	}
 	if r.Code == frames.CodeOK {
 		r.Code = frames.CodeWithin(asked.op, r.Body)
@@ -439,31 +439,31 @@ func (t *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if asked.op != frames.OpPing {
 		s.Saw(r.Zxid)
 	}
-	return t.judge(s, asked, r)
+	return px.judge(s, asked, r)
 }
 
 // happened returns the session that the connection carries, and whether the client library should
 // get the event that has arrived.
-func (t *proxy) happened() (s *Session, hears bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.session, t.hears
+func (px *proxy) happened() (s *Session, hears bool) {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	return px.session, px.hears
 }
 
 // answered returns the request to which the reply with that number belongs, and the session that
 // the connection carries. stuck reports whether another request will never be answered.
-func (t *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	asked, ok = t.take(xid)
-	stuck = xid == frames.XidPing && t.session != nil && t.stuck(t.session.Lease.Term())
-	return asked, t.session, stuck, ok
+func (px *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	asked, ok = px.take(xid)
+	stuck = xid == frames.XidPing && px.session != nil && px.stuck(px.session.Lease.Term())
+	return asked, px.session, stuck, ok
 }
 
 // judge uses the reply to a request as evidence for s, or ends s.
-func (t *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
+func (px *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeExpired {
-		t.link.expire(s)
+		px.link.expire(s)
 		return ErrSessionOver // some servers leave the connection open, and nobody would request another session
 	}
 	s.replied()
@@ -474,25 +474,25 @@ func (t *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	if of == lease.OfQuorum {
 		s.wrote(r.Zxid)
 	}
-	t.run.Witness(asked.sent, of)
+	px.run.Witness(asked.sent, of)
 	return nil
 }
 
 // take removes and returns the request with the number xid. It must be called with mu held.
-func (t *proxy) take(xid int32) (sentRequest, bool) {
+func (px *proxy) take(xid int32) (sentRequest, bool) {
 	if xid == frames.XidPing {
-		if len(t.pings) == 0 {
+		if len(px.pings) == 0 {
 			return sentRequest{}, false
 		}
-		sent := t.pings[0]
-		t.pings = t.pings[1:]
+		sent := px.pings[0]
+		px.pings = px.pings[1:]
 		return sentRequest{sent: sent, op: frames.OpPing}, true
 	}
-	sent, ok := t.waiting[xid]
-	delete(t.waiting, xid)
-	t.room.free(sent.room)
-	if len(t.waiting) == 0 && t.most > 64 {
-		t.waiting, t.most = map[int32]sentRequest{}, 0 // a map never shrinks
+	sent, ok := px.waiting[xid]
+	delete(px.waiting, xid)
+	px.room.free(sent.room)
+	if len(px.waiting) == 0 && px.most > 64 {
+		px.waiting, px.most = map[int32]sentRequest{}, 0 // a map never shrinks
 	}
 	return sent, ok
 }
@@ -500,9 +500,9 @@ func (t *proxy) take(xid int32) (sentRequest, bool) {
 // stuck reports whether a request is still unanswered although later pings were answered. Servers
 // reply in order, so its reply will never come, and the client library would wait forever. It must
 // be called with mu held.
-func (t *proxy) stuck(term time.Duration) bool {
-	now := t.link.Now()
-	for _, r := range t.waiting {
+func (px *proxy) stuck(term time.Duration) bool {
+	now := px.link.Now()
+	for _, r := range px.waiting {
 		if now.Mono.Sub(r.sent.Mono) > term*2/3 {
 			return true
 		}
@@ -511,67 +511,67 @@ func (t *proxy) stuck(term time.Duration) bool {
 }
 
 // unanswered returns since when nothing has arrived although a request is outstanding.
-func (t *proxy) unanswered() (since time.Time, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.pings) > 0 {
-		since, ok = t.pings[0].Mono, true
+func (px *proxy) unanswered() (since time.Time, ok bool) {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	if len(px.pings) > 0 {
+		since, ok = px.pings[0].Mono, true
 	}
-	for _, r := range t.waiting {
+	for _, r := range px.waiting {
 		if !ok || r.sent.Mono.Before(since) {
 			since, ok = r.sent.Mono, true
 		}
 	}
-	if ok && t.heard.After(since) {
-		since = t.heard
+	if ok && px.heard.After(since) {
+		since = px.heard
 	}
 	return since, ok
 }
 
 // welcome handles the reply to the connection request.
-func (t *proxy) welcome(frame []byte) error {
+func (px *proxy) welcome(frame []byte) error {
 	id, timeout, err := frames.ParseGreeting(frame)
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	t.handshaking = false
-	t.mu.Unlock()
+	px.mu.Lock()
+	px.handshaking = false
+	px.mu.Unlock()
 	if id != 0 {
-		if err := t.logIn(); err != nil {
+		if err := px.logIn(); err != nil {
 			return err
 		}
 	}
-	s, run, err := t.link.welcome(t, id, timeout, t.asked)
-	t.mu.Lock()
-	t.session, t.run = s, run
-	t.mu.Unlock()
+	s, run, err := px.link.welcome(px, id, timeout, px.asked)
+	px.mu.Lock()
+	px.session, px.run = s, run
+	px.mu.Unlock()
 	return err
 }
 
 // logIn logs in and presents credentials while the client library waits for the reply to its
 // connection request, which is the current frame, and sends nothing.
-func (t *proxy) logIn() error {
-	login, credentials := t.link.login.starts()
-	greeting := t.in.Keep()
+func (px *proxy) logIn() error {
+	login, credentials := px.link.login.starts()
+	greeting := px.in.Keep()
 	if login != nil {
-		err := logIn(t.link.closing, t.server, t.in, t.until, *login)
+		err := logIn(px.link.closing, px.server, px.in, px.until, *login)
 		switch {
 		case errors.Is(err, zk.ErrAuthFailed):
-			t.link.deny(err)
+			px.link.deny(err)
 			return err
 		case err != nil:
 			return err
 		}
-		t.link.login.admit()
+		px.link.login.admit()
 	}
-	refused, err := present(t.server, t.in, credentials)
+	refused, err := present(px.server, px.in, credentials)
 	if refused {
-		t.link.deny(err)
+		px.link.deny(err)
 	}
 	if err != nil {
 		return err
 	}
-	t.in.Restore(greeting)
+	px.in.Restore(greeting)
 	return nil
 }

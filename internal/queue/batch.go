@@ -18,24 +18,24 @@ import (
 )
 
 // each yields the contender's nodes in queue order.
-func (t *contender) each(yield func(*member) bool) {
-	if t.batch != nil {
-		for _, x := range t.batch.others {
+func (co *contender) each(yield func(*member) bool) {
+	if co.batch != nil {
+		for _, x := range co.batch.others {
 			if !yield(x) {
 				return
 			}
 		}
 	}
-	yield(&t.member)
+	yield(&co.member)
 }
 
 // members returns the members that each yields.
-func (t *contender) members() []*member { return slices.Collect(t.each) }
+func (co *contender) members() []*member { return slices.Collect(co.each) }
 
 // nodes returns the nodes of these members.
-func (t *contender) nodes() []*session.OwnNode {
+func (co *contender) nodes() []*session.OwnNode {
 	var nodes []*session.OwnNode
-	for x := range t.each {
+	for x := range co.each {
 		nodes = append(nodes, &x.OwnNode)
 	}
 	return nodes
@@ -43,14 +43,14 @@ func (t *contender) nodes() []*session.OwnNode {
 
 // at returns the directory and the session of our node. Like the other methods of holder, it is
 // called only once the node has a name.
-func (t *contender) at() (dir string, s *session.Session) { return t.Dir, t.Sess }
+func (co *contender) at() (dir string, s *session.Session) { return co.Dir, co.Sess }
 
-func (t *contender) made() (name string, czxid int64) { return t.Name, t.czxid }
+func (co *contender) made() (name string, czxid int64) { return co.Name, co.czxid }
 
-func (t *contender) isShared() bool { return t.recipe.Shared }
+func (co *contender) isShared() bool { return co.recipe.Shared }
 
-func (t *contender) nodesHeld(yield func(n *session.OwnNode, watched bool) bool) {
-	for x := range t.each {
+func (co *contender) nodesHeld(yield func(n *session.OwnNode, watched bool) bool) {
+	for x := range co.each {
 		if !yield(&x.OwnNode, x.isWatched()) {
 			return
 		}
@@ -62,14 +62,14 @@ var errNoGate = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
 
 // createBatch returns the transaction that creates the nodes of the batch, and the function that
 // handles the reply and sets the nodes' names.
-func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answer) (struct{}, error)) {
+func (co *contender) createBatch(data []byte) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	var ops []any
-	for x := range t.each {
-		ops = append(ops, t.creationOf(x, data))
+	for x := range co.each {
+		ops = append(ops, co.creationOf(x, data))
 	}
 	created := len(ops)
-	if t.queueNode != nil {
-		ops = append(ops, t.queueNode.Exists())
+	if co.queueNode != nil {
+		ops = append(ops, co.queueNode.Exists())
 	}
 	read := session.ReadResults(len(ops))
 	return frames.Multi(ops), func(a *frames.Answer) (none struct{}, err error) {
@@ -82,16 +82,16 @@ func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answe
 		case err != nil:
 			return none, err
 		}
-		members := t.members()
+		members := co.members()
 		for i, x := range members {
-			if err := t.checkMade(x, answers[i].String); err != nil {
+			if err := co.checkMade(x, answers[i].String); err != nil {
 				return none, err
 			}
 		}
 		for i, x := range members {
 			x.Name = node.BaseName(answers[i].String)
 		}
-		t.czxid = a.Zxid
+		co.czxid = a.Zxid
 		return none, nil
 	}
 }
@@ -99,40 +99,40 @@ func (t *contender) createBatch(data []byte) (frames.Request, func(*frames.Answe
 // findNames sets the names of the nodes from a listing. The nodes were created together, so finding
 // one shows that all were created. A missing node was deleted since; it gets a name that no node
 // has.
-func (t *contender) findNames(names []string) {
+func (co *contender) findNames(names []string) {
 	mine := map[string]*member{}
-	for x := range t.each {
+	for x := range co.each {
 		mine[x.prefix()] = x
 	}
 	made := false
 	for _, name := range names {
-		if x := mine[name[:min(len(name), len(t.prefix()))]]; x != nil && strings.HasPrefix(name, x.prefix()+"-") {
+		if x := mine[name[:min(len(name), len(co.prefix()))]]; x != nil && strings.HasPrefix(name, x.prefix()+"-") {
 			x.Name = name
 			made = true
 		}
 	}
-	for x := range t.each {
+	for x := range co.each {
 		if made && x.Name == "" {
-			x.Name = node.BaseName(t.nameless(x))
+			x.Name = node.BaseName(co.nameless(x))
 		}
 	}
 }
 
 // notOurs returns ahead without the nodes of this batch.
-func (t *contender) notOurs(ahead []node.Entry) []node.Entry {
-	if t.batch == nil {
+func (co *contender) notOurs(ahead []node.Entry) []node.Entry {
+	if co.batch == nil {
 		return ahead
 	}
 	ours := map[string]bool{}
-	for _, x := range t.batch.others {
+	for _, x := range co.batch.others {
 		ours[x.Name] = true
 	}
 	return slices.DeleteFunc(slices.Clone(ahead), func(e node.Entry) bool { return ours[e.Name] })
 }
 
 // complete reports whether a listing shows all our nodes.
-func (t *contender) complete(queue *node.Queue) bool {
-	for x := range t.each {
+func (co *contender) complete(queue *node.Queue) bool {
+	for x := range co.each {
 		if !queue.Has(x.Name) {
 			return false
 		}
@@ -142,18 +142,18 @@ func (t *contender) complete(queue *node.Queue) bool {
 
 // deleteAll deletes the nodes of the batch in one transaction; if some of them are gone, it deletes
 // the rest.
-func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
-	left := slices.DeleteFunc(t.members(), func(x *member) bool { return x.Name == "" })
+func (co *contender) deleteAll(ctx context.Context, s *session.Session) error {
+	left := slices.DeleteFunc(co.members(), func(x *member) bool { return x.Name == "" })
 	for len(left) > 0 {
 		var ops []any
 		for _, x := range left {
 			ops = append(ops, &zk.DeleteRequest{Path: x.Path(), Version: -1})
 		}
-		_, err := t.engine.Requests.Multi(ctx, s, ops...)
+		_, err := co.engine.Requests.Multi(ctx, s, ops...)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		l, err := t.engine.Requests.List(ctx, s, t.Dir) // one of them is gone: find out which are left
+		l, err := co.engine.Requests.List(ctx, s, co.Dir) // one of them is gone: find out which are left
 		if err != nil {
 			return err
 		}
@@ -169,8 +169,8 @@ func (t *contender) deleteAll(ctx context.Context, s *session.Session) error {
 // batchSize returns the approximate size of the transaction that creates a batch of n nodes. It
 // includes what servers add when they forward the transaction, such as the numbers in names, and
 // the check of the queue node, which is shorter than a create.
-func (c *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
-	t := c.newContender(r, dir, nil)
+func (en *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
+	t := en.newContender(r, dir, nil)
 	t.guid = node.NewGUID(node.GUIDMark)
 	one, _ := node.RequestSize([]any{t.creationOf(&t.member, node.WithRevocation(data))})
 	return (n + 1) * (one + 16)

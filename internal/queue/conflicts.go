@@ -19,12 +19,12 @@ import (
 // notASemaphore returns ErrMismatch if permits are held at the path: their holders and those of a
 // lock at the same path would not know of each other. It removes a semaphore that is not in use, or
 // whose number of permits is about to be stored, so that its next user first looks for a lock.
-func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, queue *node.Queue) error {
+func (en *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, queue *node.Queue) error {
 	if !queue.Permits {
 		return nil
 	}
 	for {
-		err := c.removeUnused(ctx, sess, dir+node.LeasesDir)
+		err := en.removeUnused(ctx, sess, dir+node.LeasesDir)
 		switch {
 		case errors.Is(err, zk.ErrNotEmpty):
 			return fmt.Errorf("%w: path is used by a semaphore", outcome.ErrMismatch)
@@ -40,8 +40,8 @@ func (c *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir s
 // removeUnused removes the directory of a semaphore's permits. If there are permits, it returns
 // zk.ErrNotEmpty. It keeps a directory that has other data or other children, which may be that of
 // a lock.
-func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases string) error {
-	n, err := session.Again(ctx, func() (session.Node, error) { return c.Requests.Get(ctx, sess, leases) })
+func (en *Engine) removeUnused(ctx context.Context, sess *session.Session, leases string) error {
+	n, err := session.Again(ctx, func() (session.Node, error) { return en.Requests.Get(ctx, sess, leases) })
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases
 	case !numbered && len(n.Data) > 0:
 		return nil
 	case !numbered && n.Stat.NumChildren > 0:
-		return c.unlessPermits(ctx, sess, leases)
+		return en.unlessPermits(ctx, sess, leases)
 	case n.Stat.NumChildren > 0:
 		return zk.ErrNotEmpty
 	}
 	_, err = session.Again(ctx, func() (struct{}, error) {
-		return struct{}{}, c.Requests.Delete(ctx, sess, leases, n.Stat.Version)
+		return struct{}{}, en.Requests.Delete(ctx, sess, leases, n.Stat.Version)
 	})
 	if errors.Is(err, zk.ErrNotEmpty) && !numbered {
 		return zk.ErrBadVersion
@@ -67,8 +67,8 @@ func (c *Engine) removeUnused(ctx context.Context, sess *session.Session, leases
 // Their users are about to store a number again, and may already have looked for a lock. If the
 // directory has become empty in the meantime, it returns zk.ErrBadVersion and the caller must check
 // again.
-func (c *Engine) unlessPermits(ctx context.Context, sess *session.Session, leases string) error {
-	l, err := session.Again(ctx, func() (session.Listing, error) { return c.Requests.List(ctx, sess, leases) })
+func (en *Engine) unlessPermits(ctx context.Context, sess *session.Session, leases string) error {
+	l, err := session.Again(ctx, func() (session.Listing, error) { return en.Requests.List(ctx, sess, leases) })
 	switch {
 	case err != nil:
 		return err
@@ -82,8 +82,8 @@ func (c *Engine) unlessPermits(ctx context.Context, sess *session.Session, lease
 
 // notDelayed returns ErrMismatch if contenders in the directory have a lock-delay and we have none:
 // we would not wait for it.
-func (c *Engine) notDelayed(r *Recipe, queue *node.Queue) error {
-	if !r.Delays || c.Delay > 0 || !queue.Delayed {
+func (en *Engine) notDelayed(r *Recipe, queue *node.Queue) error {
+	if !r.Delays || en.Delay > 0 || !queue.Delayed {
 		return nil
 	}
 	return fmt.Errorf("%w: lock has a lock-delay, but this client has none", outcome.ErrMismatch)
@@ -91,8 +91,8 @@ func (c *Engine) notDelayed(r *Recipe, queue *node.Queue) error {
 
 // notAQueue returns ErrMismatch if the directory, in which a semaphore is about to be created,
 // contains contenders for a lock.
-func (c *Engine) notAQueue(ctx context.Context, sess *session.Session, dir string) error {
-	l, err := c.Requests.List(ctx, sess, dir)
+func (en *Engine) notAQueue(ctx context.Context, sess *session.Session, dir string) error {
+	l, err := en.Requests.List(ctx, sess, dir)
 	if err != nil {
 		return err
 	}

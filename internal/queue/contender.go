@@ -35,31 +35,31 @@ type contender struct {
 	removal   removal       // what its removal must take into account
 }
 
-func (c *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
-	t := &contender{member: member{engine: c}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
+func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
+	t := &contender{member: member{engine: en}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
 	t.Init(dir, data, r.Fixed)
 	return t
 }
 
 // enteredQueue is called once the nodes certainly belong to Sess. It returns the attempt that
 // created them.
-func (t *contender) enteredQueue() *creation {
-	made := t.creation
-	t.creation = nil
+func (co *contender) enteredQueue() *creation {
+	made := co.creation
+	co.creation = nil
 	return made
 }
 
 // delay returns the lock-delay of the contender's lock, or zero if it has none.
-func (t *contender) delay() time.Duration {
-	if t.recipe.Delays {
-		return t.engine.Delay
+func (co *contender) delay() time.Duration {
+	if co.recipe.Delays {
+		return co.engine.Delay
 	}
 	return 0
 }
 
 // mark returns the prefix of the contender's guid.
-func (t *contender) mark() string {
-	if t.delay() > 0 {
+func (co *contender) mark() string {
+	if co.delay() > 0 {
 		return node.DelayMark
 	}
 	return node.GUIDMark
@@ -67,26 +67,26 @@ func (t *contender) mark() string {
 
 // nameless returns the path of x, a node of the contender, without the number that the server
 // appends.
-func (t *contender) nameless(x *member) string {
-	return t.Dir + "/" + node.NamePrefix + x.guid + t.recipe.Infix // one expression: calling prefix would allocate another string
+func (co *contender) nameless(x *member) string {
+	return co.Dir + "/" + node.NamePrefix + x.guid + co.recipe.Infix // one expression: calling prefix would allocate another string
 }
 
 // anyPath returns the path of our node or, if its name is unknown, the path that was requested.
-func (t *contender) anyPath() string {
-	if t.Name == "" {
-		return t.nameless(&t.member)
+func (co *contender) anyPath() string {
+	if co.Name == "" {
+		return co.nameless(&co.member)
 	}
-	return t.Path()
+	return co.Path()
 }
 
-func (t *contender) creationOf(x *member, data []byte) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: t.nameless(x), Data: data, Acl: t.engine.Directories.ACL, Flags: zk.FlagEphemeralSequential}
+func (co *contender) creationOf(x *member, data []byte) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: co.nameless(x), Data: data, Acl: co.engine.Directories.ACL, Flags: zk.FlagEphemeralSequential}
 }
 
 // checkMade returns an error if the server returned a path that cannot come from the requested one.
 // The caller then searches for the node, as after a lost reply.
-func (t *contender) checkMade(x *member, path string) error {
-	number, ok := strings.CutPrefix(path, t.nameless(x))
+func (co *contender) checkMade(x *member, path string) error {
+	number, ok := strings.CutPrefix(path, co.nameless(x))
 	if _, isSeq := node.ParseSeq(number); !ok || !isSeq {
 		return fmt.Errorf("%w: unexpected path of created node %s", frames.ErrMalformed, node.Printable(path))
 	}
@@ -94,10 +94,10 @@ func (t *contender) checkMade(x *member, path string) error {
 }
 
 // takePath sets the name and the czxid of the created node.
-func (t *contender) takePath(path string, czxid int64) error {
-	err := t.checkMade(&t.member, path)
+func (co *contender) takePath(path string, czxid int64) error {
+	err := co.checkMade(&co.member, path)
 	if err == nil {
-		t.Name, t.czxid = node.BaseName(path), czxid
+		co.Name, co.czxid = node.BaseName(path), czxid
 	}
 	return err
 }
@@ -144,22 +144,22 @@ func (a *creation) end(err error) {
 }
 
 // isToNote reports whether we held the lock and should write a note: see note.
-func (t *contender) isToNote() bool {
-	return t.removal.held && t.removal.note != nil && t.recipe.exclusive() && t.engine.Unnoted.MayNote(t.Dir, nil)
+func (co *contender) isToNote() bool {
+	return co.removal.held && co.removal.note != nil && co.recipe.exclusive() && co.engine.Unnoted.MayNote(co.Dir, nil)
 }
 
 // writeNote returns the operation that writes our note. It is tried only once, because another
 // holder may have written its note in the meantime.
-func (t *contender) writeNote() *zk.SetDataRequest {
-	n := t.removal.takeNote()
-	return &zk.SetDataRequest{Path: t.Dir, Data: node.DirData{Last: t.Name, Evicted: n.evicted}.Encode(), Version: n.version}
+func (co *contender) writeNote() *zk.SetDataRequest {
+	n := co.removal.takeNote()
+	return &zk.SetDataRequest{Path: co.Dir, Data: node.DirData{Last: co.Name, Evicted: n.evicted}.Encode(), Version: n.version}
 }
 
 // noteOfOld returns the operation that writes the note of the node that ours replaces, or nil if
 // there is none. If we expect no other contenders, nobody would read the note.
-func (t *contender) noteOfOld() *zk.SetDataRequest {
-	old := t.creation.replaces
-	if old == nil || t.creation.counted != nil || !old.isToNote() {
+func (co *contender) noteOfOld() *zk.SetDataRequest {
+	old := co.creation.replaces
+	if old == nil || co.creation.counted != nil || !old.isToNote() {
 		return nil
 	}
 	return old.writeNote()

@@ -18,28 +18,28 @@ import (
 
 // begin adds the request that creates the node to b, under a name that no other node can have. After
 // begin, the contender must be settled in every case.
-func (t *contender) begin(b *session.Bundle, s *session.Session) {
-	t.creation.begin(t.expectAlone())
-	t.nameNew(s)
-	if err := t.count(s); err != nil {
-		t.creation.end(notSent{err})
+func (co *contender) begin(b *session.Bundle, s *session.Session) {
+	co.creation.begin(co.expectAlone())
+	co.nameNew(s)
+	if err := co.count(s); err != nil {
+		co.creation.end(notSent{err})
 		return
 	}
-	request, take := t.request(t.Shown(t.OwnData()), t.noteOfOld())
-	b.Add(request, take, t.creation.end)
+	request, take := co.request(co.Shown(co.OwnData()), co.noteOfOld())
+	b.Add(request, take, co.creation.end)
 }
 
 // count counts the contender's nodes, which are about to be requested under s. If they replace a
 // node, it takes over the count of that node.
-func (t *contender) count(s *session.Session) error {
-	if t.counted > 0 {
+func (co *contender) count(s *session.Session) error {
+	if co.counted > 0 {
 		return nil // counted by an earlier attempt
 	}
 	size := 0
-	for x := range t.each {
-		size += t.pathSize(x)
+	for x := range co.each {
+		size += co.pathSize(x)
 	}
-	old, more := t.creation.replaces, size
+	old, more := co.creation.replaces, size
 	takesOver := old != nil && old.Sess == s
 	if takesOver {
 		more -= old.counted
@@ -50,7 +50,7 @@ func (t *contender) count(s *session.Session) error {
 	if takesOver {
 		old.counted = 0
 	}
-	t.counted = size
+	co.counted = size
 	return nil
 }
 
@@ -59,10 +59,10 @@ func (t *contender) count(s *session.Session) error {
 const pathExtra = 10 + 4
 
 // pathSize returns how many bytes the path of x adds to the transaction that ends our session.
-func (t *contender) pathSize(x *member) int { return len(t.nameless(x)) + pathExtra }
+func (co *contender) pathSize(x *member) int { return len(co.nameless(x)) + pathExtra }
 
 // countedFor returns x's share of what is counted for us.
-func (t *contender) countedFor(x *member) int { return min(t.counted, t.pathSize(x)) }
+func (co *contender) countedFor(x *member) int { return min(co.counted, co.pathSize(x)) }
 
 // notSent is the error of a create that was not sent.
 type notSent struct{ error }
@@ -70,13 +70,13 @@ type notSent struct{ error }
 func (e notSent) Unwrap() []error { return []error{conn.ErrNotSent, e.error} }
 
 // nameNew gives each node a new guid.
-func (t *contender) nameNew(s *session.Session) {
-	t.czxid = 0
+func (co *contender) nameNew(s *session.Session) {
+	co.czxid = 0
 	random, i := node.NewGUID(node.GUIDMark)[len(node.GUIDMark):], 0
-	for x := range t.each {
-		guid := node.NewGUID(t.mark())
-		if t.group != "" {
-			guid = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, t.group, random[:len(random)-len(t.group)-4], i)
+	for x := range co.each {
+		guid := node.NewGUID(co.mark())
+		if co.group != "" {
+			guid = fmt.Sprintf("%s%s%s%04x", node.GUIDMark, co.group, random[:len(random)-len(co.group)-4], i)
 		}
 		x.Sess, x.Name, x.guid = s, "", guid
 		i++
@@ -85,32 +85,32 @@ func (t *contender) nameNew(s *session.Session) {
 
 // request returns the create request for the node and its batch, and the function that handles the
 // reply and sets the names. For note, see createWith.
-func (t *contender) request(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
+func (co *contender) request(data []byte, note *zk.SetDataRequest) (frames.Request, func(*frames.Answer) (struct{}, error)) {
 	switch {
-	case t.batch != nil || t.queueNode != nil:
-		return t.createBatch(data)
-	case t.creation.counted != nil || t.creation.replaces != nil:
-		return t.createWith(data, note)
+	case co.batch != nil || co.queueNode != nil:
+		return co.createBatch(data)
+	case co.creation.counted != nil || co.creation.replaces != nil:
+		return co.createWith(data, note)
 	}
-	take := func(a *frames.Answer) (none struct{}, err error) { return none, t.takePath(a.Text(), a.Zxid) }
-	return frames.Create(t.nameless(&t.member), data, zk.FlagEphemeralSequential, t.engine.Directories.ACL), take
+	take := func(a *frames.Answer) (none struct{}, err error) { return none, co.takePath(a.Text(), a.Zxid) }
+	return frames.Create(co.nameless(&co.member), data, zk.FlagEphemeralSequential, co.engine.Directories.ACL), take
 }
 
 // settle waits until it is known whether the node was created; the contender has no name before
 // that. If the reply to the create was lost, settle searches for the node.
-func (t *contender) settle(ctx context.Context) error {
-	if err := t.creation.answered.Await(ctx); err != nil {
+func (co *contender) settle(ctx context.Context) error {
+	if err := co.creation.answered.Await(ctx); err != nil {
 		return err
 	}
-	if t.Name != "" || outcome.WasNotSent(t.creation.err) {
+	if co.Name != "" || outcome.WasNotSent(co.creation.err) {
 		return nil
 	}
 	var p session.Pace
 	for {
-		found, err := t.find(ctx)
+		found, err := co.find(ctx)
 		switch {
 		case err == nil:
-			t.Name = found
+			co.Name = found
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -162,43 +162,43 @@ func (a *creation) fate(made, carried bool) fate {
 // find searches for our node by its guid, in a listing that is as new as the quorum's state. If the
 // node is not there, the caller may continue with another one, and the client searches for this one
 // again later: see session.PendingCreate.
-func (t *contender) find(ctx context.Context) (string, error) {
-	s, err := t.engine.Requests.Link.Attached(ctx)
+func (co *contender) find(ctx context.Context) (string, error) {
+	s, err := co.engine.Requests.Link.Attached(ctx)
 	if err != nil {
 		return "", err
 	}
-	l, err := session.UpToDate(ctx, t.engine.Requests, s, func() (session.Listing, error) { return t.engine.Requests.List(ctx, s, t.Dir) })
+	l, err := session.UpToDate(ctx, co.engine.Requests, s, func() (session.Listing, error) { return co.engine.Requests.List(ctx, s, co.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
-	genuine, err := t.genuine(ctx, s, l.Names)
+	genuine, err := co.genuine(ctx, s, l.Names)
 	if err != nil {
 		return "", err
 	}
-	t.findNames(genuine)
-	if t.Name == "" {
+	co.findNames(genuine)
+	if co.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
-		for x := range t.each {
-			t.engine.PendingCreates.Add(&session.PendingCreate{Dir: t.Dir, Prefix: x.prefix(), Sess: t.Sess, Owns: t.countedFor(x), Epoch: epoch, Moved: moved})
+		for x := range co.each {
+			co.engine.PendingCreates.Add(&session.PendingCreate{Dir: co.Dir, Prefix: x.prefix(), Sess: co.Sess, Owns: co.countedFor(x), Epoch: epoch, Moved: moved})
 		}
-		t.counted = 0 // from now on it is counted there
+		co.counted = 0 // from now on it is counted there
 	}
-	return t.Name, nil
+	return co.Name, nil
 }
 
 // genuine returns the names that have a guid of ours and belong to our session: a name alone can be
 // imitated. If one node of a batch exists, all of them do, so for the other nodes the session is
 // checked only to choose between several nodes with one guid.
-func (t *contender) genuine(ctx context.Context, s *session.Session, names []string) (found []string, err error) {
+func (co *contender) genuine(ctx context.Context, s *session.Session, names []string) (found []string, err error) {
 	named := map[string][]string{} // by prefix
 	for _, name := range names {
-		prefix := name[:min(len(name), len(t.prefix()))]
+		prefix := name[:min(len(name), len(co.prefix()))]
 		named[prefix] = append(named[prefix], name)
 	}
-	for x := range t.each {
+	for x := range co.each {
 		these := named[x.prefix()]
-		if x == &t.member || len(these) > 1 {
-			name, err := t.engine.Requests.OwnAmong(ctx, s, t.Dir, these, x.prefix(), t.Sess)
+		if x == &co.member || len(these) > 1 {
+			name, err := co.engine.Requests.OwnAmong(ctx, s, co.Dir, these, x.prefix(), co.Sess)
 			if err != nil {
 				return nil, err
 			}

@@ -16,17 +16,17 @@ import (
 )
 
 // prepare verifies, before the contender queues, that the lock is not held with another delay.
-func (t *place) prepare(ctx context.Context, s *session.Session) error {
-	if t.delay() == 0 {
+func (pl *place) prepare(ctx context.Context, s *session.Session) error {
+	if pl.delay() == 0 {
 		return nil
 	}
-	_, known := t.engine.noRecord.take(t.Dir)
+	_, known := pl.engine.noRecord.take(pl.Dir)
 	if known {
-		t.record.at = &recordAt{}
+		pl.record.at = &recordAt{}
 		return nil
 	}
-	r, err := session.Again(ctx, func() (recordAt, error) { return t.engine.agree(ctx, s, t.Dir) })
-	t.record.at = &r
+	r, err := session.Again(ctx, func() (recordAt, error) { return pl.engine.agree(ctx, s, pl.Dir) })
+	pl.record.at = &r
 	return err
 }
 
@@ -40,16 +40,16 @@ func (t *place) prepare(ctx context.Context, s *session.Session) error {
 // on only readers that end change the record until the contender's node is gone, and the contender
 // overwrites only the version that it has read. A version alone would not be enough, because a
 // record that is deleted and created again has the same versions.
-func (t *place) becomeHolder(ctx context.Context, waits bool) error {
-	if t.delay() == 0 {
+func (pl *place) becomeHolder(ctx context.Context, waits bool) error {
+	if pl.delay() == 0 {
 		return nil
 	}
-	t.record.isNeeded = t.initialAhead.unrecordedBehind("") != ""
-	t.outdateRecord()
+	pl.record.isNeeded = pl.initialAhead.unrecordedBehind("") != ""
+	pl.outdateRecord()
 	outwaited := "" // the lost hold whose delay has already passed
 	var p session.Pace
 	for {
-		next, lost, err := t.tryToHold(ctx, waits, outwaited)
+		next, lost, err := pl.tryToHold(ctx, waits, outwaited)
 		if next == beHolder && err == nil {
 			return nil
 		}
@@ -59,47 +59,47 @@ func (t *place) becomeHolder(ctx context.Context, waits bool) error {
 		if errors.Is(err, errRecordMoved) {
 			continue
 		}
-		err = t.engine.pauseAfter(ctx, &p, err)
+		err = pl.engine.pauseAfter(ctx, &p, err)
 		if err != nil {
-			return t.Because(err)
+			return pl.Because(err)
 		}
 	}
 }
 
 // outdateRecord is called when the contender has become first. It forgets what the record said
 // before others left, unless creating the record will show whether that is still so.
-func (t *place) outdateRecord() {
-	at := t.record.at
+func (pl *place) outdateRecord() {
+	at := pl.record.at
 	switch {
-	case t.recipe.Shared:
-		t.record.at = nil
+	case pl.recipe.Shared:
+		pl.record.at = nil
 	case at == nil || !at.exists:
-	case at.Fate == node.IsHeld && len(t.initialAhead) > 0: // probably released since
-		t.record.at = &recordAt{}
+	case at.Fate == node.IsHeld && len(pl.initialAhead) > 0: // probably released since
+		pl.record.at = &recordAt{}
 	default:
-		t.record.at = nil
+		pl.record.at = nil
 	}
 }
 
 // tryToHold takes the next step. It returns that step, and the hold that was lost, if there is one.
 // A contender that the record names is the holder.
-func (t *place) tryToHold(ctx context.Context, waits bool, outwaited string) (step, string, error) {
-	r, lost, err := t.consult(ctx)
+func (pl *place) tryToHold(ctx context.Context, waits bool, outwaited string) (step, string, error) {
+	r, lost, err := pl.consult(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	next := nextFor(r.Record, lost, outwaited, t.recipe.Shared)
+	next := nextFor(r.Record, lost, outwaited, pl.recipe.Shared)
 	switch next {
 	case awaitDelay:
-		err = t.awaitDelay(ctx, r, waits)
+		err = pl.awaitDelay(ctx, r, waits)
 	case claimRecord:
-		err = t.post(ctx, r, t.holderRecord())
+		err = pl.post(ctx, r, pl.holderRecord())
 		if err == nil {
-			t.sawItself()
+			pl.sawItself()
 			next = beHolder
 		}
 	case recordLoss:
-		err = t.post(ctx, r, t.lossRecord(r, lost))
+		err = pl.post(ctx, r, pl.lossRecord(r, lost))
 	}
 	return next, lost, err
 }
@@ -131,17 +131,17 @@ func nextFor(r node.Record, lost, outwaited string, shared bool) step {
 
 // holderRecord returns the record to write when the contender becomes the holder. A record never
 // names a reader as the holder.
-func (t *place) holderRecord() node.Record {
-	if t.recipe.Shared {
-		return t.released()
+func (pl *place) holderRecord() node.Record {
+	if pl.recipe.Shared {
+		return pl.released()
 	}
-	return node.Record{Delay: t.delay(), Fate: node.IsHeld, By: t.Name}
+	return node.Record{Delay: pl.delay(), Fate: node.IsHeld, By: pl.Name}
 }
 
 // lossRecord returns the record to write when the hold of a node was lost. The delay is that of the
 // holder, if the record r names it.
-func (t *place) lossRecord(r recordAt, lost string) node.Record {
-	delay := t.delay()
+func (pl *place) lossRecord(r recordAt, lost string) node.Record {
+	delay := pl.delay()
 	if r.By == lost {
 		delay = r.Delay
 	}
@@ -150,33 +150,33 @@ func (t *place) lossRecord(r recordAt, lost string) node.Record {
 
 // consult returns the record and the node name of the previous hold that is not known to have been
 // released, or "" if there is none.
-func (t *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
-	if t.record.at == nil {
-		r, err = t.engine.ReadRecord(ctx, t.Sess, t.Dir)
+func (pl *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
+	if pl.record.at == nil {
+		r, err = pl.engine.ReadRecord(ctx, pl.Sess, pl.Dir)
 		if err != nil {
 			return r, "", err
 		}
-		t.record.at = &r
+		pl.record.at = &r
 	}
-	r = *t.record.at
-	lost, err = t.unreleased(ctx, r)
+	r = *pl.record.at
+	lost, err = pl.unreleased(ctx, r)
 	return r, lost, err
 }
 
 // unreleased returns the second result of consult. Contenders without a delay, which are those of
 // other libraries, do not appear in the record: one that was ahead of us may have held after the
 // hold that the record names, and is not known to have released.
-func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
-	if name := t.initialAhead.unrecordedBehind(r.By); name != "" {
+func (pl *place) unreleased(ctx context.Context, r recordAt) (string, error) {
+	if name := pl.initialAhead.unrecordedBehind(r.By); name != "" {
 		return name, nil
 	}
 	switch {
 	case r.Fate == node.WasLost:
 		return r.By, nil
-	case r.Fate != node.IsHeld || r.By == t.Name:
+	case r.Fate != node.IsHeld || r.By == pl.Name:
 		return "", nil
-	case t.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
-		_, err := t.engine.Requests.Stat(ctx, t.Sess, t.Dir+"/"+r.By)
+	case pl.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
+		_, err := pl.engine.Requests.Stat(ctx, pl.Sess, pl.Dir+"/"+r.By)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return "", err
 		}
@@ -189,14 +189,14 @@ func (t *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 // node's data again, unchanged, to get a newer time, unless that data must never change. Otherwise,
 // if the waiter before us gave up when most of the delay had passed, we would wait for the whole
 // delay again.
-func (t *place) leaderTime(ctx context.Context, r recordAt) (int64, error) {
+func (pl *place) leaderTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
-		n, err := t.engine.Requests.Get(ctx, t.Sess, t.Path())
-		if err != nil || n.Stat.Ctime >= r.mtime || t.recipe.Fixed {
+		n, err := pl.engine.Requests.Get(ctx, pl.Sess, pl.Path())
+		if err != nil || n.Stat.Ctime >= r.mtime || pl.recipe.Fixed {
 			return ctimeOf(n), err
 		}
-		t.Hear(n)
-		stat, err := t.engine.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(t.OwnData()), n.Stat.Version)
+		pl.Hear(n)
+		stat, err := pl.engine.Requests.Set(ctx, pl.Sess, pl.Path(), pl.Shown(pl.OwnData()), n.Stat.Version)
 		switch {
 		case err == nil:
 			return stat.Mtime, nil
@@ -217,8 +217,8 @@ func ctimeOf(n session.Node) int64 {
 
 // awaitDelay waits until the record is as old as the delay. It determines the record's age by the
 // servers' clock.
-func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
-	now, err := t.leaderTime(ctx, r)
+func (pl *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
+	now, err := pl.leaderTime(ctx, r)
 	if err != nil {
 		return goneIfMissing(err)
 	}
@@ -230,19 +230,19 @@ func (t *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	case !waits:
 		return fmt.Errorf("%w: last holder was lost, %v of the lock-delay remain", outcome.ErrLocked, left)
 	}
-	t.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", t.engine.Requests.Shown(t.Dir), "holder", r.By, "remaining", left)
-	t.engine.Heart.Keep(&t.OwnNode)
-	t.watchSelf()
-	t.setReason(isDelayed{r.By, time.Now().Add(left)})
+	pl.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", pl.engine.Requests.Shown(pl.Dir), "holder", r.By, "remaining", left)
+	pl.engine.Heart.Keep(&pl.OwnNode)
+	pl.watchSelf()
+	pl.setReason(isDelayed{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		t.becomeFirst()
+		pl.becomeFirst()
 		return nil
-	case <-t.Gone.Done():
+	case <-pl.Gone.Done():
 		return outcome.ErrGone
-	case <-t.Sess.Over():
+	case <-pl.Sess.Over():
 		return outcome.ErrSessionOver
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -17,33 +17,33 @@ import (
 
 // remove is removeThen for a caller that may wait for the outcome, which is sent to the returned
 // channel.
-func (c *Engine) remove(t *contender) <-chan error {
+func (en *Engine) remove(t *contender) <-chan error {
 	done := make(chan error, 1)
-	c.deleting.add(t.Dir, 1)
-	c.removeThen(t, func(err error) {
-		c.deleting.add(t.Dir, -1)
+	en.deleting.add(t.Dir, 1)
+	en.removeThen(t, func(err error) {
+		en.deleting.add(t.Dir, -1)
 		done <- err
 	})
 	return done
 }
 
 // stopWatching is called before the contender's nodes are deleted.
-func (c *Engine) stopWatching(t *contender) {
-	c.holders.remove(t)
+func (en *Engine) stopWatching(t *contender) {
+	en.holders.remove(t)
 	for x := range t.each {
 		if self := x.self.Load(); self != nil {
 			self.stop()
 		}
-		c.Heart.Leave(&x.OwnNode)
+		en.Heart.Leave(&x.OwnNode)
 	}
 }
 
 // removeThen deletes the contender's nodes in the background and calls done, which must not wait,
 // with the outcome. It keeps trying until the client is closed, even if the connection is lost. If the
 // deletion needs only one request, that is sent now.
-func (c *Engine) removeThen(t *contender, done func(error)) {
-	c.stopWatching(t)
-	if !c.Removals.Enter() {
+func (en *Engine) removeThen(t *contender, done func(error)) {
+	en.stopWatching(t)
+	if !en.Removals.Enter() {
 		done(outcome.ErrClosed)
 		return
 	}
@@ -101,16 +101,16 @@ func (d *departure) end(err error) {
 
 // delete deletes the contender's nodes and returns the outcome. After a refusal it keeps trying in the
 // background.
-func (t *contender) delete() error {
-	defer t.unkeep()
-	c := t.engine
-	err := t.clear(c.Requests.CleanupCtx)
+func (co *contender) delete() error {
+	defer co.unkeep()
+	c := co.engine
+	err := co.clear(c.Requests.CleanupCtx)
 	if outcome.IsRefusal(err) {
-		r := c.refused.add(t.anyPath(), err)
-		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(t.Dir), "node", node.BaseName(t.anyPath()), "err", err)
+		r := c.refused.add(co.anyPath(), err)
+		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(co.Dir), "node", node.BaseName(co.anyPath()), "err", err)
 		// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
 		if !c.Requests.Calls.Run(func() {
-			t.keepDeleting(c.Requests.Life)
+			co.keepDeleting(c.Requests.Life)
 			c.refused.remove(r)
 		}) {
 			c.refused.remove(r)
@@ -120,40 +120,40 @@ func (t *contender) delete() error {
 }
 
 // isSimple reports whether one request that needs no preparation deletes all that the contender has.
-func (t *contender) isSimple() bool {
-	recorded := t.record.sent && !t.removal.lost
-	return t.batch == nil && t.creation == nil && !recorded && !t.Sess.HasExpired()
+func (co *contender) isSimple() bool {
+	recorded := co.record.sent && !co.removal.lost
+	return co.batch == nil && co.creation == nil && !recorded && !co.Sess.HasExpired()
 }
 
 // deleteNow sends the request that deletes our node, in one transaction with a note if that is to be
 // written. It calls then, which must not wait, with whether the node is certainly gone.
-func (t *contender) deleteNow(then func(gone bool)) {
+func (co *contender) deleteNow(then func(gone bool)) {
 	isGone := func(err error) bool { return outcome.IgnoreMissing(err) == nil }
-	b := t.engine.Requests.BundleNow(t.Sess)
-	if t.isToNote() {
-		ops := []any{&zk.DeleteRequest{Path: t.Path(), Version: t.removal.unread}, t.writeNote()}
+	b := co.engine.Requests.BundleNow(co.Sess)
+	if co.isToNote() {
+		ops := []any{&zk.DeleteRequest{Path: co.Path(), Version: co.removal.unread}, co.writeNote()}
 		b.Multi(ops, func(answers []zk.MultiResponse, err error) {
 			if Refused(answers) == 1 {
-				t.engine.Unnoted.MayNote(t.Dir, answers)
+				co.engine.Unnoted.MayNote(co.Dir, answers)
 			}
 			then(err == nil || Refused(answers) == 0 && isGone(err))
 		})
 	} else {
-		b.Delete(t.Path(), t.removal.unread, func(err error) { then(isGone(err)) })
+		b.Delete(co.Path(), co.removal.unread, func(err error) { then(isGone(err)) })
 	}
 	b.SendNow()
 }
 
 // unkeep undoes Keep for all nodes.
-func (t *contender) unkeep() {
-	for x := range t.each {
-		t.engine.Heart.Unkeep(&x.OwnNode)
+func (co *contender) unkeep() {
+	for x := range co.each {
+		co.engine.Heart.Unkeep(&x.OwnNode)
 	}
 }
 
 // keepDeleting retries the deletion after a refusal, which may be temporary.
-func (t *contender) keepDeleting(ctx context.Context) {
-	ticker := time.NewTicker(max(t.Sess.Lease.Term()/4, time.Second))
+func (co *contender) keepDeleting(ctx context.Context) {
+	ticker := time.NewTicker(max(co.Sess.Lease.Term()/4, time.Second))
 	defer ticker.Stop()
 	for {
 		select {
@@ -161,20 +161,20 @@ func (t *contender) keepDeleting(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !outcome.IsRefusal(t.clear(ctx)) {
+		if !outcome.IsRefusal(co.clear(ctx)) {
 			return
 		}
 	}
 }
 
 // clear deletes the contender's nodes. It returns nil if they no longer exist.
-func (t *contender) clear(ctx context.Context) error {
+func (co *contender) clear(ctx context.Context) error {
 	var p session.Pace
 	for {
-		err := t.tryClear(ctx)
+		err := co.tryClear(ctx)
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNoNode):
-			t.uncount()
+			co.uncount()
 			return nil
 		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err
@@ -185,57 +185,57 @@ func (t *contender) clear(ctx context.Context) error {
 	}
 }
 
-func (t *contender) tryClear(ctx context.Context) error {
+func (co *contender) tryClear(ctx context.Context) error {
 	switch {
-	case t.creation == nil && t.Sess.HasExpired():
+	case co.creation == nil && co.Sess.HasExpired():
 		return nil // the servers deleted it with the session
-	case t.creation != nil && t.creation.answered == nil:
+	case co.creation != nil && co.creation.answered == nil:
 		return nil // it was never requested
-	case t.creation != nil:
-		if err := t.settle(ctx); err != nil || t.Name == "" {
+	case co.creation != nil:
+		if err := co.settle(ctx); err != nil || co.Name == "" {
 			return err
 		}
 	}
-	s, err := t.engine.Requests.Link.Attached(ctx)
+	s, err := co.engine.Requests.Link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	return t.deleteUnder(ctx, s)
+	return co.deleteUnder(ctx, s)
 }
 
 // deleteUnder deletes the node in one transaction with what it leaves behind: a note, and the release in
 // the lock's record.
-func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
-	if t.batch != nil {
-		return t.deleteAll(ctx, s)
+func (co *contender) deleteUnder(ctx context.Context, s *session.Session) error {
+	if co.batch != nil {
+		return co.deleteAll(ctx, s)
 	}
 	for {
-		record, err := t.releaseRecord(ctx, s)
+		record, err := co.releaseRecord(ctx, s)
 		if err != nil {
 			return err
 		}
-		ops := []any{&zk.DeleteRequest{Path: t.Path(), Version: t.removal.unread}}
-		noted := t.isToNote()
+		ops := []any{&zk.DeleteRequest{Path: co.Path(), Version: co.removal.unread}}
+		noted := co.isToNote()
 		if noted {
-			ops = append(ops, t.writeNote())
+			ops = append(ops, co.writeNote())
 		}
 		ops = append(ops, record...)
 		if len(ops) == 1 {
-			return t.deleteOwn(ctx, s)
+			return co.deleteOwn(ctx, s)
 		}
-		answers, err := t.engine.Requests.Multi(ctx, s, ops...)
+		answers, err := co.engine.Requests.Multi(ctx, s, ops...)
 		switch {
 		case err == nil:
-			t.recordReleased()
+			co.recordReleased()
 			return nil
 		case !outcome.IsRefusal(err):
 			return err
 		case Refused(answers) == 0:
-			return t.deleteOwn(ctx, s)
+			return co.deleteOwn(ctx, s)
 		case noted && Refused(answers) == 1:
-			t.engine.Unnoted.MayNote(t.Dir, answers)
+			co.engine.Unnoted.MayNote(co.Dir, answers)
 		default:
-			t.recordRefused(err)
+			co.recordRefused(err)
 		}
 	}
 }
@@ -243,25 +243,25 @@ func (t *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 // deleteOwn deletes our node. If a revocation request has arrived since the node was last read, it
 // handles that first: an acquire that gives up its node in the queue for permits may hold permits
 // afterwards, and the request is for that hold.
-func (t *contender) deleteOwn(ctx context.Context, s *session.Session) error {
+func (co *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	for {
-		err := t.engine.Requests.Delete(ctx, s, t.Path(), t.removal.unread)
+		err := co.engine.Requests.Delete(ctx, s, co.Path(), co.removal.unread)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
-		n, err := t.engine.Requests.Get(ctx, s, t.Path())
+		n, err := co.engine.Requests.Get(ctx, s, co.Path())
 		if err != nil {
 			return err
 		}
-		t.Hear(n)
-		t.removal.unread = n.Stat.Version
+		co.Hear(n)
+		co.removal.unread = n.Stat.Version
 	}
 }
 
 // uncount stops counting nodes that are known to be gone.
-func (t *contender) uncount() {
-	if t.counted > 0 {
-		_ = addOwned(t.Sess, -t.counted) // a negative number never exceeds the limit
-		t.counted = 0
+func (co *contender) uncount() {
+	if co.counted > 0 {
+		_ = addOwned(co.Sess, -co.counted) // a negative number never exceeds the limit
+		co.counted = 0
 	}
 }

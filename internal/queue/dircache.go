@@ -101,23 +101,23 @@ type deletions struct {
 	of map[string]int // guarded by mu; contains only counts above zero
 }
 
-func (l *deletions) add(dir string, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of = map[string]int{}
+func (ds *deletions) add(dir string, n int) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.of == nil {
+		ds.of = map[string]int{}
 	}
-	l.of[dir] += n
-	if l.of[dir] == 0 {
-		delete(l.of, dir)
+	ds.of[dir] += n
+	if ds.of[dir] == 0 {
+		delete(ds.of, dir)
 	}
 }
 
 // from reports whether any of our nodes is being deleted from dir.
-func (l *deletions) from(dir string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.of[dir] > 0
+func (ds *deletions) from(dir string) bool {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return ds.of[dir] > 0
 }
 
 // recordAt is a record together with its state in ZooKeeper. The zero value is that of a lock without

@@ -44,18 +44,18 @@ type Engine struct {
 
 // Status returns a line for each acquire that waits, and for each node that cannot be deleted,
 // sorted by path.
-func (c *Engine) Status() []string {
-	lines := append(c.waits.lines(), c.refused.lines()...)
+func (en *Engine) Status() []string {
+	lines := append(en.waits.lines(), en.refused.lines()...)
 	slices.Sort(lines)
 	return lines
 }
 
 // explain adds to err, with which an acquire ended, what the acquire waited for.
-func (c *Engine) explain(err error, w *wait) error {
+func (en *Engine) explain(err error, w *wait) error {
 	what := w.text()
 	if what == "" {
 		what = "a reply from the servers"
-		if s, _ := c.Requests.Link.State(); s == nil {
+		if s, _ := en.Requests.Link.State(); s == nil {
 			what = "a connection to a server"
 		}
 	}

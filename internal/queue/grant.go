@@ -24,11 +24,11 @@ type Grant struct {
 }
 
 // granted returns the grant of a place, or nil if t is nil.
-func (t *place) granted() *Grant {
-	if t == nil {
+func (pl *place) granted() *Grant {
+	if pl == nil {
 		return nil
 	}
-	return &Grant{t.contender, t.czxid, t.waited, t.proving}
+	return &Grant{pl.contender, pl.czxid, pl.waited, pl.proving}
 }
 
 // Nodes returns our nodes in queue order.
@@ -68,9 +68,9 @@ func (g *Grant) Fate(ctx context.Context) error {
 
 // whyGone returns ErrSessionOver if our node is gone because the servers have ended its session,
 // and ErrGone if the session lives.
-func (t *contender) whyGone(ctx context.Context) error {
+func (co *contender) whyGone(ctx context.Context) error {
 	none := func() (struct{}, error) { return struct{}{}, nil }
-	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, t.engine.Requests, t.Sess, none) })
+	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, co.engine.Requests, co.Sess, none) })
 	if errors.Is(err, outcome.ErrSessionOver) {
 		return err
 	}
@@ -106,19 +106,19 @@ func (g *Grant) isWanted(names []string) bool {
 // unlessEvicted returns ErrEvicted in place of an error that says that our node is gone, if our
 // node or one created together with it was evicted. A process that was stopped during the eviction
 // first finds that its session is over.
-func (t *contender) unlessEvicted(ctx context.Context, err error) error {
-	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || t.guid == "" || t.engine.Unnoted.untrusted {
+func (co *contender) unlessEvicted(ctx context.Context, err error) error {
+	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || co.guid == "" || co.engine.Unnoted.untrusted {
 		return err
 	}
-	dir := node.EvictedIn(t.Dir, t.recipe.limited)
-	n, readErr := session.Persist(ctx, t.engine.Requests, func(s *session.Session) (session.Node, error) {
-		return session.UpToDate(ctx, t.engine.Requests, s, func() (session.Node, error) { return t.engine.Requests.Get(ctx, s, dir) })
+	dir := node.EvictedIn(co.Dir, co.recipe.limited)
+	n, readErr := session.Persist(ctx, co.engine.Requests, func(s *session.Session) (session.Node, error) {
+		return session.UpToDate(ctx, co.engine.Requests, s, func() (session.Node, error) { return co.engine.Requests.Get(ctx, s, dir) })
 	})
 	if readErr != nil {
 		return err
 	}
 	b, _ := node.ParseDirData(n.Data)
-	for x := range t.each {
+	for x := range co.each {
 		if slices.Contains(b.Evicted, x.guid) {
 			return outcome.ErrEvicted
 		}

@@ -27,8 +27,8 @@ type batch struct {
 	others []*member // in queue order; never empty
 }
 
-func (c *Engine) newMember(r *Recipe, dir string, data []byte) *member {
-	x := &member{engine: c}
+func (en *Engine) newMember(r *Recipe, dir string, data []byte) *member {
+	x := &member{engine: en}
 	x.Init(dir, data, r.Fixed)
 	return x
 }

@@ -40,57 +40,57 @@ var (
 )
 
 // Check returns an error if it is not possible to acquire k permits.
-func (s *Permits) Check(k int) error {
+func (pe *Permits) Check(k int) error {
 	switch {
-	case s.Total < 0 || s.Total > node.MaxPermits:
-		return fmt.Errorf("%w: semaphore with %d permits", outcome.ErrInvalid, s.Total)
+	case pe.Total < 0 || pe.Total > node.MaxPermits:
+		return fmt.Errorf("%w: semaphore with %d permits", outcome.ErrInvalid, pe.Total)
 	case k < 1:
 		return fmt.Errorf("%w: cannot acquire %d permits", outcome.ErrInvalid, k)
-	case s.Total > 0 && k > s.Total:
-		return fmt.Errorf("%w: %w: %d permits requested, semaphore has %d", outcome.ErrInvalid, outcome.ErrLimit, k, s.Total)
+	case pe.Total > 0 && k > pe.Total:
+		return fmt.Errorf("%w: %w: %d permits requested, semaphore has %d", outcome.ErrInvalid, outcome.ErrLimit, k, pe.Total)
 	}
-	if err := node.CheckPath(s.Path); err != nil {
+	if err := node.CheckPath(pe.Path); err != nil {
 		return err
 	}
-	if size := s.Engine.batchSize(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k); size > node.MaxRequest {
+	if size := pe.Engine.batchSize(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, k); size > node.MaxRequest {
 		return fmt.Errorf("%w: %w: acquiring %d permits needs a request of %d bytes, limit is %d", outcome.ErrInvalid, outcome.ErrLimit, k, size, node.MaxRequest)
 	}
 	return nil
 }
 
 // Obtain waits until k permits are granted.
-func (s *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
+func (pe *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
 	agreed := false // once is enough: the number may change while we wait
 	w := new(wait)
-	return s.Engine.inTurn(ctx, s.Path, w, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
+	return pe.Engine.inTurn(ctx, pe.Path, w, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
 		if !agreed {
-			if _, err := session.Again(ctx, func() (int, error) { return s.agree(ctx, sess, k) }); err != nil {
+			if _, err := session.Again(ctx, func() (int, error) { return pe.agree(ctx, sess, k) }); err != nil {
 				return nil, err
 			}
 			agreed = true
 		}
-		return s.queue(ctx, sess, k, w, revocation)
+		return pe.queue(ctx, sess, k, w, revocation)
 	})
 }
 
 // TryObtain acquires k permits if at least one permit per waiting caller would remain free.
-func (s *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
+func (pe *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
 	w := new(wait)
-	return s.Engine.withoutWaiting(ctx, w, func(sess *session.Session) (*place, error) { return s.try(ctx, sess, k, w) })
+	return pe.Engine.withoutWaiting(ctx, w, func(sess *session.Session) (*place, error) { return pe.try(ctx, sess, k, w) })
 }
 
 // queue makes one attempt to acquire permits in turn. If it returns an error and a place, the
 // caller must discard the place.
-func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
-	queueNode := s.Engine.newPlace(permitQueueRecipe, s.Dir+node.PermitQueueDir, s.Data, w)
+func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
+	queueNode := pe.Engine.newPlace(permitQueueRecipe, pe.Dir+node.PermitQueueDir, pe.Data, w)
 	queueNode.Revocation = revocation
 	queueNode.removal.unread = 0 // only revocation requests write its data
-	defer s.Engine.remove(queueNode.contender)
+	defer pe.Engine.remove(queueNode.contender)
 	if err := queueNode.enter(ctx, sess); err != nil {
 		return nil, queueNode.unlessEvicted(ctx, err)
 	}
-	queueNode.observeQueued(s.Path)
-	made, err := s.takeInTurn(ctx, sess, k, queueNode)
+	queueNode.observeQueued(pe.Path)
+	made, err := pe.takeInTurn(ctx, sess, k, queueNode)
 	err = queueNode.unlessEvicted(ctx, err)
 	if err != nil && made != nil {
 		err = made.unlessEvicted(ctx, err)
@@ -103,7 +103,7 @@ func (s *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wa
 
 // takeInTurn creates the permit nodes once queueNode is first. It checks that queueNode still
 // exists after the wait: queueNode must exist whenever another node's departure lets us proceed.
-func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, queueNode *place) (*place, error) {
+func (pe *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, queueNode *place) (*place, error) {
 	err := queueNode.wait(ctx)
 	if err == nil {
 		err = queueNode.isThere(ctx)
@@ -112,22 +112,22 @@ func (s *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, 
 		return nil, err
 	}
 	queueNode.removal.held = true // so that it writes a note for the next contender when it leaves
-	return s.take(ctx, sess, k, queueNode, queueNode.shown)
+	return pe.take(ctx, sess, k, queueNode, queueNode.shown)
 }
 
 // try acquires permits that are free now.
-func (s *Permits) try(ctx context.Context, sess *session.Session, k int, w *wait) (*place, error) {
-	free, err := s.looksFree(ctx, sess, k)
+func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, w *wait) (*place, error) {
+	free, err := pe.looksFree(ctx, sess, k)
 	if err != nil {
 		return nil, err
 	}
 	if !free {
 		return nil, outcome.ErrLocked
 	}
-	made, err := s.take(ctx, sess, k, nil, w)
+	made, err := pe.take(ctx, sess, k, nil, w)
 	if err != nil {
 		err = made.unlessEvicted(ctx, err)
-		s.Engine.discard(ctx, err, made)
+		pe.Engine.discard(ctx, err, made)
 		return nil, err
 	}
 	return made, nil
@@ -135,14 +135,14 @@ func (s *Permits) try(ctx context.Context, sess *session.Session, k int, w *wait
 
 // looksFree reports whether k permits can be acquired so that at least one permit per waiting
 // caller remains free.
-func (s *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (bool, error) {
-	limit, err := s.agree(ctx, sess, k)
+func (pe *Permits) looksFree(ctx context.Context, sess *session.Session, k int) (bool, error) {
+	limit, err := pe.agree(ctx, sess, k)
 	if err != nil {
 		return false, err
 	}
 	var contenders [2][]node.Entry
 	for i, sub := range []string{node.LeasesDir, node.PermitQueueDir} {
-		l, err := s.Engine.Requests.List(ctx, sess, s.Dir+sub)
+		l, err := pe.Engine.Requests.List(ctx, sess, pe.Dir+sub)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
@@ -171,8 +171,8 @@ func used(permits, queue []node.Entry) int {
 // take creates k permit nodes in one transaction and acquires the permits. If there are not enough
 // free permits, it waits at queueNode's position in the queue, or returns ErrLocked if queueNode is nil. If
 // it returns an error, the caller must discard the place.
-func (s *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, w *wait) (*place, error) {
-	made := s.Engine.newBatch(PermitRecipe, s.Dir+node.LeasesDir, s.Data, k, w)
+func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, w *wait) (*place, error) {
+	made := pe.Engine.newBatch(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, k, w)
 	if queueNode != nil {
 		made.group = node.GroupOf(queueNode.Name)
 		made.queueNode = &queueNode.member // otherwise a caller evicted in the meantime could still acquire
@@ -183,13 +183,13 @@ func (s *Permits) take(ctx context.Context, sess *session.Session, k int, queueN
 	if err := made.enter(ctx, sess); err != nil {
 		return made, err
 	}
-	_, fit, err := s.fit(ctx, made)
+	_, fit, err := pe.fit(ctx, made)
 	switch {
 	case err != nil || fit:
 	case queueNode == nil:
 		err = outcome.ErrLocked
 	default:
-		err = s.await(ctx, made, queueNode)
+		err = pe.await(ctx, made, queueNode)
 	}
 	if err == nil {
 		err = made.grant(ctx, queueNode)
@@ -199,10 +199,10 @@ func (s *Permits) take(ctx context.Context, sess *session.Session, k int, queueN
 
 // fit returns the limit, and reports whether all permits of made fit within it, after those ahead
 // of them.
-func (s *Permits) fit(ctx context.Context, made *place) (limit int, fits bool, err error) {
+func (pe *Permits) fit(ctx context.Context, made *place) (limit int, fits bool, err error) {
 	k := len(made.members())
 	enough := func(limit int) error { return atLeast(limit, k) }
-	limit, err = session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })
+	limit, err = session.Again(ctx, func() (int, error) { return pe.limitThat(ctx, made.Sess, enough) })
 	return limit, made.nearest.seen+k <= limit, err
 }
 
@@ -217,15 +217,15 @@ func atLeast(limit, k int) error {
 // await waits until made fits. Only this caller watches the holders: all other callers wait behind
 // queueNode. queueNode must continue to exist too, because others use it to see that we wait, to send us
 // revocation requests and to evict us.
-func (s *Permits) await(ctx context.Context, made, queueNode *place) error {
+func (pe *Permits) await(ctx context.Context, made, queueNode *place) error {
 	queueNode.watchSelf()
 	for x := range made.each {
-		s.Engine.Heart.Keep(&x.OwnNode)
+		pe.Engine.Heart.Keep(&x.OwnNode)
 		x.watchSelf()
 	}
 	inside, stop := untilGone(ctx, &queueNode.OwnNode)
 	defer stop()
-	err := s.awaitRoom(inside, made, queueNode)
+	err := pe.awaitRoom(inside, made, queueNode)
 	if err != nil && errors.Is(context.Cause(inside), outcome.ErrGone) {
 		return outcome.ErrGone // not the error that the cancellation of inside caused in a request
 	}
@@ -233,12 +233,12 @@ func (s *Permits) await(ctx context.Context, made, queueNode *place) error {
 }
 
 // awaitRoom watches the holders until made fits.
-func (s *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
+func (pe *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
 	k := len(made.members())
 	for {
 		// The limit is read after the watch is set: Resize creates and deletes a node there
 		// afterwards.
-		v, err := session.Again(ctx, func() (*session.View, error) { return s.Engine.Watches.WatchChildren(ctx, made.Sess, made.Dir) })
+		v, err := session.Again(ctx, func() (*session.View, error) { return pe.Engine.Watches.WatchChildren(ctx, made.Sess, made.Dir) })
 		if err == nil {
 			l := session.NewListing(v.Names, v.Stat, time.Time{})
 			err = made.findPosition(ctx, &l)
@@ -246,7 +246,7 @@ func (s *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
 		if err != nil {
 			return goneIfMissing(err)
 		}
-		limit, fit, err := s.fit(ctx, made)
+		limit, fit, err := pe.fit(ctx, made)
 		if fit || err != nil {
 			queueNode.becomeFirst()
 			return err
@@ -263,13 +263,13 @@ func (s *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
 
 // agree stores the number of permits if none is stored, and fails if another number is stored. A
 // caller that accepts any number stores none, and fails if none is stored or if it is less than k.
-func (s *Permits) agree(ctx context.Context, sess *session.Session, k int) (int, error) {
-	return s.limitThat(ctx, sess, func(limit int) error {
+func (pe *Permits) agree(ctx context.Context, sess *session.Session, k int) (int, error) {
+	return pe.limitThat(ctx, sess, func(limit int) error {
 		switch {
 		case limit == 0:
 			return fmt.Errorf("%w: semaphore has no stored number of permits yet", outcome.ErrMismatch)
-		case s.Total > 0 && limit != s.Total:
-			return fmt.Errorf("%w: semaphore has %d permits, not %d", outcome.ErrMismatch, limit, s.Total)
+		case pe.Total > 0 && limit != pe.Total:
+			return fmt.Errorf("%w: semaphore has %d permits, not %d", outcome.ErrMismatch, limit, pe.Total)
 		}
 		return atLeast(limit, k)
 	})
@@ -278,12 +278,12 @@ func (s *Permits) agree(ctx context.Context, sess *session.Session, k int) (int,
 // limitThat returns the number of permits if it suits the caller. A number that does not may be a
 // stale reply from a lagging server, so limitThat reads it again after a quorum check before it
 // fails.
-func (s *Permits) limitThat(ctx context.Context, sess *session.Session, suits func(limit int) error) (int, error) {
-	limit, err := s.limit(ctx, sess)
+func (pe *Permits) limitThat(ctx context.Context, sess *session.Session, suits func(limit int) error) (int, error) {
+	limit, err := pe.limit(ctx, sess)
 	if err != nil || suits(limit) == nil {
 		return limit, err
 	}
-	limit, err = session.UpToDate(ctx, s.Engine.Requests, sess, func() (int, error) { return s.limit(ctx, sess) })
+	limit, err = session.UpToDate(ctx, pe.Engine.Requests, sess, func() (int, error) { return pe.limit(ctx, sess) })
 	if err == nil {
 		err = suits(limit)
 	}
@@ -293,19 +293,19 @@ func (s *Permits) limitThat(ctx context.Context, sess *session.Session, suits fu
 // limit reads the number of permits, and stores one if there is none: the directory may be new,
 // created by Curator, or created again after ZooKeeper removed it. It stores the number that it has
 // read before, or else the caller's. If it knows neither, it returns zero.
-func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error) {
+func (pe *Permits) limit(ctx context.Context, sess *session.Session) (int, error) {
 	for {
-		n, err := s.limitNode(ctx, sess)
+		n, err := pe.limitNode(ctx, sess)
 		if err == nil && len(n.Data) > 0 {
 			limit, err := node.ParseLimit(n.Data)
-			s.latest = limit
+			pe.latest = limit
 			return limit, err
 		}
-		if s.number() == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+		if pe.number() == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
 			return 0, nil
 		}
 		if err == nil {
-			err = s.store(ctx, sess, n)
+			err = pe.store(ctx, sess, n)
 		}
 		if err != nil && !isRewritten(err) {
 			return 0, err
@@ -314,23 +314,23 @@ func (s *Permits) limit(ctx context.Context, sess *session.Session) (int, error)
 }
 
 // number returns the number of permits to store, or zero if it is not known.
-func (s *Permits) number() int { return cmp.Or(s.latest, s.Total) }
+func (pe *Permits) number() int { return cmp.Or(pe.latest, pe.Total) }
 
 // limitNode returns the node that holds the number of permits. If there is none, it creates the
 // node, unless the number is not known.
 // If the node has no number, limitNode verifies that no other kind of lock uses the path. A lock
 // that comes later removes the node, or is refused.
-func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session.Node, error) {
+func (pe *Permits) limitNode(ctx context.Context, sess *session.Session) (session.Node, error) {
 	for {
-		n, err := s.Engine.Requests.Get(ctx, sess, s.Dir+node.LeasesDir)
+		n, err := pe.Engine.Requests.Get(ctx, sess, pe.Dir+node.LeasesDir)
 		switch {
-		case errors.Is(err, zk.ErrNoNode) && s.number() != 0:
-			err = s.Engine.Directories.MakeDir(ctx, sess, s.Dir+node.LeasesDir, PermitRecipe.depth())
+		case errors.Is(err, zk.ErrNoNode) && pe.number() != 0:
+			err = pe.Engine.Directories.MakeDir(ctx, sess, pe.Dir+node.LeasesDir, PermitRecipe.depth())
 			if err == nil {
 				continue
 			}
 		case err == nil && len(n.Data) == 0:
-			err = s.Engine.notAQueue(ctx, sess, s.Dir)
+			err = pe.Engine.notAQueue(ctx, sess, pe.Dir)
 		}
 		return n, err
 	}
@@ -341,22 +341,22 @@ func (s *Permits) limitNode(ctx context.Context, sess *session.Session) (session
 // In the meantime a lock may remove the directory, and another semaphore may create it again; the
 // version of its data is then the same. So a node of ours is in the directory from before we look
 // for a lock until the number is stored.
-func (s *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
-	keeps := s.Engine.newPlace(PermitRecipe, s.Dir+node.LeasesDir, s.Data, nil)
-	defer s.Engine.remove(keeps.contender)
+func (pe *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
+	keeps := pe.Engine.newPlace(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, nil)
+	defer pe.Engine.remove(keeps.contender)
 	if err := keeps.enter(ctx, sess); err != nil {
 		return err
 	}
-	if err := s.Engine.notAQueue(ctx, sess, s.Dir); err != nil {
+	if err := pe.Engine.notAQueue(ctx, sess, pe.Dir); err != nil {
 		return err
 	}
-	_, err := s.Engine.Requests.Multi(ctx, sess, s.setLimit(n, s.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
+	_, err := pe.Engine.Requests.Multi(ctx, sess, pe.setLimit(n, pe.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
 	return err
 }
 
 // setLimit returns the operation that sets the number of permits in the directory n.
-func (s *Permits) setLimit(n session.Node, limit int) *zk.SetDataRequest {
-	return &zk.SetDataRequest{Path: s.Dir + node.LeasesDir, Data: node.LimitData(limit), Version: n.Stat.Version}
+func (pe *Permits) setLimit(n session.Node, limit int) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: pe.Dir + node.LeasesDir, Data: node.LimitData(limit), Version: n.Stat.Version}
 }
 
 // isRewritten reports whether a write was refused because the node was written or removed since it
@@ -366,21 +366,21 @@ func isRewritten(err error) bool {
 }
 
 // Resize sets the number of permits to Total.
-func (s *Permits) Resize(ctx context.Context) error {
-	dir := s.Dir + node.LeasesDir
+func (pe *Permits) Resize(ctx context.Context) error {
+	dir := pe.Dir + node.LeasesDir
 	resized := dir + "/" + node.ResizedName
 	for {
-		_, err := session.Persist(ctx, s.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
-			n, err := s.limitNode(ctx, sess)
+		_, err := session.Persist(ctx, pe.Engine.Requests, func(sess *session.Session) ([]zk.MultiResponse, error) {
+			n, err := pe.limitNode(ctx, sess)
 			switch {
 			case err != nil:
 				return nil, err
 			case len(n.Data) == 0: // no waiter is waiting for another number
-				return nil, s.store(ctx, sess, n)
+				return nil, pe.store(ctx, sess, n)
 			}
-			return s.Engine.Requests.Multi(ctx, sess, s.setLimit(n, s.Total),
+			return pe.Engine.Requests.Multi(ctx, sess, pe.setLimit(n, pe.Total),
 				// Waiters watch the children, not the number.
-				&zk.CreateRequest{Path: resized, Acl: s.Engine.Directories.ACL},
+				&zk.CreateRequest{Path: resized, Acl: pe.Engine.Directories.ACL},
 				&zk.DeleteRequest{Path: resized, Version: -1})
 		})
 		if !isRewritten(err) {

@@ -23,16 +23,16 @@ type place struct {
 }
 
 // newPlace returns a place for a node that is not yet requested. What it waits for is shown in w.
-func (c *Engine) newPlace(r *Recipe, dir string, data []byte, w *wait) *place {
-	return &place{contender: c.newContender(r, dir, data), nearest: nearest{window: nearestKept}, shown: w}
+func (en *Engine) newPlace(r *Recipe, dir string, data []byte, w *wait) *place {
+	return &place{contender: en.newContender(r, dir, data), nearest: nearest{window: nearestKept}, shown: w}
 }
 
 // newBatch returns a place for n nodes that are created together.
-func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int, w *wait) *place {
-	t := c.newPlace(r, dir, data, w)
+func (en *Engine) newBatch(r *Recipe, dir string, data []byte, n int, w *wait) *place {
+	t := en.newPlace(r, dir, data, w)
 	var others []*member
 	for range n - 1 {
-		others = append(others, c.newMember(r, dir, data))
+		others = append(others, en.newMember(r, dir, data))
 	}
 	if others != nil {
 		t.batch = &batch{others}
@@ -41,10 +41,10 @@ func (c *Engine) newBatch(r *Recipe, dir string, data []byte, n int, w *wait) *p
 }
 
 // becomeFirst is called when no other contender blocks this one any longer.
-func (t *place) becomeFirst() { t.shown.becomeFirst() }
+func (pl *place) becomeFirst() { pl.shown.becomeFirst() }
 
 // setReason sets what the contender waits for now.
-func (t *place) setReason(r reason) {
-	t.engine.waits.add(t.shown)
-	t.shown.set(&t.OwnNode, r)
+func (pl *place) setReason(r reason) {
+	pl.engine.waits.add(pl.shown)
+	pl.shown.set(&pl.OwnNode, r)
 }

@@ -132,26 +132,26 @@ type waits struct {
 }
 
 // add registers w until remove is called.
-func (s *waits) add(w *wait) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == nil {
-		s.live = map[*wait]struct{}{}
+func (ws *waits) add(w *wait) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.live == nil {
+		ws.live = map[*wait]struct{}{}
 	}
-	s.live[w] = struct{}{}
+	ws.live[w] = struct{}{}
 }
 
-func (s *waits) remove(w *wait) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.live, w)
+func (ws *waits) remove(w *wait) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.live, w)
 }
 
 // lines returns a line for each waiting acquire.
-func (s *waits) lines() []string {
-	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.live))
-	s.mu.Unlock()
+func (ws *waits) lines() []string {
+	ws.mu.Lock()
+	all := slices.Collect(maps.Keys(ws.live))
+	ws.mu.Unlock()
 	var lines []string
 	for _, w := range all {
 		if line := w.line(); line != "" {
@@ -175,29 +175,29 @@ type refusal struct {
 }
 
 // add registers a refusal until remove is called with it.
-func (s *refusals) add(node string, err error) *refusal {
+func (rf *refusals) add(node string, err error) *refusal {
 	r := &refusal{node, time.Now(), err}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == nil {
-		s.live = map[*refusal]struct{}{}
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	if rf.live == nil {
+		rf.live = map[*refusal]struct{}{}
 	}
-	s.live[r] = struct{}{}
+	rf.live[r] = struct{}{}
 	return r
 }
 
-func (s *refusals) remove(r *refusal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.live, r)
+func (rf *refusals) remove(r *refusal) {
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	delete(rf.live, r)
 }
 
 // lines returns a line for each node.
-func (s *refusals) lines() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (rf *refusals) lines() []string {
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
 	var lines []string
-	for r := range s.live {
+	for r := range rf.live {
 		lines = append(lines, fmt.Sprintf("%s cannot be deleted since %v: %v", r.node, time.Since(r.since).Round(time.Millisecond), r.err))
 	}
 	return lines

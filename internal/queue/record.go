@@ -18,30 +18,30 @@ import (
 // agree returns the record of the lock in dir. It returns ErrMismatch if the lock is held with
 // a delay that is not ours. That may be a stale reply from a lagging server, so agree reads the record again
 // after a quorum check before it fails.
-func (c *Engine) agree(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
-	r, err := c.ReadRecord(ctx, s, dir)
-	if err != nil || !c.differs(r) {
+func (en *Engine) agree(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
+	r, err := en.ReadRecord(ctx, s, dir)
+	if err != nil || !en.differs(r) {
 		return r, err
 	}
-	return session.UpToDate(ctx, c.Requests, s, func() (recordAt, error) {
-		r, err := c.ReadRecord(ctx, s, dir)
-		if err != nil || !c.differs(r) {
+	return session.UpToDate(ctx, en.Requests, s, func() (recordAt, error) {
+		r, err := en.ReadRecord(ctx, s, dir)
+		if err != nil || !en.differs(r) {
 			return r, err
 		}
-		_, err = c.Requests.Stat(ctx, s, dir+"/"+r.By)
+		_, err = en.Requests.Stat(ctx, s, dir+"/"+r.By)
 		if err == nil {
-			err = fmt.Errorf("%w: lock-delay is %v, not %v", outcome.ErrMismatch, r.Delay, c.Delay)
+			err = fmt.Errorf("%w: lock-delay is %v, not %v", outcome.ErrMismatch, r.Delay, en.Delay)
 		}
 		return r, outcome.IgnoreMissing(err)
 	})
 }
 
 // differs reports whether a record names a holder whose delay is not ours.
-func (c *Engine) differs(r recordAt) bool { return r.Fate == node.IsHeld && r.Delay != c.Delay }
+func (en *Engine) differs(r recordAt) bool { return r.Fate == node.IsHeld && r.Delay != en.Delay }
 
 // ReadRecord reads the record of the lock in dir. The record of a lock that has none is empty.
-func (c *Engine) ReadRecord(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
-	n, err := c.Requests.Get(ctx, s, dir+node.RecordSuffix)
+func (en *Engine) ReadRecord(ctx context.Context, s *session.Session, dir string) (recordAt, error) {
+	n, err := en.Requests.Get(ctx, s, dir+node.RecordSuffix)
 	if errors.Is(err, zk.ErrNoNode) {
 		return recordAt{}, nil
 	}
@@ -57,18 +57,18 @@ var errRecordMoved = errors.New("lock record has changed")
 
 // post replaces the record by r, if it is still the one in over and our node exists. An empty r
 // deletes it.
-func (t *contender) post(ctx context.Context, over recordAt, r node.Record) error {
+func (co *contender) post(ctx context.Context, over recordAt, r node.Record) error {
 	if r.Fate == node.IsHeld {
-		t.record.sent = true
+		co.record.sent = true
 	}
-	t.record.at = nil
-	answers, err := t.engine.Requests.Multi(ctx, t.Sess, t.Exists(), t.posting(over, r))
+	co.record.at = nil
+	answers, err := co.engine.Requests.Multi(ctx, co.Sess, co.Exists(), co.posting(over, r))
 	switch {
 	case err == nil && answers[1].Stat != nil:
-		t.record.at = &recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime}
+		co.record.at = &recordAt{r, true, answers[1].Stat.Version, answers[1].Stat.Mtime}
 		return nil
 	case err == nil && r.Fate == node.IsHeld: // created, with the version zero; its time does not matter
-		t.record.at = &recordAt{Record: r, exists: true}
+		co.record.at = &recordAt{Record: r, exists: true}
 		return nil
 	case err == nil:
 		return nil
@@ -86,13 +86,13 @@ func hasMoved(err error) bool {
 }
 
 // posting returns the operation that replaces the record in over by r.
-func (t *contender) posting(over recordAt, r node.Record) any {
-	path := t.Dir + node.RecordSuffix
+func (co *contender) posting(over recordAt, r node.Record) any {
+	path := co.Dir + node.RecordSuffix
 	switch {
 	case r == node.Record{}:
 		return &zk.DeleteRequest{Path: path, Version: over.version}
 	case !over.exists:
-		return &zk.CreateRequest{Path: path, Data: r.Encode(), Acl: t.engine.Directories.ACL}
+		return &zk.CreateRequest{Path: path, Data: r.Encode(), Acl: co.engine.Directories.ACL}
 	}
 	return &zk.SetDataRequest{Path: path, Data: r.Encode(), Version: over.version}
 }
@@ -111,29 +111,29 @@ func Refused(answers []zk.MultiResponse) int {
 // to record. They belong to the transaction that deletes our node. A write of ours that is still in
 // flight may be executed before that transaction, which then is refused because the record has
 // changed; it cannot be executed after it.
-func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]any, error) {
-	if !t.record.sent || t.removal.lost {
+func (co *contender) releaseRecord(ctx context.Context, s *session.Session) ([]any, error) {
+	if !co.record.sent || co.removal.lost {
 		return nil, nil
 	}
-	if t.record.at == nil {
-		r, err := t.engine.ReadRecord(ctx, s, t.Dir)
+	if co.record.at == nil {
+		r, err := co.engine.ReadRecord(ctx, s, co.Dir)
 		switch {
 		case errors.Is(err, outcome.ErrMismatch), outcome.IsRefusal(err): // no longer ours
-			t.record.sent = false
+			co.record.sent = false
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
-		t.record.at = &r
+		co.record.at = &r
 	}
-	at := *t.record.at
+	at := *co.record.at
 	switch {
 	case !at.exists: // make sure that it does not exist
-		return []any{t.posting(at, node.Record{Delay: t.delay()}), t.posting(recordAt{exists: true}, node.Record{})}, nil
-	case at.Fate != node.IsHeld || at.By != t.Name:
-		return []any{&zk.CheckVersionRequest{Path: t.Dir + node.RecordSuffix, Version: at.version}}, nil
+		return []any{co.posting(at, node.Record{Delay: co.delay()}), co.posting(recordAt{exists: true}, node.Record{})}, nil
+	case at.Fate != node.IsHeld || at.By != co.Name:
+		return []any{&zk.CheckVersionRequest{Path: co.Dir + node.RecordSuffix, Version: at.version}}, nil
 	}
-	return []any{t.posting(at, t.released())}, nil
+	return []any{co.posting(at, co.released())}, nil
 }
 
 // released returns what replaces the record of our hold when that is released, or when its delay has
@@ -141,28 +141,28 @@ func (t *contender) releaseRecord(ctx context.Context, s *session.Session) ([]an
 // that has seen the same contender without a record ahead of it as we have.
 //
 // A record that we may not delete stays.
-func (t *contender) released() node.Record {
-	if t.record.isNeeded || t.engine.fixedRecords.has(t.Dir, math.MaxInt64) {
-		return node.Record{Delay: t.delay(), Fate: node.WasReleased, By: t.Name}
+func (co *contender) released() node.Record {
+	if co.record.isNeeded || co.engine.fixedRecords.has(co.Dir, math.MaxInt64) {
+		return node.Record{Delay: co.delay(), Fate: node.WasReleased, By: co.Name}
 	}
 	return node.Record{}
 }
 
 // recordRefused handles the refusal of the operations that releaseRecord returned. Another attempt
 // makes sense only if they can differ.
-func (t *contender) recordRefused(err error) {
+func (co *contender) recordRefused(err error) {
 	isFixed := errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrNotEmpty)
-	if isFixed && t.released() == (node.Record{}) {
-		t.engine.fixedRecords.put(t.Dir, struct{}{})
+	if isFixed && co.released() == (node.Record{}) {
+		co.engine.fixedRecords.put(co.Dir, struct{}{})
 		return
 	}
-	t.record.wasRefused(hasMoved(err))
+	co.record.wasRefused(hasMoved(err))
 }
 
 // recordReleased remembers that the lock has no record, if a transaction with the operations that
 // releaseRecord returned has deleted it.
-func (t *contender) recordReleased() {
-	if t.record.sent && !t.removal.lost && t.released() == (node.Record{}) {
-		t.engine.noRecord.put(t.Dir, struct{}{})
+func (co *contender) recordReleased() {
+	if co.record.sent && !co.removal.lost && co.released() == (node.Record{}) {
+		co.engine.noRecord.put(co.Dir, struct{}{})
 	}
 }

@@ -30,17 +30,17 @@ type note struct {
 
 // planNote decides whether the node writes a note if it was first, over the given version of the
 // directory's data.
-func (e *removal) planNote(may bool, version int32, evicted []string) {
-	e.note = nil
+func (re *removal) planNote(may bool, version int32, evicted []string) {
+	re.note = nil
 	if may {
-		e.note = &note{version, evicted}
+		re.note = &note{version, evicted}
 	}
 }
 
 // takeNote returns the note, which is written now, and clears it.
-func (e *removal) takeNote() *note {
-	n := e.note
-	e.note = nil
+func (re *removal) takeNote() *note {
+	n := re.note
+	re.note = nil
 	return n
 }
 

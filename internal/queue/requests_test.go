@@ -119,9 +119,9 @@ var (
 	testWriter = &Recipe{Name: "write", Infix: node.WriterInfix, Rule: node.AfterAll}
 )
 
-func (e *Engine) wants(t *testing.T, r *Recipe) *obtaining {
+func (en *Engine) wants(t *testing.T, r *Recipe) *obtaining {
 	return later(func() (*Grant, error) {
-		return e.Obtain(t.Context(), &Want{Recipe: r, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)})
+		return en.Obtain(t.Context(), &Want{Recipe: r, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)})
 	})
 }
 

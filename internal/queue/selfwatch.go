@@ -36,68 +36,68 @@ type selfWatch struct {
 func newSelfWatch(c *Engine, n *session.OwnNode) *selfWatch { return &selfWatch{engine: c, node: n} }
 
 // startAfter calls start after the given time, unless the watch is stopped before.
-func (g *selfWatch) startAfter(d time.Duration) { g.begin.Store(time.AfterFunc(d, g.start)) }
+func (sw *selfWatch) startAfter(d time.Duration) { sw.begin.Store(time.AfterFunc(d, sw.start)) }
 
 // start requests the watch, unless it was stopped, and does not wait.
-func (g *selfWatch) start() {
-	if g.left.Load() {
+func (sw *selfWatch) start() {
+	if sw.left.Load() {
 		return
 	}
-	b := g.engine.Requests.BundleNow(g.node.Sess)
-	g.startWith(b)
+	b := sw.engine.Requests.BundleNow(sw.node.Sess)
+	sw.startWith(b)
 	b.SendNow()
 }
 
 // startWith is like start, but adds the request to b.
-func (g *selfWatch) startWith(b *session.Bundle) {
-	g.engine.Watches.AddTo(b, g.node.Path()).AwaitAnswer(g)
+func (sw *selfWatch) startWith(b *session.Bundle) {
+	sw.engine.Watches.AddTo(b, sw.node.Path()).AwaitAnswer(sw)
 }
 
 // Answered implements session.Owner.
-func (g *selfWatch) Answered(v *session.View) {
-	g.judge(v.Err)
+func (sw *selfWatch) Answered(v *session.View) {
+	sw.judge(v.Err)
 	switch {
-	case v.Err == nil && bytes.Equal(v.Data, g.node.OwnData()): // nobody has written it
-		g.follow(v)
+	case v.Err == nil && bytes.Equal(v.Data, sw.node.OwnData()): // nobody has written it
+		sw.follow(v)
 	case v.Err == nil || outcome.IsTransient(v.Err):
 		// Owned by the client; ends when the watch is set, when the node is to be deleted, when it or
 		// its session is gone, or when the client is closed, which waits for it.
-		g.engine.Requests.Calls.Run(g.run)
+		sw.engine.Requests.Calls.Run(sw.run)
 	}
 }
 
 // stop ends the watch, because the node is about to be deleted, or prevents it from beginning.
-func (g *selfWatch) stop() {
-	if begin := g.begin.Load(); begin != nil {
+func (sw *selfWatch) stop() {
+	if begin := sw.begin.Load(); begin != nil {
 		begin.Stop()
 	}
-	g.left.Store(true)
-	if v := g.view.Load(); v != nil {
+	sw.left.Store(true)
+	if v := sw.view.Load(); v != nil {
 		v.StopNotify()
 	}
 }
 
 // isActive reports whether the node is intact, in the sense of await.
-func (g *selfWatch) isActive() bool {
-	v := g.view.Load()
-	return v != nil && !g.node.IsGone() && v.Latest().IsCurrent()
+func (sw *selfWatch) isActive() bool {
+	v := sw.view.Load()
+	return v != nil && !sw.node.IsGone() && v.Latest().IsCurrent()
 }
 
 // await waits until it is certain that the node still existed when the events that the caller has
 // seen happened: others leave, but our own node may have been deleted before them. A watch that is
 // set shows this without a request. If run has not set it, because it pauses after an error, await
 // does: when await returns nil, isActive reports true until something happens.
-func (g *selfWatch) await(ctx context.Context) error {
-	n := g.node
+func (sw *selfWatch) await(ctx context.Context) error {
+	n := sw.node
 	for {
-		v, err := session.Again(ctx, func() (*session.View, error) { return g.watch(ctx) })
+		v, err := session.Again(ctx, func() (*session.View, error) { return sw.watch(ctx) })
 		switch {
 		case n.IsGone():
 			return outcome.ErrGone
 		case err != nil:
 			return err
 		case v.IsCurrent():
-			g.follow(v)
+			sw.follow(v)
 			return nil
 		}
 		select {
@@ -112,87 +112,87 @@ func (g *selfWatch) await(ctx context.Context) error {
 }
 
 // watch returns a view of the node. If the node is missing or we may not read it, it is gone.
-func (g *selfWatch) watch(ctx context.Context) (*session.View, error) {
-	v, err := g.engine.Watches.Watch(ctx, g.node.Sess, g.node.Path())
-	g.judge(err)
+func (sw *selfWatch) watch(ctx context.Context) (*session.View, error) {
+	v, err := sw.engine.Watches.Watch(ctx, sw.node.Sess, sw.node.Path())
+	sw.judge(err)
 	return v, err
 }
 
 // judge uses the result of a request that reads the node.
-func (g *selfWatch) judge(err error) {
+func (sw *selfWatch) judge(err error) {
 	switch {
 	case err == nil:
-		g.engine.readable.Store(true)
+		sw.engine.readable.Store(true)
 	case errors.Is(err, zk.ErrNoNode):
-		g.node.MarkGone(nil)
+		sw.node.MarkGone(nil)
 	case outcome.IsRefusal(err):
-		g.node.MarkGone(session.ErrUnreadable)
+		sw.node.MarkGone(session.ErrUnreadable)
 	}
 }
 
 // run sets the watch, unless it is set, and handles what it shows.
-func (g *selfWatch) run() {
+func (sw *selfWatch) run() {
 	var p session.Pace
-	for !g.left.Load() {
-		v, err := g.watch(g.engine.Requests.Life)
+	for !sw.left.Load() {
+		v, err := sw.watch(sw.engine.Requests.Life)
 		if err == nil {
-			g.view.Store(v) // isActive must not report false while inspect waits for a reply
-			g.inspect(session.Node{Data: v.Data, Stat: v.Stat})
-			g.follow(v)
+			sw.view.Store(v) // isActive must not report false while inspect waits for a reply
+			sw.inspect(session.Node{Data: v.Data, Stat: v.Stat})
+			sw.follow(v)
 			return
 		}
-		if !outcome.IsTransient(err) || p.Next(g.engine.Requests.Life) != nil {
+		if !outcome.IsTransient(err) || p.Next(sw.engine.Requests.Life) != nil {
 			return
 		}
 	}
 }
 
 // follow has Fired called when the watch fires.
-func (g *selfWatch) follow(v *session.View) {
-	g.view.Store(v)
-	v.Notify(g)
-	if g.left.Load() { // stop may have been called before Notify
+func (sw *selfWatch) follow(v *session.View) {
+	sw.view.Store(v)
+	v.Notify(sw)
+	if sw.left.Load() { // stop may have been called before Notify
 		v.StopNotify()
 	}
 }
 
 // Fired implements session.Owner. It starts another watch, unless the node or its session is gone.
-func (g *selfWatch) Fired(saw session.State) {
+func (sw *selfWatch) Fired(saw session.State) {
 	switch {
-	case g.node.Sess.IsOver():
+	case sw.node.Sess.IsOver():
 	case saw == session.Gone:
-		g.node.Sess.NodeDeleted()
-		g.node.MarkGone(nil)
+		sw.node.Sess.NodeDeleted()
+		sw.node.MarkGone(nil)
 	default:
-		g.start()
+		sw.start()
 	}
 }
 
 // inspect checks our own node's data for a revocation request and for a forged downgrade. After a
 // request it restores the rest of the data.
-func (g *selfWatch) inspect(seen session.Node) {
-	own := g.node.OwnData()
+func (sw *selfWatch) inspect(seen session.Node) {
+	own := sw.node.OwnData()
 	if bytes.Equal(seen.Data, own) {
 		return // nobody has written it
 	}
 	if node.IsDowngraded(seen.Data) && !node.IsDowngraded(own) {
-		g.node.MarkGone(session.ErrForged)
+		sw.node.MarkGone(session.ErrForged)
 	}
-	if g.node.Hear(seen) {
-		g.putBack(seen)
+	if sw.node.Hear(seen) {
+		sw.putBack(seen)
 	}
 }
 
 // putBack restores our data, together with the request, if Curator's message has replaced it. It
 // does not restore data that must never change.
-func (g *selfWatch) putBack(seen session.Node) {
-	if g.node.Fixed || !bytes.Equal(seen.Data, node.CuratorRevocation) {
+func (sw *selfWatch) putBack(seen session.Node) {
+	if sw.node.Fixed || !bytes.Equal(seen.Data, node.CuratorRevocation) {
 		return
 	}
 	var p session.Pace
 	for {
-		_, err := g.engine.Requests.Set(g.engine.Requests.Life, g.node.Sess, g.node.Path(), node.WithRevocation(g.node.OwnData()), seen.Stat.Version)
-		if !outcome.IsTransient(err) || g.left.Load() || p.Next(g.engine.Requests.Life) != nil {
+		_, err := sw.engine.Requests.Set(sw.engine.Requests.Life, sw.node.Sess, sw.node.Path(), node.WithRevocation(sw.node.OwnData()), seen.Stat.Version)
+		if !outcome.IsTransient(err) || sw.left.Load() || p.Next(sw.engine.Requests.Life) != nil {
 			return // it is written, or somebody has written since, which the next watch handles
 		}
 	}

@@ -36,8 +36,8 @@ type Want struct {
 func (w *Want) WaitsFor() string { return w.wait.text() }
 
 // newPlaceFor returns a new place for the want.
-func (c *Engine) newPlaceFor(w *Want) *place {
-	t := c.newPlace(w.Recipe, w.Dir, w.Data, &w.wait)
+func (en *Engine) newPlaceFor(w *Want) *place {
+	t := en.newPlace(w.Recipe, w.Dir, w.Data, &w.wait)
 	if w.Replaces != nil {
 		t.creation.replaces = w.Replaces.t
 		w.Replaces = nil
@@ -49,59 +49,59 @@ func (c *Engine) newPlaceFor(w *Want) *place {
 }
 
 // giveBack removes the node to be replaced if no attempt has replaced it.
-func (c *Engine) giveBack(w *Want) {
+func (en *Engine) giveBack(w *Want) {
 	if w.Replaces != nil {
-		c.remove(w.Replaces.t)
+		en.remove(w.Replaces.t)
 	}
 }
 
 // Obtain waits until w is granted. It uses w up.
-func (c *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
-	defer c.giveBack(w)
-	return c.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
-		return c.queue(ctx, s, c.newPlaceFor(w), w.Path, revocation)
+func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
+	defer en.giveBack(w)
+	return en.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
+		return en.queue(ctx, s, en.newPlaceFor(w), w.Path, revocation)
 	})
 }
 
 // TryObtain is like Obtain for a caller that does not wait for other contenders. It returns
 // ErrLocked if it would have to wait.
-func (c *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
-	defer c.giveBack(w)
-	return c.withoutWaiting(ctx, &w.wait, func(s *session.Session) (*place, error) { return c.tryAcquire(ctx, s, c.newPlaceFor(w)) })
+func (en *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
+	defer en.giveBack(w)
+	return en.withoutWaiting(ctx, &w.wait, func(s *session.Session) (*place, error) { return en.tryAcquire(ctx, s, en.newPlaceFor(w)) })
 }
 
 // withoutWaiting makes one attempt for a caller that does not wait for other contenders. The attempt shows
 // in w what it waits for.
-func (c *Engine) withoutWaiting(ctx context.Context, w *wait, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
-	defer c.waits.remove(w)
-	s, err := c.session(ctx)
+func (en *Engine) withoutWaiting(ctx context.Context, w *wait, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
+	defer en.waits.remove(w)
+	s, err := en.session(ctx)
 	var t *place
 	if err == nil {
 		t, err = attempt(s)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = c.explain(err, w)
+		err = en.explain(err, w)
 	}
 	return t.granted(), err
 }
 
 // session returns the session of the current connection. It waits for one, unless ctx is already
 // done.
-func (c *Engine) session(ctx context.Context) (*session.Session, error) {
+func (en *Engine) session(ctx context.Context) (*session.Session, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return c.Requests.Link.Attached(ctx)
+	return en.Requests.Link.Attached(ctx)
 }
 
 // inTurn calls attempt until one is granted. It starts another attempt if one lost its position
 // because its session ended or because its node was deleted. A revocation request for one attempt
 // applies to all. The attempts show in w what they wait for.
-func (c *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
-	defer c.waits.remove(w)
+func (en *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
+	defer en.waits.remove(w)
 	revocation := new(session.Revocation)
 	for {
-		s, err := c.session(ctx)
+		s, err := en.session(ctx)
 		var t *place
 		if err == nil {
 			t, err = attempt(s, revocation)
@@ -109,27 +109,27 @@ func (c *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func(
 		if err == nil {
 			return t.granted(), nil
 		}
-		c.discard(ctx, err, t)
+		en.discard(ctx, err, t)
 		if ctx.Err() != nil {
-			return nil, c.explain(err, w)
+			return nil, en.explain(err, w)
 		}
 		if !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {
 			return nil, err
 		}
 		w.clear()
-		c.logAgain(path, err)
+		en.logAgain(path, err)
 	}
 }
 
 // logAgain logs that another attempt follows. It is a separate function to keep its arguments off
 // every waiter's stack.
-func (c *Engine) logAgain(path string, why error) {
-	c.Requests.Log.Info("zklock: place in queue lost, queueing again", "path", path, "err", why)
+func (en *Engine) logAgain(path string, why error) {
+	en.Requests.Log.Info("zklock: place in queue lost, queueing again", "path", path, "err", why)
 }
 
 // queue makes one attempt: it enters the queue with a new place and waits for its turn. If it
 // returns an error, the caller must discard the place.
-func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, revocation *session.Revocation) (*place, error) {
+func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, revocation *session.Revocation) (*place, error) {
 	t.Revocation = revocation
 	err := t.prepare(ctx, s)
 	if err == nil {
@@ -150,17 +150,17 @@ func (c *Engine) queue(ctx context.Context, s *session.Session, t *place, path s
 
 // observeQueued reports the position in the queue. It is a separate function to keep the event off
 // every waiter's stack.
-func (t *place) observeQueued(path string) {
-	t.engine.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: t.recipe.Name, Path: path, Node: t.Name, Ahead: t.nearest.seen})
+func (pl *place) observeQueued(path string) {
+	pl.engine.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: pl.recipe.Name, Path: path, Node: pl.Name, Ahead: pl.nearest.seen})
 }
 
 // tryAcquire enters the queue with a new place only if it sees no contender to wait for.
-func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (*place, error) {
+func (en *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (*place, error) {
 	if err := t.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	if !c.mayBeAlone(t.Dir) && t.creation.replaces == nil {
-		free, err := c.looksFree(ctx, s, t.recipe, t.Dir)
+	if !en.mayBeAlone(t.Dir) && t.creation.replaces == nil {
+		free, err := en.looksFree(ctx, s, t.recipe, t.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -170,36 +170,36 @@ func (c *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (
 	}
 	if err := t.try(ctx, s); err != nil {
 		err = t.unlessEvicted(ctx, err)
-		c.discard(ctx, err, t)
+		en.discard(ctx, err, t)
 		return nil, err
 	}
 	return t, nil
 }
 
 // try acquires the lock if no contender blocks it.
-func (t *place) try(ctx context.Context, s *session.Session) error {
-	t.nearest.keepAll()
-	if err := t.enter(ctx, s); err != nil {
+func (pl *place) try(ctx context.Context, s *session.Session) error {
+	pl.nearest.keepAll()
+	if err := pl.enter(ctx, s); err != nil {
 		return err
 	}
-	for t.nearest.unsure {
-		if err := t.findPosition(ctx, nil); err != nil {
+	for pl.nearest.unsure {
+		if err := pl.findPosition(ctx, nil); err != nil {
 			return err
 		}
 	}
-	switch i, err := t.engine.blocker(ctx, s, t.recipe, t.Dir, t.nearest.ahead); {
+	switch i, err := pl.engine.blocker(ctx, s, pl.recipe, pl.Dir, pl.nearest.ahead); {
 	case err != nil:
 		return err
 	case i >= 0:
 		return outcome.ErrLocked
 	}
-	if len(t.nearest.ahead) > 0 {
-		t.watchSelf() // the reply that showed our turn is newer than our last look at our own node
+	if len(pl.nearest.ahead) > 0 {
+		pl.watchSelf() // the reply that showed our turn is newer than our last look at our own node
 	}
-	if err := t.becomeHolder(ctx, false); err != nil {
+	if err := pl.becomeHolder(ctx, false); err != nil {
 		return err
 	}
-	return t.grant(ctx, nil)
+	return pl.grant(ctx, nil)
 }
 
 // WithoutWaiting runs try for a caller that waits neither for other contenders nor for a server. Its
@@ -251,13 +251,13 @@ func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()
 // discard removes a place, which may be nil, that failed with err. A caller that does not wait for
 // others gets its result once nothing is left in the queue. A caller that lost its node queues
 // again once that node is no longer counted: both nodes together may exceed what a client may own.
-func (c *Engine) discard(ctx context.Context, err error, t *place) {
+func (en *Engine) discard(ctx context.Context, err error, t *place) {
 	if t == nil {
 		return
 	}
-	outcomes := []<-chan error{c.remove(t.contender)}
+	outcomes := []<-chan error{en.remove(t.contender)}
 	if a := t.creation; a != nil && a.replaces != nil {
-		outcomes = append(outcomes, c.remove(a.replaces))
+		outcomes = append(outcomes, en.remove(a.replaces))
 	}
 	if !errors.Is(err, outcome.ErrLocked) && !errors.Is(err, outcome.ErrGone) {
 		return
@@ -271,21 +271,21 @@ func (c *Engine) discard(ctx context.Context, err error, t *place) {
 }
 
 // looksFree reports whether a newcomer would have no contender to wait for.
-func (c *Engine) looksFree(ctx context.Context, s *session.Session, r *Recipe, dir string) (bool, error) {
-	l, err := c.Requests.List(ctx, s, dir)
+func (en *Engine) looksFree(ctx context.Context, s *session.Session, r *Recipe, dir string) (bool, error) {
+	l, err := en.Requests.List(ctx, s, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := c.notASemaphore(ctx, s, dir, l.Queue()); err != nil {
+	if err := en.notASemaphore(ctx, s, dir, l.Queue()); err != nil {
 		return false, err
 	}
-	if err := c.notDelayed(r, l.Queue()); err != nil {
+	if err := en.notDelayed(r, l.Queue()); err != nil {
 		return false, err
 	}
-	i, err := c.blocker(ctx, s, r, dir, l.Queue().Entries)
+	i, err := en.blocker(ctx, s, r, dir, l.Queue().Entries)
 	return i < 0, err
 }
 

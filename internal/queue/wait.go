@@ -28,73 +28,73 @@ import (
 
 // wait waits until no contender ahead blocks us. It sends no further request if there was only one
 // contender ahead in the last listing.
-func (t *place) wait(ctx context.Context) error {
+func (pl *place) wait(ctx context.Context) error {
 	var p session.Pace
 	for {
 		var err error
 		switch {
-		case len(t.nearest.ahead) > 0:
-			err = t.awaitLeave(ctx)
-		case t.nearest.unsure || t.nearest.beyond > 0:
-			err = t.findPosition(ctx, nil)
+		case len(pl.nearest.ahead) > 0:
+			err = pl.awaitLeave(ctx)
+		case pl.nearest.unsure || pl.nearest.beyond > 0:
+			err = pl.findPosition(ctx, nil)
 		default:
-			t.becomeFirst()
+			pl.becomeFirst()
 			return nil
 		}
-		err = t.engine.pauseAfter(ctx, &p, err)
+		err = pl.engine.pauseAfter(ctx, &p, err)
 		if err != nil {
-			return t.Because(err)
+			return pl.Because(err)
 		}
 	}
 }
 
 // pauseAfter pauses if err is a transient error, and then returns nil. Without one, the next pause is
 // short again: a long wait may have many errors that do not follow each other.
-func (c *Engine) pauseAfter(ctx context.Context, p *session.Pace, err error) error {
+func (en *Engine) pauseAfter(ctx context.Context, p *session.Pace, err error) error {
 	if !outcome.IsTransient(err) || ctx.Err() != nil {
 		*p = session.Pace{}
 		return err
 	}
-	c.Requests.Link.RecordError(err)
+	en.Requests.Link.RecordError(err)
 	return p.Next(ctx)
 }
 
 // awaitLeave waits until the nearest blocking contender leaves, or looks ahead and waits for the
 // one before it. It removes all contenders that can no longer exist.
-func (t *place) awaitLeave(ctx context.Context) error {
-	others := t.nearest.others()
-	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
+func (pl *place) awaitLeave(ctx context.Context) error {
+	others := pl.nearest.others()
+	b, err := pl.engine.Requests.Bundle(ctx, pl.Sess)
 	if err != nil {
 		return err
 	}
 	if others == 0 {
-		t.watchSelfWith(b) // next in line: prepare what grant needs
+		pl.watchSelfWith(b) // next in line: prepare what grant needs
 	}
-	if others <= 1 || !t.recipe.exclusive() {
-		t.engine.Heart.Keep(&t.OwnNode) // otherwise grant would have to wait for the quorum
+	if others <= 1 || !pl.recipe.exclusive() {
+		pl.engine.Heart.Keep(&pl.OwnNode) // otherwise grant would have to wait for the quorum
 	}
-	i := t.toWatch()
-	t.waited = true
-	t.watchWith(b, &t.nearest.ahead[i])
+	i := pl.toWatch()
+	pl.waited = true
+	pl.watchWith(b, &pl.nearest.ahead[i])
 	err = b.Send(ctx)
 	if err != nil {
 		return err
 	}
-	saw, err := t.awaitChange(ctx, t.nearest.ahead[i].Name)
+	saw, err := pl.awaitChange(ctx, pl.nearest.ahead[i].Name)
 	if err != nil || saw == session.Changed {
 		return err
 	}
 	if others == 0 {
-		t.nearest.removeAt(i)
+		pl.nearest.removeAt(i)
 		return nil
 	}
-	return t.catchUp(ctx, i)
+	return pl.catchUp(ctx, i)
 }
 
 // toWatch returns the index in ahead of the contender to watch.
-func (t *place) toWatch() int {
-	nearest := len(t.nearest.ahead) - 1
-	if nearest > 0 && t.recipe.exclusive() {
+func (pl *place) toWatch() int {
+	nearest := len(pl.nearest.ahead) - 1
+	if nearest > 0 && pl.recipe.exclusive() {
 		return nearest - 1
 	}
 	return nearest
@@ -102,38 +102,38 @@ func (t *place) toWatch() int {
 
 // awaitChange waits until the node with that name, which we watch, changes or is deleted. A node
 // whose data shows that it no longer blocks us counts as gone.
-func (t *place) awaitChange(ctx context.Context, name string) (session.State, error) {
-	t.setReason(isBlocked{others: t.nearest.others(), name: name})
-	v, err := t.seen(ctx)
+func (pl *place) awaitChange(ctx context.Context, name string) (session.State, error) {
+	pl.setReason(isBlocked{others: pl.nearest.others(), name: name})
+	v, err := pl.seen(ctx)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return session.Gone, nil
 	case err != nil:
-		t.watched = nil
+		pl.watched = nil
 		return 0, err
-	case t.recipe.Passes != nil && t.recipe.Passes(v.Data):
+	case pl.recipe.Passes != nil && pl.recipe.Passes(v.Data):
 		return session.Gone, nil
 	}
-	t.setReason(isBlocked{t.nearest.others(), name, v.Data})
-	saw, err := v.Await(ctx, t.goneIfSeen())
-	t.watched = nil
+	pl.setReason(isBlocked{pl.nearest.others(), name, v.Data})
+	saw, err := v.Await(ctx, pl.goneIfSeen())
+	pl.watched = nil
 	return saw, err
 }
 
 // watchWith watches e's node, unless we do already. If the watch must be requested, the request is
 // added to b. The watch may already have fired.
-func (t *place) watchWith(b *session.Bundle, e *node.Entry) {
-	if t.watched == nil || !t.watched.IsOn(e.Name) {
-		path := t.Dir + "/" + e.Name
-		e.Name = path[len(t.Dir)+1:] // the watch keeps the path: a waiter needs the name only once
-		t.watched = t.engine.Watches.AddTo(b, path)
+func (pl *place) watchWith(b *session.Bundle, e *node.Entry) {
+	if pl.watched == nil || !pl.watched.IsOn(e.Name) {
+		path := pl.Dir + "/" + e.Name
+		e.Name = path[len(pl.Dir)+1:] // the watch keeps the path: a waiter needs the name only once
+		pl.watched = pl.engine.Watches.AddTo(b, path)
 	}
 }
 
 // seen waits until a server has replied to the request for the watch, and returns what it shows.
-func (t *place) seen(ctx context.Context) (v *session.View, err error) {
-	v, err = t.watched.Answered(ctx)
-	t.watched = v
+func (pl *place) seen(ctx context.Context) (v *session.View, err error) {
+	v, err = pl.watched.Answered(ctx)
+	pl.watched = v
 	return v, err
 }
 
@@ -144,94 +144,94 @@ func (t *place) seen(ctx context.Context) (v *session.View, err error) {
 //
 // Independent requests are sent together. The note is read last, so that it includes a holder that
 // left shortly before.
-func (t *place) catchUp(ctx context.Context, i int) error {
-	left, before, behind := t.nearest.ahead[i], slices.Clone(t.nearest.ahead[:i]), slices.Clone(t.nearest.ahead[i+1:])
-	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
+func (pl *place) catchUp(ctx context.Context, i int) error {
+	left, before, behind := pl.nearest.ahead[i], slices.Clone(pl.nearest.ahead[:i]), slices.Clone(pl.nearest.ahead[i+1:])
+	b, err := pl.engine.Requests.Bundle(ctx, pl.Sess)
 	if err != nil {
 		return err
 	}
-	t.watchSelfWith(b)
-	t.engine.Heart.Keep(&t.OwnNode)
+	pl.watchSelfWith(b)
+	pl.engine.Heart.Keep(&pl.OwnNode)
 	if len(behind) > 0 {
-		t.watchWith(b, &behind[0])
+		pl.watchWith(b, &behind[0])
 	}
 	var lone func(context.Context) (*zk.Stat, error)
-	if t.nearest.beyond == 0 && len(before) == 1 && len(behind) > 0 {
-		lone = b.Stat(t.Dir + "/" + before[0].Name)
+	if pl.nearest.beyond == 0 && len(before) == 1 && len(behind) > 0 {
+		lone = b.Stat(pl.Dir + "/" + before[0].Name)
 	}
-	note := t.noteWith(b)
+	note := pl.noteWith(b)
 	err = b.Send(ctx)
 	if err != nil {
 		return err
 	}
-	err = t.readNote(ctx, note, i)
+	err = pl.readNote(ctx, note, i)
 	if err != nil {
 		return err
 	}
-	t.nearest.remove(left)
-	if lone != nil && slices.Contains(t.nearest.ahead, before[0]) {
+	pl.nearest.remove(left)
+	if lone != nil && slices.Contains(pl.nearest.ahead, before[0]) {
 		_, err := lone(ctx)
-		if err := t.unlessLeft(before[0], err); err != nil {
+		if err := pl.unlessLeft(before[0], err); err != nil {
 			return err
 		}
 	}
 	if len(behind) > 0 {
-		_, err := t.watched.Answered(ctx)
-		if err := t.unlessLeft(behind[0], err); err != nil {
+		_, err := pl.watched.Answered(ctx)
+		if err := pl.unlessLeft(behind[0], err); err != nil {
 			return err
 		}
 	}
-	return t.lookFurther(ctx, t.before(behind))
+	return pl.lookFurther(ctx, pl.before(behind))
 }
 
 // unlessLeft handles the error of a read of e's node. If the node is missing, it drops e and
 // returns nil.
-func (t *place) unlessLeft(e node.Entry, err error) error {
+func (pl *place) unlessLeft(e node.Entry, err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		t.nearest.remove(e)
+		pl.nearest.remove(e)
 		return nil
 	}
 	return err
 }
 
 // before returns how many contenders are ahead of the first entry of behind.
-func (t *place) before(behind []node.Entry) int {
+func (pl *place) before(behind []node.Entry) int {
 	if len(behind) > 0 {
-		if i := slices.Index(t.nearest.ahead, behind[0]); i >= 0 {
+		if i := slices.Index(pl.nearest.ahead, behind[0]); i >= 0 {
 			return i
 		}
 	}
-	return len(t.nearest.ahead)
+	return len(pl.nearest.ahead)
 }
 
 // look watches e's node, unless we do already, and waits until a server has replied to the request.
-func (t *place) look(ctx context.Context, e *node.Entry) error {
-	b, err := t.engine.Requests.Bundle(ctx, t.Sess)
+func (pl *place) look(ctx context.Context, e *node.Entry) error {
+	b, err := pl.engine.Requests.Bundle(ctx, pl.Sess)
 	if err != nil {
 		return err
 	}
-	t.watchWith(b, e)
+	pl.watchWith(b, e)
 	err = b.Send(ctx)
 	if err == nil {
-		_, err = t.seen(ctx)
+		_, err = pl.seen(ctx)
 	}
 	return err
 }
 
 // lookFurther checks whether the first n contenders in ahead, and those counted in beyond, still
 // exist. If no contender known by name is left, it returns and wait continues.
-func (t *place) lookFurther(ctx context.Context, n int) error {
+func (pl *place) lookFurther(ctx context.Context, n int) error {
 	if n > 0 {
-		nearest := &t.nearest.ahead[t.toWatch()]
-		err := t.look(ctx, nearest)
+		nearest := &pl.nearest.ahead[pl.toWatch()]
+		err := pl.look(ctx, nearest)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err // it exists: the caller waits for it
 		}
-		t.nearest.remove(*nearest)
+		pl.nearest.remove(*nearest)
 		n--
 	}
-	if len(t.nearest.ahead) == 0 || t.nearest.beyond+n == 0 {
+	if len(pl.nearest.ahead) == 0 || pl.nearest.beyond+n == 0 {
 		return nil
 	}
-	return t.findPosition(ctx, nil)
+	return pl.findPosition(ctx, nil)
 }

@@ -23,38 +23,38 @@ func newCheckQueue() checkQueue { return checkQueue{kept: map[*OwnNode]int64{}} 
 
 // add adds a node to the checked set. It reports whether isAny would return true now, but did not
 // when it was last called.
-func (k *checkQueue) add(t *OwnNode) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept[t] > 0 {
+func (cq *checkQueue) add(t *OwnNode) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.kept[t] > 0 {
 		return false
 	}
-	k.last++
-	k.kept[t], t.Kept = k.last, true
-	return k.seen != t.Sess
+	cq.last++
+	cq.kept[t], t.Kept = cq.last, true
+	return cq.seen != t.Sess
 }
 
 // leave keeps a node in the set but excludes it from checks.
-func (k *checkQueue) leave(t *OwnNode) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.kept[t] = 0
+func (cq *checkQueue) leave(t *OwnNode) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.kept[t] = 0
 }
 
-func (k *checkQueue) remove(t *OwnNode) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.kept, t)
+func (cq *checkQueue) remove(t *OwnNode) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	delete(cq.kept, t)
 }
 
 // isAny reports whether any node under s is in the set, including those being deleted.
-func (k *checkQueue) isAny(s *Session) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.seen = nil
-	for t := range k.kept {
+func (cq *checkQueue) isAny(s *Session) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.seen = nil
+	for t := range cq.kept {
 		if t.Sess == s {
-			k.seen = s
+			cq.seen = s
 			return true
 		}
 	}
@@ -66,27 +66,27 @@ func (k *checkQueue) isAny(s *Session) bool {
 const maxChecks = 10_000
 
 // due returns the nodes under s to check now.
-func (k *checkQueue) due(s *Session) []*OwnNode {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (cq *checkQueue) due(s *Session) []*OwnNode {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
 	var due []*OwnNode
-	for t, turn := range k.kept {
+	for t, turn := range cq.kept {
 		if t.Sess == s && turn > 0 {
 			due = append(due, t)
 		}
 	}
-	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(k.kept[a], k.kept[b]) })
+	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(cq.kept[a], cq.kept[b]) })
 	return due[:fitting(due, maxChecks)]
 }
 
 // found moves nodes to the back.
-func (k *checkQueue) found(nodes []*OwnNode) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last++
+func (cq *checkQueue) found(nodes []*OwnNode) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.last++
 	for _, t := range nodes {
-		if k.kept[t] > 0 {
-			k.kept[t] = k.last
+		if cq.kept[t] > 0 {
+			cq.kept[t] = cq.last
 		}
 	}
 }

@@ -81,37 +81,37 @@ type lister struct {
 
 // share returns a listing that is requested after the call. If none is in progress and the directory
 // is not known to be long, request is called, which must have then called with the reply.
-func (f *listings) share(by lister, key listed, request func(then func(Listing, error))) *listing {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if running := f.running[key]; running != nil {
+func (ls *listings) share(by lister, key listed, request func(then func(Listing, error))) *listing {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if running := ls.running[key]; running != nil {
 		if running.next == nil {
 			running.next = new(listing)
 		}
 		return running.next
 	}
-	if f.running == nil {
-		f.running = map[listed]*listing{}
+	if ls.running == nil {
+		ls.running = map[listed]*listing{}
 	}
 	l := new(listing)
-	f.running[key] = l
-	if _, long := f.long[key.dir]; long {
-		f.begin(by, key, l)
+	ls.running[key] = l
+	if _, long := ls.long[key.dir]; long {
+		ls.begin(by, key, l)
 		return l
 	}
-	request(func(got Listing, err error) { f.answered(by, key, l, got, err) })
+	request(func(got Listing, err error) { ls.answered(by, key, l, got, err) })
 	return l
 }
 
 // begin starts a goroutine that requests l, and the listings after it. If the client is closed, l
 // gets an error. It must be called with mu held.
-func (f *listings) begin(by lister, key listed, l *listing) {
+func (ls *listings) begin(by lister, key listed, l *listing) {
 	// Owned by the client; ends when no caller waits for another listing, at the latest when Close
 	// ends the connection and then waits for it.
-	if by.tasks.Run(func() { f.askAll(by, key, l) }) {
+	if by.tasks.Run(func() { ls.askAll(by, key, l) }) {
 		return
 	}
-	delete(f.running, key)
+	delete(ls.running, key)
 	for ; l != nil; l = l.next {
 		l.err = outcome.ErrClosed
 		l.done.Set()
@@ -119,13 +119,13 @@ func (f *listings) begin(by lister, key listed, l *listing) {
 }
 
 // answered handles the reply to a request that share has begun, or the reason why it was not sent.
-func (f *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
-	finish := func() { f.finish(by, key, l, got, err) }
+func (ls *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
+	finish := func() { ls.finish(by, key, l, got, err) }
 	switch {
 	case errors.Is(err, conn.ErrNotSent): // others may share it
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.begin(by, key, l) // asks again
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		ls.begin(by, key, l) // asks again
 	case len(got.Names) < manyChildren:
 		finish()
 	// Owned by the client; ends when the names are parsed; Close waits for it.
@@ -135,25 +135,25 @@ func (f *listings) answered(by lister, key listed, l *listing, got Listing, err 
 }
 
 // finish sets what l shows, and has the next listing requested if a caller waits for it.
-func (f *listings) finish(by lister, key listed, l *listing, got Listing, err error) {
-	if next := f.set(key, l, got, err); next != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.begin(by, key, next)
+func (ls *listings) finish(by lister, key listed, l *listing, got Listing, err error) {
+	if next := ls.set(key, l, got, err); next != nil {
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		ls.begin(by, key, next)
 	}
 }
 
 // askAll requests listings one after another until no caller waits for another one.
-func (f *listings) askAll(by lister, key listed, l *listing) {
+func (ls *listings) askAll(by lister, key listed, l *listing) {
 	for l != nil {
-		got, err := f.askOnce(by, key)
-		l = f.set(key, l, got, err)
+		got, err := ls.askOnce(by, key)
+		l = ls.set(key, l, got, err)
 	}
 }
 
 // askOnce requests a listing as soon as there is room for it.
-func (f *listings) askOnce(by lister, key listed) (Listing, error) {
-	if room := f.roomFor(key.dir); room != nil {
+func (ls *listings) askOnce(by lister, key listed) (Listing, error) {
+	if room := ls.roomFor(key.dir); room != nil {
 		room <- struct{}{}
 		defer func() { <-room }()
 	}
@@ -162,52 +162,52 @@ func (f *listings) askOnce(by lister, key listed) (Listing, error) {
 
 // set sets what l shows, and returns the listing to request after it, or nil if there is none. A
 // missing directory has no children.
-func (f *listings) set(key listed, l *listing, got Listing, err error) (next *listing) {
+func (ls *listings) set(key listed, l *listing, got Listing, err error) (next *listing) {
 	if err != nil {
 		got = NewListing(nil, nil, time.Now())
 	}
 	got.Queue() // parse here: sorting would enlarge a waiter's stack permanently
 	l.Listing, l.err = got, err
-	next = f.follow(key, l)
+	next = ls.follow(key, l)
 	l.done.Set()
 	return next
 }
 
 // roomFor returns the channel that limits listings of dir, or nil if dir is not known to be long.
-func (f *listings) roomFor(dir string) chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, ok := f.long[dir]; !ok {
+func (ls *listings) roomFor(dir string) chan struct{} {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if _, ok := ls.long[dir]; !ok {
 		return nil
 	}
-	if f.room == nil {
-		f.room = make(chan struct{}, longAtOnce)
+	if ls.room == nil {
+		ls.room = make(chan struct{}, longAtOnce)
 	}
-	return f.room
+	return ls.room
 }
 
 // remember records whether dir has many children. It must be called with mu held.
-func (f *listings) remember(dir string, children int) {
+func (ls *listings) remember(dir string, children int) {
 	switch {
 	case children < manyChildren:
-		delete(f.long, dir)
-	case f.long == nil || len(f.long) >= maxLong:
-		f.long = map[string]struct{}{dir: {}}
+		delete(ls.long, dir)
+	case ls.long == nil || len(ls.long) >= maxLong:
+		ls.long = map[string]struct{}{dir: {}}
 	default:
-		f.long[dir] = struct{}{}
+		ls.long[dir] = struct{}{}
 	}
 }
 
 // follow records what l shows, and returns the listing to request after it, or nil if there is none.
-func (f *listings) follow(key listed, l *listing) *listing {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (ls *listings) follow(key listed, l *listing) *listing {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	if l.err == nil {
-		f.remember(key.dir, len(l.Names))
+		ls.remember(key.dir, len(l.Names))
 	}
-	f.running[key] = l.next
+	ls.running[key] = l.next
 	if l.next == nil {
-		delete(f.running, key)
+		delete(ls.running, key)
 	}
 	return l.next
 }

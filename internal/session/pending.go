@@ -48,40 +48,40 @@ type PendingCreates struct {
 }
 
 // Add remembers a pending create and searches for its node until the outcome is certain.
-func (h *PendingCreates) Add(g *PendingCreate) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, g)
-	if h.looking != nil {
+func (pc *PendingCreates) Add(g *PendingCreate) {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.all = append(pc.all, g)
+	if pc.looking != nil {
 		select {
-		case h.looking <- struct{}{}:
+		case pc.looking <- struct{}{}:
 		default:
 		}
 		return
 	}
 	more := make(chan struct{}, 1)
-	h.looking = more
+	pc.looking = more
 	// Owned by the client; ends when none is left, or with the client's life; Close
 	// waits for it.
-	h.Requests.Calls.Run(func() { h.lookForAll(more) })
+	pc.Requests.Calls.Run(func() { pc.lookForAll(more) })
 }
 
 // lookForAll searches as long as there are pending creates. A value from more starts a search
 // immediately.
-func (h *PendingCreates) lookForAll(more <-chan struct{}) {
+func (pc *PendingCreates) lookForAll(more <-chan struct{}) {
 	for looks := 0; ; {
-		s, err := h.Requests.Link.Attached(h.Requests.Life)
+		s, err := pc.Requests.Link.Attached(pc.Requests.Life)
 		if err != nil {
 			return
 		}
 		moved := s.Reattached()
-		certain, err := h.settleAll(h.Requests.Life, s)
+		certain, err := pc.settleAll(pc.Requests.Life, s)
 		if certain {
 			return
 		}
 		var later <-chan time.Time
 		looks++
-		if looks < 2 || err != nil || h.hasOrphans() {
+		if looks < 2 || err != nil || pc.hasOrphans() {
 			later = time.After(s.Lease.Term() / 4)
 		}
 		select {
@@ -92,7 +92,7 @@ func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 			looks = 0
 		case <-s.Over():
 			looks = 0
-		case <-h.Requests.Life.Done():
+		case <-pc.Requests.Life.Done():
 			return
 		}
 	}
@@ -100,20 +100,20 @@ func (h *PendingCreates) lookForAll(more <-chan struct{}) {
 
 // settleAll removes the nodes that exist, and forgets the creates that can no longer be executed.
 // certain reports whether none is left.
-func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bool, err error) {
-	if err := h.Requests.askQuorum(ctx, s); err != nil {
+func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bool, err error) {
+	if err := pc.Requests.askQuorum(ctx, s); err != nil {
 		return false, err
 	}
 	epoch := s.Epoch() // the listings below are at least as new
-	h.mu.Lock()
-	all := slices.Clone(h.all)
-	h.mu.Unlock()
+	pc.mu.Lock()
+	all := slices.Clone(pc.all)
+	pc.mu.Unlock()
 	listings := map[string][]string{}
 	var gone []*PendingCreate
 	for _, g := range all {
 		names, known := listings[g.Dir]
 		if !known {
-			l, listErr := h.Requests.List(ctx, s, g.Dir)
+			l, listErr := pc.Requests.List(ctx, s, g.Dir)
 			if listErr != nil && !errors.Is(listErr, zk.ErrNoNode) {
 				err = listErr
 				continue
@@ -121,25 +121,25 @@ func (h *PendingCreates) settleAll(ctx context.Context, s *Session) (certain boo
 			names = l.Names
 			listings[g.Dir] = names
 		}
-		certain, lookErr := h.settle(ctx, s, g, names, epoch)
+		certain, lookErr := pc.settle(ctx, s, g, names, epoch)
 		if lookErr != nil {
 			err = lookErr
 		} else if certain {
 			gone = append(gone, g)
 		}
 	}
-	return h.forget(gone), err
+	return pc.forget(gone), err
 }
 
 // settle removes g's node if it is among names. certain reports whether it can no longer appear.
-func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreate, names []string, epoch int32) (certain bool, err error) {
-	name, err := h.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
+func (pc *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreate, names []string, epoch int32) (certain bool, err error) {
+	name, err := pc.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
 	if err != nil {
 		return false, err
 	}
 	if name != "" {
-		h.Requests.Log.Info("zklock: removing orphaned node", "path", h.Requests.Shown(g.Dir), "node", name)
-		if err := h.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
+		pc.Requests.Log.Info("zklock: removing orphaned node", "path", pc.Requests.Shown(g.Dir), "node", name)
+		if err := pc.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}
 		return true, nil
@@ -148,39 +148,39 @@ func (h *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreat
 }
 
 // isOutdated reports whether a leader later than any that received the create has replied under s.
-func (g *PendingCreate) isOutdated(s *Session, epoch int32) bool {
-	return s == g.Sess && IsClosed(g.Moved) && g.Epoch != 0 && epoch > g.Epoch
+func (pc *PendingCreate) isOutdated(s *Session, epoch int32) bool {
+	return s == pc.Sess && IsClosed(pc.Moved) && pc.Epoch != 0 && epoch > pc.Epoch
 }
 
 // isLongOver reports whether the session has been over for so long that the servers must have ended
 // it.
-func (g *PendingCreate) isLongOver() bool {
-	if !g.Sess.IsOver() {
+func (pc *PendingCreate) isLongOver() bool {
+	if !pc.Sess.IsOver() {
 		return false
 	}
-	if g.over.IsZero() {
-		g.over = time.Now()
+	if pc.over.IsZero() {
+		pc.over = time.Now()
 	}
-	return time.Since(g.over) > 2*g.Sess.Lease.Term()
+	return time.Since(pc.over) > 2*pc.Sess.Lease.Term()
 }
 
-func (h *PendingCreates) hasOrphans() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.all, func(g *PendingCreate) bool { return g.Sess.IsOver() })
+func (pc *PendingCreates) hasOrphans() bool {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	return slices.ContainsFunc(pc.all, func(g *PendingCreate) bool { return g.Sess.IsOver() })
 }
 
 // forget drops pending creates. It reports whether none is left, which ends the search.
-func (h *PendingCreates) forget(gone []*PendingCreate) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (pc *PendingCreates) forget(gone []*PendingCreate) bool {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
 	for _, g := range gone {
 		g.Sess.Own(-g.Owns, 0)
 	}
-	h.all = slices.DeleteFunc(h.all, func(g *PendingCreate) bool { return slices.Contains(gone, g) })
-	if len(h.all) > 0 {
+	pc.all = slices.DeleteFunc(pc.all, func(g *PendingCreate) bool { return slices.Contains(gone, g) })
+	if len(pc.all) > 0 {
 		return false
 	}
-	h.looking = nil
+	pc.looking = nil
 	return true
 }

@@ -31,22 +31,22 @@ const (
 )
 
 // isMissing reports whether the servers do not support the request.
-func (p *support) isMissing() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hangUps >= p.limit()
+func (su *support) isMissing() bool {
+	su.mu.Lock()
+	defer su.mu.Unlock()
+	return su.hangUps >= su.limit()
 }
 
 // isKnown reports whether a server has replied to such a request.
-func (p *support) isKnown() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.known
+func (su *support) isKnown() bool {
+	su.mu.Lock()
+	defer su.mu.Unlock()
+	return su.known
 }
 
 // limit returns the current limit. It must be called with mu held.
-func (p *support) limit() int {
-	if p.known {
+func (su *support) limit() int {
+	if su.known {
 		return manyHangUps
 	}
 	return enoughHangUps
@@ -54,20 +54,20 @@ func (p *support) limit() int {
 
 // judge handles the outcome of a request that was sent on a connection. It reports whether this
 // outcome has shown that the servers do not support the request.
-func (p *support) judge(err error, on *conn.Attachment) (missing bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := p.hangUps
+func (su *support) judge(err error, on *conn.Attachment) (missing bool) {
+	su.mu.Lock()
+	defer su.mu.Unlock()
+	before := su.hangUps
 	switch {
 	case errors.Is(err, frames.ErrUnimplemented):
-		p.hangUps, p.known = enoughHangUps, false
+		su.hangUps, su.known = enoughHangUps, false
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, outcome.ErrSessionOver): // some servers also assign another session
-		if p.hungUp != on { // a lost connection fails all its pending requests, but counts once
-			p.hangUps, p.hungUp = p.hangUps+1, on
+		if su.hungUp != on { // a lost connection fails all its pending requests, but counts once
+			su.hangUps, su.hungUp = su.hangUps+1, on
 		}
 	case err == nil || outcome.IsRefusal(err):
-		p.hangUps, p.known = 0, true
+		su.hangUps, su.known = 0, true
 	}
-	limit := p.limit()
-	return before < limit && p.hangUps >= limit
+	limit := su.limit()
+	return before < limit && su.hangUps >= limit
 }

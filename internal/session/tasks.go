@@ -27,90 +27,90 @@ func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{})} }
 
 // Enter registers the caller as a task and returns true; the caller must call Done. After Close it
 // returns false.
-func (t *Tasks) Enter() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+func (ts *Tasks) Enter() bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed {
 		return false
 	}
-	t.n++
+	ts.n++
 	return true
 }
 
 // Done ends the task that Enter registered.
-func (t *Tasks) Done() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.n--
-	if t.closed && t.n == 0 {
-		close(t.idle)
+func (ts *Tasks) Done() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.n--
+	if ts.closed && ts.n == 0 {
+		close(ts.idle)
 	}
 }
 
 // Run starts fn as a task and returns true. After Close it returns false and does not start fn.
-func (t *Tasks) Run(fn func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+func (ts *Tasks) Run(fn func()) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed {
 		return false
 	}
-	if last := len(t.resting) - 1; last >= 0 {
-		t.resting[last] <- fn // never waits: the channel has a buffer of one
-		t.resting = t.resting[:last]
+	if last := len(ts.resting) - 1; last >= 0 {
+		ts.resting[last] <- fn // never waits: the channel has a buffer of one
+		ts.resting = ts.resting[:last]
 		return true
 	}
-	t.n++
+	ts.n++
 	// Owned by t; ends with fn, or when Close ends its wait for another task; the caller of Close
 	// waits.
-	go t.work(fn)
+	go ts.work(fn)
 	return true
 }
 
 // Continue runs fn in a goroutine, as a part of a task that Enter has registered. fn must call Done.
-func (t *Tasks) Continue(fn func()) {
-	if !t.Run(fn) {
+func (ts *Tasks) Continue(fn func()) {
+	if !ts.Run(fn) {
 		// Owned by the task; ends with fn; the caller of Close waits.
 		go fn()
 	}
 }
 
 // work runs fn, and then the tasks that it is given while it rests.
-func (t *Tasks) work(fn func()) {
-	defer t.Done()
+func (ts *Tasks) work(fn func()) {
+	defer ts.Done()
 	more := make(chan func(), 1)
 	for fn != nil {
 		fn()
-		fn = t.rest(more)
+		fn = ts.rest(more)
 	}
 }
 
 // rest waits for the next task and returns it, or returns nil if the goroutine should end.
-func (t *Tasks) rest(more chan func()) func() {
-	t.mu.Lock()
-	if t.closed || len(t.resting) == maxResting {
-		t.mu.Unlock()
+func (ts *Tasks) rest(more chan func()) func() {
+	ts.mu.Lock()
+	if ts.closed || len(ts.resting) == maxResting {
+		ts.mu.Unlock()
 		return nil
 	}
-	t.resting = append(t.resting, more)
-	t.mu.Unlock()
+	ts.resting = append(ts.resting, more)
+	ts.mu.Unlock()
 	return <-more
 }
 
 // Close refuses new tasks and returns a channel that is closed when the last task has ended.
-func (t *Tasks) Close() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed = true
-		for _, r := range t.resting {
+func (ts *Tasks) Close() <-chan struct{} {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if !ts.closed {
+		ts.closed = true
+		for _, r := range ts.resting {
 			close(r)
 		}
-		t.resting = nil
-		if t.n == 0 {
-			close(t.idle)
+		ts.resting = nil
+		if ts.n == 0 {
+			close(ts.idle)
 		}
 	}
-	return t.idle
+	return ts.idle
 }
 
 // SideBySide calls fn with 0 to n-1, several calls at a time. After an error it starts no more

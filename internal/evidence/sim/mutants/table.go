@@ -35,7 +35,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a node is not searched for after the reply to its create was lost", Origin: "CURATOR-45; go-zookeeper's CreateProtectedEphemeralSequential",
-		Edits: []Edit{{"internal/queue/create.go", `if t.Name != "" || outcome.WasNotSent(t.creation.err) {`, "if t.creation.err != nil || true {"}},
+		Edits: []Edit{{"internal/queue/create.go", `if co.Name != "" || outcome.WasNotSent(co.creation.err) {`, "if co.creation.err != nil || true {"}},
 	},
 	{
 		Name: "a node whose create had no reply is searched for on a server that lags", Origin: "go-zookeeper's CreateProtectedEphemeralSequential searches without a sync",
@@ -176,27 +176,27 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant does not require a fresh lease", Origin: "etcd's lock returned without checking its own lease",
-		Edits: []Edit{{"internal/queue/proof.go", "for isEnough := t.Sess.Lease.IsAmple; !isEnough(); isEnough = t.Sess.Lease.Fresh {", "for isEnough := t.Sess.Lease.IsAmple; !isEnough() && t.Sess.IsOver(); {"}, {"internal/queue/proof.go", "return !t.isUnseen() && t.Sess.Lease.Fresh() && ", "return !t.isUnseen() && "}},
+		Edits: []Edit{{"internal/queue/proof.go", "for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {", "for isEnough := pl.Sess.Lease.IsAmple; !isEnough() && pl.Sess.IsOver(); {"}, {"internal/queue/proof.go", "return !pl.isUnseen() && pl.Sess.Lease.Fresh() && ", "return !pl.isUnseen() && "}},
 		Test:  Test{"internal/evidence/promises", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
 		Name: "holders do not watch their own nodes", Origin: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"internal/queue/selfwatch.go", `	for !g.left.Load() {
-		v, err := g.watch(g.engine.Requests.Life)
-`, `	for g == nil {
-		v, err := g.watch(g.engine.Requests.Life)
-`}, {"internal/queue/selfwatch.go", `	return v != nil && !g.node.IsGone() && v.Latest().IsCurrent()
+		Edits: []Edit{{"internal/queue/selfwatch.go", `	for !sw.left.Load() {
+		v, err := sw.watch(sw.engine.Requests.Life)
+`, `	for sw == nil {
+		v, err := sw.watch(sw.engine.Requests.Life)
+`}, {"internal/queue/selfwatch.go", `	return v != nil && !sw.node.IsGone() && v.Latest().IsCurrent()
 `, `	return v == nil
-`}, {"internal/queue/selfwatch.go", `	n := g.node
-`, `	n := g.node
-	if g != nil {
+`}, {"internal/queue/selfwatch.go", `	n := sw.node
+`, `	n := sw.node
+	if sw != nil {
 		return nil
 	}
 `}},
 	},
 	{
 		Name: "the clean-up stops when the caller's context is done", Origin: "etcd, Vitess, CURATOR-45",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{c.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = append(outcomes, c.remove(t.contender))\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{en.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = append(outcomes, en.remove(t.contender))\n\t}\n"}},
 	},
 	{
 		Name: "a failed delete is not repeated", Origin: "go-zookeeper's Lock after an error, CURATOR-315",
@@ -204,11 +204,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try that fails leaves its node", Origin: "kazoo #732",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{c.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = append(outcomes, c.remove(t.contender))\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{en.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = append(outcomes, en.remove(t.contender))\n\t}\n"}},
 	},
 	{
 		Name: "an acquire fails if its directory was deleted", Origin: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"internal/queue/position.go", "err = t.engine.Directories.MakeDir(ctx, s, t.Dir, t.recipe.depth())", "err = a.err"}},
+		Edits: []Edit{{"internal/queue/position.go", "err = pl.engine.Directories.MakeDir(ctx, s, pl.Dir, pl.recipe.depth())", "err = a.err"}},
 	},
 	{
 		Name: "a waiter whose session ended does not queue again", Origin: "CURATOR-518, twitter-commons #20",
@@ -283,31 +283,31 @@ var Table = []Mutant{
 	{
 		Name: "the permits of one acquire are created one after the other", Origin: "Curator's semaphore, our first version",
 		Edits: []Edit{
-			{"internal/queue/batch.go", "\t\tops = append(ops, t.creationOf(x, data))\n\t}\n\tcreated :=", `		if x == &t.member {
-			ops = append(ops, t.creationOf(x, data))
+			{"internal/queue/batch.go", "\t\tops = append(ops, co.creationOf(x, data))\n\t}\n\tcreated :=", `		if x == &co.member {
+			ops = append(ops, co.creationOf(x, data))
 			continue
 		}
-		path, _ := t.engine.Requests.Create(t.engine.Requests.Life, t.Sess, t.nameless(x), data, zk.FlagEphemeralSequential, t.engine.Directories.ACL)
+		path, _ := co.engine.Requests.Create(co.engine.Requests.Life, co.Sess, co.nameless(x), data, zk.FlagEphemeralSequential, co.engine.Directories.ACL)
 		x.Name = node.BaseName(path)
 	}
 	created :=`},
-			{"internal/queue/batch.go", "\t\tmembers := t.members()\n", "\t\tmembers := []*member{&t.member}\n"},
+			{"internal/queue/batch.go", "\t\tmembers := co.members()\n", "\t\tmembers := []*member{&co.member}\n"},
 		},
 		Test: Test{"internal/evidence/promises", "TestPermitsAreAcquiredAndReleasedTogether"},
 	},
 	{
 		Name: "the permits of a failed acquire remain", Origin: "CURATOR-315, CURATOR-335",
-		Edits: []Edit{{"internal/queue/turn.go", "\t\tc.discard(ctx, err, t)\n\t\tif ctx.Err() != nil {", "\t\tif t == nil || !t.recipe.limited {\n\t\t\tc.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\t\ten.discard(ctx, err, t)\n\t\tif ctx.Err() != nil {", "\t\tif t == nil || !t.recipe.limited {\n\t\t\ten.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil {"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "the queue node of a caller that has its permits remains", Origin: "CURATOR-462",
-		Edits: []Edit{{"internal/queue/permits.go", "defer s.Engine.remove(queueNode.contender)", "defer s.Engine.Heart.Unkeep(&queueNode.OwnNode)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "defer pe.Engine.remove(queueNode.contender)", "defer pe.Engine.Heart.Unkeep(&queueNode.OwnNode)"}},
 		Focus: "semaphore",
 	},
 	{
 		Name: "a waiter uses the number of permits that it was created with", Origin: "Curator's semaphore trusts each caller",
-		Edits: []Edit{{"internal/queue/permits.go", "session.Again(ctx, func() (int, error) { return s.limitThat(ctx, made.Sess, enough) })", "s.Total, enough(s.Total)"}},
+		Edits: []Edit{{"internal/queue/permits.go", "session.Again(ctx, func() (int, error) { return pe.limitThat(ctx, made.Sess, enough) })", "pe.Total, enough(pe.Total)"}},
 		Focus: "semaphore",
 	},
 	{
