@@ -13,9 +13,9 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Expiring returns a channel that is closed as soon as the hold is guaranteed for no longer than
-// margin, or when the hold has ended. It warns you before a loss. The channel stays closed, even if
-// later replies to heartbeats extend the hold.
+// Expiring returns a channel that is closed as soon as Remaining is at most margin, or when the hold
+// ends. It warns you before a loss. The channel stays closed, even if later replies to heartbeats
+// extend the hold.
 //
 // With a margin of a quarter of the session timeout or less, the channel stays open while the
 // servers answer. With a fifth or less, it also stays open when one server fails and the others

@@ -33,8 +33,8 @@ type Options struct {
 	// The default, zero, is safe only if no server's tickTime is above half the granted session
 	// timeout: true if all servers have the same tickTime and the default minSessionTimeout. If
 	// TickTime is too small, two clients can hold the same lock. Connect and Attach return
-	// ErrInvalid if the granted session timeout is too short for it. A small tickTime that is set
-	// helps: locks then work at longer round trips.
+	// ErrInvalid if the granted session timeout is too short for it. Setting a small TickTime
+	// lets locks work with longer round trips.
 	TickTime time.Duration
 	// Root is a prefix for every path that is passed to the client. Default none.
 	Root string
@@ -49,8 +49,8 @@ type Options struct {
 	// not encrypted: without TLS, anyone on the network can read and reuse a digest's user and
 	// password. A credential with the scheme "sasl" is not sent: see Auth.
 	Auth []Auth
-	// Login logs in with another SASL mechanism than that of Auth, before anything else is sent on a
-	// connection. adapters/kerberos has one for Kerberos. Default none.
+	// Login logs in with a SASL mechanism other than the one in Auth, before anything else is sent on
+	// a connection. adapters/kerberos has one for Kerberos. Default none.
 	Login Login
 	// Dialer connects to a server. It must return within the timeout that it is passed: while it
 	// dials, the client cannot switch to another server. Default TCP.

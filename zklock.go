@@ -353,8 +353,8 @@ type Stats struct {
 	// Connected reports whether the client is connected to a server. It says nothing about a hold,
 	// which stays valid without a connection until Remaining is zero.
 	Connected bool
-	// Remaining is for how long the client's session, and so its holds, are guaranteed from now on
-	// even if nothing more is received from the servers: see Hold.Remaining.
+	// Remaining is how long the client's session, and therefore every hold, is guaranteed to last if
+	// nothing more is received from the servers; see Hold.Remaining.
 	Remaining time.Duration
 	// Waiting is the number of calls that are acquiring a lock: they wait for other contenders, for
 	// other goroutines of a Cohort, for a connection or for a reply.
@@ -416,10 +416,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Shutdown is Close with a limit of the caller's: it waits for the removal of the client's nodes
-// until ctx is done, which may be later or earlier than Close would stop. If ctx is done first,
-// Shutdown still ends the session, which may take up to a second more, and returns the cause of
-// ctx: nodes that were not removed are removed with their session.
+// Shutdown is like Close, but waits until ctx is done instead of for at most 5 s. If ctx is done
+// first, Shutdown still ends the session, which may take up to a second more, and returns the cause
+// of ctx: nodes that were not removed are removed with their session.
 //
 // If several goroutines call Close or Shutdown, each call waits until the client is closed, and the
 // call whose limit is reached first stops the removal.

@@ -204,7 +204,7 @@ func (f *findings) guard() Check {
 
 func (f *findings) multi() Check {
 	return Check{
-		ID: "multi", Summary: "transactions are executed",
+		ID: "multi", Summary: "transactions work",
 		Why:    "Locks create and delete several nodes in one transaction.",
 		Advice: "Use ZooKeeper 3.5 or later.",
 	}.find(Fail, f.given, func(m *member) bool { return m.noMulti != nil },
@@ -241,7 +241,7 @@ func (f *findings) shortest() time.Duration {
 	return least
 }
 
-const whyTick = "The leader learns every half of its tick which sessions are alive: if the tick is above half the session timeout, two clients can hold the same lock."
+const whyTick = "The leader learns twice per tick which sessions are alive: if the tick is above half the session timeout, two clients can hold the same lock."
 
 func (f *findings) tick() Check {
 	ticks, _ := f.ticks()

@@ -176,7 +176,7 @@ func (l *Locker) job(name string) (found gocron.Job, err error) {
 }
 
 const (
-	// remembered is how many due times of a job are remembered (see slots.Due). A scheduler that was
+	// remembered is the number of due times kept per job (see slots.Due). A scheduler that was
 	// suspended can miss more runs than that.
 	remembered = 128
 	// early is by how much a planned run may come before its time. gocron's timers do not notice that
@@ -314,7 +314,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	return ErrNotLeader
 }
 
-// Hold returns the hold of the leadership, for its Context and Token, or nil if this process does not lead.
+// Hold returns the hold while this process leads, and nil otherwise.
 func (e *Elector) Hold() *zklock.Hold {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -128,7 +128,7 @@ func checkReply(token []byte, key types.EncryptionKey, auth types.Authenticator)
 }
 
 // chooseLayer reads the server's offer of security layers, and returns the token that chooses none.
-// seq is the authenticator's number, from which the numbers of tokens count.
+// seq is the authenticator's sequence number; token sequence numbers start from it.
 func chooseLayer(token []byte, key types.EncryptionKey, seq int64) ([]byte, error) {
 	var offer gssapi.WrapToken
 	if err := offer.Unmarshal(token, true); err != nil {

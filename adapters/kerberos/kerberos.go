@@ -71,8 +71,8 @@ const lookupTimeout = 5 * time.Second
 // Login is a zklock.Login with Kerberos. Its methods are safe for concurrent use.
 //
 // A Login gets its tickets when a client connects, and renews them in the background. A service
-// ticket is used again until it ends, so a KDC that is down harms no client that has connected to the
-// same server before.
+// ticket is used again until it ends, so a KDC outage does not affect a client that already has a
+// ticket for the server.
 type Login struct {
 	opts  Options
 	load  func() (*client.Client, error)

@@ -103,8 +103,8 @@ func meter(provider metric.MeterProvider) metric.Meter {
 	return provider.Meter(scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
 }
 
-// RegisterClient adds metrics of a client. They have the given attributes, by which several clients of
-// a program differ. Unregister the registration after the client is closed.
+// RegisterClient adds metrics of a client. They have the given attributes, which distinguish the clients
+// of a program. Unregister the registration after the client is closed.
 //
 //	zklock.waiter.count           up-down counter, number of calls that are acquiring a lock now
 //	zklock.client.connected       gauge, 1 if the client is connected to a server, otherwise 0
@@ -204,7 +204,7 @@ func (o *Observer) attributes(e observe.Event) attribute.Set {
 // children of the caller's span. Their kind is internal, because an acquire mostly waits for other
 // clients and not for a server.
 //
-// The spans have the attributes zklock.recipe (except for a Locker of yours) and zklock.path, and
+// The spans have the attributes zklock.recipe (except for your own Locker) and zklock.path, and
 // zklock.node and zklock.token if the lock is held. If the attempt failed, or the hold was lost, the
 // status of the span is an error and error.type is the reason: see observe.Reason. As OpenTelemetry
 // recommends since 2026, no span has an event for an error.

@@ -16,15 +16,15 @@ type clientCollector struct {
 	waiters, connected, lease *prometheus.Desc
 }
 
-// NewClientCollector returns a collector of gauges of a client. labels are constant labels, by which
-// several clients of a registry differ. It returns an error if Prometheus does not accept them.
+// NewClientCollector returns a collector of gauges of a client. labels are constant labels that
+// distinguish the clients of a registry. It returns an error if Prometheus does not accept them.
 //
 //	zklock_waiters                  number of calls that are acquiring a lock now
 //	zklock_connected                1 if the client is connected to a server, otherwise 0
 //	zklock_lease_remaining_seconds  for how long the client's holds are guaranteed from now on
 //
-// A Collector counts what has ended; this one shows what waits now. Its gauges say nothing about a
-// lock: a hold stays valid without a connection until its lease has run out.
+// A Collector counts finished attempts and holds; this one reports current waiters. None of its gauges
+// tells whether a lock is held: a hold stays valid without a connection until its lease has run out.
 func NewClientCollector(client *zklock.Client, labels prometheus.Labels) (prometheus.Collector, error) {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, labels) }
 	c := clientCollector{

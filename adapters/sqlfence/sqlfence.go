@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlfence prevents a holder that was suspended, and resumes after another one has
-// acquired the lock, from writing to an SQL database. A table stores the largest fencing token
-// seen for each lock, and transactions of earlier holders are rejected.
+// Package sqlfence rejects SQL writes from a holder that was suspended and has since lost its
+// lock to another. A table stores the largest fencing token seen for each lock, and transactions
+// of earlier holders are rejected.
 //
 //	fence, err := sqlfence.New(sqlfence.PostgreSQL, nil)
 //	...

@@ -212,8 +212,8 @@ func (r *Results) single(name string, size int) string {
 	return tableOfKnown([]string{"way", "lock+unlock/s (lowest–highest round)", "to " + work.Reference, "to " + work.Floor, "p50 ms", "p99 ms", "requests", "client µs", "allocations"}, rows)
 }
 
-// alone is the size of the works latency and ensemble with one contender, which have a separate table. The size of the work
-// goroutines is the number of clients, so 1 has no such meaning there.
+// alone is the size of the works latency and ensemble with one contender, which have a separate table. For the goroutines
+// work, size counts clients, so it has no uncontended case.
 const alone = 1
 
 // crowd returns the table of a work with many contenders for one lock.

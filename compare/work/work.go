@@ -76,7 +76,7 @@ type Plan struct {
 	Distant []int         // numbers of workers with a distance
 	Lines   []int         // lengths of the standing queue with a distance
 	Members []int         // numbers of workers on three servers
-	Faults  []string      // of the sale
+	Faults  []string      // faults to inject into the sale
 	Only    []string      // names of the works to do, or nil for all
 	Ways    []string      // names of the ways, or nil for all
 }
@@ -170,7 +170,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.floor, b.handOff = ways.NewFloor(at), ways.NewHandOffFloor(at)
 	b.ways = chosen(ways.All(at), b.plan.Ways)
 	if len(b.ways) == 0 {
-		return errors.New("no way of that name")
+		return errors.New("unknown lock implementation")
 	}
 	return prepared(ctx, b.ways)
 }

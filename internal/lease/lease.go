@@ -64,9 +64,9 @@ func (l *Lease) TickAssumed() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tick == 0 {
-		return fmt.Sprintf("a server may have a tickTime above half the session timeout (%v), which needs Options.TickTime", l.timeout/2)
+		return fmt.Sprintf("a server's tickTime may be longer than half the session timeout (%v), so set Options.TickTime", l.timeout/2)
 	}
-	return fmt.Sprintf("a server may have a tickTime above Options.TickTime (%v)", l.tick)
+	return fmt.Sprintf("a server's tickTime may be longer than Options.TickTime (%v)", l.tick)
 }
 
 // Created returns the run of the connection on which the session was created. sent is when the
@@ -100,7 +100,7 @@ func (l *Lease) prove(touch Instant) {
 	}
 }
 
-// Remaining returns for how long from now the session is certainly alive. It is zero or negative if
+// Remaining returns how long from now the session is guaranteed to live. It is zero or negative if
 // the session may already have ended.
 func (l *Lease) Remaining() time.Duration {
 	now := l.now()
@@ -128,7 +128,7 @@ func (l *Lease) Term() time.Duration {
 	return l.timeout
 }
 
-// Glance returns for how long a caller may rely on a timer that fires when the lease runs out. After that it must check the lease
+// Glance returns how long a caller may rely on a timer that fires when the lease runs out. After that it must check the lease
 // again, because timers do not run while the machine sleeps.
 func (l *Lease) Glance() time.Duration { return max(l.Term()/20, time.Millisecond) }
 
@@ -168,7 +168,7 @@ type Run struct {
 	sender sender
 }
 
-// A beat is a heartbeat. It brings a touch of the session to our server's stream to its leader. This takes four replies:
+// A beat is a heartbeat. It gets a touch of the session onto the stream from our server to its leader. This takes four replies:
 //
 //  1. and 2. Two touches. The older one counts: a follower can lose a touch that it notes
 //     while it is answering a ping, but not two in a row.

@@ -16,7 +16,7 @@ type Due struct {
 	begins bool    // whether it is the first request of another heartbeat
 	touch  Instant // for a transaction or an additional sync: the touch to prove, or to be heard
 	beats  []*beat // the heartbeats it is a step of: at most one that it is sent for, then the riders
-	had    int     // how many steps the heartbeat that it is sent for had
+	had    int     // number of steps completed when the request was sent, of the heartbeat that it is sent for
 	riders int     // the number of riders: heartbeats for which it also counts as a touch
 }
 

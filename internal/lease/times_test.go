@@ -28,9 +28,9 @@ func TestTheTimesOfALeaseFollowFromItsTimeoutAndTick(t *testing.T) {
 
 func TestTheTickThatIsAssumedIsNamed(t *testing.T) {
 	l := New(Clock(nil), 10*time.Second, 0)
-	require.Equal(t, "a server may have a tickTime above half the session timeout (5s), which needs Options.TickTime", l.TickAssumed())
+	require.Equal(t, "a server's tickTime may be longer than half the session timeout (5s), so set Options.TickTime", l.TickAssumed())
 	l.SetTick(2 * time.Second)
-	require.Equal(t, "a server may have a tickTime above Options.TickTime (2s)", l.TickAssumed())
+	require.Equal(t, "a server's tickTime may be longer than Options.TickTime (2s)", l.TickAssumed())
 	require.Equal(t, 2*time.Second, l.Tick())
 }
 

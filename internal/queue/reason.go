@@ -60,7 +60,7 @@ type isDelayed struct {
 }
 
 func (d isDelayed) String() string {
-	return fmt.Sprintf("the lock-delay, first in the queue: %v are left since %s was lost", time.Until(d.until).Round(time.Millisecond), node.Printable(d.lost))
+	return fmt.Sprintf("the lock-delay after %s was lost, first in the queue: %v remaining", node.Printable(d.lost), time.Until(d.until).Round(time.Millisecond))
 }
 
 // isUnproven is the reason of a contender that waits until its lease proves that its session lives.

@@ -85,8 +85,8 @@ func TestAWaitForTheLockDelaySaysSo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, srv.DeleteNode(held.Nodes()[0].Path()))
 		err = endsWaiting(t, b, time.Second, lockIn(b))
-		require.ErrorContains(t, err, "(waited for the lock-delay, first in the queue: ")
-		require.ErrorContains(t, err, " are left since "+held.Nodes()[0].Name+" was lost)")
+		require.ErrorContains(t, err, "(waited for the lock-delay after "+held.Nodes()[0].Name+" was lost, first in the queue: ")
+		require.ErrorContains(t, err, " remaining)")
 		release(t, held)
 	})
 }

@@ -519,7 +519,7 @@ func TestAMissedHeartbeatIsReported(t *testing.T) {
 				}
 				require.Equal(t, c.early, len(early) == 1, "%v", early)
 				for _, err := range early {
-					require.Regexp(t, `^session 0x[0-9a-f]+ expired \d\S* before its lease: a server may have a tickTime`, err.Error())
+					require.Regexp(t, `^session 0x[0-9a-f]+ expired \d\S* before its lease: a server's tickTime may be longer`, err.Error())
 				}
 			})
 		})

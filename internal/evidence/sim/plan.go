@@ -69,7 +69,7 @@ type Lock struct {
 	Permits int // for a semaphore
 }
 
-// Step is one fault of a plan. Its details are drawn from the name of its stream and its number.
+// Step is one fault of a plan. Its details are generated from a random stream that is seeded with the name of its Stream and its Number.
 type Step struct {
 	Stream string
 	Number int

@@ -121,8 +121,8 @@ func tableRows(free, locked summary) [][3]string {
 		{"hand-off, median", no, locked.handOff.Round(10 * time.Microsecond).String()},
 		{"first come, first served", no, yes[locked.ordered]},
 		{"next holder after a crash", no, seconds(locked.afterCrash)},
-		{"next holder after a cut-off", no, seconds(locked.afterCut)},
-		{"cut-off worker was told", no, seconds(locked.toldBefore) + " before the next holder"},
+		{"next holder after a partition", no, seconds(locked.afterCut)},
+		{"partitioned worker notified", no, seconds(locked.toldBefore) + " before the next holder"},
 	}
 }
 
