@@ -196,7 +196,7 @@ func (h *Hold) Context() context.Context { return h.known().life }
 
 // OnEnd arranges for cancel to be called with the cause when the hold ends, in the same step in
 // which Context ends: before anyone else can acquire the lock. If the hold has already ended, OnEnd
-// calls cancel at once. The returned function undoes this. Use it to end a context of yours with
+// calls cancel at once. The returned function undoes this. Use it to end your own context with
 // the hold:
 //
 //	ctx, cancel := context.WithCancelCause(ctx)

@@ -15,7 +15,7 @@ import (
 )
 
 // Locker is a lock that LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
-// exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. A type of yours also works if
+// exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. Your own type also works if
 // its Lock calls the Lock of one of these and returns its hold.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
@@ -28,15 +28,15 @@ type lockable struct {
 	c      *Client
 	path   string // as it was passed to the client
 	err    error  // of an invalid argument, found without a request
-	recipe string // the recipe's name; empty for a type of the caller's
+	recipe string // the recipe's name; empty for the caller's own type
 	// enters is the recipe whose holds of the path can enter this lock again; empty for most locks.
 	enters string
-	// wrapped reports that the lock is a type of the caller's, of which only the path is known.
+	// wrapped reports that the lock is the caller's own type, of which only the path is known.
 	wrapped bool
 }
 
 // RecipeOf returns the name of a lock's recipe, as events have it: "mutex", "reentrant", "cohort",
-// "write", "read" or "semaphore". For a type of yours, it returns the empty string.
+// "write", "read" or "semaphore". For your own type, it returns the empty string.
 func RecipeOf(l Locker) string {
 	if own, ok := l.(interface{ lockable() lockable }); ok {
 		return own.lockable().recipe

@@ -21,7 +21,7 @@ import (
 
 // TestLostCreateReplyAndDeposedLeader commits a contender's node but drops the reply. The client then reconnects to a leader
 // that was replaced without noticing it. This leader has never seen the node, and answers every sync. If the client believed
-// it, it would create a second node, which would wait behind the first for ever.
+// it, it would create a second node, which would wait behind the first forever.
 //
 //zklock:promise P5.1
 func TestLostCreateReplyAndDeposedLeader(t *testing.T) {

@@ -195,7 +195,7 @@ func TestPeersRecipes(t *testing.T) {
 	conn, _ := dial(t, 10*time.Second, servers(t)...)
 	const readAndWrite = "we:read they:read they:write we:write we:read they:read we:read they:write they:read we:read we:write"
 	// A reader of kazoo 2.8 waits for the last writer of the whole queue, even if that one is behind the reader
-	// (https://github.com/python-zk/kazoo/issues/649). Then both would wait for ever, so the readers are last here.
+	// (https://github.com/python-zk/kazoo/issues/649). Then both would wait forever, so the readers are last here.
 	const readersLast = "they:write we:write they:write we:read they:write we:read we:write they:read we:read they:read"
 	for _, c := range []struct {
 		recipe string

@@ -108,7 +108,7 @@ func restartWithTick(t *testing.T, m *zkcontainer.Member, tick time.Duration) {
 }
 
 // TestStaleFollowerOfASlowLeader cuts a follower with a short tick off from a leader with a long one, as it can happen while
-// tickTime is being changed. The leader's pings are half of its tick apart, and the follower grants timeouts by its own. With
+// tickTime is being changed. The leader's pings are half its tick apart, and the follower grants timeouts by its own. With
 // the leader's tick in the options, or at most half the session timeout without it, each hold ends before the next grant.
 // The cut comes at any phase of the leader's ticks: the tests in virtual time look for the worst one.
 //

@@ -12,7 +12,7 @@ import "time"
 // Queued, Acquired, GivenUp and Refused are delivered on the goroutine of the caller, before the call
 // returns. All other events of a client are delivered one after another, in their order, on a
 // goroutine that no hold depends on. Unlock returns after Released is delivered; if Observe does not
-// return, Unlock waits for at most a session timeout. Close delivers what waits, within its limit.
+// return, Unlock waits for at most a session timeout. Close delivers the remaining events within its limit.
 //
 // Lost can be delivered before Acquired if a hold is lost at once. If 65,536 events and log lines
 // wait, further ones are dropped. The client logs, once a minute at most, that an observer takes

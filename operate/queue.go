@@ -24,7 +24,7 @@ const (
 	KindPermit = "permit" // a semaphore's permit, or a place in the queue for permits
 )
 
-// The values of Contender.Client, the libraries that Inspect recognises by the names of their
+// The values of Contender.Client, the libraries that Inspect recognizes by the names of their
 // nodes.
 const (
 	ClientZklock  = "zklock"

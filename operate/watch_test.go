@@ -79,14 +79,14 @@ func put(t *testing.T, srv *zktest.Server, format string, args ...any) {
 	require.NoError(t, srv.PutNode(fmt.Sprintf(format, args...), nil))
 }
 
-// A neighbour that makes directories without end neither ends a watch nor hides others' locks.
+// A neighbor that makes directories without end neither ends a watch nor hides others' locks.
 //
 //zklock:promise P19.2
-func TestANeighbourWithManyDirectoriesHidesNoLocks(t *testing.T) {
+func TestANeighborWithManyDirectoriesHidesNoLocks(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 60 {
-			put(t, srv, "/a-neighbour/%d/x", i)
-			put(t, srv, "/a-neighbour/%d/y", i)
+			put(t, srv, "/a-neighbor/%d/x", i)
+			put(t, srv, "/a-neighbor/%d/y", i)
 		}
 		c := connectTo(t, srv)
 		hold, err := c.Mutex("/locks/early").Lock(t.Context())
@@ -103,14 +103,14 @@ func TestANeighbourWithManyDirectoriesHidesNoLocks(t *testing.T) {
 		}
 		put(t, srv, "/locks/free")
 		now, _ = w.after(3 * time.Second)
-		require.Len(t, now, 6, "new locks get places of the neighbour: %v", now)
+		require.Len(t, now, 6, "new locks get places of the neighbor: %v", now)
 		_, err = c.Mutex("/locks/free").Lock(t.Context())
 		require.NoError(t, err)
 		now, _ = w.after(3 * time.Second)
 		require.Len(t, now, 7, "an empty directory that is new is watched")
 		for i := range 60 {
 			for _, child := range []string{"/x", "/y", ""} {
-				require.NoError(t, srv.DeleteNode(fmt.Sprintf("/a-neighbour/%d%s", i, child)))
+				require.NoError(t, srv.DeleteNode(fmt.Sprintf("/a-neighbor/%d%s", i, child)))
 			}
 		}
 		require.NoError(t, hold.Unlock(t.Context()))

@@ -54,7 +54,7 @@ func Named(c *zklock.Client, path, name string) *Slot {
 // the same location.
 //
 // Preferably, at is the time for which the work was scheduled. With the current time, a run that is
-// made up for after midnight counts for the new day, and the new day's own run is then skipped.
+// made up for after midnight counts as the new day's run, and the new day's own run is then skipped.
 //
 // At sends nothing; an invalid path, time or period is reported by the first call.
 func At(c *zklock.Client, path string, at time.Time, period time.Duration) *Slot {

@@ -56,7 +56,7 @@ func (c *courier) carryOne(now time.Duration) bool {
 	return true
 }
 
-// nextPing returns when the leader sends its next PINGs: every half of its tick, if it is running.
+// nextPing returns when the leader sends its next PINGs: every half tick, if it is running.
 func (c *courier) nextPing() time.Duration {
 	if !c.peers.leaderRuns() {
 		return never

@@ -26,7 +26,7 @@
 //
 // The server follows the rules of ZooKeeper 3.8. It is compared with ZooKeeper 3.8 by
 // a table of cases and by random request sequences. Options.Flavor selects the rules of
-// 3.9 where they differ on the wire, or the behaviour of ClickHouse Keeper.
+// 3.9 where they differ on the wire, or the behavior of ClickHouse Keeper.
 //
 //	create create2 delete exists getData     like ZooKeeper: order of checks, zxids,
 //	setData getACL setACL getChildren        stats, sequence numbers, watches

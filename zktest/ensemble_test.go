@@ -240,7 +240,7 @@ func TestEachMemberHasItsOwnTick(t *testing.T) {
 		assert.Zero(t, g.sess.touched)
 		spend(e, 100*time.Millisecond)
 		e.listSessions()
-		assert.Equal(t, 4*time.Second, g.sess.touched, "the leader sends a PING every half of its own tick")
+		assert.Equal(t, 4*time.Second, g.sess.touched, "the leader sends a PING twice per tick of its own")
 		do(e, func() { e.peers.members[0].cut = true })
 		e.alter(func(now time.Duration) { e.replaceLeader(e.peers.members[2], now) })
 		assert.Equal(t, 250*time.Millisecond, e.courier.half)

@@ -25,7 +25,7 @@ type Options struct {
 	TickTime time.Duration
 	// TickTimes overrides TickTime for individual members, by index; 0 means no
 	// override. The member that a client connects to clamps the timeout by its own
-	// tick. The leader sends PINGs every half of its own tick, and expires sessions on
+	// tick. The leader sends PINGs twice per tick of its own, and expires sessions on
 	// its own ticks. See also Member.SetTickTime.
 	TickTimes []time.Duration
 	// SyncLimit is the number of ticks for which a member that lost its leader keeps
@@ -271,7 +271,7 @@ func (o *Options) maxSession(member int) time.Duration {
 	return cmp.Or(o.MaxSessionTimeout, max(20*o.ticks[member], o.MinSessionTimeout))
 }
 
-// syncLimit returns for how long a member keeps serving its clients without its leader, or as a leader without a quorum.
+// syncLimit returns how long a member keeps serving its clients without its leader, or as a leader without a quorum.
 func (o *Options) syncLimit(member int) time.Duration {
 	return time.Duration(o.SyncLimit) * o.ticks[member]
 }

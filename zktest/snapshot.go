@@ -5,7 +5,7 @@ package zktest
 import "time"
 
 // Snapshot is the state of an ensemble at one moment. Its fields can be stored and
-// edited, also as JSON.
+// edited, even as JSON.
 type Snapshot struct {
 	Zxid     int64
 	Nodes    map[string]Node // all nodes except the root and /zookeeper

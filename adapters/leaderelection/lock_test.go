@@ -97,7 +97,7 @@ func TestTheElectorLeadsAndAnotherFollowsIt(t *testing.T) {
 	}
 }
 
-// ExampleLock waits for its work if there is a hold: a program that ends before it has led would wait for ever.
+// ExampleLock waits for its work if there is a hold: a program that ends before it has led would wait forever.
 func TestACandidateThatNeverLedHasNoHoldAndNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

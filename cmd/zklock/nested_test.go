@@ -11,7 +11,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
-// A command that takes the lock under which it runs would wait for itself for ever.
+// A command that takes the lock under which it runs would wait for itself forever.
 func TestACommandUnderALockMayNotTakeItAgain(t *testing.T) {
 	t.Parallel()
 	needsShell(t)

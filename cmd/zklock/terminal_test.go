@@ -194,9 +194,9 @@ func TestDemoIsInterruptedInEveryPhase(t *testing.T) {
 	}
 }
 
-func TestDemoWithoutColours(t *testing.T) {
+func TestDemoWithoutColors(t *testing.T) {
 	t.Parallel()
-	colour := regexp.MustCompile("\x1b\\[[0-9]+m")
+	color := regexp.MustCompile("\x1b\\[[0-9]+m")
 	for _, c := range []struct {
 		env     []string
 		codes   bool // of any kind
@@ -217,7 +217,7 @@ func TestDemoWithoutColours(t *testing.T) {
 			require.Zero(t, i.code(), tty.text())
 			<-tty.ended
 			written := tty.text()
-			assert.Empty(t, colour.FindString(written), c.env)
+			assert.Empty(t, color.FindString(written), c.env)
 			assert.Equal(t, c.codes, strings.Contains(written, "\x1b"), c.env)
 			if !c.codes {
 				assert.Contains(t, written, "CRASHES", "a log instead")

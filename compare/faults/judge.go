@@ -37,7 +37,7 @@ func (t Trial) Next() (at float64, granted bool) {
 	return at, granted
 }
 
-// Together returns for how long the holder relied on its lock after another contender had been granted it.
+// Together returns how long the holder relied on its lock after another contender had been granted it.
 func (t Trial) Together(p Policy) float64 {
 	next, granted := t.Next()
 	stopped, _ := t.Stopped(p)

@@ -30,7 +30,7 @@ func (r *Results) pictures() map[string]string {
 	return all
 }
 
-func (r *Results) colour(way string) string { return familyColour[r.info(way).Family] }
+func (r *Results) color(way string) string { return familyColor[r.info(way).Family] }
 
 func (r *Results) info(way string) ways.Info {
 	for _, w := range r.Ways {
@@ -44,7 +44,7 @@ func (r *Results) info(way string) ways.Info {
 func (r *Results) bars(name string, size int, value, title, unit string) string {
 	var bars []bar
 	for _, w := range r.present(name) {
-		bars = append(bars, bar{label: w, colour: r.colour(w), value: r.figure(cell{work: name, way: w, size: size}, value), note: "no figure", strong: w == ours})
+		bars = append(bars, bar{label: w, color: r.color(w), value: r.figure(cell{work: name, way: w, size: size}, value), note: "no figure", strong: w == ours})
 	}
 	if bars == nil {
 		return ""
@@ -77,14 +77,14 @@ func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) stri
 		}
 		for i, w := range rows {
 			f := r.figure(cell{work: name, way: w, size: size}, value)
-			t := tile{text: plain(f), colour: "#eee"}
+			t := tile{text: plain(f), color: "#eee"}
 			switch {
 			case f.n == 0:
 			case moreIsBetter:
-				t.colour = shade(f.median, high, low)
+				t.color = shade(f.median, high, low)
 			default:
 				t.text = percent(f)
-				t.colour = shade(f.median+0.02, 0.02, 1.02)
+				t.color = shade(f.median+0.02, 0.02, 1.02)
 			}
 			tiles[i] = append(tiles[i], t)
 		}
@@ -95,7 +95,7 @@ func (r *Results) tiles(name, value, title, unit string, moreIsBetter bool) stri
 // panelFamilies are the families in each chart of a line picture.
 var panelFamilies = [][]string{{"PostgreSQL"}, {"memcached", "Redis", "Redlock"}, {"etcd"}, {"ZooKeeper"}}
 
-var lineColours = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444", "#b07aa1", "#17a2b8"}
+var lineColors = []string{"#3b76b5", "#c4473d", "#2a9d8f", "#e08a3c", "#7b8b4f", "#444444", "#b07aa1", "#17a2b8"}
 
 func (r *Results) panels(name, value, title, xUnit, yUnit string) string {
 	xs := r.sizes(name)
@@ -122,9 +122,9 @@ func (r *Results) panels(name, value, title, xUnit, yUnit string) string {
 }
 
 func (r *Results) series(name, way, value string, xs []int, n int) series {
-	s := series{label: way, colour: lineColours[n%len(lineColours)]}
+	s := series{label: way, color: lineColors[n%len(lineColors)]}
 	if way == ours {
-		s.colour = familyColour["ZooKeeper"]
+		s.color = familyColor["ZooKeeper"]
 	}
 	for _, x := range xs {
 		s.points = append(s.points, r.figure(cell{work: name, way: way, size: x}, value))
@@ -141,18 +141,18 @@ func (r *Results) saleTiles() string {
 	for i, w := range rows {
 		for _, f := range faults {
 			c := cell{work: "sale", fault: f, way: w}
-			t := tile{text: r.sold(c), colour: "#eee"}
+			t := tile{text: r.sold(c), color: "#eee"}
 			if t.text != "" && t.text != "failed" {
-				t.colour = r.saleColour(c)
+				t.color = r.saleColor(c)
 			}
 			tiles[i] = append(tiles[i], t)
 		}
 	}
 	return tileChart("Items oversold out of ten: plain / asking the library / token", faults, rows, ours, tiles,
-		"green: none even when plain; yellow: none when asking or with the token; red: neither helps; grey: cannot happen")
+		"green: none even when plain; yellow: none when asking or with the token; red: neither helps; gray: cannot happen")
 }
 
-func (r *Results) saleColour(c cell) string {
+func (r *Results) saleColor(c cell) string {
 	none := func(value string) bool {
 		s := r.figure(c, value)
 		return s.n > 0 && s.high == 0

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// The pictures are SVG, with colours that can be read on light and dark pages.
+// The pictures are SVG, with colors that can be read on light and dark pages.
 
 const (
 	rowHeight = 22
@@ -18,7 +18,7 @@ const (
 	fontStack = "font-family='ui-sans-serif,system-ui,sans-serif'"
 )
 
-var familyColour = map[string]string{
+var familyColor = map[string]string{
 	"PostgreSQL": "#3b76b5", "memcached": "#7b8b4f", "Redis": "#c4473d", "Redlock": "#e08a3c",
 	"etcd": "#2a9d8f", "ZooKeeper": "#8d6cab",
 }
@@ -54,10 +54,10 @@ func (d *drawing) svg() string {
 
 // bar is the figure of one way in a bar chart.
 type bar struct {
-	label, colour string
-	value         spread
-	note          string // shown instead of the bar if there is no value
-	strong        bool
+	label, color string
+	value        spread
+	note         string // shown instead of the bar if there is no value
+	strong       bool
 }
 
 // barChart draws bars on a logarithmic scale. Each has a whisker from the lowest round to the highest.
@@ -99,7 +99,7 @@ func barChart(title, unit string, bars []bar) string {
 			continue
 		}
 		end := scale(b.value.median)
-		d.rect(labelWide, y+4, end-labelWide, rowHeight-8, "fill='"+b.colour+"' rx='2'")
+		d.rect(labelWide, y+4, end-labelWide, rowHeight-8, "fill='"+b.color+"' rx='2'")
 		mid := y + rowHeight/2
 		d.line(scale(b.value.low), mid, scale(b.value.high), mid, "stroke='#222' stroke-width='1.5'")
 		d.text(max(end, scale(b.value.high))+6, y+15, number(b.value.median), weight)
@@ -109,11 +109,11 @@ func barChart(title, unit string, bars []bar) string {
 
 // tile is one cell of a tile chart.
 type tile struct {
-	text   string
-	colour string
+	text  string
+	color string
 }
 
-// tileChart draws a table of coloured cells, with a row for each way.
+// tileChart draws a table of colored cells, with a row for each way.
 func tileChart(title string, columns []string, rows []string, strong string, tiles [][]tile, legend string) string {
 	const top = 62
 	cellWide := 96
@@ -138,7 +138,7 @@ func tileChart(title string, columns []string, rows []string, strong string, til
 		d.text(labelWide-8, y+15, name, "text-anchor='end' "+weight)
 		for c, t := range tiles[r] {
 			x := float64(labelWide + c*cellWide)
-			d.rect(x+1, y+1, float64(cellWide-2), rowHeight-2, "fill='"+t.colour+"' rx='2'")
+			d.rect(x+1, y+1, float64(cellWide-2), rowHeight-2, "fill='"+t.color+"' rx='2'")
 			d.text(x+float64(cellWide)/2, y+15, t.text, "text-anchor='middle' "+weight)
 		}
 	}
@@ -146,7 +146,7 @@ func tileChart(title string, columns []string, rows []string, strong string, til
 	return d.svg()
 }
 
-// shade returns the colour of a value on a logarithmic scale from best (light green) to worst (red).
+// shade returns the color of a value on a logarithmic scale from best (light green) to worst (red).
 func shade(v, best, worst float64) string {
 	if v <= 0 || best <= 0 || worst <= 0 || best == worst {
 		return "#eee"
@@ -167,8 +167,8 @@ func shade(v, best, worst float64) string {
 
 // series is one line of a line chart.
 type series struct {
-	label, colour, dash string
-	points              []spread
+	label, color, dash string
+	points             []spread
 }
 
 // panel is one of several line charts that share their axes.
@@ -235,12 +235,12 @@ func (d *drawing) lines(lines []series, xs []int, px func(int) float64, py func(
 			}
 			endX, endY = px(xs[i]), py(v.median)
 			path = append(path, fmt.Sprintf("%.1f,%.1f", endX, endY))
-			fmt.Fprintf(&d.out, "<circle cx='%.1f' cy='%.1f' r='3' fill='%s'/>\n", endX, endY, l.colour)
+			fmt.Fprintf(&d.out, "<circle cx='%.1f' cy='%.1f' r='3' fill='%s'/>\n", endX, endY, l.color)
 		}
 		if len(path) == 0 {
 			continue
 		}
-		fmt.Fprintf(&d.out, "<polyline points='%s' fill='none' stroke='%s' stroke-width='2' %s/>\n", strings.Join(path, " "), l.colour, l.dash)
+		fmt.Fprintf(&d.out, "<polyline points='%s' fill='none' stroke='%s' stroke-width='2' %s/>\n", strings.Join(path, " "), l.color, l.dash)
 		// Move the name down until it does not overlap another one.
 		y := endY + 4
 		for moved := true; moved; {
@@ -252,7 +252,7 @@ func (d *drawing) lines(lines []series, xs []int, px func(int) float64, py func(
 			}
 		}
 		taken = append(taken, y)
-		d.text(endX+8, y, l.label, "fill='"+l.colour+"'")
+		d.text(endX+8, y, l.label, "fill='"+l.color+"'")
 	}
 }
 

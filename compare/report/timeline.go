@@ -50,7 +50,7 @@ func timeline(fault string, trials []faults.Trial) string {
 	x := func(at float64) float64 { return timeLeft + (min(max(at, from), to)-from)/(to-from)*timeWide }
 	height := top + len(trials)*(2*lineHeight+8)
 	d := newDrawing(timeLeft+timeWide+20, height+48, fault+": the holder, and later grants")
-	d.text(12, 42, "green: relies on its lock; yellow: in doubt; grey: notified of the loss; blue: other holders; red: other holders while this one relies on its lock", "fill='#666' font-size='11'")
+	d.text(12, 42, "green: relies on its lock; yellow: in doubt; gray: notified of the loss; blue: other holders; red: other holders while this one relies on its lock", "fill='#666' font-size='11'")
 	for s := 0.0; s <= to; s += 2 {
 		d.line(x(s), top-4, x(s), float64(height), "stroke='#e4e4e4'")
 		d.text(x(s), float64(height)+14, fmt.Sprintf("%g s", s), "text-anchor='middle' fill='#666'")

@@ -44,7 +44,7 @@ func TestRoomIsGivenInOrder(t *testing.T) {
 		synctest.Wait()
 		require.False(t, first.waits())
 		require.True(t, large.waits())
-		require.True(t, small.waits(), "a small one must not delay a large one for ever")
+		require.True(t, small.waits(), "a small one must not delay a large one forever")
 		w.free(half)
 		synctest.Wait()
 		require.False(t, large.waits())
@@ -178,7 +178,7 @@ func TestRequestsWaitForRoomAndHeartbeatsDoNot(t *testing.T) {
 	})
 }
 
-// The client library's request loop waits, as for a slow connection, but not for ever.
+// The client library's request loop waits, as for a slow connection, but not forever.
 func TestTheClientLibraryWaitsForRoomUntilItsDeadline(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)

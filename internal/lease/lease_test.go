@@ -644,7 +644,7 @@ func TestWithoutAConnectionNothingIsDue(t *testing.T) {
 	require.Equal(t, "lease=0s of 10s", l.String())
 }
 
-// Replies can be reported in another order than they arrived.
+// Replies can be reported in a different order from their arrival.
 func TestALateReplyShortensNoLease(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		l.heartbeats(leaseTerm)
@@ -911,7 +911,7 @@ func TestABusyClientKeepsFewHeartbeatsAndAFreshLease(t *testing.T) {
 	})
 }
 
-// Replies can be reported in another order than they arrived. The older touch is the one that was sent first.
+// Replies can be reported in a different order from their arrival. The older touch is the one that was sent first.
 func TestTheSecondTouchWasSentAfterTheFirst(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		begun := l.now()

@@ -68,7 +68,7 @@ func CheckContender(path string) error {
 }
 
 // checkElement returns ErrInvalid if a lock at the parent of an element of path would take the
-// element for a contender, and wait for it for ever.
+// element for a contender, and wait for it forever.
 func checkElement(path, name string) error {
 	_, isContender := ParseEntry(name)
 	if isContender {

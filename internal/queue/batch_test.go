@@ -40,7 +40,7 @@ func namesOf(t *contender) (names []string) {
 }
 
 //zklock:promise P7.5
-func TestABatchIsRecognisedByOneOfItsNodes(t *testing.T) {
+func TestABatchIsRecognizedByOneOfItsNodes(t *testing.T) {
 	ours, p := threeNodes()
 	first, last := p[0]+"-lease-0000000001", p[2]+"-lease-0000000003"
 	ours.findNames([]string{last, "lock-0000000009", first})
@@ -48,7 +48,7 @@ func TestABatchIsRecognisedByOneOfItsNodes(t *testing.T) {
 }
 
 //zklock:promise P5.3 P7.5
-func TestABatchIsNotRecognisedByTheNodesOfOthers(t *testing.T) {
+func TestABatchIsNotRecognizedByTheNodesOfOthers(t *testing.T) {
 	ours, p := threeNodes()
 	ours.findNames([]string{"", "lock-0000000009", p[0], p[1] + "0-lease-0000000002", p[2][:len(p[2])-1] + "-lease-0000000003"})
 	assert.Equal(t, []string{"", "", ""}, namesOf(ours))

@@ -47,7 +47,7 @@ func (pl *place) readNote(ctx context.Context, read func(context.Context) (sessi
 // isTurnToNote reports whether this contender, rather than one next to it in the queue, should
 // write the note: see note. named is the index in ahead of the contender that wrote the last note,
 // or negative if it is not in ahead; the i-th contender has just left. A wrong result only costs
-// requests: if two neighbours write a note, the second is refused, and if neither does, a waiter
+// requests: if two neighbors write a note, the second is refused, and if neither does, a waiter
 // lists the directory.
 func (pl *place) isTurnToNote(named, i int) bool {
 	if named < 0 {

@@ -373,7 +373,7 @@ func TestANumberThatAnotherCallerHasStoredIsNotOverwritten(t *testing.T) {
 	})
 }
 
-// A request for a waiter's node in the queue is a request for its permits, also if it has to queue again.
+// A request for a waiter's node in the queue is a request for its permits, even if it has to queue again.
 func TestARequestForAWaiterForPermitsIsKept(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)

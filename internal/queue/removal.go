@@ -21,7 +21,7 @@ type removal struct {
 //
 // The data of a directory may belong to another program. A note replaces only empty data or another
 // note, and only the version that was seen. A waiter sees that version before the holder ahead of
-// it leaves, so of two neighbours only one can write a note. Every second holder does; its
+// it leaves, so of two neighbors only one can write a note. Every second holder does; its
 // successor has seen that holder itself leave.
 type note struct {
 	version int32    // of the directory's data, when it was empty or a note

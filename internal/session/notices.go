@@ -19,7 +19,7 @@ const (
 	reportEvery = time.Minute
 )
 
-// Notices calls functions of the program's, its observer and its log handler, one after another in
+// Notices calls the program's functions, its observer and its log handler, one after another in
 // the order in which they were put. Nothing that a hold depends on waits for them.
 type Notices struct {
 	Report func(Slowness) // tells the program that its functions are slow; called as the others are
@@ -34,7 +34,7 @@ type Notices struct {
 	reportedDrops int       // how many dropped notices it has reported
 }
 
-// Slowness describes functions of the program's that are slow.
+// Slowness describes the program's functions that are slow.
 type Slowness struct {
 	Longest time.Duration // of all calls that have returned
 	Waiting int           // notices that wait

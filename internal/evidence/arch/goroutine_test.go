@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoTestEndsFromAnotherGoroutine looks for calls that end a test (require, t.Fatal and
-// functions that call them) in functions that run in another goroutine than the test's. There,
+// functions that call them) in functions that do not run in the test's goroutine. There,
 // such a call ends only that goroutine, and code that waits for it hangs or has no result.
 //
 // The check uses names within each package: it covers functions in go statements, functions

@@ -49,7 +49,7 @@
  *     sent. It compares that time with one that it knew by then, so the model decides it when the request is sent. A beat has one
  *     request under way at a time, the one that the code would count. (With two beats a sync and a transaction can be under way
  *     together.)
- *   - A sync or a transaction counts for any beat that was upstream when it was sent. In the code it counts for the newest of them.
+ *   - A sync or a transaction counts for any beat that was upstream when it was sent. In the code it counts only for the newest one.
  *   - At most BEATS beats are under way at a time. The client may drop any beat that has no request under way.
  *   - Options.TickTime does not change. (If it does, the code drops all beats.)
  *   - At most UP and DOWN messages are on a stream at a time; who wants to send more waits.

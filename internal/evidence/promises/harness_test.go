@@ -126,7 +126,7 @@ var excluding = []exclusion{
 	{"LockAll", "two locks after the same two", asBoth, asBoth},
 }
 
-// longest limits the virtual time of a test. Clients send heartbeats for ever, so without a limit, a wait that never ends would
+// longest limits the virtual time of a test. Clients send heartbeats forever, so without a limit, a wait that never ends would
 // last until the test binary's timeout.
 const longest = 30 * time.Hour
 

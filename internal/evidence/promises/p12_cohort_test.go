@@ -262,7 +262,7 @@ func TestAKeptPlaceIsReleasedAfterItsTimeOrWhenOthersWantIt(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		require.Len(t, queue(srv, path), 1, "it is kept")
 		time.Sleep(300 * time.Millisecond)
-		require.Empty(t, queue(srv, path), "but not for ever")
+		require.Empty(t, queue(srv, path), "but not forever")
 
 		lockBriefly(cohortOf(ours))
 		asked := time.Now()

@@ -81,7 +81,7 @@ func TestCredentialsThatAreRefusedForLongLeaveNoGoroutines(t *testing.T) {
 	})
 }
 
-// A session whose credentials are rejected is not kept alive for ever.
+// A session whose credentials are rejected is not kept alive forever.
 //
 //zklock:promise P7.7
 func TestASessionWhoseCredentialsAreRefusedEnds(t *testing.T) {
@@ -99,7 +99,7 @@ func TestASessionWhoseCredentialsAreRefusedEnds(t *testing.T) {
 		srv.DropConnections()
 		<-hold.Context().Done()
 		time.Sleep(10 * time.Minute)
-		require.True(t, next.returned(), "the node of a client that is refused stands for ever")
+		require.True(t, next.returned(), "the node of a client that is refused stands forever")
 		unlock(t, next.hold)
 	})
 }

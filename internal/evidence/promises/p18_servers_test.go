@@ -119,7 +119,7 @@ func TestOneLostConnectionIsNotTakenForAServerWithoutContainers(t *testing.T) {
 		unlock(t, one.hold)
 		unlock(t, two.hold)
 		time.Sleep(5 * time.Minute)
-		require.NotContains(t, srv.Children("/"), "three", "the directory stays for ever")
+		require.NotContains(t, srv.Children("/"), "three", "the directory stays forever")
 	})
 }
 

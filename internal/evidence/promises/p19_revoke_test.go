@@ -166,7 +166,7 @@ func TestARevokedWaiterIsNotifiedWhenItHolds(t *testing.T) {
 }
 
 // A LeaderLatch of Curator reacts only to the deletion of its predecessor, and sets no second watch, so a change of data would
-// leave it waiting for ever.
+// leave it waiting forever.
 //
 //zklock:promise P17.10
 func TestALatchsDataIsNeverWritten(t *testing.T) {

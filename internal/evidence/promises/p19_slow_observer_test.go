@@ -59,7 +59,7 @@ func TestASlowObserverOrLogHandlerCostsNoHold(t *testing.T) {
 	var count atomic.Int32
 	for name, opts := range map[string]zklock.Options{
 		"an observer":    {Observer: slowly(2*time.Second, observe.HeartbeatMissed)},
-		"one for ever":   {Observer: slowly(time.Hour, observe.HeartbeatMissed)},
+		"one forever":    {Observer: slowly(time.Hour, observe.HeartbeatMissed)},
 		"a log handler":  {Logger: slog.New(slowHandler{slog.NewTextHandler(nil, &slog.HandlerOptions{Level: slog.LevelInfo}), 2 * time.Second, &count})},
 		"a debug logger": {Logger: slog.New(slowHandler{slog.NewTextHandler(nil, &slog.HandlerOptions{Level: slog.LevelDebug}), 2 * time.Second, &count})},
 	} {

@@ -25,11 +25,11 @@ func slowLeader(tick time.Duration) zktest.Options {
 }
 
 // cutAtTheSlowLeader cuts a holder's follower off from the leader, together with the holder, some time after the leader sent its
-// newest PING. It returns for how long the holder would have overlapped with the next one. The follower rejoins as soon as there
+// newest PING. It returns how long the holder would have overlapped with the next one. The follower rejoins as soon as there
 // are two holders.
 func cutAtTheSlowLeader(t *testing.T, srv *zktest.Server, opts zklock.Options, since, cut time.Duration) (both time.Duration) {
 	time.Sleep(since)
-	srv.ElectLeader(0) // it pings from now on, every half of its tick; sessions expire at whole ticks
+	srv.ElectLeader(0) // it pings from now on, every half tick; sessions expire at whole ticks
 	opts.Label = "holder"
 	holder := connectWith(t, srv, &opts, 1)
 	opts.Label, opts.Observer, opts.Logger = "next", nil, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// In these tests, a context ends with another hold than the one that a call is about.
+// In these tests, a context ends with a hold other than the one that a call is about.
 
 // ends are the ways in which a hold, and with it the contexts derived from it, can end.
 var ends = map[string]struct {

@@ -106,7 +106,7 @@ func (t *eventCheck) isSilentOf(lock string) {
 }
 
 // close reports the remaining differences after the client was closed. excused has the sessions that may have ended before their
-// lease for another reason than a defect. ended has the time when each session ended on the servers. A leader that was deposed and does
+// lease for a reason other than a defect. ended has the time when each session ended on the servers. A leader that was deposed and does
 // not know it refuses sessions that the others have: these had not ended when the client reported it.
 func (t *eventCheck) close(excused map[int64]bool, ended map[int64]time.Duration) {
 	t.mu.Lock()

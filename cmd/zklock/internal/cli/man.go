@@ -52,7 +52,7 @@ Set in that environment, too: the nodes of all locks that are held around the co
 these locks again refuses to.
 .TP
 .B NO_COLOR
-If set, demo and top use no colours.
+If set, demo and top use no colors.
 `)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -56,11 +56,11 @@ func (v *liveView) draw() {
 	v.display.Draw(frame(v.sale.log.soFar(), time.Since(v.sale.log.start), v.workers, v.items, columns, v.display.Paint))
 }
 
-// look is the appearance of a worker's state: a glyph in its track, words, and a colour.
+// look is the appearance of a worker's state: a glyph in its track, words, and a color.
 type look struct {
 	glyph rune
 	words string
-	color int // a terminal colour code; zero means none
+	color int // a terminal color code; zero means none
 }
 
 var looks = map[kind]look{
@@ -76,7 +76,7 @@ var looks = map[kind]look{
 	isBack:   {' ', "is back", 0},
 }
 
-// painter returns text in a terminal colour, or unchanged.
+// painter returns text in a terminal color, or unchanged.
 type painter func(text string, color int) string
 
 // narrowest is the least width of a frame.

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock-go/zklock/internal/evidence/docs/drawing"
 )
 
-// luminance is how light a colour is, by the definition of WCAG.
+// luminance is how light a color is, by the definition of WCAG.
 func luminance(t *testing.T, hex string) float64 {
 	if len(hex) == 4 {
 		hex = "#" + strings.Repeat(hex[1:2], 2) + strings.Repeat(hex[2:3], 2) + strings.Repeat(hex[3:4], 2)
@@ -40,12 +40,12 @@ func TestTextOfTheTimelineCanBeRead(t *testing.T) {
 	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageSource, -1)
 	require.Len(t, themes, 2, "light and dark")
 	for _, theme := range themes {
-		colours := map[string]float64{}
+		colors := map[string]float64{}
 		for _, m := range regexp.MustCompile(`--(\w+): (#[0-9a-f]+);`).FindAllStringSubmatch(theme[1], -1) {
-			colours[m[1]] = luminance(t, m[2])
+			colors[m[1]] = luminance(t, m[2])
 		}
 		for _, text := range []string{"ink", "soft", "dead"} {
-			l, ground := colours[text], colours["ground"]
+			l, ground := colors[text], colors["ground"]
 			contrast := (max(l, ground) + 0.05) / (min(l, ground) + 0.05)
 			assert.GreaterOrEqual(t, contrast, 4.5, text)
 		}
@@ -128,16 +128,16 @@ func TestFrameFitsTheTerminal(t *testing.T) {
 		event{worker: 0, kind: isCutOff},
 		event{worker: 0, kind: isTold},
 	)
-	colours := regexp.MustCompile("\x1b\\[[0-9]+m")
-	coloured := (&terminal.Display{}).Paint
+	colors := regexp.MustCompile("\x1b\\[[0-9]+m")
+	colored := (&terminal.Display{}).Paint
 	for _, columns := range []int{30, 40, 60, 80, 132, 300} {
-		lines := frame(s.log.events, 5*time.Second, 2, 10, columns, coloured)
+		lines := frame(s.log.events, 5*time.Second, 2, 10, columns, colored)
 		require.Len(t, lines, 4)
 		for _, line := range lines {
-			assert.LessOrEqual(t, len([]rune(colours.ReplaceAllString(line, ""))), columns)
+			assert.LessOrEqual(t, len([]rune(colors.ReplaceAllString(line, ""))), columns)
 		}
 	}
-	lines := frame(s.log.events[:3], 3*time.Second, 2, 10, 100, coloured)
+	lines := frame(s.log.events[:3], 3*time.Second, 2, 10, 100, colored)
 	assert.Contains(t, lines[1], "HOLDS, token 17")
 	assert.Contains(t, lines[2], "waits")
 }

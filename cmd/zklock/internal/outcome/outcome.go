@@ -76,7 +76,7 @@ func (e exit) Error() string {
 
 func (e exit) Unwrap() error { return e.err }
 
-// recoded is an error for which another exit code than that of its verdict was chosen.
+// recoded is an error for which an exit code other than its verdict's was chosen.
 type recoded struct {
 	error
 	code int

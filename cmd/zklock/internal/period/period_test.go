@@ -36,7 +36,7 @@ func TestInvalidPeriodsAreRefused(t *testing.T) {
 	}
 }
 
-// A name is a slot for ever: a job whose name was meant as a period would run once and never again.
+// A name is a slot forever: a job whose name was meant as a period would run once and never again.
 //
 //zklock:promise P10.9
 func TestNoTextIsBothAPeriodAndAName(t *testing.T) {

@@ -29,7 +29,7 @@ func Nearest(word string, known []string) string {
 }
 
 // distance returns the edit distance of a and b: the number of characters to insert, delete or replace, where swapping two
-// neighbours counts once.
+// neighbors counts once.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -14,7 +14,7 @@ import (
 // Display is a terminal on which each drawing replaces the previous one.
 type Display struct {
 	out   *os.File
-	plain bool   // no colours
+	plain bool   // no colors
 	stop  func() // ends the handling of suspensions
 
 	mu    sync.Mutex
@@ -87,7 +87,7 @@ func (s *Display) Draw(lines []string) error {
 	return err
 }
 
-// Paint returns text in a colour, unless NO_COLOR is set.
+// Paint returns text in a color, unless NO_COLOR is set.
 func (s *Display) Paint(text string, color int) string {
 	if color == 0 || s.plain {
 		return text

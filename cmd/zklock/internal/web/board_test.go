@@ -108,7 +108,7 @@ func TestALockShowsItsQueueAndItsPast(t *testing.T) {
 	assert.Empty(t, b.oneLock("/never", "", b.later(0)).sections["spans"])
 }
 
-// A semaphore's waiter has another node than its permits.
+// A semaphore's waiter has a different node from its permits.
 func TestAQueueNodeForPermitsAndItsPermitAreShownAsOne(t *testing.T) {
 	b := newBoard("/", false)
 	permits := func(holders int, names ...string) *operate.Queue {

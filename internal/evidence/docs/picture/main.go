@@ -55,7 +55,7 @@ var (
 // sizes are the page's, which a picture does not have.
 var sizes = regexp.MustCompile(`width: 100%; min-width: \d+px; height: auto; `)
 
-// legend explains the colours, which the page does in HTML. The texts state their widths, as those of
+// legend explains the colors, which the page does in HTML. The texts state their widths, as those of
 // the page's drawing do.
 const legend = `<g transform="translate(84 %d)">
 <rect class="waits" width="16" height="11" rx="2"/><text x="22" y="10" data-width="124">waits for the lock</text>

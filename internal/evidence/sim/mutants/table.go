@@ -232,7 +232,7 @@ var Table = []Mutant{
 		Edits: []Edit{{"recipe.go", "h := c.hold(ctx, w.recipe, w.path, granted)\n", "h := c.hold(ctx, w.recipe, w.path, granted)\n\tcontext.AfterFunc(ctx, func() { h.holding().cancel(context.Cause(ctx)) })\n"}},
 	},
 	{
-		Name: "an exists watch is set on a missing node", Origin: "go-zookeeper keeps it for ever",
+		Name: "an exists watch is set on a missing node", Origin: "go-zookeeper keeps it forever",
 		Edits: []Edit{{"internal/session/watch.go", `request, read := key.request()
 `, `request, read := key.request()
 		if key.children {
@@ -326,7 +326,7 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAHoldFarFromItsServersIsCertainAllTheTime"},
 	},
 	{
-		Name: "a request for a new session contains the last zxid of the old one", Origin: "go-zookeeper: an ensemble that was restored from a backup refuses it for ever",
+		Name: "a request for a new session contains the last zxid of the old one", Origin: "go-zookeeper: an ensemble that was restored from a backup refuses it forever",
 		Edits: []Edit{{"internal/conn/handshake.go", "return frames.NewSessionRequest(p)", "return p"}},
 		Test:  Test{"internal/evidence/promises", "TestAClientReconnectsToAnEnsembleWithEarlierTransactions"},
 	},

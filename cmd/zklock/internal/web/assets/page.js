@@ -349,7 +349,7 @@ function fillCard(card, r, holds, place) {
   actions(p.acts, r, holds);
 }
 
-// hue returns the colour of a session. It is the same everywhere on the page.
+// hue returns the color of a session. It is the same everywhere on the page.
 function hue(session) {
   let h = 0;
   for (const c of session) h = (h * 31 + c.charCodeAt(0)) >>> 0;
@@ -358,7 +358,7 @@ function hue(session) {
 
 let moved = 0; // when cards were last moved
 
-// places returns the positions of the cards, if they may be animated: at several hand-offs a second they would glide for ever.
+// places returns the positions of the cards, if they may be animated: at several hand-offs a second they would glide forever.
 function places() {
   if (calm.matches || performance.now() - moved < 1000) return new Map();
   return new Map([...document.querySelectorAll('.card')].map(card => [card, card.getBoundingClientRect()]));
