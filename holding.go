@@ -391,7 +391,8 @@ func (s *holdings) overseer(life context.Context, sess *session.Session) {
 		case <-sess.Over():
 			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			return
-		case <-life.Done(): // Close ends the holdings
+		case <-life.Done(): // nobody watches the lease from now on
+			s.loseAll(sess, ErrClosed)
 			return
 		case <-again:
 		case <-timer.C:

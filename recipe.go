@@ -3,6 +3,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 		return "", ErrDeadlock
 	}
 	if !c.acquires.Enter() {
-		return "", context.Cause(c.engine.Requests.Life)
+		return "", cmp.Or(context.Cause(c.engine.Requests.Life), ErrClosed)
 	}
 	return c.root + path, nil
 }

@@ -117,6 +117,9 @@ type Client struct {
 	identity         []byte        // owner data
 	shared           []byte        // owner data of cohorts
 	requestedTimeout time.Duration // the requested session timeout
+	tickTime         time.Duration // see Options.TickTime
+	joined           *session.Shared
+	begun            bool // its tickTime counts; set before Connect or Attach returns
 
 	cancelLife    context.CancelCauseFunc
 	cancelCleanup context.CancelCauseFunc
@@ -144,7 +147,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	if err != nil {
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	c := newClient(ctx, conn.NewLink(), o)
+	c := newClient(ctx, queue.NewHub(conn.NewLink()), o)
 	if login := o.login(); login != nil {
 		c.engine.Requests.Link.SetLogin(*login, len(servers))
 	}
@@ -209,7 +212,7 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 
 // Hooks let a client see the traffic of a zk.Conn that your program creates itself: see Attach.
 type Hooks struct {
-	link *conn.Link
+	hub  *queue.Hub
 	dial zk.Dialer
 }
 
@@ -220,7 +223,7 @@ func NewHooks(dial zk.Dialer) *Hooks {
 		dial = conn.DialTCP
 	}
 	l := conn.NewLink()
-	return &Hooks{link: l, dial: l.Dialer(dial)}
+	return &Hooks{hub: queue.NewHub(l), dial: l.Dialer(dial)}
 }
 
 // Dial connects to a server. Pass it to zk.WithDialer when you create the connection.
@@ -246,12 +249,12 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 		return nil, fmt.Errorf("zklock: attach: %w", err)
 	case conn == nil:
 		return nil, fmt.Errorf("zklock: attach: %w: no connection given", ErrInvalid)
-	case hooks == nil || hooks.link == nil:
+	case hooks == nil || hooks.hub == nil:
 		return nil, fmt.Errorf("zklock: attach: %w: the connection must be created with hooks from NewHooks", ErrInvalid)
 	case opts != nil && (opts.Dialer != nil || opts.HostProvider != nil || opts.TLS != nil):
 		return nil, fmt.Errorf("zklock: attach: %w: set the dialer, TLS or the host provider on the connection instead", ErrInvalid)
 	}
-	c := newClient(ctx, hooks.link, o)
+	c := newClient(ctx, hooks.hub, o)
 	c.engine.Requests.Library = conn
 	err = c.matchHooks(ctx)
 	if login := o.login(); login != nil && err == nil {
@@ -298,7 +301,8 @@ func (c *Client) matchHooks(ctx context.Context) error {
 	}
 }
 
-func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
+func newClient(ctx context.Context, hub *queue.Hub, o *Options) *Client {
+	l, shared := hub.Link, hub.Join()
 	notices := session.NewNotices()
 	log := slog.New(clientLog{o.Logger.Handler(), l, notices})
 	notices.Report = func(s session.Slowness) {
@@ -307,29 +311,31 @@ func newClient(ctx context.Context, l *conn.Link, o *Options) *Client {
 	}
 	r := &session.Requests{Link: l, Root: o.Root, Log: log, Calls: session.NewTasks()}
 	e := &queue.Engine{
-		Requests: r, Watches: session.NewWatches(r), Directories: &session.Directories{Requests: r, ACL: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
+		Hub: hub, Requests: r, Watches: session.NewWatches(r, shared), Directories: &session.Directories{Requests: r, ACL: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
 		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: log, To: o.Observer, Notices: notices}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{
 		engine: e, root: o.Root, identity: node.OwnerData(o.Label, o.Anonymous), requestedTimeout: o.SessionTimeout,
-		acquires: session.NewTasks(),
+		acquires: session.NewTasks(), joined: shared, tickTime: o.TickTime,
 	}
 	c.shared = node.OfCohort(c.identity)
-	e.Heart = session.NewHeart(r, c.missedHeartbeat, c.expiredEarly)
+	e.Heart = session.NewHeart(r, shared, c.missedHeartbeat, c.expiredEarly)
 	r.Life, c.cancelLife = context.WithCancelCause(context.Background())
 	r.CleanupCtx, c.cancelCleanup = context.WithCancelCause(context.Background())
-	l.SetUp(lease.Clock(testclock.From(ctx)), o.TickTime)
+	l.SetClock(lease.Clock(testclock.From(ctx)))
 	return c
 }
 
-// begin waits for a session, presents the credentials, and starts the heartbeat.
+// begin waits for a session, presents the credentials, and takes part in the heartbeats. If another client of the connection
+// assumes shorter ticks, begin waits until the session is proven with this client's.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
-	s, err := c.engine.Requests.Link.Attached(ctx)
+	link := c.engine.Requests.Link
+	s, err := link.Attached(ctx)
 	if err != nil {
 		return err
 	}
-	if !s.Lease.CanProve() {
-		return fmt.Errorf("%w: a session timeout of %v is too short for a tickTime of %v; use at least two ticks", ErrInvalid, s.Lease.Term(), s.Lease.Tick())
+	if !link.CanProve(c.tickTime) {
+		return fmt.Errorf("%w: a session timeout of %v is too short for a tickTime of %v; use at least two ticks", ErrInvalid, s.Lease.Term(), c.tickTime)
 	}
 	for _, a := range auth {
 		if a.Scheme == schemeSASL {
@@ -339,9 +345,10 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 			return fmt.Errorf("credential with the scheme %s: %w", escape.Text(a.Scheme), err)
 		}
 	}
-	// Owned by the client; ends with life; Close waits for it.
-	c.engine.Requests.Calls.Run(c.engine.Heart.BeatForever)
-	return nil
+	link.AddTick(c.tickTime)
+	c.begun = true
+	c.engine.Heart.Begin()
+	return c.engine.Heart.Prove(ctx)
 }
 
 // SessionTimeout returns the session timeout that the server granted, or zero before the first
@@ -436,17 +443,20 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return nil
 }
 
+// close ends the holds before it waits for anything: from then on nobody watches their lease. The nodes of holds and waiters are removed
+// under heartbeats.
 func (c *Client) close() {
 	defer c.closed.Set()
+	acquired := c.acquires.Close() // no more begin
+	c.endHolds()
 	c.cancelLife(ErrClosed)
+	c.engine.Watches.WakeAll()
 	limit := c.hurried.Done()
 	select {
-	case <-c.acquires.Close(): // they return at once; Removals, below, deletes their nodes
+	case <-acquired: // they return at once; Removals, below, deletes their nodes
 	case <-limit: // an observer has not returned
 	}
-	for _, g := range c.holds.all() {
-		g.lose(ErrClosed)
-	}
+	c.endHolds() // granted meanwhile
 	cleared := c.engine.Removals.Close()
 	select {
 	case <-cleared:
@@ -457,13 +467,29 @@ func (c *Client) close() {
 		c.engine.Requests.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
 	}
 	c.cancelCleanup(ErrClosed)
+	c.leave()
 	if c.owned != nil {
 		c.hangUp()
 	}
 	<-cleared
 	<-c.engine.Requests.Calls.Close()
-	c.engine.Watches.StopListening()
 	c.engine.Reporter.Notices.Close(limit)
+}
+
+// endHolds ends all holds of the client.
+func (c *Client) endHolds() {
+	for _, g := range c.holds.all() {
+		g.lose(ErrClosed)
+	}
+}
+
+// leave ends the client's part in what the clients of the connection share.
+func (c *Client) leave() {
+	c.engine.Heart.End()
+	if c.begun {
+		c.engine.Requests.Link.RemoveTick(c.tickTime)
+	}
+	c.joined.Leave()
 }
 
 // hangUp ends the session if a server is reachable, and always closes the connection.
@@ -547,7 +573,7 @@ var errNotMade = fmt.Errorf("%w: lock was not created by a Client method", ErrIn
 
 func newNone() *Client {
 	o, _ := (*Options)(nil).withDefaults()
-	c := newClient(context.Background(), conn.NewLink(), o)
+	c := newClient(context.Background(), queue.NewHub(conn.NewLink()), o)
 	c.cancelLife(errNotMade)
 	c.acquires.Close()
 	c.engine.Requests.Calls.Close()

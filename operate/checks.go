@@ -298,7 +298,7 @@ func (f *findings) timeout() Check {
 	}
 	c = c.find(Warn, f.given, func(m *member) bool { return f.granted(m) != f.SessionTimeout },
 		func(m *member) string { return fmt.Sprintf("grants %v instead of %v", f.granted(m), f.SessionTimeout) })
-	return c.find(Fail, f.given, func(m *member) bool { return !lease.New(nil, f.granted(m), f.TickTime).CanProve() },
+	return c.find(Fail, f.given, func(m *member) bool { return !lease.New(nil, f.granted(m), lease.Tick{}).CanProve(lease.TickOf(f.TickTime)) },
 		func(m *member) string {
 			return fmt.Sprintf("grants %v, which is too short for Options.TickTime %v", f.granted(m), f.TickTime)
 		})

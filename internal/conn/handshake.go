@@ -123,7 +123,7 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*
 		return nil, nil
 	}
 	if !same {
-		l.session = NewSession(id, lease.New(l.Now, timeout, l.tick))
+		l.session = NewSession(id, lease.New(l.Now, timeout, longest(l.ticks)))
 	}
 	var run *lease.Run
 	if same {

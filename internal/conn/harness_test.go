@@ -161,7 +161,7 @@ func attached(t *testing.T) (*Link, *wired) {
 
 // fresh returns a lease that has just been proven.
 func fresh(t *testing.T, l *Link) *lease.Lease {
-	made := lease.New(l.Now, term, time.Second)
+	made := lease.New(l.Now, term, lease.TickOf(time.Second))
 	run := made.Created(l.Now())
 	for range 8 {
 		asked := l.Now()

@@ -8,6 +8,7 @@
 package conn
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,16 +30,16 @@ type Link struct {
 	listeners listeners
 	lastXid   atomic.Int32 // the number of the last request, on any connection
 
-	mu       sync.Mutex // guards the fields below
-	tick     time.Duration
-	conn     *proxy    // the newest; nil before the first
-	session  *Session  // the newest; nil before the first; may be over
-	since    time.Time // when a connection began to carry it
-	fails    int       // consecutive dials that led to no lasting connection
-	refusals int       // consecutive connection requests on which a server hung up
-	probe    bool      // the last one requested another session to learn whether servers serve anyone
-	serves   bool      // they have created that session, and have not taken ours since
-	lastErr  error     // for error texts
+	mu       sync.Mutex      // guards the fields below
+	ticks    []time.Duration // what each client has set: see AddTick
+	conn     *proxy          // the newest; nil before the first
+	session  *Session        // the newest; nil before the first; may be over
+	since    time.Time       // when a connection began to carry it
+	fails    int             // consecutive dials that led to no lasting connection
+	refusals int             // consecutive connection requests on which a server hung up
+	probe    bool            // the last one requested another session to learn whether servers serve anyone
+	serves   bool            // they have created that session, and have not taken ours since
+	lastErr  error           // for error texts
 	closed   bool
 	changed  chan struct{} // closed and replaced whenever session, carried or closed changes
 	closing  chan struct{} // closed when closed becomes true
@@ -60,15 +61,45 @@ func NewLink() *Link {
 // Now returns the current time on the link's clocks.
 func (l *Link) Now() lease.Instant { return (*l.clock.Load())() }
 
-// SetUp sets the clocks and the largest tickTime of any server. The link may already carry a session.
-func (l *Link) SetUp(now func() lease.Instant, tick time.Duration) {
-	l.clock.Store(&now)
+// SetClock sets the clocks.
+func (l *Link) SetClock(now func() lease.Instant) { l.clock.Store(&now) }
+
+// CanProve reports whether the session could still be proven with another client that has set the servers' largest tickTime, or zero.
+func (l *Link) CanProve(set time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tick = tick
+	return l.session == nil || l.session.Lease.CanProve(longest(l.ticks).With(lease.TickOf(set)))
+}
+
+// AddTick adds a client that has set the servers' largest tickTime, or zero. The longest of the link's clients counts, until
+// RemoveTick.
+func (l *Link) AddTick(set time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setTicks(append(l.ticks, set))
+}
+
+// RemoveTick undoes AddTick.
+func (l *Link) RemoveTick(set time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.ticks, set)
+	l.setTicks(slices.Delete(l.ticks, i, i+1))
+}
+
+// setTicks must be called with mu held.
+func (l *Link) setTicks(ticks []time.Duration) {
+	l.ticks = ticks
 	if l.session != nil {
-		l.session.Lease.SetTick(tick)
+		l.session.Lease.SetTick(longest(ticks))
 	}
+}
+
+func longest(ticks []time.Duration) (tick lease.Tick) {
+	for _, set := range ticks {
+		tick = tick.With(lease.TickOf(set))
+	}
+	return tick
 }
 
 // number returns the next request's number. Numbers continue from one connection to the next: a

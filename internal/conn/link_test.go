@@ -399,15 +399,25 @@ func TestErrorsAreShownEscaped(t *testing.T) {
 func TestATickThatIsSetLateAppliesToTheSession(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, _ := attached(t)
-		l.SetUp(l.Now, 3*time.Second)
-		assert.Equal(t, 3*time.Second, l.Carried().Lease.Tick())
+		assumed := l.Carried().Lease.TickAssumed
+		l.AddTick(3 * time.Second)
+		assert.Contains(t, assumed(), "Options.TickTime (3s)")
+		l.AddTick(time.Second)
+		assert.Contains(t, assumed(), "Options.TickTime (3s)", "the longest counts")
+		assert.True(t, l.CanProve(2*time.Second))
+		assert.False(t, l.CanProve(40*time.Second))
+		l.AddTick(0)
+		assert.Contains(t, assumed(), "half the session timeout")
+		l.RemoveTick(0)
+		l.RemoveTick(3 * time.Second)
+		assert.Contains(t, assumed(), "Options.TickTime (1s)")
 	})
 }
 
 func TestASessionKnowsItsEpochAndItsEnd(t *testing.T) {
 	var none *Session
 	assert.Nil(t, none.Over())
-	s := NewSession(7, lease.New(lease.Clock(nil), time.Second, 0))
+	s := NewSession(7, lease.New(lease.Clock(nil), time.Second, lease.TickOf(0)))
 	s.wrote(5<<32 | 3)
 	s.wrote(4<<32 | 9)
 	assert.Equal(t, int32(5), s.Epoch(), "an answer that comes late changes nothing")

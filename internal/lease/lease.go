@@ -8,6 +8,7 @@ package lease
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,44 +30,92 @@ type Lease struct {
 	now func() Instant
 
 	mu      sync.Mutex    // guards the fields below, and the run
-	tick    time.Duration // the largest tickTime of any server, as it was set, or zero if it is unknown
+	tick    Tick          // what the clients of the connection say about the servers' ticks
 	timeout time.Duration // the smallest timeout ever negotiated: expiry can move backwards
 	run     *Run          // the run of the newest connection, or nil before the first
 	proven  Instant       // the newest touch after which the session certainly lives for a whole timeout
+	under   time.Duration // the longest half tick with which proven is proven
+	asked   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
 }
 
-// New returns the lease of a session for which nothing is proven yet. A tick of zero means that the
-// largest tickTime of the servers is not known.
-func New(now func() Instant, timeout, tick time.Duration) *Lease {
+// A Tick is what clients say about the largest tickTime of any server. Several clients can share a
+// session, and the longest counts. The zero Tick is that of a connection without clients.
+type Tick struct {
+	Largest time.Duration // the largest that a client has set, or zero if none has
+	Assumed bool          // a client has set none, and so assumes at most half the timeout
+}
+
+// TickOf returns the Tick of a client. Zero means that the client has set none.
+func TickOf(set time.Duration) Tick { return Tick{Largest: set, Assumed: set == 0} }
+
+// With returns the Tick of the clients of both.
+func (t Tick) With(other Tick) Tick {
+	return Tick{Largest: max(t.Largest, other.Largest), Assumed: t.Assumed || other.Assumed}
+}
+
+// half returns the longest time between two pings of the leader to a follower: half the leader's tick.
+// If a client assumes that the tick is at most half the timeout, so does half. The server that granted
+// the timeout does not ensure this: it goes by its own tick.
+func (t Tick) half(timeout time.Duration) time.Duration {
+	if t.Assumed || t.Largest == 0 {
+		return max(t.Largest/2, timeout/4)
+	}
+	return t.Largest / 2
+}
+
+// New returns the lease of a session for which nothing is proven yet.
+func New(now func() Instant, timeout time.Duration, tick Tick) *Lease {
 	return &Lease{now: now, timeout: timeout, tick: tick}
 }
 
-// SetTick sets the largest tickTime of any server. Heartbeats that assumed another tick prove nothing any more.
-func (l *Lease) SetTick(tick time.Duration) {
+// SetTick sets the tick. If it is longer than before, heartbeats that assumed the shorter one prove
+// nothing any more, and another one begins at once. The last proof remains valid for the holds of
+// clients that have vouched for the shorter tick; IsProven says whether it is valid with the longer one.
+func (l *Lease) SetTick(tick Tick) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := l.halfTick()
 	l.tick = tick
-	if l.run != nil {
-		l.run.beats = nil
+	if l.run != nil && l.halfTick() > before {
+		l.run.beats, l.run.heard, l.run.since, l.run.sender.begun = nil, Instant{}, Instant{}, time.Time{}
 	}
 }
 
-// Tick returns the largest tickTime of any server as it was set, or zero if it is not known.
-func (l *Lease) Tick() time.Duration {
+// IsProven reports whether the last proof assumes no tick that is shorter than the current one.
+func (l *Lease) IsProven() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tick
+	return l.under >= l.halfTick()
 }
 
 // TickAssumed returns a text for errors that says which tickTime is too long for the lease.
 func (l *Lease) TickAssumed() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tick == 0 {
+	if l.halfTick() > l.tick.Largest/2 {
 		return fmt.Sprintf("a server's tickTime may be longer than half the session timeout (%v), so set Options.TickTime", l.timeout/2)
 	}
-	return fmt.Sprintf("a server's tickTime may be longer than Options.TickTime (%v)", l.tick)
+	return fmt.Sprintf("a server's tickTime may be longer than Options.TickTime (%v)", l.tick.Largest)
+}
+
+// Asked returns a channel that is closed when a transaction has ended the next time, whoever has sent it:
+// the proof may be newer then.
+func (l *Lease) Asked() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked == nil {
+		l.asked = make(chan struct{})
+	}
+	return l.asked
+}
+
+// wasAsked closes the channel that Asked has returned. It must be called with mu held.
+func (l *Lease) wasAsked() {
+	if l.asked != nil {
+		close(l.asked)
+		l.asked = nil
+	}
 }
 
 // Created returns the run of the connection on which the session was created. sent is when the
@@ -75,7 +124,7 @@ func (l *Lease) Created(sent Instant) *Run {
 	got := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prove(sent)
+	l.prove(sent, math.MaxInt64)
 	l.run = &Run{l: l, heard: sent, since: got}
 	return l.run
 }
@@ -92,11 +141,11 @@ func (l *Lease) TakenBack(sent Instant, timeout time.Duration) *Run {
 	return l.run
 }
 
-// prove records that a touch is proven, if it is newer than the last one. It must be called with mu
-// held.
-func (l *Lease) prove(touch Instant) {
+// prove records that a touch is proven if the leader's half tick is at most under, and if the touch is newer than the last one. It
+// must be called with mu held.
+func (l *Lease) prove(touch Instant, under time.Duration) {
 	if touch.Mono.After(l.proven.Mono) {
-		l.proven = touch
+		l.proven, l.under = touch, under
 	}
 }
 
@@ -226,6 +275,7 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	}
 	if of == OfQuorum {
 		r.conclude(sent)
+		l.wasAsked()
 	}
 	for _, b := range r.beats {
 		b.take(sent, got, of, l)
@@ -264,8 +314,12 @@ func (r *Run) hear(sent, got Instant) {
 // latest by its own reply.
 func (r *Run) conclude(sent Instant) {
 	touch, ok := r.upstream(sent.Mono)
-	if ok && (r.joins() || !r.settled().After(sent.Mono)) {
-		r.l.prove(touch)
+	switch half := r.l.halfTick(); {
+	case !ok:
+	case !r.settled().After(sent.Mono):
+		r.l.prove(touch, half)
+	case r.joins():
+		r.l.prove(touch, min(half, r.l.under))
 	}
 }
 
@@ -299,20 +353,15 @@ func (r *Run) describe(now Instant) string {
 	return fmt.Sprintf("heard=%v ago, since %v", now.Since(r.heard).Round(time.Millisecond), now.Since(r.since).Round(time.Millisecond))
 }
 
-// halfTick returns the longest time between two pings of the leader to a follower: half the leader's
-// tick. If the tick is not set, the leader's is assumed to be at most half the timeout. The server that
-// granted the timeout does not ensure this: it goes by its own tick.
-// It and the methods below must be called with mu held.
-func (l *Lease) halfTick() time.Duration {
-	if l.tick > 0 {
-		return l.tick / 2
-	}
-	return l.timeout / 4
-}
+// halfTick returns half the leader's tick, as far as the clients know it. It and the methods below must be called with mu held.
+func (l *Lease) halfTick() time.Duration { return l.tick.half(l.timeout) }
 
 // lag returns the time after which a ping of the leader certainly was due.
-func (l *Lease) lag() time.Duration {
-	return time.Duration(float64(l.halfTick())*(1+maxDrift)) + min(40*time.Millisecond, l.timeout/40)
+func (l *Lease) lag() time.Duration { return l.lagAt(l.halfTick()) }
+
+// lagAt is lag for a given half tick.
+func (l *Lease) lagAt(half time.Duration) time.Duration {
+	return time.Duration(float64(half)*(1+maxDrift)) + min(40*time.Millisecond, l.timeout/40)
 }
 
 // pause returns the time within which a leader that handles requests again has also sent its overdue pings.

@@ -34,7 +34,7 @@ var apart = []time.Duration{-1000 * time.Hour, 1000 * time.Hour}
 func leaseAt(t *testing.T, tick time.Duration, fn func(l *session)) {
 	for _, by := range apart {
 		synctest.Test(t, func(*testing.T) {
-			l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(by) }), leaseTerm, tick)}
+			l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(by) }), leaseTerm, TickOf(tick))}
 			l.run = l.Created(l.now())
 			fn(l)
 		})
@@ -408,12 +408,10 @@ func TestATickThatIsNotKnownIsTakenForHalfTheTimeout(t *testing.T) {
 
 func TestALeaseUsesTheTickThatWasSet(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
-		require.Zero(t, l.Tick())
-		l.SetTick(6 * time.Second)
-		require.Equal(t, 6*time.Second, l.Tick())
+		l.SetTick(TickOf(6 * time.Second))
 		require.Equal(t, 3*time.Second, l.halfTick())
 		require.Equal(t, 3*time.Second, l.settling())
-		l.SetTick(time.Second)
+		l.SetTick(TickOf(time.Second))
 		require.Equal(t, time.Second, l.settling())
 		require.Equal(t, leaseTerm, l.Term())
 	})
@@ -451,15 +449,15 @@ func TestATickTimeSetsWhenALeadersPingIsDue(t *testing.T) {
 }
 
 func TestASessionThatIsTooShortForTheTickCannotBeProven(t *testing.T) {
-	leaseAt(t, 2*time.Second, func(l *session) { require.True(t, l.CanProve()) })
-	leaseAt(t, 20*time.Second, func(l *session) { require.False(t, l.CanProve()) })
+	leaseAt(t, 2*time.Second, func(l *session) { require.True(t, l.CanProve(l.tick)) })
+	leaseAt(t, 20*time.Second, func(l *session) { require.False(t, l.CanProve(l.tick)) })
 	const longest = (leaseTerm*3/4 - 140*time.Millisecond) * 200 / 105 // half of it may be 1/20 longer, and there are 140 ms more
-	leaseAt(t, longest, func(l *session) { require.True(t, l.CanProve()) })
-	leaseAt(t, longest+2*time.Microsecond, func(l *session) { require.False(t, l.CanProve()) })
+	leaseAt(t, longest, func(l *session) { require.True(t, l.CanProve(l.tick)) })
+	leaseAt(t, longest+2*time.Microsecond, func(l *session) { require.False(t, l.CanProve(l.tick)) })
 	leaseAt(t, 0, func(l *session) {
-		require.True(t, l.CanProve())
-		l.SetTick(2 * time.Second)
-		require.True(t, l.CanProve())
+		require.True(t, l.CanProve(l.tick))
+		l.SetTick(TickOf(2 * time.Second))
+		require.True(t, l.CanProve(l.tick))
 	})
 }
 
@@ -501,7 +499,7 @@ func TestTheQuorumIsAskedOnlyIfItCanProveSomething(t *testing.T) {
 func TestADueStepIsDueNow(t *testing.T) {
 	var calls time.Duration
 	begun := Clock(nil)()
-	l := New(func() Instant { calls++; return begun.Add(calls) }, leaseTerm, 0)
+	l := New(func() Instant { calls++; return begun.Add(calls) }, leaseTerm, TickOf(0))
 	l.Created(begun)
 	l.TakenBack(begun.Add(time.Second), leaseTerm)
 	calls = time.Second
@@ -544,7 +542,7 @@ func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set time.Duration
-		l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(set) }), leaseTerm, 0)}
+		l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(set) }), leaseTerm, TickOf(0))}
 		l.run = l.Created(l.now())
 		set = -time.Hour
 		time.Sleep(time.Second)
@@ -637,7 +635,7 @@ func TestAnInstantIsBeforeAnotherByBothClocks(t *testing.T) {
 }
 
 func TestWithoutAConnectionNothingIsDue(t *testing.T) {
-	l := New(Clock(nil), leaseTerm, 0)
+	l := New(Clock(nil), leaseTerm, TickOf(0))
 	d, _ := l.Next(true)
 	require.Equal(t, Nothing, d.Step)
 	require.Zero(t, l.Remaining())
@@ -685,7 +683,7 @@ func TestHeartbeatsKeepFourTenthsCertain(t *testing.T) {
 			for _, takes := range []time.Duration{0, time.Millisecond, term / 100, term / 30, term / 10, term / 8} {
 				t.Run(fmt.Sprint(tick, term, takes), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						l := &session{Lease: New(Clock(nil), term, tick)}
+						l := &session{Lease: New(Clock(nil), term, TickOf(tick))}
 						l.run = l.Created(l.now())
 						bound := min(term*40/100, term*95/100-l.lag()-l.pause()-4*takes-term/12)
 						if bound <= 0 {
@@ -727,7 +725,7 @@ func TestTheRhythmFollowsFromThePromise(t *testing.T) {
 		{8 * time.Second, 0, 5480*time.Millisecond - 4340*time.Millisecond},
 		{10 * time.Second, 0, leaseTerm / 12},
 	} {
-		l := New(Clock(nil), leaseTerm, c.tick)
+		l := New(Clock(nil), leaseTerm, TickOf(c.tick))
 		l.replies.fastest[OfLeader] = fastest{c.slow, c.slow, l.now().Mono}
 		require.Equal(t, c.want, l.period(l.now().Mono), "%v", c)
 	}
@@ -890,9 +888,40 @@ func TestHeartbeatsThatAssumedAnotherTickProveNothing(t *testing.T) {
 		l.touches()
 		time.Sleep(l.lag())
 		l.bringUp()
-		l.SetTick(8 * time.Second)
+		l.SetTick(TickOf(8 * time.Second))
 		l.op(OfQuorum)
 		require.Equal(t, l.now().Since(begun), l.provenSince())
+	})
+}
+
+// A proof that joins one with a shorter tick is only as good as that. The first transaction of a settled run ends this.
+func TestALongerTickIsProvenBySettledRunsOnly(t *testing.T) {
+	leaseAt(t, time.Second, func(l *session) {
+		prove := func() time.Duration {
+			time.Sleep(time.Millisecond)
+			l.touches()
+			time.Sleep(l.lag())
+			l.bringUp()
+			l.op(OfQuorum)
+			return l.Remaining()
+		}
+		require.True(t, l.IsProven(), "the session is new")
+		left := prove()
+		require.Positive(t, left)
+		require.True(t, l.IsProven())
+		l.SetTick(TickOf(time.Second).With(TickOf(time.Second / 2)))
+		require.True(t, l.IsProven(), "the longest is the same")
+		l.SetTick(TickOf(3 * time.Second))
+		require.Positive(t, l.Remaining(), "the holds of others continue")
+		require.False(t, l.IsProven())
+		prove()
+		require.Greater(t, l.Remaining(), leaseTerm/4, "it joins the proof with the shorter tick")
+		require.False(t, l.IsProven())
+		time.Sleep(l.settling())
+		prove()
+		require.True(t, l.IsProven())
+		l.SetTick(TickOf(time.Second))
+		require.True(t, l.IsProven())
 	})
 }
 

@@ -60,7 +60,7 @@ func (o *oracle) witness(sent, got Instant, of Evidence) {
 	}
 	if touch, ok := o.upstream.newest(sent.Mono); of == OfQuorum && ok {
 		if l.leftOf(l.proven, o.since) > 0 || !o.since.Mono.Add(l.settling()).After(sent.Mono) {
-			l.prove(touch)
+			l.prove(touch, l.halfTick())
 		}
 	}
 	if !sent.Mono.Before(o.last.Mono) {
@@ -109,9 +109,9 @@ func newHistory(seed uint64, term, tick time.Duration) *history {
 		h.past[i] = h.now
 	}
 	clock := func() Instant { return h.now }
-	h.l = New(clock, term, tick)
+	h.l = New(clock, term, TickOf(tick))
 	h.run = h.l.Created(h.now)
-	h.o = &oracle{l: New(clock, term, tick), heard: h.now, since: h.now}
+	h.o = &oracle{l: New(clock, term, TickOf(tick)), heard: h.now, since: h.now}
 	h.o.l.proven = h.now
 	return h
 }

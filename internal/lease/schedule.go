@@ -46,6 +46,9 @@ func (l *Lease) Done(d Due) bool {
 	r := d.of
 	k := &r.sender.kinds[d.Step]
 	k.pending--
+	if d.Step == Quorum {
+		l.wasAsked() // also without a reply that a quorum has agreed on
+	}
 	for _, b := range d.beats {
 		b.pending--
 	}
@@ -231,11 +234,11 @@ func (l *Lease) Leave() {
 	l.replies.waited(l.patience(), now.Mono, l.timeout)
 }
 
-// CanProve reports whether the timeout is long enough to prove the session at all if the leader's tick is as long as halfTick assumes.
-func (l *Lease) CanProve() bool {
+// CanProve reports whether the timeout is long enough to prove the session at all with that tick.
+func (l *Lease) CanProve(tick Tick) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lag()+l.pause() <= l.timeout*3/4
+	return l.lagAt(tick.half(l.timeout))+l.pause() <= l.timeout*3/4
 }
 
 // Replies returns a text for errors that says how long replies take and, if that is too long for a grant, how long they may take.

@@ -19,19 +19,17 @@ func TestTheTimesOfALeaseFollowFromItsTimeoutAndTick(t *testing.T) {
 		{4000 * ms, 0, 1000 * ms, 1090 * ms, 100 * ms, 1000 * ms, 800 * ms},
 		{40_000 * ms, 4000 * ms, 2000 * ms, 2140 * ms, 100 * ms, 2000 * ms, 8000 * ms},
 	} {
-		l := New(Clock(nil), c.timeout, c.tick)
+		l := New(Clock(nil), c.timeout, TickOf(c.tick))
 		require.Equal(t, []time.Duration{c.half, c.lag, c.pause, c.settling, c.patience}, []time.Duration{l.halfTick(), l.lag(), l.pause(), l.settling(), l.patience()}, "%+v", c)
-		require.Equal(t, c.tick, l.Tick())
 		require.Equal(t, max(c.timeout/20, ms), l.Glance())
 	}
 }
 
 func TestTheTickThatIsAssumedIsNamed(t *testing.T) {
-	l := New(Clock(nil), 10*time.Second, 0)
+	l := New(Clock(nil), 10*time.Second, TickOf(0))
 	require.Equal(t, "a server's tickTime may be longer than half the session timeout (5s), so set Options.TickTime", l.TickAssumed())
-	l.SetTick(2 * time.Second)
+	l.SetTick(TickOf(2 * time.Second))
 	require.Equal(t, "a server's tickTime may be longer than Options.TickTime (2s)", l.TickAssumed())
-	require.Equal(t, 2*time.Second, l.Tick())
 }
 
 // A request that is also a touch of another heartbeat has failed only if its own step has failed.

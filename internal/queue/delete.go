@@ -29,7 +29,7 @@ func (en *Engine) remove(t *contender) <-chan error {
 
 // stopWatching is called before the contender's nodes are deleted.
 func (en *Engine) stopWatching(t *contender) {
-	en.holders.remove(t)
+	en.Hub.holders.remove(t)
 	for x := range t.each {
 		if self := x.self.Load(); self != nil {
 			self.stop()

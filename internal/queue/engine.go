@@ -7,9 +7,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
+
+// A Hub is where the clients of one connection meet.
+type Hub struct {
+	session.Hub
+	holders holders
+}
+
+// NewHub returns the Hub of a connection that has no clients yet.
+func NewHub(l *conn.Link) *Hub { return &Hub{Hub: session.Hub{Link: l}} }
 
 // Engine is the state that all contenders of one client share.
 type Engine struct {
@@ -35,7 +45,7 @@ type Engine struct {
 	fixedRecords recent[struct{}]
 	waits        waits
 	refused      refusals
-	holders      holders
+	Hub          *Hub           // where the clients of the connection meet
 	Removals     *session.Tasks // delete nodes; Close waits for them for a while
 	readable     atomic.Bool    // set once we have read a node of our own: all of them have the same ACL
 	FailStop     func(error)    // see Options; may be nil

@@ -184,7 +184,7 @@ func requireIdle(t *testing.T, srv *zktest.Server, e *Engine) {
 	synctest.Wait()
 	require.Empty(t, e.waits.live)
 	require.Empty(t, e.deleting.of)
-	require.Empty(t, e.holders.of)
+	require.Empty(t, e.Hub.holders.of)
 	require.Empty(t, e.Status())
 	s, err := e.session(t.Context())
 	require.NoError(t, err)

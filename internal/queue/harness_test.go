@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/conn"
-	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/zktest"
@@ -49,15 +48,16 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 	t.Helper()
 	link, log, acl := conn.NewLink(), slog.New(slog.DiscardHandler), zk.WorldACL(zk.PermAll)
 	r := &session.Requests{Link: link, Log: log, Calls: session.NewTasks()}
+	hub := NewHub(link)
+	shared := hub.Join()
 	e := &Engine{
-		Requests: r, Watches: session.NewWatches(r), Directories: &session.Directories{Requests: r, ACL: acl, Parents: acl},
+		Hub: hub, Requests: r, Watches: session.NewWatches(r, shared), Directories: &session.Directories{Requests: r, ACL: acl, Parents: acl},
 		PendingCreates: &session.PendingCreates{Requests: r}, Unnoted: NewUnnoted(false), Reporter: Reporter{Events: log}, Removals: session.NewTasks(),
 	}
-	e.Heart = session.NewHeart(r, func(error) {}, func(error) {})
+	e.Heart = session.NewHeart(r, shared, func(error) {}, func(error) {})
 	var endLife, endCleanup context.CancelCauseFunc
 	r.Life, endLife = context.WithCancelCause(context.Background())
 	r.CleanupCtx, endCleanup = context.WithCancelCause(context.Background())
-	link.SetUp(lease.Clock(nil), 0)
 	if configure != nil {
 		configure(e)
 	}
@@ -69,6 +69,8 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 		endLife(context.Canceled)
 		endCleanup(context.Canceled)
 		<-e.Removals.Close()
+		e.Heart.End()
+		shared.Leave()
 		library.Close()
 		link.Close()
 		for range events { // until the client library has stopped
@@ -77,7 +79,8 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 	})
 	_, err = link.Attached(t.Context())
 	require.NoError(t, err)
-	require.True(t, r.Calls.Run(e.Heart.BeatForever))
+	link.AddTick(0)
+	e.Heart.Begin()
 	return e
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// holders tracks which contenders of this client hold, by directory. If a third party deletes a
-// holder's node, a waiter of the same client may learn of it first: a holder watches its node only
+// holders tracks which contenders of a connection's clients hold, by directory. If a third party deletes a
+// holder's node, a waiter of the same connection may learn of it first: a holder watches its node only
 // after a while, and a reconnect sets watches in any order. So a contender whose turn has come
 // first checks the holders ahead of it.
 type holders struct {

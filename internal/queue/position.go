@@ -81,7 +81,7 @@ func (pl *place) isAlone(counted *count) bool {
 		return false
 	}
 	dir := counted.dir
-	pl.engine.holders.endMissing(pl.contender, func(string) bool { return false })
+	pl.engine.Hub.holders.endMissing(pl.contender, func(string) bool { return false })
 	pl.nearest.beginListing()
 	pl.nearest.selectBlockers(pl.recipe.Rule, nil)
 	pl.listed, pl.looked = dir.Mzxid, counted.looked
@@ -109,7 +109,7 @@ func (pl *place) findPosition(ctx context.Context, l *session.Listing) error {
 	if err := pl.engine.notDelayed(pl.recipe, queue); err != nil {
 		return err
 	}
-	pl.engine.holders.endMissing(pl.contender, queue.Has)
+	pl.engine.Hub.holders.endMissing(pl.contender, queue.Has)
 	pl.nearest.beginListing()
 	pl.listed, pl.looked = l.Stat.Mzxid, l.At
 	pl.rememberAlone(*l)
@@ -162,7 +162,7 @@ func (pl *place) readCzxids(ctx context.Context, entries []node.Entry, own *node
 		missing := e.Name != own.Name && e.Czxid == 0 && node.NeedCzxid(e, *own)
 		if missing {
 			pl.nearest.noticeReplaced(e)
-			pl.engine.holders.endMissing(pl.contender, func(name string) bool { return name != e.Name })
+			pl.engine.Hub.holders.endMissing(pl.contender, func(name string) bool { return name != e.Name })
 		}
 		return missing
 	}), nil

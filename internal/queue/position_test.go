@@ -70,7 +70,7 @@ func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
 		h := &fakeHolder{dir: testDir, sess: p.Sess, name: name, czxid: 1}
 		for range h.nodesHeld { // sets the node
 		}
-		e.holders.add(h)
+		e.Hub.holders.add(h)
 		return h
 	}
 	t.Run("in a listing", func(t *testing.T) {
@@ -231,13 +231,13 @@ func TestATryEndsWithTheErrorOfEachRequest(t *testing.T) {
 func TestAHoldThatCannotBeCheckedKeepsOthersOut(t *testing.T) {
 	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
 		other := &fakeHolder{dir: testDir, sess: p.Sess, name: p.Name}
-		e.holders.add(other)
+		e.Hub.holders.add(other)
 		require.NoError(t, p.endGoneHolds(t.Context()))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errMine)
 		require.ErrorIs(t, p.endGoneHolds(ctx), errMine)
 		missing := &fakeHolder{dir: testDir, sess: p.Sess, name: "missing"}
-		e.holders.add(missing)
+		e.Hub.holders.add(missing)
 		require.NoError(t, p.endGoneHolds(t.Context()))
 		require.True(t, missing.node.IsGone())
 		require.False(t, other.node.IsGone())
@@ -592,7 +592,7 @@ func TestANodeThatIsDeletedDuringTheGrantIsNoticed(t *testing.T) {
 					x.watchSelf()
 					require.NoError(t, x.isThere(t.Context()))
 				}
-				e.holders.add(&fakeHolder{dir: testDir, sess: p.Sess, name: other.Name})
+				e.Hub.holders.add(&fakeHolder{dir: testDir, sess: p.Sess, name: other.Name})
 				lost := p.Path()
 				if ofQueue {
 					lost = queued.Path()

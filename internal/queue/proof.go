@@ -30,7 +30,7 @@ func (pl *place) grant(ctx context.Context, queueNode *place) error {
 		}
 		pl.czxid = own.Czxid
 	}
-	pl.engine.holders.add(pl.contender)
+	pl.engine.Hub.holders.add(pl.contender)
 	for {
 		if pl.isUnseen() {
 			if err := pl.confirm(ctx, pl.nodes()); err != nil {
@@ -60,7 +60,7 @@ func (pl *place) grant(ctx context.Context, queueNode *place) error {
 // grants them shows all that are held.
 func (pl *place) endGoneHolds(ctx context.Context) error {
 	for !pl.recipe.limited {
-		unwatched := pl.engine.holders.unwatched(pl.contender)
+		unwatched := pl.engine.Hub.holders.unwatched(pl.contender)
 		if len(unwatched) == 0 {
 			return nil
 		}
@@ -132,7 +132,7 @@ func (pl *place) makeCertain(ctx context.Context) error {
 // again after each wait, and if replies are slow, the lease would have to be proven again after
 // each read.
 func (pl *place) awaitLease(ctx context.Context) error {
-	checked := pl.engine.Heart.Asked()
+	checked := pl.Sess.Lease.Asked()
 	for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {
 		pl.setReason(isUnproven{pl.Sess.Lease})
 		for x := range pl.each {
@@ -141,7 +141,7 @@ func (pl *place) awaitLease(ctx context.Context) error {
 		pl.engine.Heart.Nudge() // replies to other requests may have made a proof due
 		select {
 		case <-checked:
-			checked = pl.engine.Heart.Asked()
+			checked = pl.Sess.Lease.Asked()
 		case <-pl.Gone.Done():
 			return outcome.ErrGone
 		case <-pl.Sess.Over():

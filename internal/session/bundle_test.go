@@ -145,14 +145,14 @@ func TestAReplyDuringCloseIsHandled(t *testing.T) {
 	require.ErrorIs(t, l.err, outcome.ErrClosed)
 
 	w, _ := aWatch(t, Set)
-	watches := &Watches{requests: &Requests{Calls: tasks}, live: map[watchKey]*watch{w.key: w}, keepers: map[*Session]struct{}{}}
+	watches := &watchTable{requests: &Requests{Calls: tasks}, live: map[watchKey]*watch{w.key: w}, keepers: map[*Session]struct{}{}}
 	seen := State(0)
 	w.latest().Notify(ownerOf(func(saw State) { seen = saw }))
 	watches.fire(w, Gone)
 	require.Equal(t, Gone, seen)
 	require.Equal(t, Gone, w.latest().State)
 	for range 2 {
-		_, known, err := watches.liveOrNew(watchKey{sess: w.key.sess, path: "/closed"})
+		_, known, err := watches.liveOrNew(watchKey{sess: w.key.sess, path: "/closed"}, t.Context())
 		require.ErrorIs(t, err, outcome.ErrClosed)
 		require.False(t, known)
 	}
@@ -243,7 +243,7 @@ func TestAWithheldEventIsFound(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				require.NoError(t, srv.PutNode("/a", nil))
 				cl := startClient(t, srv, "a")
-				watches := NewWatches(cl.Requests)
+				watches := NewWatches(cl.Requests, cl.shared)
 				watches.Probe(cl.session(t))
 				watch := watches.Watch
 				if c.children {
@@ -298,7 +298,7 @@ func TestAWatchIsComparedWithItsNode(t *testing.T) {
 			"missing":                 {false, "/missing", func(*zk.Stat) {}, zktest.Pass, Gone},
 			"not allowed":             {false, "/a", func(*zk.Stat) {}, zktest.Answer(frames.CodeNoAuth), Set},
 		} {
-			watches := NewWatches(c.Requests)
+			watches := NewWatches(c.Requests, c.shared)
 			w := newWatch(watchKey{sess: s, path: x.path, children: x.children})
 			was := *stat
 			x.was(&was)
@@ -309,7 +309,7 @@ func TestAWatchIsComparedWithItsNode(t *testing.T) {
 				}
 				return zktest.Pass
 			})
-			watches.rearming.compare(w, 99)
+			watches.table.rearming.compare(w, 99)
 			at()
 			require.Equal(t, x.want, w.latest().State, name)
 			require.Equal(t, x.want == Set && name != "not allowed", w.sure == 99, name)
@@ -323,7 +323,7 @@ func TestAWatchForAReaderOfItsDataIsReadAgain(t *testing.T) {
 		require.NoError(t, srv.PutNode("/a", []byte("old")))
 		c := startClient(t, srv, "a")
 		s := c.session(t)
-		watches := NewWatches(c.Requests)
+		watches := NewWatches(c.Requests, c.shared)
 		first, err := watches.WatchNow(t.Context(), s, "/a")
 		require.NoError(t, err)
 		same, err := watches.WatchNow(t.Context(), s, "/a")
@@ -389,8 +389,8 @@ func TestOnlyTheSessionsOwnNodesAreDue(t *testing.T) {
 		a, s := c.own(t, srv, "a"), c.session(t)
 		other := &OwnNode{Dir: testDir, Name: "b", Sess: conn.NewSession(7, nil)}
 		k := newCheckQueue()
-		require.True(t, k.add(a))
-		k.add(other)
+		require.True(t, k.add(a, c.Heart))
+		k.add(other, c.Heart)
 		require.Equal(t, []*OwnNode{a}, k.due(s))
 		require.Equal(t, []*OwnNode{other}, k.due(other.Sess))
 		ctx, cancel := context.WithCancelCause(t.Context())

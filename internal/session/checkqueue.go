@@ -4,6 +4,7 @@ package session
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,37 +15,65 @@ import (
 // just checked, or just added, go to the back, so short-lived nodes cannot starve the others.
 type checkQueue struct {
 	mu   sync.Mutex
-	kept map[*OwnNode]int64 // guarded by mu: the order of turns; zero for nodes that are being deleted, which are no longer checked
-	last int64              // guarded by mu: the last turn that was assigned
-	seen *Session           // guarded by mu: the session for which isAny last returned true; nil if it last returned false
+	kept map[*OwnNode]keeping // guarded by mu
+	last int64                // guarded by mu: the last turn that was assigned
+	seen *Session             // guarded by mu: the session for which isAny last returned true; nil if it last returned false
 }
 
-func newCheckQueue() checkQueue { return checkQueue{kept: map[*OwnNode]int64{}} }
+// keeping is what a checkQueue knows of a node.
+type keeping struct {
+	by   *Heart // of the client that keeps the node
+	turn int64  // the order of turns; zero for a node that is being deleted, which is no longer checked
+}
 
-// add adds a node to the checked set. It reports whether isAny would return true now, but did not
+func newCheckQueue() checkQueue { return checkQueue{kept: map[*OwnNode]keeping{}} }
+
+// add adds a node of h to the checked set. It reports whether isAny would return true now, but did not
 // when it was last called.
-func (cq *checkQueue) add(t *OwnNode) bool {
+func (cq *checkQueue) add(n *OwnNode, h *Heart) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.kept[t] > 0 {
+	if cq.kept[n].turn > 0 || h.hasEnded {
 		return false
 	}
 	cq.last++
-	cq.kept[t], t.Kept = cq.last, true
-	return cq.seen != t.Sess
+	cq.kept[n], n.Kept = keeping{h, cq.last}, true
+	return cq.seen != n.Sess
 }
 
 // leave keeps a node in the set but excludes it from checks.
-func (cq *checkQueue) leave(t *OwnNode) {
+func (cq *checkQueue) leave(n *OwnNode, h *Heart) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	cq.kept[t] = 0
+	if !h.hasEnded {
+		cq.kept[n] = keeping{by: h}
+	}
 }
 
-func (cq *checkQueue) remove(t *OwnNode) {
+func (cq *checkQueue) remove(n *OwnNode) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	delete(cq.kept, t)
+	delete(cq.kept, n)
+}
+
+// removeAll removes the nodes of h, which adds none afterwards.
+func (cq *checkQueue) removeAll(h *Heart) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	h.hasEnded = true
+	maps.DeleteFunc(cq.kept, func(_ *OwnNode, k keeping) bool { return k.by == h })
+}
+
+// hasAny reports whether any node of h under s is in the set.
+func (cq *checkQueue) hasAny(s *Session, h *Heart) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	for n, k := range cq.kept {
+		if n.Sess == s && k.by == h {
+			return true
+		}
+	}
+	return false
 }
 
 // isAny reports whether any node under s is in the set, including those being deleted.
@@ -70,12 +99,12 @@ func (cq *checkQueue) due(s *Session) []*OwnNode {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	var due []*OwnNode
-	for t, turn := range cq.kept {
-		if t.Sess == s && turn > 0 {
+	for t, k := range cq.kept {
+		if t.Sess == s && k.turn > 0 {
 			due = append(due, t)
 		}
 	}
-	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(cq.kept[a], cq.kept[b]) })
+	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(cq.kept[a].turn, cq.kept[b].turn) })
 	return due[:fitting(due, maxChecks)]
 }
 
@@ -85,8 +114,9 @@ func (cq *checkQueue) found(nodes []*OwnNode) {
 	defer cq.mu.Unlock()
 	cq.last++
 	for _, t := range nodes {
-		if cq.kept[t] > 0 {
-			cq.kept[t] = cq.last
+		if k := cq.kept[t]; k.turn > 0 {
+			k.turn = cq.last
+			cq.kept[t] = k
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/frames"
-	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
@@ -37,6 +36,7 @@ type client struct {
 	*Directories
 	*PendingCreates
 	*Heart
+	shared *Shared
 
 	mu            sync.Mutex
 	missed, early []error // guarded by mu: what the heart has reported
@@ -75,15 +75,17 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 			*to = append(*to, err)
 		}
 	}
-	c.Heart = NewHeart(r, report(&c.missed), report(&c.early))
+	c.shared = (&Hub{Link: link}).Join()
+	c.Heart = NewHeart(r, c.shared, report(&c.missed), report(&c.early))
 	life, end := context.WithCancelCause(context.Background())
 	r.Life, r.CleanupCtx = life, life
-	link.SetUp(lease.Clock(nil), 0)
 	library, events, err := zk.Connect(srv.Addrs(), testTerm, zk.WithDialer(link.Dialer(srv.DialFrom(label))), zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogger(silent{}))
 	require.NoError(t, err)
 	r.Library = library
 	t.Cleanup(func() {
 		end(outcome.ErrClosed)
+		c.End()
+		c.shared.Leave()
 		library.Close()
 		link.Close()
 		for range events { // until the client library has stopped
@@ -92,7 +94,8 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 	})
 	_, err = link.Attached(t.Context())
 	require.NoError(t, err)
-	require.True(t, r.Calls.Run(c.BeatForever))
+	link.AddTick(0)
+	c.Begin()
 	return c
 }
 
@@ -390,7 +393,7 @@ func TestHeartbeatsCheckTheNodesThatAreKept(t *testing.T) {
 		require.Empty(t, take(), "nothing is kept")
 		require.Positive(t, c.session(t).Lease.Term())
 
-		asked := c.Asked()
+		asked := c.session(t).Lease.Asked()
 		require.False(t, IsClosed(asked))
 		c.Keep(a)
 		c.Keep(a)
@@ -476,14 +479,14 @@ func TestANodeThatCannotBeCheckedIsUseless(t *testing.T) {
 		require.False(t, a.IsGone())
 		for code, why := range map[error]error{zk.ErrNoNode: outcome.ErrGone, zk.ErrNoAuth: ErrUnreadable} {
 			x, y := &OwnNode{Name: "x"}, &OwnNode{Name: "y"}
-			require.ErrorIs(t, c.takeAnswers([]*OwnNode{x, y}, []zk.MultiResponse{{Error: code}, {Error: zk.ErrAPIError}}), outcome.ErrGone)
+			require.ErrorIs(t, c.beats.kept.takeAnswers([]*OwnNode{x, y}, []zk.MultiResponse{{Error: code}, {Error: zk.ErrAPIError}}), outcome.ErrGone)
 			require.True(t, x.IsGone())
 			require.False(t, y.IsGone())
 			require.ErrorIs(t, x.Because(outcome.ErrGone), why)
 		}
 		x := &OwnNode{Name: "x"}
-		require.NoError(t, c.takeAnswers([]*OwnNode{x}, []zk.MultiResponse{{Error: zk.ErrAPIError}, {Error: zk.ErrNoNode}}))
-		require.NoError(t, c.takeAnswers([]*OwnNode{x, a}, nil))
+		require.NoError(t, c.beats.kept.takeAnswers([]*OwnNode{x}, []zk.MultiResponse{{Error: zk.ErrAPIError}, {Error: zk.ErrNoNode}}))
+		require.NoError(t, c.beats.kept.takeAnswers([]*OwnNode{x, a}, nil))
 		require.False(t, x.IsGone())
 	})
 }

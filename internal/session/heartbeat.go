@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -18,77 +19,137 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Heart sends the requests that the lease needs, on every connection from its beginning to its end. Reads and syncs show whether
-// the leader has counted the session's touches without a gap. While a node is kept, because it is held or next in line, Heart also
-// asks the quorum.
+// A Heart is a client's part of its connection's heartbeats: the nodes whose existence they check, and who is told of what they find.
 type Heart struct {
 	requests *Requests
-	missed   func(error) // called with the reason if no quorum answered a heartbeat
+	beats    *beats
+	missed   func(error) // called with the reason if no quorum answered a heartbeat on which a node of the client depends
 	early    func(error) // called when a session has ended while its lease had time left
-	kick     chan struct{}
-	kept     checkQueue
-
-	mu    sync.Mutex
-	asked chan struct{} // guarded by mu: closed when the quorum has been asked; nil while no caller waits for that
+	hasEnded bool        // guarded by the mutex of beats.kept: End was called
 }
 
-// NewHeart returns a Heart. It calls missed with the reason if no quorum has answered a heartbeat, and
-// early if a session has ended while its lease had time left.
-func NewHeart(r *Requests, missed, early func(error)) *Heart {
-	return &Heart{requests: r, missed: missed, early: early, kick: make(chan struct{}, 1), kept: newCheckQueue()}
+// NewHeart returns the Heart of a client. It calls missed with the reason if no quorum has answered a heartbeat on which a node of the
+// client depends, and early if a session has ended while its lease had time left. Neither may wait.
+func NewHeart(r *Requests, s *Shared, missed, early func(error)) *Heart {
+	return &Heart{requests: r, beats: s.beats, missed: missed, early: early}
 }
+
+// Begin makes heartbeats begin, unless another client of the connection has done so. End must be called.
+func (h *Heart) Begin() { h.beats.add(h) }
+
+// End undoes Begin and every Keep and Leave. Heartbeats continue for other clients of the connection.
+func (h *Heart) End() { h.beats.remove(h) }
 
 // Keep makes heartbeats ask the quorum, and check that the node exists, for as long as it is held or
 // next in line.
-func (h *Heart) Keep(t *OwnNode) {
-	if h.kept.add(t) {
+func (h *Heart) Keep(n *OwnNode) {
+	if h.beats.kept.add(n, h) {
 		h.Nudge()
 	}
 }
 
 // Leave makes heartbeats keep asking the quorum while the node is being deleted, but no longer check the node: a caller waits for its
 // release only as long as the session is proven. Unkeep ends this, too.
-func (h *Heart) Leave(t *OwnNode) { h.kept.leave(t) }
+func (h *Heart) Leave(n *OwnNode) { h.beats.kept.leave(n, h) }
 
 // Unkeep undoes Keep and Leave.
-func (h *Heart) Unkeep(t *OwnNode) { h.kept.remove(t) }
+func (h *Heart) Unkeep(n *OwnNode) { h.beats.kept.remove(n) }
 
-// Nudge makes BeatForever look again at what is due.
-func (h *Heart) Nudge() {
+// Nudge makes the connection's heartbeats look again at what is due.
+func (h *Heart) Nudge() { h.beats.nudge() }
+
+// Prove waits until the session is proven with the tick that counts now. It has an effect after a client with a longer tick has joined.
+func (h *Heart) Prove(ctx context.Context) error {
+	h.beats.proving.Add(1)
+	defer h.beats.proving.Add(-1)
+	for {
+		s, err := h.requests.Link.Attached(ctx)
+		if err != nil {
+			return err
+		}
+		asked := s.Lease.Asked()
+		if s.Lease.IsProven() {
+			return nil
+		}
+		h.Nudge()
+		select {
+		case <-asked:
+		case <-s.Over():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// maxPending limits how many requests are under way at once. A request ends only with a reply, or with its connection.
+const maxPending = 16
+
+// beats sends the requests that the lease of a connection's session needs, while the connection has clients. Reads and syncs show
+// whether the leader has counted the session's touches without a gap. While a client keeps a node, because it is held or next in line,
+// or proves the session, beats also asks the quorum.
+type beats struct {
+	requests *Requests // which belong to no client
+	kept     checkQueue
+	kick     chan struct{}
+	proving  atomic.Int32 // calls of Prove
+
+	mu      sync.Mutex
+	hearts  map[*Heart]struct{} // guarded by mu
+	begun   bool                // guarded by mu
+	pending int                 // guarded by mu: requests that are under way
+
+	// Used by the goroutine of run only:
+	s     *Session  // the newest session seen, or nil before the first
+	ended bool      // whether checkEnd has already checked the end of s
+	last  time.Time // when a request was last sent, or could not be
+}
+
+func newBeats(r *Requests) *beats {
+	return &beats{requests: r, kept: newCheckQueue(), kick: make(chan struct{}, 1), hearts: map[*Heart]struct{}{}}
+}
+
+func (b *beats) add(h *Heart) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hearts[h] = struct{}{}
+	if !b.begun {
+		// Owned by the Shared; ends with its life; the last client that leaves waits for it.
+		b.begun = b.requests.Calls.Run(b.run)
+	}
+}
+
+func (b *beats) remove(h *Heart) {
+	b.mu.Lock()
+	delete(b.hearts, h)
+	b.mu.Unlock()
+	b.kept.removeAll(h)
+}
+
+// all returns the hearts for which is returns true.
+func (b *beats) all(is func(*Heart) bool) (all []*Heart) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for h := range b.hearts {
+		if is(h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+func (b *beats) nudge() {
 	select {
-	case h.kick <- struct{}{}:
+	case b.kick <- struct{}{}:
 	default:
 	}
 }
 
-// Asked returns a channel that is closed when the quorum has been asked the next time.
-func (h *Heart) Asked() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.asked == nil {
-		h.asked = make(chan struct{})
-	}
-	return h.asked
-}
-
-// wasAsked closes the channel that Asked has returned.
-func (h *Heart) wasAsked() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.asked != nil {
-		close(h.asked)
-		h.asked = nil
-	}
-}
-
-// BeatForever sends heartbeats. It is owned by the client and returns when that is closed; Close
-// waits for it.
-func (h *Heart) BeatForever() {
+// run sends heartbeats until the life of the Shared ends.
+func (b *beats) run() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	b := beats{h: h, done: make(chan sent, maxPending)}
-	for h.requests.Life.Err() == nil {
-		s, changed := h.requests.Link.State()
+	for b.requests.Life.Err() == nil {
+		s, changed := b.requests.Link.State()
 		var moved <-chan struct{} // nil without a connection; then changed is closed when there is one
 		if s != nil {
 			moved = s.Reattached()
@@ -102,33 +163,10 @@ func (h *Heart) BeatForever() {
 		case <-timer.C:
 		case <-changed:
 		case <-moved:
-		case done := <-b.done:
-			b.finish(done)
-		case <-h.kick:
-		case <-h.requests.Life.Done():
-			return
+		case <-b.kick:
+		case <-b.requests.Life.Done():
 		}
 	}
-}
-
-// maxPending limits how many requests are under way at once. A request ends only with a reply, or with its connection.
-const maxPending = 16
-
-// beats is the state of BeatForever.
-type beats struct {
-	h       *Heart
-	s       *Session  // the newest session seen, or nil before the first
-	ended   bool      // whether checkEnd has already checked the end of s
-	last    time.Time // when a request was last sent, or could not be
-	done    chan sent // has room for all requests that are under way
-	pending int       // requests that are under way
-}
-
-// sent is a request that has ended.
-type sent struct {
-	s   *Session
-	due lease.Due
-	err error
 }
 
 // act sends what is due for s, the session that the connection carries, or nil if there is none. It returns the time until something
@@ -142,15 +180,21 @@ func (b *beats) act(s *Session) time.Duration {
 	if s != b.s {
 		b.s, b.ended = s, false
 	}
-	if b.pending == maxPending {
+	if b.isFull() {
 		return b.untilSilent(now)
 	}
-	due, wait := s.Lease.Next(b.h.kept.isAny(s))
+	due, wait := s.Lease.Next(b.proving.Load() > 0 || b.kept.isAny(s))
 	if due.Step != lease.Nothing {
 		b.send(due, now)
 		return 0
 	}
 	return min(wait, b.untilSilent(now))
+}
+
+func (b *beats) isFull() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pending >= maxPending
 }
 
 // checkEnd reports once if the newest session has ended too early.
@@ -160,7 +204,10 @@ func (b *beats) checkEnd() {
 	}
 	b.ended = true
 	if left := b.s.EndedEarly(); left > 0 {
-		b.h.early(fmt.Errorf("session 0x%x expired %v before its lease: %s; or clocks run at different rates", b.s.ID, left.Round(time.Millisecond), b.s.Lease.TickAssumed()))
+		why := fmt.Errorf("session 0x%x expired %v before its lease: %s; or clocks run at different rates", b.s.ID, left.Round(time.Millisecond), b.s.Lease.TickAssumed())
+		for _, h := range b.all(func(*Heart) bool { return true }) {
+			h.early(why)
+		}
 	}
 }
 
@@ -174,68 +221,68 @@ func (b *beats) offline(now time.Time) time.Duration {
 	}
 	b.last = now
 	why := outcome.ErrNotConnected
-	if last := b.h.requests.Link.LastError(); last != nil {
+	if last := b.requests.Link.LastError(); last != nil {
 		why = fmt.Errorf("%w: %w", outcome.ErrNotConnected, last)
 	}
-	b.missed(why)
+	b.missed(b.s, why)
 	return 0
 }
 
-// send sends a request that is due. BeatForever gets it back when it has ended.
+// send sends a request that is due.
 func (b *beats) send(due lease.Due, now time.Time) {
 	b.last = now
+	b.mu.Lock()
 	b.pending++
-	s, h, r := b.s, b.h, b.h.requests
-	ended := func(err error) { b.done <- sent{s, due, err} }
+	b.mu.Unlock()
+	s := b.s
+	end := func(err error) { b.end(s, due, err) }
 	switch due.Step {
 	case lease.Quorum:
-		nodes := h.kept.due(s)
+		nodes := b.kept.due(s)
 		ops := checks(nodes)
-		sendBeat(r, s, frames.Multi(ops), ReadResults(len(ops)), func(answers []zk.MultiResponse, err error) {
+		sendBeat(b.requests, s, frames.Multi(ops), ReadResults(len(ops)), func(answers []zk.MultiResponse, err error) {
 			if err == nil {
-				h.kept.found(nodes)
+				b.kept.found(nodes)
 			}
-			ended(h.confirmed(nodes, answers, err))
+			end(b.kept.confirmed(nodes, answers, err))
 		})
 	case lease.Sync:
-		sendBeat(r, s, frames.Sync("/"), readNothing, func(_ struct{}, err error) { ended(err) })
+		sendBeat(b.requests, s, frames.Sync("/"), readNothing, func(_ struct{}, err error) { end(err) })
 	default:
-		sendBeat(r, s, frames.Exists("/"), readStat, func(_ *zk.Stat, err error) { ended(err) })
+		sendBeat(b.requests, s, frames.Exists("/"), readStat, func(_ *zk.Stat, err error) { end(err) })
 	}
 }
 
 // errNoQuorum is reported for a reply that proves nothing, because one server has refused by itself.
 var errNoQuorum = errors.New("a server replied without asking the quorum")
 
-// finish handles a request that has ended.
-func (b *beats) finish(done sent) {
+// end handles the end of a request under s. It is called with the reply, and does not wait. If several fail together, it reports only
+// the last.
+func (b *beats) end(s *Session, due lease.Due, err error) {
+	b.mu.Lock()
 	b.pending--
-	brought := done.s.Lease.Done(done.due)
-	if done.due.Step == lease.Quorum {
-		done.err = cmp.Or(done.err, errNoQuorum)
-		b.h.wasAsked()
+	isLast := b.pending == 0
+	b.mu.Unlock()
+	brought := s.Lease.Done(due)
+	if due.Step == lease.Quorum {
+		err = cmp.Or(err, errNoQuorum)
 	}
-	if brought || done.err == nil || done.s != b.s || errors.Is(done.err, outcome.ErrGone) || outcome.IsRefusal(done.err) {
-		return
+	if isLast && !brought && err != nil && s == b.requests.Link.Latest() && !errors.Is(err, outcome.ErrGone) && !outcome.IsRefusal(err) {
+		b.missed(s, err)
 	}
-	b.missed(done.err)
+	b.nudge()
 }
 
-// missed reports a heartbeat that was not answered by a quorum, if anything depends on it. If
-// several fail together, it reports only the last.
-func (b *beats) missed(why error) {
-	if b.pending == 0 && b.h.kept.isAny(b.s) {
-		b.h.missed(why)
+// missed reports a heartbeat that was not answered by a quorum to the clients that depend on it.
+func (b *beats) missed(s *Session, why error) {
+	for _, h := range b.all(func(h *Heart) bool { return b.kept.hasAny(s, h) }) {
+		h.missed(why)
 	}
 }
 
 // untilSilent returns the time until the client leaves a server that does not answer, and leaves it if that time has come.
 func (b *beats) untilSilent(now time.Time) time.Duration {
-	return b.h.requests.leaveIfSilent(b.s, now, func(why error) {
-		if b.h.kept.isAny(b.s) {
-			b.h.missed(why)
-		}
-	})
+	return b.requests.leaveIfSilent(b.s, now, func(why error) { b.missed(b.s, why) })
 }
 
 // confirm asks the quorum whether the session lives and the nodes exist. It changes nothing and
@@ -243,15 +290,15 @@ func (b *beats) untilSilent(now time.Time) time.Duration {
 func (h *Heart) confirm(ctx context.Context, s *Session, nodes []*OwnNode) error {
 	ops := checks(nodes)
 	answers, err := askBeat(ctx, h.requests, s, frames.Multi(ops), ReadResults(len(ops)))
-	return h.confirmed(nodes, answers, err)
+	return h.beats.kept.confirmed(nodes, answers, err)
 }
 
 // confirmed returns the error of a request that has asked the quorum.
-func (h *Heart) confirmed(nodes []*OwnNode, answers []zk.MultiResponse, err error) error {
+func (cq *checkQueue) confirmed(nodes []*OwnNode, answers []zk.MultiResponse, err error) error {
 	if err == nil || !outcome.IsRefusal(err) {
 		return err
 	}
-	return h.takeAnswers(nodes, answers) // the refusal also passed through the quorum: the session is alive
+	return cq.takeAnswers(nodes, answers) // the refusal also passed through the quorum: the session is alive
 }
 
 // ConfirmAll is confirm for nodes that may be too many for one request. A node that exists when
@@ -269,7 +316,7 @@ func (h *Heart) ConfirmAll(ctx context.Context, s *Session, nodes []*OwnNode) er
 
 // takeAnswers marks the node as gone because of which a heartbeat was refused. Only the answers up to the
 // first refusal are valid.
-func (h *Heart) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error {
+func (cq *checkQueue) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error {
 	for i, t := range asked[:min(len(asked), len(answers))] {
 		switch err := answers[i].Error; {
 		case errors.Is(err, zk.ErrNoNode):
@@ -279,7 +326,7 @@ func (h *Heart) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error 
 		default:
 			continue
 		}
-		h.Unkeep(t)
+		cq.remove(t)
 		return outcome.ErrGone
 	}
 	return nil

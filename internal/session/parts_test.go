@@ -80,16 +80,16 @@ func TestWatchesOfBothKindsAreChecked(t *testing.T) {
 		require.NoError(t, srv.PutNode("/a", nil))
 		c := startClient(t, srv, "a")
 		s := c.session(t)
-		watches := NewWatches(c.Requests)
-		require.False(t, watches.rearming.sets.isKnown())
+		watches := NewWatches(c.Requests, c.shared)
+		require.False(t, watches.table.rearming.sets.isKnown())
 		for _, path := range []string{"/a", "/"} {
 			_, err := watches.Watch(t.Context(), s, path)
 			require.NoError(t, err)
 		}
-		require.Len(t, watches.keepers, 1)
-		require.Len(t, watches.live, 2)
+		require.Len(t, watches.table.keepers, 1)
+		require.Len(t, watches.table.live, 2)
 		watches.Probe(s)
-		require.True(t, watches.rearming.sets.isKnown())
+		require.True(t, watches.table.rearming.sets.isKnown())
 		stat, err := c.Stat(t.Context(), s, "/a")
 		require.NoError(t, err)
 		var both []*watch
@@ -100,9 +100,9 @@ func TestWatchesOfBothKindsAreChecked(t *testing.T) {
 			both = append(both, w)
 		}
 		done := make(chan struct{})
-		require.False(t, watches.rearming.check(s, nil, done))
+		require.False(t, watches.table.rearming.check(s, nil, done))
 		now := s.Seen()
-		require.True(t, watches.rearming.check(s, both, done))
+		require.True(t, watches.table.rearming.check(s, both, done))
 		<-done
 		for _, w := range both {
 			require.GreaterOrEqual(t, w.sure, now)
@@ -126,8 +126,8 @@ func TestAListingAndAWatchEndWithTheirCaller(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, l.Names)
 
-		watches := NewWatches(c.Requests)
-		c.Calls.Close()
+		watches := NewWatches(c.Requests, c.shared)
+		c.shared.requests.Calls.Close()
 		for range 2 {
 			_, err = watches.Watch(t.Context(), s, "/a")
 			require.ErrorIs(t, err, outcome.ErrClosed)

@@ -30,7 +30,7 @@ const (
 	maxWatchBytes  = 128 << 10 // size of a SetWatches request; the largest frame that a server accepts is eight times as long
 )
 
-// rearming sets watches of a client again, and checks them.
+// rearming sets watches of a connection again, and checks them.
 type rearming struct {
 	requests *Requests
 	fire     func(w *watch, saw State)
@@ -108,8 +108,7 @@ func (r *rearming) check(s *Session, watches []*watch, done chan<- struct{}) boo
 	if len(alone)+len(together) == 0 {
 		return false
 	}
-	// Owned by the client; ends with the requests, at the latest when Close ends the connection and
-	// then waits for it.
+	// Owned by the Shared; ends with the requests, or with its life; the last client that leaves waits for it.
 	return r.requests.Calls.Run(func() {
 		for since, of := range together {
 			for chunk := range inChunks(of) {

@@ -89,13 +89,13 @@ func (v *View) Answered(ctx context.Context) (*View, error) {
 
 // Await waits until the watch fires, and returns Changed or Gone. If gone is closed first, it
 // returns ErrGone; if the session ends, ErrSessionOver; and if ctx is done, its cause. The end of its
-// session fires a watch, and so does closing the client, so Await needs no channels for these: each
-// would cost every waiter a hundred bytes.
+// session fires a watch, and closing the client wakes its waiters (see WakeAll), so Await needs no
+// channels for these: each would cost every waiter a hundred bytes.
 func (v *View) Await(ctx context.Context, gone <-chan struct{}) (State, error) {
 	v.watch.addWaiters(1)
 	defer v.watch.addWaiters(-1)
 	caller, _ := ends(ctx)
-	for v.State == Set {
+	for v.State == Set && ctx.Err() == nil {
 		select {
 		case <-v.newer:
 			v = v.Latest()
@@ -266,6 +266,15 @@ func (w *watch) fire(saw State) (owner Owner, fired bool) {
 		w.fired = saw
 	}
 	return nil, false
+}
+
+// wake publishes what the view shows already if somebody waits in Await.
+func (w *watch) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isSet() && w.waiters > 0 {
+		w.publish(*w.view, Set)
+	}
 }
 
 // end publishes that the watch has fired.

@@ -4,6 +4,8 @@ package session
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,24 +13,33 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// Watches holds the active watches of a client, one per session and node. All waiters of a client
-// on one node share a watch; otherwise each of those that come and go while one holder stays would
-// set its own.
+// Watches sets watches for a client. All waiters of a connection on one node share a watch; otherwise
+// each of those that come and go while one holder stays would set its own.
 type Watches struct {
-	requests      *Requests
-	StopListening func() // stops receiving events
-	rearming      rearming
+	requests *Requests
+	table    *watchTable
+}
+
+// NewWatches returns the Watches of a client.
+func NewWatches(r *Requests, s *Shared) *Watches { return &Watches{requests: r, table: s.table} }
+
+// WakeAll wakes the client's waiters after its life has ended. The waiters of other clients notice nothing.
+func (ws *Watches) WakeAll() { ws.table.wakeAll() }
+
+// watchTable holds the active watches of a connection, one per session and node.
+type watchTable struct {
+	requests *Requests // which belong to no client
+	rearming rearming
 
 	mu      sync.Mutex
 	live    map[watchKey]*watch   // guarded by mu
 	keepers map[*Session]struct{} // guarded by mu: the sessions that have a goroutine for their watches: see keepAll
 }
 
-func NewWatches(r *Requests) *Watches {
-	t := &Watches{requests: r, live: map[watchKey]*watch{}, keepers: map[*Session]struct{}{}}
-	t.StopListening = r.Link.Listen(t.onEvent)
-	t.rearming = rearming{requests: r, fire: t.fire}
-	return t
+func newWatchTable(r *Requests) *watchTable {
+	wt := &watchTable{requests: r, live: map[watchKey]*watch{}, keepers: map[*Session]struct{}{}}
+	wt.rearming = rearming{requests: r, fire: wt.fire}
+	return wt
 }
 
 // Watch returns a View of a node, and sets a watch on it if there is none. If the node does not
@@ -64,7 +75,7 @@ func (ws *Watches) WatchNow(ctx context.Context, s *Session, path string) (*View
 		if err != nil || now.Mzxid == v.Stat.Mzxid {
 			return v, err
 		}
-		ws.fire(v.watch, Changed)
+		ws.table.fire(v.watch, Changed)
 	}
 }
 
@@ -92,57 +103,58 @@ func (ws *Watches) begin(ctx context.Context, key watchKey) (v *View, known bool
 // not, it adds the request for the watch to b. The requests are getData and getChildren, for which a
 // server sets no watch on a missing node. An exists watch on a missing node would stay forever.
 func (ws *Watches) addTo(b *Bundle, key watchKey) (v *View, known bool) {
-	w, known, err := ws.liveOrNew(key)
+	w, known, err := ws.table.liveOrNew(key, ws.requests.Life)
 	v = w.latest()
 	switch {
 	case err != nil:
-		ws.answered(w, View{}, err)
+		ws.table.answered(w, View{}, err)
 	case !known:
 		request, read := key.request()
-		add(b, request, read, func(now View, err error) { ws.answered(w, now, err) })
+		add(b, request, read, func(now View, err error) { ws.table.answered(w, now, err) })
 	}
 	return v, known
 }
 
 // liveOrNew returns the live watch with the given key. If there is none, it registers one, which the
-// caller must request; after an error, the watch that it returns is not registered.
-func (ws *Watches) liveOrNew(key watchKey) (w *watch, known bool, err error) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w, known = ws.live[key]
+// caller must request; after an error, the watch that it returns is not registered. life is that of the
+// client, which sets no watch once it ends.
+func (wt *watchTable) liveOrNew(key watchKey, life context.Context) (w *watch, known bool, err error) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	w, known = wt.live[key]
 	if known && !w.isOver() {
 		return w, true, nil
 	}
 	w = newWatch(key)
-	if !ws.hasKeeper(key.sess) {
+	if life.Err() != nil || !wt.hasKeeper(key.sess) {
 		return w, false, outcome.ErrClosed
 	}
-	ws.live[key] = w
+	wt.live[key] = w
 	return w, false, nil
 }
 
 // Probe asks a server whether it knows SetWatches, which costs one request. A server that hangs up on
 // it ends the session, so Probe is only for a new client that holds nothing.
-func (ws *Watches) Probe(s *Session) { ws.rearming.setWatches(s, 0, nil) }
+func (ws *Watches) Probe(s *Session) { ws.table.rearming.setWatches(s, 0, nil) }
 
 // hasKeeper makes sure that a goroutine maintains the watches of a session. It returns false if the
-// client is closed. It must be called with mu held.
-func (ws *Watches) hasKeeper(s *Session) bool {
-	if _, ok := ws.keepers[s]; ok {
+// last client has left. It must be called with mu held.
+func (wt *watchTable) hasKeeper(s *Session) bool {
+	if _, ok := wt.keepers[s]; ok {
 		return true
 	}
 	again := s.Reattached()
-	// Owned by the client; ends with the session, at the latest by Close, which waits for it.
-	if !ws.requests.Calls.Run(func() { ws.keepAll(s, again) }) {
+	// Owned by the Shared; ends with the session, or with its life; the last client that leaves waits for it.
+	if !wt.requests.Calls.Run(func() { wt.keepAll(s, again) }) {
 		return false
 	}
-	ws.keepers[s] = struct{}{}
+	wt.keepers[s] = struct{}{}
 	return true
 }
 
 // keepAll sets the watches of a session again after each reconnect, and periodically checks that
 // they have missed no change, until the session is over.
-func (ws *Watches) keepAll(s *Session, again <-chan struct{}) {
+func (wt *watchTable) keepAll(s *Session, again <-chan struct{}) {
 	ticker := time.NewTicker(max(s.Lease.Term()/2, time.Millisecond))
 	defer ticker.Stop()
 	checked, checking := make(chan struct{}, 1), false
@@ -150,7 +162,7 @@ func (ws *Watches) keepAll(s *Session, again <-chan struct{}) {
 		select {
 		case <-ticker.C:
 			if !checking {
-				checking = ws.rearming.check(s, ws.of(s), checked)
+				checking = wt.rearming.check(s, wt.of(s), checked)
 			}
 			continue
 		case <-checked:
@@ -158,31 +170,41 @@ func (ws *Watches) keepAll(s *Session, again <-chan struct{}) {
 			continue
 		case <-again:
 			again = s.Reattached()
-			ws.rearming.renew(s, ws.of(s))
+			wt.rearming.renew(s, wt.of(s))
 			continue
 		case <-s.Over():
-		case <-ws.requests.Life.Done():
+		case <-wt.requests.Life.Done():
 		}
-		ws.dropSession(s)
+		wt.dropSession(s)
 		return
 	}
 }
 
 // dropSession fires all watches of a session, because no goroutine maintains them now.
-func (ws *Watches) dropSession(s *Session) {
-	ws.mu.Lock()
-	delete(ws.keepers, s)
-	ws.mu.Unlock()
-	for _, w := range ws.of(s) {
-		ws.fire(w, Changed)
+func (wt *watchTable) dropSession(s *Session) {
+	wt.mu.Lock()
+	delete(wt.keepers, s)
+	wt.mu.Unlock()
+	for _, w := range wt.of(s) {
+		wt.fire(w, Changed)
+	}
+}
+
+// wakeAll wakes all waiters, which look at their contexts.
+func (wt *watchTable) wakeAll() {
+	wt.mu.Lock()
+	all := slices.Collect(maps.Values(wt.live))
+	wt.mu.Unlock()
+	for _, w := range all {
+		w.wake()
 	}
 }
 
 // of returns the watches of a session.
-func (ws *Watches) of(s *Session) (of []*watch) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for key, w := range ws.live {
+func (wt *watchTable) of(s *Session) (of []*watch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for key, w := range wt.live {
 		if key.sess == s {
 			of = append(of, w)
 		}
@@ -191,14 +213,14 @@ func (ws *Watches) of(s *Session) (of []*watch) {
 }
 
 // onEvent handles an event of a node.
-func (ws *Watches) onEvent(s *Session, e frames.Event) {
+func (wt *watchTable) onEvent(s *Session, e frames.Event) {
 	for _, children := range []bool{false, true} {
 		saw := changeOf(e.Kind, children)
-		ws.mu.Lock()
-		w := ws.live[watchKey{s, e.Path, children}]
-		ws.mu.Unlock()
+		wt.mu.Lock()
+		w := wt.live[watchKey{s, e.Path, children}]
+		wt.mu.Unlock()
 		if w != nil && saw != 0 {
-			ws.fire(w, saw)
+			wt.fire(w, saw)
 		}
 	}
 }
@@ -222,10 +244,10 @@ func changeOf(kind frames.EventKind, children bool) State {
 }
 
 // answered handles the reply to the request that sets a watch, or the reason why it was not sent.
-func (ws *Watches) answered(w *watch, now View, err error) {
+func (wt *watchTable) answered(w *watch, now View, err error) {
 	set, owner, v := w.answered(now, err)
 	if !set {
-		ws.drop(w)
+		wt.drop(w)
 	}
 	if owner != nil {
 		owner.Answered(v)
@@ -245,12 +267,12 @@ func readData(a *frames.Answer) (View, error) { return View{Data: a.Data(), Stat
 func readNames(a *frames.Answer) (View, error) { return View{Names: a.Names(), Stat: a.Stat()}, nil }
 
 // fire ends a watch. If the request that sets it has not been answered yet, the reply ends it.
-func (ws *Watches) fire(w *watch, saw State) {
+func (wt *watchTable) fire(w *watch, saw State) {
 	owner, ok := w.fire(saw)
 	if !ok {
 		return
 	}
-	ws.drop(w)
+	wt.drop(w)
 	if owner == nil {
 		w.end()
 		return
@@ -259,16 +281,16 @@ func (ws *Watches) fire(w *watch, saw State) {
 		owner.Fired(saw)
 		w.end()
 	}
-	// Owned by the client; ends when Fired has returned; Close waits for it.
-	if !ws.requests.Calls.Run(end) {
+	// Owned by the Shared; ends when Fired has returned; the last client that leaves waits for it.
+	if !wt.requests.Calls.Run(end) {
 		end()
 	}
 }
 
-func (ws *Watches) drop(w *watch) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.live[w.key] == w {
-		delete(ws.live, w.key)
+func (wt *watchTable) drop(w *watch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	if wt.live[w.key] == w {
+		delete(wt.live, w.key)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A waiter can wait for a node of the same client, whose holder uses the same watch.
 func TestTheOwnerOfANodeLearnsOfItsEndBeforeItsWaiters(t *testing.T) {
 	w, _ := aWatch(t, Set)
-	watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
+	watches := &watchTable{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
 	told := false
 	v := w.latest()
 	v.Notify(ownerOf(func(saw State) {

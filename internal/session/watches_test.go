@@ -15,7 +15,6 @@ import (
 
 	"github.com/zklock-go/zklock/internal/conn"
 	"github.com/zklock-go/zklock/internal/frames"
-	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -38,17 +37,18 @@ func inWatching(t *testing.T, fn func(t *testing.T, w *watching)) {
 		w := &watching{t: t, srv: srv}
 		w.srv.Intercept(w.note)
 		link := conn.NewLink()
-		link.SetUp(lease.Clock(nil), 0)
 		r := &Requests{Link: link, Log: slog.New(slog.DiscardHandler), Calls: NewTasks()}
 		var end context.CancelCauseFunc
 		r.Life, end = context.WithCancelCause(context.Background())
 		r.CleanupCtx = r.Life
-		w.Watches = NewWatches(r)
+		shared := (&Hub{Link: link}).Join()
+		w.Watches = NewWatches(r, shared)
 		library, events, err := zk.Connect(w.srv.Addrs(), 10*time.Second, zk.WithDialer(link.Dialer(w.srv.DialFrom("a"))),
 			zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogInfo(false), zk.WithLogger(silent{}))
 		require.NoError(t, err)
 		defer func() {
 			end(outcome.ErrClosed)
+			shared.Leave()
 			library.Close()
 			link.Close()
 			for range events { // until the client library has stopped
@@ -136,7 +136,7 @@ func (a *awaiting) isOver() bool {
 func (w *watching) liveWatches() (client, server int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.of(w.s)), w.srv.WatchCount()
+	return len(w.table.of(w.s)), w.srv.WatchCount()
 }
 
 func TestOneRequestServesAllWatchersOfANode(t *testing.T) {
@@ -324,7 +324,7 @@ func TestTheEndOfASessionFiresItsWatches(t *testing.T) {
 // A watch whose reply comes after the end of its session is maintained by nobody.
 func TestAReplyAfterTheEndOfItsSessionFiresTheWatch(t *testing.T) {
 	w, s := aWatch(t, Requested)
-	watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
+	watches := &watchTable{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}}
 	watches.dropSession(s)
 	require.Equal(t, Requested, w.latest().State)
 	watches.answered(w, View{Stat: new(zk.Stat)}, nil)
@@ -336,8 +336,8 @@ func TestAReplyAfterTheEndOfItsSessionFiresTheWatch(t *testing.T) {
 func TestAWatchThatHasEndedIsReplaced(t *testing.T) {
 	for _, in := range []State{Refused, Changed, Gone} {
 		w, s := aWatch(t, in)
-		watches := &Watches{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}, keepers: map[*Session]struct{}{s: {}}}
-		other, known, err := watches.liveOrNew(w.key)
+		watches := &watchTable{requests: &Requests{Calls: NewTasks()}, live: map[watchKey]*watch{w.key: w}, keepers: map[*Session]struct{}{s: {}}}
+		other, known, err := watches.liveOrNew(w.key, t.Context())
 		require.NoError(t, err)
 		require.False(t, known)
 		require.NotSame(t, w, other)

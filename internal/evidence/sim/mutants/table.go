@@ -95,7 +95,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the lease counts from the receipt of a reply", Origin: "redsync, redisson and others",
-		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.proven = touch\n", "\t\tl.proven = l.now()\n"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.proven, l.under = touch, under", "l.proven, l.under = l.now(), under"}},
 		Seeds: 480,
 		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
@@ -121,7 +121,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lease that expired is valid again at once", Origin: "the leader expires all sessions of a bucket together",
-		Edits: []Edit{{"internal/lease/lease.go", "r.joins() || !r.settled().After(sent.Mono)", "r.joins() || !r.since.Mono.After(sent.Mono)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "case !r.settled().After(sent.Mono):", "case !r.since.Mono.After(sent.Mono):"}},
 		Test:  Test{"internal/lease", "TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled"},
 	},
 	{
@@ -277,7 +277,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an unknown tick is treated as zero", Origin: "half of zero is used",
-		Edits: []Edit{{"internal/lease/lease.go", "if l.tick > 0 {", "if l.tick >= 0 {"}},
+		Edits: []Edit{{"internal/lease/lease.go", "if t.Assumed || t.Largest == 0 {", "if t.Largest < 0 {"}},
 		Test:  Test{"internal/lease", "TestATickThatIsNotKnownIsTakenForHalfTheTimeout"},
 	},
 	{
@@ -336,7 +336,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a client that holds nothing does not leave a silent server", Origin: "it waited as long as the client library does",
-		Edits: []Edit{{"internal/session/heartbeat.go", "\treturn b.h.requests.leaveIfSilent", "\tif !b.h.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\treturn b.h.requests.leaveIfSilent"}},
+		Edits: []Edit{{"internal/session/heartbeat.go", "\treturn b.requests.leaveIfSilent", "\tif !b.kept.isAny(b.s) {\n\t\treturn never\n\t}\n\treturn b.requests.leaveIfSilent"}},
 		Test:  Test{"internal/evidence/promises", "TestALockRequestedFromASilentServerIsGrantedByAnother"},
 	},
 	{
@@ -351,7 +351,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats that assumed another tick remain valid", Origin: "found by reading the code: SetTick kept them",
-		Edits: []Edit{{"internal/lease/lease.go", "\t\tl.run.beats = nil\n", ""}},
+		Edits: []Edit{{"internal/lease/lease.go", "= nil, Instant{}, Instant{}, time.Time{}", "= l.run.beats, Instant{}, Instant{}, time.Time{}"}},
 		Test:  Test{"internal/lease", "TestHeartbeatsThatAssumedAnotherTickProveNothing"},
 	},
 	{
@@ -361,7 +361,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a transaction proves the touch that it was sent for, even if it failed", Origin: "the sender is trusted instead of the reply",
-		Edits: []Edit{{"internal/lease/schedule.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch)\n\t}\n"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch, l.halfTick())\n\t}\n"}},
 		Test:  Test{"internal/lease", "TestALeaseKnowsNoMoreThanAProverThatFollowsEveryTouch"},
 	},
 	{
@@ -381,7 +381,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the tick is limited to a quarter of the timeout", Origin: "our first version",
-		Edits: []Edit{{"internal/lease/lease.go", "func (l *Lease) SetTick(tick time.Duration) {\n", "func (l *Lease) SetTick(tick time.Duration) {\n\ttick = min(tick, l.timeout/4)\n"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\treturn t.Largest / 2\n", "\treturn min(t.Largest, timeout/4) / 2\n"}},
 		Test:  Test{"internal/evidence/promises", "TestATickTimeAppliesToAnExistingConnection"},
 	},
 	{
@@ -421,6 +421,29 @@ var Table = []Mutant{
 		Name: "the number of a client's nodes is not limited", Origin: "our first version: its crash stopped ZooKeeper for good",
 		Edits: []Edit{{"internal/queue/quota.go", "s.Own(n, maxOwned)", "s.Own(n, 100*maxOwned)"}},
 		Test:  Test{"internal/evidence/promises", "TestAllNodesOfAClientCanEndInOneTransaction"},
+	},
+	{
+		Name: "the tick of the client that attached last counts", Origin: "our version before: two holders for up to 481 ms",
+		Edits: []Edit{{"internal/conn/link.go", "tick = tick.With(lease.TickOf(set))", "tick = lease.TickOf(set)"}},
+		Test:  Test{"internal/evidence/promises", "TestTheLongestTickOfAConnectionsClientsCounts"},
+	},
+	{
+		Name: "each tick that is set restarts the heartbeats", Origin: "our version before: clients that came and went cost a neighbor its holds",
+		Edits: []Edit{{"internal/lease/lease.go", "l.run != nil && l.halfTick() > before", "l.run != nil && before >= 0"}},
+		Test:  Test{"internal/evidence/promises", "TestNoClientOfAConnectionCostsAnotherItsLease"},
+	},
+	{
+		Name: "a proof that joins one with a shorter tick counts as one with the longer", Origin: "nearly our version: the first client's tick can be too short",
+		Edits: []Edit{{"internal/lease/lease.go", "r.l.prove(touch, min(half, r.l.under))", "r.l.prove(touch, half)"}},
+		Test:  Test{"internal/lease", "TestALongerTickIsProvenBySettledRunsOnly"},
+	},
+	{
+		Name: "Close ends the holds after it has waited for acquires", Origin: "our version before: two hold by their contexts while an observer does not return",
+		Edits: []Edit{
+			{"zklock.go", "\tacquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "\tacquired := c.acquires.Close()\n"},
+			{"holding.go", "\t\t\ts.loseAll(sess, ErrClosed)\n", ""},
+		},
+		Test: Test{"internal/evidence/promises", "TestCloseEndsTheHoldsBeforeItWaits"},
 	},
 }
 
