@@ -99,8 +99,7 @@ func (l *Lease) TickAssumed() string {
 	return fmt.Sprintf("a server's tickTime may be longer than Options.TickTime (%v)", l.tick.Largest)
 }
 
-// Asked returns a channel that is closed when a transaction has ended the next time, whoever has sent it:
-// the proof may be newer then.
+// Asked returns a channel that is closed when any transaction ends. The proof may be newer then.
 func (l *Lease) Asked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// A Heart is a client's part of its connection's heartbeats: the nodes whose existence they check, and who is told of what they find.
+// A Heart is a client's part of its connection's heartbeats: the nodes that they check, and the functions that report what they find.
 type Heart struct {
 	requests *Requests
 	beats    *beats

@@ -117,8 +117,7 @@ func TestACloseThatWaitsSendsOnlyItsReleases(t *testing.T) {
 	}
 }
 
-// The nodes of holds and waiters are removed under heartbeats: a client whose deletions are answered late keeps the session until then, also if
-// another client of the connection goes on.
+// One client of a connection closes, and the servers answer its deletion late. The hold of another client keeps its lease.
 //
 //zklock:promise P16.7 P18.11
 func TestACloseBesideAnotherClientLeavesItsHoldAlone(t *testing.T) {

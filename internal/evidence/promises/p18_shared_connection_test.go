@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// sharing is a connection of the program's that several clients share.
+// sharing is a connection that the program has made and several clients share.
 type sharing struct {
 	conn  *zk.Conn
 	hooks *zklock.Hooks
@@ -59,7 +59,7 @@ func leastOf(hold *zklock.Hold, timeout, lasts time.Duration, each func(i int)) 
 	return least
 }
 
-// The session has one lease, so its clients have one schedule of heartbeats. Others rest, hold, close, or come and go beside a hold.
+// The session has one lease, so its clients have one schedule of heartbeats. One client holds while others rest, hold, close, or come and go.
 //
 //zklock:promise P2.6 P18.11
 func TestNoClientOfAConnectionCostsAnotherItsLease(t *testing.T) {
@@ -144,7 +144,7 @@ func TestRequestsOfAClientThatHasClosedAreNoLongerWaitedFor(t *testing.T) {
 	})
 }
 
-// A client that holds nothing, beside another one, is granted a free lock within the time that a client alone needs.
+// Two clients share a connection and hold nothing. Each is granted a free lock within the time that a single client needs.
 //
 //zklock:promise P7.1 P18.11
 func TestAGrantNeedsNoNeighborsHeartbeats(t *testing.T) {

@@ -60,12 +60,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "pings renew the lease", Origin: "every client that trusts the state of its connection",
-		Edits: []Edit{{"internal/lease/lease.go", "\tr.forget(got)\n\tif of != OfServer {", "\tl.prove(sent)\n\tr.forget(got)\n\tif of != OfServer {"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tr.forget(got)\n\tif of != OfServer {", "\tl.prove(sent, l.halfTick())\n\tr.forget(got)\n\tif of != OfServer {"}},
 		Test:  Test{"internal/evidence/promises", "TestEveryHoldEndsBeforeAnotherHolds"},
 	},
 	{
 		Name: "a reconnect to the same session renews the lease", Origin: "on real servers, a leader that was cut off lets its clients reconnect",
-		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n", "\tl.prove(sent)\n\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n", "\tl.prove(sent, l.halfTick())\n\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n"}},
 		Test:  Test{"internal/lease", "TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection"},
 	},
 	{
