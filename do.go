@@ -150,14 +150,15 @@ type term struct {
 	left    error // the error of the hold or of its release
 }
 
-// run is Do, but returns a term.
+// run is Do, but returns a term. It unlocks in every case: after a loss, a hold of several locks keeps
+// those that are not lost until it is unlocked.
 func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
 	inside, stop := h.within(ctx)
 	defer stop()
-	if err := h.unlessOver("do"); err != nil {
-		return term{ended: err, left: err}
-	}
 	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
+	if why := h.over(); why != nil {
+		return term{ended: why}
+	}
 	if ctx.Err() != nil {
 		err := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
 		return term{failed: h.holding().failure("do", err), ended: err}
