@@ -52,16 +52,20 @@ func (w *attempt) failed(err error) error {
 
 // acquire returns the place that an attempt was granted. If there is no error, the caller must call
 // acquires.Done. attempted is false for an invalid argument.
-func (c *Client) acquire(ctx context.Context, path string, get way) (_ *queue.Grant, attempted bool, _ error) {
+func (c *Client) acquire(ctx context.Context, path string, get way) (granted *queue.Grant, attempted bool, err error) {
 	dir, err := c.admit(ctx, path)
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
+	defer func() {
+		if granted == nil { // also if the observer panicked
+			c.acquires.Done()
+		}
+	}()
 	callCtx := c.engine.Requests.CallContext(ctx)
 	defer callCtx.Cancel()
-	granted, err := get(callCtx, dir)
+	granted, err = get(callCtx, dir)
 	if err != nil {
-		c.acquires.Done()
 		return nil, true, c.engine.Requests.Explain(callCtx, err)
 	}
 	return granted, true, nil

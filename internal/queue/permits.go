@@ -180,8 +180,17 @@ func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queue
 			x.Revocation = queueNode.Revocation // a revocation request for one of them applies to all
 		}
 	}
+	returned := false
+	defer made.abandonUnless(&returned)
+	err := pe.takeAs(ctx, sess, made, queueNode)
+	returned = true
+	return made, err
+}
+
+// takeAs is take with the place of the permits' nodes.
+func (pe *Permits) takeAs(ctx context.Context, sess *session.Session, made, queueNode *place) error {
 	if err := made.enter(ctx, sess); err != nil {
-		return made, err
+		return err
 	}
 	_, fit, err := pe.fit(ctx, made)
 	switch {
@@ -194,7 +203,7 @@ func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queue
 	if err == nil {
 		err = made.grant(ctx, queueNode)
 	}
-	return made, err
+	return err
 }
 
 // fit returns the limit, and reports whether all permits of made fit within it, after those ahead
