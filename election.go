@@ -98,7 +98,7 @@ func checkValue(value []byte) error {
 }
 
 // Run campaigns repeatedly. It calls fn whenever this member leads, resigns when fn returns, and
-// campaigns again if fn returned nil. The context of fn ends with ctx and with the hold; HoldOf
+// campaigns again if fn returned nil. The context of fn ends with ctx and with the hold; HoldAt
 // returns that hold.
 //
 // If fn returns an error, Run resigns and returns that error. An error that fn returns after the

@@ -209,10 +209,9 @@ func (h *Hold) partLost(why error) error {
 
 // combine returns one hold for several locks, which are in the order in which they were acquired.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{engine: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{engine: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true, parts: locks}
 	for _, lock := range locks {
 		part := lock.holding()
-		g.parts = append(g.parts, part)
 		g.nodes = append(g.nodes, part.nodes...)
 		g.token = max(g.token, part.token)
 	}
@@ -252,15 +251,4 @@ func releaseAll(locks []*Hold) func() error {
 
 // TokenOf returns the token of the lock at path if the hold is of that lock, either alone or as one
 // of several from LockAll. Otherwise it returns -1, which is smaller than every token.
-func (h *Hold) TokenOf(path string) int64 {
-	g := h.holding()
-	if g.path == path && len(g.parts) == 0 {
-		return g.token
-	}
-	for _, part := range g.parts {
-		if part.path == path {
-			return part.token
-		}
-	}
-	return noToken
-}
+func (h *Hold) TokenOf(path string) int64 { return h.of(path).Token() }

@@ -102,5 +102,6 @@ func (h *Hold) downgrade(ctx context.Context) error {
 		return fmt.Errorf("%w: the node's data is not in zklock's format", ErrInvalid)
 	}
 	o.Shared = true
+	g.downgraded.Store(true)
 	return h.rewrite(ctx, o.Encode())
 }

@@ -54,7 +54,7 @@ func ExampleRunnable() {
 		Election: client.Election("/leaders/billing", nil),
 		Value:    []byte("pod-1"),
 		Work: func(ctx context.Context) error {
-			fmt.Println("leading, fenced by a token:", zklock.HoldOf(ctx).Token() > 0)
+			fmt.Println("leading, fenced by a token:", zklock.HoldAt(ctx, "/leaders/billing").Token() > 0)
 			stop()
 			<-ctx.Done()
 			return nil
