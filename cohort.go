@@ -45,18 +45,15 @@ type CohortOptions struct {
 const defaultKeep = 100 * time.Millisecond
 
 // Cohort returns the cohort lock at path, with one place for the goroutines of this client. It
-// sends nothing; an invalid path is reported by the first call. If Options.LockDelay is set, its
-// methods return ErrInvalid.
-func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
-	if opts == nil {
-		opts = new(CohortOptions)
-	}
+// sends nothing; an invalid path is reported by the first call. The options can be left out; of
+// several, the last ones count. If Options.LockDelay is set, its methods return ErrInvalid.
+func (c *Client) Cohort(path string, opts ...*CohortOptions) *Cohort {
 	err := node.CheckPath(path)
 	if err == nil && c.orNone().engine.Delay > 0 {
 		err = fmt.Errorf("%w: Cohort does not support a lock-delay, and Options.LockDelay is set", ErrInvalid)
 	}
 	k := new(Cohort)
-	k.lock.init(c, cohortKey{path, cmp.Or(opts.Keep, defaultKeep)}, err)
+	k.lock.init(c, cohortKey{path, cmp.Or(lastOf(opts).Keep, defaultKeep)}, err)
 	return k
 }
 
@@ -123,7 +120,7 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 	defer c.waiting.Add(-1)
 	h, err := k.obtain(ctx, try)
 	if err != nil {
-		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
+		err = notAcquired(verb, k.path, err)
 		if k.err() == nil {
 			c.observeFailure(ctx, &attempt{verb: verb, recipe: cohortRecipe.Name, path: k.path}, time.Since(start), err)
 		}

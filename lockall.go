@@ -14,7 +14,7 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Locker is a lock that LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
+// Locker is a lock that Do and LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
 // exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. Your own type also works if
 // its Lock calls the Lock of one of these and returns its hold.
 type Locker interface {
@@ -72,11 +72,20 @@ func (c *Client) describe(l Locker) lockable {
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
-		return nil, fmt.Errorf("zklock: lock all: %w", err)
+		return nil, outcome.NotAcquired(fmt.Errorf("zklock: lock all: %w", err))
 	}
+	locks, err := c.lockAll(ctx, ordered, path)
+	if err != nil {
+		return nil, notAcquired("lock all of", path, err)
+	}
+	return c.combine(ctx, path, locks), nil
+}
+
+// lockAll acquires the locks in their order.
+func (c *Client) lockAll(ctx context.Context, ordered []Locker, path string) ([]*Hold, error) {
 	for _, l := range ordered {
 		if is := c.describe(l); !is.wrapped && c.holdsUnder(ctx, is.path, is.enters) {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w: %s", path, ErrDeadlock, is.path)
+			return nil, fmt.Errorf("%w: %s", ErrDeadlock, is.path)
 		}
 	}
 	callCtx := c.engine.Requests.CallContext(ctx)
@@ -84,14 +93,11 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 	var p session.Pace
 	for {
 		locks, lost, err := c.takeAll(ctx, ordered)
-		if err == nil {
-			return c.combine(ctx, path, locks), nil
-		}
-		if lost == nil || callCtx.Err() != nil {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, err)
+		if err == nil || lost == nil || callCtx.Err() != nil {
+			return locks, err
 		}
 		if alone := lost.lostAlone(callCtx); alone != nil {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, alone)
+			return nil, alone
 		}
 		c.engine.Requests.Log.Info("zklock: LockAll restarting", "path", path, "err", err)
 		p.Next(callCtx) // if the context ends, the next attempt returns the error

@@ -34,7 +34,7 @@ func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error)
 	defer c.waiting.Add(-1)
 	granted, attempted, err := c.acquire(ctx, w.path, get)
 	if err != nil {
-		err = w.failed(err)
+		err = notAcquired(w.verb, w.path, err)
 		if attempted {
 			c.observeFailure(ctx, w, time.Since(start), err)
 		}
@@ -46,8 +46,9 @@ func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error)
 	return h, nil
 }
 
-func (w *attempt) failed(err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", w.verb, node.Printable(w.path), err)
+// notAcquired returns the error of an acquire that failed with err. It wraps ErrNotAcquired.
+func notAcquired(verb, path string, err error) error {
+	return outcome.NotAcquired(fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(path), err))
 }
 
 // acquire returns the place that an attempt was granted. If there is no error, the caller must call

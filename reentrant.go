@@ -93,9 +93,9 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	case errors.Is(cause, ErrReleased):
 		return nil, nil
 	case cause != nil:
-		return nil, g.failure("lock", cause)
+		return nil, notAcquired("lock", g.path, cause)
 	case ctx.Err() != nil:
-		return nil, g.failure("lock", outcome.CauseOf(ctx, ctx.Err()))
+		return nil, notAcquired("lock", g.path, outcome.CauseOf(ctx, ctx.Err()))
 	}
 	g.levels++
 	return g.level(ctx), nil

@@ -55,8 +55,8 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.client().tryLock(ctx, "try", readerRecipe, m.path, m.client().identity)
 }
 
-// Reader returns a Locker that acquires the lock for reading, for use with LockAll. It sends
-// nothing. To acquire it for writing, pass the RWMutex itself.
+// Reader returns a Locker that acquires the lock for reading, for use with Do and LockAll. It
+// sends nothing. To acquire it for writing, pass the RWMutex itself.
 func (m *RWMutex) Reader() Locker { return reader{m} }
 
 type reader struct{ *RWMutex }

@@ -55,8 +55,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	})
 }
 
-// Permits returns a Locker that acquires k permits, for use with LockAll. It sends nothing; an
-// invalid k is reported by LockAll, as ErrInvalid or ErrLimit.
+// Permits returns a Locker that acquires k permits, for use with Do and LockAll. It sends nothing; an
+// invalid k is reported by these, as ErrInvalid or ErrLimit.
 func (s *Semaphore) Permits(k int) Locker { return someOf{s, k} }
 
 type someOf struct {
@@ -83,7 +83,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	verb = fmt.Sprint(verb, " ", k, " of")
 	p := s.of(s.permits)
 	if err := p.Check(k); err != nil {
-		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
+		return nil, notAcquired(verb, s.path, err)
 	}
 	return s.client().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path}, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) })
 }

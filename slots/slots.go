@@ -87,24 +87,30 @@ func (s *Slot) String() string { return s.name }
 // Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot as
 // done before it releases the lock, even if ctx has ended in the meantime. If the slot is not open,
 // Do returns ErrDone, ErrForgotten or ErrAhead, and does not call fn. Otherwise it returns the errors
-// of Mutex.Do and of Mark.
+// of Mutex.Do and of Mark. The error wraps zklock.ErrNotAcquired if fn was not called.
 //
 // If fn fails, or the process crashes before the mark is written, the slot stays open and the next
 // Do runs fn again. For work that must not start twice, acquire the lock yourself and call Mark
 // before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := s.open(ctx); err != nil {
-		return s.failure("do", err)
+		return outcome.NotAcquired(s.failure("do", err))
 	}
-	return s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
+	called := false
+	err := s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
 		if err := s.open(ctx); err != nil {
 			return s.failure("do", err)
 		}
+		called = true
 		if err := fn(ctx); err != nil {
 			return err
 		}
 		return s.finish(ctx)
 	})
+	if err != nil && !called {
+		return outcome.NotAcquired(err)
+	}
+	return err
 }
 
 // Open returns nil if the work may be done. Otherwise it returns ErrForgotten, ErrAhead, or ErrDone

@@ -11,7 +11,7 @@ import (
 
 // Runnable is work for a controller-runtime manager. It runs while this process leads:
 //
-//	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing", nil), Work: bill})
+//	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing"), Work: bill})
 //
 // The manager needs no leader election, and its other work runs in every process. Several
 // Runnables with different elections spread their work over the fleet.
