@@ -232,9 +232,11 @@ func (h *Hold) leave() error {
 	return nil
 }
 
-// endOf returns why the context of a function under the hold has ended, or nil if it has not.
+// endOf returns why the context of a function under the hold has ended, or nil if it has not. It
+// looks at that context first, as causeOf does.
 func (h *Hold) endOf(inside context.Context) error {
-	why, cause := context.Cause(h.Context()), context.Cause(inside)
+	cause := context.Cause(inside)
+	why := context.Cause(h.Context())
 	switch {
 	case cause == nil: // why is not nil if inside is just about to end
 		return why

@@ -353,12 +353,19 @@ func (h *Hold) Confirm(ctx context.Context) error {
 }
 
 // causeOf returns the error of a call that failed with err, where ctx also ends with the hold. If
-// ctx has ended, it returns the reason.
+// the hold has ended, it returns the reason; otherwise, if ctx has ended, the reason for that.
+//
+// It looks at ctx first: the hold ends before the contexts that end with it. A look at ctx after the
+// one at the hold could find the end of the hold, and would take it for that of another one.
 func (h *Hold) causeOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil && h.Context().Err() != nil {
+	ended := ctx.Err() != nil
+	switch {
+	case h.Context().Err() != nil:
 		return context.Cause(h.Context())
+	case ended:
+		return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
 	}
-	return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
+	return err
 }
 
 // Guard returns operations to put in front of those of your own transaction, which then commits

@@ -139,12 +139,13 @@ func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 	callCtx := s.c.Requests.CallContext(ctx)
 	defer callCtx.Cancel()
 	err := s.mark(callCtx, h)
+	ended := callCtx.Err() != nil // before the look at the hold, whose end may also end ctx
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, zklock.ErrUncertain) || outcome.IsOfSlot(err):
 	case h.Context().Err() != nil: // err says why
-	default:
+	case ended:
 		err = outcome.Beside(callCtx, s.c.Requests.Explain(callCtx, err))
 	}
 	return s.failure("mark", err)
@@ -267,20 +268,19 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 	for {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
+		ended := ctx.Err() != nil // before the look at the hold, whose end may also end ctx
 		switch {
 		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrInvalid):
 			return err
 		case h.Context().Err() != nil:
 			return s.settle(ctx, h, unknown)
-		case ctx.Err() != nil && unknown:
+		case ended && unknown:
 			return errors.Join(zklock.ErrUncertain, outcome.Beside(ctx, err))
 		case isOutdated(err):
-		case outcome.IsRefusal(err) || ctx.Err() != nil:
+		case outcome.IsRefusal(err) || ended:
 			return err
 		}
-		if err := p.Next(ctx); err != nil && !unknown {
-			return err
-		}
+		p.Next(ctx) // if the context ends, the next attempt returns the error
 	}
 }
 
