@@ -76,7 +76,7 @@ func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
 		return nil, notAcquired("campaign for", e.path, err)
 	}
-	return e.client().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
+	return e.client().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value), nil)
 }
 
 // TryCampaign is Campaign without waiting: if the election has another member, it returns ErrLocked

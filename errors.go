@@ -26,7 +26,7 @@ var (
 	// the contender is gone.
 	ErrNotHeld = outcome.ErrNotHeld // not held
 	// ErrLocked is returned by TryLock, TryRLock, TryAcquire and TryCampaign if they would have to
-	// wait.
+	// wait, and by the Lock of AtMost if too many contenders are ahead.
 	ErrLocked = outcome.ErrLocked // already locked
 	// ErrDeadlock is returned by an acquire whose context belongs to a hold of the same lock: it
 	// would wait for itself.

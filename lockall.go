@@ -16,7 +16,8 @@ import (
 
 // Locker is a lock that Do and LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
 // exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. Your own type also works if
-// its Lock calls the Lock of one of these and returns its hold.
+// its Lock calls the Lock of one of these and returns its hold. AtMost bounds the queue in which a
+// Locker waits.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
 	// Path returns the lock's path, as it was passed to the client.

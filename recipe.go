@@ -73,9 +73,9 @@ func (c *Client) acquire(ctx context.Context, path string, get way) (granted *qu
 }
 
 // lock acquires the lock at path, for every recipe whose nodes are in the queue at path.
-func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
+func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte, admit queue.Admission) (*Hold, error) {
 	return c.obtain(ctx, &attempt{verb, r.Name, path}, func(ctx context.Context, dir string) (*queue.Grant, error) {
-		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data, Admit: admit})
 	})
 }
 

@@ -43,7 +43,7 @@ func (s *Semaphore) Path() string { return s.path }
 // permits do not fit into one request; several thousand do. If ctx belongs to a hold of this
 // semaphore, Acquire returns ErrDeadlock: acquire all permits at once instead.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
+	return someOf{s, k}.lockWithin(ctx, nil)
 }
 
 // TryAcquire acquires k permits if at least one permit per waiting caller would remain free.
@@ -65,6 +65,13 @@ type someOf struct {
 }
 
 func (p someOf) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ctx, p.k) }
+
+func (p someOf) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return p.s.obtain(ctx, "acquire", p.k, func(ctx context.Context, of queue.Permits) (*queue.Grant, error) {
+		of.Admit = admit
+		return of.Obtain(ctx, p.k)
+	})
+}
 
 func (p someOf) Path() string { return p.s.path }
 

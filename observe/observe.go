@@ -47,7 +47,7 @@ const (
 	// closed. Err is the reason.
 	GivenUp
 	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked (if the attempt does
-	// not wait), ErrDeadlock, ErrEvicted, ErrMismatch, or an error from a server that refuses the
+	// not wait, or not behind so many: zklock.AtMost), ErrDeadlock, ErrEvicted, ErrMismatch, or an error from a server that refuses the
 	// request.
 	Refused
 	// ExpiredEarly: the servers ended the session while its lease had time left. An assumption of

@@ -20,11 +20,12 @@ import (
 // Permits are the permits of one semaphore.
 type Permits struct {
 	Engine *Engine
-	Path   string // as the caller specified it
-	Dir    string // the path in ZooKeeper
-	Total  int    // how many permits there are, according to the caller; zero accepts the stored number
-	Data   []byte // the nodes' data
-	latest int    // the number that was last read while an acquire waits; zero before
+	Path   string    // as the caller specified it
+	Dir    string    // the path in ZooKeeper
+	Total  int       // how many permits there are, according to the caller; zero accepts the stored number
+	Data   []byte    // the nodes' data
+	Admit  Admission // of callers that wait
+	latest int       // the number that was last read while an acquire waits; zero before
 }
 
 // There are two directories below the path, as in Curator. Each permit that is held is a node in
@@ -90,6 +91,9 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, w *w
 		return nil, queueNode.unlessEvicted(ctx, err)
 	}
 	queueNode.observeQueued(pe.Path)
+	if err := queueNode.admit(pe.Admit); err != nil {
+		return nil, err
+	}
 	made, err := pe.takeInTurn(ctx, sess, k, queueNode)
 	err = queueNode.unlessEvicted(ctx, err)
 	if err != nil && made != nil {

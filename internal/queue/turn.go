@@ -28,6 +28,7 @@ type Want struct {
 	// the queue even if the acquire fails.
 	Replaces *Grant
 	Before   func() // called before each attempt to enter the queue; may be nil
+	Admit    Admission
 	wait     wait
 }
 
@@ -59,7 +60,7 @@ func (en *Engine) giveBack(w *Want) {
 func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
 	return en.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
-		return en.queue(ctx, s, en.newPlaceFor(w), w.Path, revocation)
+		return en.queue(ctx, s, en.newPlaceFor(w), w, revocation)
 	})
 }
 
@@ -129,7 +130,7 @@ func (en *Engine) logAgain(path string, why error) {
 
 // queue makes one attempt: it enters the queue with a new place and waits for its turn. If it
 // returns an error, the caller must discard the place.
-func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, revocation *session.Revocation) (*place, error) {
+func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, w *Want, revocation *session.Revocation) (*place, error) {
 	returned := false
 	defer t.abandonUnless(&returned)
 	t.Revocation = revocation
@@ -138,7 +139,10 @@ func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path 
 		err = t.enter(ctx, s)
 	}
 	if err == nil {
-		t.observeQueued(path)
+		t.observeQueued(w.Path)
+		err = t.admit(w.Admit)
+	}
+	if err == nil {
 		err = t.wait(ctx)
 	}
 	if err == nil {
@@ -150,6 +154,18 @@ func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path 
 	err = t.unlessEvicted(ctx, err)
 	returned = true
 	return t, err
+}
+
+// An Admission decides, with the number of contenders ahead, whether an acquire that has entered the
+// queue and must wait does so. Its error ends the acquire. It may be nil.
+type Admission func(ahead int) error
+
+// admit returns the error of the admission, or nil if the place need not wait.
+func (pl *place) admit(may Admission) error {
+	if may == nil || len(pl.nearest.ahead) == 0 && pl.nearest.beyond == 0 {
+		return nil
+	}
+	return may(pl.nearest.seen)
 }
 
 // observeQueued reports the position in the queue. It is a separate function to keep the event off
