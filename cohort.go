@@ -45,18 +45,15 @@ type CohortOptions struct {
 const defaultKeep = 100 * time.Millisecond
 
 // Cohort returns the cohort lock at path, with one place for the goroutines of this client. It
-// sends nothing; an invalid path is reported by the first call. If Options.LockDelay is set, its
-// methods return ErrInvalid.
-func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
-	if opts == nil {
-		opts = new(CohortOptions)
-	}
+// sends nothing; an invalid path is reported by the first call. The options can be left out; of
+// several, the last ones count. If Options.LockDelay is set, its methods return ErrInvalid.
+func (c *Client) Cohort(path string, opts ...*CohortOptions) *Cohort {
 	err := node.CheckPath(path)
 	if err == nil && c.orNone().engine.Delay > 0 {
 		err = fmt.Errorf("%w: Cohort does not support a lock-delay, and Options.LockDelay is set", ErrInvalid)
 	}
 	k := new(Cohort)
-	k.lock.init(c, cohortKey{path, cmp.Or(opts.Keep, defaultKeep)}, err)
+	k.lock.init(c, cohortKey{path, cmp.Or(lastOf(opts).Keep, defaultKeep)}, err)
 	return k
 }
 
@@ -67,13 +64,17 @@ func (c *Client) Cohort(path string, opts *CohortOptions) *Cohort {
 // After operate.Revoke, no other goroutine acquires the lock in the revoked place: the waiting
 // goroutines rejoin the end of the queue. If operate.Evict removes a waiting place, all goroutines
 // that wait there get ErrEvicted.
-func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.lock.take(ctx, "lock", false) }
+func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.lockWithin(ctx, nil) }
+
+func (k *Cohort) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return k.lock.take(ctx, "lock", false, admit)
+}
 
 // TryLock returns a hold if the lock is free, or if this process keeps it and no goroutine holds
 // it. Otherwise it returns ErrLocked without waiting for the holder, and leaves no node behind.
 // Without a connection it returns ErrNotConnected.
 func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
-	return k.lock.take(ctx, "try", true)
+	return k.lock.take(ctx, "try", true, nil)
 }
 
 // Do locks, runs fn, and unlocks, as Mutex.Do does.
@@ -116,14 +117,14 @@ func (k *localLock) err() error {
 }
 
 // take returns a hold, and reports the success or the failure to the observer.
-func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, error) {
+func (k *localLock) take(ctx context.Context, verb string, try bool, admit queue.Admission) (*Hold, error) {
 	start := time.Now()
 	c := k.client()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
-	h, err := k.obtain(ctx, try)
+	h, err := k.obtain(ctx, try, admit)
 	if err != nil {
-		err = fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(k.path), err)
+		err = notAcquired(verb, k.path, err)
 		if k.err() == nil {
 			c.observeFailure(ctx, &attempt{verb: verb, recipe: cohortRecipe.Name, path: k.path}, time.Since(start), err)
 		}
@@ -136,7 +137,7 @@ func (k *localLock) take(ctx context.Context, verb string, try bool) (*Hold, err
 }
 
 // obtain waits behind the other goroutines of the process and returns a hold.
-func (k *localLock) obtain(ctx context.Context, try bool) (*Hold, error) {
+func (k *localLock) obtain(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
 	c := k.client()
 	switch {
 	case k.err() != nil:
@@ -151,9 +152,9 @@ func (k *localLock) obtain(ctx context.Context, try bool) (*Hold, error) {
 	}
 	defer c.acquires.Done()
 	if try {
-		return queue.WithoutWaiting(ctx, c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true) })
+		return queue.WithoutWaiting(ctx, c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true, nil) })
 	}
-	return k.wait(ctx, false)
+	return k.wait(ctx, false, admit)
 }
 
 // queue returns the lock's current queue.
@@ -167,10 +168,10 @@ func (k *localLock) queue() *localQueue {
 }
 
 // wait waits behind the other goroutines of the process.
-func (k *localLock) wait(ctx context.Context, try bool) (*Hold, error) {
+func (k *localLock) wait(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
 	for {
 		q := k.queue()
-		w, err := q.join(ctx, try)
+		w, err := q.join(ctx, try, admit)
 		switch {
 		case errors.Is(err, errOver):
 			continue // it has been replaced by now

@@ -113,6 +113,31 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 	}
 }
 
+// Do acquires l, which can be any lock, runs fn, and unlocks when fn returns or panics:
+//
+//	err := zklock.Do(ctx, client.RWMutex("/tables/7").Reader(), read)
+//	err := zklock.Do(ctx, client.Semaphore("/slots", 10).Permits(2), work)
+//
+// The context of fn ends with ctx and with the hold. If l was not acquired, Do does not call fn, and
+// the error wraps ErrNotAcquired. See Hold.Do for all other errors. To limit the wait for the lock
+// alone, acquire it with a context of its own:
+//
+//	hold, err := lock.Lock(waitCtx)
+//	if err != nil {
+//		return err
+//	}
+//	return hold.Do(ctx, fn)
+func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
+	if l == nil {
+		return outcome.NotAcquired(fmt.Errorf("zklock: do: %w: nil lock", ErrInvalid))
+	}
+	hold, err := l.Lock(ctx)
+	if err != nil {
+		return outcome.NotAcquired(err) // a type of the caller's may not say so
+	}
+	return hold.Do(ctx, fn)
+}
+
 // Do runs fn, and unlocks when fn returns or panics. It works with every kind of hold, and
 // Options.FailStop applies to it:
 //
@@ -124,55 +149,94 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 //
 // The context of fn is derived from ctx, and so has its deadline. It also ends with the hold;
 // context.Cause then wraps ErrLost, ErrReleased or ErrClosed. If the hold or ctx has already ended,
-// Do does not call fn.
+// Do does not call fn, and the error wraps ErrNotAcquired. An error that wraps ErrNotAcquired always
+// means that fn was not called, even if fn acquires other locks.
 //
-// Do returns the errors of fn and Unlock. If the lock was lost while fn ran, or if fn failed after
-// it was stopped because of FailStop, the error wraps ErrLost. If fn then returns the error of its
-// context, Do leaves that out unless ctx has ended too: otherwise a lost lock would look like the
-// caller's own cancellation. Do waits for the release even if ctx has ended, but no longer than the
-// session timeout.
+// Do returns the error of fn. If the lock was lost while fn ran, or if fn failed after it was stopped
+// because of FailStop, the error wraps ErrLost as well. If fn then returns the error of its context,
+// Do leaves that out unless ctx has ended too: otherwise a lost lock would look like the caller's own
+// cancellation.
+//
+// Do waits for the release even if ctx has ended, but no longer than the session timeout. The work was
+// done under the lock then, so Do does not return that the outcome of the release is unknown: the
+// client logs that, and the release continues. ErrUncertain therefore is an error of fn. If the
+// servers refuse the release, Do returns their error.
 func (h *Hold) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	t := h.run(ctx, fn)
+	err := t.err()
+	if !t.called {
+		return outcome.NotAcquired(err)
+	}
+	return err
+}
+
+// A term is the outcome of a function that ran under a hold.
+type term struct {
+	called  bool  // whether the function was called; it is not if its context had ended before
+	failed  error // the function's error, unless it says only that the function was stopped
+	stopped bool  // by a loss: the function returned the error of its context
+	ended   error // why its context ended before it returned, or nil if it did not end
+	left    error // why the hold had ended before it was unlocked, or why the lock cannot be released
+}
+
+// err returns the error of Do.
+func (t term) err() error {
 	switch {
 	case t.stopped && errors.Is(t.left, ErrLost):
 		return t.left
 	case t.stopped || t.failed != nil && t.ended == errExpiring:
 		return errors.Join(t.failed, t.ended, t.left)
 	}
-	return errors.Join(t.failed, t.left)
+	return join(t.failed, t.left) // the function's own error as it is: a Do around this one compares it
 }
 
-// A term is the outcome of a function that ran under a hold.
-type term struct {
-	failed  error // the function's error, unless it says only that the function was stopped
-	stopped bool  // by a loss: the function returned the error of its context
-	ended   error // why its context ended before it returned, or nil if it did not end
-	left    error // the error of the hold or of its release
-}
-
-// run is Do, but returns a term.
+// run is Do, but returns a term. It unlocks in every case: after a loss, a hold of several locks keeps
+// those that are not lost until it is unlocked.
 func (h *Hold) run(ctx context.Context, fn func(ctx context.Context) error) (t term) {
 	inside, stop := h.within(ctx)
 	defer stop()
-	if err := h.unlessOver("do"); err != nil {
-		return term{ended: err, left: err}
+	defer func() { t.left = h.leave() }()
+	if why := h.over(); why != nil {
+		return term{ended: why}
 	}
-	defer func() { t.left = h.Unlock(context.WithoutCancel(ctx)) }()
 	if ctx.Err() != nil {
-		err := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
-		return term{failed: h.holding().failure("do", err), ended: err}
+		why := outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err()))
+		return term{failed: h.holding().failure("do", why), ended: why}
 	}
-	err := fn(inside)
-	t = term{failed: err, ended: h.endOf(inside)}
+	t.called = true
+	err := outcome.Ran(fn(inside))
+	t.failed, t.ended = err, h.endOf(inside)
 	if err != nil && err == inside.Err() && ctx.Err() == nil && errors.Is(t.ended, ErrLost) {
 		t.failed, t.stopped = nil, true
 	}
 	return t
 }
 
-// endOf returns why the context of a function under the hold has ended, or nil if it has not.
+// leave unlocks after the function has returned. It returns why the hold had already ended, or the
+// servers' refusal of the release. If the outcome of the release is unknown, it logs that.
+func (h *Hold) leave() error {
+	last, err := h.release()
+	g := h.holding()
+	if last {
+		released := g.awaitRelease(context.Background())
+		switch {
+		case outcome.IsRefusal(released):
+			err = join(err, released)
+		case errors.Is(released, ErrUncertain):
+			g.engine.Requests.Log.Warn("zklock: lock not released yet", "path", g.path, "node", g.nodes[0].Name, "err", released)
+		}
+	}
+	if err != nil {
+		return g.failure("do", err)
+	}
+	return nil
+}
+
+// endOf returns why the context of a function under the hold has ended, or nil if it has not. It
+// looks at that context first, as causeOf does.
 func (h *Hold) endOf(inside context.Context) error {
-	why, cause := context.Cause(h.Context()), context.Cause(inside)
+	cause := context.Cause(inside)
+	why := context.Cause(h.Context())
 	switch {
 	case cause == nil: // why is not nil if inside is just about to end
 		return why

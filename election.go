@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -50,9 +51,11 @@ var (
 const maxValue = 512 << 10
 
 // Election returns the election at path, below which every member has a node. It sends nothing; an
-// invalid path is reported by the first call.
-func (c *Client) Election(path string, opts *ElectionOptions) *Election {
-	return &Election{owner{c}, path, opts != nil && opts.Latch}
+// invalid path is reported by the first call. The options can be left out; of several, the last ones
+// count.
+func (c *Client) Election(path string, opts ...*ElectionOptions) *Election {
+	o := lastOf(opts)
+	return &Election{owner{c}, path, o.Latch}
 }
 
 // Path returns the election's path, as it was passed to the client.
@@ -71,16 +74,16 @@ func (e *Election) recipe() *queue.Recipe {
 // a writer that was downgraded.
 func (e *Election) Campaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fmt.Errorf("zklock: campaign for %s: %w", node.Printable(e.path), err)
+		return nil, notAcquired("campaign for", e.path, err)
 	}
-	return e.client().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value))
+	return e.client().lock(ctx, "campaign for", e.recipe(), e.path, bytes.Clone(value), nil)
 }
 
 // TryCampaign is Campaign without waiting: if the election has another member, it returns ErrLocked
 // and leaves nothing behind.
 func (e *Election) TryCampaign(ctx context.Context, value []byte) (*Hold, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fmt.Errorf("zklock: try to campaign for %s: %w", node.Printable(e.path), err)
+		return nil, notAcquired("try to campaign for", e.path, err)
 	}
 	return e.client().tryLock(ctx, "try to campaign for", e.recipe(), e.path, bytes.Clone(value))
 }
@@ -98,7 +101,7 @@ func checkValue(value []byte) error {
 }
 
 // Run campaigns repeatedly. It calls fn whenever this member leads, resigns when fn returns, and
-// campaigns again if fn returned nil. The context of fn ends with ctx and with the hold; HoldOf
+// campaigns again if fn returned nil. The context of fn ends with ctx and with the hold; HoldAt
 // returns that hold.
 //
 // If fn returns an error, Run resigns and returns that error. An error that fn returns after the
@@ -145,10 +148,14 @@ func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Con
 	if why != nil {
 		e.engine().Requests.Log.Info("zklock: leadership ended", "path", e.path, "err", why)
 	}
-	if t.failed == nil || lost {
+	switch err := errors.Join(t.failed, t.ended); {
+	case t.failed == nil || lost:
 		return nil
+	case !t.called:
+		return outcome.NotAcquired(err)
+	default:
+		return err
 	}
-	return errors.Join(t.failed, t.ended)
 }
 
 // Proclaim replaces this member's value while it leads. ctx must be the context of its hold or

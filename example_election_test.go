@@ -22,9 +22,9 @@ func ExampleElection_Run() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	terms := 0
-	err := client.Election("/leader", nil).Run(ctx, []byte("host-a:8080"), func(ctx context.Context) error {
+	err := client.Election("/leader").Run(ctx, []byte("host-a:8080"), func(ctx context.Context) error {
 		terms++
-		leader, err := client.Election("/leader", nil).Leader(ctx)
+		leader, err := client.Election("/leader").Leader(ctx)
 		must(err)
 		fmt.Printf("term %d: %s leads\n", terms, leader.Data)
 		if terms == 2 {
@@ -47,7 +47,7 @@ func ExampleElection_Campaign() {
 	client := client(server, "example")
 	defer client.Close()
 	ctx := context.Background()
-	election := client.Election("/leader", nil)
+	election := client.Election("/leader")
 
 	_, err := election.Leader(ctx)
 	fmt.Println(errors.Is(err, zklock.ErrNoLeader))
@@ -78,16 +78,16 @@ func ExampleElection_Observe() {
 	defer follower.Close()
 	ctx := context.Background()
 
-	hold, err := member.Election("/leader", nil).Campaign(ctx, []byte("host-a:8080"))
+	hold, err := member.Election("/leader").Campaign(ctx, []byte("host-a:8080"))
 	must(err)
-	for leader, err := range follower.Election("/leader", nil).Observe(ctx) {
+	for leader, err := range follower.Election("/leader").Observe(ctx) {
 		must(err)
 		fmt.Printf("%s leads\n", leader.Data)
 		if string(leader.Data) == "host-b:8080" {
 			break
 		}
 		must(hold.Unlock(ctx)) // the first leader resigns, and another is elected
-		hold, err = member.Election("/leader", nil).Campaign(ctx, []byte("host-b:8080"))
+		hold, err = member.Election("/leader").Campaign(ctx, []byte("host-b:8080"))
 		must(err)
 	}
 	must(hold.Unlock(ctx))
@@ -134,7 +134,7 @@ func candidate(c *zklock.Client, host string, terms chan<- reign) (stop func() t
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := c.Election("/leader", nil).Run(ctx, []byte(host), func(ctx context.Context) error {
+		err := c.Election("/leader").Run(ctx, []byte(host), func(ctx context.Context) error {
 			terms <- reign{host, time.Now()}
 			<-ctx.Done()
 			ended <- time.Now()

@@ -20,7 +20,7 @@ func ExampleCohort() {
 	defer client.Close()
 
 	stock := 1000 // in production, in a store that other processes use as well
-	cohort := client.Cohort("/stock", nil)
+	cohort := client.Cohort("/stock")
 	var workers sync.WaitGroup
 	for range 10 {
 		workers.Go(func() {

@@ -66,13 +66,49 @@ func (c *chain) each(yield func(h *Hold) bool) {
 	}
 }
 
-// HoldOf returns the hold whose Context ctx is or was derived from. If there are several, it
-// returns the innermost; if there is none, it returns nil. Use it to get the token and the guard
-// inside Do and Election.Run. A nil Hold behaves like a hold that has ended for the reason
-// ErrNotHeld.
+// HoldAt returns the hold of the lock at path whose Context ctx is or was derived from, or nil if
+// there is none. path is the one that was passed to the client. Use HoldAt for the token and the guard
+// of a write, so that they belong to the lock that protects it, whatever else the caller holds:
+//
+//	save(ctx, zklock.HoldAt(ctx, "/locks/orders/42").Token())
+//
+// If ctx belongs to a hold of several locks from LockAll, HoldAt returns the hold of that lock alone.
+// If there are several holds of the lock, it returns the innermost.
+//
+// A nil Hold behaves like a hold that has ended for the reason ErrNotHeld. Its token is -1, which a
+// store that compares tokens refuses.
+func HoldAt(ctx context.Context, path string) *Hold {
+	for h := range chainOf(ctx).each {
+		if at := h.of(path); at != nil {
+			return at
+		}
+	}
+	return nil
+}
+
+// HoldOf returns the hold whose Context ctx is or was derived from, of whatever lock. If there are
+// several, it returns the innermost; if there is none, it returns nil, as HoldAt does. Use it only
+// where ctx cannot belong to a hold of another lock, for example at the beginning of a function
+// under Do or Election.Run. Elsewhere use HoldAt: somebody may call the function under a second lock
+// one day.
 func HoldOf(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
 		return h
+	}
+	return nil
+}
+
+// of returns h if it is of the lock at path, the hold of that lock if h is of several, and nil
+// otherwise.
+func (h *Hold) of(path string) *Hold {
+	g := h.holding()
+	if len(g.parts) == 0 && g.path == path {
+		return h
+	}
+	for _, part := range g.parts {
+		if at := part.of(path); at != nil {
+			return at
+		}
 	}
 	return nil
 }
@@ -169,10 +205,11 @@ func around(ctx context.Context, each func(g *holding) bool) {
 			return
 		}
 		for _, part := range g.parts {
-			if part.quiet && h.Context().Err() != nil {
+			g := part.holding()
+			if g.quiet && h.Context().Err() != nil {
 				continue // as above
 			}
-			if !each(part) {
+			if !each(g) {
 				return
 			}
 		}
@@ -219,6 +256,17 @@ func (h *Hold) Token() int64 { return h.holding().token }
 // Path returns the lock's path, as it was passed to the client. For a hold of several locks it
 // returns all paths, sorted and separated by commas.
 func (h *Hold) Path() string { return h.holding().path }
+
+// Recipe returns the name of the lock's recipe, as events have it: "mutex", "reentrant", "cohort",
+// "write", "read", "semaphore" or "election". After Downgrade it is "read". For a hold of several
+// locks it is "all".
+func (h *Hold) Recipe() string {
+	g := h.holding()
+	if g.downgraded.Load() {
+		return readerRecipe.Name
+	}
+	return g.recipe
+}
 
 // Node returns the full path of the hold's node in ZooKeeper, or of the first one if the hold has
 // several.
@@ -305,12 +353,19 @@ func (h *Hold) Confirm(ctx context.Context) error {
 }
 
 // causeOf returns the error of a call that failed with err, where ctx also ends with the hold. If
-// ctx has ended, it returns the reason.
+// the hold has ended, it returns the reason; otherwise, if ctx has ended, the reason for that.
+//
+// It looks at ctx first: the hold ends before the contexts that end with it. A look at ctx after the
+// one at the hold could find the end of the hold, and would take it for that of another one.
 func (h *Hold) causeOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil && h.Context().Err() != nil {
+	ended := ctx.Err() != nil
+	switch {
+	case h.Context().Err() != nil:
 		return context.Cause(h.Context())
+	case ended:
+		return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
 	}
-	return outcome.Beside(ctx, outcome.CauseOf(ctx, err))
+	return err
 }
 
 // Guard returns operations to put in front of those of your own transaction, which then commits

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock-go/zklock/internal/node"
@@ -26,14 +27,16 @@ type holding struct {
 	path   string       // as the caller passed it
 	grant  *queue.Grant // nil for a holding of several locks
 	nodes  []*session.OwnNode
-	parts  []*holding // the holdings that own nodes, if several locks were acquired together
-	token  int64      // the largest one if there are several
+	parts  []*Hold // the holds that own nodes, if several locks were acquired together
+	token  int64   // the largest one if there are several
 	since  time.Time
 
 	// release starts to release the lock, given the reason why the holding ended, and calls done,
 	// which does not wait, with the outcome.
 	release func(why error, done func(error))
 	quiet   bool // its end is not reported to the observer, because each of its locks or local holds reports its own
+
+	downgraded atomic.Bool // whether Downgrade was called
 
 	ctx            context.Context
 	cancel         context.CancelCauseFunc
@@ -290,7 +293,7 @@ func (g *holding) describe(why error) string {
 // checkLease ends the holding if its lease has run out and no timer has noticed yet.
 func (g *holding) checkLease() {
 	for _, part := range g.parts {
-		part.checkLease() // the holding ends with it
+		part.holding().checkLease() // the holding ends with it
 	}
 	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {

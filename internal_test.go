@@ -4,6 +4,8 @@ package zklock
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +50,56 @@ func TestWaitersThatMayHoldInAPlaceThatWasJustGranted(t *testing.T) {
 			require.Equal(t, c.takes, p.admits(c.number))
 		})
 	}
+}
+
+// lateContext ends right after somebody has looked at it for the first time.
+type lateContext struct {
+	context.Context
+	looked *bool
+	end    func()
+}
+
+func (c lateContext) Err() error {
+	err := c.Context.Err()
+	if !*c.looked {
+		*c.looked = true
+		c.end()
+	}
+	return err
+}
+
+func (c lateContext) Value(key any) any {
+	value := c.Context.Value(key)
+	if !*c.looked {
+		*c.looked = true
+		c.end()
+	}
+	return value
+}
+
+// A hold ends between two looks at a context that ends with it, which Confirm, Proclaim and Downgrade, and Do, have in a call.
+//
+//zklock:promise P8.1 P15.4
+func TestAHoldThatEndsBetweenTwoLooksIsTheReason(t *testing.T) {
+	lost := fmt.Errorf("%w: its session is over", ErrLost)
+	ending := func() (*Hold, context.Context) {
+		life, lose := context.WithCancelCause(t.Context())
+		inside, cut := context.WithCancelCause(t.Context())
+		h := &Hold{from: &holding{engine: none.engine}, life: life}
+		return h, lateContext{inside, new(bool), func() {
+			lose(lost)
+			cut(lost)
+		}}
+	}
+	h, inside := ending()
+	require.ErrorIs(t, h.causeOf(inside, io.EOF), ErrLost)
+	require.NotErrorIs(t, h.causeOf(inside, io.EOF), context.Canceled)
+	h, inside = ending()
+	require.ErrorIs(t, h.endOf(inside), ErrLost)
+
+	other, cancel := context.WithCancel(t.Context())
+	h, _ = ending()
+	require.Equal(t, io.EOF, h.causeOf(other, io.EOF))
+	cancel()
+	require.ErrorIs(t, h.causeOf(other, io.EOF), context.Canceled)
 }

@@ -39,6 +39,7 @@ type localQueue struct {
 	current    *sharedPlace            // guarded by mu: the place that admits waiters, or nil if there is none
 	running    bool                    // guarded by mu: whether a goroutine is in run
 	acquire    *queue.Want             // guarded by mu: the acquire of a place under way, or nil if there is none
+	ahead      int                     // guarded by mu: the contenders ahead of the node of that acquire when it entered the queue
 	cancel     context.CancelCauseFunc // guarded by mu: cancels that acquire, or nil
 
 	over atomic.Bool // whether the queue has ended and must be replaced; changed with mu held
@@ -54,9 +55,10 @@ type cohortKey struct {
 // A localWaiter is a goroutine that waits for its hold.
 type localWaiter struct {
 	ctx    context.Context
-	number int64       // increases with each waiter
-	try    bool        // whether it must not wait for a holder
-	answer chan answer // receives one answer when the waiter has left the queue; has room for it
+	number int64           // increases with each waiter
+	try    bool            // whether it must not wait for a holder
+	admit  queue.Admission // called again when a place enters the queue; may be nil
+	answer chan answer     // receives one answer when the waiter has left the queue; has room for it
 }
 
 type answer struct {
@@ -65,7 +67,7 @@ type answer struct {
 }
 
 // Cohorts cannot be used by clients with a lock-delay.
-var cohortRecipe = &queue.Recipe{Name: "cohort", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
+var cohortRecipe = &queue.Recipe{Name: "cohort", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll, ForSeveral: true}
 
 var (
 	// errNoWaiters ends the wait for a place when there are no more waiters.
@@ -94,17 +96,25 @@ func (c *Client) localQueue(of any) *localQueue {
 
 // join adds the caller at the end of the queue. If the caller must not wait for a holder but would
 // have to, join returns ErrLocked.
-func (q *localQueue) join(ctx context.Context, try bool) (*localWaiter, error) {
+func (q *localQueue) join(ctx context.Context, try bool, admit queue.Admission) (*localWaiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	ahead := len(q.waiting)
+	if q.isHeld() {
+		ahead++
+	}
 	switch {
 	case q.over.Load():
 		return nil, errOver
-	case try && (len(q.waiting) > 0 || q.isHeld()):
+	case try && ahead > 0:
 		return nil, ErrLocked
+	case admit != nil && ahead+q.ahead > 0:
+		if err := admit(ahead + q.ahead); err != nil {
+			return nil, err
+		}
 	}
 	q.lastNumber++
-	w := &localWaiter{ctx, q.lastNumber, try, make(chan answer, 1)}
+	w := &localWaiter{ctx, q.lastNumber, try, admit, make(chan answer, 1)}
 	q.waiting = append(q.waiting, w)
 	if q.running && q.isHeld() {
 		return w, nil // run will look again when a hold ends
@@ -282,7 +292,7 @@ func (q *localQueue) end() {
 // obtain acquires a place for the waiters. The same transaction deletes the node of the old place,
 // if old is not nil.
 func (q *localQueue) obtain(old *queue.Grant) {
-	w := &queue.Want{Recipe: cohortRecipe, Path: q.key.path, Dir: q.dir, Data: q.c.shared, Replaces: old, Before: q.markAhead}
+	w := &queue.Want{Recipe: cohortRecipe, Path: q.key.path, Dir: q.dir, Data: q.c.shared, Replaces: old, Before: q.markAhead, Admit: q.entered}
 	ctx, first, done := q.beginWait(w)
 	defer done()
 	fresh := old == nil
@@ -316,7 +326,7 @@ func (q *localQueue) beginWait(w *queue.Want) (context.Context, *localWaiter, fu
 	return ctx, first, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.acquire, q.cancel = nil, nil
+		q.acquire, q.cancel, q.ahead = nil, nil, 0
 		cancel(nil)
 	}
 }
@@ -336,6 +346,30 @@ func (q *localQueue) markAhead() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lastAhead = q.lastNumber
+}
+
+// entered is called when the node of an acquire has entered the queue of all processes behind ahead
+// contenders. It answers the waiters that do not wait behind so many, and returns errNoWaiters if none
+// is left.
+func (q *localQueue) entered(ahead int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ahead = ahead
+	var remaining []*localWaiter
+	for _, w := range q.waiting {
+		if w.admit != nil {
+			if err := w.admit(ahead + len(remaining)); err != nil {
+				w.answer <- answer{err: err}
+				continue
+			}
+		}
+		remaining = append(remaining, w)
+	}
+	q.waiting = remaining
+	if len(remaining) == 0 {
+		return errNoWaiters
+	}
+	return nil
 }
 
 // refuse answers the waiters with an error. If first must not wait, the attempt was only for that

@@ -14,9 +14,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// Locker is a lock that LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
+// Locker is a lock that Do and LockAll can acquire: a Mutex, a Reentrant, an RWMutex or Cohort (for an
 // exclusive hold), the Reader of an RWMutex, or a Semaphore's Permits. Your own type also works if
-// its Lock calls the Lock of one of these and returns its hold.
+// its Lock calls the Lock of one of these and returns its hold. AtMost bounds the queue in which a
+// Locker waits.
 type Locker interface {
 	Lock(ctx context.Context) (*Hold, error)
 	// Path returns the lock's path, as it was passed to the client.
@@ -72,11 +73,20 @@ func (c *Client) describe(l Locker) lockable {
 func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) {
 	ordered, path, err := c.arrange(lockers)
 	if err != nil {
-		return nil, fmt.Errorf("zklock: lock all: %w", err)
+		return nil, outcome.NotAcquired(fmt.Errorf("zklock: lock all: %w", err))
 	}
+	locks, err := c.lockAll(ctx, ordered, path)
+	if err != nil {
+		return nil, notAcquired("lock all of", path, err)
+	}
+	return c.combine(ctx, path, locks), nil
+}
+
+// lockAll acquires the locks in their order.
+func (c *Client) lockAll(ctx context.Context, ordered []Locker, path string) ([]*Hold, error) {
 	for _, l := range ordered {
 		if is := c.describe(l); !is.wrapped && c.holdsUnder(ctx, is.path, is.enters) {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w: %s", path, ErrDeadlock, is.path)
+			return nil, fmt.Errorf("%w: %s", ErrDeadlock, is.path)
 		}
 	}
 	callCtx := c.engine.Requests.CallContext(ctx)
@@ -84,14 +94,11 @@ func (c *Client) LockAll(ctx context.Context, lockers ...Locker) (*Hold, error) 
 	var p session.Pace
 	for {
 		locks, lost, err := c.takeAll(ctx, ordered)
-		if err == nil {
-			return c.combine(ctx, path, locks), nil
-		}
-		if lost == nil || callCtx.Err() != nil {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, err)
+		if err == nil || lost == nil || callCtx.Err() != nil {
+			return locks, err
 		}
 		if alone := lost.lostAlone(callCtx); alone != nil {
-			return nil, fmt.Errorf("zklock: lock all of %s: %w", path, alone)
+			return nil, alone
 		}
 		c.engine.Requests.Log.Info("zklock: LockAll restarting", "path", path, "err", err)
 		p.Next(callCtx) // if the context ends, the next attempt returns the error
@@ -209,10 +216,9 @@ func (h *Hold) partLost(why error) error {
 
 // combine returns one hold for several locks, which are in the order in which they were acquired.
 func (c *Client) combine(ctx context.Context, path string, locks []*Hold) *Hold {
-	g := &holding{engine: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true}
+	g := &holding{engine: c.engine, set: &c.holds, recipe: "all", path: path, quiet: true, parts: locks}
 	for _, lock := range locks {
 		part := lock.holding()
-		g.parts = append(g.parts, part)
 		g.nodes = append(g.nodes, part.nodes...)
 		g.token = max(g.token, part.token)
 	}
@@ -252,15 +258,4 @@ func releaseAll(locks []*Hold) func() error {
 
 // TokenOf returns the token of the lock at path if the hold is of that lock, either alone or as one
 // of several from LockAll. Otherwise it returns -1, which is smaller than every token.
-func (h *Hold) TokenOf(path string) int64 {
-	g := h.holding()
-	if g.path == path && len(g.parts) == 0 {
-		return g.token
-	}
-	for _, part := range g.parts {
-		if part.path == path {
-			return part.token
-		}
-	}
-	return noToken
-}
+func (h *Hold) TokenOf(path string) int64 { return h.of(path).Token() }

@@ -30,7 +30,11 @@ func (c *Client) Mutex(path string) *Mutex { return &Mutex{owner{c}, path} }
 // Once Lock has returned, the end of ctx has no effect on the hold. If ctx belongs to a hold of
 // this same lock, Lock returns ErrDeadlock.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.client().lock(ctx, "lock", mutexRecipe, m.path, m.client().identity)
+	return m.lockWithin(ctx, nil)
+}
+
+func (m *Mutex) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return m.client().lock(ctx, "lock", mutexRecipe, m.path, m.client().identity, admit)
 }
 
 // TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without waiting for

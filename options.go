@@ -166,6 +166,16 @@ func configFor(address string, config *tls.Config) *tls.Config {
 	return config
 }
 
+// lastOf returns the last of the options that are not nil, or the defaults if there are none.
+func lastOf[T any](opts []*T) (last T) {
+	for _, o := range opts {
+		if o != nil {
+			last = *o
+		}
+	}
+	return last
+}
+
 func (o *Options) check() error {
 	switch {
 	case o.SessionTimeout < 0 || o.SessionTimeout.Milliseconds() > 1<<31-1:

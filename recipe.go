@@ -34,7 +34,7 @@ func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error)
 	defer c.waiting.Add(-1)
 	granted, attempted, err := c.acquire(ctx, w.path, get)
 	if err != nil {
-		err = w.failed(err)
+		err = notAcquired(w.verb, w.path, err)
 		if attempted {
 			c.observeFailure(ctx, w, time.Since(start), err)
 		}
@@ -46,31 +46,36 @@ func (c *Client) obtain(ctx context.Context, w *attempt, get way) (*Hold, error)
 	return h, nil
 }
 
-func (w *attempt) failed(err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", w.verb, node.Printable(w.path), err)
+// notAcquired returns the error of an acquire that failed with err. It wraps ErrNotAcquired.
+func notAcquired(verb, path string, err error) error {
+	return outcome.NotAcquired(fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(path), err))
 }
 
 // acquire returns the place that an attempt was granted. If there is no error, the caller must call
 // acquires.Done. attempted is false for an invalid argument.
-func (c *Client) acquire(ctx context.Context, path string, get way) (_ *queue.Grant, attempted bool, _ error) {
+func (c *Client) acquire(ctx context.Context, path string, get way) (granted *queue.Grant, attempted bool, err error) {
 	dir, err := c.admit(ctx, path)
 	if err != nil {
 		return nil, !errors.Is(err, ErrInvalid), err
 	}
+	defer func() {
+		if granted == nil { // also if the observer panicked
+			c.acquires.Done()
+		}
+	}()
 	callCtx := c.engine.Requests.CallContext(ctx)
 	defer callCtx.Cancel()
-	granted, err := get(callCtx, dir)
+	granted, err = get(callCtx, dir)
 	if err != nil {
-		c.acquires.Done()
 		return nil, true, c.engine.Requests.Explain(callCtx, err)
 	}
 	return granted, true, nil
 }
 
 // lock acquires the lock at path, for every recipe whose nodes are in the queue at path.
-func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte) (*Hold, error) {
+func (c *Client) lock(ctx context.Context, verb string, r *queue.Recipe, path string, data []byte, admit queue.Admission) (*Hold, error) {
 	return c.obtain(ctx, &attempt{verb, r.Name, path}, func(ctx context.Context, dir string) (*queue.Grant, error) {
-		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data})
+		return c.engine.Obtain(ctx, &queue.Want{Recipe: r, Path: path, Dir: dir, Data: data, Admit: admit})
 	})
 }
 

@@ -38,8 +38,12 @@ func (c *Client) Reentrant(path string) *Reentrant { return &Reentrant{owner{c},
 // If ctx belongs to a hold that was lost, Lock returns ErrLost and does not queue again, because
 // the caller's work may depend on the lost hold.
 func (r *Reentrant) Lock(ctx context.Context) (*Hold, error) {
+	return r.lockWithin(ctx, nil)
+}
+
+func (r *Reentrant) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
 	return r.acquire(ctx, func(ctx context.Context) (*Hold, error) {
-		return r.client().lock(ctx, "lock", reentrantRecipe, r.path, r.client().identity)
+		return r.client().lock(ctx, "lock", reentrantRecipe, r.path, r.client().identity, admit)
 	})
 }
 
@@ -93,9 +97,9 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 	case errors.Is(cause, ErrReleased):
 		return nil, nil
 	case cause != nil:
-		return nil, g.failure("lock", cause)
+		return nil, notAcquired("lock", g.path, cause)
 	case ctx.Err() != nil:
-		return nil, g.failure("lock", outcome.CauseOf(ctx, ctx.Err()))
+		return nil, notAcquired("lock", g.path, outcome.CauseOf(ctx, ctx.Err()))
 	}
 	g.levels++
 	return g.level(ctx), nil

@@ -34,7 +34,11 @@ func (c *Client) RWMutex(path string) *RWMutex { return &RWMutex{owner{c}, path}
 // belongs to any hold of this lock, Lock returns ErrDeadlock: a reader cannot become a writer,
 // because two readers that tried would wait for each other.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.client().lock(ctx, "lock", writerRecipe, m.path, m.client().identity)
+	return m.lockWithin(ctx, nil)
+}
+
+func (m *RWMutex) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return m.client().lock(ctx, "lock", writerRecipe, m.path, m.client().identity, admit)
 }
 
 // TryLock acquires the lock exclusively if it is free, as Mutex.TryLock does.
@@ -46,7 +50,7 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 // like Mutex.Lock. If ctx belongs to any hold of this lock, RLock returns ErrDeadlock; to continue
 // as a reader, a writer calls Hold.Downgrade.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
-	return m.client().lock(ctx, "lock for reading", readerRecipe, m.path, m.client().identity)
+	return reader{m}.lockWithin(ctx, nil)
 }
 
 // TryRLock acquires the lock for reading if no writer holds it or waits for it. Otherwise it
@@ -55,13 +59,17 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.client().tryLock(ctx, "try", readerRecipe, m.path, m.client().identity)
 }
 
-// Reader returns a Locker that acquires the lock for reading, for use with LockAll. It sends
-// nothing. To acquire it for writing, pass the RWMutex itself.
+// Reader returns a Locker that acquires the lock for reading, for use with Do and LockAll. It
+// sends nothing. To acquire it for writing, pass the RWMutex itself.
 func (m *RWMutex) Reader() Locker { return reader{m} }
 
 type reader struct{ *RWMutex }
 
 func (r reader) Lock(ctx context.Context) (*Hold, error) { return r.RLock(ctx) }
+
+func (r reader) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return r.client().lock(ctx, "lock for reading", readerRecipe, r.path, r.client().identity, admit)
+}
 
 func (r reader) lockable() lockable {
 	l := r.RWMutex.lockable()
@@ -102,5 +110,6 @@ func (h *Hold) downgrade(ctx context.Context) error {
 		return fmt.Errorf("%w: the node's data is not in zklock's format", ErrInvalid)
 	}
 	o.Shared = true
+	g.downgraded.Store(true)
 	return h.rewrite(ctx, o.Encode())
 }

@@ -43,7 +43,7 @@ func (s *Semaphore) Path() string { return s.path }
 // permits do not fit into one request; several thousand do. If ctx belongs to a hold of this
 // semaphore, Acquire returns ErrDeadlock: acquire all permits at once instead.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Hold, error) {
-	return s.obtain(ctx, "acquire", k, func(ctx context.Context, p queue.Permits) (*queue.Grant, error) { return p.Obtain(ctx, k) })
+	return someOf{s, k}.lockWithin(ctx, nil)
 }
 
 // TryAcquire acquires k permits if at least one permit per waiting caller would remain free.
@@ -55,8 +55,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Hold, error) {
 	})
 }
 
-// Permits returns a Locker that acquires k permits, for use with LockAll. It sends nothing; an
-// invalid k is reported by LockAll, as ErrInvalid or ErrLimit.
+// Permits returns a Locker that acquires k permits, for use with Do and LockAll. It sends nothing; an
+// invalid k is reported by these, as ErrInvalid or ErrLimit.
 func (s *Semaphore) Permits(k int) Locker { return someOf{s, k} }
 
 type someOf struct {
@@ -65,6 +65,13 @@ type someOf struct {
 }
 
 func (p someOf) Lock(ctx context.Context) (*Hold, error) { return p.s.Acquire(ctx, p.k) }
+
+func (p someOf) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return p.s.obtain(ctx, "acquire", p.k, func(ctx context.Context, of queue.Permits) (*queue.Grant, error) {
+		of.Admit = admit
+		return of.Obtain(ctx, p.k)
+	})
+}
 
 func (p someOf) Path() string { return p.s.path }
 
@@ -83,7 +90,7 @@ func (s *Semaphore) obtain(ctx context.Context, verb string, k int, get func(ctx
 	verb = fmt.Sprint(verb, " ", k, " of")
 	p := s.of(s.permits)
 	if err := p.Check(k); err != nil {
-		return nil, fmt.Errorf("zklock: %s %s: %w", verb, node.Printable(s.path), err)
+		return nil, notAcquired(verb, s.path, err)
 	}
 	return s.client().obtain(ctx, &attempt{verb, queue.PermitRecipe.Name, s.path}, func(ctx context.Context, _ string) (*queue.Grant, error) { return get(ctx, p) })
 }

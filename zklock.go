@@ -84,6 +84,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -135,8 +136,9 @@ type Client struct {
 }
 
 // Connect waits until a server grants a session, and returns a client that uses it. If ctx ends
-// first, Connect returns an error; if ctx has no deadline, it waits for a server forever. Once
-// Connect has returned, ctx has no effect on the client.
+// first, Connect returns an error; if ctx has no deadline, it waits for 30 s. Meanwhile
+// Options.Logger gets a warning for each server that cannot be reached, and one per session timeout
+// if there is still no session. Once Connect has returned, ctx has no effect on the client.
 //
 // Each server is host:port; the port defaults to 2181. The connection strings of other ZooKeeper
 // clients work as well: several servers separated by commas, with a chroot after the last one
@@ -152,7 +154,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		c.engine.Requests.Link.SetLogin(*login, len(servers))
 	}
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
-		zk.WithDialer(c.engine.Requests.Link.Dialer(o.Dialer)),
+		zk.WithDialer(c.engine.Requests.Link.Dialer(c.warnOfFailures(o.Dialer))),
 		zk.WithHostProvider(c.engine.Requests.Link.Hosts(o.HostProvider)),
 		zk.WithMaxBufferSize(maxLibraryFrame), zk.WithLogger(libraryLog{c.engine.Requests.Log}), zk.WithLogInfo(false))
 	if err != nil {
@@ -160,6 +162,8 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
 	c.engine.Requests.Library, c.owned = conn, events
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	if err := c.begin(ctx, o.Auth); err != nil {
 		err = c.engine.Requests.Explain(ctx, err) // before Close causes further errors
 		c.Close()
@@ -236,7 +240,7 @@ func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, 
 
 // Attach waits until the connection has a session, and returns a client that uses it. Your program
 // created the connection and still owns it: Close leaves it open. If ctx ends first, Attach returns
-// an error; once it has returned, ctx has no effect on the client. The connection must have been created with the Dial method of hooks (by
+// an error; if ctx has no deadline, it waits for 30 s. Once it has returned, ctx has no effect on the client. The connection must have been created with the Dial method of hooks (by
 // zk.WithDialer); otherwise Attach returns ErrInvalid. All guarantees are the same as with Connect.
 //
 // If Options.Auth contains a credential with the scheme "sasl", Attach closes the connection once;
@@ -256,6 +260,8 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	}
 	c := newClient(ctx, hooks.hub, o)
 	c.engine.Requests.Library = conn
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	err = c.matchHooks(ctx)
 	if login := o.login(); login != nil && err == nil {
 		c.engine.Requests.Link.SetLogin(*login, 1)
@@ -330,7 +336,7 @@ func newClient(ctx context.Context, hub *queue.Hub, o *Options) *Client {
 // assumes shorter ticks, begin waits until the session is proven with this client's.
 func (c *Client) begin(ctx context.Context, auth []Auth) error {
 	link := c.engine.Requests.Link
-	s, err := link.Attached(ctx)
+	s, err := c.firstSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -349,6 +355,51 @@ func (c *Client) begin(ctx context.Context, auth []Auth) error {
 	c.begun = true
 	c.engine.Heart.Begin()
 	return c.engine.Heart.Prove(ctx)
+}
+
+// connectLimit limits Connect and Attach if their context has no deadline: a program that has a wrong
+// address would otherwise hang.
+const connectLimit = 30 * time.Second
+
+var errNoReply = errors.New("no server has replied")
+
+var errNoSession = fmt.Errorf("no session within %v: %w", connectLimit, context.DeadlineExceeded)
+
+// limited returns ctx with a deadline.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, connectLimit, errNoSession)
+}
+
+// firstSession waits for a session, and logs that it waits once per requested session timeout.
+func (c *Client) firstSession(ctx context.Context) (*session.Session, error) {
+	r := c.engine.Requests
+	for start := time.Now(); ; {
+		wait, cancel := context.WithTimeout(ctx, c.requestedTimeout)
+		s, err := r.Link.Attached(wait)
+		again := wait.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !again {
+			return s, err
+		}
+		r.Log.Warn("zklock: no session yet", "duration", time.Since(start), "err", cmp.Or(r.Link.LastError(), errNoReply))
+	}
+}
+
+// warnOfFailures returns a dialer that logs the first failure of each server, until there is a session.
+func (c *Client) warnOfFailures(dial zk.Dialer) zk.Dialer {
+	var warned sync.Map
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if err != nil && c.engine.Requests.Link.Latest() == nil {
+			if _, again := warned.LoadOrStore(address, true); !again {
+				c.engine.Requests.Log.Warn("zklock: server cannot be reached", "server", address, "err", escape.Text(err.Error()))
+			}
+		}
+		return conn, err
+	}
 }
 
 // SessionTimeout returns the session timeout that the server granted, or zero before the first

@@ -10,13 +10,16 @@ import "time"
 // must not call the client.
 //
 // Queued, Acquired, GivenUp and Refused are delivered on the goroutine of the caller, before the call
-// returns. All other events of a client are delivered one after another, in their order, on a
-// goroutine that no hold depends on. Unlock returns after Released is delivered; if Observe does not
-// return, Unlock waits for at most a session timeout. Close delivers the remaining events within its limit.
+// returns. If Observe panics there and the program recovers, the attempt leaves no node and no hold
+// behind. All other events of a client, and Queued of a Cohort, are delivered one after another, in
+// their order, on a goroutine that no hold depends on; a panic there ends the program. Unlock returns
+// after Released is delivered; if Observe does not return, Unlock waits for at most a session timeout.
+// Close delivers the remaining events within its limit.
 //
-// Lost can be delivered before Acquired if a hold is lost at once. If 65,536 events and log lines
-// wait, further ones are dropped. The client logs, once a minute at most, that an observer takes
-// longer than a second or that events were dropped; Client.String says so too.
+// Lost can be delivered before Acquired if a hold is lost at once, and a Cohort's Queued after
+// Acquired. If 65,536 events and log lines wait, further ones are dropped. The client logs, once a
+// minute at most, that an observer takes longer than a second or that events were dropped;
+// Client.String says so too.
 type Observer interface{ Observe(Event) }
 
 // A Kind says what happened. Every attempt to acquire a lock ends with one of Acquired, GivenUp and
@@ -44,7 +47,7 @@ const (
 	// closed. Err is the reason.
 	GivenUp
 	// Refused: an attempt ended after Elapsed with the error Err: ErrLocked (if the attempt does
-	// not wait), ErrDeadlock, ErrEvicted, ErrMismatch, or an error from a server that refuses the
+	// not wait, or not behind so many: zklock.AtMost), ErrDeadlock, ErrEvicted, ErrMismatch, or an error from a server that refuses the
 	// request.
 	Refused
 	// ExpiredEarly: the servers ended the session while its lease had time left. An assumption of

@@ -87,24 +87,30 @@ func (s *Slot) String() string { return s.name }
 // Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot as
 // done before it releases the lock, even if ctx has ended in the meantime. If the slot is not open,
 // Do returns ErrDone, ErrForgotten or ErrAhead, and does not call fn. Otherwise it returns the errors
-// of Mutex.Do and of Mark.
+// of Mutex.Do and of Mark. The error wraps zklock.ErrNotAcquired if fn was not called.
 //
 // If fn fails, or the process crashes before the mark is written, the slot stays open and the next
 // Do runs fn again. For work that must not start twice, acquire the lock yourself and call Mark
 // before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := s.open(ctx); err != nil {
-		return s.failure("do", err)
+		return outcome.NotAcquired(s.failure("do", err))
 	}
-	return s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
+	called := false
+	err := s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
 		if err := s.open(ctx); err != nil {
 			return s.failure("do", err)
 		}
+		called = true
 		if err := fn(ctx); err != nil {
 			return err
 		}
 		return s.finish(ctx)
 	})
+	if err != nil && !called {
+		return outcome.NotAcquired(err)
+	}
+	return err
 }
 
 // Open returns nil if the work may be done. Otherwise it returns ErrForgotten, ErrAhead, or ErrDone
@@ -133,12 +139,13 @@ func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 	callCtx := s.c.Requests.CallContext(ctx)
 	defer callCtx.Cancel()
 	err := s.mark(callCtx, h)
+	ended := callCtx.Err() != nil // before the look at the hold, whose end may also end ctx
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, zklock.ErrUncertain) || outcome.IsOfSlot(err):
 	case h.Context().Err() != nil: // err says why
-	default:
+	case ended:
 		err = outcome.Beside(callCtx, s.c.Requests.Explain(callCtx, err))
 	}
 	return s.failure("mark", err)
@@ -261,20 +268,19 @@ func (s *Slot) mark(ctx context.Context, h *zklock.Hold) error {
 	for {
 		sent, err := s.tryMark(ctx, h)
 		unknown = unknown || sent
+		ended := ctx.Err() != nil // before the look at the hold, whose end may also end ctx
 		switch {
 		case err == nil || outcome.IsOfSlot(err) || errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrInvalid):
 			return err
 		case h.Context().Err() != nil:
 			return s.settle(ctx, h, unknown)
-		case ctx.Err() != nil && unknown:
+		case ended && unknown:
 			return errors.Join(zklock.ErrUncertain, outcome.Beside(ctx, err))
 		case isOutdated(err):
-		case outcome.IsRefusal(err) || ctx.Err() != nil:
+		case outcome.IsRefusal(err) || ended:
 			return err
 		}
-		if err := p.Next(ctx); err != nil && !unknown {
-			return err
-		}
+		p.Next(ctx) // if the context ends, the next attempt returns the error
 	}
 }
 

@@ -67,7 +67,7 @@ func New(client *zklock.Client, dir string, opts *Options) *Fleet {
 // late it starts and however much the hosts' clocks differ, as long as they differ by less than an
 // hour from the servers'. Each host that comes to the run waits for the lock, so a run whose host
 // dies is done by another host, unless Options.AtMostOnce is set. A job must stop when its context is
-// done; zklock.HoldOf returns its hold, and so its token.
+// done. Its hold, and so its token, is zklock.HoldAt(ctx, slots.Path(dir, name)).
 func (f *Fleet) Schedule(c *cron.Cron, name string, schedule cron.Schedule, job func(context.Context) error) cron.EntryID {
 	planned := &planned{Schedule: schedule}
 	return c.Schedule(planned, cron.FuncJob(func() {

@@ -252,7 +252,7 @@ const pause = time.Minute
 func NewElector(client *zklock.Client, path string, value []byte) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Elector{cancel: cancel, done: make(chan struct{})}
-	election := client.Election(path, nil)
+	election := client.Election(path)
 	// Owned by the elector; ends with ctx or the client; Close waits for it.
 	go func() {
 		defer close(e.done)

@@ -51,10 +51,10 @@ func ExampleRunnable() {
 	}
 	ctx, stop := context.WithCancel(context.Background()) // in production: ctrl.SetupSignalHandler()
 	err = mgr.Add(&zkleader.Runnable{
-		Election: client.Election("/leaders/billing", nil),
+		Election: client.Election("/leaders/billing"),
 		Value:    []byte("pod-1"),
 		Work: func(ctx context.Context) error {
-			fmt.Println("leading, fenced by a token:", zklock.HoldOf(ctx).Token() > 0)
+			fmt.Println("leading, fenced by a token:", zklock.HoldAt(ctx, "/leaders/billing").Token() > 0)
 			stop()
 			<-ctx.Done()
 			return nil

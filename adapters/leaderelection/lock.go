@@ -9,7 +9,7 @@
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{}) // without LeaderElection
 //	...
 //	err = mgr.Add(&leaderelection.Runnable{
-//		Election: client.Election("/leaders/billing", nil),
+//		Election: client.Election("/leaders/billing"),
 //		Work:     func(ctx context.Context) error { return bill(ctx) }, // ctx is cancelled before anyone else leads
 //	})
 //	...
@@ -66,7 +66,7 @@ var _ resourcelock.Interface = (*Lock)(nil)
 // NewLock returns a lock for the election at path. identity must be unique among the candidates.
 func NewLock(client *zklock.Client, path, identity string) *Lock {
 	return &Lock{
-		election: client.Election(path, nil), path: path, identity: identity, turn: make(chan struct{}, 1),
+		election: client.Election(path), path: path, identity: identity, turn: make(chan struct{}, 1),
 		contexts: map[*context.CancelCauseFunc]struct{}{},
 	}
 }

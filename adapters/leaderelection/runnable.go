@@ -11,7 +11,7 @@ import (
 
 // Runnable is work for a controller-runtime manager. It runs while this process leads:
 //
-//	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing", nil), Work: bill})
+//	mgr.Add(&leaderelection.Runnable{Election: client.Election("/leaders/billing"), Work: bill})
 //
 // The manager needs no leader election, and its other work runs in every process. Several
 // Runnables with different elections spread their work over the fleet.
@@ -19,7 +19,7 @@ type Runnable struct {
 	Election *zklock.Election
 	// Value is shown to others while this process leads.
 	Value []byte
-	// Work runs while this process leads. Its context is the hold's (zklock.HoldOf returns the
+	// Work runs while this process leads. Its context is the hold's (zklock.HoldAt returns the
 	// hold). It is cancelled before anyone else leads, or when the manager stops. If the
 	// leadership is lost, or is about to be lost and zklock.Options.FailStop is set, the process
 	// campaigns again, and Work is called again when it leads. The previous result of Work is then

@@ -37,7 +37,7 @@ func ExampleHandler() {
 
 	fmt.Println("before:", get())
 	ctx, stop := context.WithCancel(context.Background())
-	client.Election("/leader", nil).Run(ctx, []byte("10.0.0.7:8080"), func(ctx context.Context) error {
+	client.Election("/leader").Run(ctx, []byte("10.0.0.7:8080"), func(ctx context.Context) error {
 		ready.Set(zklock.HoldOf(ctx))
 		defer ready.Set(nil)
 		fmt.Println("leading:", get())

@@ -6,10 +6,11 @@
 //
 //	fence, err := sqlfence.New(sqlfence.PostgreSQL, nil)
 //	...
+//	hold := zklock.HoldAt(ctx, "/locks/orders/42")
 //	_, err = fence.Exec(ctx, tx, hold, `UPDATE orders SET state = $1 WHERE id = $2`, "shipped", 42)
 //
-// Use it for locks that have one holder at a time, not for readers or semaphores: there, a later
-// holder would lock out an earlier one that still holds.
+// Use it for locks that have one holder at a time. Holds of readers and of semaphores are refused: a
+// later holder would lock out an earlier one that still holds.
 //
 // The statements are tested on PostgreSQL, SQLite and MariaDB. Those for MariaDB should also
 // work on MySQL, which is not tested.
@@ -111,10 +112,14 @@ func (f *Fence) Exec(ctx context.Context, tx Tx, hold *zklock.Hold, query string
 // Until a holder has raised the fence, an earlier one that was suspended can still write. Raise
 // the fence before you read the data, not only before you write it.
 //
-// The fence is that of hold.Path, without the client's Options.Root. Raise returns an error for
-// a hold of LockAll: see RaiseOf.
+// The fence is that of the lock's full path in ZooKeeper, with the servers' chroot and the client's
+// Options.Root. For locks of several ensembles, use a table for each. Raise returns zklock.ErrInvalid
+// for a hold of LockAll (see RaiseOf), of a reader and of a semaphore's permits.
+//
+// In a function that gets the hold from its context, pass zklock.HoldAt(ctx, path). Then nothing is
+// written if the caller does not hold that lock.
 func (f *Fence) Raise(ctx context.Context, tx Tx, hold *zklock.Hold) error {
-	if several(hold) {
+	if hold.Recipe() == "all" {
 		return fmt.Errorf("sqlfence: raise %s: %w: the hold has several locks: choose one with RaiseOf", hold.Path(), zklock.ErrInvalid)
 	}
 	return f.RaiseOf(ctx, tx, hold, hold.Path())
@@ -124,39 +129,33 @@ func (f *Fence) Raise(ctx context.Context, tx Tx, hold *zklock.Hold) error {
 // LockAll that includes it. If you raise several fences in one transaction, do so in the same
 // order everywhere.
 func (f *Fence) RaiseOf(ctx context.Context, tx Tx, hold *zklock.Hold, path string) error {
-	token := hold.TokenOf(path)
-	switch {
-	case token < 0:
-		return fmt.Errorf("sqlfence: raise %s: %w: the hold is of %s", path, zklock.ErrInvalid, hold.Path())
-	case len(path) > maxPath:
+	if hold.TokenOf(path) < 0 {
+		return fmt.Errorf("sqlfence: raise %s: %w: the hold is of %q", path, zklock.ErrInvalid, hold.Path())
+	}
+	at := zklock.HoldAt(hold.Context(), path) // of that lock alone
+	key := key(at)
+	switch recipe := at.Recipe(); {
+	case recipe == "read" || recipe == "semaphore":
+		return fmt.Errorf("sqlfence: raise %s: %w: others can hold at the same time (%s), and would be refused", path, zklock.ErrInvalid, recipe)
+	case len(key) > maxPath:
 		return fmt.Errorf("sqlfence: raise %s: %w: longer than %d bytes", path, zklock.ErrInvalid, maxPath)
 	}
 	if err := hold.Check(); err != nil {
 		return err
 	}
-	raised, err := f.raise(ctx, tx, path, token)
+	raised, err := f.raise(ctx, tx, key, at.Token())
 	if err != nil {
 		return fmt.Errorf("sqlfence: raise %s: %w", path, err)
 	}
 	if !raised {
-		return fmt.Errorf("sqlfence: raise %s to token %d: %w", path, token, ErrStale)
+		return fmt.Errorf("sqlfence: raise %s to token %d: %w", path, at.Token(), ErrStale)
 	}
 	return nil
 }
 
-// several reports whether hold is a hold of several locks from LockAll. Its path then consists of all their paths.
-func several(hold *zklock.Hold) bool {
-	paths := strings.Split(hold.Path(), ",")
-	if len(paths) == 1 {
-		return false
-	}
-	for _, path := range paths {
-		if hold.TokenOf(path) >= 0 {
-			return true
-		}
-	}
-	return false
-}
+// key returns the key of the row of a lock: its full path in ZooKeeper, so that programs with
+// different Options.Root share no row.
+func key(hold *zklock.Hold) string { return hold.Node()[:strings.LastIndexByte(hold.Node(), '/')] }
 
 // raise writes the token to the row of path unless the row has a larger one, and reports
 // whether the row now has this token. The row is locked until the transaction ends.

@@ -235,6 +235,64 @@ func TestACohortShutsOutEarlierGoroutines(t *testing.T) {
 	})
 }
 
+// A later holder of a lock that others hold at the same time would refuse them.
+func TestHoldsThatOthersShareAreRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, s *setup) {
+		for name, lock := range map[string]zklock.Locker{
+			"permits": s.client.Semaphore("/locks/permits", 3).Permits(2),
+			"reader":  s.client.RWMutex("/locks/table").Reader(),
+			"writer":  s.client.RWMutex("/locks/other"),
+		} {
+			hold, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			both, err := s.client.LockAll(t.Context(), s.client.Mutex("/locks/a"), sub{lock, hold})
+			require.NoError(t, err)
+			if name == "writer" {
+				require.NoError(t, s.fence.Raise(t.Context(), s.begin(t), hold))
+				require.NoError(t, hold.Downgrade(t.Context()))
+			}
+			assert.ErrorIs(t, s.fence.Raise(t.Context(), s.begin(t), hold), zklock.ErrInvalid, name)
+			assert.ErrorIs(t, s.fence.RaiseOf(t.Context(), s.begin(t), both, hold.Path()), zklock.ErrInvalid, name)
+			require.NoError(t, both.Unlock(t.Context()))
+		}
+	})
+}
+
+// sub is a Locker that returns a hold that it has.
+type sub struct {
+	zklock.Locker
+	hold *zklock.Hold
+}
+
+func (s sub) Lock(context.Context) (*zklock.Hold, error) { return s.hold, nil }
+
+// Two programs with different roots have different locks at one path, and one database.
+func TestLocksOfDifferentRootsShareNoRow(t *testing.T) {
+	onEach(t, func(t *testing.T, s *setup) {
+		other, err := zklock.Connect(t.Context(), s.srv.Addrs(), &zklock.Options{Dialer: s.srv.Dial, Root: "/other"})
+		require.NoError(t, err)
+		defer other.Close()
+		first := s.lock(t)
+		later, err := other.Mutex("/locks/orders").Lock(t.Context())
+		require.NoError(t, err)
+		s.commit(t, later, "packed")
+		s.commit(t, first, "shipped")
+	})
+}
+
+// A year later, somebody takes a permit around the write.
+func TestAWriteUnderASecondLockRaisesTheFenceOfTheFirst(t *testing.T) {
+	onEach(t, func(t *testing.T, s *setup) {
+		stopped := s.lock(t)
+		next := s.takeAway(t, stopped)
+		permit, err := s.client.Semaphore("/locks/busy", 3).Acquire(next.Context(), 1)
+		require.NoError(t, err)
+		s.commit(t, zklock.HoldAt(permit.Context(), "/locks/orders"), "shipped")
+		s.commit(t, next, "weighed")
+		assert.ErrorIs(t, s.fence.Raise(t.Context(), s.begin(t), zklock.HoldAt(permit.Context(), "/locks/stock")), zklock.ErrInvalid)
+	})
+}
+
 func TestACommaInAPathIsNoSetOfLocks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *setup) {
 		hold, err := s.client.Mutex("/locks/a,b").Lock(t.Context())

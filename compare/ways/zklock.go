@@ -35,7 +35,7 @@ func newLockDelay(at Endpoints) Way {
 
 func newCohort(at Endpoints) Way {
 	return newZKLockOf(at, "zklock-cohort", "Cohort of this library: the goroutines of a client share a place, each hold has a token",
-		func(c *zklock.Client, path string) zklockLock { return c.Cohort(path, nil) })
+		func(c *zklock.Client, path string) zklockLock { return c.Cohort(path) })
 }
 
 func newZKLockOf(at Endpoints, name, how string, lock func(c *zklock.Client, path string) zklockLock) zklockWay {

@@ -177,7 +177,7 @@ func (l *Link) lost(conn *proxy, why error, refused bool) {
 	if refused && errors.Is(why, io.EOF) {
 		why = errNoSession(why)
 	}
-	if why != nil {
+	if why != nil && why != errProbe { // which is no failure
 		l.lastErr = why
 	}
 	if refused {

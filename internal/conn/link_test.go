@@ -156,6 +156,7 @@ func TestASessionThatServersRefuseWhileTheyServeOthersIsGivenUp(t *testing.T) {
 		id, _ := probe.sessionAsked(t)
 		require.Zero(t, id)
 		require.ErrorIs(t, probe.says(greetingOf(8, term)), errProbe)
+		require.ErrorContains(t, l.LastError(), "without creating a session", "the probe is no failure")
 		assert.Nil(t, l.Carried())
 		assert.True(t, l.Carries(s), "the servers may have had an outage")
 		assert.Equal(t, []int64{7, 7, 7, 7, 7, 7, 0}, refused(t, l, manyRefusals+1))

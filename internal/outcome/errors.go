@@ -13,6 +13,7 @@ import (
 // The errors that callers see. Package zklock documents them.
 var (
 	ErrLost         = errors.New("lock was lost")
+	ErrNotAcquired  = errors.New("lock was not acquired")
 	ErrReleased     = error(kind{"lock was released", ErrNotHeld})
 	ErrNotHeld      = errors.New("not held")
 	ErrLocked       = errors.New("already locked")

@@ -101,3 +101,24 @@ func TestTheEndOfAnotherHoldIsOnlyText(t *testing.T) {
 	require.Equal(t, refusal, Beside(lost, refusal))
 	require.NoError(t, Beside(lost, nil))
 }
+
+func TestAnErrorSaysOnceThatALockWasNotAcquired(t *testing.T) {
+	waited := WaitedFor(context.DeadlineExceeded, "a lock of joe")
+	err := NotAcquired(fmt.Errorf("lock: %w", waited))
+	require.EqualError(t, err, "lock: context deadline exceeded (waited for a lock of joe)")
+	require.ErrorIs(t, err, ErrNotAcquired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Same(t, err, NotAcquired(err))
+	require.EqualError(t, WithWaitOf(err, io.EOF), "EOF (waited for a lock of joe)")
+
+	around := Ran(fmt.Errorf("work: %w", err))
+	require.EqualError(t, around, "work: lock: context deadline exceeded (waited for a lock of joe)")
+	require.NotErrorIs(t, around, ErrNotAcquired)
+	require.NotErrorIs(t, fmt.Errorf("more: %w", errors.Join(around, io.EOF)), ErrNotAcquired)
+	require.ErrorIs(t, around, context.DeadlineExceeded)
+	var w *waitedFor
+	require.ErrorAs(t, around, &w)
+	require.ErrorIs(t, NotAcquired(around), ErrNotAcquired, "the lock around it was not acquired either")
+	require.Equal(t, io.EOF, Ran(io.EOF))
+	require.NoError(t, Ran(nil))
+}

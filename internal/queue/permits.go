@@ -20,11 +20,12 @@ import (
 // Permits are the permits of one semaphore.
 type Permits struct {
 	Engine *Engine
-	Path   string // as the caller specified it
-	Dir    string // the path in ZooKeeper
-	Total  int    // how many permits there are, according to the caller; zero accepts the stored number
-	Data   []byte // the nodes' data
-	latest int    // the number that was last read while an acquire waits; zero before
+	Path   string    // as the caller specified it
+	Dir    string    // the path in ZooKeeper
+	Total  int       // how many permits there are, according to the caller; zero accepts the stored number
+	Data   []byte    // the nodes' data
+	Admit  Admission // of callers that wait
+	latest int       // the number that was last read while an acquire waits; zero before
 }
 
 // There are two directories below the path, as in Curator. Each permit that is held is a node in
@@ -90,6 +91,9 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, w *w
 		return nil, queueNode.unlessEvicted(ctx, err)
 	}
 	queueNode.observeQueued(pe.Path)
+	if err := queueNode.admit(pe.Admit); err != nil {
+		return nil, err
+	}
 	made, err := pe.takeInTurn(ctx, sess, k, queueNode)
 	err = queueNode.unlessEvicted(ctx, err)
 	if err != nil && made != nil {
@@ -180,8 +184,17 @@ func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queue
 			x.Revocation = queueNode.Revocation // a revocation request for one of them applies to all
 		}
 	}
+	returned := false
+	defer made.abandonUnless(&returned)
+	err := pe.takeAs(ctx, sess, made, queueNode)
+	returned = true
+	return made, err
+}
+
+// takeAs is take with the place of the permits' nodes.
+func (pe *Permits) takeAs(ctx context.Context, sess *session.Session, made, queueNode *place) error {
 	if err := made.enter(ctx, sess); err != nil {
-		return made, err
+		return err
 	}
 	_, fit, err := pe.fit(ctx, made)
 	switch {
@@ -194,7 +207,7 @@ func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queue
 	if err == nil {
 		err = made.grant(ctx, queueNode)
 	}
-	return made, err
+	return err
 }
 
 // fit returns the limit, and reports whether all permits of made fit within it, after those ahead

@@ -13,6 +13,9 @@ type Recipe struct {
 	limited bool      // its directory's data is a number of permits
 	Delays  bool      // Options.LockDelay applies to it
 	Shared  bool      // several contenders can hold at the same time, so a holder may have others ahead of it
+	// ForSeveral means that a goroutine of the client's acquires for several callers. The observer is
+	// then called later: there, a slow one would delay them all, and nobody could recover from a panic.
+	ForSeveral bool
 	// Fixed means that the data of its nodes must never change. Other waiters expect such a node
 	// only to be deleted; if its data changes instead, they never check it again.
 	Fixed bool

@@ -28,6 +28,7 @@ type Want struct {
 	// the queue even if the acquire fails.
 	Replaces *Grant
 	Before   func() // called before each attempt to enter the queue; may be nil
+	Admit    Admission
 	wait     wait
 }
 
@@ -59,7 +60,7 @@ func (en *Engine) giveBack(w *Want) {
 func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
 	return en.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
-		return en.queue(ctx, s, en.newPlaceFor(w), w.Path, revocation)
+		return en.queue(ctx, s, en.newPlaceFor(w), w, revocation)
 	})
 }
 
@@ -129,14 +130,19 @@ func (en *Engine) logAgain(path string, why error) {
 
 // queue makes one attempt: it enters the queue with a new place and waits for its turn. If it
 // returns an error, the caller must discard the place.
-func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path string, revocation *session.Revocation) (*place, error) {
+func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, w *Want, revocation *session.Revocation) (*place, error) {
+	returned := false
+	defer t.abandonUnless(&returned)
 	t.Revocation = revocation
 	err := t.prepare(ctx, s)
 	if err == nil {
 		err = t.enter(ctx, s)
 	}
 	if err == nil {
-		t.observeQueued(path)
+		t.observeQueued(w.Path)
+		err = t.admit(w.Admit)
+	}
+	if err == nil {
 		err = t.wait(ctx)
 	}
 	if err == nil {
@@ -145,13 +151,32 @@ func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, path 
 	if err == nil {
 		err = t.grant(ctx, nil)
 	}
-	return t, t.unlessEvicted(ctx, err)
+	err = t.unlessEvicted(ctx, err)
+	returned = true
+	return t, err
+}
+
+// An Admission decides, with the number of contenders ahead, whether an acquire that has entered the
+// queue and must wait does so. Its error ends the acquire. It may be nil.
+type Admission func(ahead int) error
+
+// admit returns the error of the admission, or nil if the place need not wait.
+func (pl *place) admit(may Admission) error {
+	if may == nil || len(pl.nearest.ahead) == 0 && pl.nearest.beyond == 0 {
+		return nil
+	}
+	return may(pl.nearest.seen)
 }
 
 // observeQueued reports the position in the queue. It is a separate function to keep the event off
 // every waiter's stack.
 func (pl *place) observeQueued(path string) {
-	pl.engine.Reporter.Observe(observe.Event{Kind: observe.Queued, Recipe: pl.recipe.Name, Path: path, Node: pl.Name, Ahead: pl.nearest.seen})
+	ev := observe.Event{Kind: observe.Queued, Recipe: pl.recipe.Name, Path: path, Node: pl.Name, Ahead: pl.nearest.seen}
+	if pl.recipe.ForSeveral {
+		pl.engine.Reporter.ObserveLater(ev, func() {})
+		return
+	}
+	pl.engine.Reporter.Observe(ev)
 }
 
 // tryAcquire enters the queue with a new place only if it sees no contender to wait for.
@@ -168,7 +193,11 @@ func (en *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) 
 			return nil, outcome.ErrLocked
 		}
 	}
-	if err := t.try(ctx, s); err != nil {
+	returned := false
+	defer t.abandonUnless(&returned)
+	err := t.try(ctx, s)
+	returned = true
+	if err != nil {
 		err = t.unlessEvicted(ctx, err)
 		en.discard(ctx, err, t)
 		return nil, err
@@ -255,10 +284,7 @@ func (en *Engine) discard(ctx context.Context, err error, t *place) {
 	if t == nil {
 		return
 	}
-	outcomes := []<-chan error{en.remove(t.contender)}
-	if a := t.creation; a != nil && a.replaces != nil {
-		outcomes = append(outcomes, en.remove(a.replaces))
-	}
+	outcomes := t.abandon()
 	if !errors.Is(err, outcome.ErrLocked) && !errors.Is(err, outcome.ErrGone) {
 		return
 	}
@@ -267,6 +293,23 @@ func (en *Engine) discard(ctx context.Context, err error, t *place) {
 		case <-removed:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// abandon removes the nodes of an attempt: its own, and the one that it was to replace.
+func (co *contender) abandon() []<-chan error {
+	outcomes := []<-chan error{co.engine.remove(co)}
+	if a := co.creation; a != nil && a.replaces != nil {
+		outcomes = append(outcomes, co.engine.remove(a.replaces))
+	}
+	return outcomes
+}
+
+// abandonUnless abandons an attempt that has not returned. If the program's observer or context has
+// panicked and the program recovers, no caller receives the place, which would stay in the queue.
+func (co *contender) abandonUnless(returned *bool) {
+	if !*returned {
+		co.abandon()
 	}
 }
 

@@ -717,3 +717,41 @@ func TestALockerWithoutAHoldIsRefused(t *testing.T) {
 		noGhost(t, srv, "/locks/a")
 	})
 }
+
+// One of the locks is lost between LockAll and Do. Do does not call the function, and the caller has nothing left to do: the other
+// lock does not stay held.
+//
+//zklock:promise P13.3 P15.3
+func TestDoOfAHoldThatHasLostALockReleasesTheOthers(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		for name, again := range map[string]bool{"mutex": false, "reentrant that is entered again": true} {
+			t.Run(fmt.Sprint(name, " ", ended), func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					c, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					outer := (*zklock.Hold)(nil)
+					var err error
+					if again {
+						outer, err = c.Reentrant(pathB).Lock(ctx)
+						require.NoError(t, err)
+						ctx = outer.Context()
+					}
+					hold, err := c.LockAll(ctx, c.Mutex(pathA), c.Reentrant(pathB))
+					require.NoError(t, err)
+					require.NoError(t, srv.DeleteNode(hold.Node()))
+					<-hold.Context().Done()
+					if ended {
+						cancel()
+					}
+					require.ErrorIs(t, hold.Do(ctx, func(context.Context) error { t.Error("called"); return nil }), zklock.ErrLost)
+					if again {
+						require.Len(t, queue(srv, pathB), 1, "the outer hold has it")
+						unlock(t, outer)
+					}
+					unlock(t, grantedSoon(t, other.Mutex(pathB).Lock))
+				})
+			})
+		}
+	}
+}

@@ -172,3 +172,61 @@ func TestObserversAndLogsReportEvents(t *testing.T) {
 		}
 	})
 }
+
+// A program with a wrong address does not hang, and its log says which servers do not answer.
+//
+//zklock:promise P18.13
+func TestConnectWithoutADeadlineGivesUpAndItsLogSaysWhy(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var log logged
+		refused := errors.New("connection refused")
+		down := &zklock.Options{
+			SessionTimeout: 8 * time.Second,
+			Dialer:         func(string, string, time.Duration) (net.Conn, error) { return nil, refused },
+			Logger:         slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		start := time.Now()
+		_, err := zklock.Connect(t.Context(), []string{"a:1", "b:2"}, down)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, refused)
+		require.ErrorContains(t, err, "no session within 30s")
+		require.InDelta(t, 30, time.Since(start).Seconds(), 2)
+		for _, server := range []string{"a:1", "b:2"} {
+			require.Equal(t, 1, strings.Count(log.String(), `level=WARN msg="zklock: server cannot be reached" server=`+server+` err="connection refused"`))
+		}
+		require.Equal(t, 3, strings.Count(log.String(), `level=WARN msg="zklock: no session yet" duration=`))
+
+		start = time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err = zklock.Connect(ctx, []string{"a:1"}, down)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.InDelta(t, time.Hour.Seconds(), time.Since(start).Seconds(), 2, "the caller's deadline counts")
+	})
+}
+
+// Attach has the same limit. Once there is a session, neither the limit nor the context has an effect.
+//
+//zklock:promise P18.13
+func TestAttachWithoutADeadlineGivesUp(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		attach := func(dial zk.Dialer) (*zklock.Client, error) {
+			hooks := zklock.NewHooks(dial)
+			conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithDialer(hooks.Dial), zk.WithHostProvider(&oneRound{}), zk.WithLogInfo(false), zk.WithLogger(silent{}))
+			require.NoError(t, err)
+			t.Cleanup(conn.Close)
+			return zklock.Attach(t.Context(), conn, hooks, nil)
+		}
+		start := time.Now()
+		_, err := attach(func(string, string, time.Duration) (net.Conn, error) { return nil, errors.New("connection refused") })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.InDelta(t, 30, time.Since(start).Seconds(), 2)
+
+		c, err := attach(srv.Dial)
+		require.NoError(t, err)
+		defer c.Close()
+		hold := grantedSoon(t, c.Mutex(path).Lock)
+		time.Sleep(time.Minute)
+		unlock(t, hold)
+	})
+}

@@ -229,32 +229,67 @@ func TestErrorsEscapeTextOfOthers(t *testing.T) {
 	})
 }
 
-// A hold that was not returned to the caller is released.
+// An observer panics in an event of a call, and the program recovers. No caller has received the place: it does not stay in the
+// queue, and Close does not wait for the call.
 //
 //zklock:promise P19.7
-func TestAnObserverThatPanicsLeavesNoHold(t *testing.T) {
-	for name, lock := range map[string]func(c *zklock.Client) lockFunc{
-		"mutex":     func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
-		"reader":    func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
-		"cohort":    func(c *zklock.Client) lockFunc { return c.Cohort(path, nil).Lock },
-		"reentrant": func(c *zklock.Client) lockFunc { return c.Reentrant(path).Lock },
-		"all": func(c *zklock.Client) lockFunc {
-			return func(ctx context.Context) (*zklock.Hold, error) {
-				return c.LockAll(ctx, c.Mutex(path), c.Mutex("/other"))
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{observe.Acquired, func(observe.Event) { panic("an observer") }}})
-				require.PanicsWithValue(t, "an observer", func() { lock(c)(t.Context()) })
-				time.Sleep(time.Second)
-				hold, err := connect(t, srv, "b", term).Mutex(path).TryLock(t.Context())
-				require.NoError(t, err)
-				unlock(t, hold)
-			})
-		})
+func TestAnObserverThatPanicsLeavesNothing(t *testing.T) {
+	ways := map[string]struct{ lock, other way }{
+		"mutex": {asMutex, asMutex}, "writer": {asWriter, asWriter}, "reader": {asReader, asWriter}, "permits": {forTwo, forTwo},
+		"cohort": {asCohort, asCohort}, "reentrant": {asReentrant, asReentrant}, "leader": {asLeader, asLeader}, "all": {asBoth, asBoth},
 	}
+	for _, kind := range []observe.Kind{observe.Queued, observe.Acquired, observe.GivenUp} {
+		for name, w := range ways {
+			if kind == observe.Queued && name == "cohort" {
+				continue // called later: see TestASlowObserverOfACohortsPlaceDelaysNoGoroutine
+			}
+			for _, waits := range []bool{false, true} {
+				if kind == observe.GivenUp && !waits {
+					continue
+				}
+				t.Run(fmt.Sprint(kind, " ", name, " ", waits), func(t *testing.T) {
+					virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+						c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: onEvent{kind, func(observe.Event) { panic("an observer") }}})
+						other := connect(t, srv, "b", term)
+						if waits {
+							held := grantedSoon(t, w.other(other))
+							time.AfterFunc(5*time.Second, func() { _ = held.Unlock(context.Background()) })
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						if kind == observe.GivenUp {
+							ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+						}
+						defer cancel()
+						require.PanicsWithValue(t, "an observer", func() { _, _ = w.lock(c)(ctx) })
+						time.Sleep(10 * time.Second)
+						require.Empty(t, queue(srv, path))
+						unlock(t, grantedSoon(t, w.other(other)))
+						start := time.Now()
+						require.NoError(t, c.Close())
+						require.Less(t, time.Since(start), time.Second)
+					})
+				})
+			}
+		}
+	}
+}
+
+// The place of a cohort is acquired for all of its goroutines. An observer that does not return from Queued delays none of them.
+//
+//zklock:promise P19.7
+func TestASlowObserverOfACohortsPlaceDelaysNoGoroutine(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		outlast(t)
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: slowly(time.Hour, observe.Queued)})
+		start := time.Now()
+		first := grantedSoon(t, asCohort(c))
+		second := lockLater(t.Context(), asCohort(c))
+		unlock(t, first)
+		<-second.done
+		require.NoError(t, second.err)
+		unlock(t, second.hold)
+		require.Less(t, time.Since(start), time.Second)
+	})
 }
 
 // net/http recovers from a handler's panic, which can be an observer's panic in Unlock.

@@ -125,3 +125,85 @@ func TestATransactionOfAHoldOfSeveralNodesReturnsTheProgramsReplies(t *testing.T
 		unlock(t, hold)
 	})
 }
+
+// A function that writes under a lock may be called under others, too.
+//
+//zklock:promise P3.4
+func TestHoldAtReturnsTheHoldOfThatLockWhateverElseIsHeld(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, other := connect(t, srv, "a", term), connectWith(t, srv, &zklock.Options{Label: "b", SessionTimeout: term, Root: "/other"})
+		nothing := zklock.HoldAt(t.Context(), path)
+		require.Nil(t, nothing)
+		require.EqualValues(t, -1, nothing.Token())
+
+		order, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		for name, lock := range map[string]lockFunc{
+			"permits":           c.Semaphore("/busy", 3).Permits(2).Lock,
+			"a reader":          c.RWMutex("/tables").RLock,
+			"a cohort":          c.Cohort("/cohort", nil).Lock,
+			"several":           func(ctx context.Context) (*zklock.Hold, error) { return c.LockAll(ctx, mutexes(c, pathA, pathB)...) },
+			"of another client": other.Mutex(pathA).Lock,
+		} {
+			inner := grantedSoon(t, func(context.Context) (*zklock.Hold, error) { return lock(order.Context()) })
+			require.NoError(t, inner.Do(inner.Context(), func(ctx context.Context) error {
+				require.Same(t, order, zklock.HoldAt(ctx, path), name)
+				require.NotSame(t, order, zklock.HoldOf(ctx), name)
+				require.Nil(t, zklock.HoldAt(ctx, "/locks"), name)
+				require.Nil(t, zklock.HoldAt(ctx, inner.Path()+","+inner.Path()), name)
+				return nil
+			}))
+		}
+
+		again, err := other.Mutex(path).Lock(order.Context())
+		require.NoError(t, err)
+		require.Same(t, again, zklock.HoldAt(again.Context(), path), "the innermost")
+		unlock(t, again)
+		unlock(t, order)
+	})
+}
+
+// Of several locks, each has its own token, guard and end.
+//
+//zklock:promise P3.4 P13.6
+func TestHoldAtOfSeveralLocksReturnsTheHoldOfOne(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		hold, err := c.LockAll(t.Context(), c.Mutex(pathA), c.Cohort(pathB, nil), c.Semaphore(pathC, 2).Permits(2))
+		require.NoError(t, err)
+		for p, recipe := range map[string]string{pathA: "mutex", pathB: "cohort", pathC: "semaphore"} {
+			one := zklock.HoldAt(hold.Context(), p)
+			require.Equal(t, hold.TokenOf(p), one.Token())
+			require.Positive(t, one.Token())
+			require.Equal(t, p, one.Path())
+			require.Equal(t, recipe, one.Recipe())
+			require.NoError(t, one.Check())
+		}
+		require.Equal(t, "all", hold.Recipe())
+		require.Nil(t, zklock.HoldAt(hold.Context(), hold.Path()))
+		require.NoError(t, srv.DeleteNode(zklock.HoldAt(hold.Context(), pathB).Node()))
+		<-hold.Context().Done()
+		require.ErrorIs(t, zklock.HoldAt(hold.Context(), pathB).Check(), zklock.ErrLost)
+		require.NoError(t, zklock.HoldAt(hold.Context(), pathA).Check(), "it is held until Unlock")
+		require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+		require.ErrorIs(t, zklock.HoldAt(hold.Context(), pathA).Check(), zklock.ErrReleased)
+	})
+}
+
+//zklock:promise P1.5
+func TestAHoldKnowsItsRecipe(t *testing.T) {
+	for recipe, lock := range map[string]way{
+		"mutex": asMutex, "reentrant": asReentrant, "cohort": asCohort, "write": asWriter, "read": asReader, "semaphore": forTwo, "election": asLeader, "all": asBoth,
+	} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			hold := grantedSoon(t, lock(connect(t, srv, "a", term)))
+			require.Equal(t, recipe, hold.Recipe())
+			if recipe == "write" {
+				require.NoError(t, hold.Downgrade(t.Context()))
+				require.Equal(t, "read", hold.Recipe())
+			}
+			unlock(t, hold)
+		})
+	}
+	require.Empty(t, (*zklock.Hold)(nil).Recipe())
+}

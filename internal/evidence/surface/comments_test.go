@@ -78,13 +78,17 @@ func TestConstructorsSayThatTheySendNothing(t *testing.T) {
 	assert.GreaterOrEqual(t, found, 9)
 }
 
-// givesHandle reports whether a function returns a pointer and nothing else.
+// givesHandle reports whether a function returns a pointer and nothing else. A hold is the result of a call, not a handle.
 func givesHandle(results *ast.FieldList) bool {
 	if results == nil || len(results.List) != 1 {
 		return false
 	}
-	_, pointer := results.List[0].Type.(*ast.StarExpr)
-	return pointer
+	pointer, ok := results.List[0].Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	to, ok := pointer.X.(*ast.Ident)
+	return !ok || to.Name != "Hold"
 }
 
 func takesPath(params []*ast.Field) bool {

@@ -66,7 +66,7 @@ func runCommand(std cli.Streams) *cli.Command {
 				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, *shared, *permits, j.NoWait()))
 			}
 			if j.NoWait() {
-				return j.Server.Attempt(ctx, take, client.Election(j.Path, nil).Leader)
+				return j.Server.Attempt(ctx, take, client.Election(j.Path).Leader)
 			}
 			return take(ctx)
 		})

@@ -148,13 +148,13 @@ func permit(path string, permits int) turn {
 
 func lead(path, value string) turn {
 	return under(6*time.Second, 15*time.Second, func(ctx context.Context, c *zklock.Client) (*zklock.Hold, error) {
-		return c.Election(path, nil).Campaign(ctx, []byte(value))
+		return c.Election(path).Campaign(ctx, []byte(value))
 	})
 }
 
 func cohort(path string) turn {
 	return under(500*time.Millisecond, 2*time.Second, func(ctx context.Context, c *zklock.Client) (*zklock.Hold, error) {
-		return c.Cohort(path, nil).Lock(ctx)
+		return c.Cohort(path).Lock(ctx)
 	})
 }
 

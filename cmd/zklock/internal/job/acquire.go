@@ -128,7 +128,7 @@ func (j *Job) askLater(ctx context.Context, client *zklock.Client) *question {
 		defer close(q.done)
 		select {
 		case <-time.After(time.Until(q.asked)):
-			q.holder, q.err = client.Election(j.Path, nil).Leader(ctx)
+			q.holder, q.err = client.Election(j.Path).Leader(ctx)
 		case <-ctx.Done():
 			q.err = context.Cause(ctx)
 		}
