@@ -40,6 +40,7 @@ func Program() cli.Program {
 		{Name: "web", About: "show locks in a browser, live", Define: webCommand},
 		{Name: "revoke", About: "ask a holder to release its lock", Define: revokeCommand},
 		{Name: "evict", About: "remove a contender from its queue", Define: evictCommand},
+		{Name: "slots", About: "list what --once and --every have done, or forget the oldest of it", Define: slotsCommand},
 		{Name: "doctor", About: "check whether servers are fit for locks, and print the options to use", Define: doctorCommand},
 		{Name: "serve", About: "run the in-process server, for development", Define: serveCommand},
 		{Name: "completion", About: "print a shell completion script", Define: func(std cli.Streams) *cli.Command { return cli.Completion(std, Program()) }},

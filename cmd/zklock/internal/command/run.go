@@ -34,8 +34,9 @@ const exitCodes = `Exit code: the command's (128 plus the signal's number if one
   64 usage error                      75 not acquired: the lock is held (see -E)
   69 no server reached                77 the server refused permission
   70 the guardian process died        79 lock lost, the command was ended
-  74 succeeded, slot not recorded     80 lock lost, a process is still running
-  126 command cannot be executed      127 command not found
+  73 no room for the name of --once   80 lock lost, a process is still running
+  74 succeeded, slot not recorded     126 command cannot be executed
+  127 command not found
   124 it ran longer than --timeout, and was ended
   2 zklock ran out of threads or memory, nothing was run; 1 any other failure of zklock
 With each of its own codes, zklock prints the reason to standard error.`

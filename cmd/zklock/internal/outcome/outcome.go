@@ -21,6 +21,7 @@ const (
 	Usage        Verdict = 64
 	Unavailable  Verdict = 69  // no server was reached
 	Unguarded    Verdict = 70  // the guardian died, and the command was ended
+	NoRoom       Verdict = 73  // the record of slots has no room, and nothing was run
 	Unmarked     Verdict = 74  // the command succeeded, but its slot may not have been marked
 	NotAcquired  Verdict = 75  // the lock was not acquired in time
 	NoPermission Verdict = 77  // the server refused permission
