@@ -46,25 +46,25 @@ func runCommand(std cli.Streams) *cli.Command {
 	j := job.New(f)
 	f.StringVar(&j.Server.Label, "label", "", "`text` shown to others as the owner (default: derived from the command)")
 	j.Once.Flags(f)
-	shared := f.Bool("shared", false, "take a read lock, shared with other --shared holders")
-	permits := f.Int("semaphore", 0, "allow `n` holders at once; all clients must use the same number")
+	f.BoolVar(&j.Shared, "shared", false, "take a read lock, shared with other --shared holders")
+	f.IntVar(&j.Permits, "semaphore", 0, "allow `n` holders at once; all clients must use the same number")
 	return f.Command(func(args []string) error {
 		err := j.Parse(f, args)
 		switch {
 		case err != nil:
 			return err
-		case f.Given("semaphore") && *permits < 1:
-			return outcome.Misuse("run: --semaphore %d is not positive", *permits)
-		case f.Given("semaphore") && *shared:
+		case f.Given("semaphore") && j.Permits < 1:
+			return outcome.Misuse("run: --semaphore %d is not positive", j.Permits)
+		case f.Given("semaphore") && j.Shared:
 			return outcome.Misuse("run: --semaphore and --shared cannot be combined")
-		case f.Given("lock-delay") && *permits > 0:
+		case f.Given("lock-delay") && j.Permits > 0:
 			return outcome.Misuse("run: --lock-delay has no effect with --semaphore")
-		case j.Once.Wanted() && (*shared || *permits > 0):
+		case j.Once.Wanted() && (j.Shared || j.Permits > 0):
 			return outcome.Misuse("run: --every and --once need an exclusive lock: they cannot be combined with --shared or --semaphore")
 		}
 		return j.Run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
 			take := func(ctx context.Context) (*zklock.Hold, error) {
-				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, *shared, *permits, j.NoWait()))
+				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, j.Shared, j.Permits, j.NoWait()))
 			}
 			if j.NoWait() {
 				return j.Server.Attempt(ctx, take, client.Election(j.Path, nil).Leader)

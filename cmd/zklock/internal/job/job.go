@@ -36,6 +36,8 @@ type Job struct {
 
 	Path     string
 	Election bool // the lock is an election
+	Shared   bool // the lock is shared with other readers
+	Permits  int  // the number of holders at once, or zero: one, or any number of readers
 	waiting  waiting
 	Once     Once
 

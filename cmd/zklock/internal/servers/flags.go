@@ -33,7 +33,6 @@ type Flags struct {
 	login   func() (zklock.Login, error) // nil if there is no Mechanism
 	delay   time.Duration                // the lock-delay
 	Contact *Contact                     // set by Connect
-	events  *events                      // set by Connect
 
 	Hasty bool // give up as soon as every server has refused the connection: for a person who waits for an answer
 }
@@ -141,11 +140,9 @@ func (s *Flags) Options() (*zklock.Options, error) {
 	if o.Root == "" {
 		o.Root = os.Getenv(EnvRoot)
 	}
-	s.events = &events{}
-	o.Observer = s.events
 	if s.verbose {
 		o.Logger = slog.New(slog.NewTextHandler(newLogWriter(s.Streams.Err), &slog.HandlerOptions{Level: slog.LevelDebug}))
-		s.events.next = logEvents{o.Logger}
+		o.Observer = logEvents{o.Logger}
 	}
 	credentials := s.auth
 	if env := os.Getenv(EnvAuth); env != "" && len(credentials) == 0 {
@@ -210,6 +207,3 @@ func (s *Flags) tlsConfig() (*tls.Config, error) {
 	}
 	return config, nil
 }
-
-// QueuedAt returns when a contender of this process was last queued.
-func (s *Flags) QueuedAt() time.Time { return s.events.queuedAt() }
