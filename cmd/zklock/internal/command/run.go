@@ -22,7 +22,7 @@ KILL after --grace, early enough to exit before anyone else can hold the lock. I
 lock was taken away (zklock evict), they get KILL at once. A second process enforces this
 even if zklock itself is killed or stopped. If the holder is asked to release the lock
 (zklock revoke), the command gets TERM. Signals sent to zklock are passed to the command.
-A command that hangs keeps the lock, unless --timeout says how long it may run.
+A command that hangs keeps the lock, unless --max-run says how long it may run.
 
 For a cron job on several hosts, use --no-wait (otherwise it runs once per host) and
 --every or --at-least (otherwise a host whose clock lags may run it again).
@@ -37,7 +37,7 @@ const exitCodes = `Exit code: the command's (128 plus the signal's number if one
   73 no room for the name of --once   80 lock lost, a process is still running
   74 succeeded, slot not recorded     126 command cannot be executed
   127 command not found
-  124 it ran longer than --timeout, and was ended
+  124 it ran longer than --max-run, and was ended
   2 zklock ran out of threads or memory, nothing was run; 1 any other failure of zklock
 With each of its own codes, zklock prints the reason to standard error.`
 
@@ -46,6 +46,8 @@ func runCommand(std cli.Streams) *cli.Command {
 	j := job.New(f)
 	f.StringVar(&j.Server.Label, "label", "", "`text` shown to others as the owner (default: derived from the command)")
 	j.Once.Flags(f)
+	f.Foreign("exclusive is the default: leave it out", "e", "x", "exclusive")
+	f.Foreign("use --shared", "s", "r", "read")
 	f.BoolVar(&j.Shared, "shared", false, "take a read lock, shared with other --shared holders")
 	f.IntVar(&j.Permits, "semaphore", 0, "allow `n` holders at once; all clients must use the same number")
 	return f.Command(func(args []string) error {

@@ -45,7 +45,7 @@ func (j *Job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, 
 			answered <- answer{client: client, err: err}
 			return
 		}
-		err = refuseNested(ctx, client, j.Path)
+		err = j.refuseNested(ctx, client)
 		if err != nil {
 			answered <- answer{client: client, err: j.notAcquired(nil, err)}
 			return
@@ -134,7 +134,7 @@ func (j *Job) holding(who zklock.Contender) string {
 	switch {
 	case who.Node == "" || !who.Holds:
 		return path + " is not free"
-	case j.Election:
+	case j.Election && who.Label == "" && who.Host == "" && !who.Anonymous: // a lock's contender describes itself in another way
 		return fmt.Sprintf("%s is led by %q", path, show.Value(who))
 	}
 	return fmt.Sprintf("%s is held by %s", path, described(who))

@@ -20,7 +20,11 @@ import (
 
 // Run acquires the lock with take, runs the command and releases the lock. It returns the outcome.
 func (j *Job) Run(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
-	return j.waiting.recode(j.runCommand(take))
+	err := j.runCommand(take)
+	if j.Once.quiet && outcome.NotAcquired.Is(err) {
+		err = outcome.NotAcquired.Of(nil) // most hosts of a fleet find the lock held
+	}
+	return j.waiting.recode(err)
 }
 
 func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
@@ -47,7 +51,7 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 	cmd.Env = append(environment(),
 		"ZKLOCK_PATH="+hold.Path(), "ZKLOCK_NODE="+hold.Node(), "ZKLOCK_TOKEN="+strconv.FormatInt(hold.Token(), 10), envHeld+"="+withHeld(hold.Node()))
 	result := guardian.Supervise(guardian.Terms{
-		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, Timeout: max(j.limit, 0),
+		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, MaxRun: max(j.limit, 0),
 		EndRest: j.endRest, HasTerminal: j.terminal, Signals: j.signals,
 	})
 	if outcome.AtLarge.Is(result) {
