@@ -51,8 +51,10 @@ func (j *Job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, 
 			return
 		}
 		q := j.askLater(ctx, client)
+		ctx, release := servers.UntilDenied(ctx, client)
+		defer release()
 		hold, err := take(ctx, client)
-		answered <- answer{client, hold, j.notAcquired(q, err)}
+		answered <- answer{client, hold, j.notAcquired(q, servers.OrDenial(client, err))}
 	}()
 	var told error            // set when a signal has ended the wait
 	var late <-chan time.Time // closed when that was too long ago

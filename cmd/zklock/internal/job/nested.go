@@ -56,9 +56,9 @@ func (j *Job) refuseNested(ctx context.Context, client *zklock.Client) error {
 func (j *Job) whyNested(outer zklock.Contender) string {
 	switch {
 	case j.Shared && outer.Kind == operate.KindRead:
-		return "if a writer waits for that one, this one would wait for the writer, for ever"
+		return "if a writer waits for that one, this one would wait for the writer, forever"
 	case j.Permits > 1 && outer.Kind == operate.KindPermit:
-		return "if it is not the only one, all could wait for each other's permits, for ever"
+		return "if it is not the only one, all could wait for each other's permits, forever"
 	}
 	return "this one would wait for itself"
 }

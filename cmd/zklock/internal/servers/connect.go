@@ -24,10 +24,16 @@ func (s *Flags) Use(do func(ctx context.Context, client *zklock.Client) error) e
 		return err
 	}
 	defer client.Close()
-	if err := do(ctx, client); err == nil || ctx.Err() == nil {
-		return err
+	inside, release := UntilDenied(ctx, client)
+	defer release()
+	err = OrDenial(client, do(inside, client))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return outcome.Interrupted()
+	case err == nil && ctx.Err() == nil:
+		return context.Cause(inside) // do may end without an error when its context does
 	}
-	return outcome.Interrupted()
+	return err
 }
 
 // Ask calls question, which sends a few requests. If it takes longer than --connect-timeout, the servers count as not

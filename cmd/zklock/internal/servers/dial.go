@@ -48,7 +48,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 	d.note(address, t, err)
 	if err != nil {
 		d.log.Info("cannot connect", "server", address, "err", outcome.Explain(err))
-		return nil, err
+		return nil, inWords(err)
 	}
 	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
 	return d.contact.watch(&tried{conn, d, address, t}), nil
@@ -163,7 +163,7 @@ func (t *trial) String() string {
 	case t.answered():
 		return "answered and created no session"
 	case errors.As(t.ended, &op) && op.Op == "remote error":
-		return fmt.Sprintf("refused the connection: %s (see --tls-cert)", outcome.Explain(op.Err))
+		return refusedOverTLS(op)
 	case t.ended != nil:
 		return "closed the connection without creating a session (no quorum, maxClientCnxns reached, or it expects --tls)"
 	}
@@ -207,6 +207,36 @@ func (n noHandshake) String() string {
 	return "did not agree on TLS: " + outcome.Explain(n.err)
 }
 
+// worded is an error of a connection in the words of zklock's users. The library's messages contain its text.
+type worded struct {
+	error
+	text string
+}
+
+func (w worded) Error() string { return w.text }
+
+func (w worded) Unwrap() error { return w.error }
+
+// inWords returns an error of a connection in zklock's words.
+func inWords(err error) error {
+	var handshake noHandshake
+	var op *net.OpError
+	switch {
+	case errors.As(err, &handshake):
+		return worded{err, handshake.String()}
+	case errors.As(err, &op) && op.Op == "remote error":
+		return worded{err, refusedOverTLS(op)}
+	case errors.As(err, &op):
+		return worded{err, outcome.Explain(op.Err)}
+	}
+	return worded{err, outcome.Explain(err)}
+}
+
+// refusedOverTLS returns the words for an alert that a server has sent.
+func refusedOverTLS(op *net.OpError) string {
+	return fmt.Sprintf("refused the connection: %s (see --tls-cert)", outcome.Explain(op.Err))
+}
+
 // tried is a connection that records how the server answers.
 type tried struct {
 	net.Conn
@@ -227,6 +257,9 @@ func (c *tried) Read(p []byte) (int, error) {
 	}
 	if n > 0 || t.ended != nil {
 		d.trials[c.address] = t
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "remote error" {
+		err = inWords(err) // the client library compares the others
 	}
 	return n, err
 }
