@@ -143,6 +143,30 @@ func TestRunEndsTheProcessesLeftRunningForTooLong(t *testing.T) {
 	assert.Zero(t, queued(srv, "/l"))
 }
 
+// Whoever reads that zklock keeps a lock wants to know for which process.
+func TestTheProcessesLeftRunningAreNamed(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", "sleep 1000 & sleep 1000 & exit 0").start()
+	eventually(t, "it says so", func() bool { return strings.Contains(i.err.String(), "\n") })
+	assert.Regexp(t, `^zklock: the command exited and left running: process \d+ \("sleep"\), \d+ \("sleep"\); keeping the lock until they exit \(`, i.err.String())
+	require.NoError(t, i.Process.Signal(syscall.SIGTERM))
+	assert.Zero(t, i.code())
+}
+
+// zklock took five seconds more to close a client whose servers were silent.
+func TestALossEndsZklockThoughNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "10s", "--grace", "0s", "/l", "--", "sleep", "1000").start()
+	eventually(t, "the command runs", func() bool { return named(proc.Descendants(i.Process.Pid), "sleep") == 1 })
+	goSilent(t, srv)
+	eventually(t, "the command is ended", func() bool { return named(proc.Descendants(i.Process.Pid), "sleep") == 0 })
+	ended := time.Now()
+	assert.EqualValues(t, outcome.Lost, i.code())
+	assert.Less(t, time.Since(ended), 4*time.Second, "closing may take a second")
+}
+
 // The lock is kept for a slot that is not marked: another host may run it.
 func TestASlotOfACommandThatTakesTooLongStaysOpen(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ func (s *supervision) watch() error {
 			revoked = nil
 			s.pass(signals.Terminate, toZklock)
 		case <-rest:
-			s.printer.print("the command exited, but processes it started are still running; keeping the lock until they exit (Ctrl-C or TERM ends them, as --end-rest does)")
+			s.printer.print(fmt.Sprintf("the command exited and left running: %s; keeping the lock until they exit (Ctrl-C or TERM ends them, as --end-rest does)", s.leftRunning()))
 		case <-lost:
 			lost = nil
 			s.end()
@@ -136,6 +136,21 @@ func (s *supervision) watch() error {
 			}
 		}
 	}
+}
+
+// mostNamed is how many processes a message names.
+const mostNamed = 5
+
+// leftRunning says which processes the command has left running.
+func (s *supervision) leftRunning() string {
+	pids := s.guardian.left()
+	switch more := len(pids) - mostNamed; {
+	case len(pids) == 0:
+		return "processes that it started"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", names(pids[:mostNamed]), more)
+	}
+	return names(pids)
 }
 
 func (s *supervision) order(o order) {

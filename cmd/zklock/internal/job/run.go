@@ -5,6 +5,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -61,6 +62,17 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 		result = j.Once.finish(client, hold, granted, j.signals, result)
 		j.release(hold)
 	}
-	client.Close() // not deferred: a panic must not release the lock while the command is running
-	return result
+	// Not deferred: a panic must not release the lock while the command is running. Close waits for servers that do not answer.
+	shutDown(client, closeTime)
+	return j.withFailures(result)
+}
+
+// withFailures returns the outcome of a command. If the lock was lost because no server answers, it says which servers could not
+// be reached, and why.
+func (j *Job) withFailures(result error) error {
+	failures := j.Server.Failures()
+	if failures == "" || !outcome.Lost.Is(result) || j.Server.Contact.SilentSince().IsZero() {
+		return result
+	}
+	return fmt.Errorf("%w (%s)", result, failures)
 }

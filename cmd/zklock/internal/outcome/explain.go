@@ -28,7 +28,7 @@ func Explain(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := strings.TrimPrefix(err.Error(), "zklock: ")
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "zklock: "), ": zklock: ", ": ")
 	if errors.Is(err, zklock.ErrInvalid) {
 		text = strings.Replace(text, zklock.ErrInvalid.Error()+": ", "", 1) // the rest says what is invalid
 	}

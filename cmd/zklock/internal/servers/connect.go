@@ -122,11 +122,12 @@ func (s *Flags) dialOptions() (*zklock.Options, *dialer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := s.dialer(opts.Logger)
+	d, err := s.newDialer(opts.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
 	opts.Dialer = d.dial
+	s.dialer = d
 	return opts, d, nil
 }
 
@@ -149,6 +150,9 @@ func FailedToConnect(err error) error {
 	}
 	return outcome.Unavailable.Of(err)
 }
+
+// Failures says which servers zklock could not reach when it last tried, and why, or returns "".
+func (s *Flags) Failures() string { return s.dialer.failures() }
 
 // Locked is an ErrLocked with the contender that was found to hold.
 type Locked struct {

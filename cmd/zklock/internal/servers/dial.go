@@ -21,17 +21,18 @@ import (
 	"github.com/zklock-go/zklock/internal/escape"
 )
 
-// dialer connects to servers, over TLS if config is set. Unlike the client library, which only accepts a time limit, it can
+// dialer connects to servers, over TLS if secure is set. Unlike the client library, which only accepts a time limit, it can
 // be stopped during a dial.
 type dialer struct {
 	life   context.Context
 	abort  context.CancelFunc // ends life: no more connections are made
-	config *tls.Config
+	secure *secure            // nil without TLS
 	log    *slog.Logger
 
 	mu      sync.Mutex
 	trials  map[string]*trial // guarded by mu: what happened at each server, by its address
 	failed  map[string]bool   // guarded by mu: the servers that could not be reached; nil after the first success, and without allFail
+	last    map[string]error  // guarded by mu: the outcome of the last dial of each server
 	servers int               // number of servers
 	allFail func(error)       // called when no server can be reached; may be nil
 
@@ -42,7 +43,7 @@ type dialer struct {
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.life, timeout)
 	defer cancel()
-	d.log.Info("connecting", "server", address, "tls", d.config != nil)
+	d.log.Info("connecting", "server", address, "tls", d.secure != nil)
 	t := d.begin(address)
 	conn, err := d.connect(ctx, network, address, t)
 	d.note(address, t, err)
@@ -56,15 +57,11 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 
 func (d *dialer) connect(ctx context.Context, network, address string, t *trial) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil || d.config == nil {
+	if err != nil || d.secure == nil {
 		return conn, err
 	}
 	d.accepted(t)
-	config := d.config.Clone()
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	secure := tls.Client(conn, config)
+	secure := tls.Client(conn, d.secure.configFor(address))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, noHandshake{err}
@@ -95,6 +92,9 @@ func (d *dialer) note(address string, t *trial, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t.err = err
+	if d.life.Err() == nil {
+		d.last[address] = err
+	}
 	if err == nil {
 		d.failed = nil // a new connection says nothing yet: an earlier trial says more
 		return
@@ -125,6 +125,19 @@ func (d *dialer) outcome() string {
 	var all []string
 	for _, address := range slices.Sorted(maps.Keys(d.trials)) {
 		all = append(all, escape.Short(address, 80)+" "+d.trials[address].String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// failures says which servers could not be reached when they were last tried, and why.
+func (d *dialer) failures() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []string
+	for _, address := range slices.Sorted(maps.Keys(d.last)) {
+		if err := d.last[address]; err != nil {
+			all = append(all, fmt.Sprintf("%s: %v", escape.Short(address, 80), inWords(err)))
+		}
 	}
 	return strings.Join(all, "; ")
 }

@@ -5,8 +5,6 @@ package servers
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"os"
 	"slices"
@@ -36,6 +34,7 @@ type Flags struct {
 	login   func() (zklock.Login, error) // nil if there is no Mechanism
 	delay   time.Duration                // the lock-delay
 	Contact *Contact                     // set by Connect
+	dialer  *dialer                      // set by Connect
 
 	Hasty bool // give up as soon as every server has refused the connection: for a person who waits for an answer
 }
@@ -216,39 +215,14 @@ func (s *Flags) Options() (*zklock.Options, error) {
 	return o, err
 }
 
-func (s *Flags) dialer(log *slog.Logger) (*dialer, error) {
+func (s *Flags) newDialer(log *slog.Logger) (*dialer, error) {
 	s.Contact = newContact()
-	d := &dialer{log: log, contact: s.Contact, trials: map[string]*trial{}}
+	d := &dialer{log: log, contact: s.Contact, trials: map[string]*trial{}, last: map[string]error{}}
 	d.life, d.abort = context.WithCancel(context.Background())
 	if !s.tls && s.ca == "" && s.cert == "" && s.key == "" && s.serverName == "" {
 		return d, nil
 	}
 	var err error
-	d.config, err = s.tlsConfig()
+	d.secure, err = newSecure(s.ca, s.cert, s.key, s.serverName)
 	return d, err
-}
-
-func (s *Flags) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{ServerName: s.serverName, MinVersion: tls.VersionTLS12}
-	if s.ca != "" {
-		pem, err := os.ReadFile(s.ca)
-		if err != nil {
-			return nil, outcome.Misuse("--tls-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, outcome.Misuse("--tls-ca: no certificate in %s", s.ca)
-		}
-	}
-	switch {
-	case (s.cert == "") != (s.key == ""):
-		return nil, outcome.Misuse("--tls-cert and --tls-key must be given together")
-	case s.cert != "":
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-		if err != nil {
-			return nil, outcome.Misuse("--tls-cert and --tls-key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
