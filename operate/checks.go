@@ -19,9 +19,10 @@ import (
 // findings is what was found of all servers, from which the checks follow.
 type findings struct {
 	bridge.Target
-	all   []*member
-	given []*member // those that create sessions
-	site  site
+	all      []*member
+	given    []*member // those that create sessions
+	measured []*member // those all of whose properties are known
+	site     site
 }
 
 func report(t bridge.Target, all []*member, s site) *Report {
@@ -29,37 +30,68 @@ func report(t bridge.Target, all []*member, s site) *Report {
 	r := &Report{}
 	for _, m := range all {
 		r.Servers = append(r.Servers, m.Server)
-		if m.unreached == nil && m.barred == nil {
+		if m.serves() {
 			f.given = append(f.given, m)
+		}
+		if m.answers() {
+			f.measured = append(f.measured, m)
 		}
 	}
 	for _, check := range []func() Check{
-		f.reach, f.leader, f.login, f.version, f.ensemble, f.guard, f.multi, f.tick, f.minimum,
+		f.reach, f.list, f.leader, f.login, f.version, f.ensemble, f.guard, f.multi, f.tick, f.minimum,
 		f.timeout, f.resume, f.latency, f.containers, f.access, f.clock,
 	} {
-		c := check()
-		if c.Status == OK {
-			c.Advice = ""
-		}
-		if c.Status == OK && f.knowsNothingOf(c.ID) {
-			c.Summary = "not checked: no server could be asked"
-		}
-		r.Checks = append(r.Checks, c)
+		r.Checks = append(r.Checks, f.settle(check()))
 	}
-	r.SessionTimeout, r.TickTime = f.suggest()
+	if len(f.given) == len(f.all) {
+		r.SessionTimeout, r.TickTime = f.suggest()
+	}
 	return r
 }
 
-// knowsNothingOf reports whether no server has answered the requests of a check that has found no
-// problem.
-func (f *findings) knowsNothingOf(id string) bool {
-	switch id {
-	case "reach", "leader", "access", "clock":
-		return false
-	case "guard", "multi", "containers", "latency":
-		return !slices.ContainsFunc(f.given, (*member).answers)
+// settle returns a check with its status if it has found no problem: OK, or Skipped if no server was asked. It says
+// which servers were not.
+func (f *findings) settle(c Check) Check {
+	if c.Status != Skipped {
+		return c
 	}
-	return len(f.given) == 0
+	c.Advice = ""
+	asked := f.askedFor(c.ID)
+	switch {
+	case len(asked) == 0:
+		c.Summary = "not checked: no server could be asked"
+		return c
+	case len(asked) < len(f.all):
+		missing, _ := those(f.all, func(m *member) bool { return !slices.Contains(asked, m) }, always(""))
+		c.Summary += "; not checked at " + escape.Text(strings.Join(missing, ", "))
+	}
+	c.Status = OK
+	return c
+}
+
+// askedFor returns the servers that a check concerns and that could be asked.
+func (f *findings) askedFor(id string) []*member {
+	switch id {
+	case "reach", "list":
+		return f.all
+	case "leader":
+		return slices.DeleteFunc(slices.Clone(f.all), func(m *member) bool { return m.late || m.unreached != nil })
+	case "guard", "multi", "containers", "latency":
+		return f.measured
+	case "access":
+		return f.allIf(f.site.tried)
+	case "clock":
+		return f.allIf(f.site.timed)
+	}
+	return f.given
+}
+
+// allIf returns all servers, or none if the one server that is asked for all of them was not.
+func (f *findings) allIf(asked bool) []*member {
+	if !asked {
+		return nil
+	}
+	return f.all
 }
 
 // those returns the servers among members for which has reports true, and what text says about them.
@@ -98,9 +130,9 @@ func (c Check) find(s Status, members []*member, has func(*member) bool, text fu
 // always returns a function that returns text.
 func always(text string) func(*member) string { return func(*member) string { return text } }
 
-// or returns s if only some of n servers have a problem, and Fail if all have it.
+// or returns s if some of n servers have a problem, or none, and Fail if all have it.
 func (s Status) or(some, n int) Status {
-	if some == n {
+	if some > 0 && some == n {
 		return Fail
 	}
 	return s
@@ -112,29 +144,50 @@ func because(err error) string { return escape.Text(err.Error()) }
 func (f *findings) reach() Check {
 	c := Check{
 		ID: "reach", Summary: fmt.Sprintf("servers that can be reached: %d of %d", len(f.all), len(f.all)),
-		Why:    "A client that loses its server needs another one before its session expires.",
-		Advice: "Start the server, or correct the list of servers.",
+		Why: "A client that loses its server needs another one before its session expires.",
 	}
-	c = c.find(Warn, f.all, func(m *member) bool { return m.unreached != nil },
-		func(m *member) string { return "cannot be reached: " + because(m.unreached) })
-	c.Status = c.Status.or(len(c.Servers), len(f.all))
-	return c
+	return f.blame(c, func(m *member) bool { return m.late || m.unreached != nil }, len(f.all))
+}
+
+// list checks the list of servers itself.
+func (f *findings) list() Check {
+	c := Check{
+		ID: "list", Summary: "the list has each server once",
+		Why:    "A client that loses its server tries the others of its list, and waits before it tries the same one again.",
+		Advice: "List each server of the ensemble once.",
+	}
+	c = c.find(Warn, f.all, func(m *member) bool { return f.site.listed[m.Addr] > 1 },
+		func(m *member) string { return fmt.Sprintf("is in the list %d times", f.site.listed[m.Addr]) })
+	if len(f.all) > 1 {
+		return c
+	}
+	return c.find(Warn, f.given, func(m *member) bool { return m.Mode == "leader" || m.Mode == "follower" || m.Mode == "observer" },
+		func(m *member) string {
+			return "is one server of an ensemble (a " + m.Mode + "); the others are not in the list"
+		})
 }
 
 func (f *findings) leader() Check {
 	c := Check{
 		ID: "leader", Summary: "every server that can be reached creates sessions",
-		Why:    "A server without a leader neither grants nor releases locks.",
-		Advice: "Restore the quorum, and make sure that the address is that of a ZooKeeper server.",
+		Why: "A server without a leader neither grants nor releases locks.",
 	}
-	if len(f.given) == 0 {
-		c.Status, c.Summary = Fail, "no server creates a session"
+	return f.blame(c, func(m *member) bool { return m.barred != nil && !m.late }, len(f.askedFor(c.ID)))
+}
+
+// blame returns c with the servers for which has reports true, what is wrong with each, and what to do about it. If all
+// n servers are among them, the check has failed.
+func (f *findings) blame(c Check, has func(*member) bool, n int) Check {
+	c = c.find(Warn, f.all, has, func(m *member) string { return f.causeOf(m).text })
+	c.Status = c.Status.or(len(c.Servers), n)
+	var advice []string
+	for _, m := range f.all {
+		if has(m) {
+			advice = append(advice, f.causeOf(m).advice)
+		}
 	}
-	c = c.find(Warn, f.all, func(m *member) bool { return m.barred != nil },
-		func(m *member) string { return "creates no session: " + because(m.barred) })
-	if len(f.given) == 0 {
-		c.Status = Fail
-	}
+	slices.Sort(advice)
+	c.Advice = strings.Join(slices.Compact(advice), " ")
 	return c
 }
 
@@ -142,7 +195,7 @@ func (f *findings) login() Check {
 	return Check{
 		ID: "login", Summary: "no server refuses the credentials",
 		Why:    "A server that refuses a client's credentials executes none of its requests.",
-		Advice: "Correct Options.Auth or Options.Login (--auth).",
+		Advice: "Correct Options.Auth or Options.Login.",
 	}.find(Fail, f.given, func(m *member) bool { return m.refused != nil },
 		func(m *member) string { return "does not accept the client: " + because(m.refused) })
 }
@@ -327,7 +380,7 @@ func (f *findings) latency() Check {
 		Advice: "Request a longer session timeout, or find out why the servers are slow (disks, network).",
 	}
 	part := func(took time.Duration, m *member) float64 { return took.Seconds() / f.granted(m).Seconds() }
-	measured := slices.DeleteFunc(slices.Clone(f.given), func(m *member) bool { return !m.answers() })
+	measured := f.measured
 	if len(measured) > 0 {
 		by := func(pick func(*member) time.Duration) time.Duration {
 			return pick(slices.MaxFunc(measured, func(a, b *member) int { return cmp.Compare(pick(a), pick(b)) }))
@@ -365,12 +418,10 @@ func (f *findings) access() Check {
 	c := Check{
 		ID: "access", Summary: "a lock can be used below " + escape.Text(f.site.path),
 		Why:    "A client that may not create, read and delete its nodes gets no lock, or blocks the other clients.",
-		Advice: "Grant the client create, read and delete on the node, or correct Options.ACL (--acl).",
+		Advice: "Grant the client create, read and delete on the node, or correct Options.ACL.",
 	}
 	switch {
 	case !f.site.tried:
-		c.Status, c.Summary = Fail, "no server could be asked"
-		c.Advice = "Correct what the other checks name first."
 	case f.site.refused != nil:
 		c.Status, c.Summary = Fail, because(f.site.refused)
 		if errors.Is(f.site.refused, frames.ErrQuota) {
@@ -380,10 +431,15 @@ func (f *findings) access() Check {
 	return c
 }
 
+// mostSkew is the difference between clocks that is no problem: a slot may begin one period after the leader's time, and
+// a minute is the shortest period of a crontab.
+const mostSkew = time.Minute
+
 func (f *findings) clock() Check {
 	c := Check{
 		ID: "clock", Summary: "the leader's clock could not be read",
-		Why: "Leases do not depend on the time of day, but slots and the ages that are shown do.",
+		Why:    "Leases do not depend on the time of day, but a slot that begins more than its period after the leader's time is refused, and the ages that are shown are wrong.",
+		Advice: "Synchronize the clocks of this host and of the servers.",
 	}
 	if f.site.timed {
 		ahead, side := f.site.ahead.Round(time.Millisecond), "ahead of"
@@ -391,6 +447,9 @@ func (f *findings) clock() Check {
 			ahead, side = -ahead, "behind"
 		}
 		c.Summary = fmt.Sprintf("the leader's clock is %v %s this host's", ahead, side)
+		if ahead > mostSkew {
+			c.Status = Warn
+		}
 	}
 	return c
 }

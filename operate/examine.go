@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -34,16 +35,33 @@ func examine(ctx context.Context, servers []string, opts *zklock.Options) (*Repo
 		return nil, err
 	}
 	x := &examiner{target, "zklock-doctor-" + strings.ToLower(rand.Text())}
+	listed := map[string]int{}
 	var members []*member
 	for _, addr := range target.Servers {
-		members = append(members, x.ask(ctx, addr))
+		if listed[addr]++; listed[addr] == 1 {
+			members = append(members, &member{Server: Server{Addr: addr}})
+		}
 	}
-	x.compare(ctx, members)
-	s := x.visit(ctx, members)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	sideBySide(len(members), func(i int) { x.ask(ctx, members[i]) })
+	s := site{listed: listed}
+	sideBySide(2, func(i int) {
+		if i == 0 {
+			x.compare(ctx, members)
+		} else {
+			x.visit(ctx, members, &s)
+		}
+	})
+	return report(target, members, s), context.Cause(ctx)
+}
+
+// sideBySide calls do with the numbers below n at the same time, and returns when all calls have.
+func sideBySide(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		// Owned by this call, which waits; ends with do, whose requests end with the context.
+		all.Go(func() { do(i) })
 	}
-	return report(target, members, s), nil
+	all.Wait()
 }
 
 // Session timeouts to request: servers grant the nearest one that they allow.
@@ -53,19 +71,16 @@ const (
 )
 
 // ask determines the properties of one server.
-func (x *examiner) ask(ctx context.Context, addr string) *member {
-	m := &member{Server: Server{Addr: addr}}
-	text, err := conn.AskWord(ctx, x.Dial, addr, "srvr")
-	if err != nil {
-		m.unreached = err
-		return m
+func (x *examiner) ask(ctx context.Context, m *member) {
+	m.said, m.unreached = conn.AskWord(ctx, x.Dial, m.Addr, "srvr")
+	if m.unreached == nil {
+		m.Version, m.Mode = parseSrvr(m.said)
+		m.barred = x.askTimeouts(ctx, m)
 	}
-	m.Version, m.Mode = parseSrvr(text)
-	m.barred = x.askTimeouts(ctx, m)
-	if m.barred == nil {
+	if m.serves() {
 		x.askRequests(ctx, m)
 	}
-	return m
+	m.late = ctx.Err() != nil // an error does not concern the server then
 }
 
 // parseSrvr returns what a reply to the command srvr shows, or "" for what it does not.
@@ -109,6 +124,9 @@ func (x *examiner) askTimeouts(ctx context.Context, m *member) error {
 	return nil
 }
 
+// errRequiresLogin is the refusal of a server that requires a login.
+var errRequiresLogin = errors.New("server requires a SASL login")
+
 func (x *examiner) dial(ctx context.Context, addr string, ask conn.Hello) (*conn.Direct, conn.Hello, error) {
 	return conn.DialDirect(ctx, x.Dial, addr, ask)
 }
@@ -138,15 +156,24 @@ func (x *examiner) askRequests(ctx context.Context, m *member) {
 	switch _, err := multi(d, missing); {
 	case err == nil:
 		m.void = true
-	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, frames.ErrorOf(frames.CodeRequiresSASL)):
+	case errors.Is(err, zk.ErrAuthFailed):
 		m.refused = err
+		return
+	case errors.Is(err, frames.ErrorOf(frames.CodeRequiresSASL)):
+		m.refused = errRequiresLogin
 		return
 	case !errors.Is(err, zk.ErrNoNode):
 		m.noMulti = err
 		return
 	}
-	m.Sync = measure(func() { d.Ask(frames.Sync("/")) })
-	m.Write = measure(func() { multi(d, &zk.CheckVersionRequest{Path: "/", Version: -1}) })
+	m.Sync = measure(func() error {
+		_, err := d.Ask(frames.Sync("/"))
+		return err
+	})
+	m.Write = measure(func() error {
+		_, err := multi(d, &zk.CheckVersionRequest{Path: "/", Version: -1})
+		return err
+	})
 	m.flat = !x.hasContainers(ctx, m.Addr)
 }
 
@@ -162,18 +189,25 @@ func (x *examiner) hasContainers(ctx context.Context, addr string) bool {
 	return err == nil && !errors.Is(frames.ErrorOf(r.Code), frames.ErrUnimplemented)
 }
 
-// trials is how many requests are measured.
-const trials = 24
+// Up to mostTrials requests are measured; when they have taken longer than trialTime, fewer, but leastTrials.
+const (
+	mostTrials  = 24
+	leastTrials = 3
+	trialTime   = 2 * time.Second
+)
 
-func measure(request func()) Latency {
+func measure(request func() error) Latency {
 	var took []time.Duration
-	for range trials {
-		began := time.Now()
-		request()
-		took = append(took, time.Since(began))
+	for began := time.Now(); len(took) < leastTrials || len(took) < mostTrials && time.Since(began) < trialTime; {
+		sent := time.Now()
+		err := request()
+		took = append(took, time.Since(sent))
+		if err != nil {
+			break
+		}
 	}
 	slices.Sort(took)
-	return Latency{took[trials/2], took[trials-1]}
+	return Latency{took[len(took)/2], took[len(took)-1]}
 }
 
 // multi sends a transaction. It returns the results of its operations and the first refusal, or an
@@ -192,16 +226,12 @@ func multi(d *conn.Direct, ops ...any) ([]zk.MultiResponse, error) {
 
 // compare determines whether each server resumes a session of the one before it in the list.
 func (x *examiner) compare(ctx context.Context, members []*member) {
-	var before *member
-	for _, m := range members {
-		if m.unreached != nil || m.barred != nil || m.forgets {
-			continue
-		}
-		if before != nil && !x.resumes(ctx, before.Addr, m.Addr) {
+	members = slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return !m.serves() || m.forgets })
+	sideBySide(len(members)-1, func(i int) {
+		if before, m := members[i], members[i+1]; !x.resumes(ctx, before.Addr, m.Addr) {
 			m.stranger = before.Addr
 		}
-		before = m
-	}
+	})
 }
 
 // resumes reports whether one server resumes a session that another one has created. If one of them
@@ -222,7 +252,7 @@ func (x *examiner) resumes(ctx context.Context, from, to string) bool {
 }
 
 // visit tries below the root what a lock does there, at a server that answers.
-func (x *examiner) visit(ctx context.Context, members []*member) site {
+func (x *examiner) visit(ctx context.Context, members []*member, s *site) {
 	for _, m := range members {
 		if !m.answers() || m.void {
 			continue
@@ -232,14 +262,14 @@ func (x *examiner) visit(ctx context.Context, members []*member) site {
 			continue
 		}
 		defer d.End()
-		s := site{path: x.nearest(d), tried: true}
+		s.path = x.nearest(d)
 		s.refused = x.tryLock(d, s.path)
 		if s.refused == nil {
 			s.ahead, s.timed = x.readClock(d, s.path)
 		}
-		return s
+		s.tried = ctx.Err() == nil
+		return
 	}
-	return site{}
 }
 
 // nearest returns the root, or the nearest node above it that exists.

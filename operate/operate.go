@@ -94,17 +94,17 @@ func Evict(ctx context.Context, c *zklock.Client, contenders ...zklock.Contender
 }
 
 // Examine checks whether servers are fit for locks, for a client with the given options, and which
-// options suit them. It connects to each server in turn, with sessions of its own that it ends, and
-// tries below Options.Root what a lock does there. Its writes are transactions that fail on purpose,
+// options suit them. It connects to all servers at the same time, with sessions of its own that it
+// ends, and tries below Options.Root what a lock does there. Its writes are transactions that fail on purpose,
 // except for one that creates a node and deletes it. So no node remains, even if Examine is
 // interrupted.
 //
-// The error is for invalid options, or if ctx ends first. Whatever is wrong with a server is a Check
-// of the report: see Report.Err.
+// The error is for invalid options, or if ctx ends first; then the report has what was found until
+// then. Whatever is wrong with a server is a Check of the report: see Report.Err.
 func Examine(ctx context.Context, servers []string, opts *zklock.Options) (*Report, error) {
 	r, err := examine(ctx, servers, opts)
 	if err != nil {
-		return nil, fmt.Errorf("zklock: examine: %w", err)
+		return r, fmt.Errorf("zklock: examine: %w", err)
 	}
 	return r, nil
 }

@@ -13,7 +13,8 @@ type Report struct {
 	Servers []Server
 	Checks  []Check // always the same ones, in the same order
 	// SessionTimeout and TickTime are the values to use in zklock.Options with these servers. They
-	// satisfy all checks that depend on them, if possible. TickTime is zero if it is not known.
+	// satisfy all checks that depend on them, if possible. They are zero if they are not known: both if
+	// a server could not be asked.
 	SessionTimeout, TickTime time.Duration
 }
 
@@ -52,27 +53,31 @@ type Check struct {
 	Servers []string // the servers that have the problem, if it is a problem of some of them
 	Summary string   // what was found
 	Why     string   // why it matters for locks
-	Advice  string   // what to do; empty if Status is OK
+	Advice  string   // what to do; empty if Status is OK or Skipped
 }
 
 // Status is the outcome of a check.
 type Status uint8
 
 const (
+	// Skipped means that nothing was checked, because no server could be asked.
+	Skipped Status = iota
 	// OK means that the check found no problem.
-	OK Status = iota
+	OK
 	// Warn means that locks work, but not as well as they could.
 	Warn
 	// Fail means that locks do not work, or that two clients can hold the same one.
 	Fail
 )
 
-// String returns OK, WARN or FAIL.
-func (s Status) String() string { return [...]string{"OK", "WARN", "FAIL"}[s] }
+// String returns -, OK, WARN or FAIL.
+func (s Status) String() string { return [...]string{"-", "OK", "WARN", "FAIL"}[s] }
 
 // member is what was found of one server.
 type member struct {
 	Server
+	said      string // its reply to the word srvr
+	late      bool   // the context ended before it had answered everything
 	unreached error  // it cannot be reached
 	barred    error  // it creates no session
 	refused   error  // it refuses the credentials
@@ -83,14 +88,16 @@ type member struct {
 	stranger  string // a server whose session it does not resume
 }
 
+// serves reports whether the server creates sessions.
+func (m *member) serves() bool { return !m.late && m.unreached == nil && m.barred == nil }
+
 // answers reports whether all of the server's properties are known.
-func (m *member) answers() bool {
-	return m.unreached == nil && m.barred == nil && m.refused == nil && m.noMulti == nil
-}
+func (m *member) answers() bool { return m.serves() && m.refused == nil && m.noMulti == nil }
 
 // site is what was found of the path below which locks are to be.
 type site struct {
-	path    string // the nearest existing node
+	listed  map[string]int // how often each address is in the list of servers
+	path    string         // the nearest existing node
 	tried   bool
 	refused error         // what a lock needs and the servers refuse
 	ahead   time.Duration // by how much the leader's clock is ahead of ours

@@ -14,4 +14,8 @@ var (
 	// this host's clock or the leader's clock is wrong. Without this error, a host whose clock is
 	// ahead could mark the slots of the other hosts.
 	ErrAhead = outcome.ErrAhead
+	// ErrFull is returned for a slot that is not marked, and whose mark has no room: the path already
+	// has marks of 1000 names or of 32 periods. Its work is not done, because it could be done again.
+	// Prune makes room; another path has room, too.
+	ErrFull = outcome.ErrFull
 )

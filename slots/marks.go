@@ -5,6 +5,7 @@ package slots
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +17,11 @@ import (
 const (
 	maxSlotName = 128 // bytes
 	maxPeriods  = 32
-	maxNamed    = 128
+	maxNamed    = 1000
+	maxSeries   = 128 // names of a series
 	maxDue      = 128
 	maxTimed    = 16
+	maxSize     = 512 << 10 // bytes after which no name is added; a node has room for about twice as many
 )
 
 // A calendar divides time into slots. Slots of up to an hour divide elapsed time and are the same
@@ -78,15 +81,32 @@ func (k slotKey) every() string {
 	return ""
 }
 
-// limit returns how many marks of the slot's period are stored.
+// limit returns how many marks of a timed slot's period are stored.
 func (k slotKey) limit() int {
 	switch {
 	case k.due:
 		return maxDue
-	case k.cut.period != 0:
-		return maxTimed
 	}
-	return maxNamed
+	return maxTimed
+}
+
+// ordered matches the end of a name that tells which of two names is older: a date, which may be
+// followed by a time, or a number of at least eight digits.
+var ordered = regexp.MustCompile(`(\d{4}-\d\d-\d\d[-_T:0-9]*|\d{8,})$`)
+
+// seriesOf returns the series of a name: the names that differ from it only in the digits of the date
+// or number at their end. It returns "" if the name belongs to none.
+func seriesOf(name string) string {
+	i := ordered.FindStringIndex(name)
+	if i == nil {
+		return ""
+	}
+	return name[:i[0]] + strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, name[i[0]:])
 }
 
 // slotOf returns the name of the slot of the same kind that contains t.
@@ -108,6 +128,7 @@ func (k slotKey) allowance() time.Duration {
 // marks is the content of the node next to a lock.
 type marks struct {
 	Periods []period `json:"periods"` // in the order in which they were last written
+	size    int      // of the data that was read
 }
 
 type period struct {
@@ -149,6 +170,7 @@ func (m mark) String() string {
 
 func parseMarks(data []byte) (m marks, err error) {
 	err = json.Unmarshal(data, &m)
+	m.size = len(data)
 	return m, err
 }
 
@@ -157,21 +179,52 @@ func (m marks) encode() []byte {
 	return data
 }
 
-// find returns ErrDone with the mark of s, nil if there is none, or ErrForgotten if it is no longer
-// recorded whether there was one. latest is the last slot that may have been marked.
+// find returns ErrDone with the mark of s, or nil if s is open. It returns ErrForgotten if it is no
+// longer recorded whether s was marked, and ErrFull if s is not marked and its mark has no room. latest
+// is the last slot that may have been marked.
 func (m marks) find(s slotKey, latest string) (found mark, err error) {
 	i := slices.IndexFunc(m.Periods, func(p period) bool { return p.Every == s.every() })
 	if i < 0 {
+		if len(m.Periods) >= maxPeriods {
+			return mark{}, fmt.Errorf("%w: it has marks of %d periods", ErrFull, len(m.Periods))
+		}
 		return mark{}, nil
 	}
 	p := m.Periods[i]
 	if i := slices.IndexFunc(p.Done, func(d mark) bool { return d.Slot == s.name }); i >= 0 {
 		return p.Done[i], ErrDone
 	}
-	if past, _ := p.split(latest); s.isTimed() && len(past) >= s.limit() && s.name < past[0].Slot {
+	if !s.isTimed() {
+		return mark{}, p.room(s.name, m.size)
+	}
+	if past, _ := p.split(latest); len(past) >= s.limit() && s.name < past[0].Slot {
 		return mark{}, ErrForgotten
 	}
 	return mark{}, nil
+}
+
+// room returns nil if a name that is not marked can be: if there are few names, or if its mark replaces
+// that of an older name of its series. size is the size of all marks.
+func (p period) room(name string, size int) error {
+	series := p.series(name)
+	switch {
+	case len(series) >= maxSeries && name < slices.Min(series):
+		return ErrForgotten
+	case len(series) < maxSeries && (len(p.Done) >= maxNamed || size > maxSize):
+		return fmt.Errorf("%w: it has marks of %d names", ErrFull, len(p.Done))
+	}
+	return nil
+}
+
+// series returns the names of the series to which name belongs.
+func (p period) series(name string) (names []string) {
+	of := seriesOf(name)
+	for _, d := range p.Done {
+		if of != "" && seriesOf(d.Slot) == of {
+			names = append(names, d.Slot)
+		}
+	}
+	return names
 }
 
 // split returns the marks up to the latest slot that may have been marked, and the marks after it,
@@ -184,8 +237,8 @@ func (p period) split(latest string) (past, beyond []mark) {
 	return p.Done[:i], p.Done[i:]
 }
 
-// with returns the marks with the mark own for s added, and with the oldest marks beyond the limits
-// removed.
+// with returns the marks with the mark own for s added, and without the marks that find then reports
+// as forgotten. find must have returned nil for s.
 func (m marks) with(s slotKey, own mark, latest string) marks {
 	p := period{Every: s.every()}
 	var others []period
@@ -201,10 +254,11 @@ func (m marks) with(s slotKey, own mark, latest string) marks {
 		slices.SortFunc(p.Done, func(a, b mark) int { return strings.Compare(a.Slot, b.Slot) })
 		past, beyond := p.split(latest)
 		p.Done = append(slices.Clone(last(past, s.limit())), last(beyond, s.limit())...)
-	} else {
-		p.Done = last(p.Done, s.limit())
+	} else if series := p.series(s.name); len(series) > maxSeries {
+		oldest := slices.Min(series)
+		p.Done = slices.DeleteFunc(p.Done, func(d mark) bool { return d.Slot == oldest })
 	}
-	return marks{append(last(others, maxPeriods-1), p)}
+	return marks{Periods: append(others, p)}
 }
 
 // last returns the last n of all.

@@ -91,18 +91,94 @@ func TestMarksAreKeptWithinTheirBounds(t *testing.T) {
 	require.Equal(t, "000", m.Periods[0].Done[0].Slot)
 	require.Equal(t, at(100+maxTimed).name, m.Periods[0].Done[maxTimed].Slot)
 
-	for i := range maxNamed + 1 {
-		m = m.with(slotKey{name: fmt.Sprint(i)}, mark{Slot: fmt.Sprint(i)}, "")
-	}
-	require.Len(t, m.Periods, 2)
-	require.Len(t, m.Periods[1].Done, maxNamed)
-	require.Equal(t, "1", m.Periods[1].Done[0].Slot)
-
-	for i := range maxPeriods {
+	for i := range maxPeriods - 1 {
 		m = m.with(slotKey{cut: calendar{time.Duration(i+2) * time.Minute, time.UTC}, name: "x"}, mark{Slot: "x"}, "999")
 	}
 	require.Len(t, m.Periods, maxPeriods)
-	require.Equal(t, "2m0s", m.Periods[0].Every, "the two that were written before")
+	_, err = m.find(slotKey{cut: calendar{time.Hour, time.UTC}, name: "x"}, "999")
+	require.ErrorIs(t, err, ErrFull, "no period is forgotten for another one")
+	_, err = m.find(slotKey{name: "x"}, "")
+	require.ErrorIs(t, err, ErrFull)
+}
+
+// No name is forgotten for another one: the first version did so after 128.
+//
+//zklock:promise P10.8
+func TestANameThatHasNoRoomIsRefused(t *testing.T) {
+	named := func(m marks, name string) marks { return m.with(slotKey{name: name}, mark{Slot: name}, "") }
+	var m marks
+	for i := range maxNamed {
+		_, err := m.find(slotKey{name: fmt.Sprint("migration-", i)}, "")
+		require.NoError(t, err)
+		m = named(m, fmt.Sprint("migration-", i))
+	}
+	for i := range maxNamed {
+		_, err := m.find(slotKey{name: fmt.Sprint("migration-", i)}, "")
+		require.ErrorIs(t, err, ErrDone)
+	}
+	for _, name := range []string{fmt.Sprint("migration-", maxNamed), "2026-11-22"} {
+		_, err := m.find(slotKey{name: name}, "")
+		require.ErrorIs(t, err, ErrFull)
+		require.ErrorContains(t, err, "record of slots is full: it has marks of 1000 names")
+	}
+	few := named(marks{}, "x")
+	few.size = maxSize + 1
+	_, err := few.find(slotKey{name: "y"}, "")
+	require.ErrorIs(t, err, ErrFull, "there is no room in the node")
+	_, err = few.find(slotKey{name: "x"}, "")
+	require.ErrorIs(t, err, ErrDone)
+}
+
+// Names with a date or a long number tell which of them is older.
+//
+//zklock:promise P10.4 P10.8
+func TestTheLastNamesOfASeriesAreKept(t *testing.T) {
+	begin := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	for what, name := range map[string]func(i int) string{
+		"a date": func(i int) string { return begin.AddDate(0, 0, i).Format(time.DateOnly) },
+		"a date and a time": func(i int) string {
+			return "report " + begin.Add(time.Duration(i)*time.Hour).Format("2006-01-02T15:04")
+		},
+		"a job": func(i int) string { return fmt.Sprint("report-", 29384790+5*i) },
+	} {
+		var m marks
+		for i := range 3 * maxNamed {
+			s := slotKey{name: name(i)}
+			_, err := m.find(s, "")
+			require.NoError(t, err, what)
+			m = m.with(s, mark{Slot: s.name}, "")
+		}
+		for i := range 3 * maxNamed {
+			_, err := m.find(slotKey{name: name(i)}, "")
+			if i < 3*maxNamed-maxSeries {
+				require.ErrorIs(t, err, ErrForgotten, "%s: %s", what, name(i))
+			} else {
+				require.ErrorIs(t, err, ErrDone, "%s: %s", what, name(i))
+			}
+		}
+		_, err := m.find(slotKey{name: "migration-7"}, "")
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"", "x", "migration-7", "2026-11", "22.11.2026", "v1.2.3", "1234567", "2026-11-22-final"} {
+		require.Empty(t, seriesOf(name), name)
+	}
+	require.NotEqual(t, seriesOf("a-99999999"), seriesOf("a-100000000"), "they do not sort by their texts")
+}
+
+//zklock:promise P10.8
+func TestOldMarksMakeRoom(t *testing.T) {
+	at := func(minute int) int64 { return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute).UnixMilli() }
+	m := marks{Periods: []period{
+		{"1m0s", []mark{{Slot: "old", At: at(1)}}},
+		{"2m0s", []mark{{Slot: "old", At: at(1)}, {Slot: "new", At: at(5)}}},
+		{"", []mark{{Slot: "a"}, {Slot: "b", At: at(5)}, {Slot: "c", At: at(4)}, {Slot: "d", At: at(6)}}},
+	}}
+	kept, old := m.since(time.UnixMilli(at(5)))
+	require.Equal(t, []period{m.Periods[1], {"", []mark{{Slot: "b", At: at(5)}, {Slot: "d", At: at(6)}}}}, kept.Periods)
+	require.Equal(t, []Mark{{Period: "1m0s", Slot: "old", At: time.UnixMilli(at(1))}, {Slot: "a"}, {Slot: "c", At: time.UnixMilli(at(4))}}, old)
+	kept, old = m.since(time.Time{})
+	require.Equal(t, m, kept)
+	require.Empty(t, old)
 }
 
 //zklock:promise P10.8

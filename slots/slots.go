@@ -25,8 +25,11 @@ import (
 // Therefore the work is done once even if the hosts' clocks differ, after a change of leaders, and
 // after a restart of clients or servers.
 //
-// The number of marks is limited: the last 128 names, the last 128 due times (see Due), and the last
-// 16 slots of each period (see At).
+// The number of marks at a path is limited. No name is forgotten: after 1000 of them, a new one is
+// refused with ErrFull (see Prune). Names of a series, which differ only in a date or a number of at
+// least eight digits at their end, have an order: the last 128 of them are kept, and an older one is
+// refused with ErrForgotten. The same holds for the last 128 due times (see Due) and the last 16 slots
+// of each of 32 periods (see At).
 type Slot struct {
 	client *zklock.Client
 	c      bridge.Client
@@ -86,8 +89,8 @@ func (s *Slot) String() string { return s.name }
 
 // Do runs fn while it holds the lock at the slot's path. If fn returns nil, Do marks the slot as
 // done before it releases the lock, even if ctx has ended in the meantime. If the slot is not open,
-// Do returns ErrDone, ErrForgotten or ErrAhead, and does not call fn. Otherwise it returns the errors
-// of Mutex.Do and of Mark. The error wraps zklock.ErrNotAcquired if fn was not called.
+// Do returns ErrDone, ErrForgotten, ErrAhead or ErrFull, and does not call fn. Otherwise it returns the
+// errors of Mutex.Do and of Mark. The error wraps zklock.ErrNotAcquired if fn was not called.
 //
 // If fn fails, or the process crashes before the mark is written, the slot stays open and the next
 // Do runs fn again. For work that must not start twice, acquire the lock yourself and call Mark
@@ -113,8 +116,8 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	return err
 }
 
-// Open returns nil if the work may be done. Otherwise it returns ErrForgotten, ErrAhead, or ErrDone
-// with when and by whom the slot was marked. While you hold the lock, only you can change the
+// Open returns nil if the work may be done. Otherwise it returns ErrForgotten, ErrAhead, ErrFull, or
+// ErrDone with when and by whom the slot was marked. While you hold the lock, only you can change the
 // result; without the lock it may change at any time.
 func (s *Slot) Open(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
@@ -125,7 +128,7 @@ func (s *Slot) Open(ctx context.Context) error {
 
 // Mark marks the slot as done, and returns nil if it is marked by h. h must be a hold of the lock
 // at the slot's path. If h was lost, Mark returns zklock.ErrLost and has written nothing. If
-// another hold has already marked the slot, it returns ErrDone; see also ErrForgotten and ErrAhead.
+// another hold has already marked the slot, it returns ErrDone; see also ErrForgotten, ErrAhead and ErrFull.
 // All holds of a lock that was entered again count as one. Mark returns zklock.ErrNotHeld if h is nil,
 // zklock.ErrInvalid if h is a hold of another path, and zklock.ErrMismatch if the node for the marks
 // contains something else.

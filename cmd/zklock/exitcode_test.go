@@ -22,7 +22,7 @@ func TestTheCodeOfTheCommandIsNotTouched(t *testing.T) {
 	every := [][]string{
 		{"run"}, {"run", "-E", "0"}, {"run", "-E", "75"}, {"run", "-E", "80"}, {"run", "--no-wait", "-E", "0"}, {"run", "--wait", "60s", "-E", "0"},
 		{"run", "--once", "x", "-E", "0"}, {"run", "--at-most-once", "--once", "x", "-E", "0"}, {"run", "--at-least", "1ms", "-E", "0"},
-		{"run", "--end-rest", "-E", "0"}, {"run", "--timeout", "1h", "-E", "0"}, {"run", "--shared", "-E", "0"}, {"run", "--semaphore", "2", "-E", "0"}, {"elect", "-E", "0"}, {"elect", "--no-wait", "-E", "0"},
+		{"run", "--end-rest", "-E", "0"}, {"run", "--max-run", "1h", "-E", "0"}, {"run", "--shared", "-E", "0"}, {"run", "--semaphore", "2", "-E", "0"}, {"elect", "-E", "0"}, {"elect", "--no-wait", "-E", "0"},
 	}
 	own := []int{1, 2, 64, 69, 70, 74, 75, 77, 79, 80, 81, 124, 126, 127, 128, 130, 143, 255}
 	check := func(code int, flags []string) {

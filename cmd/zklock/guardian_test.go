@@ -103,13 +103,13 @@ func TestRunEndsACommandThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	srv := startPatientServer(t)
 	f := family.Whole(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--timeout", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--max-run", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
 	awaitWork(t, f)
 	_, err := connect(t, srv).Mutex("/l").Lock(t.Context())
 	require.NoError(t, err)
 	f.AssertEnded(time.Now())
 	assert.EqualValues(t, outcome.TimedOut, i.code())
-	assert.Equal(t, "zklock: the command has run for 5s (--timeout): ending it\nzklock: the command was ended: it ran longer than 5s\n", i.err.String())
+	assert.Equal(t, "zklock: the command has run for 5s (--max-run): ending it\nzklock: the command was ended after 5s (--max-run)\n", i.err.String())
 }
 
 // The guardian counts the time, so a zklock that is stopped does not have to.
@@ -117,7 +117,7 @@ func TestRunStoppedEndsACommandThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	srv := startPatientServer(t)
 	f := family.Whole(t)
-	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--timeout", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "40s", "--grace", "100ms", "--max-run", "5s", "/l", "--", "sh", "-c", family.Everywhere, f.Dir).start()
 	awaitWork(t, f)
 	require.NoError(t, i.Process.Signal(syscall.SIGSTOP))
 	for _, member := range f.Members {
@@ -128,14 +128,43 @@ func TestRunStoppedEndsACommandThatTakesTooLong(t *testing.T) {
 	assert.Zero(t, queued(srv, "/l"))
 }
 
-// A command that has exited in time keeps its code, whatever it left running.
-func TestRunEndsTheProcessesLeftAtItsTimeout(t *testing.T) {
+// A command that has exited in time is not done while its processes run: the exit code was its own, and a slot was marked.
+func TestRunEndsTheProcessesLeftRunningForTooLong(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
-	code, _, err := run(t, srv.Addr(), "run", "--timeout", "1s", "/l", "--", "sh", "-c", "sleep 1000 & exit 3")
-	assert.Equal(t, 3, code)
-	assert.Contains(t, err, "ending the processes it left running")
+	for range 2 {
+		code, _, err := run(t, srv.Addr(), "run", "--once", "x", "--max-run", "1s", "/l", "--", "sh", "-c", "sleep 1000 & exit 0")
+		assert.EqualValues(t, outcome.TimedOut, code)
+		assert.Contains(t, err, "zklock: processes that the command left running were ended after 1s (--max-run)\n")
+	}
+	code, _, err := run(t, srv.Addr(), "run", "--max-run", "1s", "/l", "--", "sh", "-c", "sleep 1000 & exit 3")
+	assert.EqualValues(t, outcome.TimedOut, code)
+	assert.Contains(t, err, "zklock: the command has run for 1s (--max-run): ending the processes it left running\n")
 	assert.Zero(t, queued(srv, "/l"))
+}
+
+// Whoever reads that zklock keeps a lock wants to know for which process.
+func TestTheProcessesLeftRunningAreNamed(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	i := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sh", "-c", "sleep 1000 & sleep 1000 & exit 0").start()
+	eventually(t, "it says so", func() bool { return strings.Contains(i.err.String(), "\n") })
+	assert.Regexp(t, `^zklock: the command exited and left running: process \d+ \("sleep"\), \d+ \("sleep"\); keeping the lock until they exit \(`, i.err.String())
+	require.NoError(t, i.Process.Signal(syscall.SIGTERM))
+	assert.Zero(t, i.code())
+}
+
+// zklock took five seconds more to close a client whose servers were silent.
+func TestALossEndsZklockThoughNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	i := zklockCommand(t, srv.Addr(), "run", "--session-timeout", "10s", "--grace", "0s", "/l", "--", "sleep", "1000").start()
+	eventually(t, "the command runs", func() bool { return named(proc.Descendants(i.Process.Pid), "sleep") == 1 })
+	goSilent(t, srv)
+	eventually(t, "the command is ended", func() bool { return named(proc.Descendants(i.Process.Pid), "sleep") == 0 })
+	ended := time.Now()
+	assert.EqualValues(t, outcome.Lost, i.code())
+	assert.Less(t, time.Since(ended), 4*time.Second, "closing may take a second")
 }
 
 // The lock is kept for a slot that is not marked: another host may run it.
@@ -143,7 +172,7 @@ func TestASlotOfACommandThatTakesTooLongStaysOpen(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	for range 2 {
-		code, _, _ := run(t, srv.Addr(), "run", "--once", "x", "--timeout", "100ms", "/l", "--", "sleep", "1000")
+		code, _, _ := run(t, srv.Addr(), "run", "--once", "x", "--max-run", "100ms", "/l", "--", "sleep", "1000")
 		assert.EqualValues(t, outcome.TimedOut, code)
 	}
 }

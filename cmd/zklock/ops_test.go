@@ -99,7 +99,7 @@ func TestLsFindsTheLocksBelowAPath(t *testing.T) {
 	}
 	code, out, _ := run(t, srv.Addr(), "ls", "/locks")
 	assert.Zero(t, code)
-	assert.Contains(t, out, "not in use, but there are 2 locks below it")
+	assert.Contains(t, out, "not in use, but 2 locks are below it")
 	code, out, _ = run(t, srv.Addr(), "ls", "-r", "/locks")
 	assert.Zero(t, code)
 	assert.Contains(t, out, "/locks/a: 1 held, 0 waiting")

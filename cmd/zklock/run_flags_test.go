@@ -219,6 +219,20 @@ func TestADoneSlotIsReported(t *testing.T) {
 	assert.Empty(t, err)
 }
 
+// The crontab line of docs/cron.md sent nineteen mails from twenty hosts, each time.
+func TestQuietSaysNothingOfALockThatIsHeld(t *testing.T) {
+	t.Parallel()
+	srv := heldByAnother(t)
+	for _, args := range [][]string{{"--no-wait", "-E", "0"}, {"--wait", "2s", "-E", "0"}, {"--no-wait"}} {
+		code, out, text := run(t, srv.Addr(), append(append([]string{"run", "--every", "5m", "--quiet"}, args...), "/l", "--", "echo", "ran")...)
+		assert.Equal(t, map[bool]int{true: 0, false: int(outcome.NotAcquired)}[len(args) > 1], code)
+		assert.Empty(t, out+text)
+	}
+	code, _, text := run(t, "127.0.0.1:1", "run", "--every", "5m", "--quiet", "--no-wait", "-E", "0", "/l", "--", "echo", "ran")
+	assert.EqualValues(t, outcome.Unavailable, code)
+	assert.Contains(t, text, "no server reached", "it is not quiet about a failure")
+}
+
 // The reply to the transaction that marks the slot is lost: it is found to have been done.
 //
 //zklock:promise P10.9

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,16 +88,17 @@ func (a *authority) file(name string) string { return filepath.Join(a.dir, name)
 // secured serves what is at address over TLS, to clients with a certificate of the authority only.
 type secured struct {
 	net.Listener
-	mu    sync.Mutex
-	conns []net.Conn // guarded by mu
+	config atomic.Pointer[tls.Config]
+	mu     sync.Mutex
+	conns  []net.Conn // guarded by mu
 }
 
 func (a *authority) secure(address, name string) *secured {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(name)}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	s := &secured{}
+	s.config.Store(a.config(name))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.config.Load(), nil }})
 	require.NoError(a.t, err)
-	s := &secured{Listener: l}
+	s.Listener = l
 	a.t.Cleanup(func() {
 		l.Close()
 		s.drop()
@@ -104,6 +106,13 @@ func (a *authority) secure(address, name string) *secured {
 	// Owned by the test; ends with the listener.
 	go s.serve(address)
 	return s
+}
+
+// config is that of a server with that name whose clients need a certificate of the authority.
+func (a *authority) config(name string) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return &tls.Config{Certificates: []tls.Certificate{a.issue(name)}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 }
 
 func (s *secured) serve(address string) {
@@ -204,4 +213,108 @@ func TestTLSReconnectsWhileItHolds(t *testing.T) {
 	require.NoError(t, os.Remove(ready))
 	assert.Zero(t, i.code(), i.err.String())
 	assert.Empty(t, i.err.String())
+}
+
+// overTLS starts a command under a lock, with the files of an authority, and returns it once the command runs. The command ends
+// when the file that release removes is gone.
+func overTLS(t *testing.T, a *authority, fronts ...*secured) (i *invocation, release func()) {
+	var servers []string
+	for _, f := range fronts {
+		servers = append(servers, strings.Replace(f.Addr().String(), "127.0.0.1", "localhost", 1))
+	}
+	ready := filepath.Join(t.TempDir(), "ready")
+	i = zklockCommand(t, strings.Join(servers, ","), "run", "--session-timeout", "4s", "--grace", "0s",
+		"--tls-ca", a.file("ca.pem"), "--tls-cert", a.file("me.pem"), "--tls-key", a.file("me.key"),
+		"/l", "--", "sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done`, ready).start()
+	eventually(t, "the command runs", func() bool { return exists(ready) })
+	return i, func() { require.NoError(t, os.Remove(ready)) }
+}
+
+// A zklock that holds for months outlives its certificate, and that of the authority. The files were read only once: the first
+// reconnect after a renewal ended the command.
+//
+//zklock:promise P18.9
+func TestTLSFilesAreReadAgainWhenTheyHaveChanged(t *testing.T) {
+	t.Parallel()
+	needsShell(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond})
+	a, next := newAuthority(t), newAuthority(t)
+	a.issue("me")
+	next.issue("me")
+	front := a.secure(srv.Addr(), "localhost")
+	i, release := overTLS(t, a, front)
+	front.config.Store(next.config("localhost"))
+	require.NoError(t, os.WriteFile(a.file("me.pem"), []byte("half a file"), 0o600))
+	for _, file := range []string{"ca.pem", "me.key", "me.pem"} {
+		data, err := os.ReadFile(next.file(file))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(a.file(file), data, 0o600))
+	}
+	for range 2 {
+		before := srv.Requests()[zktest.OpMulti]
+		front.drop()
+		eventually(t, "heartbeats continue", func() bool { return srv.Requests()[zktest.OpMulti] >= before+2 })
+	}
+	release()
+	assert.Zero(t, i.code(), i.err.String())
+	assert.Empty(t, i.err.String())
+}
+
+// The message about a loss said that no quorum had answered, and nothing of the certificate.
+func TestALossOverTLSNamesTheCertificate(t *testing.T) {
+	t.Parallel()
+	needsShell(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond})
+	a, other := newAuthority(t), newAuthority(t)
+	a.issue("me")
+	front := a.secure(srv.Addr(), "localhost")
+	i, _ := overTLS(t, a, front)
+	front.config.Store(other.config("localhost"))
+	front.drop()
+	assert.EqualValues(t, outcome.Lost, i.code())
+	assert.Regexp(t, `\nzklock: the command was ended: lock was lost: no quorum answered in time \(localhost:\d+: did not agree on TLS: its certificate was issued by an unknown authority \(see --tls-ca\)\)\n$`, i.err.String())
+}
+
+//zklock:promise P18.9
+func TestTLSSessionsMoveAndExpire(t *testing.T) {
+	t.Parallel()
+	needsShell(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond, Servers: 3})
+	a := newAuthority(t)
+	a.issue("me")
+	var fronts []*secured
+	for _, address := range srv.Addrs() {
+		fronts = append(fronts, a.secure(address, "localhost"))
+	}
+	i, _ := overTLS(t, a, fronts...)
+	for range 4 {
+		at := srv.Sessions()[0].Member
+		fronts[at].Close()
+		fronts[at].drop()
+		eventually(t, "the session moves", func() bool { s := srv.Sessions(); return len(s) == 1 && s[0].Member >= 0 && s[0].Member != at })
+		before := srv.Requests()[zktest.OpMulti]
+		eventually(t, "heartbeats continue", func() bool { return srv.Requests()[zktest.OpMulti] >= before+2 })
+		fronts[at] = a.reopen(fronts[at], srv.Addrs()[at])
+	}
+	assert.Empty(t, i.err.String())
+	srv.ExpireSession(srv.Sessions()[0].ID)
+	assert.EqualValues(t, outcome.Lost, i.code())
+	assert.Contains(t, i.err.String(), "the command was ended: check /l: lock was lost: ")
+	assert.NotContains(t, i.err.String(), "TLS", "that is not the reason")
+}
+
+// reopen serves at the address of a server that was closed.
+func (a *authority) reopen(s *secured, address string) *secured {
+	again := &secured{}
+	again.config.Store(s.config.Load())
+	l, err := tls.Listen("tcp", s.Addr().String(), &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return again.config.Load(), nil }})
+	require.NoError(a.t, err)
+	again.Listener = l
+	a.t.Cleanup(func() {
+		l.Close()
+		again.drop()
+	})
+	// Owned by the test; ends with the listener.
+	go again.serve(address)
+	return again
 }

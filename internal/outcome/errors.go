@@ -42,6 +42,7 @@ var (
 	ErrDone      = errors.New("already done")
 	ErrForgotten = errors.New("slot is too old: its result is no longer recorded")
 	ErrAhead     = errors.New("slot is in the future")
+	ErrFull      = errors.New("record of slots is full")
 )
 
 // Errors that end an attempt inside the library. Callers never see them.

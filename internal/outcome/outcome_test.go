@@ -26,7 +26,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		zk.ErrInvalidFlags: refused, frames.ErrLocalSession: refused, frames.ErrQuota: refused,
 		ErrSessionOver: final, ErrGone: final, ErrClosed: final, ErrLocked: final, ErrLimit: final, ErrInvalid: final, ErrMismatch: final, ErrEvicted: final,
 		frames.ErrTooLong: final, context.Canceled: final, context.DeadlineExceeded: final,
-		ErrDone: slot, ErrForgotten: slot, ErrAhead: slot,
+		ErrDone: slot, ErrForgotten: slot, ErrAhead: slot, ErrFull: slot,
 		conn.ErrNotSent: {unsent: true, transient: true}, frames.ErrThrottled: {unsent: true, transient: true},
 		io.EOF: {transient: true}, zk.ErrConnectionClosed: {transient: true}, zk.ErrSessionExpired: {transient: true}, frames.ErrorOf(-999): {transient: true},
 	} {

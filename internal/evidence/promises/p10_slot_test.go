@@ -534,21 +534,111 @@ func TestOldMarksDoNotAccumulate(t *testing.T) {
 		require.NoError(t, err)
 		for i := range 300 {
 			require.NoError(t, slots.At(c, path, time.Now(), time.Minute).Mark(t.Context(), hold))
-			require.NoError(t, slots.Named(c, path, fmt.Sprint("job ", i)).Mark(t.Context(), hold))
-			require.NoError(t, slots.At(c, path, begin, time.Duration(i+2)*time.Hour).Mark(t.Context(), hold))
+			require.NoError(t, slots.Named(c, path, time.Now().Format("job 2006-01-02T15:04")).Mark(t.Context(), hold))
+			err := slots.At(c, path, begin, time.Duration(i+2)*time.Hour).Mark(t.Context(), hold)
+			require.Equal(t, i >= 30, errors.Is(err, slots.ErrFull), "%d: a new period pushes none out", i)
 			time.Sleep(time.Minute)
 		}
 		unlock(t, hold)
 		node, ok := srv.Node(marksNode)
 		require.True(t, ok)
-		require.Less(t, len(node.Data), 16<<10)
+		require.Less(t, len(node.Data), 48<<10)
 		require.Empty(t, srv.Children(marksNode))
 		for i, want := range map[int]error{299: slots.ErrDone, 290: slots.ErrDone, 100: slots.ErrForgotten, 0: slots.ErrForgotten, 300: nil} {
 			require.ErrorIs(t, slots.At(c, path, begin.Add(time.Duration(i)*time.Minute), time.Minute).Do(t.Context(), nothing), want, "minute %d", i)
 		}
-		done, err := isDone(t, slots.Named(c, path, "job 299"))
+		for i, want := range map[int]error{299: slots.ErrDone, 172: slots.ErrDone, 171: slots.ErrForgotten, 0: slots.ErrForgotten, 300: nil} {
+			name := begin.Add(time.Duration(i) * time.Minute).Format("job 2006-01-02T15:04")
+			require.ErrorIs(t, slots.Named(c, path, name).Open(t.Context()), want, name)
+		}
+	})
+}
+
+// TestEveryMigrationIsDoneOnce does 135 migrations twice, and then more names than there is room for: a name is refused rather
+// than forgotten. The first version forgot the first names after 128.
+//
+//zklock:promise P10.1 P10.8
+func TestEveryMigrationIsDoneOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		var n slotTally
+		begin := time.Now()
+		for range 2 {
+			for i := range 135 {
+				n.do(t.Context(), slots.Named(c, path, fmt.Sprint("migration-", i)), 0)
+			}
+		}
+		require.EqualValues(t, 135, n.ran.Load())
+		require.EqualValues(t, 135, n.done.Load())
+		hold, err := c.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		require.True(t, done)
+		for i := 135; i < 1000; i++ {
+			require.NoError(t, slots.Named(c, path, fmt.Sprint("migration-", i)).Mark(t.Context(), hold))
+			time.Sleep(time.Millisecond)
+		}
+		err = slots.Named(c, path, "migration-1000").Mark(t.Context(), hold)
+		require.ErrorIs(t, err, slots.ErrFull)
+		unlock(t, hold)
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(c, path, "migration-1000"), 0), slots.ErrFull)
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(c, path, "migration-0"), 0), slots.ErrDone)
+		require.EqualValues(t, 135, n.ran.Load(), "nothing ran that could run again")
+
+		all, err := slots.Marks(t.Context(), c, path)
+		require.NoError(t, err)
+		require.Len(t, all, 1000)
+		require.Equal(t, "migration-0", all[0].Slot)
+		require.False(t, all[0].At.Before(begin.Truncate(time.Millisecond)))
+		time.Sleep(time.Hour)
+		srv.Next(1, zktest.LoseReply, zktest.OpSetData)
+		forgotten, err := slots.Prune(t.Context(), c, path, all[500].At)
+		require.NoError(t, err)
+		require.Equal(t, all[:len(forgotten)], forgotten)
+		require.NotEmpty(t, forgotten)
+		left, err := slots.Marks(t.Context(), c, path)
+		require.NoError(t, err)
+		require.Equal(t, all[len(forgotten):], left)
+		require.NoError(t, n.do(t.Context(), slots.Named(c, path, "migration-1000"), 0))
+		require.ErrorIs(t, n.do(t.Context(), slots.Named(c, path, "migration-999"), 0), slots.ErrDone)
+	})
+}
+
+// TestPruneForgetsNothingThatIsMarkedMeanwhile prunes while another client marks slots.
+//
+//zklock:promise P10.1
+func TestPruneForgetsNothingThatIsMarkedMeanwhile(t *testing.T) {
+	t.Parallel()
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		none, err := slots.Prune(t.Context(), operator, path, time.Now())
+		require.NoError(t, err)
+		require.Empty(t, none)
+		require.Empty(t, srv.Children(path), "it creates nothing")
+		var n slotTally
+		require.NoError(t, n.do(t.Context(), slots.Named(c, path, "old"), 0))
+		time.Sleep(time.Hour)
+		before := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range 50 {
+				assert.NoError(t, n.do(t.Context(), slots.Named(c, path, fmt.Sprint("new ", i)), 0))
+			}
+		})
+		for range 20 {
+			_, err := slots.Prune(t.Context(), operator, path, before)
+			require.NoError(t, err)
+		}
+		wg.Wait()
+		require.NoError(t, slots.Named(c, path, "old").Open(t.Context()))
+		for i := range 50 {
+			require.ErrorIs(t, slots.Named(c, path, fmt.Sprint("new ", i)).Open(t.Context()), slots.ErrDone)
+		}
+		require.NoError(t, srv.PutNode("/other.zklock-slots", []byte("something else")))
+		_, err = slots.Prune(t.Context(), operator, "/other", time.Now())
+		require.ErrorIs(t, err, zklock.ErrMismatch)
+		_, err = slots.Marks(t.Context(), operator, "/other")
+		require.ErrorIs(t, err, zklock.ErrMismatch)
+		_, err = slots.Prune(t.Context(), operator, "relative", time.Now())
+		require.ErrorIs(t, err, zklock.ErrInvalid)
 	})
 }
 

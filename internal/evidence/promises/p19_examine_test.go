@@ -23,7 +23,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// examined runs Examine on a server's members. found has the checks that are not OK.
+// examined runs Examine on a server's members. found has the checks that have found a problem.
 func examined(t *testing.T, srv *zktest.Server, opts zklock.Options) (r *operate.Report, found map[string]operate.Check) {
 	t.Helper()
 	if opts.Dialer == nil {
@@ -37,15 +37,16 @@ func examined(t *testing.T, srv *zktest.Server, opts zklock.Options) (r *operate
 	for _, c := range r.Checks {
 		assert.NotEmpty(t, c.Summary, c.ID)
 		assert.NotEmpty(t, c.Why, c.ID)
-		assert.Equal(t, c.Status != operate.OK, c.Advice != "", c.ID)
-		if c.Status != operate.OK {
+		assert.Equal(t, c.Status > operate.OK, c.Advice != "", c.ID)
+		assert.Equal(t, c.Status == operate.Skipped, strings.HasPrefix(c.Summary, "not checked"), c.Summary)
+		if c.Status > operate.OK {
 			found[c.ID] = c
 		}
 	}
 	return r, found
 }
 
-// statuses returns the status of each check that is not OK.
+// statuses returns the status of each check that has found a problem.
 func statuses(found map[string]operate.Check) map[string]operate.Status {
 	all := map[string]operate.Status{}
 	for id, c := range found {
@@ -85,8 +86,8 @@ func TestExamineFindsEachDefect(t *testing.T) {
 		want    map[string]operate.Status
 		about   string // occurs in the summary of each finding
 	}{
-		"a check of a missing node succeeds": {servers: zktest.Options{VoidChecks: true}, want: map[string]operate.Status{"guard": fail, "access": fail}},
-		"no transactions":                    {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpMulti}}, want: map[string]operate.Status{"multi": fail, "access": fail}},
+		"a check of a missing node succeeds": {servers: zktest.Options{VoidChecks: true}, want: map[string]operate.Status{"guard": fail}},
+		"no transactions":                    {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpMulti}}, want: map[string]operate.Status{"multi": fail}},
 		"no containers":                      {servers: zktest.Options{NoContainers: true}, want: map[string]operate.Status{"containers": warn}},
 		"hangs up on containers":             {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer}}, want: map[string]operate.Status{"containers": warn}},
 		"forgets sessions":                   {servers: zktest.Options{ForgetSessions: true}, want: map[string]operate.Status{"resume": warn}},
@@ -106,8 +107,8 @@ func TestExamineFindsEachDefect(t *testing.T) {
 		"slow":                          {servers: zktest.Options{Latency: slow(600 * time.Millisecond)}, want: map[string]operate.Status{"latency": warn}},
 		"too slow":                      {servers: zktest.Options{Latency: slow(700 * time.Millisecond)}, want: map[string]operate.Status{"latency": fail}},
 		"refused login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, client: zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:wrong")}}},
-			want: map[string]operate.Status{"login": fail, "access": fail}},
-		"missing login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, want: map[string]operate.Status{"login": fail, "access": fail}},
+			want: map[string]operate.Status{"login": fail}},
+		"missing login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true}, want: map[string]operate.Status{"login": fail}},
 		"accepted login": {servers: zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: true},
 			client: zklock.Options{Auth: []zklock.Auth{{Scheme: "sasl", Data: []byte("joe:secret")}}}},
 		"an ACL that nobody has": {client: zklock.Options{ACL: zk.AuthACL(zk.PermAll)}, want: map[string]operate.Status{"access": fail}, about: "create nodes with Options.ACL"},
@@ -165,6 +166,8 @@ func TestExamineReportsServersThatDoNotServe(t *testing.T) {
 			_, found := examined(t, srv, zklock.Options{})
 			assert.Equal(t, operate.Warn, found["leader"].Status, "the others have a leader")
 			assert.Equal(t, srv.Addrs()[2:], found["leader"].Servers)
+			assert.Contains(t, found["leader"].Summary, "creates no session: it has no contact with the leader of the others")
+			assert.Contains(t, found["leader"].Advice, "2888 and 3888")
 			for i := range 2 {
 				srv.Member(i).CutOff()
 			}
@@ -172,9 +175,7 @@ func TestExamineReportsServersThatDoNotServe(t *testing.T) {
 			r, found := examined(t, srv, zklock.Options{})
 			assert.Equal(t, operate.Fail, found["leader"].Status)
 			require.Error(t, r.Err())
-			if flavor == zktest.Keeper {
-				assert.Contains(t, found["leader"].Summary, "no leader")
-			}
+			assert.Contains(t, found["leader"].Summary, "creates no session: it has no quorum")
 		})
 	}
 }
@@ -194,12 +195,26 @@ func TestExamineReportsServersThatCannotBeReached(t *testing.T) {
 		assert.Equal(t, operate.Warn, found["reach"].Status)
 		assert.Equal(t, []string{down}, found["reach"].Servers)
 		require.NoError(t, r.Err())
+		assert.Zero(t, r.SessionTimeout, "that server may have another tick")
+		assert.Zero(t, r.TickTime)
+		for _, c := range r.Checks {
+			if c.ID == "tick" {
+				assert.Equal(t, "tickTime is 2s; not checked at "+down, c.Summary)
+			}
+		}
 		down = "all"
 		r, found = examined(t, srv, zklock.Options{Dialer: dial})
 		assert.Equal(t, operate.Fail, found["reach"].Status)
-		for _, c := range r.Checks[:len(r.Checks)-1] {
-			assert.True(t, c.Status == operate.Fail || strings.HasPrefix(c.Summary, "not checked"), "%v", c)
+		for _, c := range r.Checks {
+			want := operate.Skipped
+			if c.ID == "reach" {
+				want = operate.Fail
+			} else if c.ID == "list" {
+				want = operate.OK
+			}
+			assert.Equal(t, want, c.Status, c)
 		}
+		assert.Zero(t, r.SessionTimeout)
 	})
 }
 
@@ -257,15 +272,72 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 		began := time.Now()
 		r, err := operate.Examine(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
 		require.NoError(t, err)
-		assert.Equal(t, operate.Warn, r.Checks[1].Status, "a server that does not answer")
+		assert.Equal(t, operate.Warn, r.Checks[2].Status, "a server that does not answer")
+		assert.Contains(t, r.Checks[2].Summary, "accepts connections and answers nothing: it hangs, or is stopped")
 		assert.Less(t, time.Since(began), time.Minute)
 		srv.Member(0).Freeze()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		_, err = operate.Examine(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+		r, err = operate.Examine(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(began))
+		assert.Equal(t, operate.Fail, r.Checks[0].Status, "a report of what is known")
+		assert.Contains(t, r.Checks[0].Summary, "has not answered everything in time")
+		assert.Equal(t, "3.9.3", r.Servers[2].Version)
+	})
+}
+
+// Three healthy servers far away took more than a minute, after which there was no report.
+//
+//zklock:promise P19.12
+func TestExamineAsksServersFarAwayInTime(t *testing.T) {
+	o := sound
+	o.Latency = func(*rand.Rand) time.Duration { return 400 * time.Millisecond }
+	virtual(t, o, func(t *testing.T, srv *zktest.Server) {
+		began := time.Now()
+		r, found := examined(t, srv, zklock.Options{SessionTimeout: 20 * time.Second})
+		assert.Less(t, time.Since(began), 30*time.Second)
+		assert.Empty(t, found)
+		for _, c := range r.Checks {
+			assert.Equal(t, operate.OK, c.Status, c)
+		}
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineChecksTheListOfServers(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		one := srv.Addrs()[0]
+		opts := &zklock.Options{Dialer: srv.Dial}
+		r, err := operate.Examine(t.Context(), []string{one, one, one}, opts)
+		require.NoError(t, err)
+		require.NoError(t, r.Err(), "it is no second ensemble")
+		require.Len(t, r.Servers, 1)
+		require.Equal(t, operate.Warn, r.Checks[1].Status)
+		require.Equal(t, one+" is one server of an ensemble (a leader); the others are not in the list", r.Checks[1].Summary)
+		r, err = operate.Examine(t.Context(), append(srv.Addrs(), one), opts)
+		require.NoError(t, err)
+		require.Equal(t, one+" is in the list 2 times", r.Checks[1].Summary)
+	})
+	virtual(t, zktest.Options{Flavor: zktest.ZooKeeper39}, func(t *testing.T, srv *zktest.Server) {
+		_, found := examined(t, srv, zklock.Options{})
+		require.Empty(t, found, "a server of its own is no ensemble")
+	})
+}
+
+//zklock:promise P19.12
+func TestExamineComparesClocks(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		srv.FastForward(30 * time.Second)
+		r, found := examined(t, srv, zklock.Options{})
+		assert.Empty(t, found)
+		srv.FastForward(2 * time.Hour)
+		r, found = examined(t, srv, zklock.Options{})
+		require.Len(t, found, 1)
+		assert.Equal(t, operate.Warn, found["clock"].Status)
+		assert.Equal(t, "the leader's clock is 2h0m30s ahead of this host's", found["clock"].Summary)
+		require.NoError(t, r.Err(), "locks work")
 	})
 }
 

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/spell"
@@ -26,6 +28,8 @@ type Flags struct {
 	short           map[string]string // one-letter names, by long name
 	topics          map[string]Topic  // by flag name, for flags that have a topic
 	operand         string            // the name of the first positional argument
+	foreign         map[string]string // what to use instead of the flags of similar tools, by their names
+	env             map[string]bool   // the flags that a variable of the environment can set
 }
 
 // Topic is a heading under which the help groups flags. The connection flags are the same for many commands, so their help
@@ -52,7 +56,7 @@ func (f *Flags) In(t Topic, define func()) {
 
 // NewFlags returns the flags of a subcommand, without any yet.
 func NewFlags(std Streams, name, synopsis, about string) *Flags {
-	f := &Flags{flag.NewFlagSet(name, flag.ContinueOnError), synopsis, strings.TrimSpace(about), std, map[string]string{}, map[string]Topic{}, "PATH"}
+	f := &Flags{flag.NewFlagSet(name, flag.ContinueOnError), synopsis, strings.TrimSpace(about), std, map[string]string{}, map[string]Topic{}, "PATH", map[string]string{}, map[string]bool{}}
 	return f
 }
 
@@ -71,6 +75,13 @@ func (f *Flags) Alias(letter, name string) {
 	f.Var(f.Lookup(name).Value, letter, "")
 }
 
+// Foreign adds flags of similar tools that people type. advice says what to use instead.
+func (f *Flags) Foreign(advice string, names ...string) {
+	for _, name := range names {
+		f.foreign[name] = advice
+	}
+}
+
 // Each calls fn for every flag with its names, the name of its value ("" for a boolean flag) and its text.
 func (f *Flags) Each(fn func(fl *flag.Flag, short, kind, text string)) {
 	f.VisitAll(func(fl *flag.Flag) {
@@ -78,8 +89,37 @@ func (f *Flags) Each(fn func(fl *flag.Flag, short, kind, text string)) {
 			return
 		}
 		kind, text := flag.UnquoteUsage(fl)
+		if f.env[fl.Name] {
+			text += "; also " + Variable(fl.Name)
+		}
 		fn(fl, f.short[fl.Name], kind, text)
 	})
+}
+
+// FromEnvironment lets a variable set each of these flags if it is not on the command line.
+func (f *Flags) FromEnvironment(names ...string) {
+	for _, name := range names {
+		f.env[name] = true
+	}
+}
+
+// Variable returns the name of the variable that sets a flag.
+func Variable(flag string) string {
+	return "ZKLOCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// readEnvironment sets the flags that are not on the command line. For Given, they still are not.
+func (f *Flags) readEnvironment() error {
+	for name := range f.env {
+		value, fl := os.Getenv(Variable(name)), f.Lookup(name)
+		if value == "" || f.Given(name) {
+			continue
+		}
+		if fl.Value.Set(value) != nil {
+			return outcome.Misuse("%s=%s: %s", Variable(name), escape.Short(value, 60), wanted(fl, value))
+		}
+	}
+	return nil
 }
 
 // Parse parses flags before and after the positional arguments. After "--", every argument is positional. It returns an error
@@ -91,6 +131,8 @@ func (f *Flags) Parse(args []string, least, most int) (positional []string, err 
 		switch {
 		case arg == "--":
 			positional, args = append(positional, args...), nil
+		case isDashed(arg):
+			return nil, outcome.Misuse("%s: %s begins with a dash, which is not the hyphen of flags: type -- as two hyphens", f.Name(), escape.Short(arg, 60))
 		case len(arg) < 2 || arg[0] != '-':
 			positional = append(positional, arg)
 		default:
@@ -106,7 +148,13 @@ func (f *Flags) Parse(args []string, least, most int) (positional []string, err 
 	case n > most:
 		return nil, outcome.Misuse("%s: unexpected argument %q", f.Name(), escape.Short(positional[most], 60))
 	}
-	return positional, nil
+	return positional, f.readEnvironment()
+}
+
+// isDashed reports whether an argument begins with a dash that an editor or a web page has made of a hyphen.
+func isDashed(arg string) bool {
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(arg, "-"))
+	return strings.ContainsRune("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", first)
 }
 
 // ParseAlone parses PATH without a command. If more arguments follow, the error says that -- is missing before the command.
@@ -130,11 +178,14 @@ func (f *Flags) ParseAlone(args []string) (path string, err error) {
 func (f *Flags) parseFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 	fl := f.Lookup(name)
+	if letter, rest := f.glued(arg); letter != "" {
+		name, value, hasValue, fl = letter, rest, true, f.Lookup(letter)
+	}
 	switch {
 	case fl == nil && (name == "help" || name == "h"):
 		return nil, cmp.Or(f.help(f.Streams.Out), flag.ErrHelp)
 	case fl == nil:
-		return nil, outcome.Misuse("unknown flag %s%s", escape.Short(dashed(name), 60), f.suggest(name))
+		return nil, outcome.Misuse("unknown flag %s%s", escape.Short(arg, 60), f.suggest(arg, name))
 	case hasValue:
 	case isBool(fl):
 		value = "true"
@@ -157,8 +208,27 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// suggest returns a suggestion to append to the error about an unknown flag.
-func (f *Flags) suggest(name string) string {
+// glued returns the one-letter flag with which arg begins, and its value, which follows without a space: -E3. It returns "" if
+// arg has another form.
+func (f *Flags) glued(arg string) (letter, value string) {
+	if len(arg) < 3 || arg[1] == '-' || arg[2] == '=' || f.Lookup(arg[1:2]) == nil || isBool(f.Lookup(arg[1:2])) {
+		return "", ""
+	}
+	return arg[1:2], arg[2:]
+}
+
+// suggest returns a suggestion to append to the error about the unknown flag name, which was typed as arg.
+func (f *Flags) suggest(arg, name string) string {
+	advice, known := f.foreign[name]
+	if !known && len(arg) > 2 && arg[1] != '-' {
+		advice, known = f.foreign[arg[1:2]] // -w5
+	}
+	if known {
+		return ": " + advice
+	}
+	if len(name) == 1 {
+		return "" // nothing is similar to one letter
+	}
 	var names []string
 	f.Each(func(fl *flag.Flag, _, _, _ string) { names = append(names, "--"+fl.Name) })
 	return spell.Suggest("--"+name, names)

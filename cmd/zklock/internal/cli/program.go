@@ -15,12 +15,14 @@ import (
 
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/spell"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // Program is zklock: its subcommands, and the flags of all those that connect to servers.
 type Program struct {
 	Subcommands []Subcommand
 	Connection  func(Streams) *Flags // returns the connection flags
+	Foreign     map[string][]string  // what similar tools call the subcommands and help topics
 }
 
 // Subcommand describes one of zklock's subcommands.
@@ -86,11 +88,35 @@ func (p Program) find(name string) (Subcommand, error) {
 	if i := slices.IndexFunc(p.Subcommands, func(c Subcommand) bool { return c.Name == name }); i >= 0 {
 		return p.Subcommands[i], nil
 	}
-	var names []string
-	for _, c := range p.Listed() {
-		names = append(names, c.Name)
+	if name != "" && name[0] == '-' {
+		return Subcommand{}, p.misplaced(name)
 	}
-	return Subcommand{}, outcome.Misuse("unknown command %q%s: see zklock --help", name, spell.Suggest(name, names))
+	if meant := p.foreign(name); meant != "" {
+		return Subcommand{}, outcome.Misuse("unknown command %q, did you mean %q?: see zklock --help", escape.Short(name, 60), meant)
+	}
+	return Subcommand{}, outcome.Misuse("unknown command %q%s: see zklock --help", escape.Short(name, 60), spell.Suggest(name, append(namesOf(p.Listed()), ConnectionTopic)))
+}
+
+// misplaced returns the error about a flag in the place of the command.
+func (p Program) misplaced(flag string) error {
+	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	if name == "v" || name == "V" {
+		return outcome.Misuse("unknown flag %s, did you mean \"--version\"?", flag)
+	}
+	if meant := spell.Suggest("--"+name, []string{"--help", "--version"}); meant != "" {
+		return outcome.Misuse("unknown flag %s%s", escape.Short(flag, 60), meant)
+	}
+	return outcome.Misuse("%s: flags go after the command, as in zklock run %s ...", escape.Short(flag, 60), escape.Short(flag, 60))
+}
+
+// foreign returns the subcommand that does what a word of similar tools stands for, or "".
+func (p Program) foreign(word string) string {
+	for name, words := range p.Foreign {
+		if slices.Contains(words, word) {
+			return name
+		}
+	}
+	return ""
 }
 
 func (p Program) usage(w io.Writer) error {

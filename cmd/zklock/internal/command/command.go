@@ -31,7 +31,7 @@ func Main() {
 
 // Program returns zklock with its subcommands.
 func Program() cli.Program {
-	return cli.Program{Connection: servers.ConnectionFlags, Subcommands: []cli.Subcommand{
+	return cli.Program{Connection: servers.ConnectionFlags, Foreign: foreign, Subcommands: []cli.Subcommand{
 		{Name: "demo", About: "demonstrate the library, with no server to install", Define: demo.Command},
 		{Name: "run", About: "run a command while holding a lock", Define: runCommand},
 		{Name: "elect", About: "run a command as the elected leader, or print the leader", Define: electCommand},
@@ -40,12 +40,29 @@ func Program() cli.Program {
 		{Name: "web", About: "show locks in a browser, live", Define: webCommand},
 		{Name: "revoke", About: "ask a holder to release its lock", Define: revokeCommand},
 		{Name: "evict", About: "remove a contender from its queue", Define: evictCommand},
+		{Name: "slots", About: "list what --once and --every have done, or forget the oldest of it", Define: slotsCommand},
 		{Name: "doctor", About: "check whether servers are fit for locks, and print the options to use", Define: doctorCommand},
 		{Name: "serve", About: "run the in-process server, for development", Define: serveCommand},
 		{Name: "completion", About: "print a shell completion script", Define: func(std cli.Streams) *cli.Command { return cli.Completion(std, Program()) }},
 		{Name: "version", About: "print the version", Define: versionCommand},
 		{Name: "man", About: "print the manual page", Define: func(std cli.Streams) *cli.Command { return cli.Manual(std, Program()) }, Hidden: true},
 	}}
+}
+
+// foreign are the words that people know from other tools.
+var foreign = map[string][]string{
+	"run":    {"lock", "acquire", "exec", "flock", "with", "start"},
+	"ls":     {"status", "list", "show", "inspect", "describe", "holders", "queue", "ps"},
+	"revoke": {"unlock", "release"},
+	"evict":  {"kill", "remove", "rm", "delete", "force-unlock", "break", "steal"},
+	"elect":  {"leader", "campaign", "election"},
+	"doctor": {"check", "ping", "health", "endpoint"},
+	"top":    {"watch", "monitor"},
+	"web":    {"ui", "page", "dashboard"},
+	"serve":  {"server", "dev"},
+	"slots":  {"once", "every", "marks", "prune"},
+
+	cli.ConnectionTopic: {"flags", "options", "servers", "auth", "tls"},
 }
 
 // endIfInterrupted ends this process with SIGINT if err is the end by a Ctrl-C that the parent shell received as well. If

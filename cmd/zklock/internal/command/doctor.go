@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,16 +20,18 @@ import (
 
 const doctorAbout = `
 Checks whether the servers are fit for locks at PATH and below (default /), and prints
-the options to use with them. It asks each server in turn, and needs no more rights than
+the options to use with them. It asks all servers at once, and needs no more rights than
 a lock does. Its writes are transactions that fail on purpose, except for one that
 creates a node and deletes it, so no node remains.
 
-Each check is OK, WARN (locks work, but not as well as they could) or FAIL (locks do not
-work, or two clients can hold the same one). --session-timeout, --tick-time, --acl and
+Each check is OK, WARN (locks work, but not as well as they could), FAIL (locks do not
+work, or two clients can hold the same one), or - (no server could be asked). Options are
+printed only if every server could be asked. --session-timeout, --tick-time, --acl and
 --auth are the values that the clients use.
 
 The exit code is 0 if no check fails, 2 if one does, and with --strict 1 if there are
-warnings only. Without --connect-timeout, the checks may take up to a minute.`
+warnings only. Without --connect-timeout, the checks may take up to a minute; then the
+report shows what is known, and the exit code is 69.`
 
 const (
 	CodeWarned outcome.Verdict = 1 // doctor --strict found a warning
@@ -49,15 +52,16 @@ func doctorCommand(std cli.Streams) *cli.Command {
 			server.Patience = longListing
 		}
 		r, err := examine(server, strings.Join(positional, ""))
-		if err != nil {
+		if r == nil {
 			return outcome.ByCause(err)
 		}
+		var failed error
 		if *asJSON {
-			err = show.JSON(std.Out, newReportJSON(r), true)
+			failed = show.JSON(std.Out, newReportJSON(r), true)
 		} else {
-			_, err = std.Out.WriteString(ReportText(r))
+			_, failed = std.Out.WriteString(ReportText(r))
 		}
-		return orElse(err, func() error { return verdictOf(r, *strict) })
+		return cmp.Or(err, failed, verdictOf(r, *strict))
 	})
 }
 
@@ -72,14 +76,29 @@ func examine(s *servers.Flags, path string) (*operate.Report, error) {
 	}
 	ctx, stop := cli.UntilInterrupted()
 	defer stop()
-	defer context.AfterFunc(ctx, abort)()
 	var r *operate.Report
 	err = s.Ask(ctx, func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, abort)()
 		r, err = operate.Examine(ctx, []string{s.Address()}, opts)
 		return err
 	})
+	if ctx.Err() != nil {
+		return nil, outcome.Interrupted()
+	}
 	return r, err
 }
+
+// inFlags returns a check whose texts name the command's flags, in place of the library's options.
+func inFlags(c operate.Check) operate.Check {
+	c.Summary, c.Advice = flagNames.Replace(c.Summary), flagNames.Replace(c.Advice)
+	return c
+}
+
+var flagNames = strings.NewReplacer(
+	"Options.SessionTimeout", "--session-timeout", "Options.TickTime", "--tick-time", "Options.ACL", "--acl",
+	"Options.Auth or Options.Login", "--auth (for SASL: --auth sasl:user:password)",
+	"Configure TLS in Options.Dialer", "Set --tls, --tls-ca and --tls-cert", "configure TLS", "use --tls",
+)
 
 // verdictOf returns the error for the exit code of a report.
 func verdictOf(r *operate.Report, strict bool) error {
@@ -117,9 +136,13 @@ func ReportText(r *operate.Report) string {
 	table.Flush()
 	b.WriteByte('\n')
 	for _, c := range r.Checks {
-		writeCheck(&b, c)
+		writeCheck(&b, inFlags(c))
 	}
-	fmt.Fprintf(&b, "\nOptions for these servers:\n  Go     %s\n  flags  %s\n\n%s\n", goOptions(r), flagOptions(r), lastLine(r))
+	if r.SessionTimeout == 0 {
+		fmt.Fprintf(&b, "\nOptions for these servers: unknown, because not every server could be asked\n\n%s\n", lastLine(r))
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\nOptions for these servers:\n  Go           %s\n  flags        %s\n  environment  %s\n\n%s\n", goOptions(r), flagOptions(r), variables(r), lastLine(r))
 	return b.String()
 }
 
@@ -128,7 +151,7 @@ func writeCheck(b *strings.Builder, c operate.Check) {
 	const indent, width = "      ", 100
 	text := cli.Wrap(c.ID+": "+c.Summary, indent, width)
 	fmt.Fprintf(b, "%-5s %s\n", c.Status, strings.TrimPrefix(text, indent))
-	if c.Status != operate.OK {
+	if c.Status > operate.OK {
 		fmt.Fprintf(b, "%s\n%s\n", cli.Wrap("Why: "+c.Why, indent, width), cli.Wrap("Do: "+c.Advice, indent, width))
 	}
 }
@@ -188,19 +211,34 @@ func flagOptions(r *operate.Report) string {
 	return text
 }
 
+// variables returns the options to use, as variables of the environment.
+func variables(r *operate.Report) string {
+	text := fmt.Sprintf("%s=%v", cli.Variable("session-timeout"), r.SessionTimeout)
+	if r.TickTime > 0 {
+		text += fmt.Sprintf(" %s=%v", cli.Variable("tick-time"), r.TickTime)
+	}
+	return text
+}
+
 // lastLine returns the last line of a report.
 func lastLine(r *operate.Report) string {
 	warnings, failures := count(r)
-	return fmt.Sprintf("servers: %d, checks: %d, warnings: %d, failures: %d", len(r.Servers), len(r.Checks), warnings, failures)
+	skipped := 0
+	for _, c := range r.Checks {
+		if c.Status == operate.Skipped {
+			skipped++
+		}
+	}
+	return fmt.Sprintf("servers: %d, checks: %d, warnings: %d, failures: %d, not checked: %d", len(r.Servers), len(r.Checks), warnings, failures, skipped)
 }
 
 // reportJSON is a report in JSON. Durations are in milliseconds.
 type reportJSON struct {
 	OK             bool         `json:"ok"` // no check failed
-	SessionTimeout float64      `json:"session_timeout_ms"`
+	SessionTimeout float64      `json:"session_timeout_ms,omitempty"`
 	TickTime       float64      `json:"tick_time_ms,omitempty"`
-	Go             string       `json:"go"`
-	Flags          string       `json:"flags"`
+	Go             string       `json:"go,omitempty"` // empty if not every server could be asked, like the other options
+	Flags          string       `json:"flags,omitempty"`
 	Servers        []memberJSON `json:"servers"`
 	Checks         []checkJSON  `json:"checks"`
 }
@@ -223,19 +261,24 @@ type latencyJSON struct {
 
 type checkJSON struct {
 	ID      string   `json:"id"`
-	Status  string   `json:"status"` // ok, warn or fail
+	Status  string   `json:"status"` // ok, warn, fail or skipped
 	Servers []string `json:"servers,omitempty"`
 	Summary string   `json:"summary"`
 	Why     string   `json:"why"`
 	Advice  string   `json:"advice,omitempty"`
 }
 
+// statuses are the words for a check's status in JSON.
+var statuses = map[operate.Status]string{operate.Skipped: "skipped", operate.OK: "ok", operate.Warn: "warn", operate.Fail: "fail"}
+
 func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func newReportJSON(r *operate.Report) reportJSON {
 	j := reportJSON{
 		OK: r.Err() == nil, SessionTimeout: inMillis(r.SessionTimeout), TickTime: inMillis(r.TickTime),
-		Go: goOptions(r), Flags: flagOptions(r),
+	}
+	if r.SessionTimeout > 0 {
+		j.Go, j.Flags = goOptions(r), flagOptions(r)
 	}
 	for _, s := range r.Servers {
 		j.Servers = append(j.Servers, memberJSON{
@@ -244,7 +287,8 @@ func newReportJSON(r *operate.Report) reportJSON {
 		})
 	}
 	for _, c := range r.Checks {
-		j.Checks = append(j.Checks, checkJSON{c.ID, strings.ToLower(c.Status.String()), c.Servers, c.Summary, c.Why, c.Advice})
+		c = inFlags(c)
+		j.Checks = append(j.Checks, checkJSON{c.ID, statuses[c.Status], c.Servers, c.Summary, c.Why, c.Advice})
 	}
 	return j
 }

@@ -53,6 +53,9 @@ func lsCommand(std cli.Streams) *cli.Command {
 		if err != nil {
 			return err
 		}
+		if positional[0] == "/" && !*recursive && !*cycles {
+			return outcome.Misuse("ls: / is no lock: use ls -r / to list all locks")
+		}
 		if *cycles && *watch {
 			return outcome.Misuse("ls: --cycles and --watch cannot be combined")
 		}
@@ -93,7 +96,7 @@ func listOne(ctx context.Context, client *zklock.Client, path string, v show.Vie
 	case err != nil:
 		return err
 	case len(below) > 0:
-		return v.Say("%s: not in use, but there are %d locks below it (see ls -r)\n", path, len(below))
+		return v.Say("%s: not in use, but %s below it (see ls -r)\n", path, show.Count(len(below), "lock is", "locks are"))
 	}
 	return v.Queue(q)
 }

@@ -52,6 +52,8 @@ func (c choice) check(f *cli.Flags) error {
 		return outcome.Misuse("%s: --node needs a name", f.Name())
 	case c.node != "" && (c.holders || c.all):
 		return outcome.Misuse("%s: --node cannot be combined with --holders or --all", f.Name())
+	case c.holders && c.all:
+		return outcome.Misuse("%s: --holders and --all cannot be combined: --all evicts the waiters, too", f.Name())
 	}
 	return nil
 }
@@ -124,10 +126,25 @@ func allChosen(ctx context.Context, server *servers.Flags, client *zklock.Client
 	}
 	chosen := slices.DeleteFunc(slices.Clone(q.Contenders), func(who zklock.Contender) bool { return !c.covers(who) })
 	switch {
+	case len(q.Contenders) == 0:
+		return nil, noneAt(ctx, server, client, path, c)
 	case len(chosen) == 0:
 		return nil, fmt.Errorf("%s: %s", path, c.none())
 	case c.node != "" && len(chosen) > 1:
 		return nil, outcome.Misuse("%s: %d contenders match %s: use the full node name (ls --wide)", path, len(chosen), c.node)
 	}
 	return chosen, nil
+}
+
+// noneAt returns the error for a path that has no contenders. It may be the directory of locks.
+func noneAt(ctx context.Context, server *servers.Flags, client *zklock.Client, path string, c choice) error {
+	var below []*operate.Queue
+	server.Ask(ctx, func(ctx context.Context) (err error) {
+		below, err = operate.Queues(ctx, client, path)
+		return err
+	})
+	if len(below) == 0 {
+		return fmt.Errorf("%s: %s", path, c.none())
+	}
+	return fmt.Errorf("%s: %s, but %s below it: name one of them (see ls -r)", path, c.none(), show.Count(len(below), "lock is", "locks are"))
 }

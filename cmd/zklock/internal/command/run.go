@@ -22,7 +22,7 @@ KILL after --grace, early enough to exit before anyone else can hold the lock. I
 lock was taken away (zklock evict), they get KILL at once. A second process enforces this
 even if zklock itself is killed or stopped. If the holder is asked to release the lock
 (zklock revoke), the command gets TERM. Signals sent to zklock are passed to the command.
-A command that hangs keeps the lock, unless --timeout says how long it may run.
+A command that hangs keeps the lock, unless --max-run says how long it may run.
 
 For a cron job on several hosts, use --no-wait (otherwise it runs once per host) and
 --every or --at-least (otherwise a host whose clock lags may run it again).
@@ -34,9 +34,10 @@ const exitCodes = `Exit code: the command's (128 plus the signal's number if one
   64 usage error                      75 not acquired: the lock is held (see -E)
   69 no server reached                77 the server refused permission
   70 the guardian process died        79 lock lost, the command was ended
-  74 succeeded, slot not recorded     80 lock lost, a process is still running
-  126 command cannot be executed      127 command not found
-  124 it ran longer than --timeout, and was ended
+  73 no room for the name of --once   80 lock lost, a process is still running
+  74 succeeded, slot not recorded     126 command cannot be executed
+  127 command not found
+  124 it ran longer than --max-run, and was ended
   2 zklock ran out of threads or memory, nothing was run; 1 any other failure of zklock
 With each of its own codes, zklock prints the reason to standard error.`
 
@@ -45,25 +46,27 @@ func runCommand(std cli.Streams) *cli.Command {
 	j := job.New(f)
 	f.StringVar(&j.Server.Label, "label", "", "`text` shown to others as the owner (default: derived from the command)")
 	j.Once.Flags(f)
-	shared := f.Bool("shared", false, "take a read lock, shared with other --shared holders")
-	permits := f.Int("semaphore", 0, "allow `n` holders at once; all clients must use the same number")
+	f.Foreign("exclusive is the default: leave it out", "e", "x", "exclusive")
+	f.Foreign("use --shared", "s", "r", "read")
+	f.BoolVar(&j.Shared, "shared", false, "take a read lock, shared with other --shared holders")
+	f.IntVar(&j.Permits, "semaphore", 0, "allow `n` holders at once; all clients must use the same number")
 	return f.Command(func(args []string) error {
 		err := j.Parse(f, args)
 		switch {
 		case err != nil:
 			return err
-		case f.Given("semaphore") && *permits < 1:
-			return outcome.Misuse("run: --semaphore %d is not positive", *permits)
-		case f.Given("semaphore") && *shared:
+		case f.Given("semaphore") && j.Permits < 1:
+			return outcome.Misuse("run: --semaphore %d is not positive", j.Permits)
+		case f.Given("semaphore") && j.Shared:
 			return outcome.Misuse("run: --semaphore and --shared cannot be combined")
-		case f.Given("lock-delay") && *permits > 0:
+		case f.Given("lock-delay") && j.Permits > 0:
 			return outcome.Misuse("run: --lock-delay has no effect with --semaphore")
-		case j.Once.Wanted() && (*shared || *permits > 0):
+		case j.Once.Wanted() && (j.Shared || j.Permits > 0):
 			return outcome.Misuse("run: --every and --once need an exclusive lock: they cannot be combined with --shared or --semaphore")
 		}
 		return j.Run(func(ctx context.Context, client *zklock.Client) (*zklock.Hold, error) {
 			take := func(ctx context.Context) (*zklock.Hold, error) {
-				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, *shared, *permits, j.NoWait()))
+				return j.Once.Take(ctx, client, j.Path, locking(client, j.Path, j.Shared, j.Permits, j.NoWait()))
 			}
 			if j.NoWait() {
 				return j.Server.Attempt(ctx, take, client.Election(j.Path).Leader)

@@ -21,6 +21,12 @@ Runs zklock's in-process ZooKeeper server for development until you press Ctrl-C
 speaks the real protocol, to any client. All data is in memory: not for production.
 Tokens keep increasing across restarts, and clients reconnect.`
 
+// Limits of zktest.
+const (
+	maxMembers = 200
+	leastTick  = 2 * time.Millisecond
+)
+
 func serveCommand(std cli.Streams) *cli.Command {
 	f := cli.NewFlags(std, "serve", "[flags]", serveAbout)
 	listen := f.String("listen", servers.Local, "`address` of the first server; the others use the following ports")
@@ -33,8 +39,11 @@ func serveCommand(std cli.Streams) *cli.Command {
 		if _, err := f.Parse(args, 0, 0); err != nil {
 			return err
 		}
-		if *members < 1 || *tick <= 0 {
-			return outcome.Misuse("serve: --members and --tick must be positive")
+		if *members < 1 || *members > maxMembers {
+			return outcome.Misuse("serve: --members %d is not between 1 and %d", *members, maxMembers)
+		}
+		if *tick < leastTick {
+			return outcome.Misuse("serve: --tick %v is below %v", *tick, leastTick)
 		}
 		opts := zktest.Options{Servers: *members, TickTime: *tick}
 		if *verbose {

@@ -39,6 +39,9 @@ func topCommand(std cli.Streams) *cli.Command {
 		if len(positional) == 1 {
 			path = positional[0]
 		}
+		if err := checkTree(f, path); err != nil {
+			return err
+		}
 		server.Hasty = true
 		return server.Use(func(ctx context.Context, client *zklock.Client) error {
 			if *asJSON || !terminal.IsDisplay(std.Out) {

@@ -7,8 +7,10 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/web"
+	"github.com/zklock-go/zklock/internal/node"
 )
 
 const webAbout = `
@@ -24,6 +26,17 @@ There is no login: anyone who can reach the address sees everything zklock can r
 --auth, so it listens on loopback by default. To publish the page, put a reverse proxy
 with a login before it, and give its address as --public-url.`
 
+// checkTree rejects a path below which there can be no locks.
+func checkTree(f *cli.Flags, path string) error {
+	if path == "/" {
+		return nil
+	}
+	if err := node.CheckPath(path); err != nil {
+		return outcome.Misuse("%s: %w", f.Name(), err)
+	}
+	return nil
+}
+
 func webCommand(std cli.Streams) *cli.Command {
 	f := cli.NewFlags(std, "web", "[flags] [PATH]", webAbout)
 	server := servers.New(f).Security(f)
@@ -37,6 +50,9 @@ func webCommand(std cli.Streams) *cli.Command {
 		path := "/"
 		if len(positional) == 1 {
 			path = positional[0]
+		}
+		if err := checkTree(f, path); err != nil {
+			return err
 		}
 		page, err := p.Open(std, path)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/terminal"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/web"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -61,6 +62,9 @@ func Command(std cli.Streams) *cli.Command {
 		}
 		if d.items < 7 || d.workers < 3 {
 			return outcome.Misuse("demo: at least 7 items and 3 workers are needed")
+		}
+		if err := node.CheckPath(d.path); err != nil {
+			return outcome.Misuse("demo: --path: %w", err)
 		}
 		if d.items > 1000 || d.workers > 200 {
 			return outcome.Misuse("demo: at most 1000 items and 200 workers")

@@ -25,7 +25,7 @@ type guard struct {
 	notice   func(string)     // prints a message for the user, in place of zklock, without blocking
 	orphan   bool             // zklock has ended
 
-	limit           deadline // when the command has run for its timeout; set once it was started, if it has a timeout
+	limit           deadline // when the command has run for --max-run; set once it was started, if there is a limit
 	until           deadline
 	local           time.Time // until, on this process's clocks
 	heard           time.Time // when the last order arrived
@@ -129,7 +129,7 @@ func (g *guard) signal(sig syscall.Signal, to proc.Reach) {
 
 func (g *guard) begin() {
 	g.started = true
-	g.limit = now().plus(g.job.Timeout)
+	g.limit = now().plus(g.job.MaxRun)
 	for _, sig := range g.early {
 		g.signal(sig, proc.All)
 	}
@@ -166,8 +166,8 @@ func (g *guard) enforce() time.Duration {
 	return max(next, killAgain)
 }
 
-// hasOverrun reports whether the command has run for its timeout.
-func (g *guard) hasOverrun() bool { return g.started && g.job.Timeout > 0 && g.limit.left() <= 0 }
+// hasOverrun reports whether the command has run for --max-run.
+func (g *guard) hasOverrun() bool { return g.started && g.job.MaxRun > 0 && g.limit.left() <= 0 }
 
 // end sends TERM to the command and everything it started. The schedule then allows them the grace period.
 func (g *guard) end(why reason) {

@@ -61,7 +61,7 @@ func TestASignalThatComesBeforeTheCommandIsNotLost(t *testing.T) {
 }
 
 // A command that is ended because of its timeout has the hold for as long as it takes.
-func TestTheGuardianEndsACommandThatHasRunForItsTimeout(t *testing.T) {
+func TestTheGuardianEndsACommandThatHasRunForTooLong(t *testing.T) {
 	stubborn := &slowTree{make(chan struct{}), make(chan syscall.Signal, 1)}
 	close(stubborn.start)
 	orders, endings := make(chan order), make(chan reason, 8)
@@ -76,7 +76,7 @@ func TestTheGuardianEndsACommandThatHasRunForItsTimeout(t *testing.T) {
 		defer close(ended)
 		g.keep(orders)
 	}()
-	orders <- order{Until: now().plus(time.Hour), Assignment: &assignment{Session: time.Minute, Grace: time.Millisecond, Timeout: 20 * time.Millisecond}}
+	orders <- order{Until: now().plus(time.Hour), Assignment: &assignment{Session: time.Minute, Grace: time.Millisecond, MaxRun: 20 * time.Millisecond}}
 	assert.Equal(t, signals.Terminate, <-stubborn.got)
 	assert.Equal(t, overran, <-endings)
 	orders <- order{Until: now().plus(time.Hour)}

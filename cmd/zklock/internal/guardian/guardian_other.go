@@ -49,6 +49,8 @@ func (g *guardian) tell(o order) {
 
 func (g *guardian) acknowledged() {}
 
+func (g *guardian) left() []int { return nil }
+
 func (g *guardian) stop() { g.lone.Close() }
 
 func (g *guardian) takeOver(proc.Event) (denied []int) {

@@ -63,6 +63,14 @@ type guardian struct {
 	unacknowledged bool           // an order has not been acknowledged yet
 }
 
+// left returns the processes that the guardian watches, as far as the system shows them.
+func (g *guardian) left() (pids []int) {
+	for _, p := range proc.Descendants(g.process.Pid) {
+		pids = append(pids, p.PID)
+	}
+	return pids
+}
+
 // startGuardian starts a guardian with the environment and the standard streams of cmd. The guardian then waits for its
 // assignment.
 func startGuardian(cmd *exec.Cmd) (*guardian, error) {

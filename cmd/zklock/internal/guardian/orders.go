@@ -29,7 +29,7 @@ type order struct {
 type assignment struct {
 	proc.Spec
 	Grace, Session time.Duration
-	Timeout        time.Duration // how long the command may run; zero means no limit
+	MaxRun         time.Duration // how long the command may run; zero means no limit
 	EndRest        bool          // end the processes that the command leaves running instead of waiting for them
 }
 

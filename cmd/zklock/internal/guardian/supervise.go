@@ -30,7 +30,7 @@ type supervision struct {
 	exited  *int       // the command's exit code
 	endedBy int        // the signal that ended the command, or zero
 	ending  reason     // why the command was ended, if the lock is lost or about to be lost
-	overran bool       // the command was ended because it has run for its timeout
+	overran string     // which processes were ended because the command has run for --max-run; empty if none were
 	final   report
 	passed  map[os.Signal]passing
 	over    <-chan time.Time // when a guardian that was ordered to end the command counts as hung; nil if there is no such order
@@ -41,7 +41,7 @@ type Terms struct {
 	Command        *exec.Cmd
 	Hold           *zklock.Hold
 	Session, Grace time.Duration
-	Timeout        time.Duration    // how long the command may run; zero means no limit
+	MaxRun         time.Duration    // how long the command may run; zero means no limit
 	EndRest        bool             // end the processes that the command leaves running instead of waiting for them
 	HasTerminal    bool             // this process has a controlling terminal
 	Signals        <-chan os.Signal // the signals that this process receives
@@ -64,7 +64,7 @@ func Supervise(t Terms) error {
 		return outcome.Unguarded.Errorf("cannot start the guardian process: %w", err)
 	}
 	s.guardian.tell(order{Until: s.certain(), Assignment: &assignment{
-		Spec: proc.SpecOf(t.Command, t.HasTerminal), Grace: t.Grace, Session: t.Session, Timeout: t.Timeout, EndRest: t.EndRest,
+		Spec: proc.SpecOf(t.Command, t.HasTerminal), Grace: t.Grace, Session: t.Session, MaxRun: t.MaxRun, EndRest: t.EndRest,
 	}})
 	return s.watch()
 }
@@ -123,7 +123,7 @@ func (s *supervision) watch() error {
 			revoked = nil
 			s.pass(signals.Terminate, toZklock)
 		case <-rest:
-			s.printer.print("the command exited, but processes it started are still running; keeping the lock until they exit (Ctrl-C or TERM ends them, as --end-rest does)")
+			s.printer.print(fmt.Sprintf("the command exited and left running: %s; keeping the lock until they exit (Ctrl-C or TERM ends them, as --end-rest does)", s.leftRunning()))
 		case <-lost:
 			lost = nil
 			s.end()
@@ -136,6 +136,21 @@ func (s *supervision) watch() error {
 			}
 		}
 	}
+}
+
+// mostNamed is how many processes a message names.
+const mostNamed = 5
+
+// leftRunning says which processes the command has left running.
+func (s *supervision) leftRunning() string {
+	pids := s.guardian.left()
+	switch more := len(pids) - mostNamed; {
+	case len(pids) == 0:
+		return "processes that it started"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", names(pids[:mostNamed]), more)
+	}
+	return names(pids)
 }
 
 func (s *supervision) order(o order) {
@@ -168,9 +183,14 @@ func (s *supervision) note(r report) {
 		s.printer.print(fmt.Sprintf("the command was stopped (%s) and keeps the lock on %s", signals.NameOf(r.Stopped), s.hold.Path()))
 	case r.Denied != nil:
 		s.printer.print(notSignalled(r.Denied))
-	case r.Ending == overran && s.exited == nil:
-		s.overran = true
-		s.printer.print(fmt.Sprintf("the command has run for %v (--timeout): ending it", s.terms.Timeout))
+	case r.Ending == overran:
+		what := "it"
+		s.overran = "the command was"
+		if s.exited != nil {
+			what = "the processes it left running"
+			s.overran = "processes that the command left running were"
+		}
+		s.printer.print(fmt.Sprintf("the command has run for %v (--max-run): ending %s", s.terms.MaxRun, what))
 	case r.Ending.keepsLock():
 		s.printer.print("the command exited; ending the processes it left running")
 	case r.Ending != "":
@@ -249,8 +269,8 @@ func (s *supervision) outcome() error {
 	switch {
 	case s.final.AtLarge != nil || lost != nil:
 		return s.lost(lost)
-	case s.overran:
-		return outcome.TimedOut.Errorf("the command was ended: it ran longer than %v", s.terms.Timeout)
+	case s.overran != "":
+		return outcome.TimedOut.Errorf("%s ended after %v (--max-run)", s.overran, s.terms.MaxRun)
 	case len(s.final.Failed) > 0:
 		return outcome.CannotRun.Of(errors.New(string(s.final.Failed)))
 	case s.exited != nil && s.endedBy != 0:

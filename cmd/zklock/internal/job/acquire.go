@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/guardian"
@@ -48,14 +45,16 @@ func (j *Job) acquire(take func(context.Context, *zklock.Client) (*zklock.Hold, 
 			answered <- answer{client: client, err: err}
 			return
 		}
-		err = refuseNested(ctx, client, j.Path)
+		err = j.refuseNested(ctx, client)
 		if err != nil {
-			answered <- answer{client: client, err: j.notAcquired(ctx, nil, err)}
+			answered <- answer{client: client, err: j.notAcquired(nil, err)}
 			return
 		}
 		q := j.askLater(ctx, client)
+		ctx, release := servers.UntilDenied(ctx, client)
+		defer release()
 		hold, err := take(ctx, client)
-		answered <- answer{client, hold, j.notAcquired(ctx, q, err)}
+		answered <- answer{client, hold, j.notAcquired(q, servers.OrDenial(client, err))}
 	}()
 	var told error            // set when a signal has ended the wait
 	var late <-chan time.Time // closed when that was too long ago
@@ -103,54 +102,8 @@ func shutDown(client *zklock.Client, d time.Duration) {
 	}
 }
 
-// question asks a quorum, before the time for waiting is over, who has the lock. Whoever gives up must not say that another
-// holds if no server answers any more.
-type question struct {
-	asked  time.Time
-	done   chan struct{} // closed when there is an answer or none came in time
-	holder zklock.Contender
-	err    error
-}
-
-// longestQuestion is how long before the end of the waiting time the question is asked.
-const longestQuestion = time.Second
-
-// askLater returns a question that is asked before ctx is done, or nil if ctx has no deadline.
-func (j *Job) askLater(ctx context.Context, client *zklock.Client) *question {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return nil
-	}
-	q := &question{done: make(chan struct{})}
-	q.asked = end.Add(-min(longestQuestion, time.Until(end)/2))
-	// Owned by the acquire, whose ctx ends it.
-	go func() {
-		defer close(q.done)
-		select {
-		case <-time.After(time.Until(q.asked)):
-			q.holder, q.err = client.Election(j.Path).Leader(ctx)
-		case <-ctx.Done():
-			q.err = context.Cause(ctx)
-		}
-	}()
-	return q
-}
-
-// answered reports whether a quorum has answered recently.
-func (j *Job) answered(q *question) bool {
-	<-q.done
-	if q.err == nil || errors.Is(q.err, zklock.ErrNoLeader) || errors.Is(q.err, zk.ErrNoAuth) {
-		return true
-	}
-	// The time for waiting was short. Whoever has queued was answered by a quorum.
-	return time.Since(q.asked) < longestQuestion && time.Since(j.Server.QueuedAt()) < j.heartbeat()
-}
-
-// heartbeat is the longest time between two heartbeats of a session.
-func (j *Job) heartbeat() time.Duration { return j.Server.Contact.Session() / 4 }
-
 // notAcquired returns an acquire's error with the verdict of its cause.
-func (j *Job) notAcquired(ctx context.Context, q *question, err error) error {
+func (j *Job) notAcquired(q *question, err error) error {
 	err = outcome.ByCause(err)
 	switch {
 	case err == nil || outcome.HasVerdict(err):
@@ -159,10 +112,8 @@ func (j *Job) notAcquired(ctx context.Context, q *question, err error) error {
 		return outcome.NotAcquired.Of(errors.New(j.not() + ": " + j.heldBy(err)))
 	case !errors.Is(err, context.DeadlineExceeded) || q == nil:
 		return err
-	case !j.answered(q):
-		return outcome.Unavailable.Errorf("%s within %v: %s", j.not(), j.waiting.wait, j.silence())
 	}
-	return outcome.NotAcquired.Errorf("%s within %v: %s", j.not(), j.waiting.wait, j.holding(q.holder))
+	return j.gaveUp(q)
 }
 
 func (j *Job) not() string {
@@ -170,15 +121,6 @@ func (j *Job) not() string {
 		return "not elected"
 	}
 	return "not acquired"
-}
-
-// silence says since when no server, or no quorum, has answered.
-func (j *Job) silence() string {
-	since := time.Since(j.Server.Contact.LastAnswer())
-	if since >= longestQuestion/2 {
-		return fmt.Sprintf("no server has answered for %v", outcome.Roundly(since))
-	}
-	return "no quorum of the servers answers"
 }
 
 // heldBy returns who holds the lock, according to an error.
@@ -191,12 +133,10 @@ func (j *Job) heldBy(err error) string {
 // holding says who holds the lock, if that is known.
 func (j *Job) holding(who zklock.Contender) string {
 	path := escape.Short(j.Path, 512)
-	host, _ := os.Hostname()
-	own := who.PID == os.Getpid() && who.Host == host
 	switch {
-	case who.Node == "" || own || !who.Holds:
+	case who.Node == "" || !who.Holds:
 		return path + " is not free"
-	case j.Election:
+	case j.Election && who.Label == "" && who.Host == "" && !who.Anonymous: // a lock's contender describes itself in another way
 		return fmt.Sprintf("%s is led by %q", path, show.Value(who))
 	}
 	return fmt.Sprintf("%s is held by %s", path, described(who))

@@ -11,16 +11,19 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/guardian"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/servers"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // defaultGrace stands for 2 s or guardian.UsualGrace, whichever is less.
@@ -36,6 +39,8 @@ type Job struct {
 
 	Path     string
 	Election bool // the lock is an election
+	Shared   bool // the lock is shared with other readers
+	Permits  int  // the number of holders at once, or zero: one, or any number of readers
 	waiting  waiting
 	Once     Once
 
@@ -54,8 +59,16 @@ func New(f *cli.Flags) *Job {
 	j := &Job{Server: servers.New(f).Security(f).Owner(f), std: f.Streams}
 	j.waiting.flags(f)
 	f.DurationVar(&j.grace, "grace", defaultGrace, "time between TERM and KILL (default 2s, or a tenth of the session timeout if that is less)")
-	f.DurationVar(&j.limit, "timeout", cli.Unset, "once the command has run for this time, end it and everything it started (TERM, then KILL after --grace), and exit with 124 (default: no limit)")
+	f.DurationVar(&j.limit, "max-run", cli.Unset, "once the command has run for this time, end it and everything it started (TERM, then KILL after --grace), and exit with 124 (default: no limit)")
 	f.SetText("session-timeout", "session timeout to request; after a crash, the next holder waits about this long (default 20s, or ten times --grace if that is more)")
+	f.Foreign("use --max-run to end a command that runs too long, or --wait to limit how long to wait for the lock", "timeout")
+	f.Foreign("write the command after --, as in: zklock run PATH -- sh -c '...'", "c", "command", "shell")
+	f.Foreign("use --no-wait", "nonblock", "nb", "try")
+	f.Foreign("use --no-wait to give up if the lock is held, or --semaphore for several holders at once", "n")
+	f.Foreign("use --wait with a unit, as in --wait 5s", "w")
+	f.Foreign("the lock is released once the command has exited: leave it out", "u", "unlock", "o", "close")
+	f.Foreign("use --session-timeout", "ttl")
+	f.Foreign("use --label", "name")
 	f.BoolVar(&j.endRest, "end-rest", false, "once the command has exited, end processes it left running (TERM, then KILL after --grace) instead of keeping the lock until they exit")
 	return j
 }
@@ -79,7 +92,7 @@ func (j *Job) parseCommand(f *cli.Flags, args []string) error {
 	dashes := slices.Index(args, "--")
 	if dashes < 0 {
 		_, err := f.ParseAlone(args)
-		return cmp.Or(err, outcome.Misuse("%s: no command: zklock %s %s", f.Name(), f.Name(), f.Synopsis))
+		return cmp.Or(err, outcome.Misuse("%s: no command: zklock %s %s (to hold the lock until Ctrl-C: -- sleep infinity)", f.Name(), f.Name(), f.Synopsis))
 	}
 	args, j.argv = args[:dashes], args[dashes+1:]
 	positional, err := f.Parse(args, 1, 1)
@@ -89,11 +102,14 @@ func (j *Job) parseCommand(f *cli.Flags, args []string) error {
 	if len(j.argv) == 0 {
 		return outcome.Misuse("%s: no command after --: zklock %s %s", f.Name(), f.Name(), f.Synopsis)
 	}
+	if j.argv[0] == "" {
+		return outcome.Misuse("%s: the command after -- is empty", f.Name())
+	}
 	if j.grace < 0 && j.grace != defaultGrace {
 		return outcome.Misuse("%s: --grace %v is negative", f.Name(), j.grace)
 	}
-	if f.Given("timeout") && j.limit <= 0 {
-		return outcome.Misuse("%s: --timeout %v is not positive", f.Name(), j.limit)
+	if f.Given("max-run") && j.limit <= 0 {
+		return outcome.Misuse("%s: --max-run %v is not positive", f.Name(), j.limit)
 	}
 	if j.Server.Session == 0 {
 		j.Server.Session = 10 * max(2*time.Second, j.grace)
@@ -110,6 +126,8 @@ func (j *Job) command() (*exec.Cmd, error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		return nil, outcome.CannotRun.Of(err)
+	case err != nil && needsShell(j.argv[0]):
+		return nil, outcome.NotFound.Errorf("%w: that is for a shell: use sh -c '%s'", err, escape.Short(strings.Join(j.argv, " "), 60))
 	case err != nil:
 		return nil, outcome.NotFound.Of(err)
 	}
@@ -117,6 +135,20 @@ func (j *Job) command() (*exec.Cmd, error) {
 	cmd.Args[0] = j.argv[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = j.std.In, j.std.Out, j.std.Err
 	return cmd, nil
+}
+
+// assignment matches a word that sets a variable.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// shellWords are commands that shells run themselves.
+var shellWords = []string{
+	".", ":", "[[", "alias", "bg", "break", "case", "cd", "continue", "eval", "exec", "exit", "export", "fg", "for", "if", "jobs", "popd", "pushd", "read", "return", "set", "shift",
+	"source", "trap", "type", "ulimit", "umask", "unset", "until", "wait", "while", "{", "(", "!",
+}
+
+// needsShell reports whether a word that is no program may be meant for a shell.
+func needsShell(word string) bool {
+	return strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsAny(word, "|&;<>$`") || assignment.MatchString(word) || slices.Contains(shellWords, word)
 }
 
 // settleGrace sets the default grace. It rejects a grace so long that the command would be ended in a healthy session.

@@ -34,23 +34,33 @@ func withHeld(node string) string {
 	return string(text)
 }
 
-// refuseNested returns an error if the lock at lockPath is held by a zklock that started this one: this one would wait for
-// itself. The environment alone does not show that, because a job that was started in another way can have inherited it.
-func refuseNested(ctx context.Context, client *zklock.Client, lockPath string) error {
-	nodes := slices.DeleteFunc(heldAround(), func(node string) bool { return !strings.HasSuffix(directoryOf(node), lockPath) })
+// refuseNested returns an error if the lock is held by a zklock that started this one: this one would wait for itself, or could. The environment alone does not show that, because a job that was started in another way can have inherited it.
+func (j *Job) refuseNested(ctx context.Context, client *zklock.Client) error {
+	nodes := slices.DeleteFunc(heldAround(), func(node string) bool { return !strings.HasSuffix(directoryOf(node), j.Path) })
 	if len(nodes) == 0 {
 		return nil
 	}
-	q, err := operate.Inspect(ctx, client, lockPath)
+	q, err := operate.Inspect(ctx, client, j.Path)
 	if err != nil {
 		return err
 	}
 	for _, who := range q.Contenders {
 		if slices.Contains(nodes, who.Node) {
-			return outcome.Usage.Errorf("%s is held by a zklock that started this one: this one would wait for itself", escape.Short(lockPath, 512))
+			return outcome.Usage.Errorf("%s is held by a zklock that started this one: %s", escape.Short(j.Path, 512), j.whyNested(who))
 		}
 	}
 	return nil
+}
+
+// whyNested says why this process does not acquire the lock under the given hold.
+func (j *Job) whyNested(outer zklock.Contender) string {
+	switch {
+	case j.Shared && outer.Kind == operate.KindRead:
+		return "if a writer waits for that one, this one would wait for the writer, forever"
+	case j.Permits > 1 && outer.Kind == operate.KindPermit:
+		return "if it is not the only one, all could wait for each other's permits, forever"
+	}
+	return "this one would wait for itself"
 }
 
 // directoryOf returns the directory of the lock to which a node belongs.

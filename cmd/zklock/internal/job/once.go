@@ -28,8 +28,8 @@ type Once struct {
 // Flags adds the flags to f.
 func (o *Once) Flags(f *cli.Flags) {
 	f.StringVar(&o.every, "every", "", "exit 0 without running the command if it already succeeded in this `period` on any host: 5m, hourly, 6h, daily, weekly, monthly or yearly; above an hour in this host's time zone, or in another one (24h@Europe/Berlin)")
-	f.StringVar(&o.name, "once", "", "exit 0 without running the command if it ever succeeded under this `name` on any host, for example \"$(date +%F)\"")
-	f.BoolVar(&o.quiet, "quiet", false, "with --every or --once: print nothing if the slot is already done")
+	f.StringVar(&o.name, "once", "", "exit 0 without running the command if it ever succeeded under this `name` on any host, for example \"$(date +%F)\". A path has room for 1000 names; then a new one is refused with 73 (see zklock help slots). Of names that differ only in a date, or in a number of at least eight digits, at their end, the last 128 are kept, and an older one is refused")
+	f.BoolVar(&o.quiet, "quiet", false, "with --every or --once: print nothing if the slot is already done, or if the lock is held")
 	f.BoolVar(&o.atMostOnce, "at-most-once", false, "with --every or --once: mark the slot done before the command starts, even if it then fails or its host crashes")
 	f.DurationVar(&o.atLeast, "at-least", 0, "hold the lock at least this long, even if the command exits sooner; must exceed the clock skew between hosts")
 }
@@ -71,6 +71,8 @@ func (o *Once) Take(ctx context.Context, client *zklock.Client, path string, loc
 	}
 	hold, err := o.takeOpen(ctx, client, path, lock)
 	switch {
+	case errors.Is(err, slots.ErrFull):
+		return nil, outcome.NoRoom.Errorf("%w: nothing was run: make room with zklock slots prune, or use another path", err)
 	case !errors.Is(err, slots.ErrDone):
 		return hold, err
 	case o.quiet:

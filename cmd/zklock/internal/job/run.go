@@ -5,6 +5,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -20,7 +21,11 @@ import (
 
 // Run acquires the lock with take, runs the command and releases the lock. It returns the outcome.
 func (j *Job) Run(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
-	return j.waiting.recode(j.runCommand(take))
+	err := j.runCommand(take)
+	if j.Once.quiet && outcome.NotAcquired.Is(err) {
+		err = outcome.NotAcquired.Of(nil) // most hosts of a fleet find the lock held
+	}
+	return j.waiting.recode(err)
 }
 
 func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hold, error)) error {
@@ -47,7 +52,7 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 	cmd.Env = append(environment(),
 		"ZKLOCK_PATH="+hold.Path(), "ZKLOCK_NODE="+hold.Node(), "ZKLOCK_TOKEN="+strconv.FormatInt(hold.Token(), 10), envHeld+"="+withHeld(hold.Node()))
 	result := guardian.Supervise(guardian.Terms{
-		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, Timeout: max(j.limit, 0),
+		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, MaxRun: max(j.limit, 0),
 		EndRest: j.endRest, HasTerminal: j.terminal, Signals: j.signals,
 	})
 	if outcome.AtLarge.Is(result) {
@@ -57,6 +62,17 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 		result = j.Once.finish(client, hold, granted, j.signals, result)
 		j.release(hold)
 	}
-	client.Close() // not deferred: a panic must not release the lock while the command is running
-	return result
+	// Not deferred: a panic must not release the lock while the command is running. Close waits for servers that do not answer.
+	shutDown(client, closeTime)
+	return j.withFailures(result)
+}
+
+// withFailures returns the outcome of a command. If the lock was lost because no server answers, it says which servers could not
+// be reached, and why.
+func (j *Job) withFailures(result error) error {
+	failures := j.Server.Failures()
+	if failures == "" || !outcome.Lost.Is(result) || j.Server.Contact.SilentSince().IsZero() {
+		return result
+	}
+	return fmt.Errorf("%w (%s)", result, failures)
 }

@@ -41,6 +41,9 @@ func (w *waiting) check(f *cli.Flags, server *servers.Flags) error {
 		return outcome.Misuse("%s: --conflict-exit-code %d is not between 0 and 255", f.Name(), w.busyCode)
 	}
 	w.noWait = w.noWait || w.wait == 0
+	if w.wait > server.Patience && !f.Given("connect-timeout") {
+		server.Patience = w.wait
+	}
 	if w.noWait {
 		server.Hasty = true
 		if !f.Given("connect-timeout") {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // causes are the verdicts for errors of the library and of the ZooKeeper client.
@@ -17,6 +18,7 @@ var causes = []struct {
 	verdict Verdict
 }{
 	{zklock.ErrEvicted, Lost},
+	{slots.ErrFull, NoRoom},
 	{zk.ErrNoAuth, NoPermission},
 	{zk.ErrAuthFailed, NoPermission},
 	{zk.ErrInvalidACL, Usage},

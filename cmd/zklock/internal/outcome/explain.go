@@ -28,7 +28,7 @@ func Explain(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := strings.TrimPrefix(err.Error(), "zklock: ")
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "zklock: "), ": zklock: ", ": ")
 	if errors.Is(err, zklock.ErrInvalid) {
 		text = strings.Replace(text, zklock.ErrInvalid.Error()+": ", "", 1) // the rest says what is invalid
 	}
@@ -205,7 +205,10 @@ func validFor(e x509.HostnameError) string {
 
 // Roundly returns d as people say it.
 func Roundly(d time.Duration) time.Duration {
-	if d < 10*time.Second {
+	switch {
+	case d < 100*time.Millisecond:
+		return d.Round(time.Millisecond)
+	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond)
 	}
 	return d.Round(time.Second)

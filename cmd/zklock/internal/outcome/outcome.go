@@ -21,13 +21,14 @@ const (
 	Usage        Verdict = 64
 	Unavailable  Verdict = 69  // no server was reached
 	Unguarded    Verdict = 70  // the guardian died, and the command was ended
+	NoRoom       Verdict = 73  // the record of slots has no room, and nothing was run
 	Unmarked     Verdict = 74  // the command succeeded, but its slot may not have been marked
 	NotAcquired  Verdict = 75  // the lock was not acquired in time
 	NoPermission Verdict = 77  // the server refused permission
 	Lost         Verdict = 79  // the lock was lost while the command ran
 	AtLarge      Verdict = 80  // the lock was lost, and a process of the command is still running
 	Cycle        Verdict = 81  // ls --cycles found a cycle
-	TimedOut     Verdict = 124 // the command ran longer than --timeout and was ended, as with timeout(1)
+	TimedOut     Verdict = 124 // the command ran longer than --max-run and was ended, as with timeout(1)
 	CannotRun    Verdict = 126
 	NotFound     Verdict = 127
 )

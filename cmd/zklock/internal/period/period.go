@@ -65,6 +65,8 @@ func Every(text string, now time.Time) (Choice, error) {
 		return Choice{}, fmt.Errorf("%s is not a period%s: use %s", escape.Short(text, 40), meant(word), known)
 	case layout == "" && length <= 0:
 		return Choice{}, fmt.Errorf("%s is not positive: use %s", escape.Short(text, 40), known)
+	case layout == "" && length < time.Second:
+		return Choice{}, fmt.Errorf("%s is shorter than 1s: use %s", escape.Short(text, 40), known)
 	case layout == "" && !isRegular(length):
 		return Choice{}, fmt.Errorf("%s does not divide a day into whole hours: use %s", escape.Short(text, 40), known)
 	case hasZone:
@@ -130,16 +132,21 @@ func Once(text string) (Choice, error) {
 	switch {
 	case name == "":
 		return Choice{}, errors.New("needs a name")
+	case number.MatchString(name) && !date.MatchString(name):
+		return Choice{}, fmt.Errorf("%s is no name: begin with a letter (job-%s), or use --every for a period", escape.Short(name, 40), escape.Short(name, 40))
 	case isPeriodic(name):
 		return Choice{}, fmt.Errorf("%s looks like a period, and a name is done once and never again: use --every with a period, or a name with a date (%s-2026-11-22)", escape.Short(name, 40), escape.Short(name, 40))
 	case unicode.IsLetter([]rune(name)[0]), date.MatchString(name):
 		return Choice{name: name}, nil
 	}
-	return Choice{}, fmt.Errorf("%s is neither a date nor begins with a letter: use --every for a period", escape.Short(name, 40))
+	return Choice{}, fmt.Errorf("%s is neither a date nor a name: begin with a letter, or use --every for a period", escape.Short(name, 40))
 }
 
 // date matches the names that need not begin with a letter: those that begin with a year or with at least six digits.
 var date = regexp.MustCompile(`^((19|20)\d\d([-/._wW].*)?|\d{6,}([-/._T:].*)?)$`)
+
+// number matches numbers and versions.
+var number = regexp.MustCompile(`^\d+(\.\d+)*$`)
 
 // words are words that people use for periods.
 var words = []string{

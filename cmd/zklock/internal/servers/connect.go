@@ -24,10 +24,16 @@ func (s *Flags) Use(do func(ctx context.Context, client *zklock.Client) error) e
 		return err
 	}
 	defer client.Close()
-	if err := do(ctx, client); err == nil || ctx.Err() == nil {
-		return err
+	inside, release := UntilDenied(ctx, client)
+	defer release()
+	err = OrDenial(client, do(inside, client))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return outcome.Interrupted()
+	case err == nil && ctx.Err() == nil:
+		return context.Cause(inside) // do may end without an error when its context does
 	}
-	return outcome.Interrupted()
+	return err
 }
 
 // Ask calls question, which sends a few requests. If it takes longer than --connect-timeout, the servers count as not
@@ -116,11 +122,12 @@ func (s *Flags) dialOptions() (*zklock.Options, *dialer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := s.dialer(opts.Logger)
+	d, err := s.newDialer(opts.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
 	opts.Dialer = d.dial
+	s.dialer = d
 	return opts, d, nil
 }
 
@@ -143,6 +150,9 @@ func FailedToConnect(err error) error {
 	}
 	return outcome.Unavailable.Of(err)
 }
+
+// Failures says which servers zklock could not reach when it last tried, and why, or returns "".
+func (s *Flags) Failures() string { return s.dialer.failures() }
 
 // Locked is an ErrLocked with the contender that was found to hold.
 type Locked struct {

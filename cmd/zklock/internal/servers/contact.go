@@ -5,6 +5,7 @@ package servers
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type Contact struct {
 	open  int           // number of open connections
 	lost  bool          // no connection was open since then
 	limit time.Duration // how long a server that is well is silent at most; zero before it is known
+	trip  time.Duration // how long the last server took to answer the first request on its connection; zero before it is known
 }
 
 func newContact() *Contact { return &Contact{last: time.Now()} }
@@ -57,6 +59,13 @@ func (c *Contact) LastAnswer() time.Time {
 	return c.last
 }
 
+// RoundTrip returns how long the last server took to answer zklock's first request, or zero if none has.
+func (c *Contact) RoundTrip() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trip
+}
+
 // watch wraps a connection whose reads it records.
 func (c *Contact) watch(conn net.Conn) net.Conn {
 	c.opened(1)
@@ -70,10 +79,15 @@ func (c *Contact) opened(more int) {
 	c.lost = c.lost || c.open == 0
 }
 
-func (c *Contact) replied() {
+// replied records that a server has sent something. asked is when the first request was sent if this is the answer to it, and
+// otherwise zero.
+func (c *Contact) replied(asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last, c.lost = time.Now(), false
+	if !asked.IsZero() {
+		c.trip = time.Since(asked)
+	}
 }
 
 // watched is a connection that tells a contact what it reads.
@@ -81,12 +95,23 @@ type watched struct {
 	net.Conn
 	contact *Contact
 	closed  func()
+	asked   atomic.Pointer[time.Time] // when the first request was sent; the zero time once it was answered; nil before it
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	now := time.Now()
+	w.asked.CompareAndSwap(nil, &now)
+	return w.Conn.Write(p)
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if n > 0 {
-		w.contact.replied()
+		var asked time.Time
+		if first := w.asked.Swap(&time.Time{}); first != nil {
+			asked = *first
+		}
+		w.contact.replied(asked)
 	}
 	return n, err
 }

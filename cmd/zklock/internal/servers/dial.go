@@ -21,17 +21,18 @@ import (
 	"github.com/zklock-go/zklock/internal/escape"
 )
 
-// dialer connects to servers, over TLS if config is set. Unlike the client library, which only accepts a time limit, it can
+// dialer connects to servers, over TLS if secure is set. Unlike the client library, which only accepts a time limit, it can
 // be stopped during a dial.
 type dialer struct {
 	life   context.Context
 	abort  context.CancelFunc // ends life: no more connections are made
-	config *tls.Config
+	secure *secure            // nil without TLS
 	log    *slog.Logger
 
 	mu      sync.Mutex
 	trials  map[string]*trial // guarded by mu: what happened at each server, by its address
 	failed  map[string]bool   // guarded by mu: the servers that could not be reached; nil after the first success, and without allFail
+	last    map[string]error  // guarded by mu: the outcome of the last dial of each server
 	servers int               // number of servers
 	allFail func(error)       // called when no server can be reached; may be nil
 
@@ -42,13 +43,13 @@ type dialer struct {
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.life, timeout)
 	defer cancel()
-	d.log.Info("connecting", "server", address, "tls", d.config != nil)
+	d.log.Info("connecting", "server", address, "tls", d.secure != nil)
 	t := d.begin(address)
 	conn, err := d.connect(ctx, network, address, t)
 	d.note(address, t, err)
 	if err != nil {
 		d.log.Info("cannot connect", "server", address, "err", outcome.Explain(err))
-		return nil, err
+		return nil, inWords(err)
 	}
 	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
 	return d.contact.watch(&tried{conn, d, address, t}), nil
@@ -56,15 +57,11 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 
 func (d *dialer) connect(ctx context.Context, network, address string, t *trial) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil || d.config == nil {
+	if err != nil || d.secure == nil {
 		return conn, err
 	}
 	d.accepted(t)
-	config := d.config.Clone()
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	secure := tls.Client(conn, config)
+	secure := tls.Client(conn, d.secure.configFor(address))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, noHandshake{err}
@@ -95,6 +92,9 @@ func (d *dialer) note(address string, t *trial, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t.err = err
+	if d.life.Err() == nil {
+		d.last[address] = err
+	}
 	if err == nil {
 		d.failed = nil // a new connection says nothing yet: an earlier trial says more
 		return
@@ -125,6 +125,19 @@ func (d *dialer) outcome() string {
 	var all []string
 	for _, address := range slices.Sorted(maps.Keys(d.trials)) {
 		all = append(all, escape.Short(address, 80)+" "+d.trials[address].String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// failures says which servers could not be reached when they were last tried, and why.
+func (d *dialer) failures() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []string
+	for _, address := range slices.Sorted(maps.Keys(d.last)) {
+		if err := d.last[address]; err != nil {
+			all = append(all, fmt.Sprintf("%s: %v", escape.Short(address, 80), inWords(err)))
+		}
 	}
 	return strings.Join(all, "; ")
 }
@@ -163,7 +176,7 @@ func (t *trial) String() string {
 	case t.answered():
 		return "answered and created no session"
 	case errors.As(t.ended, &op) && op.Op == "remote error":
-		return fmt.Sprintf("refused the connection: %s (see --tls-cert)", outcome.Explain(op.Err))
+		return refusedOverTLS(op)
 	case t.ended != nil:
 		return "closed the connection without creating a session (no quorum, maxClientCnxns reached, or it expects --tls)"
 	}
@@ -207,6 +220,36 @@ func (n noHandshake) String() string {
 	return "did not agree on TLS: " + outcome.Explain(n.err)
 }
 
+// worded is an error of a connection in the words of zklock's users. The library's messages contain its text.
+type worded struct {
+	error
+	text string
+}
+
+func (w worded) Error() string { return w.text }
+
+func (w worded) Unwrap() error { return w.error }
+
+// inWords returns an error of a connection in zklock's words.
+func inWords(err error) error {
+	var handshake noHandshake
+	var op *net.OpError
+	switch {
+	case errors.As(err, &handshake):
+		return worded{err, handshake.String()}
+	case errors.As(err, &op) && op.Op == "remote error":
+		return worded{err, refusedOverTLS(op)}
+	case errors.As(err, &op):
+		return worded{err, outcome.Explain(op.Err)}
+	}
+	return worded{err, outcome.Explain(err)}
+}
+
+// refusedOverTLS returns the words for an alert that a server has sent.
+func refusedOverTLS(op *net.OpError) string {
+	return fmt.Sprintf("refused the connection: %s (see --tls-cert)", outcome.Explain(op.Err))
+}
+
 // tried is a connection that records how the server answers.
 type tried struct {
 	net.Conn
@@ -227,6 +270,9 @@ func (c *tried) Read(p []byte) (int, error) {
 	}
 	if n > 0 || t.ended != nil {
 		d.trials[c.address] = t
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "remote error" {
+		err = inWords(err) // the client library compares the others
 	}
 	return n, err
 }

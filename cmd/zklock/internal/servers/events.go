@@ -4,8 +4,6 @@ package servers
 
 import (
 	"log/slog"
-	"sync/atomic"
-	"time"
 
 	"github.com/zklock-go/zklock/observe"
 )
@@ -23,20 +21,3 @@ func (l logEvents) Observe(e observe.Event) {
 		l.log.Info("released", "path", e.Path, "node", e.Node, "duration", e.Elapsed)
 	}
 }
-
-// events notes when a contender of this process was last queued.
-type events struct {
-	next   observe.Observer // may be nil
-	queued atomic.Int64     // in nanoseconds
-}
-
-func (e *events) Observe(event observe.Event) {
-	if event.Kind == observe.Queued {
-		e.queued.Store(time.Now().UnixNano())
-	}
-	if e.next != nil {
-		e.next.Observe(event)
-	}
-}
-
-func (e *events) queuedAt() time.Time { return time.Unix(0, e.queued.Load()) }

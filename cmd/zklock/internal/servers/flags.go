@@ -5,8 +5,6 @@ package servers
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"os"
 	"slices"
@@ -18,6 +16,8 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/escape"
+	"github.com/zklock-go/zklock/internal/node"
 )
 
 // Flags hold the flags about servers, the session and created nodes.
@@ -30,10 +30,11 @@ type Flags struct {
 	verbose                   bool
 	Streams                   cli.Streams
 
+	given   func(flag string) bool       // nil if there are no flags
 	login   func() (zklock.Login, error) // nil if there is no Mechanism
 	delay   time.Duration                // the lock-delay
 	Contact *Contact                     // set by Connect
-	events  *events                      // set by Connect
+	dialer  *dialer                      // set by Connect
 
 	Hasty bool // give up as soon as every server has refused the connection: for a person who waits for an answer
 }
@@ -48,6 +49,14 @@ const (
 	EnvAuth    = "ZKLOCK_AUTH"
 )
 
+// The flags that a variable can set, because all hosts must use the same values or have the same files.
+var (
+	tlsFlags  = []string{"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name"}
+	nodeFlags = []string{"session-timeout", "tick-time", "acl"}
+)
+
+const delayFlag = "lock-delay"
+
 // A Mechanism is a SASL mechanism that zklock can log in with. It adds its flags, and returns a function that makes the login
 // that they select, or nil if they select none.
 type Mechanism func(f *cli.Flags) func() (zklock.Login, error)
@@ -58,12 +67,13 @@ var Additional Mechanism
 
 // New adds the flags of every command that connects to servers, and returns their values.
 func New(f *cli.Flags) *Flags {
-	s := &Flags{Streams: f.Streams}
+	s := &Flags{Streams: f.Streams, given: f.Given}
 	f.In(cli.Connection, func() {
 		f.StringVar(&s.Servers, "servers", "", "`host:port,...` of the ZooKeeper servers, optionally followed by a chroot; also ZKLOCK_SERVERS (default "+Local+")")
 		f.StringVar(&s.root, "root", "", "`path` prefix for every path, below the servers' chroot; also ZKLOCK_ROOT")
 		f.DurationVar(&s.Patience, "connect-timeout", 10*time.Second, "how long to try to reach a server")
 		f.Var(&s.auth, "auth", "`scheme:credential`, for example digest:user:password, or sasl:user:password to log in with DIGEST-MD5; can be repeated; also ZKLOCK_AUTH, which process listings do not show")
+		f.Foreign("use --servers", "server", "endpoints", "host", "hosts", "http-addr")
 		f.BoolVar(&s.verbose, "verbose", false, "log connection and lock events to standard error")
 		if Additional != nil {
 			s.login = Additional(f)
@@ -75,12 +85,16 @@ func New(f *cli.Flags) *Flags {
 // Security adds the TLS flags.
 func (s *Flags) Security(f *cli.Flags) *Flags {
 	f.In(cli.Connection, func() {
+		f.Foreign("use --tls-ca", "cacert", "ca", "ca-file")
+		f.Foreign("use --tls-cert", "cert", "client-cert")
+		f.Foreign("use --tls-key", "key", "client-key")
 		f.BoolVar(&s.tls, "tls", false, "use TLS; implied by the other --tls flags")
 		f.StringVar(&s.ca, "tls-ca", "", "`file` with the CA certificates used to verify servers, instead of the system's")
 		f.StringVar(&s.cert, "tls-cert", "", "`file` with the client certificate")
 		f.StringVar(&s.key, "tls-key", "", "`file` with the client certificate's private key")
 		f.StringVar(&s.serverName, "tls-server-name", "", "`name` to expect in server certificates, instead of the host name")
 	})
+	f.FromEnvironment(tlsFlags...)
 	return s
 }
 
@@ -96,13 +110,15 @@ func (s *Flags) Nodes(f *cli.Flags) *Flags {
 	f.DurationVar(&s.Session, "session-timeout", 0, "session timeout to request; after a crash, the next holder waits about this long (default 10s)")
 	f.DurationVar(&s.tick, "tick-time", 0, "largest tickTime of any server; needed if any server's tickTime is above half the session timeout (zklock doctor shows it)")
 	f.StringVar(&s.acl, "acl", "", "ACL of created nodes: `scheme:id:perms,...`, for example auth::cdrwa (default world:anyone:cdrwa)")
+	f.FromEnvironment(nodeFlags...)
 	return s
 }
 
 // Owner adds the flags of commands that acquire a lock.
 func (s *Flags) Owner(f *cli.Flags) *Flags {
 	f.BoolVar(&s.Anonymous, "anonymous", false, "do not publish host name, process ID or command")
-	f.DurationVar(&s.delay, "lock-delay", 0, "after a holder crashes, leave the lock free for this long; all clients must use the same value (default none)")
+	f.FromEnvironment(delayFlag)
+	f.DurationVar(&s.delay, delayFlag, 0, "after a holder crashes, leave the lock free for this long; all clients must use the same value (default none)")
 	return s.Nodes(f)
 }
 
@@ -114,6 +130,23 @@ func (s *Flags) Address() string {
 		}
 	}
 	return Local
+}
+
+// checkAddress rejects a connection string that the library would take for something else.
+func (s *Flags) checkAddress() error {
+	source, address := "--servers", s.Servers
+	if address == "" {
+		source, address = EnvServers, os.Getenv(EnvServers)
+	}
+	switch {
+	case s.Servers == "" && s.given != nil && s.given("servers"):
+		return outcome.Misuse("--servers is empty")
+	case strings.ContainsAny(address, "\"'"):
+		return outcome.Misuse("%s has quotes in it: %s", source, escape.Short(address, 80))
+	case strings.ContainsAny(strings.TrimSpace(strings.ReplaceAll(address, ", ", ",")), "; \t\n|"):
+		return outcome.Misuse("%s: separate servers with commas: %s", source, escape.Short(address, 80))
+	}
+	return nil
 }
 
 // count returns the number of different servers in the connection string.
@@ -137,15 +170,23 @@ func (s *Flags) Options() (*zklock.Options, error) {
 	if s.Patience <= 0 {
 		return nil, outcome.Misuse("--connect-timeout %v is not positive", s.Patience)
 	}
-	o := &zklock.Options{SessionTimeout: s.Session, TickTime: s.tick, Root: s.root, Label: s.Label, Anonymous: s.Anonymous, LockDelay: s.delay, Logger: slog.New(slog.DiscardHandler)}
-	if o.Root == "" {
-		o.Root = os.Getenv(EnvRoot)
+	if err := s.checkAddress(); err != nil {
+		return nil, err
 	}
-	s.events = &events{}
-	o.Observer = s.events
+	if err := s.checkEnvironment(os.Environ()); err != nil {
+		return nil, err
+	}
+	o := &zklock.Options{SessionTimeout: s.Session, TickTime: s.tick, Root: s.root, Label: s.Label, Anonymous: s.Anonymous, LockDelay: s.delay, Logger: slog.New(slog.DiscardHandler)}
+	source := "--root"
+	if o.Root == "" {
+		o.Root, source = os.Getenv(EnvRoot), EnvRoot
+	}
+	if err := node.CheckPath(o.Root); err != nil && o.Root != "" {
+		return nil, outcome.Misuse("%s: %w", source, err)
+	}
 	if s.verbose {
 		o.Logger = slog.New(slog.NewTextHandler(newLogWriter(s.Streams.Err), &slog.HandlerOptions{Level: slog.LevelDebug}))
-		s.events.next = logEvents{o.Logger}
+		o.Observer = logEvents{o.Logger}
 	}
 	credentials := s.auth
 	if env := os.Getenv(EnvAuth); env != "" && len(credentials) == 0 {
@@ -174,42 +215,14 @@ func (s *Flags) Options() (*zklock.Options, error) {
 	return o, err
 }
 
-func (s *Flags) dialer(log *slog.Logger) (*dialer, error) {
+func (s *Flags) newDialer(log *slog.Logger) (*dialer, error) {
 	s.Contact = newContact()
-	d := &dialer{log: log, contact: s.Contact, trials: map[string]*trial{}}
+	d := &dialer{log: log, contact: s.Contact, trials: map[string]*trial{}, last: map[string]error{}}
 	d.life, d.abort = context.WithCancel(context.Background())
 	if !s.tls && s.ca == "" && s.cert == "" && s.key == "" && s.serverName == "" {
 		return d, nil
 	}
 	var err error
-	d.config, err = s.tlsConfig()
+	d.secure, err = newSecure(s.ca, s.cert, s.key, s.serverName)
 	return d, err
 }
-
-func (s *Flags) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{ServerName: s.serverName, MinVersion: tls.VersionTLS12}
-	if s.ca != "" {
-		pem, err := os.ReadFile(s.ca)
-		if err != nil {
-			return nil, outcome.Misuse("--tls-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, outcome.Misuse("--tls-ca: no certificate in %s", s.ca)
-		}
-	}
-	switch {
-	case (s.cert == "") != (s.key == ""):
-		return nil, outcome.Misuse("--tls-cert and --tls-key must be given together")
-	case s.cert != "":
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-		if err != nil {
-			return nil, outcome.Misuse("--tls-cert and --tls-key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
-}
-
-// QueuedAt returns when a contender of this process was last queued.
-func (s *Flags) QueuedAt() time.Time { return s.events.queuedAt() }

@@ -42,6 +42,14 @@ func holders(q *operate.Queue) int {
 	return n
 }
 
+// Count returns a number with its noun.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func stateOf(who zklock.Contender) string {
 	state := "waits"
 	if who.Holds {

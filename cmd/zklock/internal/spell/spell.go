@@ -17,7 +17,7 @@ func Suggest(word string, known []string) string {
 func Nearest(word string, known []string) string {
 	best, least := "", 3
 	for _, n := range known {
-		d := distance(word, n)
+		d := Distance(word, n)
 		if len(word) > 1 && len(n) > len(word) && n[:len(word)] == word {
 			d = 1
 		}
@@ -28,9 +28,9 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance returns the edit distance of a and b: the number of characters to insert, delete or replace, where swapping two
+// Distance returns the edit distance of a and b: the number of characters to insert, delete or replace, where swapping two
 // neighbors counts once.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
