@@ -5,6 +5,8 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -204,4 +206,27 @@ func TestALoginThatDoesNotReturnEndsWithTheHandshakeAndWithTheLink(t *testing.T)
 			require.Nil(t, l.Carried(), name)
 		})
 	}
+}
+
+// The login knows best what it waited for.
+//
+//zklock:promise P18.10
+func TestTheErrorOfALoginThatRanOutOfTimeIsTheLogins(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		l.SetLogin(Login{"joe", func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
+			<-ctx.Done()
+			return fmt.Errorf("no answer from the KDC: %w", context.Cause(ctx))
+		}}, 1)
+		w := wire(t, l)
+		_, _ = w.Write(connectRequest(0))
+		go func() { // ends with the pipe
+			_, _ = w.server.Write(greetingOf(7, term))
+		}()
+		start := time.Now()
+		_, err := w.Read(make([]byte, 1))
+		require.ErrorContains(t, err, "no answer from the KDC")
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Less(t, time.Since(start), term/3)
+	})
 }
