@@ -256,6 +256,21 @@ type Login interface {
 	String() string
 }
 
+// PreparedLogin is a Login that can prepare for servers, so that a later login does not wait, for
+// example for a ticket. Connect and Attach call Prepare once the client has a session, with the
+// servers' addresses as they are dialed. Prepare must not wait.
+type PreparedLogin interface {
+	Login
+	Prepare(servers []string)
+}
+
+// prepareLogin prepares the login for servers, if there is one that can.
+func (o *Options) prepareLogin(servers []string) {
+	if login, ok := o.Login.(PreparedLogin); ok {
+		login.Prepare(slices.Clone(servers))
+	}
+}
+
 // login returns what connections log in with, or nil if there is nothing.
 func (o *Options) login() *conn.Login {
 	if o.Login != nil {

@@ -169,6 +169,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		c.Close()
 		return nil, fmt.Errorf("zklock: connect to %s: %w", strings.Join(servers, ","), err)
 	}
+	o.prepareLogin(servers)
 	if s := c.engine.Requests.Link.Latest(); s != nil {
 		// Owned by the client; ends with the request; Close waits for it.
 		c.engine.Requests.Calls.Run(func() { c.engine.Watches.Probe(s) })
@@ -216,8 +217,9 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 
 // Hooks let a client see the traffic of a zk.Conn that your program creates itself: see Attach.
 type Hooks struct {
-	hub  *queue.Hub
-	dial zk.Dialer
+	hub   *queue.Hub
+	dial  zk.Dialer
+	hosts conn.Rotation
 }
 
 // NewHooks returns hooks for one connection, and sends nothing. dial connects to a server; nil means
@@ -238,14 +240,21 @@ func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, 
 	return h.dial(network, address, timeout)
 }
 
+// HostProvider returns a provider that cycles through the servers by name, in random order. Pass it
+// to zk.WithHostProvider if the names of servers matter: for Kerberos (adapters/kerberos), for TLS,
+// or because their addresses change. go-zookeeper's own provider looks the names up once, and Dial
+// then gets addresses.
+func (h *Hooks) HostProvider() zk.HostProvider { return &h.hosts }
+
 // Attach waits until the connection has a session, and returns a client that uses it. Your program
 // created the connection and still owns it: Close leaves it open. If ctx ends first, Attach returns
 // an error; if ctx has no deadline, it waits for 30 s. Once it has returned, ctx has no effect on the client. The connection must have been created with the Dial method of hooks (by
 // zk.WithDialer); otherwise Attach returns ErrInvalid. All guarantees are the same as with Connect.
 //
 // If Options.Auth contains a credential with the scheme "sasl", Attach closes the connection once;
-// the client logs in when it reconnects. Attach returns zk.ErrAuthFailed if the first server
-// rejects the login.
+// the client logs in when it reconnects. The same applies to Options.Login, which gets the server's
+// name only if the connection uses HostProvider. Attach returns zk.ErrAuthFailed if the first server
+// rejects the login; the connection then reconnects as it did before.
 func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
 	switch {
@@ -262,17 +271,21 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 	c.engine.Requests.Library = conn
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	undo := func() {}
 	err = c.matchHooks(ctx)
 	if login := o.login(); login != nil && err == nil {
-		c.engine.Requests.Link.SetLogin(*login, 1)
+		undo = c.engine.Requests.Link.SetLogin(*login, 1)
 	}
 	if err == nil {
 		err = c.begin(ctx, o.Auth)
 	}
 	if err != nil {
+		err = c.engine.Requests.Explain(ctx, err) // before undo forgets the refusal
+		undo()
 		c.Close()
-		return nil, fmt.Errorf("zklock: attach: %w", c.engine.Requests.Explain(ctx, err))
+		return nil, fmt.Errorf("zklock: attach: %w", err)
 	}
+	o.prepareLogin(hooks.hosts.Servers())
 	return c, nil
 }
 

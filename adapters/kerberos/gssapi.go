@@ -3,20 +3,16 @@
 package kerberos
 
 import (
+	"bytes"
+	"crypto/hmac"
 	"encoding/asn1"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/jcmturner/gokrb5/v8/credentials"
-	"github.com/jcmturner/gokrb5/v8/crypto"
-	"github.com/jcmturner/gokrb5/v8/gssapi"
-	"github.com/jcmturner/gokrb5/v8/iana/chksumtype"
-	"github.com/jcmturner/gokrb5/v8/iana/flags"
-	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
-	"github.com/jcmturner/gokrb5/v8/messages"
-	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/zklock-go/zklock/adapters/kerberos/internal/krb5"
 )
 
 // Kinds of tokens of RFC 4121, section 4.1.
@@ -25,17 +21,20 @@ const (
 	kindReply   = 0x0200
 )
 
+// mechanism is the OID of Kerberos, in DER.
+var mechanism = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02}
+
 // noLayer is the security layer of RFC 4752, section 3.1, in which requests are sent as they are.
 const noLayer = 1
 
 // exchange proves to a server who the client is, and has the server prove that it is the service of
 // the ticket. It is the mechanism GSSAPI of RFC 4752, without a security layer.
-func exchange(pass func(token []byte) ([]byte, error), who *credentials.Credentials, ticket messages.Ticket, key types.EncryptionKey) error {
-	request, auth, err := newRequest(who, ticket, key)
+func exchange(pass func(token []byte) ([]byte, error), ticket *krb5.Ticket) error {
+	auth, err := krb5.Authenticate(ticket, checksum())
 	if err != nil {
 		return err
 	}
-	token, err := pass(request)
+	token, err := pass(frame(kindRequest, auth.Request))
 	switch {
 	case errors.Is(err, zk.ErrAuthFailed):
 		return fmt.Errorf("%w: server rejected the Kerberos ticket, and its log has the reason", zk.ErrAuthFailed)
@@ -44,14 +43,19 @@ func exchange(pass func(token []byte) ([]byte, error), who *credentials.Credenti
 	case token == nil:
 		return fmt.Errorf("%w: server does not support SASL", zk.ErrAuthFailed)
 	}
-	if err := checkReply(token, key, auth); err != nil {
+	err = guarded(func() error { return checkReply(token, auth) })
+	if err != nil {
 		return fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)
 	}
 	token, err = pass([]byte{}) // asks for the layers that the server offers
 	if err != nil {
 		return err
 	}
-	answer, err := chooseLayer(token, key, auth.SeqNumber)
+	var answer []byte
+	err = guarded(func() (err error) {
+		answer, err = chooseLayer(token, ticket.Key, uint64(auth.Sequence))
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)
 	}
@@ -59,37 +63,23 @@ func exchange(pass func(token []byte) ([]byte, error), who *credentials.Credenti
 	return err
 }
 
-// newRequest returns the first token, and the authenticator in it, to which the server's reply refers.
-func newRequest(who *credentials.Credentials, ticket messages.Ticket, key types.EncryptionKey) ([]byte, types.Authenticator, error) {
-	auth, err := types.NewAuthenticator(who.Domain(), who.CName())
-	if err != nil {
-		return nil, auth, err
-	}
-	auth.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: checksumOf(gssapi.ContextFlagInteg | gssapi.ContextFlagMutual)}
-	req, err := messages.NewAPReq(ticket, key, auth)
-	if err != nil {
-		return nil, auth, err
-	}
-	types.SetFlag(&req.APOptions, flags.APOptionMutualRequired)
-	body, err := req.Marshal()
-	if err != nil {
-		return nil, auth, err
-	}
-	return frame(kindRequest, body), auth, nil
-}
+// Flags of RFC 4121, section 4.1.1.1.
+const (
+	flagMutual    = 2
+	flagIntegrity = 32
+)
 
-// checksumOf returns the checksum of RFC 4121, section 4.1.1, without channel bindings.
-func checksumOf(flags uint32) []byte {
+// checksum returns the checksum of RFC 4121, section 4.1.1, without channel bindings.
+func checksum() []byte {
 	sum := make([]byte, 24)
 	binary.LittleEndian.PutUint32(sum, 16)
-	binary.LittleEndian.PutUint32(sum[20:], flags)
+	binary.LittleEndian.PutUint32(sum[20:], flagIntegrity|flagMutual)
 	return sum
 }
 
 // frame returns a token of RFC 4121, section 4.1: the mechanism, the kind and the message.
 func frame(kind uint16, body []byte) []byte {
-	mechanism, _ := asn1.Marshal(asn1.ObjectIdentifier(gssapi.OIDKRB5.OID())) // a constant
-	inner := append(binary.BigEndian.AppendUint16(mechanism, kind), body...)
+	inner := append(binary.BigEndian.AppendUint16(bytes.Clone(mechanism), kind), body...)
 	token, _ := asn1.Marshal(asn1.RawValue{Class: asn1.ClassApplication, Tag: 0, IsCompound: true, Bytes: inner})
 	return token
 }
@@ -97,60 +87,61 @@ func frame(kind uint16, body []byte) []byte {
 var errNoReply = errors.New("server sent no Kerberos reply")
 
 // checkReply checks that token is the reply to auth, which only the service can make.
-func checkReply(token []byte, key types.EncryptionKey, auth types.Authenticator) error {
+func checkReply(token []byte, auth *krb5.Authentication) error {
 	var outer asn1.RawValue
-	var mechanism asn1.ObjectIdentifier
 	if _, err := asn1.UnmarshalWithParams(token, &outer, "application,tag:0"); err != nil {
 		return fmt.Errorf("%w: %w", errNoReply, err)
 	}
-	rest, err := asn1.Unmarshal(outer.Bytes, &mechanism)
-	if err != nil || !mechanism.Equal(asn1.ObjectIdentifier(gssapi.OIDKRB5.OID())) || len(rest) < 2 || binary.BigEndian.Uint16(rest) != kindReply {
+	reply, ok := bytes.CutPrefix(outer.Bytes, binary.BigEndian.AppendUint16(bytes.Clone(mechanism), kindReply))
+	if !ok {
 		return errNoReply
 	}
-	var reply messages.APRep
-	if err := reply.Unmarshal(rest[2:]); err != nil {
-		return fmt.Errorf("%w: %w", errNoReply, err)
-	}
-	plain, err := crypto.DecryptEncPart(reply.EncPart, key, keyusage.AP_REP_ENCPART)
-	if err != nil {
-		return fmt.Errorf("server did not prove that it is the service of the ticket: %w", err)
-	}
-	var part messages.EncAPRepPart
-	switch err := part.Unmarshal(plain); {
-	case err != nil:
-		return fmt.Errorf("%w: %w", errNoReply, err)
-	case part.CTime.Unix() != auth.CTime.Unix() || part.Cusec != auth.Cusec:
-		return errors.New("server replied to another request")
-	case part.Subkey.KeyType != 0:
-		return errors.New("server asks for a subkey, which is not supported")
-	}
-	return nil
+	return auth.Check(reply)
+}
+
+// A wrap token of RFC 4121, section 4.2.6.2, that is not encrypted: a header, the text and a checksum.
+const (
+	headerSize   = 16
+	wrap         = 0x0504
+	filler       = 0xff
+	fromAcceptor = 1
+)
+
+// headerOf returns the header of a wrap token, without the length of the checksum, as the checksum covers it.
+func headerOf(flags byte, sequence uint64) []byte {
+	h := append(binary.BigEndian.AppendUint16(nil, wrap), flags, filler, 0, 0, 0, 0)
+	return binary.BigEndian.AppendUint64(h, sequence)
 }
 
 // chooseLayer reads the server's offer of security layers, and returns the token that chooses none.
-// seq is the authenticator's sequence number; token sequence numbers start from it.
-func chooseLayer(token []byte, key types.EncryptionKey, seq int64) ([]byte, error) {
-	var offer gssapi.WrapToken
-	if err := offer.Unmarshal(token, true); err != nil {
-		return nil, fmt.Errorf("server offered no security layer: %w", err)
+// sequence is the authenticator's number, from which the numbers of tokens count.
+func chooseLayer(token []byte, key krb5.Key, sequence uint64) ([]byte, error) {
+	if len(token) < headerSize || binary.BigEndian.Uint16(token) != wrap || token[3] != filler {
+		return nil, errors.New("server offered no security layer")
 	}
-	const sealedOrSubkey = 0x06
-	if offer.RRC != 0 || offer.Flags&sealedOrSubkey != 0 {
+	flags, size, rotation := token[2], int(binary.BigEndian.Uint16(token[4:])), binary.BigEndian.Uint16(token[6:])
+	body := token[headerSize:]
+	switch {
+	case flags != fromAcceptor || rotation != 0:
 		return nil, errors.New("server sealed or rotated its offer, which is not supported")
+	case size > len(body):
+		return nil, errors.New("server's offer of security layers is cut short")
 	}
-	if ok, err := offer.Verify(key, keyusage.GSSAPI_ACCEPTOR_SEAL); !ok {
-		return nil, fmt.Errorf("server's offer of security layers is not authentic: %w", err)
+	offer, sum := body[:len(body)-size], body[len(body)-size:]
+	want, err := key.Checksum(krb5.UseAcceptorSeal, offer, headerOf(flags, binary.BigEndian.Uint64(token[8:])))
+	switch {
+	case err != nil:
+		return nil, err
+	case !hmac.Equal(sum, want):
+		return nil, errors.New("server's offer of security layers is not authentic")
+	case len(offer) != 4 || offer[0]&noLayer == 0:
+		return nil, fmt.Errorf("server requires a security layer (offer %.20x)", offer)
 	}
-	if len(offer.Payload) != 4 || offer.Payload[0]&noLayer == 0 {
-		return nil, fmt.Errorf("server requires a security layer (offer %x)", offer.Payload)
-	}
-	etype, err := crypto.GetEtype(key.KeyType)
+	choice, header := []byte{noLayer, 0, 0, 0}, headerOf(0, sequence)
+	sum, err = key.Checksum(krb5.UseInitiatorSeal, choice, header)
 	if err != nil {
 		return nil, err
 	}
-	choice := gssapi.WrapToken{EC: uint16(etype.GetHMACBitLength() / 8), SndSeqNum: uint64(seq), Payload: []byte{noLayer, 0, 0, 0}}
-	if err := choice.SetCheckSum(key, keyusage.GSSAPI_INITIATOR_SEAL); err != nil {
-		return nil, err
-	}
-	return choice.Marshal()
+	binary.BigEndian.PutUint16(header[4:], uint16(len(sum)))
+	return append(append(header, choice...), sum...), nil
 }

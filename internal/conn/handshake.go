@@ -15,9 +15,18 @@ import (
 // SetLogin makes every connection start with a SASL login: nothing else is sent before the server
 // has accepted it. It closes an existing connection, so that the next one starts with the login. If
 // servers refuse the given number of logins before they have accepted one, Attached returns the
-// refusal.
-func (l *Link) SetLogin(login Login, refusals int) {
-	l.login.set(login, refusals)
+// refusal. undo makes connections start with the former login again, or with none if there was none.
+func (l *Link) SetLogin(login Login, refusals int) (undo func()) {
+	former := l.login.set(&login, refusals)
+	l.restart()
+	return func() {
+		l.login.set(former, 0)
+		l.restart()
+	}
+}
+
+// restart closes the connection, so that the next one starts with the login that was set.
+func (l *Link) restart() {
 	l.mu.Lock()
 	conn := l.conn
 	if l.carried.Load() != nil {
@@ -26,16 +35,18 @@ func (l *Link) SetLogin(login Login, refusals int) {
 	}
 	l.mu.Unlock()
 	if conn != nil {
-		conn.server.Close()
+		conn.Close()
 	}
 }
 
 // IsDenied reports whether the last server that was reached refused this client.
 func (l *Link) IsDenied() bool { return l.login.isDenied() }
 
-// deny records that a server has refused a login or a credential, or a client without one.
-func (l *Link) deny(why error) {
-	l.login.deny(why)
+// deny records that a server has refused a connection that started with a login: see loginState.deny.
+func (l *Link) deny(login *Login, why error) {
+	if !l.login.deny(login, why) {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastErr = why

@@ -41,6 +41,9 @@ func (r *Rotation) Init(servers []string) error {
 	return nil
 }
 
+// Servers returns the servers.
+func (r *Rotation) Servers() []string { return r.servers }
+
 // Len returns the number of servers.
 func (r *Rotation) Len() int { return len(r.servers) }
 

@@ -380,7 +380,7 @@ func TestALoginThatIsSetEndsTheConnectionWithoutOne(t *testing.T) {
 func TestAReplyEndsTheDenial(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
-		l.deny(errRefused)
+		l.deny(nil, errRefused)
 		require.True(t, l.IsDenied())
 		w.asks(1, frames.OpGetData)
 		require.NoError(t, w.says(replyOf(1, frames.CodeNoNode, 1)))

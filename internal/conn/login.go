@@ -48,7 +48,11 @@ func Digest(c digestmd5.Credential) Login {
 // deadline, or when closing is closed, even if the login does not return: a login is the program's,
 // and may wait for other servers. An error that wraps zk.ErrAuthFailed is a refusal.
 func logIn(closing <-chan struct{}, conn *serverConn, in *frames.Reader, deadline time.Time, login Login) error {
-	ctx, cancel := context.WithDeadlineCause(context.Background(), deadline, os.ErrDeadlineExceeded)
+	left := time.Until(deadline)
+	late := time.NewTimer(left)
+	defer late.Stop()
+	// The login's time is a little shorter: its own error says what it waited for.
+	ctx, cancel := context.WithDeadlineCause(context.Background(), deadline.Add(-left/20), os.ErrDeadlineExceeded)
 	defer cancel()
 	type answer struct {
 		token []byte
@@ -78,8 +82,11 @@ func logIn(closing <-chan struct{}, conn *serverConn, in *frames.Reader, deadlin
 			answers <- answer{a, err}
 			continue
 		case err = <-result:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+		case <-late.C:
+			err = os.ErrDeadlineExceeded
 		case <-closing:
 			err = errClosed
 		}

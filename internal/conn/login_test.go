@@ -5,6 +5,8 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -144,7 +146,8 @@ func TestALoginIsTheFirstRequestOnEveryConnection(t *testing.T) {
 		_, _, err = conn.Get("/a")
 		require.NoError(t, err)
 		assert.False(t, l.IsDenied())
-		l.deny(errRefused)
+		login, _ := l.login.starts()
+		l.deny(login, errRefused)
 		_, err = l.Attached(t.Context())
 		assert.NoError(t, err, "what was taken once is not refused for good")
 		assert.NoError(t, l.login.verdict())
@@ -203,4 +206,27 @@ func TestALoginThatDoesNotReturnEndsWithTheHandshakeAndWithTheLink(t *testing.T)
 			require.Nil(t, l.Carried(), name)
 		})
 	}
+}
+
+// The login knows best what it waited for.
+//
+//zklock:promise P18.10
+func TestTheErrorOfALoginThatRanOutOfTimeIsTheLogins(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		l.SetLogin(Login{"joe", func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
+			<-ctx.Done()
+			return fmt.Errorf("no answer from the KDC: %w", context.Cause(ctx))
+		}}, 1)
+		w := wire(t, l)
+		_, _ = w.Write(connectRequest(0))
+		go func() { // ends with the pipe
+			_, _ = w.server.Write(greetingOf(7, term))
+		}()
+		start := time.Now()
+		_, err := w.Read(make([]byte, 1))
+		require.ErrorContains(t, err, "no answer from the KDC")
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Less(t, time.Since(start), term/3)
+	})
 }

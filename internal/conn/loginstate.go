@@ -21,10 +21,13 @@ type loginState struct {
 	why         error            // of the last denial
 }
 
-func (ls *loginState) set(login Login, most int) {
+// set sets the login, and returns the former one.
+func (ls *loginState) set(login *Login, most int) (former *Login) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ls.login, ls.most = &login, most
+	former = ls.login
+	ls.login, ls.most, ls.denials, ls.why = login, most, 0, nil
+	return former
 }
 
 // starts returns the login that connections start with, or nil if there is none, and the
@@ -45,19 +48,27 @@ func (ls *loginState) accept(credential frames.Request) {
 	}
 }
 
-// deny records that a server has refused a login or a credential, or a client without one.
-func (ls *loginState) deny(why error) {
+// deny records that a server has refused a connection that started with a login (nil if with none):
+// the login itself, a credential, or a client without one. It returns false if another login was set
+// since: then the refusal says nothing about that one.
+func (ls *loginState) deny(login *Login, why error) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	if ls.login != login {
+		return false
+	}
 	ls.denials++
 	ls.why = why
+	return true
 }
 
-// admit records that a server has accepted the login: from then on no denial is final.
-func (ls *loginState) admit() {
+// admit records that a server has accepted a login: from then on no denial is final.
+func (ls *loginState) admit(login *Login) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ls.most = 0
+	if ls.login == login {
+		ls.most = 0
+	}
 }
 
 // serve records that a server has replied to a request.

@@ -33,7 +33,8 @@ type proxy struct {
 	in     *frames.Reader
 	room   window // for requests other than heartbeats
 
-	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next three fields
+	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next four fields
+	login    *Login        // what the connection started with; nil if with none
 	until    time.Time     // the deadline of the handshake
 	answers  bool          // the current frame, of which a part was read, is not an event
 	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
@@ -418,12 +419,12 @@ func (asked *sentRequest) checkBody(r frames.Reply) error {
 // check examines a reply and uses it as evidence. An error ends the connection.
 func (px *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
-		px.link.deny(errRefused)
+		px.link.deny(px.login, errRefused)
 		return errRefused
 	}
 	switch {
 	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
-		px.link.deny(errCredential(r.Code))
+		px.link.deny(px.login, errCredential(r.Code))
 	case asked.op == frames.OpAuth:
 		px.link.login.accept(asked.request)
 	case !px.accepted:
@@ -553,21 +554,22 @@ func (px *proxy) welcome(frame []byte) error {
 // connection request, which is the current frame, and sends nothing.
 func (px *proxy) logIn() error {
 	login, credentials := px.link.login.starts()
+	px.login = login
 	greeting := px.in.Keep()
 	if login != nil {
 		err := logIn(px.link.closing, px.server, px.in, px.until, *login)
 		switch {
 		case errors.Is(err, zk.ErrAuthFailed):
-			px.link.deny(err)
+			px.link.deny(px.login, err)
 			return err
 		case err != nil:
 			return err
 		}
-		px.link.login.admit()
+		px.link.login.admit(login)
 	}
 	refused, err := present(px.server, px.in, credentials)
 	if refused {
-		px.link.deny(err)
+		px.link.deny(px.login, err)
 	}
 	if err != nil {
 		return err

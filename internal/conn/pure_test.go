@@ -146,7 +146,7 @@ func TestAClientIsDeniedUntilAServerAnswers(t *testing.T) {
 	login, credentials := g.starts()
 	assert.Nil(t, login)
 	assert.Empty(t, credentials)
-	g.deny(errRefused)
+	g.deny(nil, errRefused)
 	assert.True(t, g.isDenied())
 	assert.NoError(t, g.verdict(), "without a number of refusals none is final")
 	g.serve()
@@ -155,15 +155,29 @@ func TestAClientIsDeniedUntilAServerAnswers(t *testing.T) {
 
 func TestAsManyRefusalsInARowAsServersAreFinal(t *testing.T) {
 	var g loginState
-	g.set(Digest(joe), 2)
-	login, _ := g.starts()
-	assert.Equal(t, joe.User, login.Name)
-	g.deny(errRefused)
+	login := Digest(joe)
+	g.set(&login, 2)
+	g.deny(&login, errRefused)
 	g.serve()
-	g.deny(errRefused)
+	g.deny(&login, errRefused)
 	require.NoError(t, g.verdict(), "not in a row")
-	g.deny(errRefused)
+	g.deny(&login, errRefused)
 	require.ErrorIs(t, g.verdict(), errRefused)
-	g.admit()
+	g.admit(&login)
 	assert.NoError(t, g.verdict(), "a login that was taken once may be taken again")
+}
+
+func TestARefusalOfAFormerLoginSaysNothingAboutTheNext(t *testing.T) {
+	var g loginState
+	former, next := Digest(joe), Digest(joe)
+	assert.Nil(t, g.set(&former, 1))
+	assert.Same(t, &former, g.set(&next, 1))
+	assert.False(t, g.deny(&former, errRefused), "it is from a connection that was closed")
+	assert.False(t, g.deny(nil, errRefused))
+	assert.NoError(t, g.verdict())
+	g.admit(&former)
+	assert.True(t, g.deny(&next, errRefused))
+	assert.ErrorIs(t, g.verdict(), errRefused)
+	assert.Same(t, &next, g.set(nil, 0))
+	assert.False(t, g.isDenied())
 }

@@ -4,6 +4,9 @@ package promises_test
 
 import (
 	"context"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +206,105 @@ func TestAHoldEndsBeforeItsConnectionIsClosed(t *testing.T) {
 				require.False(t, end.at.After(next.at))
 				<-closed
 				unlock(t, next.hold)
+			})
+		})
+	}
+}
+
+// knownAs is a login that every server accepts. It records the servers that it is used for.
+type knownAs struct {
+	name     string
+	mu       sync.Mutex
+	servers  []string
+	prepared [][]string
+}
+
+func (l *knownAs) String() string { return l.name }
+
+func (l *knownAs) LogIn(_ context.Context, server string, _ func([]byte) ([]byte, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.servers = append(l.servers, server)
+	return nil
+}
+
+func (l *knownAs) Prepare(servers []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prepared = append(l.prepared, servers)
+}
+
+var _ zklock.PreparedLogin = (*knownAs)(nil)
+
+//zklock:promise P18.14
+func TestALoginLearnsTheServersByName(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
+		mine := &knownAs{name: "joe"}
+		connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Login: mine})
+		require.Equal(t, [][]string{srv.Addrs()}, mine.prepared)
+		require.Subset(t, srv.Addrs(), mine.servers)
+
+		hooks := zklock.NewHooks(srv.DialFrom("attached"))
+		conn, events, err := zk.Connect(srv.Addrs(), term, zk.WithDialer(hooks.Dial), zk.WithHostProvider(hooks.HostProvider()), zk.WithLogInfo(false))
+		require.NoError(t, err)
+		defer func() {
+			conn.Close()
+			for range events {
+			}
+		}()
+		attached := &knownAs{name: "joe"}
+		c, err := zklock.Attach(t.Context(), conn, hooks, &zklock.Options{Login: attached})
+		require.NoError(t, err)
+		defer c.Close()
+		unlockSoon(t, c)
+		require.Len(t, attached.prepared, 1)
+		require.ElementsMatch(t, srv.Addrs(), attached.prepared[0])
+		require.Subset(t, srv.Addrs(), attached.servers)
+		srv.DropConnections()
+		unlockSoon(t, c)
+	})
+}
+
+//zklock:promise P18.15
+func TestARefusedAttachLeavesTheConnectionAsItWas(t *testing.T) {
+	for name, required := range map[string]bool{"without a login": false, "with a former login": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{SASL: map[string]string{"joe": "secret"}, RequireSASL: required}, func(t *testing.T, srv *zktest.Server) {
+				var dials atomic.Int32
+				dial := srv.DialFrom("attached")
+				hooks := zklock.NewHooks(func(network, address string, timeout time.Duration) (net.Conn, error) {
+					dials.Add(1)
+					return dial(network, address, timeout)
+				})
+				conn, events, err := zk.Connect(srv.Addrs(), term, zk.WithDialer(hooks.Dial), zk.WithHostProvider(hooks.HostProvider()), zk.WithLogInfo(false))
+				require.NoError(t, err)
+				defer func() {
+					conn.Close()
+					for range events {
+					}
+				}()
+				if required {
+					c, err := zklock.Attach(t.Context(), conn, hooks, loggedInAs("joe:secret", ""))
+					require.NoError(t, err)
+					require.NoError(t, c.Close())
+				}
+				_, err = conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+				require.NoError(t, err)
+				session := conn.SessionID()
+
+				_, err = zklock.Attach(t.Context(), conn, hooks, loggedInAs("joe:guess", ""))
+				require.ErrorIs(t, err, zk.ErrAuthFailed)
+
+				before := dials.Load()
+				exists, _, err := conn.Exists("/mine")
+				require.NoError(t, err)
+				require.True(t, exists)
+				time.Sleep(10 * term)
+				require.LessOrEqual(t, dials.Load(), before+1, "it reconnects once, without the login that was refused")
+				exists, _, err = conn.Exists("/mine")
+				require.NoError(t, err)
+				require.True(t, exists)
+				require.Equal(t, session, conn.SessionID())
 			})
 		})
 	}
