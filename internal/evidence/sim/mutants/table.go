@@ -196,7 +196,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the clean-up stops when the caller's context is done", Origin: "etcd, Vitess, CURATOR-45",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{en.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = append(outcomes, en.remove(t.contender))\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := t.abandon()\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = t.abandon()\n\t}\n"}},
 	},
 	{
 		Name: "a failed delete is not repeated", Origin: "go-zookeeper's Lock after an error, CURATOR-315",
@@ -204,7 +204,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try that fails leaves its node", Origin: "kazoo #732",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := []<-chan error{en.remove(t.contender)}\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = append(outcomes, en.remove(t.contender))\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := t.abandon()\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = t.abandon()\n\t}\n"}},
 	},
 	{
 		Name: "an acquire fails if its directory was deleted", Origin: "CURATOR-724, kazoo #563",
@@ -266,6 +266,7 @@ var Table = []Mutant{
 	{
 		Name: "a downgrade deletes the writer's node", Origin: "Curator before CURATOR-621",
 		Edits: []Edit{{"rwmutex.go", `	o.Shared = true
+	g.downgraded.Store(true)
 	return h.rewrite(ctx, o.Encode())`, `	o.Shared = true
 	return h.holding().engine.Requests.Delete(ctx, h.holding().nodes[0].Sess, h.holding().nodes[0].Path(), -1)`}},
 		Focus: "rw",
