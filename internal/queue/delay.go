@@ -22,9 +22,23 @@ func (pl *place) prepare(ctx context.Context, s *session.Session) error {
 	}
 	_, known := pl.engine.noRecord.take(pl.Dir)
 	if known {
-		pl.record.at = &recordAt{}
+		pl.record.at, pl.record.isAssumed = &recordAt{}, true
 		return nil
 	}
+	return pl.readRecord(ctx, s)
+}
+
+// verify verifies what prepare has only assumed, for a contender that must wait: somebody has come since the client deleted the record.
+func (pl *place) verify(ctx context.Context, s *session.Session) error {
+	if !pl.record.isAssumed || len(pl.nearest.ahead) == 0 && pl.nearest.beyond == 0 {
+		return nil
+	}
+	pl.record.isAssumed = false
+	return pl.readRecord(ctx, s)
+}
+
+// readRecord reads the record, and returns ErrMismatch if the lock is held with another delay.
+func (pl *place) readRecord(ctx context.Context, s *session.Session) error {
 	r, err := session.Again(ctx, func() (recordAt, error) { return pl.engine.agree(ctx, s, pl.Dir) })
 	pl.record.at = &r
 	return err

@@ -46,9 +46,10 @@ func (re *removal) takeNote() *note {
 
 // writtenRecord tracks what a contender has written in its lock's record.
 type writtenRecord struct {
-	sent     bool      // the record may say that we hold
-	at       *recordAt // the record when we last saw it; nil if it may have changed since
-	isNeeded bool      // another contender may need the record of our release: see released
+	sent      bool      // the record may say that we hold
+	at        *recordAt // the record when we last saw it; nil if it may have changed since
+	isAssumed bool      // at is not read, but assumed: see place.verify
+	isNeeded  bool      // another contender may need the record of our release: see released
 }
 
 // wasRefused handles the refusal of the operations that releaseRecord returned. moved means that

@@ -139,6 +139,9 @@ func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, w *Wa
 		err = t.enter(ctx, s)
 	}
 	if err == nil {
+		err = t.verify(ctx, s)
+	}
+	if err == nil {
 		t.observeQueued(w.Path)
 		err = t.admit(w.Admit)
 	}
@@ -220,6 +223,9 @@ func (pl *place) try(ctx context.Context, s *session.Session) error {
 	case err != nil:
 		return err
 	case i >= 0:
+		if err := pl.verify(ctx, s); err != nil {
+			return err
+		}
 		return outcome.ErrLocked
 	}
 	if len(pl.nearest.ahead) > 0 {

@@ -542,6 +542,52 @@ func TestClientsWithDifferentLockDelaysGetErrMismatch(t *testing.T) {
 	})
 }
 
+// A client that has just released the lock assumes that there is no record, until it finds another contender ahead.
+//
+//zklock:promise P11.12
+func TestARecentReleaseHidesNoOtherLockDelay(t *testing.T) {
+	for _, since := range []time.Duration{0, time.Second, 9 * time.Second, 11 * time.Second} {
+		for name, get := range map[string]func(c *zklock.Client) lockFunc{
+			"Lock":    func(c *zklock.Client) lockFunc { return c.Mutex(path).Lock },
+			"TryLock": func(c *zklock.Client) lockFunc { return c.Mutex(path).TryLock },
+			"RLock":   func(c *zklock.Client) lockFunc { return c.RWMutex(path).RLock },
+		} {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				ours, other := delayed(t, srv, "ours"), delayedBy(t, srv, "other", time.Second)
+				unlockSoonAs(t, ours, asMutex)
+				hold, err := other.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(since)
+				_, err = get(ours)(t.Context())
+				require.ErrorIs(t, err, zklock.ErrMismatch, "%s, %v after the grant", name, since)
+				require.ErrorContains(t, err, "lock-delay")
+				unlock(t, hold)
+				unlockSoonAs(t, ours, asMutex)
+			})
+		}
+	}
+}
+
+//zklock:promise P11.8
+func TestTheCrashOfADowngradedWriterIsFollowedByTheDelay(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		crashWith(t, srv, func(c *zklock.Client) lockFunc {
+			return func(ctx context.Context) (*zklock.Hold, error) {
+				hold, err := c.RWMutex(path).Lock(ctx)
+				if err == nil {
+					err = hold.Downgrade(ctx)
+				}
+				return hold, err
+			}
+		})
+		came, next := time.Now(), delayed(t, srv, "next")
+		hold, err := next.RWMutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(came), lockDelay)
+		unlock(t, hold)
+	})
+}
+
 // The delay after a lost hold is that of its client, not that of the next one.
 //
 //zklock:promise P11.12
