@@ -62,8 +62,8 @@ func (c *Client) Cohort(path string, opts ...*CohortOptions) *Cohort {
 // its hold ends, and the waiting goroutines queue again in the same order.
 //
 // After operate.Revoke, no other goroutine acquires the lock in the revoked place: the waiting
-// goroutines rejoin the end of the queue. If operate.Evict removes a waiting place, all goroutines
-// that wait there get ErrEvicted.
+// goroutines rejoin the end of the queue. If operate.Evict removes a waiting place, the goroutines
+// that called before the place entered the queue get ErrEvicted. The others queue again.
 func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.lockWithin(ctx, nil) }
 
 func (k *Cohort) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {

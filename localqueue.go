@@ -41,6 +41,7 @@ type localQueue struct {
 	acquire    *queue.Want             // guarded by mu: the acquire of a place under way, or nil if there is none
 	ahead      int                     // guarded by mu: the contenders ahead of the node of that acquire when it entered the queue
 	cancel     context.CancelCauseFunc // guarded by mu: cancels that acquire, or nil
+	asked      int64                   // guarded by mu: the number of the last waiter when that acquire began, or when it last requested a node
 
 	over atomic.Bool // whether the queue has ended and must be replaced; changed with mu held
 	runs run         // the run of the newest place; used only by run
@@ -322,7 +323,7 @@ func (q *localQueue) beginWait(w *queue.Want) (context.Context, *localWaiter, fu
 	} else {
 		cancel(errNoWaiters)
 	}
-	q.acquire, q.cancel = w, cancel
+	q.acquire, q.cancel, q.asked = w, cancel, q.lastNumber
 	return ctx, first, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -345,7 +346,7 @@ func (q *localQueue) acquirePlace(ctx context.Context, try bool, w *queue.Want) 
 func (q *localQueue) markAhead() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lastAhead = q.lastNumber
+	q.lastAhead, q.asked = q.lastNumber, q.lastNumber
 }
 
 // entered is called when the node of an acquire has entered the queue of all processes behind ahead
@@ -372,8 +373,9 @@ func (q *localQueue) entered(ahead int) error {
 	return nil
 }
 
-// refuse answers the waiters with an error. If first must not wait, the attempt was only for that
-// waiter, and only it is answered.
+// refuse answers the waiters that called before the acquire, or before it last requested a node, with
+// its error. The error says nothing about a lock that somebody has called for since: the next acquire is
+// for those waiters. If first must not wait, the acquire was only for that waiter, and only it is answered.
 func (q *localQueue) refuse(first *localWaiter, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -381,7 +383,7 @@ func (q *localQueue) refuse(first *localWaiter, err error) {
 		return
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *localWaiter) bool {
-		out := w == first || !first.try
+		out := w == first || !first.try && w.number <= q.asked
 		if out {
 			w.answer <- answer{err: err}
 		}

@@ -629,20 +629,53 @@ func TestARevocationEndsASharedPlace(t *testing.T) {
 	})
 }
 
+// The refusal of one acquire is no answer to goroutines that call after it was given.
+//
 //zklock:promise P12.8
-func TestAnEvictedCohortGetsErrEvicted(t *testing.T) {
+func TestACohortGivesNoAnswerOlderThanTheCall(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
 		holder, err := operator.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		waiting := inTurn(t, cohortOf(ours).Lock, cohortOf(ours).Lock)
+		early := lockLater(t.Context(), cohortOf(ours).Lock)
+		time.Sleep(time.Second)
+		srv.Partition("ours") // it learns of its eviction later
+		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[1]))
+		late := lockLater(t.Context(), cohortOf(ours).Lock)
+		time.Sleep(term / 10)
+		srv.HealClient("ours")
+		<-early.done
+		require.ErrorIs(t, early.err, zklock.ErrEvicted)
+		require.False(t, late.returned())
+		unlock(t, holder)
+		<-late.done
+		require.NoError(t, late.err)
+		unlock(t, late.hold)
+		noGhost(t, srv, path)
+	})
+}
+
+//zklock:promise P12.8
+func TestAnEvictedCohortGetsErrEvicted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		ours, operator := connect(t, srv, "ours", term), connect(t, srv, "operator", term)
+		before, err := cohortOf(ours).Lock(t.Context())
+		require.NoError(t, err)
+		operators := lockLater(t.Context(), operator.Mutex(path).Lock)
+		time.Sleep(time.Second)
+		waiting := []*attempt{lockLater(t.Context(), cohortOf(ours).Lock), lockLater(t.Context(), cohortOf(ours).Lock)}
+		synctest.Wait()
+		unlock(t, before) // the next node is requested now, for both
+		<-operators.done
+		require.NoError(t, operators.err)
+		holder := operators.hold
 		time.Sleep(time.Second)
 		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[1]))
-		unlock(t, holder)
 		for _, a := range waiting {
 			<-a.done
 			require.ErrorIs(t, a.err, zklock.ErrEvicted)
 		}
+		unlock(t, holder)
 		hold, err := cohortOf(ours).Lock(t.Context())
 		require.NoError(t, err)
 		next := lockLater(t.Context(), cohortOf(ours).Lock)
