@@ -31,14 +31,8 @@ type Hold struct {
 	life  context.Context
 	under context.Context         // the acquiring caller's, without its cancellation: see valuesOf
 	end   context.CancelCauseFunc // cancels this level's context alone, for one level of several or a hold in a shared place; otherwise nil
-	local releaser                // for a hold in a shared place, after which other goroutines of the process may hold there; otherwise nil
+	local *localHold              // for a hold in a shared place, after which other goroutines of the process may hold there; otherwise nil
 	done  atomic.Bool             // whether this level was unlocked
-}
-
-// A releaser is a goroutine's hold in a shared place.
-type releaser interface {
-	// giveUp ends the hold. If it has already ended, giveUp returns the reason.
-	giveUp() error
 }
 
 // A chain lists the holds that a context was derived from, innermost first. A nil chain is empty.

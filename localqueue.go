@@ -439,13 +439,11 @@ func (q *localQueue) watched(p *sharedPlace) {
 	q.changed(p) // run may be sleeping on the assumption that the place is not watched
 }
 
-// ended is called when a goroutine has released its hold. The place is free even if the observer
-// panics.
+// ended is called when a goroutine has released its hold. The place is free before the observer is
+// called, which may take long or panic.
 func (q *localQueue) ended(p *sharedPlace, h *localHold) {
-	defer func() {
-		p.free()
-		q.changed(p)
-	}()
+	p.free()
+	q.changed(p)
 	p.report(observe.Released, h.since, nil)
 }
 

@@ -292,6 +292,37 @@ func TestASlowObserverOfACohortsPlaceDelaysNoGoroutine(t *testing.T) {
 	})
 }
 
+// An observer that takes long at Released delays the Unlock that it belongs to, and no hand-off: neither to a goroutine of the process nor to
+// another process.
+//
+//zklock:promise P19.7
+func TestASlowObserverAtAReleaseDelaysNoHandOff(t *testing.T) {
+	for name, own := range map[string]bool{"to a goroutine of the process": true, "to another process": false} {
+		for recipe, lock := range map[string]func(c *zklock.Client) lockFunc{"mutex": asMutex, "cohort": asCohort} {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Observer: slowly(5*time.Second, observe.Released)})
+				next := c
+				if !own {
+					next = connect(t, srv, "b", term)
+				}
+				hold := grantedSoon(t, lock(c))
+				waiting := lockLater(t.Context(), lock(next))
+				time.Sleep(time.Second)
+				began, unlocked := time.Now(), make(chan struct{})
+				go func() { // ends when the observer has returned
+					defer close(unlocked)
+					_ = hold.Unlock(context.Background())
+				}()
+				<-waiting.done
+				require.NoError(t, waiting.err)
+				require.Less(t, time.Since(began), time.Second, "%s, %s", recipe, name)
+				<-unlocked
+				unlock(t, waiting.hold)
+			})
+		}
+	}
+}
+
 // net/http recovers from a handler's panic, which can be an observer's panic in Unlock.
 //
 //zklock:promise P19.7
