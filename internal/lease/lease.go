@@ -250,7 +250,7 @@ func (b *beat) take(sent, got Instant, of Evidence, l *Lease) {
 	case 1:
 		b.sent, b.from = sent, sent.Mono
 	case touched:
-		b.from = got.Mono.Add(l.lag())
+		b.from = got.Mono.Add(l.lag() + l.standstill(got.Mono))
 	case 3:
 		b.from = got.Mono.Add(l.pause())
 	case upstream:
@@ -356,11 +356,28 @@ func (r *Run) describe(now Instant) string {
 func (l *Lease) halfTick() time.Duration { return l.tick.half(l.timeout) }
 
 // lag returns the time after which a ping of the leader certainly was due.
-func (l *Lease) lag() time.Duration { return l.lagAt(l.halfTick()) }
+func (l *Lease) lag() time.Duration { return l.lagWith(l.tick) }
 
-// lagAt is lag for a given half tick.
-func (l *Lease) lagAt(half time.Duration) time.Duration {
-	return time.Duration(float64(half)*(1+maxDrift)) + min(40*time.Millisecond, l.timeout/40)
+// lagWith is lag with another tick.
+func (l *Lease) lagWith(t Tick) time.Duration {
+	return time.Duration(float64(t.half(l.timeout))*(1+maxDrift)) + min(40*time.Millisecond, l.timeout/40)
+}
+
+// standstill returns the longest pause of the leader for which a lag allows. The leader's clock is paused as well, as in a virtual
+// machine that is moved or snapshotted, so the next ping comes late, and is not overdue when the leader resumes. If the clients have set
+// the tick, a lag is longer by
+// this: a second, as far as heartbeats stay a third of the timeout apart. If a client has assumed a tick of half the timeout, the
+// difference to the real tick allows for it.
+func (l *Lease) standstill(now time.Time) time.Duration {
+	if l.tick.Assumed || l.tick.Largest == 0 {
+		return 0
+	}
+	return max(0, min(time.Second, l.room(now)-l.timeout/3))
+}
+
+// room returns the longest period of heartbeats with which enough of the timeout remains: see period.
+func (l *Lease) room(now time.Time) time.Duration {
+	return l.timeout*548/1000 - l.lag() - l.pause() - 4*l.replies.distance(now, l.timeout)
 }
 
 // pause returns the time within which a leader that handles requests again has also sent its overdue pings.

@@ -65,6 +65,9 @@ func (l *session) touches() Instant {
 	return sent
 }
 
+// untilSync returns the time between the touches and the first sync.
+func (l *session) untilSync() time.Duration { return l.lag() + l.standstill(time.Now()) }
+
 // bringUp performs the steps after the touches, a lag after they were answered.
 func (l *session) bringUp() {
 	l.op(OfLeader)
@@ -135,7 +138,7 @@ func TestAProofDatesFromTheOlderOfTwoTouches(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(3 * time.Second)
 		first := l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.proof()
 		require.Equal(t, l.now().Since(first), l.provenSince(), "from when it was sent, not from when it was answered")
 	})
@@ -150,14 +153,14 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		"one touch": func(l *session) {
 			l.begin()
 			l.op(OfServer)
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.proof()
 		},
 		"the second touch was answered too late": func(l *session) {
 			l.begin()
 			l.op(OfServer)
 			sent := l.now()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.run.Witness(sent, OfServer)
 			l.proof()
 		},
@@ -169,7 +172,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		"the first sync was sent too soon, and answered late": func(l *session) {
 			l.touches()
 			sent := l.now()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.run.Witness(sent, OfLeader)
 			time.Sleep(l.pause())
 			l.op(OfLeader)
@@ -177,13 +180,13 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		},
 		"one sync": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.op(OfLeader)
 			l.op(OfQuorum)
 		},
 		"two syncs at once": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.op(OfLeader)
 			time.Sleep(l.pause() - short)
 			l.op(OfLeader)
@@ -191,7 +194,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		},
 		"the second sync was sent too soon, and answered late": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.op(OfLeader)
 			sent := l.now()
 			time.Sleep(l.pause())
@@ -200,7 +203,7 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		},
 		"the quorum operation was sent before the second sync was answered": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.op(OfLeader)
 			time.Sleep(l.pause())
 			sent := l.now()
@@ -209,13 +212,13 @@ func TestEveryStepOfAProofIsNeeded(t *testing.T) {
 		},
 		"no quorum": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.bringUp()
 			l.op(OfLeader)
 		},
 		"another connection": func(l *session) {
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.op(OfLeader)
 			old := l.run
 			l.takenBack()
@@ -262,7 +265,7 @@ func TestAfterAGapATransactionProvesOnlyWhenTheRunHasSettled(t *testing.T) {
 	gap := func(l *session) (since time.Time) {
 		time.Sleep(leaseValid - l.lag())
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		l.op(OfLeader)
 		require.Negative(t, l.Remaining())
@@ -301,7 +304,7 @@ func TestATouchThatReachesTheLeaderTooLateEndsTheRun(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(3 * time.Second)
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp() // on its way to the leader before the last proof ran out
 		time.Sleep(leaseValid)
 		l.op(OfLeader)
@@ -318,7 +321,7 @@ func TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun(t *testing.T) {
 		leaseAt(t, 0, func(l *session) {
 			time.Sleep(3 * time.Second)
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.bringUp()
 			time.Sleep(l.Remaining() + late - takes)
 			l.op(OfLeader)
@@ -330,7 +333,7 @@ func TestATouchWhoseAnswerComesWhenTheLastRanOutBeginsARun(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(3 * time.Second)
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		time.Sleep(l.Remaining() - 1 - takes)
 		l.op(OfLeader)
@@ -426,7 +429,33 @@ func TestALeaseIsFreshUntilAnEighthIsLeft(t *testing.T) {
 	})
 }
 
+// A leader that is paused together with its clock sends its next ping later by the pause, as far as that costs no heartbeats.
+//
 //zklock:promise P2.1 A3
+func TestALagAllowsForALeaderThatStandsStill(t *testing.T) {
+	for _, c := range []struct{ timeout, tick, distance, standstill time.Duration }{
+		{10 * time.Second, 2 * time.Second, 0, 957 * time.Millisecond},
+		{10 * time.Second, time.Second, 0, time.Second},
+		{30 * time.Second, 2 * time.Second, 0, time.Second},
+		{30 * time.Second, 2 * time.Second, 2 * time.Second, 0},
+		{10 * time.Second, 2 * time.Second, 200 * time.Millisecond, 157 * time.Millisecond},
+		{4 * time.Second, 2 * time.Second, 0, 0},
+		{10 * time.Second, 0, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(Clock(nil), c.timeout, TickOf(c.tick))
+			now := time.Now()
+			if c.distance > 0 {
+				l.replies.took(c.distance, OfLeader, now, c.timeout)
+			}
+			require.InDelta(t, c.standstill, l.standstill(now), float64(time.Millisecond), "%+v", c)
+			if c.standstill > 0 {
+				require.Equal(t, c.timeout/3, l.period(now), "%+v", c)
+			}
+		})
+	}
+}
+
 func TestATickTimeSetsWhenALeadersPingIsDue(t *testing.T) {
 	for _, tick := range []time.Duration{time.Second, 8 * time.Second} { // more than half of the timeout; such servers exist
 		leaseAt(t, tick, func(l *session) {
@@ -434,7 +463,7 @@ func TestATickTimeSetsWhenALeadersPingIsDue(t *testing.T) {
 			begun := l.now()
 			time.Sleep(time.Second)
 			first := l.touches()
-			time.Sleep(l.lag() - time.Millisecond)
+			time.Sleep(l.untilSync() - time.Millisecond)
 			l.op(OfLeader)
 			time.Sleep(l.pause())
 			l.op(OfLeader)
@@ -471,7 +500,7 @@ func TestTheQuorumIsAskedOnlyIfItCanProveSomething(t *testing.T) {
 		require.False(t, due(l), "all is proven")
 		time.Sleep(time.Second)
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.op(OfLeader)
 		require.False(t, due(l), "nothing further has come up to the leader")
 		time.Sleep(l.pause())
@@ -513,7 +542,7 @@ func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 		time.Sleep(leaseValid - leaseTerm*41/100 - 1)
 		require.True(t, l.IsAmple())
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.op(OfLeader)
 		require.Less(t, l.Remaining(), leaseTerm*41/100)
 		require.True(t, l.IsAmple(), "nothing further is upstream")
@@ -547,7 +576,7 @@ func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 		set = -time.Hour
 		time.Sleep(time.Second)
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		_, ok := l.quorum()
 		require.True(t, ok)
@@ -802,7 +831,8 @@ func TestARequestThatFailedIsDueAgainAPauseLater(t *testing.T) {
 		require.Equal(t, Touch, other.Step)
 		l.op(OfServer)
 		require.True(t, l.Done(other))
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
+		l.run.sender.begun = time.Now() // no other heartbeat is due for a while
 		sync := l.next(false)
 		require.Equal(t, []Step{Sync, Nothing}, []Step{sync.Step, l.next(false).Step})
 		l.op(OfServer) // it was throttled, or answered with an error
@@ -844,7 +874,7 @@ func TestAHeartbeatBeginsWithASync(t *testing.T) {
 		l.run.Witness(l.now(), OfServer)
 		l.run.Witness(l.now(), OfServer)
 		require.True(t, l.Done(one) && l.Done(other))
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 	}
 	for _, tick := range []time.Duration{0, 4700 * time.Millisecond} { // 2,665 ms of 2,715 have passed, and 2,508 of 2,872
 		leaseAt(t, tick, func(l *session) {
@@ -872,7 +902,7 @@ func TestTheNewestTouchThatIsUpstreamCounts(t *testing.T) {
 		l.touches()
 		time.Sleep(time.Second)
 		newer := l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		require.Len(t, l.run.beats, 2)
 		l.run.beats[0], l.run.beats[1] = l.run.beats[1], l.run.beats[0]
@@ -886,7 +916,7 @@ func TestHeartbeatsThatAssumedAnotherTickProveNothing(t *testing.T) {
 		begun := l.now()
 		time.Sleep(time.Second)
 		l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		l.SetTick(TickOf(8 * time.Second))
 		l.op(OfQuorum)
@@ -900,7 +930,7 @@ func TestALongerTickIsProvenBySettledRunsOnly(t *testing.T) {
 		prove := func() time.Duration {
 			time.Sleep(time.Millisecond)
 			l.touches()
-			time.Sleep(l.lag())
+			time.Sleep(l.untilSync())
 			l.bringUp()
 			l.op(OfQuorum)
 			return l.Remaining()
@@ -950,7 +980,7 @@ func TestTheSecondTouchWasSentAfterTheFirst(t *testing.T) {
 		time.Sleep(takes)
 		l.op(OfServer)
 		l.run.Witness(early, OfServer)
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.proof()
 		require.Equal(t, l.now().Since(begun), l.provenSince())
 	})
@@ -962,7 +992,7 @@ func TestATouchIsConfirmedByARequestSentWhenItIsUpstream(t *testing.T) {
 		time.Sleep(time.Second)
 		begun := l.run.heard
 		touch := l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.op(OfLeader)
 		time.Sleep(l.pause())
 		sent := l.now()
@@ -993,7 +1023,7 @@ func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 		l.op(OfServer)
 		l.op(OfLeader)
 		require.True(t, l.Done(touch) && l.Done(sync))
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		require.Equal(t, Nothing, l.next(false).Step, "another comes in time")
 		until := leaseValid - leaseTerm/16 - 2*l.replies.slow
@@ -1018,7 +1048,7 @@ func TestASyncOfItsOwnBeginsARunAndKeepsItWithoutAGap(t *testing.T) {
 func TestATouchThatWasHeardNeedsNoSyncOfItsOwn(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
 		touch := l.touches()
-		time.Sleep(l.lag())
+		time.Sleep(l.untilSync())
 		l.bringUp()
 		l.op(OfLeader)
 		require.Equal(t, touch, l.run.heard)

@@ -185,7 +185,7 @@ func (r *Run) send(d *Due, now Instant) {
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
 func (l *Lease) period(now time.Time) time.Duration {
-	return min(max(l.timeout*548/1000-l.lag()-l.pause()-4*l.replies.distance(now, l.timeout), l.timeout/12), l.timeout/3)
+	return min(max(l.room(now), l.timeout/12), l.timeout/3)
 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or
@@ -238,7 +238,7 @@ func (l *Lease) Leave() {
 func (l *Lease) CanProve(tick Tick) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lagAt(tick.half(l.timeout))+l.pause() <= l.timeout*3/4
+	return l.lagWith(tick)+l.pause() <= l.timeout*3/4
 }
 
 // Replies returns a text for errors that says how long replies take and, if that is too long for a grant, how long they may take.

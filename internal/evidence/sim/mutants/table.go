@@ -111,7 +111,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the leader's ping is assumed to be on time", Origin: "design: half a tick is needed",
-		Edits: []Edit{{"internal/lease/lease.go", "got.Mono.Add(l.lag())", "got.Mono"}},
+		Edits: []Edit{{"internal/lease/lease.go", "got.Mono.Add(l.lag() + l.standstill(got.Mono))", "got.Mono"}},
 		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
@@ -131,7 +131,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
-		Edits: []Edit{{"internal/lease/schedule.go", "4*l.replies.distance(now, l.timeout)", "4*l.replies.slow"}},
+		Edits: []Edit{{"internal/lease/lease.go", "4*l.replies.distance(now, l.timeout)", "4*l.replies.slow"}},
 		Test:  Test{"internal/evidence/scale", "TestARestartUnderLoadCostsNoHold"},
 	},
 	{
@@ -342,7 +342,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the interval of heartbeats does not consider how long replies take", Origin: "our first version: with a timeout of two ticks, 0.335 of it remained",
-		Edits: []Edit{{"internal/lease/schedule.go", "-4*l.replies.distance(now, l.timeout)", ""}},
+		Edits: []Edit{{"internal/lease/lease.go", " - 4*l.replies.distance(now, l.timeout)", ""}},
 		Test:  Test{"internal/lease", "TestHeartbeatsKeepFourTenthsCertain"},
 	},
 	{
@@ -377,7 +377,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "heartbeats are so rare that less than four tenths of the timeout remain", Origin: "our first version: 12 % remained after a wait",
-		Edits: []Edit{{"internal/lease/schedule.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.timeout*548/1000", "l.timeout*748/1000"}},
 		Test:  Test{"internal/evidence/promises", "TestAWarmHoldHasFourTenthsOfTheTimeoutLeftAtEveryMoment"},
 	},
 	{
