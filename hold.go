@@ -392,8 +392,10 @@ type noGuard struct{}
 // was lost or the hold ended before the reply arrived: either all operations were done or none. If
 // the servers refuse an operation, nothing was done either: the error wraps the client library's, and
 // the responses say which operation it was. If the error wraps ErrInvalid, nothing was sent: the
-// operations and the guard do not fit into one request (1 MB). The guard adds one operation for each
-// of the hold's nodes.
+// operations and the guard do not fit into one request (1 MB).
+//
+// Multi costs one write, like zk.Conn.Multi. The guard adds to it one operation, which only reads, for
+// each of the hold's nodes: more than one for LockAll and for several permits.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	g := h.holding()
 	if err := h.unlessOver("multi"); err != nil {

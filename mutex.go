@@ -60,5 +60,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 func (m *Mutex) Path() string { return m.path }
 
 func (m *Mutex) lockable() lockable {
-	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path), recipe: mutexRecipe.Name}
+	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path)}
 }
