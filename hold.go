@@ -305,7 +305,7 @@ func (h *Hold) over() error {
 
 // Remaining returns how long the hold is guaranteed to last if no further reply arrives from the
 // servers, or zero if it has ended. Heartbeats extend it several times per session timeout; between
-// two heartbeats it falls to slightly less than half the session timeout.
+// two heartbeats it falls to about 0.4 of the session timeout, or lower on a slow network.
 //
 // If stopping your work takes time (a child process, a device), start to stop it when Remaining
 // falls to that time, instead of waiting for Context to end.
