@@ -162,9 +162,44 @@ func TestASuspendedMachineIsNoticedAtTheFirstCheck(t *testing.T) {
 		asleep.Store(int64(time.Hour)) // the wall clock advanced, the monotonic clock did not
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
 		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		require.ErrorContains(t, context.Cause(hold.Context()), "did not run for 1h0m", "the reason is not the servers")
 		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
 		require.ErrorIs(t, err, zklock.ErrLost)
 	})
+}
+
+// The reason of a loss says whether the servers did not answer or the process did not run. A look at the clock that comes first, and
+// the end of the context, give the same reason.
+//
+//zklock:promise P2.11 P8.1
+func TestALossSaysWhetherTheProcessRan(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			var asleep atomic.Int64
+			ctx := testclock.With(t.Context(), func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
+			client, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("a"), SessionTimeout: term})
+			require.NoError(t, err)
+			defer client.Close()
+			hold := grantedSoon(t, client.Mutex(path).Lock)
+			time.Sleep(time.Hour)
+			srv.Partition("a")
+			for looks && hold.Check() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			<-hold.Context().Done()
+			require.ErrorContains(t, context.Cause(hold.Context()), "no quorum has answered")
+			srv.HealClient("a")
+
+			hold = grantedSoon(t, client.Mutex(path).Lock)
+			time.Sleep(time.Hour)
+			asleep.Store(int64(11 * time.Second))
+			if looks {
+				require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+			}
+			<-hold.Context().Done()
+			require.ErrorContains(t, context.Cause(hold.Context()), "this process did not run for 11")
+		})
+	}
 }
 
 // turnOfAStaleWaiter returns a hold and the attempt right behind it: client "waiter" has sent nothing for so long that its lease
