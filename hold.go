@@ -507,18 +507,25 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 // ErrUncertain once a session timeout has passed since the last proof that the session was alive.
 // By then the servers free the lock by themselves; the release also continues.
 //
-// After a loss Unlock returns ErrLost. A second call returns ErrReleased, which wraps ErrNotHeld.
+// After a loss Unlock returns ErrLost. If the node was deleted, Unlock asks the servers why, for no longer
+// than a quarter of the session timeout; if operate.Evict deleted it, the error also wraps ErrEvicted. A
+// second call returns ErrReleased, which wraps ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	ctx, stop := h.outlast(ctx)
 	defer stop()
+	if err := h.unlock(ctx); err != nil {
+		return h.holding().failure("unlock", h.holding().whyLost(ctx, err))
+	}
+	return nil
+}
+
+// unlock releases the lock and waits until that is done. It returns an error if the hold had ended.
+func (h *Hold) unlock(ctx context.Context) error {
 	last, err := h.release()
 	if last {
 		err = join(err, h.holding().awaitRelease(ctx))
 	}
-	if err != nil {
-		return h.holding().failure("unlock", err)
-	}
-	return nil
+	return err
 }
 
 // join returns an error that wraps a and b, or one of them if the other is nil.

@@ -180,6 +180,35 @@ func (g *holding) callHooks() {
 	}
 }
 
+// whyLost returns why, the reason of a loss, extended by what the servers know of a node that was
+// deleted: an operator has evicted it, or the session has expired. It asks them until ctx ends, but no
+// longer than a quarter of the session timeout.
+func (g *holding) whyLost(ctx context.Context, why error) error {
+	if !errors.Is(why, ErrLost) {
+		return why
+	}
+	for _, part := range g.parts {
+		if part.Context().Err() != nil {
+			return part.holding().whyLost(ctx, why)
+		}
+	}
+	if g.grant == nil || !slices.ContainsFunc(g.nodes, (*session.OwnNode).HasGone) {
+		return why
+	}
+	r := g.engine.Requests
+	callCtx := r.CallContext(ctx)
+	defer callCtx.Cancel()
+	limited, cancel := context.WithTimeout(callCtx, r.Term()/4)
+	defer cancel()
+	switch fate := g.grant.Fate(limited); {
+	case errors.Is(fate, ErrEvicted):
+		return fmt.Errorf("%w: %w", why, fate)
+	case errors.Is(fate, outcome.ErrSessionOver):
+		return fmt.Errorf("%w, because its session has expired", why)
+	}
+	return why
+}
+
 // settle must be called once, after the holding has ended. It notifies the observer, unless the
 // holding was released, and releases the lock in the background.
 func (g *holding) settle() {

@@ -150,7 +150,7 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			return
 		}
 		for _, h := range slices.Backward(locks) {
-			h.Unlock(ctx) // if this fails, the lock is lost or its release continues
+			_ = h.unlock(ctx) // if this fails, the lock is lost or its release continues
 		}
 		locks = nil
 	}()
