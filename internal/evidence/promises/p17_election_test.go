@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -959,7 +960,7 @@ func TestAnObserverNeedsOnlyReadPermission(t *testing.T) {
 		const dir, session = "/elections/all", time.Minute
 		member, observer := connect(t, srv, "member", term), connect(t, srv, "observer", session)
 		require.NoError(t, srv.PutNode("/elections", nil))
-		reader := []zktest.ACL{{Perms: zktest.PermRead, Scheme: "ip", ID: srv.HostOf("observer")}, {Perms: zktest.PermAll, Scheme: "ip", ID: srv.HostOf("member")}}
+		reader := []zktest.ACL{{Perms: zktest.PermRead, Scheme: "ip", ID: lab.HostOf(srv, "observer")}, {Perms: zktest.PermAll, Scheme: "ip", ID: lab.HostOf(srv, "member")}}
 		require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/elections", ACL: reader}))
 		ctx, cancel := context.WithCancel(t.Context())
 		w := follow(ctx, observer.Election(dir, nil))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/testclock"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -272,7 +273,7 @@ func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
 
 //zklock:promise P2.3
 func TestASessionReplacedWithoutAnEventEndsEveryHold(t *testing.T) {
-	virtual(t, zktest.Options{ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{}, lab.Options{ForgetSessions: true}), func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
