@@ -90,7 +90,7 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 func (k *Cohort) Path() string { return k.lock.path }
 
 func (k *Cohort) lockable() lockable {
-	return lockable{c: k.lock.client(), path: k.lock.path, err: k.lock.err(), recipe: cohortRecipe.Name}
+	return lockable{c: k.lock.client(), path: k.lock.path, err: k.lock.err()}
 }
 
 // localLock acquires one lock for the goroutines of a client that share places.
@@ -126,7 +126,7 @@ func (k *localLock) take(ctx context.Context, verb string, try bool, admit queue
 	if err != nil {
 		err = notAcquired(verb, k.path, err)
 		if k.err() == nil {
-			c.observeFailure(ctx, &attempt{verb: verb, recipe: cohortRecipe.Name, path: k.path}, time.Since(start), err)
+			c.observeFailure(ctx, &attempt{verb: verb, path: k.path}, time.Since(start), err)
 		}
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (h *Hold) leave() error {
 		}
 	}
 	if err != nil {
-		return g.failure("do", err)
+		return g.failure("do", g.whyLost(context.Background(), err))
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ var (
 	// fit into one request. Any acquire returns it if the client would own too many nodes: the
 	// paths of all nodes of all clients on one connection may total 1,750,000 bytes.
 	ErrLimit = outcome.ErrLimit // limit exceeded
-	// ErrEvicted is returned by an acquire if operate.Evict removed it from the queue. A holder
-	// that is evicted gets ErrLost instead.
+	// ErrEvicted is returned by an acquire if operate.Evict removed it from the queue. A holder that is
+	// evicted gets ErrLost; the error of its Do or Unlock wraps ErrEvicted as well.
 	ErrEvicted = outcome.ErrEvicted // evicted from the queue
 )

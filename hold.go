@@ -305,7 +305,7 @@ func (h *Hold) over() error {
 
 // Remaining returns how long the hold is guaranteed to last if no further reply arrives from the
 // servers, or zero if it has ended. Heartbeats extend it several times per session timeout; between
-// two heartbeats it falls to slightly less than half the session timeout.
+// two heartbeats it falls to about 0.4 of the session timeout, or lower on a slow network.
 //
 // If stopping your work takes time (a child process, a device), start to stop it when Remaining
 // falls to that time, instead of waiting for Context to end.
@@ -392,8 +392,10 @@ type noGuard struct{}
 // was lost or the hold ended before the reply arrived: either all operations were done or none. If
 // the servers refuse an operation, nothing was done either: the error wraps the client library's, and
 // the responses say which operation it was. If the error wraps ErrInvalid, nothing was sent: the
-// operations and the guard do not fit into one request (1 MB). The guard adds one operation for each
-// of the hold's nodes.
+// operations and the guard do not fit into one request (1 MB).
+//
+// Multi costs one write, like zk.Conn.Multi. The guard adds to it one operation, which only reads, for
+// each of the hold's nodes: more than one for LockAll and for several permits.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	g := h.holding()
 	if err := h.unlessOver("multi"); err != nil {
@@ -505,18 +507,25 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 // ErrUncertain once a session timeout has passed since the last proof that the session was alive.
 // By then the servers free the lock by themselves; the release also continues.
 //
-// After a loss Unlock returns ErrLost. A second call returns ErrReleased, which wraps ErrNotHeld.
+// After a loss Unlock returns ErrLost. If the node was deleted, Unlock asks the servers why, for no longer
+// than a quarter of the session timeout; if operate.Evict deleted it, the error also wraps ErrEvicted. A
+// second call returns ErrReleased, which wraps ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	ctx, stop := h.outlast(ctx)
 	defer stop()
+	if err := h.unlock(ctx); err != nil {
+		return h.holding().failure("unlock", h.holding().whyLost(ctx, err))
+	}
+	return nil
+}
+
+// unlock releases the lock and waits until that is done. It returns an error if the hold had ended.
+func (h *Hold) unlock(ctx context.Context) error {
 	last, err := h.release()
 	if last {
 		err = join(err, h.holding().awaitRelease(ctx))
 	}
-	if err != nil {
-		return h.holding().failure("unlock", err)
-	}
-	return nil
+	return err
 }
 
 // join returns an error that wraps a and b, or one of them if the other is nil.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
@@ -86,8 +87,12 @@ func (g *holding) watchOver(n *session.OwnNode) {
 	})
 }
 
-// leaseExpired returns the reason why a holding ends when its lease has run out.
-func leaseExpired() error {
+// leaseExpired returns the reason why a holding ends when its lease has run out. idle is how long no
+// overseer has run, although they run often: then nothing else in the process has, either.
+func leaseExpired(idle time.Duration, l *lease.Lease) error {
+	if idle > l.Term()/4 {
+		return fmt.Errorf("%w: this process did not run for %v (stopped, asleep or short of CPU time), unless its clock was set", ErrLost, idle.Round(10*time.Millisecond))
+	}
 	return fmt.Errorf("%w: no quorum has answered for nearly a session timeout", ErrLost)
 }
 
@@ -173,6 +178,35 @@ func (g *holding) callHooks() {
 			hook.cancel(context.Cause(hook.life))
 		}
 	}
+}
+
+// whyLost returns why, the reason of a loss, extended by what the servers know of a node that was
+// deleted: an operator has evicted it, or the session has expired. It asks them until ctx ends, but no
+// longer than a quarter of the session timeout.
+func (g *holding) whyLost(ctx context.Context, why error) error {
+	if !errors.Is(why, ErrLost) {
+		return why
+	}
+	for _, part := range g.parts {
+		if part.Context().Err() != nil {
+			return part.holding().whyLost(ctx, why)
+		}
+	}
+	if g.grant == nil || !slices.ContainsFunc(g.nodes, (*session.OwnNode).HasGone) {
+		return why
+	}
+	r := g.engine.Requests
+	callCtx := r.CallContext(ctx)
+	defer callCtx.Cancel()
+	limited, cancel := context.WithTimeout(callCtx, r.Term()/4)
+	defer cancel()
+	switch fate := g.grant.Fate(limited); {
+	case errors.Is(fate, ErrEvicted):
+		return fmt.Errorf("%w: %w", why, fate)
+	case errors.Is(fate, outcome.ErrSessionOver):
+		return fmt.Errorf("%w, because its session has expired", why)
+	}
+	return why
 }
 
 // settle must be called once, after the holding has ended. It notifies the observer, unless the
@@ -297,7 +331,7 @@ func (g *holding) checkLease() {
 	}
 	for _, t := range g.nodes {
 		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
-			g.lose(leaseExpired())
+			g.lose(leaseExpired(g.set.idle(g.engine.Requests.Link.Now()), t.Sess.Lease))
 		}
 	}
 }
@@ -329,6 +363,16 @@ type holdings struct {
 	mu   sync.Mutex
 	live map[*holding]struct{}                      // guarded by mu
 	by   map[*session.Session]map[*holding]struct{} // guarded by mu: the holdings that an overseer watches
+
+	looked atomic.Pointer[lease.Instant] // when an overseer has looked at its lease last, or has begun; nil before the first one
+}
+
+// idle returns how long no overseer has looked at its lease.
+func (s *holdings) idle(now lease.Instant) time.Duration {
+	if looked := s.looked.Load(); looked != nil {
+		return now.Since(*looked)
+	}
+	return 0
 }
 
 func (s *holdings) add(g *holding) {
@@ -366,7 +410,10 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 	if s.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.
-		if !g.engine.Requests.Calls.Run(func() { s.overseer(g.engine.Requests.Life, sess) }) {
+		now := g.engine.Requests.Link.Now
+		begun := now()
+		s.looked.Store(&begun)
+		if !g.engine.Requests.Calls.Run(func() { s.overseer(g.engine.Requests.Life, now, sess) }) {
 			return false
 		}
 		s.by[sess] = map[*holding]struct{}{}
@@ -376,16 +423,18 @@ func (s *holdings) oversee(g *holding, sess *session.Session) bool {
 }
 
 // overseer ends the holdings of a session when the session is over or its lease has run out.
-func (s *holdings) overseer(life context.Context, sess *session.Session) {
+func (s *holdings) overseer(life context.Context, now func() lease.Instant, sess *session.Session) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		again := sess.Reattached() // a server that resumes the session may give it a shorter timeout
+		looked := now()
 		left := sess.Lease.Remaining()
 		if left <= 0 {
-			s.loseAll(sess, leaseExpired())
+			s.loseAll(sess, leaseExpired(s.idle(looked), sess.Lease))
 			return
 		}
+		s.looked.Store(&looked)
 		if s.dismiss(sess) {
 			return
 		}

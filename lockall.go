@@ -26,23 +26,13 @@ type Locker interface {
 
 // lockable describes a lock to LockAll.
 type lockable struct {
-	c      *Client
-	path   string // as it was passed to the client
-	err    error  // of an invalid argument, found without a request
-	recipe string // the recipe's name; empty for the caller's own type
+	c    *Client
+	path string // as it was passed to the client
+	err  error  // of an invalid argument, found without a request
 	// enters is the recipe whose holds of the path can enter this lock again; empty for most locks.
 	enters string
 	// wrapped reports that the lock is the caller's own type, of which only the path is known.
 	wrapped bool
-}
-
-// RecipeOf returns the name of a lock's recipe, as events have it: "mutex", "reentrant", "cohort",
-// "write", "read" or "semaphore". For your own type, it returns the empty string.
-func RecipeOf(l Locker) string {
-	if own, ok := l.(interface{ lockable() lockable }); ok {
-		return own.lockable().recipe
-	}
-	return ""
 }
 
 // describe returns a description of the lock l.
@@ -160,7 +150,7 @@ func (c *Client) takeAll(ctx context.Context, lockers []Locker) (locks []*Hold, 
 			return
 		}
 		for _, h := range slices.Backward(locks) {
-			h.Unlock(ctx) // if this fails, the lock is lost or its release continues
+			_ = h.unlock(ctx) // if this fails, the lock is lost or its release continues
 		}
 		locks = nil
 	}()

@@ -38,8 +38,9 @@ func (m *Mutex) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, e
 }
 
 // TryLock returns a hold if the lock is free. Otherwise it returns ErrLocked without waiting for
-// the holder, and leaves no node behind. Without a connection it returns ErrNotConnected. If ctx
-// belongs to a hold of this same lock, it returns ErrDeadlock. It creates a node only if it sees no
+// the holder, and leaves no node behind. Without a connection, or if the servers do not complete the
+// call within five session timeouts, it returns ErrNotConnected. If ctx belongs to a hold of this same
+// lock, it returns ErrDeadlock. It creates a node only if it sees no
 // other contender.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.client().tryLock(ctx, "try", mutexRecipe, m.path, m.client().identity)
@@ -60,5 +61,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 func (m *Mutex) Path() string { return m.path }
 
 func (m *Mutex) lockable() lockable {
-	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path), recipe: mutexRecipe.Name}
+	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path)}
 }

@@ -109,5 +109,5 @@ func (g *holding) enter(ctx context.Context) (*Hold, error) {
 func (r *Reentrant) Path() string { return r.path }
 
 func (r *Reentrant) lockable() lockable {
-	return lockable{c: r.client(), path: r.path, err: node.CheckPath(r.path), recipe: reentrantRecipe.Name, enters: reentrantRecipe.Name}
+	return lockable{c: r.client(), path: r.path, err: node.CheckPath(r.path), enters: reentrantRecipe.Name}
 }

@@ -71,17 +71,11 @@ func (r reader) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, e
 	return r.client().lock(ctx, "lock for reading", readerRecipe, r.path, r.client().identity, admit)
 }
 
-func (r reader) lockable() lockable {
-	l := r.RWMutex.lockable()
-	l.recipe = readerRecipe.Name
-	return l
-}
-
 // Path returns the lock's path, as it was passed to the client.
 func (m *RWMutex) Path() string { return m.path }
 
 func (m *RWMutex) lockable() lockable {
-	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path), recipe: writerRecipe.Name}
+	return lockable{c: m.client(), path: m.path, err: node.CheckPath(m.path)}
 }
 
 // Downgrade turns a writer's hold of an RWMutex into a reader's, in the same place in the queue. No

@@ -77,7 +77,7 @@ func (p someOf) Path() string { return p.s.path }
 
 func (p someOf) lockable() lockable {
 	of := p.s.of(p.s.permits)
-	return lockable{c: p.s.client(), path: p.s.path, err: of.Check(p.k), recipe: queue.PermitRecipe.Name}
+	return lockable{c: p.s.client(), path: p.s.path, err: of.Check(p.k)}
 }
 
 // of returns the semaphore as the queue package sees it, with the given total number of permits.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,6 +24,9 @@ import (
 // it was disconnected. The sequence ends when the loop does, or after an error: ctx ends, the
 // client is closed, or a server refuses the request.
 //
+// While no server answers, Observe yields nothing, and its last leader may have been replaced: see
+// Follow.
+//
 // An observer watches only the leader's node, so a hand-over costs it one event, however many
 // members there are. It creates no nodes. While the election's directory does not exist, it checks
 // for it once a second.
@@ -30,9 +34,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Contender, error] {
 	return e.observe(ctx, false)
 }
 
-// Follow is like Observe, but also yields the zero Contender when the election has no members: at
-// the start, if that is the case, and whenever the last member has left. It yields none when the
-// next member takes over directly.
+// Follow is like Observe, but also yields the zero Contender when no leader is known. That is the
+// case when the election has no members: at the start, and whenever the last member has left. It is
+// also the case when the client has had no connection for a session timeout: the last leader may have
+// died, and another one may lead. Follow yields the leader again when a server answers. It yields no
+// zero Contender when the next member takes over directly.
 func (e *Election) Follow(ctx context.Context) iter.Seq2[Contender, error] {
 	return e.observe(ctx, true)
 }
@@ -45,7 +51,10 @@ func (e *Election) observe(ctx context.Context, vacancies bool) iter.Seq2[Conten
 		err := node.CheckPath(e.path)
 		if err == nil {
 			o := observation{e: e, engine: e.engine(), dir: e.client().root + e.path, vacancies: vacancies}
-			err = o.run(inside, func(leader Contender) bool { return yield(leader, nil) })
+			err = o.run(inside, func(leader Contender) bool {
+				o.stopped = !yield(leader, nil)
+				return !o.stopped
+			})
 		}
 		if err != nil {
 			yield(Contender{}, fmt.Errorf("zklock: observe %s: %w", node.Printable(e.path), requests.Explain(inside, err)))
@@ -61,6 +70,8 @@ type observation struct {
 	queue  []node.Entry // the leader and the listed members behind it
 	last   Contender    // the last value yielded
 	begun  bool         // whether anything was yielded
+	// stopped reports whether the loop over the sequence has ended.
+	stopped bool
 	// vacancies reports whether to yield the zero Contender when there are no members.
 	vacancies bool
 	// moved is closed when the client leaves the connection on which it read the queue. The next
@@ -68,8 +79,72 @@ type observation struct {
 	moved <-chan struct{}
 }
 
+// errAway ends an attempt to follow when the client has had no connection for a session timeout.
+var errAway = errors.New("no server has answered for a session timeout")
+
 // run yields contenders until yield returns false, which is not an error.
 func (o *observation) run(ctx context.Context, yield func(Contender) bool) error {
+	for {
+		inside, stop := o.whileConnected(ctx)
+		err := o.follow(inside, yield)
+		away := context.Cause(inside) == errAway
+		stop()
+		if o.stopped || !away {
+			return err
+		}
+		if !o.show(Contender{}, yield) {
+			return nil
+		}
+		if _, err := o.engine.Requests.Link.Attached(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// whileConnected returns a context that ends with ctx or, with errAway, when the client has had no
+// connection for a session timeout. Only Follow needs it.
+func (o *observation) whileConnected(ctx context.Context) (context.Context, func()) {
+	if !o.vacancies {
+		return ctx, func() {}
+	}
+	inside, cut := context.WithCancelCause(ctx)
+	// Owned by the call; ends with inside; Close waits for it.
+	o.engine.Requests.Calls.Run(func() {
+		if o.awaitAway(inside) {
+			cut(errAway)
+		}
+	})
+	return inside, func() { cut(nil) }
+}
+
+// awaitAway waits until the client has had no connection for a session timeout, and returns true. If
+// ctx ends first, it returns false.
+func (o *observation) awaitAway(ctx context.Context) bool {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for since := time.Now(); ; {
+		attached, changed := o.engine.Requests.Link.State()
+		if attached != nil {
+			since = time.Time{}
+			timer.Stop()
+		} else {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			timer.Reset(time.Until(since.Add(o.engine.Requests.Term())))
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// follow is run until the context of whileConnected ends.
+func (o *observation) follow(ctx context.Context, yield func(Contender) bool) error {
 	for {
 		s, err := o.engine.Requests.Link.Attached(ctx)
 		if err != nil {

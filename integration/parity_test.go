@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/parity"
+	zklab "github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zkcontainer"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -70,7 +71,7 @@ func playBoth(t *testing.T, real parity.Dial, firstSeed uint64) {
 	if parity.Version(t, real) >= 309 {
 		flavor = zktest.ZooKeeper39
 	}
-	ours := dialer(zktest.Run(t, zktest.Options{Flavor: flavor, ContainerCheck: reaping}).Addr())
+	ours := dialer(zktest.Run(t, zklab.With(zktest.Options{Flavor: flavor}, zklab.Options{ContainerCheck: reaping})).Addr())
 	begin := time.Now()
 	n := seeds(t)
 	for seed := range n {

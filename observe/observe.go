@@ -22,6 +22,30 @@ import "time"
 // Client.String says so too.
 type Observer interface{ Observe(Event) }
 
+// Join returns an observer that passes each event to all of the given ones, in their order; nil ones
+// are left out. If one panics, the others still get the event.
+func Join(observers ...Observer) Observer {
+	var all joined
+	for _, o := range observers {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+type joined []Observer
+
+func (j joined) Observe(e Event) {
+	if len(j) > 1 {
+		defer j[1:].Observe(e)
+	}
+	j[0].Observe(e)
+}
+
 // A Kind says what happened. Every attempt to acquire a lock ends with one of Acquired, GivenUp and
 // Refused, and every hold with one of Released, Lost and Ended. For a hold of several locks there
 // are events for each lock and none for the whole. A call with an invalid argument does not count

@@ -55,7 +55,7 @@ func (a *credentials) sasl(token []byte, rng *rand.Rand) (answer []byte, code in
 	switch {
 	case !a.opts.servesSASL():
 		return nil, CodeOK
-	case a.opts.FIPS:
+	case a.opts.lab.FIPS:
 		return nil, a.opts.saslRefusal()
 	case len(token) == 0:
 		a.nonce = fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64())

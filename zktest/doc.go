@@ -33,7 +33,6 @@
 //	getChildren2 sync ping check multi
 //	multiRead closeSession
 //	createContainer createTTL                including the reaper; TTL nodes are allowed
-//	                                         unless Options.NoTTL is set
 //	deleteContainer                          in the form that ZooKeeper itself sends
 //	setWatches setWatches2 addWatch          including persistent and recursive watches; a
 //	checkWatches removeWatches               path can have several modes, as from 3.9 on;
@@ -87,12 +86,11 @@
 //	waiting       WaitNode, WaitGone, WaitWatches
 //	inspection    Tree, Node, Children, Sessions, Ephemerals, Watches, Requests, OnTxn
 //	time          FastForward outside a bubble, time.Sleep in one
-//	network       Listen, Member.Listen, Dial, DialFrom; Options.Latency, LatencyOf
+//	network       Listen, Member.Listen, Dial, DialFrom; Options.Latency
 //	one request   Next fails, delays or loses the next n requests of a type; Intercept
 //	              decides about each request
 //	faults        Partition, DropConnections, ExpireSession, Restart, Restore, Wipe,
-//	              ElectLeader; Member's CutOff, Freeze, Lag, Stop, Refuse,
-//	              DelayStreams, CutStreams, HoldForwards
+//	              ElectLeader; Member's CutOff, Freeze, Lag, Stop, Refuse
 //
 // # The ensemble
 //
@@ -117,8 +115,8 @@
 //
 // A follower and its leader communicate over two streams, one in each direction. Commits,
 // PINGs and replies to syncs come down in the order in which they were sent; writes, syncs
-// and replies to PINGs go up. If a PING is late (DelayStreams), the touches are late too,
-// and a write can overtake them. If the upward stream breaks (CutStreams) after a write was
+// and replies to PINGs go up. If a PING is late, the touches are late too,
+// and a write can overtake them. If the upward stream breaks after a write was
 // sent, the leader never receives the touches, but the write is still committed. On the
 // leader itself, every packet except auth touches its session at once. The leader drops
 // packets from a session that it has started to close.

@@ -42,7 +42,7 @@ func newEnsemble(opts *Options, k *clock) *ensemble {
 	e.courier = courier{peers: &e.peers, clock: k}
 	e.proposer = proposer{
 		opts: opts, clock: k, rng: e.rng, peers: &e.peers, sessions: e.sessions,
-		courier: &e.courier, hooks: &e.hooks, reaper: reaper{every: opts.ContainerCheck},
+		courier: &e.courier, hooks: &e.hooks, reaper: reaper{every: opts.lab.ContainerCheck},
 	}
 	e.router = router{opts: opts, clock: k, rng: e.touchRng, peers: &e.peers, courier: &e.courier, proposer: &e.proposer}
 	e.courier.arrive = e.router.arrive
@@ -315,7 +315,7 @@ func (e *ensemble) thaw(r *replica, now time.Duration) {
 	r.thaw()
 	if r == e.peers.leader {
 		e.courier.latePings(func() time.Duration {
-			return 1 + time.Duration(e.touchRng.Float64()*float64(e.opts.LatePing))
+			return 1 + time.Duration(e.touchRng.Float64()*float64(e.opts.lab.LatePing))
 		}, now)
 		e.expireDue(now)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/lab/wiring"
 )
 
 // inEnsemble runs a test on an ensemble without connections, in virtual time.
@@ -378,7 +380,7 @@ func TestASyncOfALeadersOwnClientNeedsNoQuorum(t *testing.T) {
 }
 
 func TestContainersAreReapedByTheLeader(t *testing.T) {
-	inEnsemble(t, Options{ContainerCheck: time.Minute}, func(t *testing.T, e *ensemble) {
+	inEnsemble(t, Options{lab: wiring.Options{ContainerCheck: time.Minute}}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		c := create("/c")
 		c.op, c.flags = OpCreateContainer, flagContainer
@@ -393,7 +395,7 @@ func TestContainersAreReapedByTheLeader(t *testing.T) {
 }
 
 func TestContainersThatNobodyUsesAreReaped(t *testing.T) {
-	inEnsemble(t, Options{ContainerCheck: time.Minute, UnusedContainers: 5 * time.Minute}, func(t *testing.T, e *ensemble) {
+	inEnsemble(t, Options{lab: wiring.Options{ContainerCheck: time.Minute, UnusedContainers: 5 * time.Minute}}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		c := create("/c")
 		c.op, c.flags = OpCreateContainer, flagContainer

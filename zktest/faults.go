@@ -14,11 +14,8 @@ func (s *Server) ExpireSession(id int64) {
 	s.alter(func(now time.Duration) { s.ens.sessions.doom(id, now) })
 }
 
-// StopExpirer stops the leader's expirer between collecting the sessions that have
-// expired and closing them, until resume is called. Collected sessions are still
-// served, and reconnecting clients get them back, but they are closed nevertheless.
-// A new leader starts without collected sessions.
-func (s *Server) StopExpirer() (resume func()) {
+// stopExpirer is lab.StopExpirer.
+func (s *Server) stopExpirer() (resume func()) {
 	s.alter(func(time.Duration) { s.ens.sessions.stops++ })
 	resumed := false
 	return func() {
@@ -50,10 +47,8 @@ func (s *Server) FastForward(d time.Duration) {
 	poke(s.clock.wake) // the next alarm may be due now
 }
 
-// LimitUpload sets how many bytes per second the client with that name (see DialFrom) can send to the
-// servers. Some megabytes more are on the way, as in the buffers of a kernel; beyond that the client
-// has to wait. Zero means no limit, which is the default.
-func (s *Server) LimitUpload(clientName string, bytesPerSecond int) {
+// limitUpload is lab.LimitUpload.
+func (s *Server) limitUpload(clientName string, bytesPerSecond int) {
 	s.network.limitUpload(clientName, bytesPerSecond)
 }
 
@@ -111,11 +106,8 @@ func (s *Server) ElectLeader(i int) {
 	})
 }
 
-// SetChildCounter sets a node's internal count of created children, which is the
-// next sequence number below it. It sets the counter without a transaction, on the
-// leader and on all members that are up to date; the others learn it from the next
-// create. SetChildCounter panics if the node does not exist.
-func (s *Server) SetChildCounter(path string, creates int32) {
+// setChildCounter is lab.SetChildCounter.
+func (s *Server) setChildCounter(path string, creates int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.ens.peers.leader

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -210,7 +211,7 @@ func TestALeaderThatLagsKeepsTheCountOfChildrenThatWasSet(t *testing.T) {
 		mustCreate(t, far, "/d", 0)
 		srv.Member(0).Lag(time.Second)
 		mustCreate(t, far, "/elsewhere", 0)
-		srv.SetChildCounter("/d", 100)
+		lab.SetChildCounter(srv, "/d", 100)
 		time.Sleep(2 * time.Second) // the leader has applied what it had committed
 		name, err := far.Create("/d/n-", nil, zk.FlagSequence, open)
 		require.NoError(t, err)
@@ -228,10 +229,10 @@ func TestACreateOnItsWayIsOlderThanTheCountThatIsSet(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		near, far := only(t, srv, "near", srv.Member(0), 20*time.Second), only(t, srv, "far", srv.Member(1), 20*time.Second)
 		mustCreate(t, near, "/d", 0)
-		srv.Member(1).DelayStreams(time.Second, 0)
+		lab.DelayStreams(srv.Member(1), time.Second, 0)
 		_, err := near.Create("/d/n-", nil, zk.FlagSequence, open)
 		require.NoError(t, err)
-		srv.SetChildCounter("/d", 100)
+		lab.SetChildCounter(srv, "/d", 100)
 		time.Sleep(2 * time.Second)
 		_, own, err := far.Get("/d/n-0000000000")
 		require.NoError(t, err)
@@ -246,13 +247,13 @@ func TestACreateOnItsWayIsOlderThanTheCountThatIsSet(t *testing.T) {
 
 func TestAMemberThatLagsShowsATransactionLater(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
-		srv.Member(1).DelayStreams(time.Second, 0)
+		lab.DelayStreams(srv.Member(1), time.Second, 0)
 		srv.Member(2).Stop()
 		require.NoError(t, srv.PutNode("/x", nil))
 		zxid := srv.Zxid()
 		shown := func() (by []bool) {
 			for i := range 3 {
-				by = append(by, srv.Member(i).Shows(zxid))
+				by = append(by, lab.Shows(srv.Member(i), zxid))
 			}
 			return by
 		}
@@ -260,7 +261,7 @@ func TestAMemberThatLagsShowsATransactionLater(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		assert.Equal(t, []bool{true, true, true}, shown())
-		assert.False(t, srv.Member(1).Shows(zxid+1))
+		assert.False(t, lab.Shows(srv.Member(1), zxid+1))
 	})
 }
 
@@ -540,7 +541,7 @@ func TestForgetSessionsGivesAnotherSessionWithoutExpiry(t *testing.T) {
 		require.Len(t, srv.Sessions(), 2, "the old session lives until its timeout")
 		time.Sleep(12 * time.Second)
 		require.Len(t, srv.Sessions(), 1)
-	}, zktest.Options{ForgetSessions: true})
+	}, lab.With(zktest.Options{}, lab.Options{ForgetSessions: true}))
 }
 
 func TestNoContainersAnswersUnimplemented(t *testing.T) {
@@ -572,7 +573,7 @@ func TestTheLastEventsOfASessionCanBeLost(t *testing.T) {
 			require.True(t, event.Notification())
 			_, err = c.Read()
 			require.Error(t, err)
-		}, zktest.Options{LoseLastEvents: lost})
+		}, lab.With(zktest.Options{}, lab.Options{LoseLastEvents: lost}))
 	}
 }
 

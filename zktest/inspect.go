@@ -36,9 +36,8 @@ func (s *Server) Node(path string) (Node, bool) {
 	return n.public(), true
 }
 
-// Shows reports whether clients of the member can no longer read a state from before the transaction zxid. This also holds
-// for a member that serves no clients: it starts again with its leader's data.
-func (m *Member) Shows(zxid int64) bool {
+// shows is lab.Shows.
+func (m *Member) shows(zxid int64) bool {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	return m.r.tree.zxid >= zxid || !m.r.serving && !m.r.frozen

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -174,5 +175,5 @@ func TestTTLNodesCanBeUnimplemented(t *testing.T) {
 		_, err := a.CreateTTL("/t", nil, zk.FlagTTL, open, time.Minute)
 		require.Error(t, err)
 		require.Empty(t, srv.Tree())
-	}, zktest.Options{NoTTL: true})
+	}, lab.With(zktest.Options{}, lab.Options{NoTTL: true}))
 }

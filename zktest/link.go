@@ -13,7 +13,7 @@ type link struct {
 	// touched is the touch table: the sessions of the follower's clients that were
 	// active since it replied to the leader's last PING, with their timeouts.
 	touched map[*session]time.Duration
-	// lostTouch contains the sessions whose last touch was lost (Options.LoseTouches).
+	// lostTouch contains the sessions whose last touch was lost (lab.Options.LoseTouches).
 	lostTouch map[*session]bool
 
 	// asked contains, by session, the last unanswered request to re-attach to it.

@@ -155,7 +155,7 @@ func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn,
 }
 
 // DialFrom returns a function like Dial that gives the client a name, for use with Partition. Each name has its own address,
-// for ACLs: see HostOf.
+// for ACLs.
 func (s *Server) DialFrom(clientName string) func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		return s.dial(clientName, address, timeout)
@@ -196,6 +196,5 @@ func (s *Server) awaitLink(client string, timeout time.Duration) error {
 	}
 }
 
-// HostOf returns the address from which the client with this DialFrom name connects, in 127.1.0.0/16. Clients that use Dial
-// connect from 127.0.0.1.
-func (s *Server) HostOf(clientName string) string { return s.network.hostOf(clientName) }
+// hostOf is lab.HostOf.
+func (s *Server) hostOf(clientName string) string { return s.network.hostOf(clientName) }

@@ -59,10 +59,8 @@ func (m *Member) Start() {
 	m.syncListener()
 }
 
-// SetTickTime changes the member's tick, as a new zoo.cfg does: see Options.TickTimes. The
-// member must be stopped, and uses the new tick from Start on. SetTickTime panics if the member
-// is running, or if d is below two milliseconds.
-func (m *Member) SetTickTime(d time.Duration) {
+// setTickTime is lab.SetTickTime.
+func (m *Member) setTickTime(d time.Duration) {
 	m.s.alter(func(time.Duration) {
 		if !m.r.stopped || d < leastTick {
 			panic(fmt.Sprintf("zktest: member %d cannot have a tick of %v now: it must be stopped, and the tick at least %v", m.r.id, d, leastTick))
@@ -78,29 +76,18 @@ func (m *Member) Refuse(refuse bool) {
 	m.syncListener()
 }
 
-// DelayStreams makes the member's connection to its leader slow. Messages from the leader
-// (commits, PINGs, replies to syncs) arrive after down; messages from the member (its
-// clients' writes and syncs, and replies to PINGs) arrive after up. Only the replies to
-// PINGs tell the leader that the clients' sessions are active. The order of messages does
-// not change. Logging and quorum agreement are not delayed. A leader has no such
-// connection: while the member leads, DelayStreams has no effect.
-func (m *Member) DelayStreams(down, up time.Duration) {
+// delayStreams is lab.DelayStreams.
+func (m *Member) delayStreams(down, up time.Duration) {
 	m.s.alter(func(now time.Duration) { m.r.link.slow(down, up, now) })
 }
 
-// CutStreams interrupts or restores each direction between the member and its leader:
-// while down is set, nothing arrives that the leader sends; while up is set, nothing
-// that the member sends. The connection ends SyncLimit ticks later, as with CutOff. If
-// a direction is restored before that, what was sent arrives late.
-func (m *Member) CutStreams(down, up bool) {
+// cutStreams is lab.CutStreams.
+func (m *Member) cutStreams(down, up bool) {
 	m.s.alter(func(time.Duration) { m.r.deaf, m.r.mute = down, up })
 }
 
-// HoldForwards holds back the requests of a follower's clients until release is called:
-// writes, syncs and new sessions wait in the follower's queue instead of going to the
-// leader. Replies to the leader's PINGs and requests to re-attach a session overtake them.
-// Waiting requests outlive the connection they came on.
-func (m *Member) HoldForwards() (release func()) {
+// holdForwards is lab.HoldForwards.
+func (m *Member) holdForwards() (release func()) {
 	m.s.alter(func(time.Duration) { m.r.link.hold() })
 	released := false
 	return func() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/lab/wiring"
 )
 
 func TestAGateHoldsBackOneClientOrOneMember(t *testing.T) {
@@ -64,10 +66,10 @@ func TestLatenciesAddUpAndAreRepeatable(t *testing.T) {
 		return []time.Duration{n.delay("a", 0), n.delay("b", 1), n.delay("b", 0)}
 	}
 	assert.Equal(t, []time.Duration{0, 0, 0}, drawn(Options{}))
-	assert.Equal(t, []time.Duration{time.Hour, time.Minute, 1}, drawn(Options{LatencyOf: far}), "never nothing at all")
-	first := drawn(Options{Latency: jitter, LatencyOf: far})
-	assert.Equal(t, first, drawn(Options{Latency: jitter, LatencyOf: far}))
-	assert.NotEqual(t, first, drawn(Options{Latency: jitter, LatencyOf: far, Seed: 1}))
+	assert.Equal(t, []time.Duration{time.Hour, time.Minute, 1}, drawn(Options{lab: wiring.Options{LatencyOf: far}}), "never nothing at all")
+	first := drawn(Options{Latency: jitter, lab: wiring.Options{LatencyOf: far}})
+	assert.Equal(t, first, drawn(Options{Latency: jitter, lab: wiring.Options{LatencyOf: far}}))
+	assert.NotEqual(t, first, drawn(Options{Latency: jitter, Seed: 1, lab: wiring.Options{LatencyOf: far}}))
 	assert.Greater(t, first[0], time.Hour)
 }
 

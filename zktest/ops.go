@@ -99,7 +99,7 @@ func (v *view) prepareCreate(r *call, session int64, ids []identity) (change, in
 	if parent.kind == ephemeral {
 		return change{}, CodeNoChildrenForEphemerals
 	}
-	if v.opts.OverQuota != nil && v.opts.OverQuota(path, r.data) {
+	if v.opts.lab.OverQuota != nil && v.opts.lab.OverQuota(path, r.data) {
 		return change{}, CodeQuotaExceeded
 	}
 	parent.creates++
@@ -198,7 +198,7 @@ func (v *view) prepareSetData(r *call, ids []identity) (change, int32) {
 	if code != CodeOK {
 		return change{}, code
 	}
-	if v.opts.OverQuota != nil && v.opts.OverQuota(r.path, r.data) {
+	if v.opts.lab.OverQuota != nil && v.opts.lab.OverQuota(r.path, r.data) {
 		return change{}, CodeQuotaExceeded
 	}
 	if r.version != -1 && r.version != n.version {
@@ -234,7 +234,7 @@ func (v *view) prepareCheck(r *call, ids []identity) (change, int32) {
 	switch {
 	case code == CodeOK && r.version != -1 && r.version != n.version:
 		code = CodeBadVersion
-	case code == CodeNoNode && v.opts.VoidChecks:
+	case code == CodeNoNode && v.opts.lab.VoidChecks:
 		code = CodeOK
 	}
 	return change{path: r.path}, code

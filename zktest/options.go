@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/zklock-go/zklock/internal/lab/wiring"
 )
 
 // Options configure a Server. The zero value is a single server with ZooKeeper's
@@ -26,7 +28,7 @@ type Options struct {
 	// TickTimes overrides TickTime for individual members, by index; 0 means no
 	// override. The member that a client connects to clamps the timeout by its own
 	// tick. The leader sends PINGs twice per tick of its own, and expires sessions on
-	// its own ticks. See also Member.SetTickTime.
+	// its own ticks.
 	TickTimes []time.Duration
 	// SyncLimit is the number of ticks for which a member that lost its leader keeps
 	// answering its own clients; 0 means 5.
@@ -34,31 +36,12 @@ type Options struct {
 	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts; 0 means 2
 	// and 20 ticks of the member that the client connects to.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MinSessionTimeouts overrides MinSessionTimeout for individual members, by
-	// index; 0 means no override. The member that a client connects to clamps the
-	// requested timeout.
-	MinSessionTimeouts []time.Duration
-	// ExpiryGap is the time that the leader takes between closing two sessions that
-	// expire on the same tick. A session that is active before its turn comes is
-	// served, but closed nevertheless.
-	ExpiryGap time.Duration
-	// LatePing is the longest delay, drawn from the seed, with which the leader sends
-	// the PINGs that were due while it was frozen. Whatever results from requests that
-	// waited for it is sent before them.
-	LatePing time.Duration
-	// LoseTouches is the probability that a touch which a follower records never
-	// reaches the leader. Two consecutive touches of a session are never both lost. In
-	// ZooKeeper, a touch is lost if it enters the touch table while that is being sent.
-	LoseTouches float64
 	// Seed makes the order of children and the latencies reproducible. 0 is also a
 	// fixed seed.
 	Seed uint64
 	// Latency returns the one-way delay of each request and each piece of a reply;
 	// nil means none. It must not block or call the server.
 	Latency func(r *rand.Rand) time.Duration
-	// LatencyOf is like Latency, for a client and a member. The client is its DialFrom
-	// name or, over a socket, its address. The two delays are added.
-	LatencyOf func(r *rand.Rand, client string, member int) time.Duration
 	// Super is a super user, in the form user:password. A client that authenticates
 	// as this user with the digest scheme passes all ACLs. Empty means none.
 	Super string
@@ -69,49 +52,22 @@ type Options struct {
 	// RequireSASL rejects every request except auth and sasl with CodeRequiresSASL,
 	// and closes the connection, if the client has not authenticated with SASL.
 	RequireSASL bool
-	// FIPS rejects the first token of DIGEST-MD5, as ZooKeeper 3.9.6 and later do by default.
-	FIPS bool
-	// NoTTL rejects every createTTL with CodeUnimplemented, as ZooKeeper does unless
-	// TTL nodes are enabled.
-	NoTTL bool
-	// WrapCounter selects the sequence counter of ZooKeeper before 3.6, which
-	// overflows into negative numbers. The newer counter stops at 2147483647.
-	WrapCounter bool
 	// Flavor is the implementation that the servers imitate. The default is
 	// ZooKeeper 3.8.
 	Flavor Flavor
 	// UnknownOps are request types on which the server closes the connection, even
 	// if they are a step of a multi.
 	UnknownOps []Op
-	// OverQuota reports whether data that a create or setData writes to a node exceeds
-	// a quota that the servers enforce; nil means no quota. It must not block or call
-	// the server.
-	OverQuota func(path string, data []byte) bool
 	// NoContainers rejects every createContainer with CodeUnimplemented, as
 	// compatible servers without container nodes do.
 	NoContainers bool
-	// VoidChecks makes a check of a missing node succeed, as zetcd does: a transaction
-	// that depends on the node commits without it.
-	VoidChecks bool
-	// ForgetSessions gives each reconnecting client a new session without
-	// telling it that the old one is gone, as ClickHouse Keeper does.
-	ForgetSessions bool
-	// LoseLastEvents makes the server close the connection of a session that it ends,
-	// and that the client did not close, before it sends the events of the session's own
-	// nodes. ZooKeeper's default connections lose these events in most cases; those over
-	// Netty send them.
-	LoseLastEvents bool
-	// ContainerCheck is the interval at which the server looks for empty containers
-	// and expired TTL nodes; 0 means 60s.
-	ContainerCheck time.Duration
-	// UnusedContainers is the age at which the server removes a container that never had
-	// a child; 0 means that it never does. It is five minutes in ZooKeeper 3.10.
-	UnusedContainers time.Duration
 	// Logger receives messages about bad input, expiries and elections. nil means no
 	// logging.
 	Logger *slog.Logger
 
 	ticks []time.Duration // the members' ticks, set by complete; afterwards guarded by Server.mu
+
+	lab wiring.Options // set by package lab
 }
 
 // leastTick is the shortest tick that a member can have.
@@ -127,7 +83,7 @@ func (o *Options) complete() error {
 	}
 	setDefault(&o.TickTime, 2*time.Second)
 	setDefault(&o.SyncLimit, 5)
-	setDefault(&o.ContainerCheck, time.Minute)
+	setDefault(&o.lab.ContainerCheck, time.Minute)
 	o.ticks = make([]time.Duration, o.Servers)
 	for i := range o.Servers {
 		o.ticks[i] = o.TickTime
@@ -151,9 +107,9 @@ func (o *Options) complete() error {
 }
 
 func (o *Options) outOfRange() bool {
-	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.LoseTouches < 0 || o.LoseTouches > 1 ||
-		min(o.TickTime, o.ContainerCheck, o.UnusedContainers, o.MinSessionTimeout, o.MaxSessionTimeout, o.ExpiryGap, o.LatePing) < 0 ||
-		slices.ContainsFunc(slices.Concat(o.MinSessionTimeouts, o.TickTimes), func(d time.Duration) bool { return d < 0 })
+	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.lab.LoseTouches < 0 || o.lab.LoseTouches > 1 ||
+		min(o.TickTime, o.lab.ContainerCheck, o.lab.UnusedContainers, o.MinSessionTimeout, o.MaxSessionTimeout, o.lab.ExpiryGap, o.lab.LatePing) < 0 ||
+		slices.ContainsFunc(slices.Concat(o.lab.MinSessionTimeouts, o.TickTimes), func(d time.Duration) bool { return d < 0 })
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -227,7 +183,7 @@ func (o *Options) saslRefusal() int32 {
 }
 
 // forgets reports whether reconnecting clients get a new session.
-func (o *Options) forgets() bool { return o.ForgetSessions || o.Flavor == Keeper }
+func (o *Options) forgets() bool { return o.lab.ForgetSessions || o.Flavor == Keeper }
 
 // orders reports whether the leader orders a request as a transaction.
 func (o *Options) orders(op Op) bool {
@@ -236,19 +192,19 @@ func (o *Options) orders(op Op) bool {
 
 // notServed reports whether the options disable a request's type.
 func (o *Options) notServed(r *call) bool {
-	return r.op == OpCreateContainer && o.NoContainers || r.op == OpCreateTTL && o.NoTTL
+	return r.op == OpCreateContainer && o.NoContainers || r.op == OpCreateTTL && o.lab.NoTTL
 }
 
 // latency returns a function for the sum of both delays between a client and a member, or nil if there are none.
 func (o *Options) latency() func(r *rand.Rand, client string, member int) time.Duration {
 	switch {
 	case o.Latency == nil:
-		return o.LatencyOf
-	case o.LatencyOf == nil:
+		return o.lab.LatencyOf
+	case o.lab.LatencyOf == nil:
 		return func(r *rand.Rand, _ string, _ int) time.Duration { return o.Latency(r) }
 	}
 	return func(r *rand.Rand, client string, member int) time.Duration {
-		return o.Latency(r) + o.LatencyOf(r, client, member)
+		return o.Latency(r) + o.lab.LatencyOf(r, client, member)
 	}
 }
 
@@ -260,8 +216,8 @@ func (o *Options) negotiate(member int, ms int32) time.Duration {
 
 // minSession returns the shortest session timeout of a member.
 func (o *Options) minSession(member int) time.Duration {
-	if member < len(o.MinSessionTimeouts) && o.MinSessionTimeouts[member] > 0 {
-		return o.MinSessionTimeouts[member]
+	if member < len(o.lab.MinSessionTimeouts) && o.lab.MinSessionTimeouts[member] > 0 {
+		return o.lab.MinSessionTimeouts[member]
 	}
 	return cmp.Or(o.MinSessionTimeout, 2*o.ticks[member])
 }

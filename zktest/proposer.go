@@ -276,7 +276,7 @@ func (p *proposer) reap(now time.Duration) {
 		return
 	}
 	p.reaper.looked = now
-	for _, path := range p.peers.leader.latest().overdue(p.clock.wall(), p.opts.UnusedContainers) {
+	for _, path := range p.peers.leader.latest().overdue(p.clock.wall(), p.opts.lab.UnusedContainers) {
 		p.execute(&call{op: OpDeleteContainer, path: path, version: -1}, requester{}, nil)
 	}
 }

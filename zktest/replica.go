@@ -61,7 +61,7 @@ func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *repli
 // clear resets the replica to its first start, without data. The faults that separate
 // it from the others stay.
 func (r *replica) clear() {
-	r.tree, r.watches = newTree(r.opts.WrapCounter), newWatches()
+	r.tree, r.watches = newTree(r.opts.lab.WrapCounter), newWatches()
 	r.serving, r.lostAt, r.logged, r.backlog, r.ahead, r.syncs, r.former = false, never, 0, nil, nil, nil, nil
 	r.asked = nil
 	r.link.reset()
@@ -167,7 +167,7 @@ func (r *replica) dismiss(c client) {
 // loseEvents closes the connection of the session that t ends before the events of the session's nodes
 // are sent there, if they are to be lost.
 func (r *replica) loseEvents(t *txn) {
-	if r.opts.LoseLastEvents {
+	if r.opts.lab.LoseLastEvents {
 		r.endConnection(t)
 	}
 }
@@ -183,7 +183,7 @@ func (r *replica) endConnection(t *txn) {
 func (r *replica) closeSession(id int64) {
 	switch c := r.attached[id]; {
 	case c == nil:
-	case r.opts.LoseLastEvents:
+	case r.opts.lab.LoseLastEvents:
 		c.abort()
 	default:
 		c.close()

@@ -106,5 +106,5 @@ func (rt *router) touch(r *replica, c client, op Op, now time.Duration) bool {
 
 // losesTouch decides at random whether a touch is lost.
 func (rt *router) losesTouch() bool {
-	return rt.opts.LoseTouches > 0 && rt.rng.Float64() < rt.opts.LoseTouches
+	return rt.opts.lab.LoseTouches > 0 && rt.rng.Float64() < rt.opts.lab.LoseTouches
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -147,7 +148,7 @@ func TestAServerInFIPSModeRefusesTheFirstToken(t *testing.T) {
 			require.Equal(t, code, got)
 			_, err := c.Read()
 			require.ErrorIs(t, err, io.EOF)
-		}, zktest.Options{SASL: saslUsers.SASL, FIPS: true, RequireSASL: required})
+		}, lab.With(zktest.Options{SASL: saslUsers.SASL, RequireSASL: required}, lab.Options{FIPS: true}))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -27,7 +28,7 @@ func TestAnExhaustedCounterSticks(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, a, "/d", 0)
-		srv.SetChildCounter("/d", math.MaxInt32-1)
+		lab.SetChildCounter(srv, "/d", math.MaxInt32-1)
 		assert.Equal(t, "/d/x-2147483646", mustCreate(t, a, "/d/x-", zk.FlagSequence))
 		last, _ := srv.Node("/d")
 		assert.Equal(t, "/d/x-2147483647", mustCreate(t, a, "/d/x-", zk.FlagSequence))
@@ -43,7 +44,7 @@ func TestSeveralCreatesOfOneMultiGoBeyondAnExhaustedCounter(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, a, "/d", 0)
-		srv.SetChildCounter("/d", math.MaxInt32)
+		lab.SetChildCounter(srv, "/d", math.MaxInt32)
 		req := func() *zk.CreateRequest {
 			return &zk.CreateRequest{Path: "/d/x-", Acl: open, Flags: zk.FlagSequence}
 		}
@@ -59,11 +60,11 @@ func TestTheOldCounterWrapsAround(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		a, _ := connect(t, srv, "a", 9*time.Second)
 		mustCreate(t, a, "/d", 0)
-		srv.SetChildCounter("/d", math.MaxInt32)
+		lab.SetChildCounter(srv, "/d", math.MaxInt32)
 		assert.Equal(t, "/d/x-2147483647", mustCreate(t, a, "/d/x-", zk.FlagSequence))
 		assert.Equal(t, "/d/x--2147483648", mustCreate(t, a, "/d/x-", zk.FlagSequence))
 		assert.Equal(t, "/d/x--2147483647", mustCreate(t, a, "/d/x-", zk.FlagSequence))
-	}, zktest.Options{WrapCounter: true})
+	}, lab.With(zktest.Options{}, lab.Options{WrapCounter: true}))
 }
 
 func TestAContainerIsReapedOnceItWasUsedAndIsEmpty(t *testing.T) {
@@ -327,7 +328,7 @@ func TestAThirdPartyCanWriteAndDelete(t *testing.T) {
 }
 
 func TestBadOptionsAreRefused(t *testing.T) {
-	for _, o := range []zktest.Options{{Servers: -1}, {TickTime: -1}, {TickTime: 1}, {SyncLimit: -1}, {ContainerCheck: -1}, {UnusedContainers: -1}} {
+	for _, o := range []zktest.Options{{Servers: -1}, {TickTime: -1}, {TickTime: 1}, {SyncLimit: -1}, lab.With(zktest.Options{}, lab.Options{ContainerCheck: -1}), lab.With(zktest.Options{}, lab.Options{UnusedContainers: -1})} {
 		_, err := zktest.New(o)
 		require.Error(t, err)
 	}

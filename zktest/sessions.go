@@ -12,7 +12,7 @@ import (
 
 // sessions holds the sessions of an ensemble, and the leader's expirer. The expirer
 // collects the sessions whose bucket is due, and closes one after the other at an
-// interval of Options.ExpiryGap.
+// interval of lab.Options.ExpiryGap.
 type sessions struct {
 	opts     *Options
 	clock    *clock
@@ -152,7 +152,7 @@ func (s *sessions) expire(now time.Duration) {
 		s.bucket[0].closing = true
 		s.closings = append(s.closings, s.bucket[0])
 		s.bucket = s.bucket[1:]
-		s.closeAt += s.opts.ExpiryGap
+		s.closeAt += s.opts.lab.ExpiryGap
 	}
 	if len(s.bucket) > 0 {
 		s.clock.arm(s.closeAt)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/lab/wiring"
 )
 
 // term is the session timeout in these tests, and tick the leader's.
@@ -48,7 +50,7 @@ func TestTimeoutsAreClamped(t *testing.T) {
 }
 
 func TestTheMemberThatAClientConnectsToClampsTheTimeout(t *testing.T) {
-	inEnsemble(t, Options{Servers: 3, MinSessionTimeouts: []time.Duration{0, 12 * time.Second}}, func(t *testing.T, e *ensemble) {
+	inEnsemble(t, Options{Servers: 3, lab: wiring.Options{MinSessionTimeouts: []time.Duration{0, 12 * time.Second}}}, func(t *testing.T, e *ensemble) {
 		g := login(t, e, 0)
 		assert.Equal(t, term, g.sess.timeout)
 		back := func(member int, asked time.Duration) *entry {
@@ -91,7 +93,7 @@ func TestATouchPostponesTheExpiry(t *testing.T) {
 }
 
 func TestExpiredSessionsAreClosedOneAfterAnother(t *testing.T) {
-	s := someSessions(t, Options{ExpiryGap: 100 * time.Millisecond})
+	s := someSessions(t, Options{lab: wiring.Options{ExpiryGap: 100 * time.Millisecond}})
 	a, b, c := begin(s, 0), begin(s, 1), begin(s, 2)
 	due := 5 * time.Second
 	first := expired(s, due)

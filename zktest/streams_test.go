@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -39,7 +40,7 @@ func TestATouchWaitsForALatePing(t *testing.T) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		time.Sleep(10 * time.Second)
 		before := expires(t, srv, sess.ID)
-		srv.Member(1).DelayStreams(900*time.Millisecond, 0)
+		lab.DelayStreams(srv.Member(1), 900*time.Millisecond, 0)
 		ping(t, c)
 		time.Sleep(1900*time.Millisecond - late) // the PING went out at 1s and comes at 1.9s
 		require.Equal(t, before, expires(t, srv, sess.ID))
@@ -52,7 +53,7 @@ func TestTheReplyToAPingHasItsOwnLatency(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		time.Sleep(10 * time.Second)
-		srv.Member(1).DelayStreams(0, 5*time.Second)
+		lab.DelayStreams(srv.Member(1), 0, 5*time.Second)
 		before := expires(t, srv, sess.ID)
 		ping(t, c)
 		time.Sleep(6*time.Second - late)
@@ -66,7 +67,7 @@ func TestAForwardedWriteOvertakesTheTouchesBeforeIt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
 		time.Sleep(10 * time.Second)
-		srv.Member(1).DelayStreams(900*time.Millisecond, 0)
+		lab.DelayStreams(srv.Member(1), 900*time.Millisecond, 0)
 		before := expires(t, srv, sess.ID)
 		time.Sleep(1050 * time.Millisecond) // a PING is on its way
 		ping(t, c)
@@ -75,7 +76,7 @@ func TestAForwardedWriteOvertakesTheTouchesBeforeIt(t *testing.T) {
 		synctest.Wait()
 		require.Contains(t, srv.Tree(), "/x", "committed")
 		require.Equal(t, before, expires(t, srv, sess.ID), "though no touch has come yet, and a write is none")
-		srv.Member(1).CutStreams(false, true)
+		lab.CutStreams(srv.Member(1), false, true)
 		frame, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, int32(1), frame.Xid)
@@ -115,7 +116,7 @@ func TestTheStreamToTheLeaderCanBreakAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
 		c.Wait = 20 * time.Second
-		srv.Member(1).CutStreams(false, true)
+		lab.CutStreams(srv.Member(1), false, true)
 		cut := time.Now()
 		require.NoError(t, srv.PutNode("/seen", nil))
 		synctest.Wait()
@@ -127,7 +128,7 @@ func TestTheStreamToTheLeaderCanBreakAlone(t *testing.T) {
 		require.Error(t, err)
 		require.False(t, isTimeout(err), "the leader closes the connection, the follower drops its clients")
 		require.Equal(t, 10*time.Second, time.Since(cut))
-		srv.Member(1).CutStreams(false, false)
+		lab.CutStreams(srv.Member(1), false, false)
 		_, again := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000, Session: sess.ID, Passwd: sess.Passwd})
 		require.Equal(t, sess.ID, again.ID)
 		require.NotContains(t, srv.Tree(), "/lost")
@@ -137,7 +138,7 @@ func TestTheStreamToTheLeaderCanBreakAlone(t *testing.T) {
 func TestTheStreamFromTheLeaderCanBreakAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
-		srv.Member(1).CutStreams(true, false)
+		lab.CutStreams(srv.Member(1), true, false)
 		cut := time.Now()
 		before := expires(t, srv, sess.ID)
 		ping(t, c)
@@ -157,10 +158,10 @@ func TestAOneWayCutThatIsRepairedInTimeLosesNothing(t *testing.T) {
 		t.Run(fmt.Sprint("up ", up), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 				c, _ := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})
-				srv.Member(1).CutStreams(!up, up)
+				lab.CutStreams(srv.Member(1), !up, up)
 				require.NoError(t, c.Send(2, 1, create("/x", 0)))
 				time.Sleep(3 * time.Second)
-				srv.Member(1).CutStreams(false, false)
+				lab.CutStreams(srv.Member(1), false, false)
 				frame, err := c.Read()
 				require.NoError(t, err)
 				require.Equal(t, int32(2), frame.Xid)
@@ -171,10 +172,10 @@ func TestAOneWayCutThatIsRepairedInTimeLosesNothing(t *testing.T) {
 
 func TestAFollowerThatReceivesNothingIsNotPartOfAQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
-		srv.Member(1).CutStreams(true, false)
-		srv.Member(2).CutStreams(false, true)
+		lab.CutStreams(srv.Member(1), true, false)
+		lab.CutStreams(srv.Member(2), false, true)
 		require.Error(t, srv.PutNode("/x", nil))
-		srv.Member(2).CutStreams(false, false)
+		lab.CutStreams(srv.Member(2), false, false)
 		require.NoError(t, srv.PutNode("/x", nil))
 	})
 }
@@ -190,7 +191,7 @@ func TestOnlyTheFirstTouchIsLost(t *testing.T) {
 		ping(t, c)
 		time.Sleep(2 * time.Second)
 		require.NotEqual(t, before, expires(t, srv, sess.ID))
-	}, zktest.Options{LoseTouches: 1})
+	}, lab.With(zktest.Options{}, lab.Options{LoseTouches: 1}))
 }
 
 func TestAFrozenLeaderSendsItsOverduePingsAfterItsWaitingReplies(t *testing.T) {
@@ -210,7 +211,7 @@ func TestAFrozenLeaderSendsItsOverduePingsAfterItsWaitingReplies(t *testing.T) {
 		require.Equal(t, before, expires(t, srv, sess.ID), "the answer to the sync came before the PING")
 		time.Sleep(10 * time.Second)
 		require.NotEqual(t, before, expires(t, srv, sess.ID))
-	}, zktest.Options{LatePing: 100 * time.Millisecond, Seed: 3})
+	}, lab.With(zktest.Options{Seed: 3}, lab.Options{LatePing: 100 * time.Millisecond}))
 }
 
 func TestTheExpirerClosesSessionsThatItHasTakenDespiteNewTouches(t *testing.T) {
@@ -237,7 +238,7 @@ func TestTheExpirerClosesSessionsThatItHasTakenDespiteNewTouches(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, []int64{first.ID, second.ID}, ends)
-	}, zktest.Options{ExpiryGap: 50 * time.Millisecond})
+	}, lab.With(zktest.Options{}, lab.Options{ExpiryGap: 50 * time.Millisecond}))
 }
 
 // A follower knows of a session only that its leader has it. The answer to a request whose connection has ended is taken for
@@ -261,12 +262,12 @@ func TestTheReplyToAnEarlierRequestReattachesASession(t *testing.T) {
 			synctest.Wait()
 			return answer, c.Close
 		}
-		srv.Member(1).DelayStreams(3*time.Second, 0)
+		lab.DelayStreams(srv.Member(1), 3*time.Second, 0)
 		_, end := ask()
 		time.Sleep(time.Second)
 		require.NoError(t, end())
 		known := expires(t, srv, sess.ID)
-		srv.Member(1).CutStreams(false, true)
+		lab.CutStreams(srv.Member(1), false, true)
 		answer, end := ask()
 		time.Sleep(2*time.Second - 1)
 		require.Empty(t, answer)
@@ -276,13 +277,13 @@ func TestTheReplyToAnEarlierRequestReattachesASession(t *testing.T) {
 		require.Equal(t, sess.ID, (<-answer).ID)
 		require.Equal(t, known, expires(t, srv, sess.ID), "the leader has not heard of the second request")
 		require.NoError(t, end())
-		srv.Member(1).CutStreams(false, false)
+		lab.CutStreams(srv.Member(1), false, false)
 	})
 }
 
 func TestSessionsThatAStoppedExpirerHasTakenAreServed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
-		resume := srv.StopExpirer()
+		resume := lab.StopExpirer(srv)
 		_, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
 		time.Sleep(time.Until(expires(t, srv, sess.ID)))
 		synctest.Wait()
@@ -310,13 +311,13 @@ func TestALeaderAnswersNothingOfASessionThatItCloses(t *testing.T) {
 		frame, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, int32(-2), frame.Xid)
-		srv.Member(1).CutStreams(false, true)
-		srv.Member(2).CutStreams(false, true)
+		lab.CutStreams(srv.Member(1), false, true)
+		lab.CutStreams(srv.Member(2), false, true)
 		time.Sleep(time.Until(expires(t, srv, sess.ID)) + late)
 		ping()
 		synctest.Wait()
 		require.Len(t, srv.Sessions(), 1, "its end waits for a quorum")
-		srv.Member(1).CutStreams(false, false)
+		lab.CutStreams(srv.Member(1), false, false)
 		_, err = c.Read()
 		require.ErrorIs(t, err, io.EOF, "the connection ends with the session, and nothing was said before")
 		require.Empty(t, srv.Sessions())
@@ -417,7 +418,7 @@ func TestAHeldCreateRunsWhenItsServerHasTheSessionAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 				first, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 40000})
-				release := srv.Member(1).HoldForwards()
+				release := lab.HoldForwards(srv.Member(1))
 				require.NoError(t, first.Send(1, 1, create("/late", 1)))
 				synctest.Wait()
 				require.NoError(t, first.Close())
@@ -444,7 +445,7 @@ func TestAHeldCreateRunsWhenItsServerHasTheSessionAgain(t *testing.T) {
 func TestTouchesOvertakeHeldRequests(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 4000})
-		release := srv.Member(1).HoldForwards()
+		release := lab.HoldForwards(srv.Member(1))
 		require.NoError(t, c.Send(1, 1, create("/x", 1)))
 		for range 60 {
 			time.Sleep(time.Second)

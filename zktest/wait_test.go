@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -99,5 +100,5 @@ func TestLatencyCanDifferByClientAndMember(t *testing.T) {
 		begin := time.Now()
 		require.True(t, exists(t, near, "/"))
 		assert.Less(t, time.Since(begin), time.Microsecond)
-	}, zktest.Options{LatencyOf: far})
+	}, lab.With(zktest.Options{}, lab.Options{LatencyOf: far}))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/wire"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -23,7 +24,7 @@ func moves(t *testing.T, srv *zktest.Server, late bool) *wire.Conn {
 	before, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 20000})
 	release := func() {}
 	if late {
-		release = srv.Member(1).HoldForwards()
+		release = lab.HoldForwards(srv.Member(1))
 	}
 	srv.Member(2).Lag(time.Second)
 	require.NoError(t, before.Send(5, int32(zktest.OpCreate), create("/before", 0)))
@@ -38,7 +39,7 @@ func moves(t *testing.T, srv *zktest.Server, late bool) *wire.Conn {
 func TestANumberThatIsGivenTwiceInASessionGetsTheEarlierOutcome(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		after := moves(t, srv, false)
-		release := srv.Member(2).HoldForwards()
+		release := lab.HoldForwards(srv.Member(2))
 		require.NoError(t, after.Send(5, int32(zktest.OpCreate), create("/after", 0)))
 		answer, err := after.Read()
 		require.NoError(t, err)

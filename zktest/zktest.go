@@ -27,6 +27,9 @@ func Run(t TB, opts ...Options) *Server {
 
 // Start is like Run, but opens no socket: clients connect through Dial. Use it
 // inside a testing/synctest bubble, where a real socket would stop the clock.
+//
+// At the end of the test, Start logs each client that is still connected. In a bubble, such a client is
+// a deadlock that ends the test binary.
 func Start(t TB, opts ...Options) *Server {
 	t.Helper()
 	var o Options
@@ -38,7 +41,14 @@ func Start(t TB, opts ...Options) *Server {
 		t.Fatalf("zktest: %v", err)
 		return nil
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		for _, open := range s.Sessions() {
+			if open.Member >= 0 {
+				t.Logf("zktest: the client of DialFrom(%q) is open at the end of the test: close it", open.Client)
+			}
+		}
+		s.Close()
+	})
 	return s
 }
 

@@ -204,16 +204,13 @@ func (o *Observer) attributes(e observe.Event) attribute.Set {
 // children of the caller's span. Their kind is internal, because an acquire mostly waits for other
 // clients and not for a server.
 //
-// The spans have the attributes zklock.recipe (except for your own Locker) and zklock.path, and
-// zklock.node and zklock.token if the lock is held. If the attempt failed, or the hold was lost, the
+// The spans have the attribute zklock.path, and zklock.recipe, zklock.node and zklock.token if the lock
+// is held. If the attempt failed, or the hold was lost, the
 // status of the span is an error and error.type is the reason: see observe.Reason. As OpenTelemetry
 // recommends since 2026, no span has an event for an error.
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
 	of := []attribute.KeyValue{pathKey.String(plain(lock.Path()))}
-	if recipe := zklock.RecipeOf(lock); recipe != "" {
-		of = append(of, recipeKey.String(recipe))
-	}
 	_, acquire := tracer.Start(ctx, "zklock acquire", trace.WithAttributes(of...))
 	defer acquire.End()
 	hold, err := lock.Lock(ctx)
@@ -221,7 +218,7 @@ func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker
 		fail(acquire, err)
 		return nil, err
 	}
-	held := []attribute.KeyValue{attribute.String("zklock.node", plain(hold.Node())), attribute.Int64("zklock.token", hold.Token())}
+	held := []attribute.KeyValue{recipeKey.String(hold.Recipe()), attribute.String("zklock.node", plain(hold.Node())), attribute.Int64("zklock.token", hold.Token())}
 	acquire.SetAttributes(held...)
 	_, span := tracer.Start(ctx, "zklock hold", trace.WithAttributes(append(of, held...)...))
 	// Runs once, when the hold ends.

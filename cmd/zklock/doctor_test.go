@@ -18,6 +18,7 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/command"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -28,7 +29,7 @@ func TestDoctorsReportIsGolden(t *testing.T) {
 	text := ""
 	for _, o := range []zktest.Options{
 		{Servers: 3, Flavor: zktest.ZooKeeper39},
-		{Servers: 3, TickTimes: []time.Duration{0, 8 * time.Second}, NoContainers: true, ForgetSessions: true, VoidChecks: true},
+		lab.With(zktest.Options{Servers: 3, TickTimes: []time.Duration{0, 8 * time.Second}, NoContainers: true}, lab.Options{ForgetSessions: true, VoidChecks: true}),
 	} {
 		o.Latency = func(*rand.Rand) time.Duration { return 600 * time.Microsecond }
 		synctest.Test(t, func(t *testing.T) {
@@ -57,8 +58,8 @@ func TestDoctorsExitCodeSaysWhetherTheServersAreFit(t *testing.T) {
 		{zktest.Options{Flavor: zktest.ZooKeeper39}, []string{"--strict"}, outcome.Done},
 		{zktest.Options{NoContainers: true}, nil, outcome.Done},
 		{zktest.Options{NoContainers: true}, []string{"--strict"}, command.CodeWarned},
-		{zktest.Options{VoidChecks: true}, nil, command.CodeUnfit},
-		{zktest.Options{VoidChecks: true}, []string{"--strict", "--json"}, command.CodeUnfit},
+		{lab.With(zktest.Options{}, lab.Options{VoidChecks: true}), nil, command.CodeUnfit},
+		{lab.With(zktest.Options{}, lab.Options{VoidChecks: true}), []string{"--strict", "--json"}, command.CodeUnfit},
 		{zktest.Options{TickTimes: []time.Duration{6 * time.Second}}, []string{"--tick-time", "2s"}, command.CodeUnfit},
 		{zktest.Options{}, []string{"relative"}, outcome.Usage},
 		{zktest.Options{}, []string{"--session-timeout", "-1s"}, outcome.Usage},

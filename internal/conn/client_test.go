@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -103,7 +104,7 @@ func TestAPartitionIsSurvivedOrExpired(t *testing.T) {
 
 // ClickHouse Keeper gives a reconnecting client another session without an error.
 func TestAServerThatForgetsSessionsEndsThem(t *testing.T) {
-	inVirtual(t, zktest.Options{ForgetSessions: true}, func(t *testing.T, srv *zktest.Server, l *Link) {
+	inVirtual(t, lab.With(zktest.Options{}, lab.Options{ForgetSessions: true}), func(t *testing.T, srv *zktest.Server, l *Link) {
 		client(t, srv, l)
 		s, err := l.Attached(t.Context())
 		require.NoError(t, err)

@@ -31,6 +31,17 @@ type View struct {
 	Label string
 }
 
+// Lock returns the kind of lock that the entry belongs to, for error texts.
+func (e Entry) Lock() string {
+	switch kindOf(e.Name) {
+	case KindRead, KindWrite:
+		return "read-write lock"
+	case KindLatch:
+		return "leader latch"
+	}
+	return "mutex or election"
+}
+
 // The values of View.Kind.
 const (
 	KindLock   = "lock"

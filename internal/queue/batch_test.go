@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
@@ -88,7 +89,7 @@ func TestTheListingIsLeftAsItIsWhenNumbersDoNotShowTheOrder(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
 		require.NoError(t, srv.PutNode(testDir, nil))
-		srv.SetChildCounter(testDir, math.MaxInt32)
+		lab.SetChildCounter(srv, testDir, math.MaxInt32)
 		held := obtain(t, e)
 		s, err := e.session(t.Context())
 		require.NoError(t, err)

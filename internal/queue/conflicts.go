@@ -96,8 +96,8 @@ func (en *Engine) notAQueue(ctx context.Context, sess *session.Session, dir stri
 	if err != nil {
 		return err
 	}
-	if len(l.Queue().Entries) > 0 {
-		return fmt.Errorf("%w: path is used by another kind of lock", outcome.ErrMismatch)
+	if entries := l.Queue().Entries; len(entries) > 0 {
+		return fmt.Errorf("%w: path is used by a %s", outcome.ErrMismatch, entries[0].Lock())
 	}
 	return nil
 }

@@ -145,8 +145,8 @@ func TestTheNumberOfPermitsIsAgreedOn(t *testing.T) {
 		"any number":                  {stored: "zklock: permits 4", total: 0, k: 4, number: 4},
 		"any number, too small":       {stored: "zklock: permits 4", total: 0, k: 5, want: outcome.ErrLimit, text: "5 permits requested, semaphore has 4", number: 4},
 		"other data":                  {stored: "value", total: 3, k: 2, want: outcome.ErrMismatch, text: "cannot parse number of permits"},
-		"a lock":                      {lock: true, total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by another kind of lock"},
-		"a lock and a directory":      {lock: true, stored: "none", total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by another kind of lock"},
+		"a lock":                      {lock: true, total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by a mutex or election"},
+		"a lock and a directory":      {lock: true, stored: "none", total: 3, k: 2, want: outcome.ErrMismatch, text: "path is used by a mutex or election"},
 		"a lock, and a stored number": {lock: true, stored: "zklock: permits 3", total: 3, k: 2, number: 3},
 	} {
 		for verb, obtain := range map[string]func(*Permits, context.Context, int) (*Grant, error){"waits": (*Permits).Obtain, "tries": (*Permits).TryObtain} {

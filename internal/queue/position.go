@@ -53,7 +53,7 @@ func (pl *place) enter(ctx context.Context, s *session.Session) error {
 		case lacksDir:
 			err = pl.engine.Directories.MakeDir(ctx, s, pl.Dir, pl.recipe.depth())
 		case wasRefused:
-			return a.err
+			return session.NotPermitted("create a node in", pl.Dir, a.err)
 		case wasNotMade:
 			err = p.Next(ctx)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
@@ -102,7 +103,7 @@ func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
 			const lost, there = "x-lock-2147483647", "y-lock-2147483647"
 			require.NoError(t, srv.PutNode(testDir+"/"+lost, nil))
 			require.NoError(t, srv.PutNode(testDir+"/"+there, nil))
-			srv.SetChildCounter(testDir, math.MaxInt32)
+			lab.SetChildCounter(srv, testDir, math.MaxInt32)
 			p := enterQueue(t, e, testLock)
 			require.Len(t, p.nearest.ahead, 2)
 			missing, kept := old(e, p, lost), old(e, p, there)
@@ -130,7 +131,7 @@ func TestOnlyTheCzxidsOfEqualNumbersAreRead(t *testing.T) {
 		e := startEngine(t, srv, "a", nil)
 		require.NoError(t, srv.PutNode(testDir+"/x-lock-0000000001", nil))
 		require.NoError(t, srv.PutNode(testDir+"/x-lock-2147483647", nil))
-		srv.SetChildCounter(testDir, math.MaxInt32)
+		lab.SetChildCounter(srv, testDir, math.MaxInt32)
 		var read []string
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op == zktest.OpExists && r.Path != "/" {
@@ -550,7 +551,7 @@ func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 		e := startEngine(t, srv, "a", nil)
 		writer := foreignGUID + node.WriterInfix + "2147483647"
 		require.NoError(t, srv.PutNode(testDir+"/"+writer, nil))
-		srv.SetChildCounter(testDir, math.MaxInt32)
+		lab.SetChildCounter(srv, testDir, math.MaxInt32)
 		p := enterQueue(t, e, testReader)
 		require.False(t, p.nearest.unsure)
 		require.Len(t, p.nearest.ahead, 1)
@@ -615,7 +616,7 @@ func TestAReaderThatWasAWriterStaysAhead(t *testing.T) {
 		e := startEngine(t, srv, "a", nil)
 		writer := foreignGUID + node.WriterInfix + "2147483647"
 		require.NoError(t, srv.PutNode(testDir+"/"+writer, nil))
-		srv.SetChildCounter(testDir, math.MaxInt32)
+		lab.SetChildCounter(srv, testDir, math.MaxInt32)
 		p := enterQueue(t, e, testLock)
 		require.Len(t, p.nearest.ahead, 1)
 		require.NoError(t, srv.PutNode(testDir+"/"+foreignRead, nil))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/node"
 )
 
@@ -53,7 +54,7 @@ func TestRandomStoriesSendTheSame(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				play(t, 8, func(e *Engine) { e.Delay = m.delay }, func(t *testing.T, s *story, e []*Engine) {
 					if m.counter != 0 {
-						s.srv.SetChildCounter(testDir, m.counter)
+						lab.SetChildCounter(s.srv, testDir, m.counter)
 					}
 					c := &crowd{mix: m, story: s, engines: e, rand: rand.New(rand.NewPCG(seed, 1))}
 					if m.recipes == nil {

@@ -50,7 +50,11 @@ func (b isBlocked) String() string {
 type lacksPermits struct{ wanted, free, limit int }
 
 func (l lacksPermits) String() string {
-	return fmt.Sprintf("%d permits, first in the queue: %d of %d are free", l.wanted, l.free, l.limit)
+	noun := "permits"
+	if l.wanted == 1 {
+		noun = "permit"
+	}
+	return fmt.Sprintf("%d %s, first in the queue: %d of %d are free", l.wanted, noun, l.free, l.limit)
 }
 
 // isDelayed is the reason of a contender that waits for the lock-delay to pass.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/zktest"
@@ -185,7 +186,7 @@ func TestAReleaseBehindAnotherLibrarysContenderIsRecorded(t *testing.T) {
 		a, b, last := startDelayed(t, srv, "a"), startDelayed(t, srv, "b"), startDelayed(t, srv, "last")
 		foreign := testDir + "/_c_00000000000000000000000000000000-lock-0000000000"
 		require.NoError(t, srv.PutNode(foreign, nil))
-		srv.SetChildCounter(testDir, 1)
+		lab.SetChildCounter(srv, testDir, 1)
 		first := later(func() (*Grant, error) { return a.Obtain(t.Context(), wantLock(testDir)) })
 		time.Sleep(time.Second)
 		second := later(func() (*Grant, error) { return b.Obtain(t.Context(), wantLock(testDir)) })

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/zktest"
@@ -95,7 +96,7 @@ func play(t *testing.T, engines int, configure func(*Engine), story func(t *test
 	apart := func(_ *rand.Rand, client string, _ int) time.Duration {
 		return time.Duration(client[0]-'a'+1) * 97 * time.Microsecond
 	}
-	virtual(t, zktest.Options{TickTime: time.Second, LatencyOf: apart}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{TickTime: time.Second}, lab.Options{LatencyOf: apart}), func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(testDir, nil))
 		var e []*Engine
 		for i := range engines {

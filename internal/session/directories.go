@@ -5,10 +5,12 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
@@ -44,13 +46,22 @@ func (d *Directories) MakeDir(ctx context.Context, s *Session, dir string, own i
 				return err
 			}
 		case !outcome.IsTransient(err) || ctx.Err() != nil:
-			return err
+			return NotPermitted("create", dir, err)
 		default:
 			if err := p.Next(ctx); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// NotPermitted returns err, and if the servers refused permission, what for: to do something with the
+// node at path. The path is the full one in ZooKeeper, as the ACL of its parent decides.
+func NotPermitted(do, path string, err error) error {
+	if errors.Is(err, zk.ErrNoAuth) {
+		return fmt.Errorf("no permission to %s %s: %w", do, node.Printable(path), err)
+	}
+	return err
 }
 
 func (d *Directories) makeNode(ctx context.Context, s *Session, dir string, acl []zk.ACL) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/parity"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -60,12 +61,12 @@ func TestRandomSequences(t *testing.T) {
 	flavor, seeds := zktest.ZooKeeper38, uint64(10)
 	other := overTCP()
 	if other == nil {
-		ensemble := zktest.Start(t, zktest.Options{Servers: 3, ContainerCheck: time.Hour})
+		ensemble := zktest.Start(t, lab.With(zktest.Options{Servers: 3}, lab.Options{ContainerCheck: time.Hour}))
 		other = to(ensemble.Member(1), ensemble)
 	} else if seeds = 300; parity.Version(t, other) >= 309 {
 		flavor = zktest.ZooKeeper39
 	}
-	single := zktest.Start(t, zktest.Options{Flavor: flavor, ContainerCheck: time.Hour})
+	single := zktest.Start(t, lab.With(zktest.Options{Flavor: flavor}, lab.Options{ContainerCheck: time.Hour}))
 	for seed := range seeds {
 		steps := parity.Random(seed, 300)
 		want, got := parity.Play(t, other, steps), parity.Play(t, to(single.Member(0), single), steps)

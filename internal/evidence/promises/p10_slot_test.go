@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -842,7 +843,7 @@ func TestAMarkWaitsUntilItsHoldsNodeIsGone(t *testing.T) {
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			switch {
 			case slices.Contains(r.Paths, marksNode) && release == nil:
-				release = srv.Member(follower).HoldForwards()
+				release = lab.HoldForwards(srv.Member(follower))
 			case r.Op == zktest.OpDelete && r.Path == hold.Node() && stays.Load():
 				return zktest.Answer(-5) // so that the hold's node cannot be deleted
 			}

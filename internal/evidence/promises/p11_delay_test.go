@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -123,7 +124,7 @@ func TestANewcomerWaitsForTheLockDelayOfAnUnnoticedCrash(t *testing.T) {
 	for _, x := range delayedRecipes {
 		for _, after := range []time.Duration{2 * term, time.Hour} {
 			t.Run(fmt.Sprint(x.name, " ", after), func(t *testing.T) {
-				virtual(t, zktest.Options{ContainerCheck: time.Minute}, func(t *testing.T, srv *zktest.Server) {
+				virtual(t, lab.With(zktest.Options{}, lab.Options{ContainerCheck: time.Minute}), func(t *testing.T, srv *zktest.Server) {
 					second := delayed(t, srv, "second")
 					_, err := x.first(delayed(t, srv, "first"))(t.Context())
 					require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -836,6 +837,56 @@ func TestFollowReportsThatThereIsNoLeader(t *testing.T) {
 	})
 }
 
+// A follower that no server answers does not show a leader who may have died. It shows the leader again when servers answer, and
+// nothing while they do.
+//
+//zklock:promise P17.8
+func TestFollowReportsThatNoLeaderIsKnown(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var seen []string
+		start, when := time.Now(), []time.Duration(nil)
+		observer := connect(t, srv, "observer", term)
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a, b := connect(t, srv, "a", term), connect(t, srv, "b", term)
+		first, err := a.Election(path).Campaign(t.Context(), []byte("a"))
+		require.NoError(t, err)
+		go func() {
+			for who, err := range observer.Election(path).Follow(ctx) {
+				if err != nil {
+					ended <- err
+					return
+				}
+				seen, when = append(seen, string(who.Data)), append(when, time.Since(start))
+			}
+		}()
+		time.Sleep(time.Hour)
+		srv.Partition("observer")
+		time.Sleep(time.Minute)
+		srv.HealClient("observer")
+		time.Sleep(time.Hour)
+		srv.Partition("observer")
+		time.Sleep(5 * time.Second)
+		srv.HealClient("observer")
+		time.Sleep(time.Hour)
+		srv.Partition("observer")
+		unlock(t, first)
+		second, err := b.Election(path).Campaign(t.Context(), []byte("b"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		srv.HealClient("observer")
+		time.Sleep(time.Minute)
+		unlock(t, second)
+		srv.Partition("observer")
+		time.Sleep(time.Minute)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.Equal(t, []string{"a", "", "a", "", "b", ""}, seen)
+		require.InDelta(t, term.Seconds(), (when[1] - time.Hour).Seconds(), term.Seconds()/2)
+	})
+}
+
 // When leaders restart one after the other, each hand-over takes one round trip.
 //
 //zklock:promise P17.11
@@ -909,7 +960,7 @@ func TestAnObserverNeedsOnlyReadPermission(t *testing.T) {
 		const dir, session = "/elections/all", time.Minute
 		member, observer := connect(t, srv, "member", term), connect(t, srv, "observer", session)
 		require.NoError(t, srv.PutNode("/elections", nil))
-		reader := []zktest.ACL{{Perms: zktest.PermRead, Scheme: "ip", ID: srv.HostOf("observer")}, {Perms: zktest.PermAll, Scheme: "ip", ID: srv.HostOf("member")}}
+		reader := []zktest.ACL{{Perms: zktest.PermRead, Scheme: "ip", ID: lab.HostOf(srv, "observer")}, {Perms: zktest.PermAll, Scheme: "ip", ID: lab.HostOf(srv, "member")}}
 		require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/elections", ACL: reader}))
 		ctx, cancel := context.WithCancel(t.Context())
 		w := follow(ctx, observer.Election(dir, nil))

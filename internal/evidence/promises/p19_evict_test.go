@@ -4,6 +4,7 @@ package promises_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -437,5 +438,81 @@ func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
 
 		require.NoError(t, stopped.err, "documented: it queues again")
 		unlock(t, stopped.hold)
+	})
+}
+
+// The hold ends at once, with its node. Its Do and its Unlock say what has ended it: an operator, the end of the session, or
+// somebody who deleted the node.
+//
+//zklock:promise P19.3 P8.1
+func TestALossSaysWhyTheNodeIsGone(t *testing.T) {
+	strikes := map[string]func(t *testing.T, srv *zktest.Server, h *zklock.Hold){
+		"evicted from the queue": func(t *testing.T, srv *zktest.Server, h *zklock.Hold) {
+			operator := connect(t, srv, "b", term)
+			q, err := operate.Inspect(t.Context(), operator, path)
+			require.NoError(t, err)
+			require.NoError(t, operate.Evict(t.Context(), operator, q.Contenders...))
+		},
+		"its session has expired": func(t *testing.T, srv *zktest.Server, h *zklock.Hold) {
+			for _, s := range srv.Sessions() {
+				srv.ExpireSession(s.ID)
+			}
+		},
+		"": func(t *testing.T, srv *zktest.Server, h *zklock.Hold) { require.NoError(t, srv.DeleteNode(h.Node())) },
+	}
+	for name, lock := range map[string]way{"mutex": asMutex, "permits": forTwo, "cohort": asCohort, "all": asBoth, "reentrant": asReentrant} {
+		for why, strike := range strikes {
+			for _, do := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " ", why, " ", do), func(t *testing.T) {
+					virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+						hold := grantedSoon(t, lock(connect(t, srv, "a", term)))
+						work := func(context.Context) error {
+							strike(t, srv, hold)
+							<-hold.Context().Done()
+							return nil
+						}
+						var err error
+						if do {
+							err = hold.Do(t.Context(), work)
+						} else {
+							_ = work(t.Context())
+							err = hold.Unlock(t.Context())
+						}
+						require.ErrorIs(t, err, zklock.ErrLost)
+						require.ErrorContains(t, err, why)
+						require.Equal(t, why == "evicted from the queue", errors.Is(err, zklock.ErrEvicted))
+						require.Equal(t, why == "its session has expired", strings.Contains(err.Error(), "expired"))
+					})
+				})
+			}
+		}
+	}
+}
+
+// Unlock does not ask why if its context is done or there is no connection.
+//
+//zklock:promise P16.3
+func TestUnlockOfALostHoldDoesNotWaitForTheReason(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		for _, ended := range []bool{true, false} {
+			hold := grantedSoon(t, asMutex(c))
+			require.NoError(t, srv.DeleteNode(hold.Node()))
+			<-hold.Context().Done()
+			srv.Partition("a")
+			ctx, cancel := context.WithCancel(t.Context())
+			if ended {
+				cancel()
+			}
+			start := time.Now()
+			require.ErrorIs(t, hold.Unlock(ctx), zklock.ErrLost)
+			require.LessOrEqual(t, time.Since(start), term/4)
+			if ended {
+				require.Zero(t, time.Since(start))
+			}
+			cancel()
+			srv.HealClient("a")
+			time.Sleep(time.Minute)
+		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -86,11 +87,11 @@ func TestExamineFindsEachDefect(t *testing.T) {
 		want    map[string]operate.Status
 		about   string // occurs in the summary of each finding
 	}{
-		"a check of a missing node succeeds": {servers: zktest.Options{VoidChecks: true}, want: map[string]operate.Status{"guard": fail}},
+		"a check of a missing node succeeds": {servers: lab.With(zktest.Options{}, lab.Options{VoidChecks: true}), want: map[string]operate.Status{"guard": fail}},
 		"no transactions":                    {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpMulti}}, want: map[string]operate.Status{"multi": fail}},
 		"no containers":                      {servers: zktest.Options{NoContainers: true}, want: map[string]operate.Status{"containers": warn}},
 		"hangs up on containers":             {servers: zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer}}, want: map[string]operate.Status{"containers": warn}},
-		"forgets sessions":                   {servers: zktest.Options{ForgetSessions: true}, want: map[string]operate.Status{"resume": warn}},
+		"forgets sessions":                   {servers: lab.With(zktest.Options{}, lab.Options{ForgetSessions: true}), want: map[string]operate.Status{"resume": warn}},
 		"a Keeper":                           {servers: zktest.Options{Servers: 3, Flavor: zktest.Keeper}, want: map[string]operate.Status{"resume": warn, "containers": warn, "version": warn}},
 		"an old version":                     {servers: zktest.Options{Flavor: zktest.ZooKeeper38}, want: map[string]operate.Status{"version": warn}, about: "3.8.0"},
 		"a long tick at one server": {servers: zktest.Options{Servers: 3, TickTimes: []time.Duration{0, 8 * time.Second}}, client: zklock.Options{SessionTimeout: 4 * time.Second},
@@ -115,7 +116,7 @@ func TestExamineFindsEachDefect(t *testing.T) {
 		"an ACL without reading": {client: zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermRead)}, want: map[string]operate.Status{"access": fail}, about: "read directories"},
 		"an ACL without deleting": {client: zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermDelete)}, want: map[string]operate.Status{"access": fail},
 			about: "delete contenders"},
-		"a quota": {servers: zktest.Options{OverQuota: func(path string, _ []byte) bool { return strings.Count(path, "/") > 1 }}, want: map[string]operate.Status{"access": fail}, about: "quota"},
+		"a quota": {servers: lab.With(zktest.Options{}, lab.Options{OverQuota: func(path string, _ []byte) bool { return strings.Count(path, "/") > 1 }}), want: map[string]operate.Status{"access": fail}, about: "quota"},
 	} {
 		if c.servers.Flavor == zktest.ZooKeeper38 && name != "an old version" {
 			c.servers.Flavor = zktest.ZooKeeper39

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -130,7 +131,7 @@ func TestAnUnusedPathIsAnEmptyQueue(t *testing.T) {
 
 //zklock:promise P19.1
 func TestInspectShowsHowManyNumbersWereIssued(t *testing.T) {
-	for name, opts := range map[string]zktest.Options{"sticks": {}, "runs over": {WrapCounter: true}} {
+	for name, opts := range map[string]zktest.Options{"sticks": {}, "runs over": lab.With(zktest.Options{}, lab.Options{WrapCounter: true})} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
 				client := connect(t, srv, "a", term)
@@ -145,7 +146,7 @@ func TestInspectShowsHowManyNumbersWereIssued(t *testing.T) {
 					unlock(t, h)
 				}
 				require.EqualValues(t, 5, issued())
-				srv.SetChildCounter(path, 1<<31-2)
+				lab.SetChildCounter(srv, path, 1<<31-2)
 				require.EqualValues(t, 1<<31-2, issued())
 				held, err := client.Mutex(path).Lock(t.Context())
 				require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -83,7 +84,7 @@ func TestNoLockIsGrantedTogetherWithCuratorsDowngradedReader(t *testing.T) {
 		t.Run(name+" where the counter has ended", func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				require.NoError(t, srv.PutNode(path, nil))
-				srv.SetChildCounter(path, math.MaxInt32)
+				lab.SetChildCounter(srv, path, math.MaxInt32)
 				first, curator, next := withCurator(t, srv, exclusive(connect(t, srv, "next", term)), exclusive(connect(t, srv, "last", term)))
 				unlock(t, first)
 				time.Sleep(time.Second)
@@ -156,7 +157,7 @@ func TestATryIsRefusedWhereCuratorsWriterBecomesAReader(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				client, conn := connect(t, srv, "a", term), rawClient(t, srv, term)
 				require.NoError(t, srv.PutNode(path, nil))
-				srv.SetChildCounter(path, math.MaxInt32)
+				lab.SetChildCounter(srv, path, math.MaxInt32)
 				reads, writing := "", ""
 				srv.Intercept(func(r *zktest.Request) (pass zktest.Verdict) {
 					var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -90,9 +91,9 @@ func TestNodesOfOtherClientsAreHonoured(t *testing.T) {
 func TestAnExhaustedCounterKeepsOrderAndExclusion(t *testing.T) {
 	for _, wrap := range []bool{false, true} {
 		t.Run(fmt.Sprintf("wrap=%v", wrap), func(t *testing.T) {
-			virtual(t, zktest.Options{WrapCounter: wrap}, func(t *testing.T, srv *zktest.Server) {
+			virtual(t, lab.With(zktest.Options{}, lab.Options{WrapCounter: wrap}), func(t *testing.T, srv *zktest.Server) {
 				require.NoError(t, srv.PutNode(path, nil))
-				srv.SetChildCounter(path, math.MaxInt32-8)
+				lab.SetChildCounter(srv, path, math.MaxInt32-8)
 				clients := []*zklock.Client{connect(t, srv, "a", term), connect(t, srv, "b", term), connect(t, srv, "c", term)}
 				var inside atomic.Int32
 				var wg sync.WaitGroup

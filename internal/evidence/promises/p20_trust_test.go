@@ -256,3 +256,22 @@ func TestAnUnreadableRecordBlocksALockUntilItIsRemoved(t *testing.T) {
 		}
 	})
 }
+
+// The error of a refused create names the node and the permission.
+//
+//zklock:promise P8.1
+func TestARefusedCreateNamesTheNode(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		_, err := rawClient(t, srv, term).Create("/team", nil, 0, zk.WorldACL(zk.PermRead))
+		require.NoError(t, err)
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Root: "/team"})
+		for _, lock := range []lockFunc{c.Mutex("/b/x").Lock, c.Mutex("/b/x").TryLock, c.Semaphore("/b", 1).Permits(1).Lock, c.Cohort("/b").Lock} {
+			_, err := lock(t.Context())
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			require.ErrorContains(t, err, "no permission to create /team/b: ")
+		}
+		_, err = connect(t, srv, "b", term).Mutex("/team").Lock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "no permission to create a node in /team: ")
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -46,7 +47,7 @@ func TestLargeTransactionsCostNoHold(t *testing.T) {
 				hold, err := client.Mutex(path).Lock(t.Context())
 				require.NoError(t, err)
 				time.Sleep(term + c.after)
-				srv.LimitUpload("a", c.rate)
+				lab.LimitUpload(srv, "a", c.rate)
 				var all sync.WaitGroup
 				data := make([]byte, large)
 				for range c.writers {
@@ -75,7 +76,7 @@ func TestLargeWritesOfTheProgramCostNoAttachedHold(t *testing.T) {
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
 		time.Sleep(term)
-		srv.LimitUpload("attached", 100*mbits)
+		lab.LimitUpload(srv, "attached", 100*mbits)
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -59,7 +60,7 @@ func TestARunAtADeposedLeaderDoesNotCountAtTheNext(t *testing.T) {
 		time.Sleep(time.Minute)
 		srv.Member(0).CutOff()
 		srv.ElectLeader(2)
-		resume := srv.StopExpirer()
+		resume := lab.StopExpirer(srv)
 		since := taken(t, srv, "idle")
 		srv.Member(0).Stop()
 		a := lockLater(t.Context(), client.Mutex(path).Lock)
@@ -74,12 +75,12 @@ func TestAGapOnOneConnectionProvesNothing(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, SyncLimit: 20}, func(t *testing.T, srv *zktest.Server) {
 		client := connectWith(t, srv, &zklock.Options{Label: "idle", SessionTimeout: term, TickTime: 2 * time.Second}, 1)
 		time.Sleep(time.Minute)
-		resume := srv.StopExpirer()
-		srv.Member(1).CutStreams(false, true)
+		resume := lab.StopExpirer(srv)
+		lab.CutStreams(srv.Member(1), false, true)
 		since := taken(t, srv, "idle")
 		a := lockLater(t.Context(), client.Mutex(path).Lock)
 		synctest.Wait()
-		srv.Member(1).CutStreams(false, false)
+		lab.CutStreams(srv.Member(1), false, false)
 		notAtTheSameTime(t, srv, a, since, resume)
 	})
 }
@@ -94,17 +95,17 @@ func TestAReconnectByAnEarlierReplyProvesNothing(t *testing.T) {
 		defer client.Close()
 		unlockSoon(t, client)
 		proven := time.Now()
-		resume := srv.StopExpirer()
-		srv.Member(1).DelayStreams(time.Minute, 0)
+		resume := lab.StopExpirer(srv)
+		lab.DelayStreams(srv.Member(1), time.Minute, 0)
 		srv.DropConnections() // it reconnects repeatedly, and the replies are in flight
 		time.Sleep(5 * time.Second)
-		srv.Member(1).CutStreams(false, true) // its requests from now on do not reach the leader
+		lab.CutStreams(srv.Member(1), false, true) // its requests from now on do not reach the leader
 		a := lockLater(t.Context(), client.Mutex(path).Lock)
 		time.Sleep(time.Until(proven.Add(9 * time.Second)))
-		srv.Member(1).DelayStreams(0, 0)
+		lab.DelayStreams(srv.Member(1), 0, 0)
 		since := taken(t, srv, "back")
 		require.Greater(t, since.Sub(proven), term)
-		srv.Member(1).CutStreams(false, false)
+		lab.CutStreams(srv.Member(1), false, false)
 		notAtTheSameTime(t, srv, a, since, resume)
 	})
 }

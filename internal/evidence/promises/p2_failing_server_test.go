@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -112,7 +113,7 @@ func TestAFirstLockAfterALeaderWasFrozenLeavesOneHolder(t *testing.T) {
 		for wait := time.Duration(0); wait < 4*time.Second; wait += 500 * time.Millisecond {
 			for _, still := range []time.Duration{session * 6 / 10, session * 75 / 100, session * 9 / 10} {
 				t.Run(fmt.Sprint(session, wait, still), func(t *testing.T) {
-					opts := zktest.Options{Servers: 3, TickTime: 2 * time.Second, LatePing: 90 * time.Millisecond, Latency: fixed(time.Millisecond)}
+					opts := lab.With(zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(time.Millisecond)}, lab.Options{LatePing: 90 * time.Millisecond})
 					virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
 						leader := leaderIs(srv, 3)
 						follower := srv.Member((leader + 1) % 3)
@@ -125,8 +126,8 @@ func TestAFirstLockAfterALeaderWasFrozenLeavesOneHolder(t *testing.T) {
 						first := lockLater(t.Context(), holder.Mutex(path).Lock)
 						time.Sleep(session / 8)
 						srv.Member(leader).Thaw()
-						time.Sleep(3 * time.Millisecond) // the server replies to the lock's create
-						follower.CutStreams(true, true)  // its answer to the leader's overdue ping never arrives
+						time.Sleep(3 * time.Millisecond)     // the server replies to the lock's create
+						lab.CutStreams(follower, true, true) // its answer to the leader's overdue ping never arrives
 						second := lockLater(t.Context(), next.Mutex(path).Lock)
 						<-second.done
 						require.NoError(t, second.err)
@@ -135,7 +136,7 @@ func TestAFirstLockAfterALeaderWasFrozenLeavesOneHolder(t *testing.T) {
 						}
 						time.Sleep(session)
 						unlock(t, second.hold)
-						follower.CutStreams(false, false)
+						lab.CutStreams(follower, false, false)
 						<-first.done
 						_ = first.hold.Unlock(t.Context())
 					})

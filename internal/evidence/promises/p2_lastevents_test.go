@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -22,7 +23,7 @@ func TestTheEndOfASessionIsNoticedWithoutItsLastEvents(t *testing.T) {
 	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper38, zktest.ZooKeeper39, zktest.Keeper} {
 		for _, pause := range []time.Duration{0, 100 * time.Millisecond, 990 * time.Millisecond, 2 * time.Second, 3 * term} {
 			t.Run(fmt.Sprint(flavor, " after ", pause), func(t *testing.T) {
-				virtual(t, zktest.Options{Servers: 3, Flavor: flavor, LoseLastEvents: true}, func(t *testing.T, srv *zktest.Server) {
+				virtual(t, lab.With(zktest.Options{Servers: 3, Flavor: flavor}, lab.Options{LoseLastEvents: true}), func(t *testing.T, srv *zktest.Server) {
 					holder, contender := connect(t, srv, "holder", term, 2), connect(t, srv, "contender", term, 0, 1)
 					time.Sleep(2 * time.Second) // Keeper closes the connection on the first SetWatches, so the next connection comes after a pause
 					hold, err := holder.Mutex(path).Lock(t.Context())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -31,7 +32,7 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 		second := lockLater(t.Context(), next.Mutex(path).Lock)
 
 		time.Sleep(2*client.SessionTimeout + phase)
-		follower.DelayStreams(late, 0) // from now on
+		lab.DelayStreams(follower, late, 0) // from now on
 		time.Sleep(late - 2*time.Millisecond)
 		confirmed := make(chan struct{})
 		go func() { // ends with the hold
@@ -39,7 +40,7 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 			hold.Confirm(t.Context()) // a write that overtakes the server's answer to the leader's ping
 		}()
 		time.Sleep(time.Millisecond)
-		follower.CutStreams(false, true)
+		lab.CutStreams(follower, false, true)
 		<-second.done
 		require.NoError(t, second.err)
 		select {
@@ -50,8 +51,8 @@ func cutOffBehindALatePing(t *testing.T, opts zktest.Options, client zklock.Opti
 		require.False(t, end.at.After(second.at), "two held for %v", end.at.Sub(second.at))
 		<-confirmed
 		unlock(t, second.hold)
-		follower.CutStreams(false, false)
-		follower.DelayStreams(0, 0)
+		lab.CutStreams(follower, false, false)
+		lab.DelayStreams(follower, 0, 0)
 	})
 }
 

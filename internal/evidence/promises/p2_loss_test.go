@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/internal/testclock"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -162,9 +163,44 @@ func TestASuspendedMachineIsNoticedAtTheFirstCheck(t *testing.T) {
 		asleep.Store(int64(time.Hour)) // the wall clock advanced, the monotonic clock did not
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
 		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+		require.ErrorContains(t, context.Cause(hold.Context()), "did not run for 1h0m", "the reason is not the servers")
 		_, err = hold.Multi(&zk.CreateRequest{Path: "/x", Acl: zk.WorldACL(zk.PermAll)})
 		require.ErrorIs(t, err, zklock.ErrLost)
 	})
+}
+
+// The reason of a loss says whether the servers did not answer or the process did not run. A look at the clock that comes first, and
+// the end of the context, give the same reason.
+//
+//zklock:promise P2.11 P8.1
+func TestALossSaysWhetherTheProcessRan(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+			var asleep atomic.Int64
+			ctx := testclock.With(t.Context(), func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
+			client, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("a"), SessionTimeout: term})
+			require.NoError(t, err)
+			defer client.Close()
+			hold := grantedSoon(t, client.Mutex(path).Lock)
+			time.Sleep(time.Hour)
+			srv.Partition("a")
+			for looks && hold.Check() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			<-hold.Context().Done()
+			require.ErrorContains(t, context.Cause(hold.Context()), "no quorum has answered")
+			srv.HealClient("a")
+
+			hold = grantedSoon(t, client.Mutex(path).Lock)
+			time.Sleep(time.Hour)
+			asleep.Store(int64(11 * time.Second))
+			if looks {
+				require.ErrorIs(t, hold.Check(), zklock.ErrLost)
+			}
+			<-hold.Context().Done()
+			require.ErrorContains(t, context.Cause(hold.Context()), "this process did not run for 11")
+		})
+	}
 }
 
 // turnOfAStaleWaiter returns a hold and the attempt right behind it: client "waiter" has sent nothing for so long that its lease
@@ -237,7 +273,7 @@ func TestANodeThatIsGoneIsNotGranted(t *testing.T) {
 
 //zklock:promise P2.3
 func TestASessionReplacedWithoutAnEventEndsEveryHold(t *testing.T) {
-	virtual(t, zktest.Options{ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{}, lab.Options{ForgetSessions: true}), func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)

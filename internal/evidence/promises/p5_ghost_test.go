@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -101,7 +102,7 @@ func TestACreateThatRunsLateIsRemovedWhenItAppears(t *testing.T) {
 				client := connect(t, srv, "a", term)
 				moveTo(srv, 3, follower)
 				unlockSoon(t, client)
-				release := srv.Member(follower).HoldForwards()
+				release := lab.HoldForwards(srv.Member(follower))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				first := lockLater(ctx, client.Mutex(path).Lock)
@@ -425,7 +426,7 @@ func TestTheSearchForALostCreateOutlastsRefusals(t *testing.T) {
 //
 //zklock:promise P5.2
 func TestALostCreateIsSearchedForUntilNoServerHasItsSession(t *testing.T) {
-	virtual(t, zktest.Options{Servers: 3, ForgetSessions: true}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{Servers: 3}, lab.Options{ForgetSessions: true}), func(t *testing.T, srv *zktest.Server) {
 		asked, session := unansweredCreate(t, srv, connect(t, srv, "a", term))
 		time.Sleep(term)
 		srv.DropConnections()

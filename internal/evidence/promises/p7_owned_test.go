@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -178,7 +179,7 @@ func TestACreateThatRunsLateCountsTowardTheLimit(t *testing.T) {
 		hold, err := permits.Acquire(t.Context(), 1)
 		require.NoError(t, err)
 		unlock(t, hold)
-		release := srv.Member(follower).HoldForwards()
+		release := lab.HoldForwards(srv.Member(follower))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		lost := make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestAnAcquireThatExceedsAQuotaFailsAtOnce(t *testing.T) {
 	var full atomic.Bool
 	over := func(path string, data []byte) bool { return full.Load() && strings.HasPrefix(path, "/locks") }
-	virtual(t, zktest.Options{OverQuota: over}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{}, lab.Options{OverQuota: over}), func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)
 		full.Store(true)
@@ -53,7 +54,7 @@ func TestAReleaseWhoseNoteExceedsAQuotaSucceeds(t *testing.T) {
 		notes.Add(1)
 		return true
 	}
-	virtual(t, zktest.Options{OverQuota: over}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{}, lab.Options{OverQuota: over}), func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		var all []*attempt
 		for range 6 {
@@ -78,7 +79,7 @@ func TestAReleaseWhoseNoteExceedsAQuotaSucceeds(t *testing.T) {
 func TestAReleaseWhoseRecordExceedsAQuotaSucceeds(t *testing.T) {
 	var full atomic.Bool
 	over := func(dir string, data []byte) bool { return full.Load() && strings.HasSuffix(dir, ".zklock-delay") }
-	virtual(t, zktest.Options{OverQuota: over}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, lab.With(zktest.Options{}, lab.Options{OverQuota: over}), func(t *testing.T, srv *zktest.Server) {
 		client := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, LockDelay: time.Second})
 		hold, err := client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)

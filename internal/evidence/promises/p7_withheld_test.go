@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -172,7 +173,7 @@ func TestANewObserverIsShownNoOldState(t *testing.T) {
 		only := func(scheme, id string) zktest.Step {
 			return zktest.Step{Op: zktest.OpSetACL, Path: hold.Node(), ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: scheme, ID: id}}}
 		}
-		require.NoError(t, srv.Apply(only("ip", srv.HostOf("member"))))
+		require.NoError(t, srv.Apply(only("ip", lab.HostOf(srv, "member"))))
 		require.NoError(t, member.Election(path, nil).Proclaim(hold.Context(), []byte("second")))
 		require.NoError(t, srv.Apply(only("world", "anyone")))
 		for who, err := range looker.Election(path, nil).Observe(t.Context()) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -119,8 +120,8 @@ func TestARefusedLoginIsReportedAtOnce(t *testing.T) {
 		"another password":                  {zktest.Options{SASL: walled.SASL}, wrong("joe:guess"), "SASL login as joe: zk: client authentication failed: server rejected the user name or password"},
 		"another password where it must be": {walled, wrong("joe:guess"), "server rejected the user name or password"},
 		"another user":                      {walled, wrong("jim:x"), "SASL login as jim"},
-		"servers in FIPS mode":              {zktest.Options{SASL: walled.SASL, FIPS: true}, wrong(`joe:se"cret`), "zookeeper.fips-mode"},
-		"servers that must have a login":    {zktest.Options{SASL: walled.SASL, FIPS: true, RequireSASL: true}, wrong(`joe:se"cret`), "zookeeper.fips-mode"},
+		"servers in FIPS mode":              {lab.With(zktest.Options{SASL: walled.SASL}, lab.Options{FIPS: true}), wrong(`joe:se"cret`), "zookeeper.fips-mode"},
+		"servers that must have a login":    {lab.With(zktest.Options{SASL: walled.SASL, RequireSASL: true}, lab.Options{FIPS: true}), wrong(`joe:se"cret`), "zookeeper.fips-mode"},
 		"servers without SASL":              {zktest.Options{}, wrong("joe:x"), "server does not support SASL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestARefusedLoginIsReportedAtOnce(t *testing.T) {
 				require.ErrorIs(t, err, zk.ErrAuthFailed)
 				require.ErrorContains(t, err, c.says)
 				require.NotContains(t, err.Error(), "guess")
-				if c.opts.FIPS {
+				if lab.Of(&c.opts).FIPS {
 					require.NotContains(t, err.Error(), "password", "which is right")
 				}
 				require.Less(t, time.Since(start), 5*time.Second)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -172,7 +173,7 @@ func TestTheTokenOfAnAcquireThatCountsIsItsNodesOwn(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		client := connect(t, srv, "a", term)
 		unlockSoon(t, client)
-		srv.SetChildCounter(path, math.MaxInt32-3)
+		lab.SetChildCounter(srv, path, math.MaxInt32-3)
 		counting, last := counter(srv), int64(0)
 		for range 10 {
 			hold, err := client.Mutex(path).Lock(t.Context())

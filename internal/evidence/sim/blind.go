@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -46,7 +47,7 @@ func withhold(f *fleet, r *rand.Rand) reach {
 // again, including lagging ones.
 func (p *process) deny(nodes []string, perms int32, d time.Duration) {
 	p.addDenied(1)
-	p.f.permit(nodes, allBut(p.f.srv.HostOf(p.name), perms))
+	p.f.permit(nodes, allBut(lab.HostOf(p.f.srv, p.name), perms))
 	time.Sleep(d)
 	p.f.permit(nodes, nil)
 	for zxid := p.f.srv.Zxid(); !p.f.isShown(zxid); {
@@ -59,7 +60,7 @@ func (p *process) deny(nodes []string, perms int32, d time.Duration) {
 func (f *fleet) isShown(zxid int64) bool {
 	shown := true
 	for i := range f.plan.Servers {
-		shown = shown && f.srv.Member(i).Shows(zxid)
+		shown = shown && lab.Shows(f.srv.Member(i), zxid)
 	}
 	return shown || f.srv.Zxid() < zxid
 }

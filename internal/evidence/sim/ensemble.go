@@ -9,17 +9,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
 // options returns the options of the ensemble.
 func (p *Plan) options() zktest.Options {
-	o := zktest.Options{
-		Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay,
-		WrapCounter: p.WrapCounter, NoContainers: p.NoContainers, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck,
-		ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, Flavor: p.Flavor, UnknownOps: p.UnknownOps,
-		MinSessionTimeout: p.MinSession, MinSessionTimeouts: p.MinSessions,
-	}
+	o := lab.With(zktest.Options{Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay, NoContainers: p.NoContainers, Flavor: p.Flavor, UnknownOps: p.UnknownOps, MinSessionTimeout: p.MinSession}, lab.Options{WrapCounter: p.WrapCounter, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck, ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, MinSessionTimeouts: p.MinSessions})
 	if p.Ticks != nil {
 		o.TickTimes, o.MaxSessionTimeout = p.Ticks, 20*p.Tick // so that all servers grant the same longest timeout
 	}

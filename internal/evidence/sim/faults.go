@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -176,7 +177,7 @@ func retick(f *fleet, r *rand.Rand) {
 	m := f.srv.Member(i)
 	m.Stop()
 	time.Sleep(around(r, f.plan.Tick))
-	m.SetTickTime(f.plan.drawTick(r))
+	lab.SetTickTime(m, f.plan.drawTick(r))
 	m.Start()
 	time.Sleep(f.plan.Tick) // so that it joins the others
 	if r.IntN(2) == 0 {
@@ -357,7 +358,7 @@ func exhaust(f *fleet, r *rand.Rand) {
 		return
 	}
 	f.exhausted[dir.Czxid] = true
-	f.srv.SetChildCounter(l.queue(), 1<<31-2-int32(r.IntN(20)))
+	lab.SetChildCounter(f.srv, l.queue(), 1<<31-2-int32(r.IntN(20)))
 }
 
 // stranger creates a node in a lock's directory that does not belong to a contender.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -122,21 +123,21 @@ func (f *fleet) tied(server int) []string {
 // lateStreams delays everything that the leader sends to a member, including PINGs, and often also the other direction.
 func lateStreams(f *fleet, r *rand.Rand) {
 	m := f.member(r)
-	m.DelayStreams(around(r, f.plan.Tick/3), pick(r, 0, around(r, f.plan.Tick/8)))
+	lab.DelayStreams(m, around(r, f.plan.Tick/3), pick(r, 0, around(r, f.plan.Tick/8)))
 	time.Sleep(f.long(r))
-	m.DelayStreams(0, 0)
+	lab.DelayStreams(m, 0, 0)
 }
 
 // lateAndCut delays PINGs to a member and then cuts the way back, so that committed requests may be answered, but the member's
 // touches never reach the leader.
 func lateAndCut(f *fleet, r *rand.Rand) {
 	m := f.member(r)
-	m.DelayStreams(around(r, f.plan.Tick/3), 0)
+	lab.DelayStreams(m, around(r, f.plan.Tick/3), 0)
 	time.Sleep(around(r, f.plan.Tick))
-	m.CutStreams(false, true)
+	lab.CutStreams(m, false, true)
 	time.Sleep(f.long(r))
-	m.CutStreams(false, false)
-	m.DelayStreams(0, 0)
+	lab.CutStreams(m, false, false)
+	lab.DelayStreams(m, 0, 0)
 }
 
 // crowd makes many goroutines of a client request a lock at the same time. Often the leader changes before they have queued.
@@ -168,15 +169,15 @@ func electAndPart(f *fleet, r *rand.Rand) reach {
 
 func oneWay(f *fleet, r *rand.Rand) {
 	m, down := f.member(r), r.IntN(2) == 0
-	m.CutStreams(down, !down)
+	lab.CutStreams(m, down, !down)
 	time.Sleep(f.long(r))
-	m.CutStreams(false, false)
+	lab.CutStreams(m, false, false)
 }
 
 // holdForwards delays the requests that a follower forwards to the leader, and drops the clients' connections meanwhile. A node that
 // a client looks for on another server may be created only later.
 func holdForwards(f *fleet, r *rand.Rand) {
-	release := f.member(r).HoldForwards()
+	release := lab.HoldForwards(f.member(r))
 	time.Sleep(around(r, f.plan.Timeout/8))
 	f.srv.DropConnections()
 	time.Sleep(around(r, f.plan.Timeout/2))

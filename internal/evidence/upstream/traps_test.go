@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -178,7 +179,7 @@ func queuedRequestRunsOnAnotherSession(t *testing.T) bool {
 }
 
 func replacedSessionGoesUnnoticed(t *testing.T) bool {
-	srv := zktest.Start(t, zktest.Options{Servers: 3, ForgetSessions: true})
+	srv := zktest.Start(t, lab.With(zktest.Options{Servers: 3}, lab.Options{ForgetSessions: true}))
 	require.NoError(t, srv.PutNode("/watched", nil))
 	conn, _ := connect(t, srv)
 	session := conn.SessionID()
