@@ -117,7 +117,7 @@ func TestAPeriodMeansWhatCronMeans(t *testing.T) {
 	assert.Equal(t, map[string]int{"2026-10-24T00:00:00": 12, "2026-10-25T00:00:00": 25, "2026-10-26T00:00:00": 24}, days)
 }
 
-// A period ends when the next one begins, also when it has 23 or 25 hours or is a month.
+// A period ends when the next one begins, even if it has 23 or 25 hours or is a month.
 //
 //zklock:promise P10.12
 func TestAPeriodEndsWhenTheNextOneBegins(t *testing.T) {

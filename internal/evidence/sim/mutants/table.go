@@ -420,7 +420,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the number of a client's nodes is not limited", Origin: "our first version: its crash stopped ZooKeeper for good",
-		Edits: []Edit{{"internal/queue/quota.go", "s.Own(n, maxOwned)", "s.Own(n, 100*maxOwned)"}},
+		Edits: []Edit{{"internal/queue/quota.go", "s.Own(n, MaxOwned)", "s.Own(n, 100*MaxOwned)"}},
 		Test:  Test{"internal/evidence/promises", "TestAllNodesOfAClientCanEndInOneTransaction"},
 	},
 	{
