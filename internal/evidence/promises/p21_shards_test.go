@@ -429,7 +429,8 @@ func TestAWorkThatPanicsEndsTheMemberAndPanicsInRun(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		f := newShardFleet(t, srv, 10)
 		c := connect(t, srv, "a", term)
-		var ended sync.WaitGroup
+		var begun, ended sync.WaitGroup
+		begun.Add(9)
 		ended.Add(9)
 		func() {
 			defer func() {
@@ -439,8 +440,10 @@ func TestAWorkThatPanicsEndsTheMemberAndPanicsInRun(t *testing.T) {
 			}()
 			shards.Run(t.Context(), c, shardsPath, 10, func(ctx context.Context, shard int) error {
 				if shard == 4 {
+					begun.Wait()
 					panic("no more")
 				}
+				begun.Done()
 				defer ended.Done()
 				<-ctx.Done()
 				return ctx.Err()
@@ -589,7 +592,11 @@ func TestAMemberWithoutPermissionIsToldSo(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		owner := rawClient(t, srv, term)
 		for _, dir := range []string{"/shards", shardsPath, shardsPath + "/members"} {
-			_, err := owner.Create(dir, nil, 0, zk.WorldACL(zk.PermRead))
+			perms := int32(zk.PermAll)
+			if strings.HasSuffix(dir, "/members") {
+				perms = zk.PermRead
+			}
+			_, err := owner.Create(dir, nil, 0, zk.WorldACL(perms))
 			require.NoError(t, err)
 		}
 		err := shards.Run(t.Context(), connect(t, srv, "a", term), shardsPath, 1, func(context.Context, int) error { return nil }, nil)
