@@ -13,7 +13,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/node"
-	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -27,6 +26,29 @@ type ElectionOptions struct {
 	// default they are named like those of Curator's LeaderSelector. All members must use the same
 	// setting.
 	Latch bool
+	// Prefer, if set, reports whether a member with the value a should lead rather than one with the
+	// value b. It must be a strict order, such as a comparison of versions or zones: if it is true for
+	// (a, b), it is false for (b, a). Members without a preference lead in the order in which they joined.
+	//
+	// It applies to Run: a member that is granted the leadership while a preferred one waits campaigns
+	// again without leading, and a leader that sees a preferred member join ends its term. To limit what
+	// a preferred member that comes and goes can cause, a term lasts at least one session timeout
+	// before it is ended, and after a member has given up its leadership once, it does so again a
+	// session timeout later at the earliest. If a preferred member has crashed and its node is still in
+	// the queue, nobody leads until its session has ended.
+	//
+	// Members without Prefer do not give up their leadership. Prefer gets the values of all members, which
+	// may be of other versions of the program and, in a shared election, of Curator. It must return
+	// quickly.
+	Prefer func(a, b []byte) bool
+	// Healthy, if set, is called by Run every HealthEvery, whether the member leads or not. If it
+	// returns an error, panics, or does not return within HealthEvery, the member leaves the election:
+	// its term ends, and it does not campaign until a check has succeeded. Its context ends after
+	// HealthEvery; there are never two checks at the same time.
+	Healthy func(ctx context.Context) error
+	// HealthEvery is the time between the starts of two checks, and the longest that one may take.
+	// Default the session timeout.
+	HealthEvery time.Duration
 }
 
 // Election has one leader at a time. Its members lead in the order in which they joined. An
@@ -38,8 +60,8 @@ type ElectionOptions struct {
 // participants' ids.
 type Election struct {
 	owner
-	path  string
-	latch bool // see ElectionOptions
+	path string
+	opts ElectionOptions
 }
 
 var (
@@ -54,15 +76,14 @@ const maxValue = 512 << 10
 // invalid path is reported by the first call. The options can be left out; of several, the last ones
 // count.
 func (c *Client) Election(path string, opts ...*ElectionOptions) *Election {
-	o := lastOf(opts)
-	return &Election{owner{c}, path, o.Latch}
+	return &Election{owner{c}, path, lastOf(opts)}
 }
 
 // Path returns the election's path, as it was passed to the client.
 func (e *Election) Path() string { return e.path }
 
 func (e *Election) recipe() *queue.Recipe {
-	if e.latch {
+	if e.opts.Latch {
 		return latchRecipe
 	}
 	return electionRecipe
@@ -105,7 +126,8 @@ func checkValue(value []byte) error {
 // returns that hold.
 //
 // If fn returns an error, Run resigns and returns that error. An error that fn returns after the
-// leadership was lost does not count: Run logs it and campaigns again.
+// leadership was lost does not count: Run logs it and campaigns again. The same applies after the context
+// has ended with the cause ErrPreferred or ErrUnhealthy: see ElectionOptions.
 //
 // fn must return soon after its context ends. While fn cleans up after the end of ctx, no other
 // member leads; but if the leadership was lost, another member may already lead.
@@ -119,42 +141,24 @@ func checkValue(value []byte) error {
 // 10 ms. If the term was shorter than the last pause, it pauses twice as long as the last time, up
 // to a second. So a fn that returns at once does not overload the servers.
 func (e *Election) Run(ctx context.Context, value []byte, fn func(ctx context.Context) error) error {
-	pausing := e.engine().Requests.CallContext(ctx)
-	defer pausing.Cancel()
+	if err := e.checkTerms(value); err != nil {
+		return fmt.Errorf("zklock: run %s: %w", node.Printable(e.path), err)
+	}
+	callCtx := e.engine().Requests.CallContext(ctx)
+	defer callCtx.Cancel()
+	running, stop := context.WithCancel(callCtx)
+	defer stop()
+	r := &terms{e: e, value: value, fn: fn, health: e.startHealth(running)}
 	var p session.Pace
 	for {
-		hold, err := e.Campaign(ctx, value)
-		if err != nil {
+		led, err := r.next(ctx, callCtx)
+		switch {
+		case err != nil:
 			return err
-		}
-		start := time.Now()
-		if err := e.lead(ctx, hold, fn); err != nil {
-			return fmt.Errorf("zklock: run %s: %w", node.Printable(e.path), err)
-		}
-		if time.Since(start) > p.Wait {
+		case led > p.Wait:
 			p = session.Pace{}
 		}
-		p.Next(pausing) // if the context ends, the next Campaign returns the error
-	}
-}
-
-// lead runs fn and returns its error, or nil if the leadership was lost.
-func (e *Election) lead(ctx context.Context, hold *Hold, fn func(ctx context.Context) error) error {
-	t := hold.run(ctx, fn) // leaves the old place; otherwise the next campaign would wait behind it
-	why, lost := t.left, errors.Is(t.ended, ErrLost)
-	if lost {
-		why = errors.Join(t.ended, t.failed)
-	}
-	if why != nil {
-		e.engine().Requests.Log.Info("zklock: leadership ended", "path", e.path, "err", why)
-	}
-	switch err := errors.Join(t.failed, t.ended); {
-	case t.failed == nil || lost:
-		return nil
-	case !t.called:
-		return outcome.NotAcquired(err)
-	default:
-		return err
+		p.Next(callCtx) // if the context ends, the next campaign returns the error
 	}
 }
 

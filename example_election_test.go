@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/slots"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // A leader loop: every member of a fleet runs it, and one of them leads at a time.
@@ -185,4 +187,40 @@ func ExampleElection_Run_rollingRestart() {
 	// host-a leads
 	// host-b leads, after a gap of less than a second: true
 	// host-c leads, after a gap of less than a second: true
+}
+
+// A rolling upgrade ends on the newest version: a member of an older one gives up its leadership.
+func ExampleElectionOptions() {
+	server, err := zktest.New(zktest.Options{TickTime: 50 * time.Millisecond}) // a term lasts at least a session timeout
+	must(err)
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	newest := &zklock.ElectionOptions{Prefer: func(a, b []byte) bool { return string(a) > string(b) }}
+	leads := make(chan string)
+	var members sync.WaitGroup
+	join := func(version string) {
+		client, err := zklock.Connect(ctx, server.Addrs(), &zklock.Options{Dialer: server.Dial, SessionTimeout: time.Second})
+		must(err)
+		members.Go(func() {
+			defer client.Close()
+			client.Election("/leader", newest).Run(ctx, []byte(version), func(ctx context.Context) error {
+				leads <- version
+				<-ctx.Done()
+				if errors.Is(context.Cause(ctx), zklock.ErrPreferred) {
+					fmt.Println(version, "gives up its leadership")
+				}
+				return nil
+			})
+		})
+	}
+	join("v1")
+	fmt.Println(<-leads, "leads")
+	join("v2")
+	fmt.Println(<-leads, "leads")
+	stop()
+	members.Wait()
+	// Output:
+	// v1 leads
+	// v1 gives up its leadership
+	// v2 leads
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zklock-go/zklock/internal/bridge"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/queue"
 )
@@ -25,6 +26,15 @@ var (
 	writerRecipe = &queue.Recipe{Name: "write", Delays: true, Infix: node.WriterInfix, Rule: node.AfterAll}
 	readerRecipe = &queue.Recipe{Name: "read", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
+
+// memberRecipe is that of the members of package shards. They are readers with data of their own.
+var memberRecipe = &queue.Recipe{Name: "member", Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
+
+func init() {
+	bridge.Join = func(ctx context.Context, client any, path string, data []byte) (any, error) {
+		return client.(*Client).orNone().lock(ctx, "join", memberRecipe, path, data, nil)
+	}
+}
 
 // RWMutex returns the read-write lock at path, below which every contender has a node. It sends
 // nothing; an invalid path is reported by the first call.

@@ -31,8 +31,9 @@
 //   - [Election] has one leader at a time. Every client can find and follow the leader, and read
 //     the value that it publishes.
 //
-// Package slots builds on these recipes. It is for work that a fleet does once, such as one run of
-// a cron job.
+// Packages shards and slots build on these recipes. Package shards spreads pieces of work evenly over
+// the members of a fleet. Package slots is for work that a fleet does once, such as one run of a cron
+// job.
 //
 // Every lock is named by a path. Each acquire creates an ephemeral sequential node below that path
 // and waits for the node ahead of it. Locks are therefore granted first come, first served, and a

@@ -18,4 +18,7 @@ var (
 	// has marks of 1000 names or of 32 periods. Its work is not done, because it could be done again.
 	// Prune makes room; another path has room, too.
 	ErrFull = outcome.ErrFull
+	// ErrLate is reported for a run of a Job that has not begun on this host when the next run was due, or
+	// that would begin after a later one was done. Another host may have done it, or may be doing it.
+	ErrLate = outcome.ErrLate
 )

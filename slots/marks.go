@@ -227,6 +227,16 @@ func (p period) series(name string) (names []string) {
 	return names
 }
 
+// isPassed reports whether a slot after s is done. latest is the last slot that may have been marked.
+func (m marks) isPassed(s slotKey, latest string) bool {
+	for _, p := range m.Periods {
+		if past, _ := p.split(latest); p.Every == s.every() && len(past) > 0 {
+			return past[len(past)-1].Slot > s.name
+		}
+	}
+	return false
+}
+
 // split returns the marks up to the latest slot that may have been marked, and the marks after it,
 // which were written while the leader's clock was ahead.
 func (p period) split(latest string) (past, beyond []mark) {

@@ -35,7 +35,8 @@ type Slot struct {
 	c      bridge.Client
 	path   string
 	slotKey
-	err error // why the slot is invalid, or nil
+	inOrder bool  // the slot is not done after a later one: see Scheduled
+	err     error // why the slot is invalid, or nil
 }
 
 // Named returns the slot with a name of at most 128 bytes, guarded by the lock at path. It sends
@@ -96,11 +97,26 @@ func (s *Slot) String() string { return s.name }
 // Do runs fn again. For work that must not start twice, acquire the lock yourself and call Mark
 // before the work.
 func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if err := s.open(ctx); err != nil {
-		return outcome.NotAcquired(s.failure("do", err))
+	hold, err := s.begin(ctx)
+	if err != nil {
+		return outcome.NotAcquired(err)
 	}
+	return s.under(ctx, hold, fn)
+}
+
+// begin acquires the lock if the slot is open.
+func (s *Slot) begin(ctx context.Context) (*zklock.Hold, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, s.failure("do", err)
+	}
+	return s.client.Mutex(s.path).Lock(ctx)
+}
+
+// under runs fn under a hold of the lock if the slot is still open, marks it if fn returns nil, and
+// releases the lock.
+func (s *Slot) under(ctx context.Context, hold *zklock.Hold, fn func(ctx context.Context) error) error {
 	called := false
-	err := s.client.Mutex(s.path).Do(ctx, func(ctx context.Context) error {
+	err := hold.Do(ctx, func(ctx context.Context) error {
 		if err := s.open(ctx); err != nil {
 			return s.failure("do", err)
 		}
@@ -108,7 +124,7 @@ func (s *Slot) Do(ctx context.Context, fn func(ctx context.Context) error) error
 		if err := fn(ctx); err != nil {
 			return err
 		}
-		return s.finish(ctx)
+		return s.finish(ctx, hold)
 	})
 	if err != nil && !called {
 		return outcome.NotAcquired(err)
@@ -156,10 +172,10 @@ func (s *Slot) Mark(ctx context.Context, h *zklock.Hold) error {
 
 // finish marks the slot after its work, even if ctx has ended in the meantime, because the work
 // must not be done again. It waits as long as it can take until the end of the hold is certain.
-func (s *Slot) finish(ctx context.Context) error {
+func (s *Slot) finish(ctx context.Context, hold *zklock.Hold) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.client.SessionTimeout())
 	defer cancel()
-	return s.Mark(ctx, zklock.HoldOf(ctx))
+	return s.Mark(ctx, hold)
 }
 
 // open returns nil if the work may be done: the slot is not marked and not in the future.
@@ -200,6 +216,9 @@ func (s *Slot) read(ctx context.Context, sess *session.Session) (n session.Node,
 		}
 		if err == nil {
 			found, err = m.find(s.slotKey, s.latest(n))
+		}
+		if err == nil && s.inOrder && m.isPassed(s.slotKey, s.latest(n)) {
+			err = fmt.Errorf("%w: a later one is done", ErrLate)
 		}
 		switch {
 		case err != nil || !s.isTimed() || s.name <= s.latest(n):

@@ -696,3 +696,28 @@ func TestASchedulerHasOneLeaderUnderAnyFault(t *testing.T) {
 		assert.Empty(t, srv.Children("/leader"))
 	})
 }
+
+// After a night without a quorum, the newest run happens once, as with slots.Scheduled.
+//
+//zklock:promise P10.12
+func TestAfterAnOutageTheNewestRunHappensOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var runs atomic.Int32
+		for _, locker := range lockers(t, srv, 3) {
+			start(t, locker, "report", gocron.CronJob("*/5 * * * *", false), func() { runs.Add(1) })
+		}
+		time.Sleep(12 * time.Minute)
+		require.EqualValues(t, 2, runs.Load())
+		srv.Member(0).Stop()
+		time.Sleep(8 * time.Hour)
+		require.EqualValues(t, 2, runs.Load())
+		srv.Member(0).Start()
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 3, runs.Load())
+		newest := time.Now().UTC().Truncate(5 * time.Minute).Format("15:04:05")
+		assert.Equal(t, []string{"00:05:00", "00:10:00", newest}, dues(t, srv, "report"))
+		time.Sleep(10 * time.Minute)
+		require.EqualValues(t, 5, runs.Load())
+	})
+}

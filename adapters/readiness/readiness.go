@@ -7,9 +7,13 @@
 package readiness
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock-go/zklock"
@@ -28,10 +32,17 @@ type Handler struct {
 	// of more than a third of the timeout can make a healthy process unready. The default is
 	// zero.
 	Margin time.Duration
+	// Patience is how long the work may take to stop after its lock was lost: see Live. The default,
+	// zero, means 30 seconds.
+	Patience time.Duration
 
 	mu   sync.Mutex
 	hold *zklock.Hold // guarded by mu: the hold passed to Set last, or nil
+	lost *loss        // guarded by mu: of that hold; nil without a hold
 }
+
+// loss says when a hold was lost.
+type loss struct{ at atomic.Pointer[time.Time] }
 
 var _ http.Handler = (*Handler)(nil)
 
@@ -58,9 +69,51 @@ type Status struct {
 //		...
 //	})
 func (h *Handler) Set(hold *zklock.Hold) {
+	var lost *loss
+	if hold != nil {
+		lost = new(loss)
+		hold.OnEnd(func(why error) {
+			if now := time.Now(); errors.Is(why, zklock.ErrLost) {
+				lost.at.Store(&now)
+			}
+		})
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hold = hold
+	h.hold, h.lost = hold, lost
+}
+
+// Live returns a handler for liveness probes. It responds with 503 if the work does not stop although
+// its lock is lost: the hold was lost longer ago than Patience, and Set was not called since then. The
+// process is stuck then, and should be restarted. Otherwise it responds with 200, whether the
+// process holds the lock or not.
+//
+// Do not use the Handler itself for liveness: it would restart every process that does not hold the
+// lock.
+func (h *Handler) Live() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if since := h.stuck(); since > 0 {
+			http.Error(w, fmt.Sprintf("the lock was lost %v ago, and the work has not stopped", since.Round(time.Second)), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// stuck returns how long ago the hold was lost, or zero if the work has still time to stop.
+func (h *Handler) stuck() time.Duration {
+	h.mu.Lock()
+	lost := h.lost
+	h.mu.Unlock()
+	if lost == nil || lost.at.Load() == nil {
+		return 0
+	}
+	since := time.Since(*lost.at.Load())
+	if since <= cmp.Or(h.Patience, 30*time.Second) {
+		return 0
+	}
+	return since
 }
 
 // Status returns the status that the handler would respond with.

@@ -204,3 +204,41 @@ func TestNeverTwoAreReadyUnderAnyFault(t *testing.T) {
 		}
 	})
 }
+
+// A process is alive whether it leads or not. It is stuck if its work continues long after the lock was lost.
+func TestAliveUnlessTheWorkDoesNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		ready := readiness.Handler{Patience: 20 * time.Second}
+		alive := func() int {
+			synctest.Wait()
+			w := httptest.NewRecorder()
+			ready.Live().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+			return w.Code
+		}
+		require.Equal(t, http.StatusOK, alive(), "it has no hold")
+		client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("a")})
+		require.NoError(t, err)
+		defer client.Close()
+		hold, err := client.Mutex("/lock").Lock(t.Context())
+		require.NoError(t, err)
+		ready.Set(hold)
+		time.Sleep(time.Minute)
+		require.Equal(t, http.StatusOK, alive(), "it holds the lock")
+		srv.Partition("a")
+		<-hold.Context().Done()
+		require.Equal(t, http.StatusOK, alive(), "the work may still stop")
+		time.Sleep(20*time.Second + 1)
+		require.Equal(t, http.StatusServiceUnavailable, alive(), "the work has not stopped")
+		ready.Set(nil)
+		require.Equal(t, http.StatusOK, alive(), "it has stopped")
+		srv.HealClient("a")
+
+		hold, err = client.Mutex("/lock").Lock(t.Context())
+		require.NoError(t, err)
+		ready.Set(hold)
+		require.NoError(t, hold.Unlock(t.Context()))
+		time.Sleep(time.Minute)
+		require.Equal(t, http.StatusOK, alive(), "a release is no loss")
+	})
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bridge gives packages operate and slots access to the unexported parts of a Client, a Hold
-// and Options.
+// Package bridge gives packages operate, shards and slots access to the unexported parts of a Client, a
+// Hold and Options.
 package bridge
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -46,4 +47,7 @@ var (
 	TargetOf func(servers []string, opts any) (Target, error) // takes a *zklock.Options
 	ClientOf func(client any) Client                          // takes a *zklock.Client
 	HoldOf   func(hold any) Hold                              // takes a *zklock.Hold
+	// Join takes a *zklock.Client, and acquires a place at path that nothing but a lock for writing
+	// there excludes. data is the content of its node. The hold is a *zklock.Hold.
+	Join func(ctx context.Context, client any, path string, data []byte) (hold any, err error)
 )

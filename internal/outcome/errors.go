@@ -43,6 +43,7 @@ var (
 	ErrForgotten = errors.New("slot is too old: its result is no longer recorded")
 	ErrAhead     = errors.New("slot is in the future")
 	ErrFull      = errors.New("record of slots is full")
+	ErrLate      = errors.New("run has not begun before the next one was due")
 )
 
 // Errors that end an attempt inside the library. Callers never see them.

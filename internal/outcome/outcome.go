@@ -58,7 +58,7 @@ func isFinal(err error) bool {
 
 // IsOfSlot reports whether err describes the state of a slot, which further attempts do not change.
 func IsOfSlot(err error) bool {
-	return errors.Is(err, ErrDone) || errors.Is(err, ErrForgotten) || errors.Is(err, ErrAhead) || errors.Is(err, ErrFull)
+	return errors.Is(err, ErrDone) || errors.Is(err, ErrForgotten) || errors.Is(err, ErrAhead) || errors.Is(err, ErrFull) || errors.Is(err, ErrLate)
 }
 
 // IgnoreMissing returns nil if err says that a node does not exist, and otherwise err.

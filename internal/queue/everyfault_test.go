@@ -188,11 +188,11 @@ func requireIdle(t *testing.T, srv *zktest.Server, e *Engine) {
 	require.Empty(t, e.Status())
 	s, err := e.session(t.Context())
 	require.NoError(t, err)
-	owned, _ := s.Own(0, maxOwned)
+	owned, _ := s.Own(0, MaxOwned)
 	if owned > 0 {
 		srv.ExpireSession(s.ID)
 		time.Sleep(3 * testTerm)
-		owned, _ = s.Own(0, maxOwned)
+		owned, _ = s.Own(0, MaxOwned)
 	}
 	require.Zero(t, owned, "bytes of paths")
 }

@@ -331,7 +331,7 @@ func TestPathsAreCountedWhileTheyExist(t *testing.T) {
 		e := startEngine(t, srv, "a", nil)
 		s, err := e.session(t.Context())
 		require.NoError(t, err)
-		counted := func() int { n, _ := s.Own(0, maxOwned); return n }
+		counted := func() int { n, _ := s.Own(0, MaxOwned); return n }
 		size := func(dir, infix string) int { return len(dir) + 1 + len(node.NamePrefix) + 32 + len(infix) + pathExtra }
 		lock, permit, queued := size(testDir, node.LockInfix), size(leases, node.LeaseInfix), size(testDir+node.PermitQueueDir, node.LockInfix)
 
@@ -362,18 +362,18 @@ func TestPathsAreCountedWhileTheyExist(t *testing.T) {
 		release(t, g)
 		require.Zero(t, counted())
 
-		_, ok := s.Own(maxOwned-lock, maxOwned)
+		_, ok := s.Own(MaxOwned-lock, MaxOwned)
 		require.True(t, ok)
 		g = obtain(t, e)
 		_, err = e.TryObtain(t.Context(), wantLock(testDir+"/other"))
 		require.ErrorIs(t, err, outcome.ErrLimit)
 		require.NotContains(t, srv.Tree(), testDir+"/other")
 		release(t, g)
-		_, ok = s.Own(1, maxOwned)
+		_, ok = s.Own(1, MaxOwned)
 		require.True(t, ok)
 		_, err = e.Obtain(t.Context(), wantLock(testDir))
 		require.ErrorIs(t, err, outcome.ErrLimit)
-		require.Equal(t, maxOwned-lock+1, counted())
+		require.Equal(t, MaxOwned-lock+1, counted())
 	})
 }
 

@@ -54,9 +54,9 @@ func (b Block) IsTest() bool { return strings.Contains(b.Text, "\nfunc Test") }
 // packages are the packages that fragments can use without importing them, as in documents.
 var packages = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "uuid": "github.com/google/uuid", "fs": "io/fs", "net": "net", "http": "net/http", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509", "sql": "database/sql",
-	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/adapters/lockprofile", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
+	"zk": "github.com/go-zookeeper/zk", "lockprofile": "github.com/zklock-go/zklock/adapters/lockprofile", "shards": "github.com/zklock-go/zklock/shards", "slots": "github.com/zklock-go/zklock/slots", "zklock": "github.com/zklock-go/zklock", "zktest": "github.com/zklock-go/zklock/zktest",
 	"kerberos": "github.com/zklock-go/zklock/adapters/kerberos",
-	"zkcron":   "github.com/zklock-go/zklock/adapters/cron", "cron": "github.com/robfig/cron/v3",
+	"cron":     "github.com/robfig/cron/v3",
 	"zkgocron": "github.com/zklock-go/zklock/adapters/gocron", "gocron": "github.com/go-co-op/gocron/v2",
 	"zkgoose": "github.com/zklock-go/zklock/adapters/goose", "goose": "github.com/pressly/goose/v3",
 	"zkcertmagic": "github.com/zklock-go/zklock/adapters/certmagic", "certmagic": "github.com/caddyserver/certmagic",

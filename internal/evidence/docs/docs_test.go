@@ -156,6 +156,9 @@ func moduleOf(b Block) string {
 	if strings.HasPrefix(b.File, "adapters/") || strings.HasPrefix(b.File, "zkcontainer/") {
 		return strings.TrimSuffix(b.File, "/README.md")
 	}
+	if slices.Contains(importsOf(b.Text), "cron") {
+		return "internal/evidence/crons"
+	}
 	return "."
 }
 

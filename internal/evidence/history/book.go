@@ -117,6 +117,7 @@ type lock struct {
 	seen             []*Op // observations, by return
 	looks, evictions []*Op // of operators
 	asks             []*Op
+	joins            []*Op // of a fleet's members
 	lives            []*life
 	steps            []step // creations, removals and resizes, in the server's order
 }
@@ -146,6 +147,8 @@ func newBook(h *History, lim Limits) *book {
 			l.looks = append(l.looks, op)
 		case Evict:
 			l.evictions = append(l.evictions, op)
+		case Join:
+			l.joins = append(l.joins, op)
 		case Ask:
 			l.asks = append(l.asks, op)
 		}

@@ -37,6 +37,7 @@ func Check(h *History, lim Limits) []Violation {
 		if lim.Wake > 0 {
 			b.checkLosses(l)
 			b.checkPlaces(l)
+			b.checkFleet(l)
 		}
 	}
 	if lim.Wake > 0 && b.logged() {
@@ -602,6 +603,9 @@ func (b *book) checkPlaces(l *lock) {
 				add(op.Client, op.Call, b.queued(op), -1, 0)
 			}
 		}
+	}
+	for _, m := range b.membersOf(l) { // one node waits while another is released
+		add(m.Client, m.Call, b.over(m), -2, 0)
 	}
 	for _, op := range l.ops {
 		add(op.Client, op.Call, b.over(op), -1, 0)

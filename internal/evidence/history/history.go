@@ -17,7 +17,8 @@
 //	P7  without a fault, a waiter does not wait for long when it has its turn, or when it has no place in the queue
 //
 // It also checks the rules of the recipes: readers share, a downgraded writer admits readers, permits are counted, an inner
-// level is the outer hold, a reported leader was a leader, and a try is refused only if another contender was there. An
+// level is the outer hold, a reported leader was a leader, and a try is refused only if another contender was there. The
+// shards of a fleet are all held, and spread evenly, once nothing has changed for as long as Wake. An
 // operator is shown the actual queue and removes the last waiter first, and a holder that is asked to release is notified.
 //
 // The checks cost O(n log n), except for those of operators, which compare each inspection and each request with the whole
@@ -39,6 +40,7 @@ const (
 	RW        Recipe = "rw"
 	Semaphore Recipe = "semaphore"
 	Election  Recipe = "election"
+	Shards    Recipe = "shards" // a fleet whose members share shards; each shard is a mutex below its path
 )
 
 // Kind is the kind of an operation. The zero Kind is an acquire together with its hold.
@@ -51,6 +53,7 @@ const (
 	Resize  Kind = "resize"  // a semaphore has Weight permits, from a time between Call and Return on
 	Inspect Kind = "inspect" // an operator was shown Nodes in the queue, with Holders as holders and the first holder's Token; for a semaphore, Nodes has only holders
 	Evict   Kind = "evict"   // an operator removed Nodes, which are waiters
+	Join    Kind = "join"    // a member belonged to a fleet of Weight shards from Call until End, and had left it at Return
 	Ask     Kind = "ask"     // an operator asked the owner of Node, a holder or a waiter, to release
 )
 
@@ -78,6 +81,7 @@ type Op struct {
 	Token   int64    `json:"token,omitempty"`
 	Shared  bool     `json:"shared,omitempty"` // a reader
 	Value   string   `json:"value,omitempty"`  // the value of an observed leader
+	Member  int64    `json:"member,omitempty"` // for the hold of a shard: the Join of its member
 	Fresh   bool     `json:"fresh,omitempty"`  // an observer requests the state at a time between Call and Return
 	View    bool     `json:"view,omitempty"`   // an observer waits, from Call until Return, for the next change
 	Weight  int      `json:"weight,omitempty"` // permits acquired, where 0 means one; the new limit of a Resize

@@ -163,7 +163,7 @@ func (b *book) places(op *Op) (nodes []string) {
 	for _, x := range taken {
 		nodes = append(nodes, x.Node)
 		for _, life := range b.lock(x.Path).lives {
-			if life.client == x.Client && life.created <= x.Return && (life.created >= x.Call || x.Cohort && life.how != own) {
+			if life.client == x.Client && life.created <= x.Return && (life.created >= b.waitsSince(x) || x.Cohort && life.how != own) {
 				nodes = append(nodes, life.path)
 			}
 		}

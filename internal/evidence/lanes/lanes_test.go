@@ -86,12 +86,12 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 }
 
 func TestARunOnACommitOmitsOnlyTheHeavyModules(t *testing.T) {
-	nested := append([]string{"adapters/cron", "integration", "zkcontainer"}, heavy...)
+	nested := append([]string{"internal/evidence/crons", "integration", "zkcontainer"}, heavy...)
 	for _, dir := range heavy {
 		require.FileExists(t, filepath.Join("../../..", dir, "go.mod"))
 	}
 	require.ElementsMatch(t, append(slices.Clone(nested), "."), dirs(lanes([]string{"p"}, nested, true)))
-	require.ElementsMatch(t, []string{".", "adapters/cron", "integration", "zkcontainer"}, dirs(lanes([]string{"p"}, nested, false)))
+	require.ElementsMatch(t, []string{".", "internal/evidence/crons", "integration", "zkcontainer"}, dirs(lanes([]string{"p"}, nested, false)))
 }
 
 func TestEveryModuleOfTheLanesIsCompiled(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -67,10 +68,10 @@ func (f *fleet) isShown(zxid int64) bool {
 
 // waiting returns the directory of the waiters' nodes.
 func (l Lock) waiting() string {
-	if l.queue() == l.Path {
-		return l.Path
+	if l.Recipe == history.Semaphore {
+		return l.Path + "/locks"
 	}
-	return l.Path + "/locks"
+	return l.queue()
 }
 
 // permit sets the ACL of the nodes that exist; nil means no restrictions. It waits for a quorum.

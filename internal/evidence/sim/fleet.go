@@ -29,9 +29,11 @@ type fleet struct {
 	exhausted map[int64]bool
 	gauge     *gauge // the measurements of a healthy run; nil otherwise
 
-	stop chan struct{} // closed when no new operation may start
-	end  context.Context
-	wg   sync.WaitGroup // workers and other goroutines of the fleet
+	stop  chan struct{}      // closed when no new operation may start
+	until context.Context    // done then
+	cease context.CancelFunc // ends until
+	end   context.Context
+	wg    sync.WaitGroup // workers and other goroutines of the fleet
 
 	mu          sync.Mutex
 	views       int                     // guarded by mu

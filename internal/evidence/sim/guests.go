@@ -20,7 +20,7 @@ import (
 // evict evicts all or some contenders of a lock, through a separate client, as an operator does.
 func evict(f *fleet, r *rand.Rand) (hit reach) {
 	hit = only("operator")
-	l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	l := f.plan.Locks[r.IntN(len(f.plan.Locks))].one()
 	all, oneIn := r.IntN(2) == 0, 1+r.IntN(3)
 	ctx, cancel := context.WithTimeout(f.end, f.plan.Timeout)
 	defer cancel()

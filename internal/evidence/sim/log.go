@@ -123,7 +123,7 @@ func (f *fleet) undo(snap zktest.Snapshot) {
 // contends reports whether a node is in a queue that determines the holders. The queue of a semaphore's waiters does not.
 func contends(node string) bool {
 	name := path.Base(node)
-	if path.Base(path.Dir(node)) == "locks" {
+	if dir := path.Base(path.Dir(node)); dir == "locks" || dir == "members" { // of a fleet
 		return false
 	}
 	if len(name) < 10 || strings.Trim(name[len(name)-9:], "0123456789") != "" {

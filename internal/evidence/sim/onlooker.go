@@ -28,7 +28,7 @@ func (f *fleet) onlook(r *rand.Rand) {
 			client, _ = f.operator(f.end, p.name, f.plan.shortest())
 			continue
 		}
-		l := f.plan.Locks[r.IntN(len(f.plan.Locks))]
+		l := f.plan.Locks[r.IntN(len(f.plan.Locks))].one()
 		if shown := p.look(client, l); len(shown) > 0 && r.IntN(4) == 0 {
 			p.ask(client, l, shown[r.IntN(len(shown))])
 		}

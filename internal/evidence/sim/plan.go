@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -46,6 +47,7 @@ type Plan struct {
 	MinSessions    []time.Duration // by server: its shortest session timeout, if servers differ; 0 for the usual one
 	Ticks          []time.Duration // by server: its tick, if servers differ; Tick is the longest, and the clients' TickTime
 	Cohorts        bool            // goroutines of a process may acquire mutexes through a Cohort
+	Preferred      bool            // members of elections prefer those with larger names
 	Delay          time.Duration   // the lock-delay of all clients, or zero
 	Healthy        bool            // there are no faults, and the remaining time of holds is measured
 	Failing        bool            // like Healthy, but one follower after the other fails
@@ -80,12 +82,34 @@ type Step struct {
 // guestName is the name of another library's clients in the history.
 const guestName = "curator"
 
-// queue returns the directory whose nodes determine the holders.
+// queue returns the directory whose nodes determine the holders; of a fleet, that of one shard.
 func (l Lock) queue() string {
-	if l.Recipe == history.Semaphore {
+	switch l.Recipe {
+	case history.Semaphore:
 		return l.Path + "/leases"
+	case history.Shards:
+		return l.one().Path
 	}
 	return l.Path
+}
+
+// shard returns the path of a fleet's shard.
+func (l Lock) shard(number int) string { return fmt.Sprintf("%s/%04d", l.Path, number) }
+
+// one returns the lock itself or, for a fleet, one of its shards.
+func (l Lock) one() Lock {
+	if l.Recipe == history.Shards {
+		return Lock{Recipe: history.Mutex, Path: l.shard(0)}
+	}
+	return l
+}
+
+// electionOptions returns the options of all elections.
+func (p *Plan) electionOptions() *zklock.ElectionOptions {
+	if !p.Preferred {
+		return nil
+	}
+	return &zklock.ElectionOptions{Prefer: func(a, b []byte) bool { return string(a) > string(b) }}
 }
 
 // Client is one process.
@@ -135,8 +159,19 @@ func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 		k := Recipes[r.IntN(len(Recipes))]
 		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(p.mostPermits())})
 	}
+	p.addFleet()
 	p.pace(r)
 	return p
+}
+
+// addFleet gives some plans a fleet with shards in place of a lock, and some a preference in elections.
+func (p *Plan) addFleet() {
+	r := stream(p.Seed, "fleet")
+	if r.IntN(8) == 0 {
+		last := &p.Locks[len(p.Locks)-1]
+		last.Recipe, last.Path = history.Shards, fmt.Sprintf("/locks/%s-%d", history.Shards, len(p.Locks)-1)
+	}
+	p.Preferred = r.IntN(2) == 0
 }
 
 // PlanOf returns the plan of a run from its saved history.
@@ -244,7 +279,7 @@ func around(r *rand.Rand, mean time.Duration) time.Duration {
 
 // together returns the locks that LockAll accepts.
 func (p *Plan) together() []Lock {
-	return slices.DeleteFunc(slices.Clone(p.Locks), func(l Lock) bool { return l.Recipe == history.Election })
+	return slices.DeleteFunc(slices.Clone(p.Locks), func(l Lock) bool { return l.Recipe == history.Election || l.Recipe == history.Shards })
 }
 
 // Recipes are the recipes from which plans draw.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/shards"
 )
 
 // takers has, for each recipe, a function that uses a lock once, in varying ways.
@@ -22,6 +23,7 @@ var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
 	history.Election:  takeElection,
 	history.RW:        takeRW,
 	history.Semaphore: takePermits,
+	history.Shards:    takeShards,
 }
 
 func takeMutex(p *process, l Lock, r *rand.Rand) {
@@ -190,7 +192,7 @@ func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *z
 }
 
 func takeElection(p *process, l Lock, r *rand.Rand) {
-	e := p.client.Election(l.Path, nil)
+	e := p.client.Election(l.Path, p.f.plan.electionOptions())
 	value := []byte(p.name)
 	switch r.IntN(8) {
 	case 0:
@@ -253,6 +255,45 @@ func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			p.rest(p.f.plan.Tick) // do not retry in a tight loop
 		}
+	}
+}
+
+// shardsOf is the number of shards of a fleet.
+const shardsOf = 7
+
+// takeShards is a member of a fleet for a while, mostly for so long that the fleet has to be balanced. Each shard that it holds is
+// an operation.
+func takeShards(p *process, l Lock, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(p.alive, around(r, 2*p.f.plan.Wake()))
+	defer cancel()
+	defer context.AfterFunc(p.f.until, cancel)()
+	p.eventCheck.isSilentOf(l.Path + "/members")
+	for shard := range shardsOf {
+		p.eventCheck.isSilentOf(l.shard(shard))
+	}
+	member, since := p.begin(history.Op{Kind: history.Join, Recipe: l.Recipe, Path: l.Path, Weight: shardsOf}), p.f.rec.Now()
+	defer p.done(member)
+	defer context.AfterFunc(ctx, member.Ended)()
+	slow := r.IntN(2) == 0 // its works take a moment to return
+	err := shards.Run(ctx, p.client, l.Path, shardsOf, func(ctx context.Context, shard int) error {
+		hold := zklock.HoldOf(ctx)
+		op := p.begin(history.Op{Recipe: history.Mutex, Path: l.shard(shard), Member: member.ID()})
+		defer p.done(op)
+		p.grants(op, l.shard(shard), hold.Node(), hold.Token())
+		defer p.watch(hold, op)()
+		<-ctx.Done()
+		if slow {
+			p.rest(p.f.plan.Latency)
+		}
+		if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
+			p.f.report("shards", l.Path, p.name+": a shard was released before its work had returned")
+		}
+		op.Ended()
+		return ctx.Err()
+	}, nil)
+	member.Finished(history.Failed, err)
+	if ctx.Err() == nil && !p.wasRefused(err, since) {
+		p.f.report("P8", l.Path, fmt.Sprintf("%s: a member of a fleet ended: %v", p.name, err))
 	}
 }
 

@@ -48,6 +48,7 @@ var chosen = []Choice{
 	{Seed: 1, Focus: "semaphore"}, {Seed: 3, Focus: "semaphore"}, {Seed: 1, Focus: "mutex"}, {Seed: 5, Focus: "mutex"},
 	{Seed: 2, Focus: "cohort"}, {Seed: 1, Hostile: "logins"}, {Seed: 1, Hostile: "delays"},
 	{Seed: 1, Focus: "rw", Hostile: "delays"}, {Seed: 19, Hostile: "short", Faults: "nothing"},
+	{Seed: 1, Focus: "shards"}, {Seed: 6, Focus: "shards"},
 }
 
 // theRuns returns the chosen runs, or the runs that the flags select.
@@ -112,7 +113,7 @@ func TestTheChosenRunsHaveEveryRecipeAndFault(t *testing.T) {
 		flavors[p.Flavor], servers[p.Servers] = true, true
 		cohorts = cohorts || p.Cohorts
 	}
-	for _, r := range Recipes {
+	for _, r := range append(slices.Clone(Recipes), history.Shards) {
 		require.True(t, recipes[r], r)
 	}
 	all := Hostile{}

@@ -84,10 +84,15 @@ func (o *Once) Take(ctx context.Context, client *zklock.Client, path string, loc
 // takeOpen acquires the lock if the slot is open, and otherwise returns slots.ErrDone.
 func (o *Once) takeOpen(ctx context.Context, client *zklock.Client, path string, lock func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
 	slot := o.choice.Slot(client, path)
-	if err := slot.Open(ctx); err != nil { // do not queue behind a holder that is running the slot
-		return nil, err
+	hold, err := o.inTime(ctx, func(ctx context.Context) (*zklock.Hold, error) {
+		if err := slot.Open(ctx); err != nil { // do not queue behind a holder that is running the slot
+			return nil, err
+		}
+		return lock(ctx)
+	})
+	if errors.Is(err, slots.ErrLate) {
+		return nil, outcome.NotAcquired.Errorf("not acquired: slot %s of %s is over, and was not begun by this host", slot, path)
 	}
-	hold, err := lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +106,17 @@ func (o *Once) takeOpen(ctx context.Context, client *zklock.Client, path string,
 		return nil, err
 	}
 	return hold, nil
+}
+
+// inTime calls take, whose wait ends when the period is over: the runs of later periods would otherwise wait behind it, and all run
+// one after another when the lock is free.
+func (o *Once) inTime(ctx context.Context, take func(context.Context) (*zklock.Hold, error)) (*zklock.Hold, error) {
+	if end := o.choice.End(); !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, end, slots.ErrLate)
+		defer cancel()
+	}
+	return take(ctx)
 }
 
 // finish marks the slot if the command succeeded, and then holds the lock until --at-least has passed. It returns early on

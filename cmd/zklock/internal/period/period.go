@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type Choice struct {
 	at     time.Time
 	period time.Duration // zero if the slot has a name
 	name   string
+	layout string // of the name of a month or a year; empty for other slots
 }
 
 // Slot returns the slot of the lock at path.
@@ -36,6 +38,29 @@ func (c Choice) Slot(client *zklock.Client, path string) *slots.Slot {
 		return slots.At(client, path, c.at, c.period)
 	}
 	return slots.Named(client, path, c.name)
+}
+
+// longest is more than the longest period that has a name.
+const longest = 367 * day
+
+// End returns when the period is over: the first time that belongs to the next one. A name has no end, so it returns the zero time.
+func (c Choice) End() time.Time {
+	if c.period == 0 && c.layout == "" {
+		return time.Time{}
+	}
+	own, later := c.slotAt(c.at), max(2*c.period+day, longest)
+	seconds := sort.Search(int(later/time.Second), func(n int) bool { return c.slotAt(c.at.Add(time.Duration(n)*time.Second)) != own })
+	end := c.at.Add(time.Duration(seconds) * time.Second)
+	nanos := sort.Search(int(time.Second), func(n int) bool { return c.slotAt(end.Add(-time.Duration(n))) == own })
+	return end.Add(1 - time.Duration(nanos))
+}
+
+// slotAt returns the name of the period of this kind that contains t.
+func (c Choice) slotAt(t time.Time) string {
+	if c.layout != "" {
+		return t.Format(c.layout)
+	}
+	return slots.At(nil, "", t, c.period).String()
 }
 
 // lengths and dates are cron's words for periods, with or without its @. Months and years differ in length, so they become
@@ -81,7 +106,7 @@ func Every(text string, now time.Time) (Choice, error) {
 		}
 	}
 	if layout != "" {
-		return Choice{name: now.Format(layout)}, nil
+		return Choice{at: now, name: now.Format(layout), layout: layout}, nil
 	}
 	return Choice{at: now, period: length}, nil
 }

@@ -116,3 +116,40 @@ func TestAPeriodMeansWhatCronMeans(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"2026-10-24T00:00:00": 12, "2026-10-25T00:00:00": 25, "2026-10-26T00:00:00": 24}, days)
 }
+
+// A period ends when the next one begins, even if it has 23 or 25 hours or is a month.
+//
+//zklock:promise P10.12
+func TestAPeriodEndsWhenTheNextOneBegins(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		every   string
+		at, end time.Time
+	}{
+		{"1s", time.Date(2026, 11, 22, 12, 7, 30, 5, time.UTC), time.Date(2026, 11, 22, 12, 7, 31, 0, time.UTC)},
+		{"5m", time.Date(2026, 11, 22, 12, 7, 30, 5, time.UTC), time.Date(2026, 11, 22, 12, 10, 0, 0, time.UTC)},
+		{"5m", time.Date(2026, 11, 22, 12, 10, 0, 0, time.UTC), time.Date(2026, 11, 22, 12, 15, 0, 0, time.UTC)},
+		{"hourly", time.Date(2026, 11, 22, 12, 59, 59, 999, time.UTC), time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC)},
+		{"daily@Europe/Berlin", time.Date(2026, 10, 25, 1, 0, 0, 0, berlin), time.Date(2026, 10, 26, 0, 0, 0, 0, berlin)},
+		{"daily@Europe/Berlin", time.Date(2026, 3, 29, 1, 0, 0, 0, berlin), time.Date(2026, 3, 30, 0, 0, 0, 0, berlin)},
+		{"weekly@Europe/Berlin", time.Date(2026, 10, 25, 1, 0, 0, 0, berlin), time.Date(2026, 10, 26, 0, 0, 0, 0, berlin)},
+		{"monthly@Europe/Berlin", time.Date(2026, 2, 3, 4, 5, 6, 7, berlin), time.Date(2026, 3, 1, 0, 0, 0, 0, berlin)},
+		{"yearly@Europe/Berlin", time.Date(2028, 1, 1, 0, 0, 0, 0, berlin), time.Date(2029, 1, 1, 0, 0, 0, 0, berlin)},
+		{"9600h@Europe/Berlin", time.Date(2026, 2, 3, 4, 5, 6, 7, berlin), time.Time{}}, // at some midnight
+	} {
+		choice, err := Every(c.every, c.at)
+		require.NoError(t, err)
+		end := choice.End()
+		if !c.end.IsZero() {
+			assert.True(t, c.end.Equal(end), "%s at %v: %v", c.every, c.at, end)
+		}
+		own := choice.slotAt(c.at)
+		assert.Equal(t, own, choice.slotAt(end.Add(-1)))
+		assert.NotEqual(t, own, choice.slotAt(end))
+	}
+	name, err := Once("release-7")
+	require.NoError(t, err)
+	assert.True(t, name.End().IsZero())
+}

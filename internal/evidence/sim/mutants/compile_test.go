@@ -28,7 +28,7 @@ type library struct {
 }
 
 func listLibrary(t *testing.T) library {
-	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", ".", "./cmd/zklock/...")
+	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", ".", "./shards", "./slots", "./cmd/zklock/...")
 	list.Dir = root
 	out, err := list.Output()
 	require.NoError(t, err)

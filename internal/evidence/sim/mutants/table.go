@@ -420,8 +420,38 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the number of a client's nodes is not limited", Origin: "our first version: its crash stopped ZooKeeper for good",
-		Edits: []Edit{{"internal/queue/quota.go", "s.Own(n, maxOwned)", "s.Own(n, 100*maxOwned)"}},
+		Edits: []Edit{{"internal/queue/quota.go", "s.Own(n, MaxOwned)", "s.Own(n, 100*MaxOwned)"}},
 		Test:  Test{"internal/evidence/promises", "TestAllNodesOfAClientCanEndInOneTransaction"},
+	},
+	{
+		Name: "a member with shards looks at the others once", Origin: "almost our version: a watch fires once",
+		Edits: []Edit{{"shards/tenure.go", "\t_, err = list.Await(ctx, nil)\n\treturn err", "\t<-ctx.Done()\n\treturn list.Err"}},
+		Focus: "shards", Faults: "crash|expire",
+	},
+	{
+		Name: "a member may have two shards more than another", Origin: "a bound of the load only from above, as in our first trial",
+		Edits: []Edit{{"shards/assign.go", "if room[i] < 0 || room[i] == 0 && !spare {", "if room[i] < -1 {"}},
+		Focus: "shards", Faults: "crash|expire",
+	},
+	{
+		Name: "a shard that moves is released before its work has returned", Origin: "consumer groups that rebalance eagerly",
+		Edits: []Edit{{"shards/tenure.go", "if grace == 0 {", "if grace < 0 {"}},
+		Test:  Test{"internal/evidence/promises", "TestAShardThatMovesIsFinishedFirst"},
+	},
+	{
+		Name: "a member gives up its leadership for a preferred one without a limit", Origin: "preferred leaders by hand: two members that exchange the leadership forever",
+		Edits: []Edit{{"terms.go", "time.Since(r.ceded) < r.minTerm()", "time.Since(r.ceded) < 0"}, {"terms.go", "session.Sleep(ctx, r.minTerm())", ""}},
+		Test:  Test{"internal/evidence/promises", "TestAPreferredMemberThatComesAndGoesCostsFewTerms"},
+	},
+	{
+		Name: "a leader does not see who joins", Origin: "client-go#587: a preference that counts only at the campaign",
+		Edits: []Edit{{"terms.go", "for ctx.Err() == nil {\n\t\tv, preferred, err := r.look(ctx, hold)", "for ctx.Err() != nil {\n\t\tv, preferred, err := r.look(ctx, hold)"}},
+		Test:  Test{"internal/evidence/promises", "TestAPreferredMemberThatJoinsLeads"},
+	},
+	{
+		Name: "a run of a schedule begins after the next one is due", Origin: "our adapter for robfig/cron: 96 runs were made up after a night",
+		Edits: []Edit{{"slots/scheduled.go", "if next := j.schedule.Next(due); !next.IsZero() {", "if next := j.schedule.Next(due); next.IsZero() {"}},
+		Test:  Test{"internal/evidence/promises", "TestAfterAnOutageTheNewestRunIsDoneOnce"},
 	},
 	{
 		Name: "the tick of the client that attached last counts", Origin: "our version before: two holders for up to 481 ms",
