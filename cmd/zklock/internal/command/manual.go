@@ -19,7 +19,7 @@ var manual = cli.Manual{
 		{Term: "1", Text: "Any other failure: for example, there was no contender to evict, the host's clock is ahead of the servers', or a slot is too old. With doctor --strict: a check is a warning."},
 		{Term: "2", Text: "doctor: a check failed. Otherwise zklock ran out of threads or memory when it started, and nothing was run."},
 		{Term: "64", Text: "Usage error; also if the servers do not accept the ACL, or if the lock is held by a zklock that started this one."},
-		{Term: "69", Text: "No server was reached in time, none answers any more, or the time was too short for a lock that nobody holds."},
+		{Term: "69", Text: "No server was reached in time, none answers any more, or the time was too short to acquire a free lock."},
 		{Term: "70", Text: "The guardian process died, and the command was ended."},
 		{Term: "73", Text: "The path has no room for another name of --once, and nothing was run."},
 		{Term: "74", Text: "The command succeeded, but its slot may not have been marked."},

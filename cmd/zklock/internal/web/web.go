@@ -30,7 +30,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Hash returns a hash of the page's files. The documents' pictures have it beside them, so that a test finds out when they show
+// Hash returns a hash of the page's files. The documents' pictures have it next to them, so that a test finds out when they show
 // an older page.
 func Hash() string {
 	sum := sha256.New()
