@@ -148,7 +148,7 @@ func overTLS(dial zk.Dialer, config *tls.Config) zk.Dialer {
 		encrypted := tls.Client(plain, configFor(address, config))
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			plain.Close()
-			return nil, fmt.Errorf("TLS handshake with %s: %w", address, err)
+			return nil, fmt.Errorf("TLS handshake with %s: %w%s", address, err, tlsAdvice(err))
 		}
 		return encrypted, nil
 	}

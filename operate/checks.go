@@ -351,7 +351,9 @@ func (f *findings) timeout() Check {
 	}
 	c = c.find(Warn, f.given, func(m *member) bool { return f.granted(m) != f.SessionTimeout },
 		func(m *member) string { return fmt.Sprintf("grants %v instead of %v", f.granted(m), f.SessionTimeout) })
-	return c.find(Fail, f.given, func(m *member) bool { return !lease.New(nil, f.granted(m), lease.Tick{}).CanProve(lease.TickOf(f.TickTime)) },
+	return c.find(Fail, f.given, func(m *member) bool {
+		return !lease.New(nil, f.granted(m), lease.Tick{}).CanProve(lease.TickOf(f.TickTime))
+	},
 		func(m *member) string {
 			return fmt.Sprintf("grants %v, which is too short for Options.TickTime %v", f.granted(m), f.TickTime)
 		})

@@ -3,6 +3,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -329,7 +330,8 @@ func (b *browser) sweep() {
 	}
 }
 
-// due returns directories that are not followed, those that have waited longest first.
+// due returns directories that are not followed, those that have waited longest first. Up to half of
+// them cannot be read: they are usually few, and must not wait for thousands for which there is no room.
 func (b *browser) due() (due []*dir) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -340,6 +342,10 @@ func (b *browser) due() (due []*dir) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *dir) int { return a.round - b.round })
+	slices.SortStableFunc(due, func(a, b *dir) int { return cmp.Compare(a.fate, b.fate) }) // the unreadable ones first
+	if n := slices.IndexFunc(due, func(d *dir) bool { return d.fate != isUnreadable }); n > sweptAtOnce/2 {
+		due = slices.Delete(due, sweptAtOnce/2, n)
+	}
 	due = due[:min(len(due), sweptAtOnce)]
 	for _, d := range due {
 		d.round = b.dirs.rounds

@@ -149,6 +149,35 @@ func TestALockInADirectoryThatIsNotWatchedIsFound(t *testing.T) {
 	})
 }
 
+// A directory that cannot be read is looked at each time, however many others are not watched: it waited for its turn among
+// thousands.
+//
+//zklock:promise P19.2
+func TestADirectoryThatCouldNotBeReadDoesNotWaitForOthers(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		for i := range 4500 {
+			put(t, srv, "/locks/%04d", i)
+		}
+		c := connectTo(t, srv)
+		hold, err := c.Mutex("/locks/hidden").Lock(t.Context())
+		require.NoError(t, err)
+		set := func(id string) {
+			require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/locks/hidden", ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: "world", ID: id}}}))
+		}
+		for range 2 {
+			require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpSetACL, Path: "/locks/hidden", ACL: []zktest.ACL{{Perms: zktest.PermAll, Scheme: "digest", ID: "nobody:x"}}}))
+			w := watchWithin(t, srv, "/locks", limits{inUse: 20, empty: 10})
+			_, gaps := w.after(3*timeout + 3*time.Second)
+			require.Equal(t, Incomplete{Unreadable: 1, Empty: 4490}, gaps)
+			set("anyone")
+			now, gaps := w.after(timeout + 2*time.Second)
+			require.Equal(t, map[string]int{"/locks/hidden": 1}, now)
+			require.Equal(t, Incomplete{Empty: 4490}, gaps)
+		}
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
 // A directory that cannot be read is counted, and shown as soon as it can be read.
 //
 //zklock:promise P19.2

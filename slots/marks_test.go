@@ -142,15 +142,15 @@ func TestTheLastNamesOfASeriesAreKept(t *testing.T) {
 		"a job": func(i int) string { return fmt.Sprint("report-", 29384790+5*i) },
 	} {
 		var m marks
-		for i := range 3 * maxNamed {
+		for i := range 3 * maxSeries {
 			s := slotKey{name: name(i)}
 			_, err := m.find(s, "")
 			require.NoError(t, err, what)
 			m = m.with(s, mark{Slot: s.name}, "")
 		}
-		for i := range 3 * maxNamed {
+		for i := range 3 * maxSeries {
 			_, err := m.find(slotKey{name: name(i)}, "")
-			if i < 3*maxNamed-maxSeries {
+			if i < 2*maxSeries {
 				require.ErrorIs(t, err, ErrForgotten, "%s: %s", what, name(i))
 			} else {
 				require.ErrorIs(t, err, ErrDone, "%s: %s", what, name(i))

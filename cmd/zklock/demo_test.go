@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,6 +39,10 @@ func TestDemoOversellsWithoutALockAndNeverWithOne(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(out, "CRASHES"))
 	assert.Equal(t, 1, strings.Count(out, "IS CUT OFF"))
 	assert.NotContains(t, out, "\x1b", "a log has no terminal's codes")
+	assert.Regexp(t, `worker (\d)  reconnects\n(.*\n)*.*worker \d  waits for the lock\n`, out)
+	assert.NotContains(t, out, "is back")
+	code, out, err = run(t, "", "demo", "--html", file)
+	assert.Zero(t, code, "it replaces its own timeline: %s%s", out, err)
 	assertSelfContained(t, content(t, file))
 }
 
@@ -83,6 +88,17 @@ func TestDemoReportsAtOnceThatItCannotWrite(t *testing.T) {
 	assert.EqualValues(t, outcome.Usage, code)
 	assert.Empty(t, out, "before anything was sold")
 	assert.Contains(t, err, "the timeline cannot be written")
+}
+
+func TestDemoReplacesNothingButATimeline(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "notes.html")
+	require.NoError(t, os.WriteFile(file, []byte("my notes"), 0o600))
+	code, out, err := run(t, "", "demo", "--html", file)
+	assert.EqualValues(t, outcome.Usage, code)
+	assert.Empty(t, out)
+	assert.Contains(t, err, "notes.html exists and is no timeline: choose another file with --html")
+	assert.Equal(t, "my notes", content(t, file))
 }
 
 func TestDemoHelpDoesNotContradictItself(t *testing.T) {

@@ -136,6 +136,38 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
+// Paths and nodes come from the servers, and from anyone who can create a node there. Files are completed only as a flag's value
+// or behind --.
+func TestBashCompletesPathsAndNodes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	srv := startServer(t)
+	client := connect(t, srv)
+	hold, err := client.Mutex("/locks/orders").Lock(t.Context())
+	require.NoError(t, err)
+	for _, path := range []string{"/locks/other", "/locks/$(touch hacked)", "/locks/a b", "/locks/other.zklock-slots"} {
+		require.NoError(t, srv.PutNode(path, nil))
+	}
+	_, script, _ := run(t, "", "completion", "bash")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.pem"), nil, 0o600))
+	for line, want := range map[string]string{
+		"zklock run /": "/locks", "zklock run /locks/o": "/locks/orders /locks/other", "zklock ls --wide /locks/": "/locks/orders /locks/other", "zklock ls /locks/orders/": "", "zklock ls /none/": "",
+		"zklock evict /locks/orders --node lo": "lock-" + hold.Node()[len(hold.Node())-10:], "zklock run --tls-ca c": "ca.pem", "zklock run --wait 5": "", "zklock run c": "", "zklock serve c": "", "zklock run /l -- ca.p": "ca.pem",
+	} {
+		words := strings.Fields(line)
+		ask := exec.Command(bash, "-c", script+"\nCOMP_WORDS=("+line+"); COMP_WORDS[0]=\"$1\"; COMP_CWORD=$2; _zklock; echo \"${COMPREPLY[*]}\"", "bash", os.Args[0], fmt.Sprint(len(words)-1))
+		ask.Dir = dir
+		ask.Env = append(os.Environ(), beCommand+"=1", "ZKLOCK_SERVERS="+srv.Addr())
+		out, err := ask.Output()
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.Join(strings.Fields(string(out)), " "), line)
+	}
+	assert.False(t, exists(filepath.Join(dir, "hacked")), "a node's name was run as a command")
+}
+
 func TestBashCompletesNamesWithSpaces(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -158,6 +190,12 @@ func TestTheManualContainsAllOfTheHelp(t *testing.T) {
 		c.Define(cli.Streams{}).Each(func(fl *flagpkg.Flag, _, _, _ string) {
 			assert.Contains(t, out, `\-\-`+strings.ReplaceAll(fl.Name, "-", `\-`))
 		})
+	}
+	for _, section := range []string{"EXIT STATUS", "EXAMPLES", "SEE ALSO"} {
+		assert.Contains(t, out, ".SH "+section+"\n")
+	}
+	for code := range strings.FieldsSeq("0 1 2 64 69 70 73 74 75 77 79 80 81 124") {
+		assert.Contains(t, out, ".B "+code+"\n", "the exit codes of package outcome")
 	}
 	if man, err := exec.LookPath("man"); err == nil {
 		check := exec.Command(man, "--warnings", "-l", "-")

@@ -40,6 +40,15 @@ func TestACommandUnderALockMayNotTakeItAgain(t *testing.T) {
 		assert.Contains(t, err, "is held by a zklock that started this one", "%q", args)
 		assert.Empty(t, out)
 	}
+	for want, args := range map[string][]string{
+		"if a writer waits for that one, this one would wait for the writer, forever": nest([]string{"run", "--shared", "/a"}, []string{"run", "--shared", "/a"}),
+		"if it is not the only one, all could wait for each other's permits, forever": nest([]string{"run", "--semaphore", "2", "/s2"}, []string{"run", "--semaphore", "2", "/s2"}),
+		"this one would wait for itself":                                              nest([]string{"run", "--shared", "/a"}, []string{"run", "/a"}),
+	} {
+		code, _, err := run(t, srv.Addr(), args...)
+		assert.EqualValues(t, outcome.Usage, code, "%q: %s", args, err)
+		assert.Contains(t, err, "is held by a zklock that started this one: "+want+"\n")
+	}
 	code, out, err := run(t, srv.Addr(), nest([]string{"run", "/a"}, []string{"run", "/b/a"}, []string{"run", "/b"})...)
 	assert.Zero(t, code, err)
 	assert.Equal(t, "ran\n", out)

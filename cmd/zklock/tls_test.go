@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,19 +216,16 @@ func TestTLSReconnectsWhileItHolds(t *testing.T) {
 	assert.Empty(t, i.err.String())
 }
 
-// overTLS starts a command under a lock, with the files of an authority, and returns it once the command runs. The command ends
-// when the file that release removes is gone.
-func overTLS(t *testing.T, a *authority, fronts ...*secured) (i *invocation, release func()) {
+// overTLS starts a command under a lock, with the files of an authority, and returns it once the command runs. TERM ends it.
+func overTLS(t *testing.T, a *authority, fronts ...*secured) *invocation {
 	var servers []string
 	for _, f := range fronts {
 		servers = append(servers, strings.Replace(f.Addr().String(), "127.0.0.1", "localhost", 1))
 	}
-	ready := filepath.Join(t.TempDir(), "ready")
-	i = zklockCommand(t, strings.Join(servers, ","), "run", "--session-timeout", "4s", "--grace", "0s",
-		"--tls-ca", a.file("ca.pem"), "--tls-cert", a.file("me.pem"), "--tls-key", a.file("me.key"),
-		"/l", "--", "sh", "-c", `: >"$0"; while [ -e "$0" ]; do sleep 0.01; done`, ready).start()
-	eventually(t, "the command runs", func() bool { return exists(ready) })
-	return i, func() { require.NoError(t, os.Remove(ready)) }
+	i := zklockCommand(t, strings.Join(servers, ","), "run", "--session-timeout", "10s", "--grace", "0s",
+		"--tls-ca", a.file("ca.pem"), "--tls-cert", a.file("me.pem"), "--tls-key", a.file("me.key"), "/l", "--", "sh", "-c", "echo ready; exec sleep 1000").start()
+	eventually(t, "the command runs", func() bool { return i.out.String() == "ready\n" })
+	return i
 }
 
 // A zklock that holds for months outlives its certificate, and that of the authority. The files were read only once: the first
@@ -237,12 +235,13 @@ func overTLS(t *testing.T, a *authority, fronts ...*secured) (i *invocation, rel
 func TestTLSFilesAreReadAgainWhenTheyHaveChanged(t *testing.T) {
 	t.Parallel()
 	needsShell(t)
-	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond})
+	needsSignals(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: tickTime})
 	a, next := newAuthority(t), newAuthority(t)
 	a.issue("me")
 	next.issue("me")
 	front := a.secure(srv.Addr(), "localhost")
-	i, release := overTLS(t, a, front)
+	i := overTLS(t, a, front)
 	front.config.Store(next.config("localhost"))
 	require.NoError(t, os.WriteFile(a.file("me.pem"), []byte("half a file"), 0o600))
 	for _, file := range []string{"ca.pem", "me.key", "me.pem"} {
@@ -255,8 +254,8 @@ func TestTLSFilesAreReadAgainWhenTheyHaveChanged(t *testing.T) {
 		front.drop()
 		eventually(t, "heartbeats continue", func() bool { return srv.Requests()[zktest.OpMulti] >= before+2 })
 	}
-	release()
-	assert.Zero(t, i.code(), i.err.String())
+	require.NoError(t, i.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, outcome.SignalBase+int(syscall.SIGTERM), i.code(), i.err.String())
 	assert.Empty(t, i.err.String())
 }
 
@@ -264,11 +263,12 @@ func TestTLSFilesAreReadAgainWhenTheyHaveChanged(t *testing.T) {
 func TestALossOverTLSNamesTheCertificate(t *testing.T) {
 	t.Parallel()
 	needsShell(t)
-	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond})
+	needsSignals(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: tickTime})
 	a, other := newAuthority(t), newAuthority(t)
 	a.issue("me")
 	front := a.secure(srv.Addr(), "localhost")
-	i, _ := overTLS(t, a, front)
+	i := overTLS(t, a, front)
 	front.config.Store(other.config("localhost"))
 	front.drop()
 	assert.EqualValues(t, outcome.Lost, i.code())
@@ -279,14 +279,15 @@ func TestALossOverTLSNamesTheCertificate(t *testing.T) {
 func TestTLSSessionsMoveAndExpire(t *testing.T) {
 	t.Parallel()
 	needsShell(t)
-	srv := zktest.Run(t, zktest.Options{TickTime: 200 * time.Millisecond, Servers: 3})
+	needsSignals(t)
+	srv := zktest.Run(t, zktest.Options{TickTime: tickTime, Servers: 3})
 	a := newAuthority(t)
 	a.issue("me")
 	var fronts []*secured
 	for _, address := range srv.Addrs() {
 		fronts = append(fronts, a.secure(address, "localhost"))
 	}
-	i, _ := overTLS(t, a, fronts...)
+	i := overTLS(t, a, fronts...)
 	for range 4 {
 		at := srv.Sessions()[0].Member
 		fronts[at].Close()

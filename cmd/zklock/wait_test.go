@@ -43,7 +43,7 @@ func TestWaitDoesNotTakeAFreeLockForAHeldOne(t *testing.T) {
 			assert.Equal(t, code == 0, out == "ran\n", "%v: %d %s", args, code, text)
 			if code != 0 {
 				assert.EqualValues(t, outcome.Unavailable, code)
-				assert.Regexp(t, `^zklock: (not (acquired|elected) within \S+s: the time was too short: a server takes 0?\.?[0-9]+m?s to answer|no server answered within \S+: .*)\n$`, text)
+				assert.Regexp(t, `^zklock: (not (acquired|elected) within \S+s: the time was too short: a server takes 0?\.?[0-9]+m?s to answer|no server answered within \S+: .*|no session within \S+: the time was too short)\n$`, text)
 			}
 		})
 	}
@@ -90,5 +90,5 @@ func TestAShortWaitIsNoFailureOfTheServers(t *testing.T) {
 	srv := farAway(t)
 	code, _, text := run(t, srv.Addr(), "run", "--wait", "50ms", "/l", "--", "true")
 	assert.EqualValues(t, outcome.Unavailable, code)
-	assert.Regexp(t, `^zklock: no server answered within (50|4\d)ms: \S+ accepted the connection and sent nothing\n$`, text)
+	assert.Regexp(t, `^zklock: no server answered within [45]?\dms: \S+ (accepted the connection and sent nothing|did not accept the connection)\n$`, text)
 }

@@ -14,7 +14,8 @@ const hexDigits = "0123456789abcdef"
 
 // Text returns s with every character escaped that is not shown as itself: control characters (C0,
 // DEL and C1, so also line breaks and escape sequences); bidirectional and other invisible format
-// characters; spaces other than U+0020; variation selectors, fillers, and bytes that are not UTF-8.
+// characters; spaces other than U+0020; variation selectors, fillers, and bytes that are not UTF-8; and
+// more than three combining marks in a row, which would be drawn over the lines above and below.
 // The escapes are those of Go (\n, \x1b, \u202e), and a backslash is doubled, so different texts
 // stay different. A text without any of these characters is returned unchanged.
 func Text(s string) string {
@@ -25,12 +26,14 @@ func Text(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	b.WriteString(s[:clean])
+	m := marksAtEnd(s[:clean])
 	for i := clean; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
+		m = m.after(r)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			escape(&b, 'x', 2, rune(s[i]))
-		case shows(r):
+		case shows(r) && m <= mostMarks:
 			b.WriteString(s[i : i+size])
 		default:
 			escapeRune(&b, r)
@@ -53,12 +56,35 @@ func Short(s string, n int) string {
 
 // prefix returns the length of the part of s before the first character to escape.
 func prefix(s string) int {
+	var m marks
 	for i, r := range s {
-		if !shows(r) || r == utf8.RuneError {
+		m = m.after(r)
+		if !shows(r) || m > mostMarks || r == utf8.RuneError {
 			return i // s may contain U+FFFD itself: Text decides
 		}
 	}
 	return len(s)
+}
+
+// marks is a number of combining marks in a row.
+type marks int
+
+// mostMarks is enough for any script: Hebrew letters have up to three.
+const mostMarks marks = 3
+
+// after returns the number of marks in a row after the next character.
+func (m marks) after(r rune) marks {
+	if r >= utf8.RuneSelf && unicode.In(r, unicode.Mn, unicode.Me) {
+		return m + 1
+	}
+	return 0
+}
+
+func marksAtEnd(s string) (m marks) {
+	for _, r := range s {
+		m = m.after(r)
+	}
+	return m
 }
 
 // shows reports whether r appears in the output unchanged.

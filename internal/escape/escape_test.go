@@ -64,3 +64,19 @@ func FuzzText(f *testing.F) {
 		require.Equal(t, s, back, "nothing is lost")
 	})
 }
+
+// Marks that are stacked are drawn over the lines above and below.
+func TestFewCombiningMarksAreShownInARow(t *testing.T) {
+	const acute = "\u0301"
+	for text, want := range map[string]string{
+		"e" + acute:                      "e" + acute,
+		"e" + strings.Repeat(acute, 3):   "e" + strings.Repeat(acute, 3),
+		"e" + strings.Repeat(acute, 5):   "e" + strings.Repeat(acute, 3) + `\u0301\u0301`,
+		"\n" + strings.Repeat(acute, 4):  `\n` + strings.Repeat(acute, 3) + `\u0301`,
+		strings.Repeat("e"+acute, 100):   strings.Repeat("e"+acute, 100),
+		"\u05d1\u05bc\u05b8\u05a1\u05d0": "\u05d1\u05bc\u05b8\u05a1\u05d0",
+		"x\u20dd\u20dd\u20dd\u20dd":      "x\u20dd\u20dd\u20dd" + `\u20dd`,
+	} {
+		require.Equal(t, want, escape.Text(text), "%q", text)
+	}
+}

@@ -159,6 +159,20 @@ func TestClocksStopInAnOutage(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 }
 
+// Combining marks that are stacked were drawn over the lines above and below.
+func TestStackedMarksStayInTheirLine(t *testing.T) {
+	s := openShop(t, false)
+	hold, err := s.client("high" + strings.Repeat("\u0301", 40) + " and low" + strings.Repeat("\u0316", 40)).Mutex("/l").Lock(t.Context())
+	require.NoError(t, err)
+	p := open(t, 1000, 700, s.link)
+	p.shows("#locks .owner", "high")
+	assert.NotContains(t, value[string](p, `document.querySelector("#locks .owner").textContent`), strings.Repeat("\u0301", 4))
+	for _, selector := range []string{"#locks .by", "#locks .name"} {
+		assert.Equal(t, "clip", value[string](p, `getComputedStyle(document.querySelector("`+selector+`")).overflowY`), selector)
+	}
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
 func TestHostileTextIsInert(t *testing.T) {
 	s := openShop(t, false)
 	hostile := `<img src=x onerror="window.hit=1"><script>window.hit=1</script>"'` + "\u202e"

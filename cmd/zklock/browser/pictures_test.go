@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/fleet"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/web"
 )
 
 // picture writes what the page looks like.
@@ -40,7 +41,7 @@ func TestPictures(t *testing.T) {
 	}()
 	wide, phone := open(t, 1100, 700, s.link), open(t, 390, 700, s.link)
 	time.Sleep(25 * time.Second) // so that there is something to see
-	wide.until(`document.querySelector(".circles section") !== null`)
+	wide.until(`document.querySelector(".cycles section") !== null`)
 	wide.picture("web.png")
 	phone.press("t")
 	for _, p := range []*tab{wide, phone} {
@@ -50,6 +51,7 @@ func TestPictures(t *testing.T) {
 	time.Sleep(2 * time.Second) // cards glide
 	wide.picture("web-lock.png")
 	phone.picture("web-phone.png")
+	require.NoError(t, os.WriteFile(filepath.Join(*pictures, "web.sha256"), []byte(web.Hash()+"\n"), 0o644))
 	end()
 	require.NoError(t, <-worked)
 }

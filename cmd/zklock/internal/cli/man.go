@@ -9,8 +9,17 @@ import (
 	"strings"
 )
 
-// Manual returns the subcommand that prints the manual page of p.
-func Manual(std Streams, p Program) *Command {
+// Manual is what the manual page has in addition to the help.
+type Manual struct {
+	Examples, ExitStatus []Entry
+	SeeAlso              string
+}
+
+// Entry is an entry of a section of the manual page.
+type Entry struct{ Term, Text string }
+
+// ManualCommand returns the subcommand that prints the manual page of p.
+func ManualCommand(std Streams, p Program) *Command {
 	f := NewFlags(std, "man", "", "Prints the manual page for man(1).")
 	return f.Command(func(args []string) error {
 		if _, err := f.Parse(args, 0, 0); err != nil {
@@ -44,6 +53,9 @@ zklock \- take locks in ZooKeeper from a shell
 .B ZKLOCK_SERVERS, ZKLOCK_ROOT, ZKLOCK_AUTH
 Used if \-\-servers, \-\-root or \-\-auth is not given. ZKLOCK_AUTH is not passed on to commands.
 .TP
+.B ZKLOCK_SESSION_TIMEOUT, ZKLOCK_TICK_TIME, ZKLOCK_ACL, ZKLOCK_LOCK_DELAY, ZKLOCK_TLS, ZKLOCK_TLS_CA, ZKLOCK_TLS_CERT, ZKLOCK_TLS_KEY, ZKLOCK_TLS_SERVER_NAME
+Used if the flag of that name is not given. All hosts must have the same tick time, ACL and lock-delay.
+.TP
 .B ZKLOCK_PATH, ZKLOCK_NODE, ZKLOCK_TOKEN
 Set in the environment of a command that run or elect starts: the lock's path, the holder's node and the fencing token.
 .TP
@@ -54,8 +66,19 @@ these locks again refuses to.
 .B NO_COLOR
 If set, demo and top use no colors.
 `)
+	writeEntries(&b, "EXIT STATUS", p.Manual.ExitStatus)
+	writeEntries(&b, "EXAMPLES", p.Manual.Examples)
+	fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", roff(p.Manual.SeeAlso))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeEntries writes a section.
+func writeEntries(b *strings.Builder, title string, entries []Entry) {
+	fmt.Fprintf(b, ".SH %s\n", title)
+	for _, e := range entries {
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(e.Term), roff(e.Text))
+	}
 }
 
 // writeFlags writes the flags of the topics for which of returns true.

@@ -22,6 +22,7 @@ import (
 type Program struct {
 	Subcommands []Subcommand
 	Connection  func(Streams) *Flags // returns the connection flags
+	Manual      Manual               // what the manual page has in addition to the help
 	Foreign     map[string][]string  // what similar tools call the subcommands and help topics
 }
 

@@ -31,7 +31,7 @@ func Main() {
 
 // Program returns zklock with its subcommands.
 func Program() cli.Program {
-	return cli.Program{Connection: servers.ConnectionFlags, Foreign: foreign, Subcommands: []cli.Subcommand{
+	return cli.Program{Connection: servers.ConnectionFlags, Manual: manual, Foreign: foreign, Subcommands: []cli.Subcommand{
 		{Name: "demo", About: "demonstrate the library, with no server to install", Define: demo.Command},
 		{Name: "run", About: "run a command while holding a lock", Define: runCommand},
 		{Name: "elect", About: "run a command as the elected leader, or print the leader", Define: electCommand},
@@ -45,7 +45,8 @@ func Program() cli.Program {
 		{Name: "serve", About: "run the in-process server, for development", Define: serveCommand},
 		{Name: "completion", About: "print a shell completion script", Define: func(std cli.Streams) *cli.Command { return cli.Completion(std, Program()) }},
 		{Name: "version", About: "print the version", Define: versionCommand},
-		{Name: "man", About: "print the manual page", Define: func(std cli.Streams) *cli.Command { return cli.Manual(std, Program()) }, Hidden: true},
+		{Name: cli.Asked, About: "print what a shell can complete", Define: completeCommand, Hidden: true},
+		{Name: "man", About: "print the manual page", Define: func(std cli.Streams) *cli.Command { return cli.ManualCommand(std, Program()) }, Hidden: true},
 	}}
 }
 

@@ -4,6 +4,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,10 @@ func claim(name string) (unclaim func(), err error) {
 	if name == "" {
 		return func() {}, nil
 	}
-	_, before := os.Stat(name)
+	info, before := os.Stat(name)
+	if before == nil && info.Mode().IsRegular() && !isTimeline(name) {
+		return nil, outcome.Misuse("demo: %s exists and is no timeline: choose another file with --html", name)
+	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, outcome.Misuse("demo: the timeline cannot be written: %w (see --html)", err)
@@ -122,6 +126,21 @@ func claim(name string) (unclaim func(), err error) {
 			os.Remove(name)
 		}
 	}, nil
+}
+
+// timelineTitle is in the beginning of a timeline: see timeline.html.
+const timelineTitle = "<title>zklock: a sale of "
+
+// isTimeline reports whether a file is empty or begins as a timeline does, and so may be replaced.
+func isTimeline(name string) bool {
+	file, err := os.Open(name)
+	if err != nil {
+		return true // the error of writing says more
+	}
+	defer file.Close()
+	begin := make([]byte, 1024)
+	n, _ := io.ReadFull(file, begin)
+	return n == 0 || bytes.Contains(begin[:n], []byte(timelineTitle))
 }
 
 // ownServer starts three in-process servers with short ticks, so that sessions expire quickly.

@@ -73,7 +73,7 @@ var looks = map[kind]look{
 	crashes:  {'x', "CRASHED", 31},
 	isCutOff: {'▒', "CUT OFF, believes it holds", 33},
 	isTold:   {'-', "cut off, knows its lock is lost", 33},
-	isBack:   {' ', "is back", 0},
+	isBack:   {' ', "reconnects", 0},
 }
 
 // painter returns text in a terminal color, or unchanged.

@@ -29,10 +29,10 @@ const (
 	crashes                  // the worker crashes during its work
 	isCutOff                 // the worker is cut off from all servers during its work
 	isTold                   // the worker learns that its lock is lost
-	isBack                   // the worker is connected again
+	isBack                   // the worker can reach the servers again
 )
 
-var kindNames = [...]string{"", "waits for the lock", "holds", "sells", "releases the lock", "finds it sold out", "CRASHES while holding", "IS CUT OFF while holding", "learns that its lock is lost", "is back"}
+var kindNames = [...]string{"", "waits for the lock", "holds", "sells", "releases the lock", "finds it sold out", "CRASHES while holding", "IS CUT OFF while holding", "learns that its lock is lost", "reconnects"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -262,5 +262,19 @@ func (w *worker) reconnects(ctx context.Context, s *sale) error {
 	}
 	w.wire.heal()
 	s.log.note(event{worker: w.id, kind: isBack})
+	return w.isConnected(ctx)
+}
+
+// isConnected waits until the worker is connected: before that, it does not wait for the lock.
+func (w *worker) isConnected(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !w.client.Stats().Connected {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }

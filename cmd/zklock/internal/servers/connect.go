@@ -136,6 +136,8 @@ func (d *dialer) failure(ctx context.Context, within time.Duration, err error) e
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return outcome.Interrupted()
+	case err == context.DeadlineExceeded && d.answered(): // the session came too late
+		return outcome.Unavailable.Errorf("no session within %v: the time was too short", within)
 	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, zk.ErrAuthFailed), d.answered():
 		return FailedToConnect(err) // the library says more
 	}

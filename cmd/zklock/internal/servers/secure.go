@@ -85,9 +85,10 @@ type file[T any] struct {
 	names []string
 	parse func() (T, error)
 
-	mu    sync.Mutex
-	value T         // guarded by mu, like the fields below: what was parsed last
-	state [2]string // what the files were like then
+	mu     sync.Mutex
+	value  T         // guarded by mu, like the fields below: what was parsed last
+	state  [2]string // what the files were like then
+	parsed bool
 }
 
 // read parses the files if they have changed. If that fails, it returns the previous value with the error.
@@ -103,12 +104,12 @@ func (f *file[T]) read() (T, error) {
 			state[i] = fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	if state == f.state {
+	if f.parsed && state == f.state {
 		return f.value, nil
 	}
 	value, err := f.parse()
 	if err == nil {
-		f.value, f.state = value, state
+		f.value, f.state, f.parsed = value, state, true
 	}
 	return f.value, err
 }

@@ -37,7 +37,7 @@ func row(l *locks.Lock, now time.Time) []string {
 // topScreen returns the lines of the screen.
 func topScreen(t *locks.Table, path string, st status, now time.Time, columns, limit int) []string {
 	now = st.now(now)
-	title := fmt.Sprintf("%s  %s: %d locks in use, %d waiting", now.Format(time.TimeOnly), Text(path), t.Len(), t.Waiting())
+	title := fmt.Sprintf("%s  %s: %s in use, %d waiting", now.Format(time.TimeOnly), Text(path), Count(t.Len(), "lock", "locks"), t.Waiting())
 	g := grid{head: []string{"WAIT", "HOLD", "HELD", "LOCK", "HOLDER"}, cut: "HOLDER", columns: columns}
 	busiest := t.Busiest()
 	for _, l := range busiest[:min(len(busiest), limit)] {

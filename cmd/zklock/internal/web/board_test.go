@@ -148,10 +148,10 @@ func TestACycleIsShownWhenItHasLastedForAWhile(t *testing.T) {
 	require.Len(t, head.Cycles, 1)
 	assert.Equal(t, "/y", head.Cycles[0][0].Path)
 	assert.Equal(t, "bb", head.Cycles[0][0].By.Label)
-	assert.True(t, v.sections["locks"][0].value.(lockRow).Circular)
+	assert.True(t, v.sections["locks"][0].value.(lockRow).Cyclic)
 	one := b.oneLock("/x", "", b.later(standing))
 	assert.Len(t, headOf[oneLock](t, one).Cycles, 1)
-	assert.True(t, one.sections["queue"][0].value.(contender).Circular)
+	assert.True(t, one.sections["queue"][0].value.(contender).Cyclic)
 
 	b.note(queue("/z", 1, "ccc"), b.later(2*standing))
 	assert.Empty(t, headOf[oneLock](t, b.oneLock("/z", "", b.later(2*standing))).Cycles, "it is elsewhere")

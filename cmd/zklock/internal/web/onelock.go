@@ -73,7 +73,7 @@ func libraries(queue []zklock.Contender) map[string]int {
 
 // line returns the holders and the waiters of a lock that match text, up to the limits, and counts the others in head. It must
 // be called with mu held.
-func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head *oneLock) (holders, queue []row) {
+func (b *board) line(l *locks.Lock, text string, cyclic map[string]bool, head *oneLock) (holders, queue []row) {
 	place := 0
 	for _, who := range l.Queue.Contenders {
 		if !who.Holds {
@@ -91,7 +91,7 @@ func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head 
 			*more++
 			continue
 		}
-		c := b.contenderRow(l, who, circular[who.Node])
+		c := b.contenderRow(l, who, cyclic[who.Node])
 		if text != "" && !who.Holds {
 			c.Place = place
 		}
@@ -101,11 +101,11 @@ func (b *board) line(l *locks.Lock, text string, circular map[string]bool, head 
 }
 
 // contenderRow must be called with mu held.
-func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, circular bool) contender {
+func (b *board) contenderRow(l *locks.Lock, who zklock.Contender, isCyclic bool) contender {
 	s := b.past[l.Queue.Path].live[who.Node]
 	c := contender{
 		owner: ownerOf(who), Name: nameOf(who), Kind: who.Kind, Session: sessionOf(who), Token: tokenOf(who),
-		From: millis(s.from), AtLeast: s.early, Asked: b.isAsked(l.Queue.Path, who), Circular: circular,
+		From: millis(s.from), AtLeast: s.early, Asked: b.isAsked(l.Queue.Path, who), Cyclic: isCyclic,
 	}
 	if b.changes {
 		c.Node = who.Node

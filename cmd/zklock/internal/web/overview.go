@@ -24,7 +24,7 @@ func (b *board) overview(text string, now time.Time) view {
 	defer b.mu.Unlock()
 	found, again := b.cycles(now)
 	head := overview{common: b.common(found, nil), Locks: b.table.Len(), Waiting: b.table.Waiting()}
-	circular := pathsIn(found)
+	cyclic := pathsIn(found)
 	var rows []row
 	for _, l := range b.table.Busiest() {
 		head.Holding += l.Holding()
@@ -33,7 +33,7 @@ func (b *board) overview(text string, now time.Time) view {
 		}
 		head.Found++
 		if len(rows) < mostLocks {
-			rows = append(rows, row{l.Queue.Path, b.lockRow(l, circular[l.Queue.Path])})
+			rows = append(rows, row{l.Queue.Path, b.lockRow(l, cyclic[l.Queue.Path])})
 		}
 	}
 	return view{head, map[string][]row{"locks": rows}, again}
@@ -50,7 +50,7 @@ func (b *board) common(found []locks.Cycle, want func(locks.Cycle) bool) common 
 		if want != nil && !want(f) {
 			continue
 		}
-		c.Circled++
+		c.Cycled++
 		if len(c.Cycles) < mostCycles {
 			c.Cycles = append(c.Cycles, newCycle(f))
 		}
@@ -86,11 +86,11 @@ func lockMatches(l *locks.Lock, text string) bool {
 }
 
 // lockRow must be called with mu held.
-func (b *board) lockRow(l *locks.Lock, circular bool) lockRow {
+func (b *board) lockRow(l *locks.Lock, isCyclic bool) lockRow {
 	g := l.Longest()
 	r := lockRow{
 		Path: shownPath(l.Queue.Path), Link: linkOf(l.Queue.Path), Kind: kindOf(l.Queue), Held: l.Holding(), Waits: l.Waiting(),
-		Permits: l.Queue.Permits, Since: millis(g.At), AtLeast: g.AtLeast, Delayed: l.IsDelayed(), Circular: circular,
+		Permits: l.Queue.Permits, Since: millis(g.At), AtLeast: g.AtLeast, Delayed: l.IsDelayed(), Cyclic: isCyclic,
 	}
 	if who, ok := l.Holder(); ok {
 		o := ownerOf(who)

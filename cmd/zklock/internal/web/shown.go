@@ -37,8 +37,8 @@ type common struct {
 	Away    int64   `json:"away,omitempty"` // since when no server has answered
 	Gaps    string  `json:"gaps,omitempty"` // what is not shown
 	Changes bool    `json:"changes,omitempty"`
-	Cycles  []cycle `json:"circles,omitempty"`
-	Circled int     `json:"circled,omitempty"` // the number of cycles
+	Cycles  []cycle `json:"cycles,omitempty"`
+	Cycled  int     `json:"cycled,omitempty"` // the number of cycles
 }
 
 // overview is the head of the list of locks.
@@ -52,18 +52,18 @@ type overview struct {
 
 // lockRow is a row of the list of locks.
 type lockRow struct {
-	Path     string `json:"path"`
-	Link     string `json:"link"`
-	Kind     string `json:"kind"`
-	Held     int    `json:"held"`
-	Waits    int    `json:"waits"`
-	Permits  int    `json:"permits,omitempty"`
-	Since    int64  `json:"since,omitempty"` // when the first holder was granted the lock
-	AtLeast  bool   `json:"atLeast,omitempty"`
-	Owner    *owner `json:"owner,omitempty"`
-	Asked    bool   `json:"asked,omitempty"`
-	Delayed  bool   `json:"delayed,omitempty"`
-	Circular bool   `json:"circular,omitempty"`
+	Path    string `json:"path"`
+	Link    string `json:"link"`
+	Kind    string `json:"kind"`
+	Held    int    `json:"held"`
+	Waits   int    `json:"waits"`
+	Permits int    `json:"permits,omitempty"`
+	Since   int64  `json:"since,omitempty"` // when the first holder was granted the lock
+	AtLeast bool   `json:"atLeast,omitempty"`
+	Owner   *owner `json:"owner,omitempty"`
+	Asked   bool   `json:"asked,omitempty"`
+	Delayed bool   `json:"delayed,omitempty"`
+	Cyclic  bool   `json:"cyclic,omitempty"`
 }
 
 // oneLock is the head of the view of a lock.
@@ -97,17 +97,17 @@ type owner struct {
 // contender is a holder or a waiter.
 type contender struct {
 	owner
-	Place    int    `json:"place,omitempty"` // position in the queue, if not all of it is shown
-	Name     string `json:"name"`
-	Kind     string `json:"kind"`
-	Session  string `json:"session"`
-	Token    string `json:"token"` // as text, because some JSON parsers round large numbers
-	From     int64  `json:"from"`
-	Held     int64  `json:"held,omitempty"`
-	AtLeast  bool   `json:"atLeast,omitempty"`
-	Asked    bool   `json:"asked,omitempty"`
-	Circular bool   `json:"circular,omitempty"`
-	Node     string `json:"node,omitempty"` // set if pages may make changes
+	Place   int    `json:"place,omitempty"` // position in the queue, if not all of it is shown
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Session string `json:"session"`
+	Token   string `json:"token"` // as text, because some JSON parsers round large numbers
+	From    int64  `json:"from"`
+	Held    int64  `json:"held,omitempty"`
+	AtLeast bool   `json:"atLeast,omitempty"`
+	Asked   bool   `json:"asked,omitempty"`
+	Cyclic  bool   `json:"cyclic,omitempty"`
+	Node    string `json:"node,omitempty"` // set if pages may make changes
 }
 
 // stretch is a span of the timeline.

@@ -6,10 +6,14 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"embed"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -25,6 +29,20 @@ import (
 
 //go:embed assets
 var assets embed.FS
+
+// Hash returns a hash of the page's files. The documents' pictures have it next to them, so that a test finds out when they show
+// an older page.
+func Hash() string {
+	sum := sha256.New()
+	fs.WalkDir(assets, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			data, _ := assets.ReadFile(name) // cannot fail
+			fmt.Fprintf(sum, "%s %d\n%s", name, len(data), data)
+		}
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil))
+}
 
 // Options configure a Server.
 type Options struct {

@@ -153,7 +153,7 @@ function marks(parent, r, o) {
   parent.replaceChildren();
   if (r.asked) mark(parent, 'asked', 'asked to release', 'The holder decides whether and when it releases the lock.');
   if (r.delayed) mark(parent, 'delay', 'lock delay', 'The last holder did not release the lock, and its lock delay has not passed.');
-  if (r.circular) mark(parent, 'circle', 'deadlock', 'Clients wait for each other in a cycle.');
+  if (r.cyclic) mark(parent, 'cycle', 'cycle', 'Clients wait for each other in a cycle: it may be a deadlock.');
   if (o && o.kept) mark(parent, 'kept', 'shared place', 'This place is shared by a process\'s goroutines. It can be held while none of them is working.');
 }
 
@@ -164,10 +164,10 @@ function renderOverview() {
   setText($('n-locks'), count.format(head.locks || 0));
   setText($('n-holding'), count.format(head.holding || 0));
   setText($('n-waiting'), count.format(head.waiting || 0));
-  setText($('n-circles'), count.format(head.circled || 0));
+  setText($('n-cycles'), count.format(head.cycled || 0));
   setText($('l-locks'), head.locks === 1 ? 'lock in use' : 'locks in use');
-  setText($('l-circles'), head.circled === 1 ? 'deadlock' : 'deadlocks');
-  $('tile-circles').className = head.circled ? 'alarm' : '';
+  setText($('l-cycles'), head.cycled === 1 ? 'cycle' : 'cycles');
+  $('tile-cycles').className = head.cycled ? 'alarm' : '';
   setText($('below'), head.below || '');
   const { rows } = section('locks');
   const order = restingOrder(section('locks').order);
@@ -176,7 +176,7 @@ function renderOverview() {
   setText($('more-locks'), more > 0 ? 'and ' + plural(more, 'less busy lock', 'less busy locks') + ' (use the search)' : '');
   $('no-locks').hidden = order.length > 0;
   setText($('no-locks'), state.text ? 'No lock in use matches the search.' : 'No locks are in use at the moment. Locks appear here as soon as they are used.');
-  renderCircles($('all-circles'));
+  renderCycles($('all-cycles'));
   document.title = (head.waiting ? '(' + count.format(head.waiting) + ') ' : '') + 'zklock';
 }
 
@@ -224,17 +224,17 @@ function fillLock(li, r) {
   p.bar.style.width = Math.min(r.waits, 200) * 9 + 'px';
 }
 
-function renderCircles(parent) {
-  const found = state.head.circles || [];
-  const text = JSON.stringify(found) + state.head.circled;
+function renderCycles(parent) {
+  const found = state.head.cycles || [];
+  const text = JSON.stringify(found) + state.head.cycled;
   if (parent.dataset.text === text) return;
   parent.dataset.text = text;
-  parent.replaceChildren(...found.map(circleBox));
-  const more = (state.head.circled || 0) - found.length;
-  if (more > 0) parent.append(el('p', 'more', 'and ' + plural(more, 'more deadlock', 'more deadlocks')));
+  parent.replaceChildren(...found.map(cycleBox));
+  const more = (state.head.cycled || 0) - found.length;
+  if (more > 0) parent.append(el('p', 'more', 'and ' + plural(more, 'more cycle', 'more cycles')));
 }
 
-function circleBox(steps) {
+function cycleBox(steps) {
   const list = el('ol', '', ...steps.map(s => {
     const link = el('a', 'mono', s.path);
     link.href = '#' + s.link;
@@ -255,7 +255,7 @@ function renderOne() {
   $('unseen').hidden = !head.unseen;
   setText($('unseen'), head.unseen ? 'Nobody has been seen here since ' + clock(head.begun) + '. This path may not exist.' : '');
   $('one').classList.toggle('unseen', Boolean(head.unseen));
-  renderCircles($('its-circles'));
+  renderCycles($('its-cycles'));
   setText($('holders-title'), head.kind === 'election' ? 'Leader' : 'Holders');
   if (pointsAtButtons()) {
     fillInPlace();
@@ -627,7 +627,7 @@ function otherTheme() {
 
 // step moves the focus to the next or previous lock, or among the links and buttons of a lock's page.
 function step(by) {
-  const all = [...document.querySelectorAll(state.view === 'one' ? '#one a, .card button' : '#locks a, .circles a')];
+  const all = [...document.querySelectorAll(state.view === 'one' ? '#one a, .card button' : '#locks a, .cycles a')];
   const at = all.indexOf(document.activeElement);
   const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + by))];
   if (next) next.focus();
