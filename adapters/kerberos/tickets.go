@@ -17,8 +17,8 @@ import (
 )
 
 // tickets are the tickets of a login: the first one, from which the others come, and one for each
-// service. At most one question about each ticket is under way, and whoever needs the ticket waits
-// for that question's answer. So an answer that comes too late for one connection serves the next.
+// service. At most one question about each ticket is under way, and all logins that need the ticket
+// wait for its answer. So an answer that comes too late for one connection serves the next.
 type tickets struct {
 	kdc       *krb5.Client
 	source    source
@@ -61,7 +61,7 @@ const (
 	poll = 30 * time.Second
 	// soonest is the shortest time between two questions about a ticket that nobody waits for.
 	soonest = time.Second
-	// refusalLasts is for how long a refusal is repeated without asking the KDC, which may lock a
+	// refusalLasts is how long a login repeats a refusal without asking the KDC, which may lock a
 	// principal after too many wrong keys.
 	refusalLasts = 10 * time.Second
 	// refusalPause is after how long a refused ticket is asked for again, if nobody waits for it.
@@ -246,7 +246,7 @@ func (f *flight) wait(ctx context.Context) (*krb5.Ticket, error) {
 }
 
 // ticketFor returns a ticket for a service: the one that the login has, or a new one from the KDC. It
-// returns when ctx is done, but the question to the KDC goes on.
+// returns when ctx is done, but the question to the KDC continues.
 func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, error) {
 	t.mu.Lock()
 	if t.closed {
@@ -355,7 +355,7 @@ func isRefusal(err error) bool {
 // hints say in an administrator's words why there is no ticket.
 var hints = map[int32]string{
 	krb5.ClientUnknown:    "the KDC does not know the client's principal",
-	krb5.ServiceUnknown:   "the KDC does not know the server's principal: see Options.Host and Options.Service",
+	krb5.ServiceUnknown:   "the KDC does not know the server's principal: see Options.Host and Options.Service, and zklock.Hooks.HostProvider if you use Attach",
 	krb5.WrongKey:         wrongKey,
 	krb5.BadIntegrity:     wrongKey,
 	krb5.ClockSkew:        clocksDiffer,

@@ -108,7 +108,7 @@ func TestServicesInOtherRealms(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, "zookeeper/zk.far.test@B.TEST", ticket.Service.String())
 			require.Equal(t, joe, ticket.Client)
-			require.Equal(t, lines == "", a.Asked("zookeeper/zk.far.test") == 1, "%s: A is asked for it only if the realm is not known", name)
+			require.Equal(t, lines == "", a.Asked("zookeeper/zk.far.test") == 1, "%s: only a client that does not know the realm requests it from A", name)
 		})
 	}
 }
