@@ -39,11 +39,9 @@ func TestTicketsOfEveryEncryptionType(t *testing.T) {
 		k, c := world(t, "")
 		for _, client := range Encryption {
 			for _, tgt := range Encryption {
-				key, err := KeyOf(client, "secret", realm+"joe", nil)
-				require.NoError(t, err)
-				k.Set("joe", key)
+				key := k.Add("joe", client)
 				k.Add("krbtgt/"+realm, tgt)
-				first, err := c.LogIn(t.Context(), joe, Password("secret"))
+				first, err := c.LogIn(t.Context(), joe, keytabKeys{client: {key: key}})
 				require.NoError(t, err)
 				ticket, err := c.Service(t.Context(), first, []string{"zookeeper", "zk1.test"})
 				require.NoError(t, err)

@@ -121,7 +121,7 @@ func (k *KDC) Keytab(name string, version uint32) []byte {
 }
 
 // Serve makes clients use these KDCs until the end of the test, and returns the path of a krb5.conf with them.
-func Serve(t *testing.T, lines string, kdcs ...*KDC) string {
+func Serve(t testing.TB, lines string, kdcs ...*KDC) string {
 	former := dial
 	t.Cleanup(func() { dial = former })
 	dial = func(ctx context.Context, _, address string) (net.Conn, error) {
