@@ -12,6 +12,7 @@ package kerberos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -188,7 +189,11 @@ func (l *Login) LogIn(ctx context.Context, server string, pass func(token []byte
 	if err != nil {
 		return fmt.Errorf("no Kerberos ticket for %s: %w", service, err)
 	}
-	return exchange(pass, ticket)
+	err = exchange(pass, ticket)
+	if errors.Is(err, errRejected) && l.tickets.reject(service, ticket) {
+		return fmt.Errorf("%v; another ticket is requested", errRejected) // which wraps no refusal
+	}
+	return err
 }
 
 // serviceOf returns the principal of a server, without its realm.

@@ -41,6 +41,7 @@ type tickets struct {
 type slot struct {
 	get    func(ctx context.Context) (*krb5.Ticket, error)
 	ticket *krb5.Ticket // nil if there is none
+	got    time.Time    // when the ticket came
 	flight *flight      // the question that is under way, or nil
 	due    time.Time    // when to ask for another ticket
 	failed time.Time    // when the last question failed
@@ -64,6 +65,9 @@ const (
 	// refusalLasts is how long a login repeats a refusal without asking the KDC, which may lock a
 	// principal after too many wrong keys.
 	refusalLasts = 10 * time.Second
+	// fresh is how old a ticket may be for a server's rejection to be final: an older one may have been
+	// made with a former key of the server.
+	fresh = 10 * time.Second
 	// refusalPause is after how long a refused ticket is asked for again, if nobody waits for it.
 	refusalPause = 5 * time.Minute
 )
@@ -212,7 +216,7 @@ func (s *slot) land(f *flight) {
 	s.flight = nil
 	now := now()
 	if f.err == nil {
-		s.ticket, s.err = f.ticket, nil
+		s.ticket, s.got, s.err = f.ticket, now, nil
 		s.due = now.Add(max(s.ticket.End.Sub(now)/2, soonest))
 		return
 	}
@@ -226,6 +230,12 @@ func (s *slot) land(f *flight) {
 	}
 	s.due = now.Add(pause)
 }
+
+// isRefused reports whether the KDC has refused the ticket just now.
+func (s *slot) isRefused() bool { return isRefusal(s.err) && within(s.failed, refusalLasts) }
+
+// within reports whether t is less than d away, in the past or, if the clock was set back, in the future.
+func within(t time.Time, d time.Duration) bool { return now().Sub(t).Abs() < d }
 
 // valid returns the slot's ticket if it has not ended, or nil.
 func (s *slot) valid() *krb5.Ticket {
@@ -259,7 +269,7 @@ func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, 
 		t.mu.Unlock()
 		return ticket, nil
 	}
-	if isRefusal(s.err) && now().Sub(s.failed) < refusalLasts {
+	if s.isRefused() {
 		defer t.mu.Unlock()
 		return nil, explain(s.err)
 	}
@@ -270,6 +280,22 @@ func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, 
 		return nil, errClosed
 	}
 	return ticket, explain(err)
+}
+
+// reject records that a server has rejected a ticket. It reports whether another ticket may be accepted,
+// which the login then gets: the server may have another key since this one was made.
+func (t *tickets) reject(service string, ticket *krb5.Ticket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.services[service]
+	if s == nil || s.ticket == ticket && within(s.got, fresh) {
+		return false
+	}
+	if s.ticket == ticket && s.flight == nil {
+		s.due = time.Time{}
+		t.poke()
+	}
+	return true
 }
 
 // ofService are the codes of a KDC's errors that have nothing to do with the first ticket.
@@ -306,7 +332,6 @@ func (t *tickets) firstTicket(ctx context.Context, rejected *krb5.Ticket) (*krb5
 	if ticket == rejected {
 		ticket = nil
 	}
-	refused := ticket == nil && isRefusal(s.err) && now().Sub(s.failed) < refusalLasts
 	switch {
 	case t.closed:
 		defer t.mu.Unlock()
@@ -314,7 +339,7 @@ func (t *tickets) firstTicket(ctx context.Context, rejected *krb5.Ticket) (*krb5
 	case ticket != nil && now().Before(s.due):
 		defer t.mu.Unlock()
 		return ticket, nil
-	case refused:
+	case ticket == nil && s.isRefused():
 		defer t.mu.Unlock()
 		return nil, s.err
 	}

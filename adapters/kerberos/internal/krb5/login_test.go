@@ -211,6 +211,28 @@ func TestALoginWhoseFirstTicketIsRejectedGetsAnother(t *testing.T) {
 	})
 }
 
+// The server's keytab has only the new key, so it can read no ticket of before.
+func TestATicketThatAServerRejectsIsReplaced(t *testing.T) {
+	virtual(t, 10*time.Hour, func(t *testing.T, w *world) {
+		require.NoError(t, w.logIn("zk1"))
+		time.Sleep(time.Hour)
+		w.Add("zookeeper/zk1", krb5.AES128SHA2)
+		err := w.logIn("zk1")
+		require.ErrorContains(t, err, "server rejected the Kerberos ticket, and its log has the reason; another ticket is requested")
+		require.NotErrorIs(t, err, zk.ErrAuthFailed)
+		synctest.Wait()
+		require.NoError(t, w.logIn("zk1"))
+		require.Equal(t, 2, w.Asked("zookeeper/zk1"))
+
+		rejects := func([]byte) ([]byte, error) { return nil, zk.ErrAuthFailed }
+		for range 100 {
+			require.ErrorIs(t, w.login.LogIn(t.Context(), "zk1:2181", rejects), zk.ErrAuthFailed, "another ticket would not help")
+		}
+		synctest.Wait()
+		require.Equal(t, 2, w.Asked("zookeeper/zk1"))
+	})
+}
+
 func TestAServiceThatTheKDCDoesNotKnowIsRefusedAtOnce(t *testing.T) {
 	virtual(t, 10*time.Hour, func(t *testing.T, w *world) {
 		start := time.Now()

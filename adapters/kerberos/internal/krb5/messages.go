@@ -57,7 +57,13 @@ func (p Principal) String() string { return strings.Join(p.Name, "/") + "@" + p.
 // Equal reports whether two principals are the same.
 func (p Principal) Equal(q Principal) bool { return p.Realm == q.Realm && slices.Equal(p.Name, q.Name) }
 
-// TGS returns the service that issues tickets for a realm, in the realm that this service is asked in.
+// isLike reports whether p and q are the same but for the case of letters: some KDCs ignore it in
+// the names of services.
+func (p Principal) isLike(q Principal) bool {
+	return p.Realm == q.Realm && slices.EqualFunc(p.Name, q.Name, strings.EqualFold)
+}
+
+// tgs returns the service that issues tickets for a realm, in the realm that this service is asked in.
 func tgs(of, in string) Principal { return Principal{in, []string{"krbtgt", of}} }
 
 // isTGS reports whether p issues tickets.
