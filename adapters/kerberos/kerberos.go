@@ -170,14 +170,15 @@ func newLogin(opts *Options, from func(c *krb5.Config) (source, error)) (*Login,
 }
 
 // Close forgets the tickets and stops renewing them. Call it when no client uses the login any more:
-// later logins are refused. When it returns, every goroutine of the login has ended.
+// later logins are refused. When it returns, every goroutine of the login has ended, except one that
+// waits for Options.Host.
 func (l *Login) Close() { l.tickets.close() }
 
 // String returns the principal.
 func (l *Login) String() string { return l.tickets.source.principal().String() }
 
 // Prepare implements zklock.PreparedLogin: it gets tickets for servers in the background.
-func (l *Login) Prepare(servers []string) { l.tickets.prepare(servers) }
+func (l *Login) Prepare(servers []string) { l.tickets.prepare(slices.Clone(servers)) }
 
 // LogIn implements zklock.Login.
 func (l *Login) LogIn(ctx context.Context, server string, pass func(token []byte) ([]byte, error)) error {

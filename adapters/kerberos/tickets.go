@@ -34,7 +34,6 @@ type tickets struct {
 	keeping  bool // keep was started
 	first    slot
 	services map[string]*slot
-	servers  []string // whose services prepare has not added yet
 }
 
 // A slot has a ticket and what is known about getting the next one.
@@ -101,9 +100,41 @@ func (t *tickets) prepare(servers []string) {
 	if t.closed {
 		return
 	}
-	t.servers = append(t.servers, servers...)
 	t.startKeeping()
-	t.poke()
+	// Owned by the program, whose Options.Host it calls; life stops it between two calls; close does not wait for it.
+	go t.addServers(servers)
+}
+
+// addServers adds the services of servers. It tries again those whose name cannot be found yet.
+func (t *tickets) addServers(servers []string) {
+	for {
+		servers = slices.DeleteFunc(servers, func(server string) bool { return t.addServer(server) == nil })
+		if len(servers) == 0 {
+			return
+		}
+		timer := time.NewTimer(poll)
+		select {
+		case <-timer.C:
+		case <-t.life.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (t *tickets) addServer(server string) error {
+	var service string
+	err := guarded(func() (err error) {
+		service, err = t.serviceOf(server)
+		return err
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil && !t.closed {
+		t.service(service)
+		t.poke()
+	}
+	return err
 }
 
 // poke wakes keep.
@@ -133,28 +164,7 @@ func (t *tickets) keep() {
 		case <-t.life.Done():
 			return
 		}
-		t.addServers()
 		timer.Reset(t.renew())
-	}
-}
-
-// addServers adds the services of the servers that were prepared.
-func (t *tickets) addServers() {
-	t.mu.Lock()
-	servers := t.servers
-	t.servers = nil
-	t.mu.Unlock()
-	for _, server := range servers {
-		var service string
-		err := guarded(func() (err error) {
-			service, err = t.serviceOf(server) // may be the program's code
-			return err
-		})
-		t.mu.Lock()
-		if err == nil && !t.closed {
-			t.service(service)
-		}
-		t.mu.Unlock()
 	}
 }
 

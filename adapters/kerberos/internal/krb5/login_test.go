@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -333,6 +334,36 @@ func TestMistakesAreRefusedAtOnce(t *testing.T) {
 			require.Error(t, err, want)
 			require.ErrorContains(t, err, "kerberos: ")
 		}
+	})
+}
+
+// A function of the program that does not return, or panics, or fails for a while, delays nothing else.
+func TestAFunctionForHostsDelaysNothing(t *testing.T) {
+	virtual(t, 10*time.Hour, func(t *testing.T, w *world) {
+		release := make(chan struct{})
+		var calls atomic.Int32
+		w.opts.Host = func(dialed string) (string, error) {
+			switch {
+			case dialed == "hangs":
+				<-release
+			case dialed == "panics":
+				panic("a defect of the program")
+			case dialed == "fails" && calls.Add(1) < 3:
+				return "", errors.New("no such host")
+			}
+			return "zk2", nil
+		}
+		login, err := kerberos.FromKeytab("worker", w.keytab, w.opts)
+		require.NoError(t, err)
+		login.Prepare(servers("hangs"))
+		login.Prepare(servers("panics", "fails"))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, w.Asked("zookeeper/zk2"))
+		time.Sleep(6 * time.Hour)
+		require.Equal(t, 2, w.Asked("zookeeper/zk2"))
+		login.Close()
+		close(release)
 	})
 }
 
