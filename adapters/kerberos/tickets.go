@@ -401,12 +401,15 @@ var hints = map[int32]string{
 	krb5.ClientExpired:    "the client's principal has expired",
 	krb5.PasswordExpired:  "the client's password has expired",
 	krb5.TicketExpired:    "the ticket has expired",
+	krb5.PreauthRequired:  otherProof,
+	krb5.NoSuchProof:      otherProof,
 	krb5.WrongRealm:       "the client's principal is in another realm",
 	krb5.PolicyRefuses:    "the KDC's policy refuses it",
 }
 
 const (
 	wrongKey     = "the password or the keytab's key is wrong"
+	otherProof   = "the KDC requires another proof than a time stamp, which is not supported"
 	clocksDiffer = "the clocks of this host and the KDC differ by more than the KDC allows"
 )
 
