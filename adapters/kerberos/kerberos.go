@@ -68,7 +68,7 @@ const lookupTimeout = 5 * time.Second
 // share it.
 //
 // After a client has connected, the Login gets a ticket for each server of the client, and gets
-// another one when half of the ticket's life is over. So a KDC that is down for less than half the
+// another one before half of the ticket's life is over. So a KDC that is down for less than half the
 // life of a ticket harms nobody, and no reconnect waits for a KDC that is slow.
 type Login struct {
 	opts    Options

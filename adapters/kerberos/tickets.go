@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +29,7 @@ type tickets struct {
 	life context.Context // until close
 	end  context.CancelFunc
 	wake chan struct{} // a server was added, or a question has ended
+	part float64       // of a ticket's life: see land. Programs that were started together ask the KDC at different times
 	runs sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
@@ -75,7 +78,7 @@ const (
 var errClosed = fmt.Errorf("%w: the login is closed", zk.ErrAuthFailed)
 
 func newTickets(kdc *krb5.Client, s source, serviceOf func(string) (string, error)) *tickets {
-	t := &tickets{kdc: kdc, source: s, serviceOf: serviceOf, wake: make(chan struct{}, 1), services: map[string]*slot{}}
+	t := &tickets{kdc: kdc, source: s, serviceOf: serviceOf, wake: make(chan struct{}, 1), part: 0.5 - 0.1*rand.Float64(), services: map[string]*slot{}}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.first.get = func(ctx context.Context) (*krb5.Ticket, error) { return s.first(ctx, kdc) }
 	return t
@@ -173,7 +176,7 @@ func (t *tickets) renew() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, next := now(), poll
-	for _, s := range t.services {
+	for _, s := range t.all() {
 		if !now.Before(s.due) && !t.closed {
 			t.ask(s)
 			continue // its end wakes keep
@@ -181,6 +184,25 @@ func (t *tickets) renew() time.Duration {
 		next = min(next, s.due.Sub(now))
 	}
 	return next
+}
+
+// all returns the slots whose tickets are to be kept. It must be called with mu held.
+func (t *tickets) all() []*slot {
+	all := slices.Collect(maps.Values(t.services))
+	if t.first.ticket != nil {
+		all = append(all, &t.first)
+	}
+	return all
+}
+
+// renewAll makes the tickets due that end before the first one: from that one, others can be made that
+// last longer. It must be called with mu held.
+func (t *tickets) renewAll() {
+	for _, s := range t.services {
+		if s.ticket != nil && s.ticket.End.Before(t.first.ticket.End) {
+			s.due = time.Time{}
+		}
+	}
 }
 
 // now returns the time without the monotonic clock, which stands still while a machine is suspended.
@@ -214,20 +236,23 @@ func (t *tickets) ask(s *slot) *flight {
 		})
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		s.land(f)
+		s.land(f, t.part)
+		if s == &t.first && f.err == nil {
+			t.renewAll()
+		}
 		close(f.done)
 		t.poke()
 	})
 	return f
 }
 
-// land records the end of a question.
-func (s *slot) land(f *flight) {
+// land records the end of a question. Another ticket is due after this part of the ticket's life.
+func (s *slot) land(f *flight, part float64) {
 	s.flight = nil
 	now := now()
 	if f.err == nil {
 		s.ticket, s.got, s.err = f.ticket, now, nil
-		s.due = now.Add(max(s.ticket.End.Sub(now)/2, soonest))
+		s.due = now.Add(max(time.Duration(float64(s.ticket.End.Sub(now))*part), soonest))
 		return
 	}
 	s.err, s.failed = f.err, now
