@@ -434,7 +434,7 @@ var hints = map[int32]string{
 
 const (
 	wrongKey     = "the password or the keytab's key is wrong"
-	otherProof   = "the KDC requires another proof than a time stamp, which is not supported"
+	otherProof   = "the KDC requires a proof other than a time stamp, which is not supported"
 	clocksDiffer = "the clocks of this host and the KDC differ by more than the KDC allows"
 )
 

@@ -571,7 +571,7 @@ func gate(server net.Conn, accept func(token []byte) ([]byte, error)) net.Conn {
 // A client holds a lock over 30 lifetimes of tickets, with three outages of the KDC, one of which is longer than a ticket's life,
 // a rotated keytab, and a sleep.
 func TestAClientWorksOverManyLifetimesOfTickets(t *testing.T) {
-	const life, steps = 4 * time.Minute, 10 // in a life
+	const life, steps = 2 * time.Minute, 10 // in a life
 	virtual(t, life, func(t *testing.T, w *world) {
 		srv := zktest.Start(t, zktest.Options{Servers: 3})
 		for _, address := range srv.Addrs() {
@@ -620,7 +620,7 @@ func TestAClientWorksOverManyLifetimesOfTickets(t *testing.T) {
 				srv.DropConnections()
 			}
 			time.Sleep(life / steps)
-			quiet := step >= 150 && step < 188 || step >= 230 && step < 263
+			quiet := step >= 150 && step < 190 || step >= 230 && step < 265
 			if hold.Check() != nil {
 				require.True(t, quiet, "the hold was lost in step %d: %v", step, hold.Check())
 				lost++
@@ -636,6 +636,6 @@ func TestAClientWorksOverManyLifetimesOfTickets(t *testing.T) {
 		require.NoError(t, hold.Check())
 		require.NoError(t, hold.Unlock(t.Context()))
 		require.Greater(t, logins.Load(), int32(80))
-		t.Logf("%d logins, %d questions for a first ticket; the hold was lost %d times", logins.Load(), w.Asked("krbtgt/"+realm), lost)
+		t.Logf("%d logins, %d questions for a first ticket; no hold in %d steps", logins.Load(), w.Asked("krbtgt/"+realm), lost)
 	})
 }
