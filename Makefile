@@ -71,12 +71,12 @@ test-integration: ## the tests on real servers only
 race: ## this module's tests under the race detector
 	go test -race -timeout 20m ./...
 
-fuzz: ## every fuzz target of this module for FUZZTIME (60s) each
-	@set -e; for p in $$(go list ./...); do \
+fuzz: ## every fuzz target of this module and of adapters/kerberos for FUZZTIME (60s) each
+	@set -e; for m in . adapters/kerberos; do cd $(CURDIR)/$$m; for p in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "$$f ($$p)"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s $$p; \
 	  done; \
-	done
+	done; done
 
 suites: ## other projects' own tests on zktest: go-zookeeper's, and kazoo's where Debian's packages of it and pytest are
 	go test ./internal/evidence/suites -v -timeout 40m -count 1 -args -suites

@@ -37,7 +37,7 @@ func exchange(pass func(token []byte) ([]byte, error), ticket *krb5.Ticket) erro
 	token, err := pass(frame(kindRequest, auth.Request))
 	switch {
 	case errors.Is(err, zk.ErrAuthFailed):
-		return fmt.Errorf("%w: server rejected the Kerberos ticket, and its log has the reason", zk.ErrAuthFailed)
+		return fmt.Errorf("%w: %w", zk.ErrAuthFailed, errRejected)
 	case err != nil:
 		return err
 	case token == nil:
@@ -83,6 +83,9 @@ func frame(kind uint16, body []byte) []byte {
 	token, _ := asn1.Marshal(asn1.RawValue{Class: asn1.ClassApplication, Tag: 0, IsCompound: true, Bytes: inner})
 	return token
 }
+
+// errRejected reports that a server has rejected a ticket.
+var errRejected = errors.New("server rejected the Kerberos ticket, and its log has the reason")
 
 var errNoReply = errors.New("server sent no Kerberos reply")
 

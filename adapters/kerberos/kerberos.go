@@ -12,6 +12,7 @@ package kerberos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -67,7 +68,7 @@ const lookupTimeout = 5 * time.Second
 // share it.
 //
 // After a client has connected, the Login gets a ticket for each server of the client, and gets
-// another one when half of the ticket's life is over. So a KDC that is down for less than half the
+// another one before half of the ticket's life is over. So a KDC that is down for less than half the
 // life of a ticket harms nobody, and no reconnect waits for a KDC that is slow.
 type Login struct {
 	opts    Options
@@ -169,14 +170,15 @@ func newLogin(opts *Options, from func(c *krb5.Config) (source, error)) (*Login,
 }
 
 // Close forgets the tickets and stops renewing them. Call it when no client uses the login any more:
-// later logins are refused. When it returns, every goroutine of the login has ended.
+// later logins are refused. When it returns, every goroutine of the login has ended, except one that
+// waits for Options.Host.
 func (l *Login) Close() { l.tickets.close() }
 
 // String returns the principal.
 func (l *Login) String() string { return l.tickets.source.principal().String() }
 
 // Prepare implements zklock.PreparedLogin: it gets tickets for servers in the background.
-func (l *Login) Prepare(servers []string) { l.tickets.prepare(servers) }
+func (l *Login) Prepare(servers []string) { l.tickets.prepare(slices.Clone(servers)) }
 
 // LogIn implements zklock.Login.
 func (l *Login) LogIn(ctx context.Context, server string, pass func(token []byte) ([]byte, error)) error {
@@ -188,7 +190,11 @@ func (l *Login) LogIn(ctx context.Context, server string, pass func(token []byte
 	if err != nil {
 		return fmt.Errorf("no Kerberos ticket for %s: %w", service, err)
 	}
-	return exchange(pass, ticket)
+	err = exchange(pass, ticket)
+	if errors.Is(err, errRejected) && l.tickets.reject(service, ticket) {
+		return fmt.Errorf("%v; another ticket is requested", errRejected) // which wraps no refusal
+	}
+	return err
 }
 
 // serviceOf returns the principal of a server, without its realm.

@@ -40,6 +40,18 @@ func (w *world) connectWithin(t *testing.T, limit time.Duration, opts *zklock.Op
 // aWhile is how long a client tries that is not refused, but cannot log in.
 const aWhile = 10 * time.Second
 
+// dial returns a connection that the test owns.
+func (w *world) dial(t *testing.T, hooks *zklock.Hooks, hosts zk.HostProvider) *zk.Conn {
+	conn, events, err := zk.Connect([]string{w.server}, 10*time.Second, zk.WithDialer(hooks.Dial), zk.WithHostProvider(hosts), zk.WithLogInfo(false))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		for range events {
+		}
+	})
+	return conn
+}
+
 func lockAndUnlock(t *testing.T, client *zklock.Client, path string) {
 	hold, err := client.Mutex(path).Lock(t.Context())
 	require.NoError(t, err)
@@ -117,6 +129,38 @@ func TestClientsLogInWithKerberos(t *testing.T) {
 		require.NoError(t, err)
 		lockAndUnlock(t, client, "/joe")
 	})
+	t.Run("a host in upper case", func(t *testing.T) {
+		by := *w
+		by.server = "LocalHost" + strings.TrimPrefix(w.server, "localhost")
+		login, err := kerberos.FromPassword("joe", "secret", opts)
+		client, err := by.connect(t, login, err)
+		require.NoError(t, err)
+		lockAndUnlock(t, client, "/joe")
+	})
+	t.Run("attached", func(t *testing.T) {
+		good, err := kerberos.FromKeytab("worker", w.dir+"/worker.keytab", opts)
+		require.NoError(t, err)
+		t.Cleanup(good.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for provider, works := range map[string]bool{"of the hooks": true, "of go-zookeeper": false} {
+			hooks := zklock.NewHooks(nil)
+			hosts := hooks.HostProvider()
+			if !works {
+				hosts = &zk.DNSHostProvider{} // the default
+			}
+			conn := w.dial(t, hooks, hosts)
+			client, err := zklock.Attach(ctx, conn, hooks, &zklock.Options{Login: good, ACL: []zk.ACL{{Scheme: "sasl", ID: "worker@" + realm, Perms: zk.PermAll}}})
+			if !works { // it dials addresses
+				require.ErrorIs(t, err, zk.ErrAuthFailed, provider)
+				require.ErrorContains(t, err, "Hooks.HostProvider")
+				continue
+			}
+			require.NoError(t, err, provider)
+			lockAndUnlock(t, client, "/attached")
+			require.NoError(t, client.Close())
+		}
+	})
 	t.Run("no login", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -186,6 +230,59 @@ func TestTicketsEnd(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 }
 
+// The KDC is down when the first tickets end, and when their successors end; then the key is replaced.
+func TestALoginLogsInAgainAfterAnOutageAndWithANewKey(t *testing.T) {
+	w := newWorld(t, "sessionRequireClientSASLAuth=true")
+	const life = 20 * time.Second
+	for _, who := range []string{"worker", "krbtgt/" + realm, "zookeeper/localhost"} {
+		w.run(t, "", "kadmin.local", "-r", realm, "-q", "modprinc -maxrenewlife 1d -maxlife "+fmt.Sprint(life.Seconds())+"s "+who)
+	}
+	login, err := kerberos.FromKeytab("worker", w.dir+"/worker.keytab", &kerberos.Options{Config: w.conf})
+	client, err := w.connect(t, login, err)
+	require.NoError(t, err)
+	hold, err := client.Mutex("/a").Lock(t.Context())
+	require.NoError(t, err)
+	time.Sleep(life/2 + time.Second) // KDC and server measure real time
+	w.stopKDC()
+	time.Sleep(life / 2)
+	another, err := w.connectWithin(t, aWhile, &zklock.Options{Login: login})
+	require.NoError(t, err, "the first tickets have ended, and the login has got others in time")
+	require.NoError(t, another.Close())
+	time.Sleep(life)
+	_, err = w.connectWithin(t, aWhile, &zklock.Options{Login: login})
+	require.ErrorContains(t, err, "no answer from the KDC")
+	require.NoError(t, hold.Check(), "a connection outlives the ticket that it was made with")
+	w.startKDC(t)
+	client, err = w.connect(t, login, nil)
+	require.NoError(t, err)
+	w.run(t, "", "kadmin.local", "-r", realm, "-q", "ktadd -k "+w.dir+"/worker.keytab worker") // adds a new key
+	time.Sleep(life + time.Second)
+	again, err := w.connect(t, login, nil)
+	require.NoError(t, err)
+	lockAndUnlock(t, again, "/b")
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, client.Close())
+}
+
+func TestAServerInAnotherRealm(t *testing.T) {
+	w := newWorld(t, "sessionRequireClientSASLAuth=true")
+	const far = "FAR.TEST"
+	w.stopKDC()
+	w.addRealm(t, far)
+	for _, r := range []string{realm, far} {
+		w.run(t, "", "kadmin.local", "-r", r, "-q", "addprinc -pw shared krbtgt/"+far+"@"+realm)
+	}
+	w.run(t, "", "kadmin.local", "-r", far, "-q", "addprinc -randkey zookeeper/localhost")
+	w.run(t, "", "kadmin.local", "-r", far, "-q", "ktadd -k "+w.dir+"/far.keytab zookeeper/localhost")
+	w.startKDC(t)
+	server := w.startServer(t, strings.ReplaceAll(w.kerberosJAAS("far.keytab"), "@"+realm, "@"+far), "sessionRequireClientSASLAuth=true")
+	w.server = server
+	login, err := kerberos.FromPassword("joe", "secret", &kerberos.Options{Config: w.conf})
+	client, err := w.connect(t, login, err)
+	require.NoError(t, err)
+	lockAndUnlock(t, client, "/joe")
+}
+
 func TestClocksThatDifferAreNamed(t *testing.T) {
 	w := newWorld(t, "")
 	w.stopKDC()
@@ -203,6 +300,23 @@ func TestClocksThatDifferAreNamed(t *testing.T) {
 
 func TestAServerThatDoesNotRequireALoginAcceptsOne(t *testing.T) {
 	w := newWorld(t, "")
+	t.Run("a refused Attach leaves the program's connection as it was", func(t *testing.T) {
+		hooks := zklock.NewHooks(nil)
+		conn := w.dial(t, hooks, hooks.HostProvider())
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err)
+		session := conn.SessionID()
+		login, err := kerberos.FromPassword("joe", "wrong", &kerberos.Options{Config: w.conf})
+		require.NoError(t, err)
+		t.Cleanup(login.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err = zklock.Attach(ctx, conn, hooks, &zklock.Options{Login: login})
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		_, _, err = conn.Exists("/")
+		require.NoError(t, err)
+		require.Equal(t, session, conn.SessionID())
+	})
 	login, err := kerberos.FromKeytab("worker", w.dir+"/worker.keytab", &kerberos.Options{Config: w.conf})
 	client, err := w.connect(t, login, err)
 	require.NoError(t, err)

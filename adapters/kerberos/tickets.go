@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +19,8 @@ import (
 )
 
 // tickets are the tickets of a login: the first one, from which the others come, and one for each
-// service. At most one question about each ticket is under way, and whoever needs the ticket waits
-// for that question's answer. So an answer that comes too late for one connection serves the next.
+// service. At most one question about each ticket is under way, and all logins that need the ticket
+// wait for its answer. So an answer that comes too late for one connection serves the next.
 type tickets struct {
 	kdc       *krb5.Client
 	source    source
@@ -27,6 +29,7 @@ type tickets struct {
 	life context.Context // until close
 	end  context.CancelFunc
 	wake chan struct{} // a server was added, or a question has ended
+	part float64       // of a ticket's life: see land. Programs that were started together ask the KDC at different times
 	runs sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
@@ -34,13 +37,13 @@ type tickets struct {
 	keeping  bool // keep was started
 	first    slot
 	services map[string]*slot
-	servers  []string // whose services prepare has not added yet
 }
 
 // A slot has a ticket and what is known about getting the next one.
 type slot struct {
 	get    func(ctx context.Context) (*krb5.Ticket, error)
 	ticket *krb5.Ticket // nil if there is none
+	got    time.Time    // when the ticket came
 	flight *flight      // the question that is under way, or nil
 	due    time.Time    // when to ask for another ticket
 	failed time.Time    // when the last question failed
@@ -61,9 +64,12 @@ const (
 	poll = 30 * time.Second
 	// soonest is the shortest time between two questions about a ticket that nobody waits for.
 	soonest = time.Second
-	// refusalLasts is for how long a refusal is repeated without asking the KDC, which may lock a
+	// refusalLasts is how long a login repeats a refusal without asking the KDC, which may lock a
 	// principal after too many wrong keys.
 	refusalLasts = 10 * time.Second
+	// fresh is how old a ticket may be for a server's rejection to be final: an older one may have been
+	// made with a former key of the server.
+	fresh = 10 * time.Second
 	// refusalPause is after how long a refused ticket is asked for again, if nobody waits for it.
 	refusalPause = 5 * time.Minute
 )
@@ -72,7 +78,7 @@ const (
 var errClosed = fmt.Errorf("%w: the login is closed", zk.ErrAuthFailed)
 
 func newTickets(kdc *krb5.Client, s source, serviceOf func(string) (string, error)) *tickets {
-	t := &tickets{kdc: kdc, source: s, serviceOf: serviceOf, wake: make(chan struct{}, 1), services: map[string]*slot{}}
+	t := &tickets{kdc: kdc, source: s, serviceOf: serviceOf, wake: make(chan struct{}, 1), part: 0.5 - 0.1*rand.Float64(), services: map[string]*slot{}}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.first.get = func(ctx context.Context) (*krb5.Ticket, error) { return s.first(ctx, kdc) }
 	return t
@@ -97,9 +103,41 @@ func (t *tickets) prepare(servers []string) {
 	if t.closed {
 		return
 	}
-	t.servers = append(t.servers, servers...)
 	t.startKeeping()
-	t.poke()
+	// Owned by the program, whose Options.Host it calls; life stops it between two calls; close does not wait for it.
+	go t.addServers(servers)
+}
+
+// addServers adds the services of servers. It tries again those whose name cannot be found yet.
+func (t *tickets) addServers(servers []string) {
+	for {
+		servers = slices.DeleteFunc(servers, func(server string) bool { return t.addServer(server) == nil })
+		if len(servers) == 0 {
+			return
+		}
+		timer := time.NewTimer(poll)
+		select {
+		case <-timer.C:
+		case <-t.life.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (t *tickets) addServer(server string) error {
+	var service string
+	err := guarded(func() (err error) {
+		service, err = t.serviceOf(server)
+		return err
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil && !t.closed {
+		t.service(service)
+		t.poke()
+	}
+	return err
 }
 
 // poke wakes keep.
@@ -129,28 +167,7 @@ func (t *tickets) keep() {
 		case <-t.life.Done():
 			return
 		}
-		t.addServers()
 		timer.Reset(t.renew())
-	}
-}
-
-// addServers adds the services of the servers that were prepared.
-func (t *tickets) addServers() {
-	t.mu.Lock()
-	servers := t.servers
-	t.servers = nil
-	t.mu.Unlock()
-	for _, server := range servers {
-		var service string
-		err := guarded(func() (err error) {
-			service, err = t.serviceOf(server) // may be the program's code
-			return err
-		})
-		t.mu.Lock()
-		if err == nil && !t.closed {
-			t.service(service)
-		}
-		t.mu.Unlock()
 	}
 }
 
@@ -159,7 +176,7 @@ func (t *tickets) renew() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, next := now(), poll
-	for _, s := range t.services {
+	for _, s := range t.all() {
 		if !now.Before(s.due) && !t.closed {
 			t.ask(s)
 			continue // its end wakes keep
@@ -167,6 +184,25 @@ func (t *tickets) renew() time.Duration {
 		next = min(next, s.due.Sub(now))
 	}
 	return next
+}
+
+// all returns the slots whose tickets are to be kept. It must be called with mu held.
+func (t *tickets) all() []*slot {
+	all := slices.Collect(maps.Values(t.services))
+	if t.first.ticket != nil {
+		all = append(all, &t.first)
+	}
+	return all
+}
+
+// renewAll makes the tickets due that end before the first one: from that one, others can be made that
+// last longer. It must be called with mu held.
+func (t *tickets) renewAll() {
+	for _, s := range t.services {
+		if s.ticket != nil && s.ticket.End.Before(t.first.ticket.End) {
+			s.due = time.Time{}
+		}
+	}
 }
 
 // now returns the time without the monotonic clock, which stands still while a machine is suspended.
@@ -200,20 +236,23 @@ func (t *tickets) ask(s *slot) *flight {
 		})
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		s.land(f)
+		s.land(f, t.part)
+		if s == &t.first && f.err == nil {
+			t.renewAll()
+		}
 		close(f.done)
 		t.poke()
 	})
 	return f
 }
 
-// land records the end of a question.
-func (s *slot) land(f *flight) {
+// land records the end of a question. Another ticket is due after this part of the ticket's life.
+func (s *slot) land(f *flight, part float64) {
 	s.flight = nil
 	now := now()
 	if f.err == nil {
-		s.ticket, s.err = f.ticket, nil
-		s.due = now.Add(max(s.ticket.End.Sub(now)/2, soonest))
+		s.ticket, s.got, s.err = f.ticket, now, nil
+		s.due = now.Add(max(time.Duration(float64(s.ticket.End.Sub(now))*part), soonest))
 		return
 	}
 	s.err, s.failed = f.err, now
@@ -226,6 +265,12 @@ func (s *slot) land(f *flight) {
 	}
 	s.due = now.Add(pause)
 }
+
+// isRefused reports whether the KDC has refused the ticket just now.
+func (s *slot) isRefused() bool { return isRefusal(s.err) && within(s.failed, refusalLasts) }
+
+// within reports whether t is less than d away, in the past or, if the clock was set back, in the future.
+func within(t time.Time, d time.Duration) bool { return now().Sub(t).Abs() < d }
 
 // valid returns the slot's ticket if it has not ended, or nil.
 func (s *slot) valid() *krb5.Ticket {
@@ -246,7 +291,7 @@ func (f *flight) wait(ctx context.Context) (*krb5.Ticket, error) {
 }
 
 // ticketFor returns a ticket for a service: the one that the login has, or a new one from the KDC. It
-// returns when ctx is done, but the question to the KDC goes on.
+// returns when ctx is done, but the question to the KDC continues.
 func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, error) {
 	t.mu.Lock()
 	if t.closed {
@@ -259,7 +304,7 @@ func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, 
 		t.mu.Unlock()
 		return ticket, nil
 	}
-	if isRefusal(s.err) && now().Sub(s.failed) < refusalLasts {
+	if s.isRefused() {
 		defer t.mu.Unlock()
 		return nil, explain(s.err)
 	}
@@ -270,6 +315,22 @@ func (t *tickets) ticketFor(ctx context.Context, service string) (*krb5.Ticket, 
 		return nil, errClosed
 	}
 	return ticket, explain(err)
+}
+
+// reject records that a server has rejected a ticket. It reports whether another ticket may be accepted,
+// which the login then gets: the server may have another key since this one was made.
+func (t *tickets) reject(service string, ticket *krb5.Ticket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.services[service]
+	if s == nil || s.ticket == ticket && within(s.got, fresh) {
+		return false
+	}
+	if s.ticket == ticket && s.flight == nil {
+		s.due = time.Time{}
+		t.poke()
+	}
+	return true
 }
 
 // ofService are the codes of a KDC's errors that have nothing to do with the first ticket.
@@ -306,7 +367,6 @@ func (t *tickets) firstTicket(ctx context.Context, rejected *krb5.Ticket) (*krb5
 	if ticket == rejected {
 		ticket = nil
 	}
-	refused := ticket == nil && isRefusal(s.err) && now().Sub(s.failed) < refusalLasts
 	switch {
 	case t.closed:
 		defer t.mu.Unlock()
@@ -314,7 +374,7 @@ func (t *tickets) firstTicket(ctx context.Context, rejected *krb5.Ticket) (*krb5
 	case ticket != nil && now().Before(s.due):
 		defer t.mu.Unlock()
 		return ticket, nil
-	case refused:
+	case ticket == nil && s.isRefused():
 		defer t.mu.Unlock()
 		return nil, s.err
 	}
@@ -355,7 +415,7 @@ func isRefusal(err error) bool {
 // hints say in an administrator's words why there is no ticket.
 var hints = map[int32]string{
 	krb5.ClientUnknown:    "the KDC does not know the client's principal",
-	krb5.ServiceUnknown:   "the KDC does not know the server's principal: see Options.Host and Options.Service",
+	krb5.ServiceUnknown:   "the KDC does not know the server's principal: see Options.Host and Options.Service, and zklock.Hooks.HostProvider if you use Attach",
 	krb5.WrongKey:         wrongKey,
 	krb5.BadIntegrity:     wrongKey,
 	krb5.ClockSkew:        clocksDiffer,
@@ -366,12 +426,15 @@ var hints = map[int32]string{
 	krb5.ClientExpired:    "the client's principal has expired",
 	krb5.PasswordExpired:  "the client's password has expired",
 	krb5.TicketExpired:    "the ticket has expired",
+	krb5.PreauthRequired:  otherProof,
+	krb5.NoSuchProof:      otherProof,
 	krb5.WrongRealm:       "the client's principal is in another realm",
 	krb5.PolicyRefuses:    "the KDC's policy refuses it",
 }
 
 const (
 	wrongKey     = "the password or the keytab's key is wrong"
+	otherProof   = "the KDC requires a proof other than a time stamp, which is not supported"
 	clocksDiffer = "the clocks of this host and the KDC differ by more than the KDC allows"
 )
 

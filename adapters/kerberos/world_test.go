@@ -29,6 +29,7 @@ var suites = map[string]string{"3.8": "bookworm", "3.9": "trixie", "sid": "sid"}
 // A world has a KDC and a ZooKeeper server on loopback, which end with the test.
 type world struct {
 	dir, conf  string
+	far        string // another realm of the KDC, or ""
 	image      string // of the servers
 	server     string
 	kdcAddress string
@@ -122,6 +123,9 @@ func (w *world) write(t *testing.T, name, text string) string {
 // startKDC starts the KDC, with additional variables in its environment.
 func (w *world) startKDC(t *testing.T, environment ...string) {
 	cmd := exec.Command(tool(t, "krb5kdc"), "-n", "-r", realm)
+	if w.far != "" {
+		cmd.Args = append(cmd.Args, "-r", w.far)
+	}
 	cmd.Env = append(w.environment(), environment...)
 	listens := func() bool {
 		conn, err := net.Dial("tcp", w.kdcAddress)
@@ -213,6 +217,21 @@ func newWorld(t *testing.T, line string) *world {
 	w.startKDC(t)
 	w.server = w.startServer(t, w.kerberosJAAS("zk.keytab"), line)
 	return w
+}
+
+// addRealm adds another realm to the KDC, which must be stopped. All hosts are in it.
+func (w *world) addRealm(t *testing.T, name string) {
+	appendTo := func(file, text string) {
+		f, err := os.OpenFile(filepath.Join(w.dir, file), os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = io.WriteString(f, text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	w.far = name
+	appendTo("krb5.conf", fmt.Sprintf("[realms]\n %[1]s = {\n  kdc = %[2]s\n }\n[domain_realm]\n localhost = %[1]s\n", name, w.kdcAddress))
+	appendTo("kdc.conf", fmt.Sprintf("[realms]\n %[1]s = {\n  database_name = %[2]s/far\n  key_stash_file = %[2]s/far-stash\n  acl_file = %[2]s/acl\n  max_life = 1h\n }\n", name, w.dir))
+	w.run(t, "", "kdb5_util", "create", "-s", "-r", name, "-P", "master")
 }
 
 // status returns a server's answer to srvr, or "" if there is none.

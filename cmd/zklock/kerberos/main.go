@@ -36,7 +36,7 @@ func mechanism(f *cli.Flags) func() (zklock.Login, error) {
 	f.StringVar(&k.principal, "kerberos-principal", "", "`name` of the principal that logs in, for example worker/host1.example.com@EXAMPLE.COM")
 	f.StringVar(&k.keytab, "kerberos-keytab", "", "`file` with the key of --kerberos-principal")
 	f.StringVar(&k.password, "kerberos-password-file", "", "`file` with the password of --kerberos-principal, instead of a keytab")
-	f.StringVar(&k.cache, "kerberos-cache", "", "`file` with tickets, as kinit writes it (default: that of KRB5CCNAME)")
+	f.StringVar(&k.cache, "kerberos-cache", "", "`file` with tickets, as kinit writes it (default: that of KRB5CCNAME, or default_ccache_name in krb5.conf)")
 	f.StringVar(&k.opts.Config, "kerberos-config", "", "`file` to use instead of that of KRB5_CONFIG, or /etc/krb5.conf")
 	f.StringVar(&k.opts.Service, "kerberos-service", "", "first part of the `name` of the servers' principals (default zookeeper)")
 	f.StringVar(&k.host, "kerberos-host", "", "host `name` in the servers' principal, if they share one")

@@ -253,8 +253,8 @@ func (k Key) Checksum(use uint32, data ...[]byte) ([]byte, error) {
 	return e.hmac(e.derive(k.Value, use, forChecksum), data...)[:e.mac], nil
 }
 
-// Limits of the number of iterations of PBKDF2 that a KDC may ask for: fewer would make it easy to guess the password for whoever
-// answers in the KDC's place, and more would cost minutes of processor time.
+// Limits of the number of iterations of PBKDF2 that a KDC may ask for: fewer would make it easy for an attacker who
+// answers in the KDC's place to guess the password, and more would cost minutes of processor time.
 const (
 	minIterations = 4096
 	maxIterations = 1 << 20

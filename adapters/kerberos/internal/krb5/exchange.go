@@ -172,7 +172,7 @@ func (c *Client) Service(ctx context.Context, first *Ticket, name []string) (*Ti
 			return nil, err
 		}
 		switch {
-		case slices.Equal(next.Service.Name, name):
+		case next.Service.isLike(want) && in == realm:
 			return next, nil
 		case !next.Service.isTGS():
 			return nil, fmt.Errorf("%w reply of the KDC: a ticket for %v instead of %v", ErrMalformed, next.Service, want)
@@ -233,7 +233,7 @@ func (c *Client) ticketFrom(r reply, key Key, use uint32, client Principal, q re
 		return nil, fmt.Errorf("%w reply of the KDC: it is for another request", ErrMalformed)
 	case !r.client.Equal(client):
 		return nil, fmt.Errorf("%w reply of the KDC: a ticket of %v", ErrMalformed, r.client)
-	case p.service.Realm != q.service.Realm, !p.service.Equal(q.service) && !referral:
+	case p.service.Realm != q.service.Realm, !p.service.isLike(q.service) && !referral:
 		return nil, fmt.Errorf("%w reply of the KDC: a ticket for %v instead of %v", ErrMalformed, p.service, q.service)
 	}
 	if _, err := p.key.encryption(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -121,7 +122,7 @@ func (k *KDC) Keytab(name string, version uint32) []byte {
 }
 
 // Serve makes clients use these KDCs until the end of the test, and returns the path of a krb5.conf with them.
-func Serve(t *testing.T, lines string, kdcs ...*KDC) string {
+func Serve(t testing.TB, lines string, kdcs ...*KDC) string {
 	former := dial
 	t.Cleanup(func() { dial = former })
 	dial = func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -402,7 +403,7 @@ func (a *Authentication) reply() []byte {
 // Acceptor returns a server's side of a login with the mechanism GSSAPI. who is called with the client that has logged in.
 func (k *KDC) Acceptor(service string, who func(client Principal)) func(token []byte) ([]byte, error) {
 	k.mu.Lock()
-	key := k.keys[service]
+	key := k.keys[service] // as a server that reads its keytab when it starts
 	k.mu.Unlock()
 	mechanism := []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02}
 	var ticket *Ticket
@@ -423,9 +424,9 @@ func (k *KDC) Acceptor(service string, who func(client Principal)) func(token []
 			ticket, auth, _, err = acceptRequest(request, key, useAuthenticator)
 			switch {
 			case err != nil:
-				return nil, err
+				return nil, fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)
 			case !ticket.End.After(time.Now()):
-				return nil, errors.New("the ticket has expired")
+				return nil, fmt.Errorf("%w: the ticket has expired", zk.ErrAuthFailed)
 			}
 			return element(tagApplication, mechanism, []byte{2, 0}, auth.reply()), nil
 		case 2:

@@ -57,7 +57,13 @@ func (p Principal) String() string { return strings.Join(p.Name, "/") + "@" + p.
 // Equal reports whether two principals are the same.
 func (p Principal) Equal(q Principal) bool { return p.Realm == q.Realm && slices.Equal(p.Name, q.Name) }
 
-// TGS returns the service that issues tickets for a realm, in the realm that this service is asked in.
+// isLike reports whether p and q are the same but for the case of letters: some KDCs ignore it in
+// the names of services.
+func (p Principal) isLike(q Principal) bool {
+	return p.Realm == q.Realm && slices.EqualFunc(p.Name, q.Name, strings.EqualFold)
+}
+
+// tgs returns the service that issues tickets for a realm, in the realm that this service is asked in.
 func tgs(of, in string) Principal { return Principal{in, []string{"krbtgt", of}} }
 
 // isTGS reports whether p issues tickets.
@@ -270,6 +276,7 @@ const (
 	NeverValid         = 11
 	PolicyRefuses      = 12
 	NoEncryptionType   = 14
+	NoSuchProof        = 16
 	ClientRevoked      = 18
 	ServiceRevoked     = 19
 	TicketRevoked      = 20
@@ -290,7 +297,7 @@ const (
 var errorNames = map[int32]string{
 	ClientExpired: "KDC_ERR_NAME_EXP", ServiceExpired: "KDC_ERR_SERVICE_EXP", ClientUnknown: "KDC_ERR_C_PRINCIPAL_UNKNOWN", ServiceUnknown: "KDC_ERR_S_PRINCIPAL_UNKNOWN",
 	8: "KDC_ERR_PRINCIPAL_NOT_UNIQUE", 9: "KDC_ERR_NULL_KEY", CannotPostdate: "KDC_ERR_CANNOT_POSTDATE", NeverValid: "KDC_ERR_NEVER_VALID",
-	PolicyRefuses: "KDC_ERR_POLICY", 13: "KDC_ERR_BADOPTION", NoEncryptionType: "KDC_ERR_ETYPE_NOSUPP", 16: "KDC_ERR_PADATA_TYPE_NOSUPP",
+	PolicyRefuses: "KDC_ERR_POLICY", 13: "KDC_ERR_BADOPTION", NoEncryptionType: "KDC_ERR_ETYPE_NOSUPP", NoSuchProof: "KDC_ERR_PADATA_TYPE_NOSUPP",
 	ClientRevoked: "KDC_ERR_CLIENT_REVOKED", ServiceRevoked: "KDC_ERR_SERVICE_REVOKED", TicketRevoked: "KDC_ERR_TGT_REVOKED", 21: "KDC_ERR_CLIENT_NOTYET",
 	PasswordExpired: "KDC_ERR_KEY_EXPIRED", WrongKey: "KDC_ERR_PREAUTH_FAILED", PreauthRequired: "KDC_ERR_PREAUTH_REQUIRED", 28: "KDC_ERR_PATH_NOT_ACCEPTED",
 	ServiceUnavailable: "KDC_ERR_SVC_UNAVAILABLE", BadIntegrity: "KRB_AP_ERR_BAD_INTEGRITY", TicketExpired: "KRB_AP_ERR_TKT_EXPIRED",

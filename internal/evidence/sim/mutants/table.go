@@ -34,6 +34,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAnExistingConnectionLogsInWhenItReconnects"},
 	},
 	{
+		Name: "a refused Attach leaves its login on the program's connection", Origin: "our first version, seen with Kerberos",
+		Edits: []Edit{{"zklock.go", "\t\tundo()\n", "\t\t_ = undo\n"}},
+		Test:  Test{"internal/evidence/promises", "TestARefusedAttachLeavesTheConnectionAsItWas"},
+	},
+	{
+		Name: "a refusal of a former login counts for the next", Origin: "Attach after a refused Attach",
+		Edits: []Edit{{"internal/conn/loginstate.go", "\tif ls.login != login {\n\t\treturn false\n\t}\n\tls.denials++", "\tls.denials++"}},
+		Test:  Test{"internal/conn", "TestARefusalOfAFormerLoginSaysNothingAboutTheNext"},
+	},
+	{
 		Name: "a node is not searched for after the reply to its create was lost", Origin: "CURATOR-45; go-zookeeper's CreateProtectedEphemeralSequential",
 		Edits: []Edit{{"internal/queue/create.go", `if co.Name != "" || outcome.WasNotSent(co.creation.err) {`, "if co.creation.err != nil || true {"}},
 	},
