@@ -15,24 +15,60 @@ import (
 
 // Expiring returns a channel that is closed as soon as Remaining is at most margin, or when the hold
 // ends. It warns you before a loss. The channel stays closed, even if later replies to heartbeats
-// extend the hold.
+// extend the hold. A later call looks again. Calls with the same margin share a goroutine.
 //
 // With a margin of a quarter of the session timeout or less, the channel stays open while the
 // servers answer. With a fifth or less, it also stays open when one server fails and the others
 // continue.
 func (h *Hold) Expiring(margin time.Duration) <-chan struct{} {
-	soon := new(session.Latch)
+	g, key := h.holding(), expiryKey{h.known(), margin}
+	soon, begun := g.expiryOf(key)
+	if begun {
+		return soon.Done()
+	}
 	stop := h.OnEnd(func(error) { soon.Set() })
+	end := func() {
+		soon.Set()
+		stop()
+		g.forgetExpiry(key)
+	}
 	// Owned by the hold; ends with it, at the latest by Close, which waits.
-	if !h.holding().engine.Requests.Calls.Run(func() {
+	if !g.engine.Requests.Calls.Run(func() {
 		h.untilExpiring(margin)
-		soon.Set()
-		stop()
+		end()
 	}) {
-		soon.Set()
-		stop()
+		end()
 	}
 	return soon.Done()
+}
+
+// An expiryKey identifies the calls of Hold.Expiring that share a goroutine: a loop may make one in each round.
+type expiryKey struct {
+	hold   *Hold
+	margin time.Duration
+}
+
+// expiryOf returns the latch of a call of Hold.Expiring, and whether an earlier call has begun to watch for it.
+func (g *holding) expiryOf(key expiryKey) (soon *session.Latch, begun bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	soon, begun = g.expiring[key]
+	if begun {
+		return soon, true
+	}
+	if g.expiring == nil {
+		g.expiring = map[expiryKey]*session.Latch{}
+	}
+	soon = new(session.Latch)
+	g.expiring[key] = soon
+	return soon, false
+}
+
+// forgetExpiry makes the next call watch again.
+func (g *holding) forgetExpiry(key expiryKey) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.expiring, key)
 }
 
 func (h *Hold) untilExpiring(margin time.Duration) {

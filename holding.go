@@ -45,12 +45,13 @@ type holding struct {
 	stopForwarding []func()            // each stops forwarding a node's revocation to revocation; other holds may share the node
 
 	mu       sync.Mutex
-	writing  chan struct{}         // guarded by mu: see turnToWrite; nil before the first write
-	levels   int                   // guarded by mu: the number of Holds that are not unlocked
-	onEnd    map[*endHook]struct{} // guarded by mu: see Hold.OnEnd
-	err      error                 // set before removed: why the lock could not be released
-	removed  session.Latch         // set when the lock is released or cannot be
-	released session.Latch         // set when, in addition, the observer was notified
+	writing  chan struct{}                // guarded by mu: see turnToWrite; nil before the first write
+	levels   int                          // guarded by mu: the number of Holds that are not unlocked
+	onEnd    map[*endHook]struct{}        // guarded by mu: see Hold.OnEnd
+	expiring map[expiryKey]*session.Latch // guarded by mu: see Hold.Expiring
+	err      error                        // set before removed: why the lock could not be released
+	removed  session.Latch                // set when the lock is released or cannot be
+	released session.Latch                // set when, in addition, the observer was notified
 }
 
 // begin starts the holding with one level. Its context has the values of the context values, which

@@ -23,6 +23,39 @@ func stopping(t *testing.T, srv *zktest.Server, name string) (*zklock.Client, <-
 	return c, stops
 }
 
+// A worker can ask in each round of its loop, as it does with the Done channel of a context.
+//
+//zklock:promise P6.1
+func TestExpiringInALoopCostsOneGoroutine(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(term)
+		before := goroutines(t)
+		for range 1000 {
+			select {
+			case <-hold.Expiring(time.Second):
+				t.Fatal("it lasts")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		require.LessOrEqual(t, goroutines(t), before+1)
+		srv.Partition("a")
+		<-hold.Expiring(time.Second)
+		require.LessOrEqual(t, hold.Remaining(), time.Second)
+		srv.HealClient("a")
+		time.Sleep(term / 4)
+		require.NoError(t, hold.Check())
+		select {
+		case <-hold.Expiring(time.Second):
+			t.Fatal("a later call looks again")
+		default:
+		}
+		unlock(t, hold)
+		<-hold.Expiring(time.Second)
+	})
+}
+
 //zklock:promise P2.8
 func TestExpiringWarnsBeforeAHoldIsLost(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
