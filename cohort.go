@@ -64,22 +64,22 @@ func (c *Client) Cohort(path string, opts ...*CohortOptions) *Cohort {
 // After operate.Revoke, no other goroutine acquires the lock in the revoked place: the waiting
 // goroutines rejoin the end of the queue. If operate.Evict removes a waiting place, the goroutines
 // that called before the place entered the queue get ErrEvicted. The others queue again.
-func (k *Cohort) Lock(ctx context.Context) (*Hold, error) { return k.lockWithin(ctx, nil) }
+func (co *Cohort) Lock(ctx context.Context) (*Hold, error) { return co.lockWithin(ctx, nil) }
 
-func (k *Cohort) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
-	return k.lock.take(ctx, "lock", false, admit)
+func (co *Cohort) lockWithin(ctx context.Context, admit queue.Admission) (*Hold, error) {
+	return co.lock.take(ctx, "lock", false, admit)
 }
 
 // TryLock returns a hold if the lock is free, or if this process keeps it and no goroutine holds
 // it. Otherwise it returns ErrLocked without waiting for the holder, and leaves no node behind.
 // Without a connection it returns ErrNotConnected.
-func (k *Cohort) TryLock(ctx context.Context) (*Hold, error) {
-	return k.lock.take(ctx, "try", true, nil)
+func (co *Cohort) TryLock(ctx context.Context) (*Hold, error) {
+	return co.lock.take(ctx, "try", true, nil)
 }
 
 // Do locks, runs fn, and unlocks, as Mutex.Do does.
-func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	hold, err := k.Lock(ctx)
+func (co *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	hold, err := co.Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func (k *Cohort) Do(ctx context.Context, fn func(ctx context.Context) error) err
 }
 
 // Path returns the lock's path, as it was passed to the client.
-func (k *Cohort) Path() string { return k.lock.path }
+func (co *Cohort) Path() string { return co.lock.path }
 
-func (k *Cohort) lockable() lockable {
-	return lockable{c: k.lock.client(), path: k.lock.path, err: k.lock.err()}
+func (co *Cohort) lockable() lockable {
+	return lockable{c: co.lock.client(), path: co.lock.path, err: co.lock.err()}
 }
 
 // localLock acquires one lock for the goroutines of a client that share places.
@@ -104,29 +104,29 @@ type localLock struct {
 }
 
 // init must be called before any other method.
-func (k *localLock) init(c *Client, key cohortKey, err error) {
-	k.owner, k.path, k.key, k.bad = owner{c}, key.path, key, err
+func (ll *localLock) init(c *Client, key cohortKey, err error) {
+	ll.owner, ll.path, ll.key, ll.bad = owner{c}, key.path, key, err
 }
 
 // err returns why the lock cannot be used, or nil if it can.
-func (k *localLock) err() error {
-	if k.client() == none {
+func (ll *localLock) err() error {
+	if ll.client() == none {
 		return errNotMade
 	}
-	return k.bad
+	return ll.bad
 }
 
 // take returns a hold, and reports the success or the failure to the observer.
-func (k *localLock) take(ctx context.Context, verb string, try bool, admit queue.Admission) (*Hold, error) {
+func (ll *localLock) take(ctx context.Context, verb string, try bool, admit queue.Admission) (*Hold, error) {
 	start := time.Now()
-	c := k.client()
+	c := ll.client()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
-	h, err := k.obtain(ctx, try, admit)
+	h, err := ll.obtain(ctx, try, admit)
 	if err != nil {
-		err = notAcquired(verb, k.path, err)
-		if k.err() == nil {
-			c.observeFailure(ctx, &attempt{verb: verb, path: k.path}, time.Since(start), err)
+		err = notAcquired(verb, ll.path, err)
+		if ll.err() == nil {
+			c.observeFailure(ctx, &attempt{verb: verb, path: ll.path}, time.Since(start), err)
 		}
 		return nil, err
 	}
@@ -137,14 +137,14 @@ func (k *localLock) take(ctx context.Context, verb string, try bool, admit queue
 }
 
 // obtain waits behind the other goroutines of the process and returns a hold.
-func (k *localLock) obtain(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
-	c := k.client()
+func (ll *localLock) obtain(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
+	c := ll.client()
 	switch {
-	case k.err() != nil:
-		return nil, k.err()
+	case ll.err() != nil:
+		return nil, ll.err()
 	case ctx.Err() != nil:
 		return nil, outcome.CauseOf(ctx, ctx.Err())
-	case c.holdsUnder(ctx, k.path, ""):
+	case c.holdsUnder(ctx, ll.path, ""):
 		return nil, ErrDeadlock
 	}
 	if !c.acquires.Enter() {
@@ -152,25 +152,25 @@ func (k *localLock) obtain(ctx context.Context, try bool, admit queue.Admission)
 	}
 	defer c.acquires.Done()
 	if try {
-		return queue.WithoutWaiting(ctx, c.engine, func(ctx context.Context) (*Hold, error) { return k.wait(ctx, true, nil) })
+		return queue.WithoutWaiting(ctx, c.engine, func(ctx context.Context) (*Hold, error) { return ll.wait(ctx, true, nil) })
 	}
-	return k.wait(ctx, false, admit)
+	return ll.wait(ctx, false, admit)
 }
 
 // queue returns the lock's current queue.
-func (k *localLock) queue() *localQueue {
-	q := k.known.Load()
+func (ll *localLock) queue() *localQueue {
+	q := ll.known.Load()
 	if q == nil || q.over.Load() {
-		q = k.client().localQueue(k.key)
-		k.known.Store(q)
+		q = ll.client().localQueue(ll.key)
+		ll.known.Store(q)
 	}
 	return q
 }
 
 // wait waits behind the other goroutines of the process.
-func (k *localLock) wait(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
+func (ll *localLock) wait(ctx context.Context, try bool, admit queue.Admission) (*Hold, error) {
 	for {
-		q := k.queue()
+		q := ll.queue()
 		w, err := q.join(ctx, try, admit)
 		switch {
 		case errors.Is(err, errOver):
@@ -180,7 +180,7 @@ func (k *localLock) wait(ctx context.Context, try bool, admit queue.Admission) (
 		}
 		h, err := q.await(w)
 		if err != nil && !errors.Is(err, ErrClosed) {
-			err = k.engine().Requests.Explain(ctx, err)
+			err = ll.engine().Requests.Explain(ctx, err)
 		}
 		return h, err
 	}

@@ -49,26 +49,26 @@ type expiryKey struct {
 }
 
 // expiryOf returns the latch of a call of Hold.Expiring, and whether an earlier call has begun to watch for it.
-func (g *holding) expiryOf(key expiryKey) (soon *session.Latch, begun bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	soon, begun = g.expiring[key]
+func (ho *holding) expiryOf(key expiryKey) (soon *session.Latch, begun bool) {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	soon, begun = ho.expiring[key]
 	if begun {
 		return soon, true
 	}
-	if g.expiring == nil {
-		g.expiring = map[expiryKey]*session.Latch{}
+	if ho.expiring == nil {
+		ho.expiring = map[expiryKey]*session.Latch{}
 	}
 	soon = new(session.Latch)
-	g.expiring[key] = soon
+	ho.expiring[key] = soon
 	return soon, false
 }
 
 // forgetExpiry makes the next call watch again.
-func (g *holding) forgetExpiry(key expiryKey) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.expiring, key)
+func (ho *holding) forgetExpiry(key expiryKey) {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	delete(ho.expiring, key)
 }
 
 func (h *Hold) untilExpiring(margin time.Duration) {

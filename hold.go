@@ -578,10 +578,10 @@ func (h *Hold) release() (last bool, err error) {
 
 // level returns a Hold whose context ends with its own Unlock or with the holding. The caller has
 // already counted the level.
-func (g *holding) level(ctx context.Context) *Hold {
-	h := &Hold{from: g}
-	life, end := context.WithCancelCause(g.ctx)
-	if first := chainOf(g.ctx); first != nil {
+func (ho *holding) level(ctx context.Context) *Hold {
+	h := &Hold{from: ho}
+	life, end := context.WithCancelCause(ho.ctx)
+	if first := chainOf(ho.ctx); first != nil {
 		first.outer.Store(nil) // each level has a chain of its own
 	}
 	h.life = levelContext{life, h.values(ctx)}

@@ -56,34 +56,34 @@ type holding struct {
 
 // begin starts the holding with one level. Its context has the values of the context values, which
 // never ends.
-func (g *holding) begin(values context.Context) {
-	g.since, g.levels = time.Now(), 1
-	g.ctx, g.cancel = context.WithCancelCause(values)
-	g.joinRevocations()
-	if len(g.parts) == 0 { // otherwise it ends with its parts
-		g.set.add(g)
+func (ho *holding) begin(values context.Context) {
+	ho.since, ho.levels = time.Now(), 1
+	ho.ctx, ho.cancel = context.WithCancelCause(values)
+	ho.joinRevocations()
+	if len(ho.parts) == 0 { // otherwise it ends with its parts
+		ho.set.add(ho)
 	}
 }
 
 // turnToWrite returns the channel with which writers of the node's data take turns: see rewrite.
-func (g *holding) turnToWrite() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.writing == nil {
-		g.writing = make(chan struct{}, 1)
+func (ho *holding) turnToWrite() chan struct{} {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	if ho.writing == nil {
+		ho.writing = make(chan struct{}, 1)
 	}
-	return g.writing
+	return ho.writing
 }
 
 // watchOver ends the holding when the node, its session or its lease ends.
-func (g *holding) watchOver(n *session.OwnNode) {
-	if !g.set.oversee(g, n.Sess) {
-		g.lose(ErrClosed)
+func (ho *holding) watchOver(n *session.OwnNode) {
+	if !ho.set.oversee(ho, n.Sess) {
+		ho.lose(ErrClosed)
 		return
 	}
 	n.WhenGone(func() {
-		if g.end(n.Loss()) {
-			g.settleLater()
+		if ho.end(n.Loss()) {
+			ho.settleLater()
 		}
 	})
 }
@@ -100,39 +100,39 @@ func leaseExpired(idle time.Duration, l *lease.Lease) error {
 // lose ends the holding for a reason that wraps ErrLost or ErrClosed, notifies the observer, and
 // removes its nodes. A holding of several locks keeps the ones that are not lost until it is
 // unlocked, because the caller may still be working under them.
-func (g *holding) lose(why error) {
-	if g.end(why) && len(g.parts) == 0 {
-		g.settle()
+func (ho *holding) lose(why error) {
+	if ho.end(why) && len(ho.parts) == 0 {
+		ho.settle()
 	}
 }
 
 // end ends the holding regardless of its levels. If it returns true, the caller must call settle.
-func (g *holding) end(why error) bool {
-	last, _ := g.finish(why, true)
+func (ho *holding) end(why error) bool {
+	last, _ := ho.finish(why, true)
 	return last
 }
 
 // drop removes one level, and ends the holding with the last one. If last is true, the caller must
 // call settle.
-func (g *holding) drop() (last bool, err error) { return g.finish(ErrReleased, false) }
+func (ho *holding) drop() (last bool, err error) { return ho.finish(ErrReleased, false) }
 
 // finish removes one level and ends the holding if that was the last one; with all, it ends the
 // holding regardless of its levels. This is the only place where a holding ends. If it has already
 // ended, finish returns the reason.
-func (g *holding) finish(cause error, all bool) (last bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ctx.Err() != nil {
-		return false, context.Cause(g.ctx)
+func (ho *holding) finish(cause error, all bool) (last bool, err error) {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	if ho.ctx.Err() != nil {
+		return false, context.Cause(ho.ctx)
 	}
 	if !all {
-		g.levels--
+		ho.levels--
 	}
-	if g.levels > 0 && !all {
+	if ho.levels > 0 && !all {
 		return false, nil
 	}
-	g.cancel(cause)
-	g.callHooks()
+	ho.cancel(cause)
+	ho.callHooks()
 	return true, nil
 }
 
@@ -143,39 +143,39 @@ type endHook struct {
 }
 
 // onEndOf is Hold.OnEnd for the one of the holding's Holds that has the context life.
-func (g *holding) onEndOf(life context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (ho *holding) onEndOf(life context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
 	if life.Err() != nil {
 		cancel(context.Cause(life))
 		return func() {}
 	}
 	hook := &endHook{life, cancel}
-	if g.onEnd == nil {
-		g.onEnd = map[*endHook]struct{}{}
+	if ho.onEnd == nil {
+		ho.onEnd = map[*endHook]struct{}{}
 	}
-	g.onEnd[hook] = struct{}{}
+	ho.onEnd[hook] = struct{}{}
 	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.onEnd, hook)
+		ho.mu.Lock()
+		defer ho.mu.Unlock()
+		delete(ho.onEnd, hook)
 	}
 }
 
 // endOnly is called when one Hold has ended and others of the holding may continue.
-func (g *holding) endOnly() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.callHooks()
+func (ho *holding) endOnly() {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	ho.callHooks()
 }
 
 // callHooks calls the hooks of the Holds that have ended. It must be called with mu held: a goroutine
 // that finds that the holding has ended, and then lets another one hold the lock, has waited for the
 // hooks.
-func (g *holding) callHooks() {
-	for hook := range g.onEnd {
+func (ho *holding) callHooks() {
+	for hook := range ho.onEnd {
 		if hook.life.Err() != nil {
-			delete(g.onEnd, hook)
+			delete(ho.onEnd, hook)
 			hook.cancel(context.Cause(hook.life))
 		}
 	}
@@ -184,24 +184,24 @@ func (g *holding) callHooks() {
 // whyLost returns why, the reason of a loss, extended by what the servers know of a node that was
 // deleted: an operator has evicted it, or the session has expired. It asks them until ctx ends, but no
 // longer than a quarter of the session timeout.
-func (g *holding) whyLost(ctx context.Context, why error) error {
+func (ho *holding) whyLost(ctx context.Context, why error) error {
 	if !errors.Is(why, ErrLost) {
 		return why
 	}
-	for _, part := range g.parts {
+	for _, part := range ho.parts {
 		if part.Context().Err() != nil {
 			return part.holding().whyLost(ctx, why)
 		}
 	}
-	if g.grant == nil || !slices.ContainsFunc(g.nodes, (*session.OwnNode).HasGone) {
+	if ho.grant == nil || !slices.ContainsFunc(ho.nodes, (*session.OwnNode).HasGone) {
 		return why
 	}
-	r := g.engine.Requests
+	r := ho.engine.Requests
 	callCtx := r.CallContext(ctx)
 	defer callCtx.Cancel()
 	limited, cancel := context.WithTimeout(callCtx, r.Term()/4)
 	defer cancel()
-	switch fate := g.grant.Fate(limited); {
+	switch fate := ho.grant.Fate(limited); {
 	case errors.Is(fate, ErrEvicted):
 		return fmt.Errorf("%w: %w", why, fate)
 	case errors.Is(fate, outcome.ErrSessionOver):
@@ -212,51 +212,51 @@ func (g *holding) whyLost(ctx context.Context, why error) error {
 
 // settle must be called once, after the holding has ended. It notifies the observer, unless the
 // holding was released, and releases the lock in the background.
-func (g *holding) settle() {
-	why := context.Cause(g.ctx)
+func (ho *holding) settle() {
+	why := context.Cause(ho.ctx)
 	switch {
 	case errors.Is(why, ErrLost):
-		g.report(observe.Lost, why)
+		ho.report(observe.Lost, why)
 	case !errors.Is(why, ErrReleased):
-		g.report(observe.Ended, why)
+		ho.report(observe.Ended, why)
 	}
-	g.startRelease(why)
+	ho.startRelease(why)
 }
 
 // settleLater is settle for a caller that must not wait for a connection.
-func (g *holding) settleLater() {
+func (ho *holding) settleLater() {
 	// Owned by the client; ends when the release was sent; Close waits for it.
-	if !g.engine.Requests.Calls.Run(g.settle) {
-		g.settle()
+	if !ho.engine.Requests.Calls.Run(ho.settle) {
+		ho.settle()
 	}
 }
 
 // startRelease releases the lock in the background, after the holding has ended for the reason why.
-func (g *holding) startRelease(why error) {
-	g.set.remove(g)
-	for _, part := range g.stopForwarding {
+func (ho *holding) startRelease(why error) {
+	ho.set.remove(ho)
+	for _, part := range ho.stopForwarding {
 		part()
 	}
-	g.release(why, func(err error) {
-		g.err = err
-		g.removed.Set()
-		g.reportRelease(why)
+	ho.release(why, func(err error) {
+		ho.err = err
+		ho.removed.Set()
+		ho.reportRelease(why)
 	})
 }
 
 // reportRelease reports the release of the holding, which ended for the reason why, to the observer,
 // and then sets released. The end of a holding that was not released has been reported already.
-func (g *holding) reportRelease(why error) {
-	done := func() { g.released.Set() }
+func (ho *holding) reportRelease(why error) {
+	done := func() { ho.released.Set() }
 	switch {
-	case g.quiet:
-		g.engine.Reporter.AfterNotices(done)
+	case ho.quiet:
+		ho.engine.Reporter.AfterNotices(done)
 	case !errors.Is(why, ErrReleased):
 		done()
-	case g.err != nil:
-		g.engine.Reporter.ObserveLater(g.event(observe.Ended, g.err), done)
+	case ho.err != nil:
+		ho.engine.Reporter.ObserveLater(ho.event(observe.Ended, ho.err), done)
 	default:
-		g.engine.Reporter.ObserveLater(g.event(observe.Released, nil), done)
+		ho.engine.Reporter.ObserveLater(ho.event(observe.Released, nil), done)
 	}
 }
 
@@ -265,21 +265,21 @@ var errUnanswered = fmt.Errorf("%w: no quorum has answered for a session timeout
 
 // awaitRelease waits until the lock is released or cannot be. If the servers do not answer, it
 // waits no longer than their session timeout.
-func (g *holding) awaitRelease(ctx context.Context) error {
-	timer := time.NewTimer(g.untilExpired())
+func (ho *holding) awaitRelease(ctx context.Context) error {
+	timer := time.NewTimer(ho.untilExpired())
 	defer timer.Stop()
 	for {
 		select {
-		case <-g.released.Done():
-			return g.err
+		case <-ho.released.Done():
+			return ho.err
 		case <-ctx.Done():
 			return fmt.Errorf("release continues: %w", outcome.Beside(ctx, outcome.CauseOf(ctx, ctx.Err())))
 		case <-timer.C:
 		}
-		if g.removed.IsSet() {
-			return g.err // an observer has not returned
+		if ho.removed.IsSet() {
+			return ho.err // an observer has not returned
 		}
-		left := g.untilExpired()
+		left := ho.untilExpired()
 		if left <= 0 {
 			return errUnanswered
 		}
@@ -289,8 +289,8 @@ func (g *holding) awaitRelease(ctx context.Context) error {
 
 // untilExpired returns how long it takes until a session timeout has passed since the last proof of
 // each session.
-func (g *holding) untilExpired() (left time.Duration) {
-	for _, t := range g.nodes {
+func (ho *holding) untilExpired() (left time.Duration) {
+	for _, t := range ho.nodes {
 		l := t.Sess.Lease
 		left = max(left, l.Remaining()+l.Term()/20) // the lease is 95 % of the session timeout
 	}
@@ -298,64 +298,64 @@ func (g *holding) untilExpired() (left time.Duration) {
 }
 
 // report reports to the observer how the holding has ended.
-func (g *holding) report(kind observe.Kind, err error) {
-	if !g.quiet {
-		g.engine.Reporter.Observe(g.event(kind, err))
+func (ho *holding) report(kind observe.Kind, err error) {
+	if !ho.quiet {
+		ho.engine.Reporter.Observe(ho.event(kind, err))
 	}
 }
 
-func (g *holding) event(kind observe.Kind, err error) observe.Event {
-	return observe.Event{Kind: kind, Recipe: g.recipe, Path: g.path, Node: g.nodes[0].Name, Token: g.token, Elapsed: time.Since(g.since), Err: err}
+func (ho *holding) event(kind observe.Kind, err error) observe.Event {
+	return observe.Event{Kind: kind, Recipe: ho.recipe, Path: ho.path, Node: ho.nodes[0].Name, Token: ho.token, Elapsed: time.Since(ho.since), Err: err}
 }
 
-func (g *holding) String() string { return g.describe(context.Cause(g.ctx)) }
+func (ho *holding) String() string { return ho.describe(context.Cause(ho.ctx)) }
 
 // describe describes a hold that ended for the reason why, or that has not ended if why is nil.
-func (g *holding) describe(why error) string {
-	if len(g.nodes) == 0 {
+func (ho *holding) describe(why error) string {
+	if len(ho.nodes) == 0 {
 		return "not held"
 	}
-	g.mu.Lock()
-	levels := g.levels
-	g.mu.Unlock()
-	state := fmt.Sprintf("holds for %v", time.Since(g.since).Round(time.Millisecond))
+	ho.mu.Lock()
+	levels := ho.levels
+	ho.mu.Unlock()
+	state := fmt.Sprintf("holds for %v", time.Since(ho.since).Round(time.Millisecond))
 	if why != nil {
 		state = fmt.Sprintf("ended (%v)", why)
 	}
-	return fmt.Sprintf("%s %s: levels=%d token=%d %v", g.nodes[0].Path(), state, levels, g.token, g.nodes[0].Sess.Lease)
+	return fmt.Sprintf("%s %s: levels=%d token=%d %v", ho.nodes[0].Path(), state, levels, ho.token, ho.nodes[0].Sess.Lease)
 }
 
 // checkLease ends the holding if its lease has run out and no timer has noticed yet.
-func (g *holding) checkLease() {
-	for _, part := range g.parts {
+func (ho *holding) checkLease() {
+	for _, part := range ho.parts {
 		part.holding().checkLease() // the holding ends with it
 	}
-	for _, t := range g.nodes {
-		if g.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
-			g.lose(leaseExpired(g.set.idle(g.engine.Requests.Link.Now()), t.Sess.Lease))
+	for _, t := range ho.nodes {
+		if ho.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
+			ho.lose(leaseExpired(ho.set.idle(ho.engine.Requests.Link.Now()), t.Sess.Lease))
 		}
 	}
 }
 
-func (g *holding) failure(op string, err error) error {
-	return fmt.Errorf("zklock: %s %s: %w", op, node.Printable(g.path), err)
+func (ho *holding) failure(op string, err error) error {
+	return fmt.Errorf("zklock: %s %s: %w", op, node.Printable(ho.path), err)
 }
 
 // joinRevocations sets revocation to a Revocation that is set when any of the nodes is revoked.
-func (g *holding) joinRevocations() {
+func (ho *holding) joinRevocations() {
 	var requests []*session.Revocation
-	for _, t := range g.nodes {
+	for _, t := range ho.nodes {
 		if len(requests) == 0 || requests[len(requests)-1] != t.Revocation { // permits that were acquired together share one
 			requests = append(requests, t.Revocation)
 		}
 	}
 	if len(requests) == 1 {
-		g.revocation = requests[0]
+		ho.revocation = requests[0]
 		return
 	}
-	g.revocation = new(session.Revocation)
+	ho.revocation = new(session.Revocation)
 	for _, r := range requests {
-		g.stopForwarding = append(g.stopForwarding, r.Forward(g.revocation))
+		ho.stopForwarding = append(ho.stopForwarding, r.Forward(ho.revocation))
 	}
 }
 
@@ -369,62 +369,62 @@ type holdings struct {
 }
 
 // idle returns how long no overseer has looked at its lease.
-func (s *holdings) idle(now lease.Instant) time.Duration {
-	if looked := s.looked.Load(); looked != nil {
+func (hs *holdings) idle(now lease.Instant) time.Duration {
+	if looked := hs.looked.Load(); looked != nil {
 		return now.Since(*looked)
 	}
 	return 0
 }
 
-func (s *holdings) add(g *holding) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == nil {
-		s.live, s.by = map[*holding]struct{}{}, map[*session.Session]map[*holding]struct{}{}
+func (hs *holdings) add(g *holding) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.live == nil {
+		hs.live, hs.by = map[*holding]struct{}{}, map[*session.Session]map[*holding]struct{}{}
 	}
-	s.live[g] = struct{}{}
+	hs.live[g] = struct{}{}
 }
 
-func (s *holdings) remove(g *holding) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.live, g)
+func (hs *holdings) remove(g *holding) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	delete(hs.live, g)
 	for _, n := range g.nodes {
-		delete(s.by[n.Sess], g)
+		delete(hs.by[n.Sess], g)
 	}
 }
 
-func (s *holdings) all() []*holding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.live))
+func (hs *holdings) all() []*holding {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return slices.Collect(maps.Keys(hs.live))
 }
 
 // oversee makes the holding end with the session or its lease, unless it has already ended. All
 // holdings of a session share one overseer. It returns false if the client is closed.
-func (s *holdings) oversee(g *holding, sess *session.Session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, lasts := s.live[g]; !lasts {
+func (hs *holdings) oversee(g *holding, sess *session.Session) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if _, lasts := hs.live[g]; !lasts {
 		return true
 	}
-	if s.by[sess] == nil {
+	if hs.by[sess] == nil {
 		// Owned by the client; ends when no holding of the session is left, with the session or
 		// with the client's life; Close waits for it.
 		now := g.engine.Requests.Link.Now
 		begun := now()
-		s.looked.Store(&begun)
-		if !g.engine.Requests.Calls.Run(func() { s.overseer(g.engine.Requests.Life, now, sess) }) {
+		hs.looked.Store(&begun)
+		if !g.engine.Requests.Calls.Run(func() { hs.overseer(g.engine.Requests.Life, now, sess) }) {
 			return false
 		}
-		s.by[sess] = map[*holding]struct{}{}
+		hs.by[sess] = map[*holding]struct{}{}
 	}
-	s.by[sess][g] = struct{}{}
+	hs.by[sess][g] = struct{}{}
 	return true
 }
 
 // overseer ends the holdings of a session when the session is over or its lease has run out.
-func (s *holdings) overseer(life context.Context, now func() lease.Instant, sess *session.Session) {
+func (hs *holdings) overseer(life context.Context, now func() lease.Instant, sess *session.Session) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -432,20 +432,20 @@ func (s *holdings) overseer(life context.Context, now func() lease.Instant, sess
 		looked := now()
 		left := sess.Lease.Remaining()
 		if left <= 0 {
-			s.loseAll(sess, leaseExpired(s.idle(looked), sess.Lease))
+			hs.loseAll(sess, leaseExpired(hs.idle(looked), sess.Lease))
 			return
 		}
-		s.looked.Store(&looked)
-		if s.dismiss(sess) {
+		hs.looked.Store(&looked)
+		if hs.dismiss(sess) {
 			return
 		}
 		timer.Reset(min(left, sess.Lease.Glance()))
 		select {
 		case <-sess.Over():
-			s.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
+			hs.loseAll(sess, fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
 			return
 		case <-life.Done(): // nobody watches the lease from now on
-			s.loseAll(sess, ErrClosed)
+			hs.loseAll(sess, ErrClosed)
 			return
 		case <-again:
 		case <-timer.C:
@@ -455,11 +455,11 @@ func (s *holdings) overseer(life context.Context, now func() lease.Instant, sess
 
 // loseAll ends the holdings of a session. The session has no overseer afterwards. All of them have
 // ended before an observer is notified of the first.
-func (s *holdings) loseAll(sess *session.Session, why error) {
-	s.mu.Lock()
-	lost := s.by[sess]
-	delete(s.by, sess)
-	s.mu.Unlock()
+func (hs *holdings) loseAll(sess *session.Session, why error) {
+	hs.mu.Lock()
+	lost := hs.by[sess]
+	delete(hs.by, sess)
+	hs.mu.Unlock()
 	for g := range lost {
 		if !g.end(why) {
 			delete(lost, g)
@@ -471,12 +471,12 @@ func (s *holdings) loseAll(sess *session.Session, why error) {
 }
 
 // dismiss reports whether the session's overseer has no holdings left, and unregisters it if so.
-func (s *holdings) dismiss(sess *session.Session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.by[sess]) > 0 {
+func (hs *holdings) dismiss(sess *session.Session) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if len(hs.by[sess]) > 0 {
 		return false
 	}
-	delete(s.by, sess)
+	delete(hs.by, sess)
 	return true
 }

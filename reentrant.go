@@ -88,21 +88,21 @@ func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
 
 // enter adds a level and returns its hold. If the holding was released, it returns neither a hold
 // nor an error.
-func (g *holding) enter(ctx context.Context) (*Hold, error) {
-	g.checkLease()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	cause := context.Cause(g.ctx)
+func (ho *holding) enter(ctx context.Context) (*Hold, error) {
+	ho.checkLease()
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	cause := context.Cause(ho.ctx)
 	switch {
 	case errors.Is(cause, ErrReleased):
 		return nil, nil
 	case cause != nil:
-		return nil, notAcquired("lock", g.path, cause)
+		return nil, notAcquired("lock", ho.path, cause)
 	case ctx.Err() != nil:
-		return nil, notAcquired("lock", g.path, outcome.CauseOf(ctx, ctx.Err()))
+		return nil, notAcquired("lock", ho.path, outcome.CauseOf(ctx, ctx.Err()))
 	}
-	g.levels++
-	return g.level(ctx), nil
+	ho.levels++
+	return ho.level(ctx), nil
 }
 
 // Path returns the lock's path, as it was passed to the client.

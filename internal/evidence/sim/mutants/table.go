@@ -255,7 +255,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "unlocking an inner level ends the outermost hold", Origin: "etcd: one Unlock releases two mutexes",
-		Edits: []Edit{{"holding.go", "if g.levels > 0 && !all {", "if g.levels > 100 && !all {"}},
+		Edits: []Edit{{"holding.go", "if ho.levels > 0 && !all {", "if ho.levels > 100 && !all {"}},
 		Focus: "reentrant",
 	},
 	{
@@ -482,7 +482,7 @@ var Table = []Mutant{
 		Name: "Close ends the holds after it has waited for acquires", Origin: "our version before: two hold by their contexts while an observer does not return",
 		Edits: []Edit{
 			{"zklock.go", "\tacquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "\tacquired := c.acquires.Close()\n"},
-			{"holding.go", "\t\t\ts.loseAll(sess, ErrClosed)\n", ""},
+			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n", ""},
 		},
 		Test: Test{"internal/evidence/promises", "TestCloseEndsTheHoldsBeforeItWaits"},
 	},
