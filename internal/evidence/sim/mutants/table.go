@@ -328,7 +328,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "LockAll keeps the other locks if one fails", Origin: "Curator's multi lock continues",
-		Edits: []Edit{{"lockall.go", "h.Unlock(ctx) // if", "_ = h // if"}},
+		Edits: []Edit{{"lockall.go", "h.unlock(ctx) // if", "h // if"}},
 		Focus: "mutex",
 	},
 	{
