@@ -60,7 +60,7 @@ func (j *Job) look(ctx context.Context, client *zklock.Client) (*operate.Queue, 
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return queue, err
 	}
-	first, err := client.Election(j.Path, nil).Leader(ctx)
+	first, err := client.Election(j.Path).Leader(ctx)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth): // it is not ours
 		first.Holds = true
