@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,7 +77,8 @@ type runsByDue struct {
 	errs []error           // guarded by mu
 }
 
-func (r *runsByDue) began(due time.Time) {
+// began records the start of a run, and returns how many there were.
+func (r *runsByDue) began(due time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.runs == nil {
@@ -84,6 +86,7 @@ func (r *runsByDue) began(due time.Time) {
 	}
 	r.runs[due.UTC()]++
 	r.all = append(r.all, due.UTC())
+	return len(r.all)
 }
 
 func (r *runsByDue) failed(_ time.Time, err error) {
@@ -103,6 +106,22 @@ func (r *runsByDue) work(d time.Duration) func(context.Context, time.Time) error
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// order returns the due times of the runs in the order in which they began.
+func (r *runsByDue) order() []time.Time {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all)
+}
+
+// errors returns the errors of runs.
+func (r *runsByDue) errors() []error {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.errs)
 }
 
 // once requires that each run was done once, and returns how many there were.
@@ -139,8 +158,8 @@ func TestAScheduledJobRunsOnceForEachTimeInAFleet(t *testing.T) {
 				wait()
 			}
 			assert.InDelta(t, 20, r.once(t), 1)
-			assert.Empty(t, r.errs, "a stop is no error, and neither is a run that another host has done")
-			for _, due := range r.all {
+			assert.Empty(t, r.errors(), "a stop is no error, and neither is a run that another host has done")
+			for _, due := range r.order() {
 				assert.Zero(t, due.Second()%3)
 				assert.Zero(t, due.Nanosecond())
 			}
@@ -196,22 +215,22 @@ func TestAfterAnOutageTheNewestRunIsDoneOnce(t *testing.T) {
 		}
 		time.Sleep(12 * time.Minute)
 		require.Equal(t, 2, r.once(t))
-		require.Empty(t, r.errs)
+		require.Empty(t, r.errors())
 		srv.Member(0).Stop()
 		srv.Member(1).Stop()
 		down := time.Now()
 		time.Sleep(8 * time.Hour)
 		require.Equal(t, 2, r.once(t))
-		missed := len(r.errs) / 3
+		missed := len(r.errors()) / 3
 		require.InDelta(t, 8*12, missed, 2)
-		for _, err := range r.errs {
+		for _, err := range r.errors() {
 			require.ErrorIs(t, err, slots.ErrLate)
 		}
 		srv.Member(0).Start()
 		srv.Member(1).Start()
 		time.Sleep(time.Minute)
 		require.Equal(t, 3, r.once(t), "the newest")
-		newest := r.all[2]
+		newest := r.order()[2]
 		require.Equal(t, time.Now().UTC().Truncate(5*time.Minute), newest)
 		require.Greater(t, newest.Sub(down), 7*time.Hour)
 		time.Sleep(10 * time.Minute)
@@ -220,7 +239,7 @@ func TestAfterAnOutageTheNewestRunIsDoneOnce(t *testing.T) {
 		for _, wait := range waits {
 			wait()
 		}
-		require.Len(t, r.errs, 3*missed)
+		require.Len(t, r.errors(), 3*missed)
 	})
 }
 
@@ -246,9 +265,9 @@ func TestAnEarlierRunDoesNotBeginAfterALaterOne(t *testing.T) {
 		require.NoError(t, slots.Due(client, hold.Path(), late).Mark(t.Context(), hold))
 		unlock(t, hold)
 		behind.Run()
-		require.Empty(t, r.all)
-		require.Len(t, r.errs, 1)
-		require.ErrorIs(t, r.errs[0], slots.ErrLate)
+		require.Empty(t, r.order())
+		require.Len(t, r.errors(), 1)
+		require.ErrorIs(t, r.errors()[0], slots.ErrLate)
 	})
 }
 
@@ -272,10 +291,10 @@ func TestARunThatTakesLongDelaysTheNewestOnly(t *testing.T) {
 			wait()
 		}
 		require.Equal(t, 4, r.once(t))
-		for i := 1; i < len(r.all); i++ {
-			require.True(t, r.all[i-1].Before(r.all[i]))
+		for i := 1; i < len(r.order()); i++ {
+			require.True(t, r.order()[i-1].Before(r.order()[i]))
 		}
-		for _, err := range r.errs {
+		for _, err := range r.errors() {
 			require.ErrorIs(t, err, slots.ErrLate)
 		}
 	})
@@ -295,8 +314,7 @@ func TestAScheduledRunWhoseHostDiesIsDoneByAnother(t *testing.T) {
 			for i := range 2 {
 				name := fmt.Sprint("host ", i)
 				job, err := slots.Scheduled(connect(t, srv, name, term), "/cron", "report", slots.Every(time.Hour), func(ctx context.Context, due time.Time) error {
-					r.began(due)
-					switch n := len(r.all); n {
+					switch r.began(due) {
 					case 1: // partitioned
 						srv.Partition(name)
 						<-ctx.Done()
@@ -316,14 +334,14 @@ func TestAScheduledRunWhoseHostDiesIsDoneByAnother(t *testing.T) {
 				wait()
 			}
 			if once {
-				require.Len(t, r.all, 2)
-				require.Len(t, r.errs, 1)
+				require.Len(t, r.order(), 2)
+				require.Len(t, r.errors(), 1)
 			} else {
-				require.Len(t, r.all, 4)
-				require.Len(t, r.errs, 2)
-				require.ErrorIs(t, r.errs[1], broken)
+				require.Len(t, r.order(), 4)
+				require.Len(t, r.errors(), 2)
+				require.ErrorIs(t, r.errors()[1], broken)
 			}
-			require.ErrorIs(t, r.errs[0], zklock.ErrLost)
+			require.ErrorIs(t, r.errors()[0], zklock.ErrLost)
 		})
 	}
 }

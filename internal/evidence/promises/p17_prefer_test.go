@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,14 @@ func (r *ranks) leads() string {
 	return r.leader
 }
 
+// led returns who has led, and why their terms have ended.
+func (r *ranks) led() (terms []string, causes []error) {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.terms), slices.Clone(r.causes)
+}
+
 func (r *ranks) end() {
 	for _, stop := range r.stops {
 		stop()
@@ -107,11 +116,13 @@ func TestAPreferredMemberThatJoinsLeads(t *testing.T) {
 			}
 			require.Equal(t, "1a", r.leads())
 			time.Sleep(2 * term)
-			require.Equal(t, []string{"1a", "1d"}, r.terms, "1b and 1c are granted, and do not lead")
+			terms, _ := r.led()
+			require.Equal(t, []string{"1a", "1d"}, terms, "1b and 1c are granted, and do not lead")
 			r.join("9")
 			time.Sleep(100 * time.Millisecond)
 			require.Equal(t, "9", r.leads(), "the leader had led for long enough")
-			require.Equal(t, []error{zklock.ErrPreferred, zklock.ErrPreferred}, r.causes)
+			_, causes := r.led()
+			require.Equal(t, []error{zklock.ErrPreferred, zklock.ErrPreferred}, causes)
 			r.join("5")
 			time.Sleep(3 * term)
 			require.Equal(t, "9", r.leads())
@@ -137,10 +148,12 @@ func TestAMemberDoesNotLeadWhileAPreferredOneWaits(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(3 * term)
-		require.Empty(t, r.terms, "a member without a preference does not give up its leadership")
+		terms, _ := r.led()
+		require.Empty(t, terms, "a member without a preference does not give up its leadership")
 		unlock(t, hold)
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"7"}, r.terms)
+		terms, _ = r.led()
+		require.Equal(t, []string{"7"}, terms)
 		r.end()
 	})
 }
@@ -173,7 +186,8 @@ func TestAPreferredMemberThatComesAndGoesCostsFewTerms(t *testing.T) {
 		}
 		elapsed := time.Since(begin)
 		own := 0
-		for _, who := range r.terms {
+		terms, _ := r.led()
+		for _, who := range terms {
 			if who != "9" {
 				own++
 			}
@@ -210,9 +224,10 @@ func TestARollingUpgradeEndsOnTheNewestVersion(t *testing.T) {
 			time.Sleep(2 * term)
 			require.Equal(t, "v2", r.leads()[:2])
 			seen := false
-			for _, who := range r.terms {
+			terms, _ := r.led()
+			for _, who := range terms {
 				seen = seen || who[:2] == "v2"
-				require.False(t, seen && who[:2] == "v1", "%v", r.terms)
+				require.False(t, seen && who[:2] == "v1", "%v", terms)
 			}
 			r.end()
 		})
@@ -419,21 +434,25 @@ func TestAMemberThatIsNotHealthyDoesNotLead(t *testing.T) {
 				set(true)
 				time.Sleep(5 * time.Second)
 				require.Equal(t, "b", r.leads())
-				require.ErrorIs(t, r.causes[0], zklock.ErrUnhealthy)
+				_, causes := r.led()
+				require.ErrorIs(t, causes[0], zklock.ErrUnhealthy)
 				if failure == sick {
-					require.ErrorIs(t, r.causes[0], sick)
+					require.ErrorIs(t, causes[0], sick)
 				}
 				require.Len(t, queue(srv, path), 1, "it does not campaign")
 				time.Sleep(3 * term)
-				require.Len(t, r.terms, 2)
+				terms, _ := r.led()
+				require.Len(t, terms, 2)
 				set(false)
 				time.Sleep(2 * term)
 				require.Len(t, queue(srv, path), 2)
 				r.leave("b")
 				time.Sleep(time.Second)
 				require.Equal(t, "a", r.leads())
-				require.Equal(t, 1, most, "one check at a time")
 				r.end()
+				mu.Lock()
+				defer mu.Unlock()
+				require.Equal(t, 1, most, "one check at a time")
 			})
 		})
 	}

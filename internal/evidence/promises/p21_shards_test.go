@@ -272,6 +272,7 @@ func TestAShardThatMovesIsFinishedFirst(t *testing.T) {
 		require.Empty(t, f.live["b"].Held())
 		time.Sleep(f.linger)
 		f.requireBalance(2, "finished")
+		synctest.Wait()
 		require.Equal(t, map[error]int{shards.ErrMoved: 5}, f.causes)
 		f.leaveAll()
 	})
@@ -341,6 +342,7 @@ func TestAMemberThatComesBackWithItsLabelGetsItsShardsBack(t *testing.T) {
 		time.Sleep(afterChange)
 		f.requireBalance(3, "at first")
 		before := f.live["b"].Assigned()
+		synctest.Wait()
 		begun := f.begun
 		killed := f.live["b"]
 		srv.Partition("b") // its node stays until its session ends
@@ -350,6 +352,7 @@ func TestAMemberThatComesBackWithItsLabelGetsItsShardsBack(t *testing.T) {
 		time.Sleep(afterCrash)
 		f.requireBalance(3, "afterwards")
 		require.Equal(t, before, again.Assigned())
+		synctest.Wait()
 		require.Equal(t, begun+20, f.begun, "only its shards have moved")
 		killed.stop()
 		srv.HealClient("b")
@@ -470,12 +473,11 @@ func TestAWorkThatReturnsIsCalledAgain(t *testing.T) {
 	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
 		ctx, cancel := context.WithCancel(t.Context())
-		calls := 0
+		var calls atomic.Int64
 		done := make(chan error)
 		go func() {
 			done <- shards.Run(ctx, c, shardsPath, 1, func(ctx context.Context, _ int) error {
-				calls++
-				if calls < 20 {
+				if calls.Add(1) < 20 {
 					return nil
 				}
 				<-ctx.Done()
@@ -483,8 +485,8 @@ func TestAWorkThatReturnsIsCalledAgain(t *testing.T) {
 			}, nil)
 		}()
 		time.Sleep(term)
-		require.Greater(t, calls, 8)
-		require.Less(t, calls, 20, "with pauses of up to a second")
+		require.Greater(t, calls.Load(), int64(8))
+		require.Less(t, calls.Load(), int64(20), "with pauses of up to a second")
 		time.Sleep(term)
 		cancel()
 		err := <-done
