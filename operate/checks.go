@@ -448,6 +448,9 @@ func (f *findings) clock() Check {
 		if ahead < 0 {
 			ahead, side = -ahead, "behind"
 		}
+		if ahead > mostSkew {
+			ahead = ahead.Round(time.Second)
+		}
 		c.Summary = fmt.Sprintf("the leader's clock is %v %s this host's", ahead, side)
 		if ahead > mostSkew {
 			c.Status = Warn
