@@ -24,7 +24,7 @@ type slowConn struct {
 
 func (c *slowConn) Write(p []byte) (int, error) {
 	<-c.open
-	return c.wrote.Write(append(p, '|'))
+	return c.wrote.WriteString(string(p) + "|")
 }
 
 func (c *slowConn) Close() error { return nil }

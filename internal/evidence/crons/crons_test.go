@@ -45,12 +45,18 @@ func startRobfig(job *slots.Job, late time.Duration) func() {
 }
 
 func parseNetresearch(spec string) (slots.Schedule, error) {
-	return netresearch.NewParser(netresearch.SecondOptional | netresearch.Minute | netresearch.Hour | netresearch.Dom | netresearch.Month | netresearch.Dow | netresearch.Descriptor).Parse(spec)
+	parser, err := netresearch.TryNewParser(netresearch.SecondOptional | netresearch.Minute | netresearch.Hour | netresearch.Dom | netresearch.Month | netresearch.Dow | netresearch.Descriptor)
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(spec)
 }
 
 func startNetresearch(job *slots.Job, late time.Duration) func() {
 	c := netresearch.New(netresearch.WithLocation(time.UTC))
-	c.Schedule(job, netresearch.FuncJob(func() { time.Sleep(late); job.Run() }))
+	if _, err := c.ScheduleJob(job, netresearch.FuncJob(func() { time.Sleep(late); job.Run() })); err != nil {
+		panic(err) // a test ends with it
+	}
 	c.Start()
 	return func() { <-c.Stop().Done() }
 }

@@ -37,7 +37,6 @@ type ranks struct {
 	begun  int       // guarded by mu: how many terms
 	causes []error   // guarded by mu: why terms have ended
 	stops  map[string]func()
-	wg     sync.WaitGroup
 }
 
 func newRanks(t *testing.T, srv *zktest.Server, opts zklock.ElectionOptions) *ranks {

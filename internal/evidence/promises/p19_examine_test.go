@@ -331,10 +331,10 @@ func TestExamineChecksTheListOfServers(t *testing.T) {
 func TestExamineComparesClocks(t *testing.T) {
 	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
 		srv.FastForward(30 * time.Second)
-		r, found := examined(t, srv, zklock.Options{})
+		_, found := examined(t, srv, zklock.Options{})
 		assert.Empty(t, found)
 		srv.FastForward(2 * time.Hour)
-		r, found = examined(t, srv, zklock.Options{})
+		r, found := examined(t, srv, zklock.Options{})
 		require.Len(t, found, 1)
 		assert.Equal(t, operate.Warn, found["clock"].Status)
 		assert.Equal(t, "the leader's clock is 2h0m30s ahead of this host's", found["clock"].Summary)
