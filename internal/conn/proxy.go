@@ -457,7 +457,7 @@ func (px *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok b
 	px.mu.Lock()
 	defer px.mu.Unlock()
 	asked, ok = px.take(xid)
-	stuck = xid == frames.XidPing && px.session != nil && px.stuck(px.session.Lease.Term())
+	stuck = ok && xid == frames.XidPing && px.session != nil && px.stuck(asked.sent, px.session.Lease.Term())
 	return asked, px.session, stuck, ok
 }
 
@@ -498,13 +498,13 @@ func (px *proxy) take(xid int32) (sentRequest, bool) {
 	return sent, ok
 }
 
-// stuck reports whether a request is still unanswered although later pings were answered. Servers
-// reply in order, so its reply will never come, and the client library would wait forever. It must
-// be called with mu held.
-func (px *proxy) stuck(term time.Duration) bool {
+// stuck reports whether an old request is still unanswered although a ping that was sent after it was
+// answered. Servers reply in order, so its reply will never come, and the client library would wait
+// forever. Requests that were sent after the ping may only be late. It must be called with mu held.
+func (px *proxy) stuck(ping lease.Instant, term time.Duration) bool {
 	now := px.link.Now()
 	for _, r := range px.waiting {
-		if now.Mono.Sub(r.sent.Mono) > term*2/3 {
+		if r.sent.Mono.Before(ping.Mono) && now.Mono.Sub(r.sent.Mono) > term*2/3 {
 			return true
 		}
 	}

@@ -186,6 +186,23 @@ func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
 	})
 }
 
+// A slow server answers a ping late. A request that was sent after that ping is answered after it, however old it has become.
+func TestAServerThatAnswersAnEarlierPingLateIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.asks(frames.XidPing, frames.OpPing)
+		w.asks(1, frames.OpGetData)
+		w.sent(t)
+		number := xidOf(w.sent(t))
+		time.Sleep(term * 9 / 10)
+		require.NoError(t, w.says(replyOf(frames.XidPing, 0, 1)))
+		go w.server.Write(replyOf(number, frames.CodeNoNode, 1)) // ends when it was read
+		_, err := w.Read(make([]byte, 100))
+		require.NoError(t, err)
+		require.NotNil(t, l.Carried())
+	})
+}
+
 // A server that stops reading must not keep the client from the others.
 func TestALoginThatIsNotReadEndsWithTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,6 +44,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestARefusalOfAFormerLoginSaysNothingAboutTheNext"},
 	},
 	{
+		Name: "a request that is younger than an answered ping is taken for lost", Origin: "our first version: reconnects in an outage of slow servers",
+		Edits: []Edit{{"internal/conn/proxy.go", "r.sent.Mono.Before(ping.Mono) && ", ""}},
+		Test:  Test{"internal/conn", "TestAServerThatAnswersAnEarlierPingLateIsKept"},
+	},
+	{
 		Name: "a node is not searched for after the reply to its create was lost", Origin: "CURATOR-45; go-zookeeper's CreateProtectedEphemeralSequential",
 		Edits: []Edit{{"internal/queue/create.go", `if co.Name != "" || outcome.WasNotSent(co.creation.err) {`, "if co.creation.err != nil || true {"}},
 	},
