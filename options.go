@@ -52,8 +52,10 @@ type Options struct {
 	// Login logs in with a SASL mechanism other than the one in Auth, before anything else is sent on
 	// a connection. adapters/kerberos has one for Kerberos. Default none.
 	Login Login
-	// Dialer connects to a server. It must return within the timeout that it is passed: while it
-	// dials, the client cannot switch to another server. Default TCP.
+	// Dialer connects to a server. It should return within the timeout that it is passed. If it takes
+	// long, it is called for another server as well, by another goroutine; the first connection on which
+	// a server answers is used, and the others are closed. With a Dialer, a host name is one server: the
+	// default dials each of the name's addresses in turn. Default TCP.
 	Dialer zk.Dialer
 	// TLS, if set, encrypts every connection. If it has no ServerName, a server's certificate must be
 	// for the host name or IP address by which the server is listed. Default none.
@@ -117,12 +119,6 @@ func (o *Options) withDefaults() (*Options, error) {
 	if d.ParentACL == nil {
 		d.ParentACL = openFor(d.ACL)
 	}
-	if d.Dialer == nil {
-		d.Dialer = conn.DialTCP
-	}
-	if d.TLS != nil {
-		d.Dialer = overTLS(d.Dialer, d.TLS)
-	}
 	if d.HostProvider == nil {
 		d.HostProvider = &conn.Rotation{}
 	}
@@ -132,8 +128,26 @@ func (o *Options) withDefaults() (*Options, error) {
 	return &d, d.check()
 }
 
-// overTLS returns a dialer that encrypts the connections of dial. Its timeout includes the handshake.
-func overTLS(dial zk.Dialer, config *tls.Config) zk.Dialer {
+// dialing returns how the client makes its connections.
+func (o *Options) dialing() conn.Dialing {
+	d := conn.Dialing{Dial: o.Dialer, Timeout: o.SessionTimeout, IsOpaque: o.Dialer != nil && o.TLS == nil}
+	if o.Dialer == nil {
+		d.Dial, d.Resolve = conn.DialTCP, net.DefaultResolver.LookupHost
+	}
+	if o.TLS != nil {
+		d.Encrypt = func(ctx context.Context, server string, plain net.Conn) (net.Conn, error) {
+			return encrypt(ctx, server, plain, o.TLS)
+		}
+	}
+	return d
+}
+
+// dialOne returns a dialer for connections to one server. Its timeout includes the handshake.
+func (o *Options) dialOne() zk.Dialer {
+	d := o.dialing()
+	if d.Encrypt == nil {
+		return d.Dial
+	}
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		ctx := context.Background()
 		if timeout > 0 {
@@ -141,17 +155,25 @@ func overTLS(dial zk.Dialer, config *tls.Config) zk.Dialer {
 			defer cancel()
 			ctx = until
 		}
-		plain, err := dial(network, address, timeout)
+		plain, err := d.Dial(network, address, timeout)
 		if err != nil {
 			return nil, err
 		}
-		encrypted := tls.Client(plain, configFor(address, config))
-		if err := encrypted.HandshakeContext(ctx); err != nil {
+		encrypted, err := d.Encrypt(ctx, address, plain)
+		if err != nil {
 			plain.Close()
-			return nil, fmt.Errorf("TLS handshake with %s: %w%s", address, err, tlsAdvice(err))
 		}
-		return encrypted, nil
+		return encrypted, err
 	}
+}
+
+// encrypt returns an encrypted connection over plain to a server.
+func encrypt(ctx context.Context, server string, plain net.Conn, config *tls.Config) (net.Conn, error) {
+	encrypted := tls.Client(plain, configFor(server, config))
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("TLS handshake with %s: %w%s", server, err, tlsAdvice(err))
+	}
+	return encrypted, nil
 }
 
 // configFor returns config with the host of a server's address as the name in its certificate, unless

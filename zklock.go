@@ -154,8 +154,10 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	if login := o.login(); login != nil {
 		c.engine.Requests.Link.SetLogin(*login, len(servers))
 	}
+	dialing := o.dialing()
+	dialing.Failed = c.warnOfFailures()
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
-		zk.WithDialer(c.engine.Requests.Link.Dialer(c.warnOfFailures(o.Dialer))),
+		zk.WithDialer(c.engine.Requests.Link.Dialer(dialing)),
 		zk.WithHostProvider(c.engine.Requests.Link.Hosts(o.HostProvider)),
 		zk.WithMaxBufferSize(maxLibraryFrame), zk.WithLogger(libraryLog{c.engine.Requests.Log}), zk.WithLogInfo(false))
 	if err != nil {
@@ -226,11 +228,8 @@ type Hooks struct {
 // NewHooks returns hooks for one connection, and sends nothing. dial connects to a server; nil means
 // TCP.
 func NewHooks(dial zk.Dialer) *Hooks {
-	if dial == nil {
-		dial = conn.DialTCP
-	}
 	l := conn.NewLink()
-	return &Hooks{hub: queue.NewHub(l), dial: l.Dialer(dial)}
+	return &Hooks{hub: queue.NewHub(l), dial: l.Dialer((&Options{Dialer: dial}).dialing())}
 }
 
 // Dial connects to a server. Pass it to zk.WithDialer when you create the connection.
@@ -402,17 +401,16 @@ func (c *Client) firstSession(ctx context.Context) (*session.Session, error) {
 	}
 }
 
-// warnOfFailures returns a dialer that logs the first failure of each server, until there is a session.
-func (c *Client) warnOfFailures(dial zk.Dialer) zk.Dialer {
+// warnOfFailures returns a function that logs the first failure of each server, until there is a session.
+func (c *Client) warnOfFailures() func(server string, err error) {
 	var warned sync.Map
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := dial(network, address, timeout)
-		if err != nil && c.engine.Requests.Link.Latest() == nil {
-			if _, again := warned.LoadOrStore(address, true); !again {
-				c.engine.Requests.Log.Warn("zklock: server cannot be reached", "server", address, "err", escape.Text(err.Error()))
-			}
+	return func(server string, err error) {
+		if c.engine.Requests.Link.Latest() != nil {
+			return
 		}
-		return conn, err
+		if _, again := warned.LoadOrStore(server, true); !again {
+			c.engine.Requests.Log.Warn("zklock: server cannot be reached", "server", server, "err", escape.Text(err.Error()))
+		}
 	}
 }
 
@@ -671,7 +669,7 @@ func init() {
 			return bridge.Target{}, err
 		}
 		return bridge.Target{
-			Servers: servers, Root: o.Root, Dial: o.Dialer, Login: o.login(), Credentials: o.credentials(),
+			Servers: servers, Root: o.Root, Dial: o.dialOne(), Login: o.login(), Credentials: o.credentials(),
 			SessionTimeout: o.SessionTimeout, TickTime: o.TickTime, ACL: o.ACL,
 		}, nil
 	}

@@ -206,7 +206,7 @@ func (l *Link) Unanswered(s *Session) (since time.Time, ok bool) {
 // server.
 func (l *Link) Abandon(s *Session) {
 	if conn, err := l.connOf(s); err == nil {
-		conn.server.Close()
+		conn.hangUp()
 	}
 }
 

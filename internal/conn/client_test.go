@@ -33,7 +33,7 @@ func inVirtual(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zkt
 func client(t *testing.T, srv *zktest.Server, l *Link) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}),
-		zk.WithDialer(l.Dialer(srv.DialFrom("a"))), zk.WithHostProvider(l.Hosts(&Rotation{})))
+		zk.WithDialer(l.Dialer(Dialing{Dial: srv.DialFrom("a")})), zk.WithHostProvider(l.Hosts(&Rotation{})))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn

@@ -3,6 +3,8 @@
 package conn
 
 import (
+	"cmp"
+	"context"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -10,47 +12,65 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Dialer wraps dial for the client library, so that the link sees the traffic of each connection.
-func (l *Link) Dialer(dial zk.Dialer) zk.Dialer {
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+// Dialing says how a link makes connections.
+type Dialing struct {
+	// Dial connects to a server. It is called by several goroutines.
+	Dial zk.Dialer
+	// Encrypt encrypts a connection to the listed server. If it is nil, connections stay as they are.
+	Encrypt func(ctx context.Context, server string, plain net.Conn) (net.Conn, error)
+	// Resolve returns the addresses of a host, each of which is then a server of its own. If it is nil, Dial resolves names.
+	Resolve func(ctx context.Context, host string) ([]string, error)
+	// IsOpaque means that Dial may do more than connect, and may need more time than the client library's limit of a second.
+	IsOpaque bool
+	// Failed is called when a server could not be connected, and must not wait. It may be nil.
+	Failed func(server string, err error)
+	// Timeout is the session timeout that the client library requests, or zero if it is not known.
+	Timeout time.Duration
+}
+
+// Dialer returns a dialer for the client library, so that the link sees the traffic of each connection. A connection can lead to
+// another server if the one that was dialed takes long, and its server can change until the first reply: see race.
+func (l *Link) Dialer(d Dialing) zk.Dialer {
+	l.dialing = d
+	return func(network, server string, timeout time.Duration) (net.Conn, error) {
 		if err := l.pause(); err != nil {
 			return nil, err
 		}
-		conn, err := l.dialOnce(func() (net.Conn, error) { return dial(network, address, timeout) })
+		r := newRace(l, network, timeout)
+		r.isNew = l.servers.see(server)
+		first, err := r.connected(server)
 		if err != nil {
+			r.stop()
 			l.RecordError(err)
 			return nil, err
 		}
-		return l.adopt(address, conn)
+		return l.adopt(r, first)
 	}
 }
 
-// dialOnce returns the result of dial. If the link is closed first, it returns errClosed: dial is
-// the program's, and may not return for a long time.
-func (l *Link) dialOnce(dial func() (net.Conn, error)) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
+// left returns how much of the lease remains.
+func (l *Link) left() time.Duration {
+	s := l.Latest()
+	if s == nil || s.IsOver() {
+		return 0
 	}
-	results, abandoned := make(chan result), make(chan struct{})
-	defer close(abandoned)
-	// Owned by the program, whose dial it runs; ends when dial returns. Close does not wait for it.
-	go func() {
-		conn, err := dial()
-		select {
-		case results <- result{conn, err}:
-		case <-abandoned:
-			if err == nil {
-				conn.Close()
-			}
-		}
-	}()
-	select {
-	case r := <-results:
-		return r.conn, r.err
-	case <-l.closing:
-		return nil, errClosed
+	return s.Lease.Remaining()
+}
+
+// distance returns how long replies take at least.
+func (l *Link) distance() time.Duration {
+	if s := l.Latest(); s != nil {
+		return s.Lease.Distance()
 	}
+	return 0
+}
+
+// term returns the session timeout, or the one that is requested if there was no session yet.
+func (l *Link) term() time.Duration {
+	if s := l.Latest(); s != nil {
+		return s.Lease.Term()
+	}
+	return cmp.Or(l.dialing.Timeout, 10*time.Second)
 }
 
 // pause spaces out dials that lead to no session: the client library does so only if it cannot
@@ -81,16 +101,16 @@ func (l *Link) dialed() (fails int) {
 	return fails
 }
 
-// adopt makes conn the current connection. It closes the previous one, which the client library
+// adopt makes a connection whose server is first, for now, the current one. It closes the previous one, which the client library
 // leaves open after an expiry.
-func (l *Link) adopt(address string, conn net.Conn) (net.Conn, error) {
-	t := newProxy(l, newServerConn(address, conn))
+func (l *Link) adopt(r *race, first *attempt) (net.Conn, error) {
+	t := newProxy(l, r, first.conn)
 	old, ok := l.replace(t)
 	if old != nil {
-		old.server.Close()
+		old.hangUp()
 	}
 	if !ok {
-		t.server.Close()
+		t.hangUp()
 		return nil, errClosed
 	}
 	return t, nil

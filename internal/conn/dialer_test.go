@@ -4,9 +4,12 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +24,7 @@ func failing(string, string, time.Duration) (net.Conn, error) { return nil, erro
 func TestFailedDialsAreSpacedOut(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		dial := l.Dialer(failing)
+		dial := l.Dialer(Dialing{Dial: failing})
 		for i, most := range []time.Duration{0, 20, 40, 80, 160, 320, 640, 1000, 1000} {
 			most *= time.Millisecond
 			begin := time.Now()
@@ -38,7 +41,7 @@ func TestFailedDialsAreSpacedOut(t *testing.T) {
 func TestAConnectionThatLastedNeedsNoPauseAfterIt(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
-		_, _ = l.Dialer(failing)("tcp", "server", 0)
+		_, _ = l.Dialer(Dialing{Dial: failing})("tcp", "server", 0)
 		time.Sleep(steady)
 		w.Close()
 		assert.Zero(t, l.dialed())
@@ -53,7 +56,7 @@ func TestAConnectionThatLastedNeedsNoPauseAfterIt(t *testing.T) {
 func TestAPauseEndsWhenTheLinkIsClosed(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		dial := l.Dialer(failing)
+		dial := l.Dialer(Dialing{Dial: failing})
 		for range 10 {
 			_, _ = dial("tcp", "server", 0)
 		}
@@ -106,20 +109,27 @@ func TestAServerHasALimitedTimeToAnswerAConnectionRequest(t *testing.T) {
 func TestADialThatDoesNotReturnEndsWithTheLink(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		held, closed := make(chan struct{}), make(chan struct{})
-		dial := l.Dialer(func(string, string, time.Duration) (net.Conn, error) {
+		held := make(chan struct{})
+		var dials, closed atomic.Int32
+		dial := l.Dialer(Dialing{Dial: func(string, string, time.Duration) (net.Conn, error) {
+			dials.Add(1)
 			<-held
 			ours, theirs := net.Pipe()
 			go func() { // ends when the link closes its end
 				_, _ = theirs.Read(make([]byte, 1))
-				close(closed)
+				closed.Add(1)
 			}()
 			return ours, nil
-		})
+		}})
 		time.AfterFunc(time.Hour, l.Close)
-		_, err := dial("tcp", "server", time.Second)
+		err := error(errSlow)
+		for n := 0; errors.Is(err, errSlow); n++ {
+			_, err = dial("tcp", fmt.Sprint("server ", n), time.Second)
+		}
 		require.ErrorIs(t, err, errClosed)
+		assert.LessOrEqual(t, dials.Load(), int32(maxDials), "however many servers are tried meanwhile")
 		close(held)
-		<-closed
+		synctest.Wait()
+		assert.Equal(t, dials.Load(), closed.Load())
 	})
 }

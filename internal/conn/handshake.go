@@ -35,7 +35,7 @@ func (l *Link) restart() {
 	}
 	l.mu.Unlock()
 	if conn != nil {
-		conn.server.Close()
+		conn.hangUp()
 	}
 }
 

@@ -36,16 +36,21 @@ type wired struct {
 func wire(t *testing.T, l *Link) *wired {
 	t.Helper()
 	var theirs net.Conn
-	conn, err := l.Dialer(func(string, string, time.Duration) (net.Conn, error) {
+	conn, err := l.Dialer(Dialing{Dial: func(string, string, time.Duration) (net.Conn, error) {
 		var ours net.Conn
 		ours, theirs = net.Pipe()
 		return ours, nil
-	})("tcp", "server", 0)
+	}})("tcp", "server", 0)
 	require.NoError(t, err)
 	w := &wired{conn.(*proxy), theirs, make(chan []byte, 100)}
 	go w.collect() // ends with the connection
 	t.Cleanup(func() { w.Close(); theirs.Close() })
 	return w
+}
+
+// adopt makes conn the connection of a link.
+func adopt(l *Link, conn net.Conn) (net.Conn, error) {
+	return l.Dialer(Dialing{Dial: func(string, string, time.Duration) (net.Conn, error) { return conn, nil }})("tcp", "server:2181", 0)
 }
 
 func (w *wired) collect() {

@@ -9,10 +9,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Hosts returns a provider that returns the servers of from and lets a closed connection end: the
-// client library checks whether it was closed only when its provider reports the end of a round of
-// servers.
-func (l *Link) Hosts(from zk.HostProvider) zk.HostProvider { return hosts{from, l} }
+// Hosts returns a provider that returns the servers of from. It reports the end of a round of servers only
+// to let a closed connection end: the client library checks whether it was closed only then. Otherwise the
+// client library would wait for a second, which a session with a short timeout does not survive. The link's
+// dialer decides when to wait.
+func (l *Link) Hosts(from zk.HostProvider) zk.HostProvider {
+	l.servers.hosts = from
+	return hosts{from, l}
+}
 
 type hosts struct {
 	zk.HostProvider
@@ -20,15 +24,13 @@ type hosts struct {
 }
 
 func (h hosts) Next() (string, bool) {
-	server, again := h.HostProvider.Next()
-	return server, again || h.link.isClosed()
+	server, _ := h.HostProvider.Next()
+	return server, h.link.isClosed()
 }
 
 // Rotation is a provider that cycles through the servers by name, in random order. The dialer
-// resolves a name each time, because addresses change and TLS needs the name.
-//
-// It never reports the end of a round: the client library would then wait for a second, which a
-// session with a short timeout does not survive. The link's dialer decides when to wait.
+// resolves a name each time, because addresses change and TLS needs the name. It never reports the end of
+// a round.
 type Rotation struct {
 	servers []string
 	last    int

@@ -29,6 +29,9 @@ type Link struct {
 	login     loginState
 	listeners listeners
 	lastXid   atomic.Int32 // the number of the last request, on any connection
+	dialing   Dialing      // set before the first dial
+	servers   known
+	dials     chan struct{} // has an element for each dial that runs
 
 	mu       sync.Mutex      // guards the fields below
 	ticks    []time.Duration // what each client has set: see AddTick
@@ -52,6 +55,7 @@ func NewLink() *Link {
 	l := &Link{
 		changed: make(chan struct{}),
 		closing: make(chan struct{}),
+		dials:   make(chan struct{}, maxDials),
 	}
 	now := lease.Clock(nil)
 	l.clock.Store(&now)
@@ -160,7 +164,7 @@ func (l *Link) Close() {
 	conn := l.conn
 	l.mu.Unlock()
 	if conn != nil {
-		conn.server.Close()
+		conn.hangUp()
 	}
 }
 

@@ -26,12 +26,16 @@ import (
 // server has accepted on an earlier connection, precede everything else; and events are not passed
 // on as long as the client library has set no watch.
 type proxy struct {
-	net.Conn // is server, for the methods that the client library does not call
+	net.Conn // the first server, for the methods that the client library does not call
 
-	server *serverConn
+	server *serverConn // changes once at most, before the first reply: with mu held, and by the reading goroutine
+	race   *race
 	link   *Link
 	in     *frames.Reader
 	room   window // for requests other than heartbeats
+
+	isFound bool   // the race is over; used only by the reading goroutine, like the next field
+	begin   []byte // the beginning of the first reply
 
 	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next four fields
 	login    *Login        // what the connection started with; nil if with none
@@ -43,6 +47,7 @@ type proxy struct {
 
 	mu          sync.Mutex // guards the fields below: several goroutines send, another one receives
 	ended       bool
+	hungUp      bool          // see hangUp
 	handshaking bool          // the connection request has not been answered
 	asked       lease.Instant // when the connection request was sent
 	hears       bool          // the client library has set a watch: pass it the events
@@ -66,8 +71,8 @@ type sentRequest struct {
 	again   int            // how often it was sent again: see sendAgain
 }
 
-func newProxy(l *Link, on *serverConn) *proxy {
-	t := &proxy{Conn: on, server: on, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
+func newProxy(l *Link, r *race, on *serverConn) *proxy {
+	t := &proxy{Conn: on, server: on, race: r, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
 	t.in = frames.NewReader(incoming{proxy: t})
 	return t
 }
@@ -95,9 +100,34 @@ func (px *proxy) requestSession(p []byte) (int, error) {
 	if timeout, ok := frames.TimeoutOf(p); ok {
 		limit = max(timeout/3, limit)
 	}
-	px.until = time.Now().Add(limit)
-	px.server.SetReadDeadline(px.until)
-	return px.server.Write(px.link.connectRequest(p))
+	px.race.requests(px.link.connectRequest(p), limit)
+	return len(p), nil
+}
+
+// find waits until a server has replied to the connection request, which then is the connection's server.
+func (px *proxy) find() error {
+	first, err := px.race.answered()
+	if err != nil {
+		return err
+	}
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	if px.hungUp || !first.keep() {
+		return net.ErrClosed
+	}
+	px.isFound = true
+	px.server, px.asked, px.until, px.begin = first.conn, first.sent, first.until, first.data
+	return nil
+}
+
+// hangUp closes the connection to the server, or those to the servers that are being tried.
+func (px *proxy) hangUp() error {
+	px.mu.Lock()
+	px.hungUp = true
+	server := px.server
+	px.mu.Unlock()
+	px.race.stop()
+	return server.Close()
 }
 
 // isFirst reports whether the data to be sent now is the connection request.
@@ -192,6 +222,16 @@ func (px *proxy) Read(p []byte) (int, error) {
 type incoming struct{ proxy *proxy }
 
 func (i incoming) Read(p []byte) (int, error) {
+	if !i.proxy.isFound {
+		if err := i.proxy.find(); err != nil {
+			return 0, err
+		}
+	}
+	if len(i.proxy.begin) > 0 {
+		n := copy(p, i.proxy.begin)
+		i.proxy.begin = i.proxy.begin[n:]
+		return n, nil
+	}
 	if i.proxy.bound > 0 {
 		i.proxy.server.SetReadDeadline(time.Now().Add(i.proxy.bound))
 	}
@@ -272,7 +312,7 @@ func (px *proxy) limitOf(xid int32) (limit int, ours bool) {
 // Close ends the connection.
 func (px *proxy) Close() error {
 	px.gone(nil)
-	return px.server.Close()
+	return px.hangUp()
 }
 
 // SetReadDeadline does nothing during the handshake, which has its own deadline: the client library

@@ -46,7 +46,7 @@ func TestARefusedTransactionOfADeadSessionIsNotASignOfLife(t *testing.T) {
 				}
 			}
 		}()
-		conn, err := l.adopt("server:2181", ours)
+		conn, err := adopt(l, ours)
 		require.NoError(t, err)
 		defer conn.Close()
 		wire := conn.(*proxy)
@@ -210,7 +210,7 @@ func TestALoginThatIsNotReadEndsWithTheHandshake(t *testing.T) {
 		l.SetLogin(Digest(digestmd5.Credential{User: "joe", Password: "secret"}), 1)
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		conn, err := l.adopt("server:2181", ours)
+		conn, err := adopt(l, ours)
 		require.NoError(t, err)
 		defer conn.Close()
 		go func() { // ends with the pipe

@@ -302,7 +302,7 @@ func TestRequestsAndAnswersAreThoseOfTheClientLibrary(t *testing.T) {
 			wire = &recorder{Conn: conn}
 			return wire, err
 		}
-		conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}), zk.WithDialer(l.Dialer(dial)), zk.WithHostProvider(l.Hosts(&Rotation{})))
+		conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}), zk.WithDialer(l.Dialer(Dialing{Dial: dial})), zk.WithHostProvider(l.Hosts(&Rotation{})))
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		s, err := l.Attached(t.Context())

@@ -52,6 +52,15 @@ func ParseGreeting(body []byte) (session int64, timeout time.Duration, err error
 	return int64(binary.BigEndian.Uint64(body[8:])), timeout, nil
 }
 
+// GreetingHead is how many bytes of the reply to a connection request GreetingBegins needs.
+const GreetingHead = 20
+
+// GreetingBegins reports whether data is the beginning of a reply to a connection request, with its length,
+// that has the given session.
+func GreetingBegins(data []byte, session int64) bool {
+	return len(data) >= GreetingHead && binary.BigEndian.Uint32(data[4:]) != versionRejected && int64(binary.BigEndian.Uint64(data[12:])) == session
+}
+
 // ParseToken parses the body of a successful reply to a SASL request: the server's token, or nil if
 // it has none.
 func ParseToken(body []byte) ([]byte, error) {

@@ -56,6 +56,14 @@ func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duratio
 	return d
 }
 
+// Distance returns how long replies take at least: see distance.
+func (l *Lease) Distance() time.Duration {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replies.distance(now.Mono, l.timeout)
+}
+
 // note records a reply that took d.
 func (f *fastest) note(d time.Duration, now time.Time, timeout time.Duration) {
 	switch age := now.Sub(f.since); {

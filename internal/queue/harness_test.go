@@ -61,7 +61,7 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 	if configure != nil {
 		configure(e)
 	}
-	library, events, err := zk.Connect(srv.Addrs(), testTerm, zk.WithDialer(link.Dialer(srv.DialFrom(label))),
+	library, events, err := zk.Connect(srv.Addrs(), testTerm, zk.WithDialer(link.Dialer(conn.Dialing{Dial: srv.DialFrom(label)})),
 		zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogInfo(false), zk.WithLogger(silent{}))
 	require.NoError(t, err)
 	r.Library = library

@@ -79,7 +79,7 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 	c.Heart = NewHeart(r, c.shared, report(&c.missed), report(&c.early))
 	life, end := context.WithCancelCause(context.Background())
 	r.Life, r.CleanupCtx = life, life
-	library, events, err := zk.Connect(srv.Addrs(), testTerm, zk.WithDialer(link.Dialer(srv.DialFrom(label))), zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogger(silent{}))
+	library, events, err := zk.Connect(srv.Addrs(), testTerm, zk.WithDialer(link.Dialer(conn.Dialing{Dial: srv.DialFrom(label)})), zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogger(silent{}))
 	require.NoError(t, err)
 	r.Library = library
 	t.Cleanup(func() {

@@ -43,7 +43,7 @@ func inWatching(t *testing.T, fn func(t *testing.T, w *watching)) {
 		r.CleanupCtx = r.Life
 		shared := (&Hub{Link: link}).Join()
 		w.Watches = NewWatches(r, shared)
-		library, events, err := zk.Connect(w.srv.Addrs(), 10*time.Second, zk.WithDialer(link.Dialer(w.srv.DialFrom("a"))),
+		library, events, err := zk.Connect(w.srv.Addrs(), 10*time.Second, zk.WithDialer(link.Dialer(conn.Dialing{Dial: w.srv.DialFrom("a")})),
 			zk.WithHostProvider(link.Hosts(&conn.Rotation{})), zk.WithLogInfo(false), zk.WithLogger(silent{}))
 		require.NoError(t, err)
 		defer func() {

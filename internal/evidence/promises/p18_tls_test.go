@@ -47,21 +47,32 @@ func certificate(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 type sender struct {
 	net.Conn
 	queue chan []byte
+	ended <-chan struct{}
 }
 
-func newSender(conn net.Conn) *sender {
-	s := &sender{conn, make(chan []byte, 100)}
+func newSender(conn net.Conn, ended <-chan struct{}) *sender {
+	s := &sender{conn, make(chan []byte, 100), ended}
 	go func() {
-		for p := range s.queue {
-			conn.Write(p)
+		for {
+			select {
+			case p := <-s.queue:
+				conn.Write(p)
+			case <-ended:
+				conn.Close()
+				return
+			}
 		}
 	}()
 	return s
 }
 
 func (s *sender) Write(p []byte) (int, error) {
-	s.queue <- bytes.Clone(p)
-	return len(p), nil
+	select {
+	case s.queue <- bytes.Clone(p):
+		return len(p), nil
+	case <-s.ended:
+		return 0, net.ErrClosed
+	}
 }
 
 // encrypted returns a TLS dialer for servers with the given certificate.
@@ -80,13 +91,7 @@ func encrypted(t *testing.T, srv *zktest.Server, own tls.Certificate) func(netwo
 		}
 		go end(plain, server)
 		go end(server, plain)
-		sends := newSender(near)
-		go func() {
-			<-t.Context().Done()
-			close(sends.queue)
-			near.Close()
-		}()
-		return sends, nil
+		return newSender(near, t.Context().Done()), nil
 	}
 }
 

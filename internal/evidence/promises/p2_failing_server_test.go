@@ -15,8 +15,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// No hold is lost when a server freezes, crashes or loses its leader, as long as another server and a quorum are available. At
-// least a fifth of the timeout remains, in which a program can finish its work.
+// No hold is lost when a follower freezes, crashes or loses its leader, as long as another server and a quorum with a leader are
+// available. At least a fifth of the timeout remains, in which a program can finish its work.
 //
 //zklock:promise P2.7
 func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
@@ -56,6 +56,57 @@ func TestAFollowerThatFailsCostsNoHold(t *testing.T) {
 						<-waiter.done
 						require.NoError(t, waiter.err)
 						unlock(t, waiter.hold)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A leader that is killed is replaced as soon as its followers notice. If it freezes or is cut off, they wait for it for syncLimit
+// ticks. Meanwhile there is no quorum, wherever a client is connected: each hold ends, and the next client gets the lock once there
+// is a leader again.
+//
+//zklock:promise P2.7
+func TestALeaderThatIsKilledCostsNoHoldAndOneThatFreezesOrIsCutOffCostsEach(t *testing.T) {
+	const tick, syncLimit, election = 2 * time.Second, 5, 300 * time.Millisecond
+	for name, c := range map[string]struct {
+		fail  func(m *zktest.Member)
+		after time.Duration // until another leader is elected
+		kept  bool
+	}{
+		"killed":  {(*zktest.Member).Stop, election, true},
+		"frozen":  {(*zktest.Member).Freeze, syncLimit*tick + election, false},
+		"cut off": {(*zktest.Member).CutOff, syncLimit*tick + election, false},
+	} {
+		for _, session := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second} {
+			for phase := 0; phase < 8; phase += oneIn(4) {
+				t.Run(fmt.Sprint(name, session, phase), func(t *testing.T) {
+					virtual(t, zktest.Options{Servers: 3, TickTime: tick, SyncLimit: syncLimit, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+						leader := leaderIs(srv, 3)
+						follower := (leader + 1) % 3
+						var holds []*zklock.Hold
+						for i := range 3 {
+							c := connect(t, srv, fmt.Sprint("client of ", i), session, i, (i+1)%3, (i+2)%3)
+							hold, err := c.Mutex(fmt.Sprint(path, i)).Lock(t.Context())
+							require.NoError(t, err)
+							holds = append(holds, hold)
+						}
+						time.Sleep(2*session + time.Duration(phase)*session/16)
+						c.fail(srv.Member(leader))
+						time.AfterFunc(c.after, func() { srv.ElectLeader(follower) })
+						time.Sleep(session)
+						for i, hold := range holds {
+							if c.kept {
+								require.NoError(t, hold.Check(), "client %d", i)
+								continue
+							}
+							require.ErrorIs(t, hold.Check(), zklock.ErrLost, "client %d", i)
+							next := lockLater(t.Context(), connect(t, srv, fmt.Sprint("next", i), session, follower).Mutex(fmt.Sprint(path, i)).Lock)
+							<-next.done
+							require.NoError(t, next.err)
+							unlock(t, next.hold)
+						}
 					})
 				})
 			}

@@ -30,7 +30,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an existing connection is kept open without a login", Origin: "Attach is called after the client library has connected",
-		Edits: []Edit{{"internal/conn/handshake.go", "if conn != nil {\n\t\tconn.server.Close()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
+		Edits: []Edit{{"internal/conn/handshake.go", "if conn != nil {\n\t\tconn.hangUp()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
 		Test:  Test{"internal/evidence/promises", "TestAnExistingConnectionLogsInWhenItReconnects"},
 	},
 	{
@@ -47,6 +47,26 @@ var Table = []Mutant{
 		Name: "a request that is younger than an answered ping is taken for lost", Origin: "our first version: reconnects in an outage of slow servers",
 		Edits: []Edit{{"internal/conn/proxy.go", "r.sent.Mono.Before(ping.Mono) && ", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersAnEarlierPingLateIsKept"},
+	},
+	{
+		Name: "a TLS handshake that takes longer than a second is begun again", Origin: "our first version: go-zookeeper's limit for a dial",
+		Edits: []Edit{{"internal/conn/race.go", "ctx, cancel := context.WithTimeout(a.ctx, r.term)\n", "ctx, cancel := context.WithTimeout(a.ctx, time.Second)\n"}},
+		Test:  Test{"internal/conn", "TestASlowServerGetsOneHandshake"},
+	},
+	{
+		Name: "a server that does not answer has a third of the session timeout before another one is asked", Origin: "our first version",
+		Edits: []Edit{{"internal/conn/race.go", "min(left*2/5, r.term/3)", "max(left*2/5, r.term/3)"}},
+		Test:  Test{"internal/evidence/promises", "TestAFrozenServerThatIsTriedFirstCostsNoHold"},
+	},
+	{
+		Name: "the client library waits at the end of a round of servers", Origin: "go-zookeeper's Conn",
+		Edits: []Edit{{"internal/conn/known.go", "if !isTried(server) {\n\t\t\t\treturn server, true\n\t\t\t}\n\t\t}\n\t\treturn \"\", false", "_ = server\n\t\t}\n\t\treturn \"\", false"}},
+		Test:  Test{"internal/evidence/promises", "TestTheEndOfARoundOfServersCostsNoAttachedHold"},
+	},
+	{
+		Name: "a server that was dialed long ago can end the session", Origin: "design: its address may belong to another ensemble by now",
+		Edits: []Edit{{"internal/conn/race.go", "r.asks == 0 || r.link.servers.hosts != nil ||", "true ||"}},
+		Test:  Test{"internal/conn", "TestAServerAskedInAdditionThatDoesNotKnowTheSessionIsIgnored"},
 	},
 	{
 		Name: "a node is not searched for after the reply to its create was lost", Origin: "CURATOR-45; go-zookeeper's CreateProtectedEphemeralSequential",

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/zklock-go/zklock/internal/frames"
+	"github.com/zklock-go/zklock/internal/lease"
+)
+
+// A race finds the server of one connection. A server that takes long is not given up for another one: the other one is asked as
+// well, and the first that answers becomes the connection's server. The others are closed.
+//
+// Its first part is connected, which ends when one server is connected. Its second part is answered, which ends when one server has
+// replied to the connection request. All methods except stop belong to the goroutine in which the client library connects.
+type race struct {
+	link    *Link
+	network string
+	timeout time.Duration // for the dialer
+	term    time.Duration // the session timeout
+
+	ctx     context.Context // done when the race is over
+	stop    context.CancelFunc
+	results chan result // received by the race; an attempt stops sending when its context is done
+
+	isNew   bool          // whether the client library has dialed its server for the first time
+	tried   []target      // all targets so far, the client library's first
+	spare   []target      // other addresses of the names among them
+	running []*attempt    // the attempts that have not failed
+	begun   time.Time     // when the newest attempt began
+	last    error         // of the attempt that failed last
+	request []byte        // the connection request, in the second part
+	asks    int64         // the session that it asks for; zero for a new one
+	given   time.Duration // how long a server may take to reply to the request
+}
+
+// maxAttempts is how many attempts of a race run at the same time.
+const maxAttempts = 3
+
+// A target is an address to dial.
+type target struct {
+	server  string // the address as it is listed, for which a certificate must be
+	address string // one of its addresses if it is a name, or empty if it is not resolved
+}
+
+// An attempt is a connection to one server.
+type attempt struct {
+	target
+	ctx   context.Context // done when the attempt has failed or lost
+	stop  context.CancelFunc
+	conn  *serverConn   // nil until it is connected
+	sent  lease.Instant // when the connection request was sent
+	until time.Time     // when the reply must be there
+	data  []byte        // the beginning of the reply
+	keep  func() bool   // keeps the connection open when ctx is done; false if it is too late
+}
+
+// A result is what an attempt reports. Exactly one of the last four fields is set.
+type result struct {
+	of    *attempt
+	found []target // the other addresses of a name
+	conn  net.Conn
+	data  []byte
+	err   error
+}
+
+func newRace(l *Link, network string, timeout time.Duration) *race {
+	ctx, stop := context.WithCancel(context.Background())
+	return &race{link: l, network: network, timeout: timeout, term: l.term(), ctx: ctx, stop: stop, results: make(chan result)}
+}
+
+// connected dials server, and others if it takes long. It returns the first attempt that is connected.
+func (r *race) connected(server string) (*attempt, error) {
+	var first *attempt
+	r.start(target{server: server})
+	err := r.run(func(got result) bool {
+		if got.conn != nil {
+			first = r.won(got.of)
+		}
+		return first != nil
+	})
+	return first, err
+}
+
+// answered returns the first attempt to whose connection request a server has replied.
+func (r *race) answered() (*attempt, error) {
+	var first *attempt
+	err := r.run(func(got result) bool {
+		switch {
+		case got.conn != nil:
+			r.ask(got.of)
+		case r.isTrusted(got.of) || frames.GreetingBegins(got.data, r.asks):
+			first = r.won(got.of)
+			first.data = got.data
+		default:
+			r.fail(got.of, errOtherSession)
+		}
+		return first != nil
+	})
+	return first, err
+}
+
+// errOtherSession is the error of a server that does not have the session, and cannot end it.
+var errOtherSession = errors.New("server does not have the session")
+
+// errSlow is returned if the client library must choose another server.
+var errSlow = errors.New("no reply from the server in time")
+
+// run handles the results of attempts until done returns true, and starts further attempts.
+func (r *race) run(done func(result) bool) error {
+	timer := time.NewTimer(r.patience())
+	defer timer.Stop()
+	for {
+		select {
+		case got := <-r.results:
+			switch {
+			case !slices.Contains(r.running, got.of): // it was stopped
+				if got.conn != nil {
+					got.conn.Close()
+				}
+			case got.err != nil:
+				r.fail(got.of, got.err)
+			case got.found != nil:
+				r.spare = append(r.spare, got.found...)
+			default:
+				r.take(got)
+				if done(got) {
+					return nil
+				}
+			}
+			if failed := len(r.running) == 0; (failed || got.err != nil) && !r.another(failed) && failed {
+				return r.last
+			}
+		case <-timer.C:
+			if !r.another(false) && r.mayBeUnknown() {
+				return errSlow
+			}
+		case <-r.link.closing:
+			r.stop()
+			return errClosed
+		case <-r.ctx.Done():
+			return net.ErrClosed
+		}
+		timer.Reset(max(time.Until(r.begun.Add(r.patience())), r.term/50))
+	}
+}
+
+// take takes the connection of an attempt, if that is its result.
+func (r *race) take(got result) {
+	if a := got.of; got.conn != nil {
+		a.conn = newServerConn(a.server, got.conn)
+		a.keep = context.AfterFunc(a.ctx, func() { a.conn.Close() })
+	}
+}
+
+// fail ends an attempt.
+func (r *race) fail(a *attempt, why error) {
+	r.last = why
+	r.running = slices.DeleteFunc(r.running, func(other *attempt) bool { return other == a })
+	a.stop()
+}
+
+// won ends all attempts except a.
+func (r *race) won(a *attempt) *attempt {
+	for _, other := range r.running {
+		if other != a {
+			other.stop()
+		}
+	}
+	r.running = []*attempt{a}
+	return a
+}
+
+// another starts another attempt if there is another server. failed means that none is running.
+func (r *race) another(failed bool) bool {
+	if len(r.running) >= maxAttempts || r.request != nil && (r.asks == 0 || r.link.left() <= 0) {
+		return false
+	}
+	if len(r.spare) > 0 {
+		next := r.spare[0]
+		r.spare = r.spare[1:]
+		r.start(next)
+		return true
+	}
+	if server, ok := r.link.servers.other(r.tried, failed); ok {
+		r.start(target{server: server})
+		return true
+	}
+	// The address of a load balancer leads to several servers.
+	if r.request == nil && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 {
+		r.start(target{server: r.tried[0].server})
+		return true
+	}
+	return false
+}
+
+// mayBeUnknown reports whether the client library may know a server that this race does not, and that should be asked now.
+func (r *race) mayBeUnknown() bool {
+	return r.isNew && len(r.running) < maxAttempts && (r.request == nil || r.asks != 0 && r.link.left() > 0)
+}
+
+// patience returns how long the newest attempt may take before another server is asked as well. While the lease runs, what remains of
+// it must be enough for another two servers that do not answer. A distant server needs more time.
+func (r *race) patience() time.Duration {
+	left, distance := r.link.left(), r.link.distance()
+	switch {
+	case left > 0:
+		return max(min(left*2/5, r.term/3), 3*distance)
+	case r.request == nil && len(r.spare) > 0:
+		return 300 * time.Millisecond // as RFC 8305 recommends for the addresses of a name
+	case r.request == nil:
+		return time.Second
+	}
+	return r.term
+}
+
+// start begins an attempt.
+func (r *race) start(to target) {
+	a := &attempt{target: to}
+	a.ctx, a.stop = context.WithCancel(r.ctx)
+	r.tried, r.running, r.begun = append(r.tried, to), append(r.running, a), time.Now()
+	// Owned by the race; a.stop stops it, except for the program's dialer; nobody waits for it.
+	go r.connect(a)
+}
+
+// maxDials is how many dials of a link run at the same time, with those that nobody waits for any more: the program's dialer may take
+// longer than it should.
+const maxDials = 8
+
+// connect connects an attempt, and reports that.
+func (r *race) connect(a *attempt) {
+	select {
+	case r.link.dials <- struct{}{}:
+		defer func() { <-r.link.dials }()
+	case <-a.ctx.Done():
+		return
+	}
+	conn, err := r.dial(a)
+	if failed := r.link.dialing.Failed; err != nil && failed != nil && a.ctx.Err() == nil {
+		failed(a.server, err)
+	}
+	if err != nil {
+		r.report(a, result{err: err})
+	} else if !r.report(a, result{conn: conn}) {
+		conn.Close()
+	}
+}
+
+// report returns false if the attempt is over.
+func (r *race) report(a *attempt, got result) bool {
+	got.of = a
+	select {
+	case r.results <- got:
+		return true
+	case <-a.ctx.Done():
+		return false
+	}
+}
+
+// dial connects to a server. Resolving its name and dialing have the dialer's timeout. The handshake of an encrypted connection has a
+// whole session timeout: a server that is merely slow would otherwise begin it again and again.
+func (r *race) dial(a *attempt) (net.Conn, error) {
+	to := r.link.dialing
+	address := cmp.Or(a.address, a.server)
+	if to.Resolve != nil && a.address == "" {
+		found, err := r.resolve(a)
+		if err != nil {
+			return nil, err
+		}
+		address = found[0].address
+		if len(found) > 1 && !r.report(a, result{found: found[1:]}) {
+			return nil, a.ctx.Err()
+		}
+	}
+	timeout := r.timeout
+	if to.IsOpaque && timeout > 0 {
+		timeout = max(timeout, r.term/3)
+	}
+	plain, err := to.Dial(r.network, address, timeout)
+	if err != nil || to.Encrypt == nil {
+		return plain, err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, r.term)
+	defer cancel()
+	conn, err := to.Encrypt(ctx, a.server, plain)
+	if err != nil {
+		plain.Close()
+	}
+	return conn, err
+}
+
+// resolve returns the addresses of a server.
+func (r *race) resolve(a *attempt) (found []target, err error) {
+	host, port, err := net.SplitHostPort(a.server)
+	if err != nil || net.ParseIP(host) != nil {
+		return []target{{a.server, a.server}}, nil // the dialer reports a malformed address
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, max(r.timeout, r.term/3))
+	defer cancel()
+	hosts, err := r.link.dialing.Resolve(ctx, host)
+	if err != nil || len(hosts) == 0 {
+		return nil, cmp.Or(err, fmt.Errorf("server %q has no address", a.server))
+	}
+	first := r.link.servers.turn(len(hosts))
+	for _, host := range slices.Concat(hosts[first:], hosts[:first]) {
+		found = append(found, target{a.server, net.JoinHostPort(host, port)})
+	}
+	return found, nil
+}
+
+// requests begins the second part of the race: request is the connection request, and given is how long a server may take to reply.
+func (r *race) requests(request []byte, given time.Duration) {
+	r.request, r.given = request, given
+	r.asks, _ = frames.SessionOf(request)
+	for _, a := range r.running {
+		r.ask(a)
+	}
+	r.begun = time.Now()
+}
+
+// ask sends the connection request to a server that is connected, and waits for the reply.
+func (r *race) ask(a *attempt) {
+	a.sent, a.until = r.link.Now(), time.Now().Add(r.given)
+	a.conn.SetReadDeadline(a.until)
+	a.conn.Write(r.request)
+	least := 1
+	if !r.isTrusted(a) {
+		least = frames.GreetingHead
+	}
+	// Owned by the race; a.stop stops it; nobody waits for it.
+	go func() {
+		data := make([]byte, 4096)
+		n, err := io.ReadAtLeast(a.conn, data, least)
+		r.report(a, result{data: data[:n], err: err})
+	}()
+}
+
+// isTrusted reports whether an attempt's server can end the session. One that the client library has dialed earlier, and that the race
+// has chosen by itself, cannot: it may belong to another ensemble by now.
+func (r *race) isTrusted(a *attempt) bool {
+	return r.asks == 0 || r.link.servers.hosts != nil || a.server == r.tried[0].server
+}
