@@ -55,5 +55,13 @@ func (k *known) other(tried []target, failed bool) (server string, ok bool) {
 	return "", false
 }
 
+// isOne reports whether the link knows only one server.
+func (k *known) isOne() bool {
+	if k.hosts == nil {
+		return len(k.seen) == 1
+	}
+	return k.hosts.Len() == 1
+}
+
 // turn returns which of n addresses of a name is dialed first: another one each time.
 func (k *known) turn(n int) int { return int((k.turns.Add(1) - 1) % uint32(n)) }

@@ -37,9 +37,10 @@ type proxy struct {
 	isFound bool   // the race is over; used only by the reading goroutine, like the next field
 	begin   []byte // the beginning of the first reply
 
-	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next four fields
+	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next five fields
 	login    *Login        // what the connection started with; nil if with none
-	until    time.Time     // the deadline of the handshake
+	patience time.Duration // how long the rest of the handshake may take after the beginning of the first reply: a third of the session timeout
+	until    time.Time     // when that is over
 	answers  bool          // the current frame, of which a part was read, is not an event
 	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
 
@@ -93,14 +94,11 @@ func (px *proxy) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// requestSession sends the connection request. Its reply, and a login, may take a third of the
-// session timeout that p requests: another server must be able to take the session over in time.
+// requestSession sends the connection request.
 func (px *proxy) requestSession(p []byte) (int, error) {
-	limit := time.Second
-	if timeout, ok := frames.TimeoutOf(p); ok {
-		limit = max(timeout/3, limit)
-	}
-	px.race.requests(px.link.connectRequest(p), limit)
+	timeout, _ := frames.TimeoutOf(p)
+	px.patience = max(timeout/3, time.Second)
+	px.race.requests(px.link.connectRequest(p), timeout)
 	return len(p), nil
 }
 
@@ -116,7 +114,9 @@ func (px *proxy) find() error {
 		return net.ErrClosed
 	}
 	px.isFound = true
-	px.server, px.asked, px.until, px.begin = first.conn, first.sent, first.until, first.data
+	px.server, px.asked, px.begin = first.conn, first.sent, first.data
+	px.until = time.Now().Add(px.patience)
+	px.server.SetReadDeadline(px.until)
 	return nil
 }
 

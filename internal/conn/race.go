@@ -181,7 +181,7 @@ func (r *race) won(a *attempt) *attempt {
 
 // another starts another attempt if there is another server. failed means that none is running.
 func (r *race) another(failed bool) bool {
-	if len(r.running) >= maxAttempts || r.request != nil && (r.asks == 0 || r.link.left() <= 0) {
+	if len(r.running) >= maxAttempts || r.request != nil && r.asks == 0 {
 		return false
 	}
 	if len(r.spare) > 0 {
@@ -192,11 +192,6 @@ func (r *race) another(failed bool) bool {
 	}
 	if server, ok := r.link.servers.other(r.tried, failed); ok {
 		r.start(target{server: server})
-		return true
-	}
-	// The address of a load balancer leads to several servers.
-	if r.request == nil && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 {
-		r.start(target{server: r.tried[0].server})
 		return true
 	}
 	return false
@@ -219,7 +214,7 @@ func (r *race) patience() time.Duration {
 	case r.request == nil:
 		return time.Second
 	}
-	return r.term
+	return r.term / 3
 }
 
 // start begins an attempt.
@@ -316,10 +311,16 @@ func (r *race) resolve(a *attempt) (found []target, err error) {
 	return found, nil
 }
 
-// requests begins the second part of the race: request is the connection request, and given is how long a server may take to reply.
-func (r *race) requests(request []byte, given time.Duration) {
-	r.request, r.given = request, given
+// requests begins the second part of the race. timeout is the session timeout that the connection request asks for. A server may take
+// as long as that to take a session over, because others are asked as well, and a third of it to create a session. The only server
+// may always take as long.
+func (r *race) requests(request []byte, timeout time.Duration) {
+	r.request, r.given = request, timeout
 	r.asks, _ = frames.SessionOf(request)
+	if r.asks == 0 && (r.isNew || !r.link.servers.isOne()) {
+		r.given = timeout / 3
+	}
+	r.given = max(r.given, time.Second)
 	for _, a := range r.running {
 		r.ask(a)
 	}
