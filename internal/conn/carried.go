@@ -101,6 +101,11 @@ func (l *Link) connWithRoom(ctx context.Context, s *Session, size int) (*proxy, 
 			return nil, err
 		}
 		err = conn.room.reserve(ctx, s.Over(), size)
+		if err == nil {
+			if err = l.awaitLease(ctx, s, conn, size); err != nil {
+				conn.room.free(size)
+			}
+		}
 		if !errors.Is(err, errEnded) {
 			return conn, err
 		}

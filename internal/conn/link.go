@@ -31,6 +31,7 @@ type Link struct {
 	lastXid   atomic.Int32 // the number of the last request, on any connection
 	dialing   Dialing      // set before the first dial
 	servers   known
+	pace      pace
 	dials     chan struct{} // has an element for each dial that runs
 
 	mu       sync.Mutex      // guards the fields below

@@ -15,7 +15,7 @@ import (
 
 // A caller that leaves at the moment at which it gets its room returns that room.
 func TestRoomGivenToACallerThatLeavesIsReturned(t *testing.T) {
-	var w window
+	w := window{pace: new(pace)}
 	require.Nil(t, w.join(maxUnanswered))
 	leaves, stays := w.join(5), w.join(maxUnanswered)
 	w.free(maxUnanswered)

@@ -56,6 +56,7 @@ type proxy struct {
 	run         *lease.Run    // what this connection proves about the session
 	waiting     map[int32]sentRequest
 	most        int             // the largest size of the map since it was made
+	large       int             // how many of them are large
 	pings       []lease.Instant // their send times: all pings have the same number, and replies come in order
 	heard       time.Time       // when the last bytes of a reply arrived
 }
@@ -74,6 +75,7 @@ type sentRequest struct {
 
 func newProxy(l *Link, r *race, on *serverConn) *proxy {
 	t := &proxy{Conn: on, server: on, race: r, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
+	t.room.pace = &l.pace
 	t.in = frames.NewReader(incoming{proxy: t})
 	return t
 }
@@ -148,7 +150,7 @@ func (px *proxy) pass(p []byte, now lease.Instant) {
 	r, ok := frames.Parse(p)
 	isPing := ok && r.Op() == frames.OpPing
 	if ok && !isPing {
-		px.room.reserveUntil(px.writeBy, len(r))
+		px.reserve(len(r))
 	}
 	defer px.server.out.flush()
 	px.mu.Lock()
@@ -164,6 +166,23 @@ func (px *proxy) pass(p []byte, now lease.Instant) {
 		px.enter(Outgoing{Request: r}, len(r))
 	}
 	px.server.out.put(r)
+}
+
+// reserve reserves room for a request of the client library, and waits until its deadline for writing for enough of the lease.
+func (px *proxy) reserve(size int) {
+	px.room.reserveUntil(px.writeBy, size)
+	px.mu.Lock()
+	s := px.session
+	px.mu.Unlock()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.Background(), func() {}
+	if !px.writeBy.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, px.writeBy)
+	}
+	defer cancel()
+	_ = px.link.awaitLease(ctx, s, px, size) // it is sent in any case
 }
 
 // sendBeats sends requests of heartbeats, which take up no room. It returns false if the connection has
@@ -202,6 +221,9 @@ func (px *proxy) enter(q Outgoing, room int) {
 		sent.request = r
 	}
 	px.waiting[number] = sent
+	if room >= largeRequest {
+		px.large++
+	}
 	px.most = max(px.most, len(px.waiting))
 	r.Number(number)
 }
@@ -531,7 +553,10 @@ func (px *proxy) take(xid int32) (sentRequest, bool) {
 	}
 	sent, ok := px.waiting[xid]
 	delete(px.waiting, xid)
-	px.room.free(sent.room)
+	px.room.answered(sent.room)
+	if sent.room >= largeRequest {
+		px.large--
+	}
 	if len(px.waiting) == 0 && px.most > 64 {
 		px.waiting, px.most = map[int32]sentRequest{}, 0 // a map never shrinks
 	}
@@ -551,7 +576,9 @@ func (px *proxy) stuck(ping lease.Instant, term time.Duration) bool {
 	return false
 }
 
-// unanswered returns since when nothing has arrived although a request is outstanding.
+// unanswered returns since when nothing has arrived although a request is outstanding. A server on a slow link has nothing to reply
+// to while a large request is on its way: until a fifth of the session timeout and a little more remain of the lease, the silence
+// then is at most as long as a server may be silent.
 func (px *proxy) unanswered() (since time.Time, ok bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
@@ -563,10 +590,28 @@ func (px *proxy) unanswered() (since time.Time, ok bool) {
 			since, ok = r.sent.Mono, true
 		}
 	}
-	if ok && px.heard.After(since) {
-		since = px.heard
+	return later(since, later(px.heard, px.excused())), ok
+}
+
+// excused returns until when the server need not have replied: see unanswered. It must be called with mu held.
+func (px *proxy) excused() time.Time {
+	if px.large == 0 || px.session == nil {
+		return time.Time{}
 	}
-	return since, ok
+	l := px.session.Lease
+	spare := l.Remaining() - l.Term()*22/100
+	if spare <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(spare - l.Patience())
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // welcome handles the reply to the connection request.
@@ -586,6 +631,9 @@ func (px *proxy) welcome(frame []byte) error {
 	s, run, err := px.link.welcome(px, id, timeout, px.asked)
 	px.mu.Lock()
 	px.session, px.run = s, run
+	if s != nil {
+		px.room.setSlice(s.Lease.Term() / 20)
+	}
 	px.mu.Unlock()
 	return err
 }

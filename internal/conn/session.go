@@ -70,6 +70,13 @@ func (s *Session) Own(n, limit int) (sum int, ok bool) {
 	return sum, true
 }
 
+// owns reports whether clients own something in the session.
+func (s *Session) owns() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owned > 0
+}
+
 // deletion is the deletion of an own node, as the client learned of it.
 type deletion struct {
 	left time.Duration // of the lease

@@ -11,8 +11,9 @@ import (
 )
 
 // maxUnanswered is how many bytes of requests other than heartbeats may be unanswered on a
-// connection. A longer request is sent if nothing else is unanswered. A heartbeat is answered after
-// everything that was sent before it, so it waits for at most this much.
+// connection, or fewer if the connection needs more than a part of the session timeout for them. A
+// longer request is sent if nothing else is unanswered. A heartbeat is answered after everything that
+// was sent before it, so it waits for at most this much.
 const maxUnanswered = 1 << 20
 
 // errEnded is the error of a wait for room on a connection that has ended.
@@ -21,11 +22,19 @@ var errEnded = errors.New("connection has ended")
 // window limits how many bytes are unanswered on a connection. The callers that wait for room get it
 // in the order in which they have come.
 type window struct {
-	mu      sync.Mutex // guards the fields below
+	pace *pace
+
+	mu      sync.Mutex    // guards the fields below
+	slice   time.Duration // how long the connection may need for what is unanswered; zero means no limit
 	used    int
+	since   time.Time // when used was zero, or when the pace was measured last
+	carried int       // how many bytes were answered after that
 	waiters []*waiter
 	closed  bool
 }
+
+// measured is how many bytes must be answered to measure the pace.
+const measured = 32 << 10
 
 // waiter is a caller that waits for room.
 type waiter struct {
@@ -97,18 +106,55 @@ func (w *window) take(size int) bool {
 	if !w.closed && (len(w.waiters) > 0 || !w.fits(size)) {
 		return false
 	}
-	w.used += size
+	w.add(size)
 	return true
 }
 
+// add adds size to what is used. It must be called with mu held.
+func (w *window) add(size int) {
+	if w.used == 0 {
+		w.since, w.carried = time.Now(), 0
+	}
+	w.used += size
+}
+
 // fits reports whether there is room for size bytes. It must be called with mu held.
-func (w *window) fits(size int) bool { return w.used == 0 || w.used+size <= maxUnanswered }
+func (w *window) fits(size int) bool {
+	return w.used == 0 || w.used+size <= w.pace.fits(w.slice, maxUnanswered)
+}
+
+// begin begins to measure the pace: requests for which room was reserved are sent only now.
+func (w *window) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since, w.carried = time.Now(), 0
+}
+
+// setSlice sets how long the connection may need for what is unanswered.
+func (w *window) setSlice(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slice = d
+}
+
+// answered is free for a request that was answered.
+func (w *window) answered(size int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.carried += size
+	if now := time.Now(); w.carried >= measured {
+		w.pace.carried(w.carried, now.Sub(w.since))
+		w.since, w.carried = now, 0
+	}
+	w.used -= size
+	w.admit()
+}
 
 // use reserves room even if there is none.
 func (w *window) use(size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used += size
+	w.add(size)
 }
 
 // free returns room that was reserved.
@@ -122,7 +168,7 @@ func (w *window) free(size int) {
 // admit reserves room for the waiters for which there is some. It must be called with mu held.
 func (w *window) admit() {
 	for len(w.waiters) > 0 && w.fits(w.waiters[0].size) {
-		w.used += w.waiters[0].size
+		w.add(w.waiters[0].size)
 		close(w.waiters[0].ready)
 		w.waiters = slices.Delete(w.waiters, 0, 1)
 	}

@@ -34,7 +34,7 @@ func (r reserving) waits() bool { return len(r.done) == 0 }
 func TestRoomIsGivenInOrder(t *testing.T) {
 	const half = maxUnanswered / 2
 	virtual(t, func(t *testing.T) {
-		var w window
+		w := window{pace: new(pace)}
 		ctx := t.Context()
 		tooLong := reserve(ctx, &w, 3*maxUnanswered)
 		require.False(t, tooLong.waits(), "nothing else is unanswered")
@@ -59,7 +59,7 @@ func TestRoomIsGivenInOrder(t *testing.T) {
 
 func TestAWaitForRoomEnds(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		var w window
+		w := window{pace: new(pace)}
 		w.use(maxUnanswered)
 		why := errors.New("the caller gives up")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -86,7 +86,7 @@ func TestRoomIsNeverLost(t *testing.T) {
 	for seed := range uint64(50) {
 		virtual(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			var w window
+			w := window{pace: new(pace)}
 			for range 100 {
 				size := 1 + rng.IntN(maxUnanswered/2)
 				hold, patience := time.Duration(rng.IntN(100))*time.Millisecond, time.Duration(rng.IntN(300))*time.Millisecond
@@ -146,12 +146,13 @@ func TestHeartbeatsGoFirst(t *testing.T) {
 func TestRequestsWaitForRoomAndHeartbeatsDoNot(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
+		l.pace.carried(maxUnanswered, time.Millisecond)
 		s := l.Carried()
 		request := func() frames.Request { return frames.SetData("/a", make([]byte, maxUnanswered*2/3), -1) }
 		first := newAsker()
 		require.NoError(t, l.Send(t.Context(), s, Outgoing{Request: request(), By: first}))
 		number := xidOf(w.sent(t))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, l.Send(ctx, s, Outgoing{Request: request(), By: newAsker()}), context.DeadlineExceeded)
 		require.NoError(t, l.SendBeat(t.Context(), s, Outgoing{Request: frames.Sync("/"), By: newAsker()}))
@@ -182,6 +183,7 @@ func TestRequestsWaitForRoomAndHeartbeatsDoNot(t *testing.T) {
 func TestTheClientLibraryWaitsForRoomUntilItsDeadline(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := opened(t)
+		l.pace.carried(maxUnanswered, time.Millisecond)
 		request := func() []byte {
 			r := frames.SetData("/a", make([]byte, maxUnanswered*2/3), -1)
 			r.Number(1)

@@ -5,6 +5,7 @@ package promises_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestLargeTransactionsCostNoHold(t *testing.T) {
 		after         time.Duration // when the writes begin
 		least         time.Duration // left of the lease at any time
 	}
-	loads := map[string]load{"10 Mbit/s": {10 * mbits, 30, 0, term / 6}}
+	loads := map[string]load{"10 Mbit/s": {10 * mbits, 30, 0, term / 3}}
 	for n := range 10 / oneIn(5) { // at different times between two heartbeats
 		after := time.Duration(n) * 293 * time.Millisecond
 		loads[fmt.Sprint("100 Mbit/s after ", after)] = load{100 * mbits, 150, after, lessAtOnce}
@@ -63,6 +64,55 @@ func TestLargeTransactionsCostNoHold(t *testing.T) {
 				unlock(t, hold)
 			})
 		})
+	}
+}
+
+// A large write takes as long as several replies may take together on a slow link. It waits until enough of the lease remains.
+//
+//zklock:promise P2.14
+func TestLargeTransactionsOverASlowLinkCostNoHold(t *testing.T) {
+	for _, c := range []struct {
+		session       time.Duration
+		rate, writers int
+		size          int
+	}{
+		{4 * time.Second, 10 * mbits, 5, large},
+		{4 * time.Second, 10 * mbits, 100, 60 << 10},
+		{4 * time.Second, 8 * mbits, 1, large},
+		{term, 4 * mbits, 5, large},
+		{term, 3 * mbits, 1, large},
+		{30 * time.Second, 2 * mbits, 5, large},
+	} {
+		lost, failed, lowestEver := 0, atomic.Int32{}, 1.0
+		const phases = 8
+		for phase := range time.Duration(phases) {
+			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.PutNode("/data", nil))
+				client := connect(t, srv, "a", c.session)
+				hold, err := client.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(2*c.session + phase*c.session/phases/3)
+				lab.LimitUpload(srv, "a", c.rate)
+				var all sync.WaitGroup
+				for range c.writers {
+					all.Go(func() {
+						if _, err := hold.Multi(&zk.SetDataRequest{Path: "/data", Data: make([]byte, c.size), Version: -1}); err != nil {
+							failed.Add(1)
+						}
+					})
+				}
+				least := lowest(hold, 3*c.session)
+				all.Wait()
+				lowestEver = min(lowestEver, float64(least)/float64(c.session))
+				if hold.Check() != nil {
+					lost++
+				}
+				_ = hold.Unlock(t.Context())
+			})
+		}
+		t.Logf("%+v: %d of %d holds lost, %d writes failed, least %.2f T", c, lost, phases, failed.Load(), lowestEver)
+		assert.Zero(t, lost, "%+v", c)
+		assert.Zero(t, failed.Load(), "%+v", c)
 	}
 }
 

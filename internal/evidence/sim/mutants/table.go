@@ -49,6 +49,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestAServerThatAnswersAnEarlierPingLateIsKept"},
 	},
 	{
+		Name: "a large request is sent however little remains of the lease", Origin: "our first version: heartbeats waited behind several large requests, one after the other",
+		Edits: []Edit{{"internal/conn/pace.go", "!s.Lease.HasRoomFor(takes) && ", "!s.Lease.HasRoomFor(takes) && s.IsOver() && "}},
+		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
+	},
+	{
+		Name: "a server is left while a large request is on its way", Origin: "our first version: each repetition ended likewise",
+		Edits: []Edit{{"internal/conn/proxy.go", "if px.large == 0 ||", "if px.large >= 0 ||"}},
+		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
+	},
+	{
 		Name: "a TLS handshake that takes longer than a second is begun again", Origin: "our first version: go-zookeeper's limit for a dial",
 		Edits: []Edit{{"internal/conn/race.go", "ctx, cancel := context.WithTimeout(a.ctx, r.term)\n", "ctx, cancel := context.WithTimeout(a.ctx, time.Second)\n"}},
 		Test:  Test{"internal/conn", "TestASlowServerGetsOneHandshake"},

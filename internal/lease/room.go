@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import "time"
+
+// HasRoomFor reports whether a transfer that occupies the connection for d can begin now. Afterwards, enough of the lease remains for
+// the heartbeat that waited for the transfer. If the network is so slow that a proof never leaves as much, HasRoomFor is true right
+// after a proof.
+func (l *Lease) HasRoomFor(d time.Duration) bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.leftOf(l.proven, now)
+	newest := l.timeout*93/100 - l.lag() - l.pause() - 4*l.replies.distance(now.Mono, l.timeout) // what remains right after a proof
+	return left <= 0 || left >= min(l.timeout*36/100+d, newest)
+}
