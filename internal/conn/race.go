@@ -194,6 +194,12 @@ func (r *race) another(failed bool) bool {
 		r.start(target{server: server})
 		return true
 	}
+	// A reply can be lost inside the ensemble. To ask the only server again costs it little if nothing is encrypted.
+	d := r.link.dialing
+	if r.request != nil && d.Encrypt == nil && !d.IsOpaque && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 {
+		r.start(r.running[0].target)
+		return true
+	}
 	return false
 }
 
