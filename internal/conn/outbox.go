@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -165,10 +166,31 @@ func (o *outbox) refuse() {
 	o.flush()
 }
 
-// close closes the connection, and returns when the outbox's goroutine has ended.
+// patienceToClose is how long close waits for a connection that does not end.
+const patienceToClose = 100 * time.Millisecond
+
+// close closes the connection, and returns when the outbox's goroutine has ended. A program's dialer can return a connection whose
+// Close waits for a Write that the server blocks: then close returns earlier. The connection's deadlines end the Write.
 func (o *outbox) close() error {
 	o.refuse()
-	err := o.to.Close()
-	<-o.left
-	return err
+	result := make(chan error, 1)
+	// Owned by the connection, which close closes; ends when its Close returns and no Write is in progress; close waits for a moment.
+	go func() {
+		err := o.to.Close()
+		<-o.left
+		result <- err
+	}()
+	timer := time.NewTimer(patienceToClose)
+	defer timer.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-timer.C:
+	}
+	// Owned by the connection; ends when it has set its deadlines; nobody waits for it.
+	go o.to.SetDeadline(time.Unix(1, 0))
+	return errBlocked
 }
+
+// errBlocked is the error of a connection that could not be closed yet.
+var errBlocked = errors.New("connection waits for a write")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -150,4 +151,55 @@ func TestAFailedWriteLosesNoEvent(t *testing.T) {
 		require.Equal(t, "event", string(got))
 		require.NoError(t, o.close())
 	})
+}
+
+// selfish is a connection whose Close waits for the Write in progress. With deadlines, a deadline ends the Write.
+type selfish struct {
+	net.Conn
+	deadlines bool
+	writing   chan struct{} // has an element during a Write or a Close
+	late      chan struct{}
+}
+
+func (c *selfish) Write(p []byte) (int, error) {
+	c.writing <- struct{}{}
+	defer func() { <-c.writing }()
+	<-c.late
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (c *selfish) SetDeadline(time.Time) error {
+	if c.deadlines {
+		close(c.late)
+	}
+	return nil
+}
+
+func (c *selfish) SetReadDeadline(time.Time) error { return nil }
+
+func (c *selfish) Close() error {
+	c.writing <- struct{}{}
+	defer func() { <-c.writing }()
+	return nil
+}
+
+// A server that does not read can block a Write forever.
+func TestAConnectionWhoseCloseWaitsForAWriteBlocksNobody(t *testing.T) {
+	for _, deadlines := range []bool{true, false} {
+		virtual(t, func(t *testing.T) {
+			c := &selfish{deadlines: deadlines, writing: make(chan struct{}, 1), late: make(chan struct{})}
+			o := newOutbox(c)
+			o.put([]byte("request"))
+			o.flush()
+			synctest.Wait()
+			began := time.Now()
+			require.Error(t, o.close())
+			require.LessOrEqual(t, time.Since(began), patienceToClose)
+			synctest.Wait()
+			require.Equal(t, deadlines, isClosed(o.left), "the goroutine has ended")
+			if !deadlines {
+				close(c.late)
+			}
+		})
+	}
 }
