@@ -232,10 +232,14 @@ func NewHooks(dial zk.Dialer) *Hooks {
 	return &Hooks{hub: queue.NewHub(l), dial: l.Dialer((&Options{Dialer: dial}).dialing())}
 }
 
-// Dial connects to a server. Pass it to zk.WithDialer when you create the connection.
+// Dial connects to a server. Pass it to zk.WithDialer when you create the connection. Dial returns
+// ErrInvalid if another connection that was created with these hooks is connected.
 func (h *Hooks) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	if h.dial == nil {
 		return nil, fmt.Errorf("zklock: dial: %w: Hooks must be created by NewHooks", ErrInvalid)
+	}
+	if h.hub.Link.IsTaken() {
+		return nil, fmt.Errorf("zklock: dial: %w: another connection was created with these hooks", ErrInvalid)
 	}
 	return h.dial(network, address, timeout)
 }
@@ -294,7 +298,7 @@ func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*C
 func (c *Client) matchHooks(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for apart := 0; ; {
+	for apart, without := 0, 0; ; {
 		s, changed := c.engine.Requests.Link.State()
 		id, has := c.engine.Requests.Library.SessionID(), c.engine.Requests.Library.State() == zk.StateHasSession
 		switch {
@@ -302,13 +306,15 @@ func (c *Client) matchHooks(ctx context.Context) error {
 			return nil
 		case has && id != 0:
 			apart++ // it may also be reconnecting right now
+		case s != nil:
+			apart, without = 0, without+1 // the hooks have refused it, or it is about to notice its session
 		default:
-			apart = 0
+			apart, without = 0, 0
 		}
-		if apart == 4 {
+		if apart == 4 || without == 20 {
 			return fmt.Errorf("%w: the connection was not created with these hooks", ErrInvalid)
 		}
-		if apart > 0 {
+		if apart+without > 0 {
 			changed = nil
 		}
 		select {

@@ -48,6 +48,22 @@ func (l *Link) Dialer(d Dialing) zk.Dialer {
 	}
 }
 
+// IsTaken reports whether the client library's connection carries a session, so that a dial must be that of another connection: the
+// client library dials only after its connection has ended. IsTaken then waits for a second, as the client library does between two
+// rounds of servers, unless its provider does not end them.
+func (l *Link) IsTaken() bool {
+	if l.Carried() == nil {
+		return false
+	}
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.closing:
+	}
+	return true
+}
+
 // left returns how much of the lease remains.
 func (l *Link) left() time.Duration {
 	s := l.Latest()

@@ -29,11 +29,11 @@ func (h hosts) Next() (string, bool) {
 }
 
 // Rotation is a provider that cycles through the servers by name, in random order. The dialer
-// resolves a name each time, because addresses change and TLS needs the name. It never reports the end of
-// a round.
+// resolves a name each time, because addresses change and TLS needs the name.
 type Rotation struct {
 	servers []string
 	last    int
+	failed  int // how many servers it has returned since Connected
 }
 
 // Init sets the servers.
@@ -49,11 +49,16 @@ func (r *Rotation) Servers() []string { return r.servers }
 // Len returns the number of servers.
 func (r *Rotation) Len() int { return len(r.servers) }
 
-// Connected does nothing.
-func (r *Rotation) Connected() {}
+// Connected implements zk.HostProvider.
+func (r *Rotation) Connected() { r.failed = 0 }
 
-// Next returns the next server. It never reports the end of a round.
-func (r *Rotation) Next() (string, bool) {
+// maxRounds is how many rounds of servers a Rotation returns before it reports the end of one: see Hosts. A connection that its program
+// has closed ends then.
+const maxRounds = 3
+
+// Next returns the next server.
+func (r *Rotation) Next() (server string, again bool) {
 	r.last = (r.last + 1) % len(r.servers)
-	return r.servers[r.last], false
+	r.failed++
+	return r.servers[r.last], r.failed > maxRounds*len(r.servers)
 }
