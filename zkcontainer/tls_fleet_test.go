@@ -170,4 +170,3 @@ func limit(t *testing.T, m *zkcontainer.Member, cpus string) {
 	out, err := exec.Command("docker", "update", "--cpus", cpus, strings.TrimSpace(string(id))).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
-

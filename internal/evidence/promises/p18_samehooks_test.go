@@ -36,7 +36,7 @@ func (l *lines) text() string {
 	return strings.Join(l.all, "\n")
 }
 
-// Two connections that were created with the same hooks would end each other for ever. The second is refused, and says why.
+// Two connections that were created with the same hooks would end each other forever. The second is refused, and says why.
 //
 //zklock:promise P18.5 A29
 func TestASecondConnectionWithTheSameHooksIsRefused(t *testing.T) {
