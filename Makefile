@@ -25,7 +25,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale crowd mutants survivors replay explore shrink model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
+.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale fleet crowd mutants survivors replay explore shrink model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,9 @@ availability: ## how many holds are lost when a client's server fails and the ot
 	@set -e; for v in 3.8 3.9; do \
 	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestAServerThatFailsCostsNoHold$$' -args -availability $(ROUNDS)); \
 	done
+
+fleet: ## 400 clients of a server over TLS that lose their connections at once; needs containers and a quiet machine
+	cd zkcontainer && go test -timeout 20m -count 1 -v -run '^TestHoldersOfASlowServerKeepTheirHoldsOverTLS$$' -args -fleet
 
 crowd: ## CROWD (10000) waiters in one queue on three servers: how they join, and what a hand-off takes; needs containers
 	integration/setup

@@ -216,7 +216,7 @@ func lookAround(t *testing.T, cmd shell, ours *zklock.Client) {
 	require.NoError(t, err)
 	code, out, text := cmd.run(t, "ls", path)
 	assert.Zero(t, code, text)
-	assert.Contains(t, out, "not in use, but there are 2 locks below it")
+	assert.Contains(t, out, "not in use, but 2 locks are below it")
 	code, out, text = cmd.run(t, "ls", "-r", path)
 	assert.Zero(t, code, text)
 	assert.Contains(t, out, path+"/a: 1 held, 0 waiting")

@@ -365,19 +365,18 @@ func (l *Lease) lagWith(t Tick) time.Duration {
 
 // standstill returns the longest pause of the leader for which a lag allows. The leader's clock is paused as well, as in a virtual
 // machine that is moved or snapshotted, so the next ping comes late, and is not overdue when the leader resumes. If the clients have set
-// the tick, a lag is longer by
-// this: a second, as far as heartbeats stay a third of the timeout apart. If a client has assumed a tick of half the timeout, the
-// difference to the real tick allows for it.
+// the tick, a lag is longer by this: by a second, as far as heartbeats a third of the timeout apart are enough even if every reply takes
+// as long as the slowest. If a client has assumed a tick of half the timeout, the difference to the real tick allows for it.
 func (l *Lease) standstill(now time.Time) time.Duration {
 	if l.tick.Assumed || l.tick.Largest == 0 {
 		return 0
 	}
-	return max(0, min(time.Second, l.room(now)-l.timeout/3))
+	return max(0, min(time.Second, l.room(max(l.replies.slow, l.replies.distance(now, l.timeout)))-l.timeout/3))
 }
 
-// room returns the longest period of heartbeats with which enough of the timeout remains: see period.
-func (l *Lease) room(now time.Time) time.Duration {
-	return l.timeout*548/1000 - l.lag() - l.pause() - 4*l.replies.distance(now, l.timeout)
+// room returns the longest period of heartbeats with which enough of the timeout remains if each reply takes that long: see period.
+func (l *Lease) room(reply time.Duration) time.Duration {
+	return l.timeout*548/1000 - l.lag() - l.pause() - 4*reply
 }
 
 // pause returns the time within which a leader that handles requests again has also sent its overdue pings.

@@ -185,7 +185,7 @@ func (r *Run) send(d *Due, now Instant) {
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
 func (l *Lease) period(now time.Time) time.Duration {
-	return min(max(l.room(now), l.timeout/12), l.timeout/3)
+	return min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or

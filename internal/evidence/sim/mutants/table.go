@@ -176,7 +176,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
-		Edits: []Edit{{"internal/lease/lease.go", "4*l.replies.distance(now, l.timeout)", "4*l.replies.slow"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(l.replies.slow)"}},
 		Test:  Test{"internal/evidence/scale", "TestARestartUnderLoadCostsNoHold"},
 	},
 	{
@@ -387,7 +387,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the interval of heartbeats does not consider how long replies take", Origin: "our first version: with a timeout of two ticks, 0.335 of it remained",
-		Edits: []Edit{{"internal/lease/lease.go", " - 4*l.replies.distance(now, l.timeout)", ""}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(0)"}},
 		Test:  Test{"internal/lease", "TestHeartbeatsKeepFourTenthsCertain"},
 	},
 	{
