@@ -181,7 +181,10 @@ func TestALaterCreateIsSearchedFor(t *testing.T) {
 			_, err := c.Create(t.Context(), s, "/written", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			time.Sleep(10 * testTerm)
-			require.Empty(t, c.PendingCreates.all)
+			c.PendingCreates.mu.Lock()
+			left := len(c.PendingCreates.all)
+			c.PendingCreates.mu.Unlock()
+			require.Zero(t, left)
 		}
 	})
 }
