@@ -452,7 +452,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a failed heartbeat is repeated until one is answered", Origin: "our first version: four at once",
-		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed && k.pending > 0:", "c.Step != Nothing:"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed > 0 && k.pending > 0:", "c.Step != Nothing:"}},
 		Test:  Test{"internal/evidence/promises", "TestAHeartbeatThatWasThrottledIsRepeatedOnce"},
 	},
 	{
