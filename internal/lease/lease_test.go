@@ -868,7 +868,7 @@ func TestASyncThatFailedKeepsNoTouch(t *testing.T) {
 }
 
 // If a sync is due shortly before a heartbeat begins, the heartbeat begins with it: the sync is its second touch.
-// While a node is kept, a request that has failed is due again after a pause, also if it had failed often before.
+// While a node is kept, a request that has failed is due again after a pause, even if it had failed often before.
 func TestARequestOfAHolderIsRepeatedAfterAPause(t *testing.T) {
 	leaseAt(t, 2*time.Second, func(l *session) {
 		for range 12 {
