@@ -70,9 +70,11 @@ type Limits struct {
 	Foreign time.Duration
 	// Notice is the same limit for the time without a fault: about as long as an event takes. Zero means Foreign.
 	Notice time.Duration
-	// Delay is the lock-delay of all clients except Stranger, or zero if there is none.
-	Delay    time.Duration
-	Stranger string
+	// Delay is the shortest lock-delay of all clients except Stranger, or zero if there is none.
+	Delay time.Duration
+	// LongestDelay is the longest lock-delay of a client, if they differ. Zero means Delay.
+	LongestDelay time.Duration
+	Stranger     string
 	// Lossless reports that without a fault, the network is fast enough for all heartbeats, so no hold may be lost.
 	Lossless bool
 }

@@ -491,7 +491,7 @@ func (b *book) checkRefusals(l *lock) {
 				last = max(last, until[life])
 			}
 		}
-		if last < op.Call && !(b.lim.Delay > 0 && b.restored(last, op.Call)) {
+		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(last, op.Call)) {
 			if long := b.calm(op.Client, last, op.Call); long > b.lim.Notice {
 				b.report("P7", l.path, op.Return, []*Op{op}, "refused, but there had been no other contender for %v", long)
 			}

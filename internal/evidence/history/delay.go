@@ -42,7 +42,8 @@ func forfeited(op *Op, life *life) bool {
 // excludesUntil returns until when a try can be refused because of a node. This is until its deletion. If its lock may have been
 // lost, the lock-delay follows, which begins when a contender first reads the queue after the deletion.
 func (b *book) excludesUntil(l *lock, life *life) time.Duration {
-	if b.lim.Delay == 0 || !b.maybeForfeited(life) {
+	longest := max(b.lim.Delay, b.lim.LongestDelay)
+	if longest == 0 || !b.maybeForfeited(life) {
 		return life.removed
 	}
 	seen := never
@@ -54,7 +55,7 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	if seen == never {
 		return never
 	}
-	return seen + b.lim.Delay
+	return seen + longest
 }
 
 // maybeForfeited reports whether a lock-delay may follow a node. This includes a node whose owner was granted the lock without

@@ -26,7 +26,7 @@ func suitsCohort(l Lock, r *rand.Rand) bool {
 }
 
 // takeCohort uses a lock a few times, with short pauses, through the process's Cohort.
-func takeCohort(p *process, l Lock, r *rand.Rand) {
+func takeCohort(p *user, l Lock, r *rand.Rand) {
 	for range 1 + r.IntN(5) {
 		p.takeAsGuest(l, r)
 		if !p.rest(around(r, 2*p.f.plan.Latency)) {
@@ -36,17 +36,21 @@ func takeCohort(p *process, l Lock, r *rand.Rand) {
 }
 
 // takeAsGuest acquires, holds for a while and releases.
-func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
+func (p *user) takeAsGuest(l Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
-	k := p.client.Cohort(l.Path, p.cohort)
+	k := p.client.Cohort(p.local(l.Path), p.cohort)
 	lock, try := k.Lock, false
-	if r.IntN(8) == 0 {
+	switch p.kind(r.IntN(8), 0, never) {
+	case 0:
 		lock, try = k.TryLock, true
+	case never:
+		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}, k.Do, r)
+		return
 	}
 	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}), p.f.rec.Now()
 	defer p.done(op)
-	hold, err := lock(ctx)
+	hold, err := sparedHold(func() (*zklock.Hold, error) { return lock(ctx) })
 	if err != nil {
 		p.eventCheck.fails(l.Path, err)
 	}
@@ -62,8 +66,12 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 		p.judgeError(ctx, err, since, l)
 		return
 	}
+	if p.isLate(hold, op) {
+		return
+	}
 	p.grants(op, l.Path, hold.Node(), hold.Token())
 	p.welcome(l, hold)
+	p.follows(history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
 	defer p.watch(hold, op)()
 	p.useAsGuest(l, hold, r)
 	op.Ended()
@@ -74,7 +82,7 @@ func (p *process) takeAsGuest(l Lock, r *rand.Rand) {
 }
 
 // welcome checks P1 within the process: the previous worker's hold has ended. It also checks P3: each hold has its own node.
-func (p *process) welcome(l Lock, hold *zklock.Hold) {
+func (p *user) welcome(l Lock, hold *zklock.Hold) {
 	p.mu.Lock()
 	last := p.guests[l.Path]
 	p.guests[l.Path] = hold
@@ -92,7 +100,7 @@ func (p *process) welcome(l Lock, hold *zklock.Hold) {
 
 // useAsGuest spends the time of a hold. Most holds are short, so that many of them follow one another before another process
 // requests the lock.
-func (p *process) useAsGuest(l Lock, hold *zklock.Hold, r *rand.Rand) {
+func (p *user) useAsGuest(l Lock, hold *zklock.Hold, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		p.use(r, history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
 		return

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,37 +19,63 @@ import (
 	"github.com/zklock-go/zklock/internal/testclock"
 )
 
+// user is a client of the library with its workers. The users of a process share its connection. If a user closes its client, another
+// user takes its seat.
+type user struct {
+	*process
+	seat       int
+	client     *zklock.Client
+	root       string          // Options.Root
+	alive      context.Context // for its workers; done when its client is closed, or the process ends
+	end        context.CancelFunc
+	closing    atomic.Bool           // its client is being closed while its workers use it
+	watcher    *watcher              // its observer
+	eventCheck *eventCheck           // what the observer compares
+	cohort     *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
+
+	guests  map[string]*zklock.Hold  // guarded by mu: by lock, the last hold of a goroutine of a cohort
+	granted map[string]time.Duration // guarded by mu: by lock, the time of the last grant
+}
+
+// rest sleeps for d. It returns false if the run or the user ends first.
+func (p *user) rest(d time.Duration) bool { return p.f.rest(p.alive, d) }
+
+// local returns the path of a lock for the user's client, which adds its root.
+func (p *user) local(lock string) string { return lock[len(p.root):] }
+
+// closes reports whether err says that the user's client is being closed, which it is.
+func (p *user) closes(err error) bool { return p.closing.Load() && errors.Is(err, zklock.ErrClosed) }
+
 // launch starts the n-th process of a client, unless the run ends before it has a session.
 func (f *fleet) launch(spec Client, n int) {
-	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{},
-		guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
-	p.eventCheck = &eventCheck{report: f.report, now: f.rec.Now, name: p.name}
+	p := &process{f: f, spec: spec, name: fmt.Sprintf("%s.%d", spec.Name, n), open: map[*history.Handle]struct{}{}, alone: map[string]*zklock.Hold{}}
 	p.alive, p.die = context.WithCancel(f.end)
 	r := stream(f.plan.Seed, p.name)
-	p.cohort = drawCohort(stream(f.plan.Seed, p.name+"/cohort"))
 	servers := f.srv.Addrs()
-	if len(servers) > 1 && r.IntN(3) == 0 && !f.plan.Failing {
+	one := len(servers) > 1 && r.IntN(3) == 0 && !f.plan.Failing
+	if f.plan.Provider != "" {
+		one = f.plan.Provider == oneServer
+	}
+	if one {
 		i := r.IntN(len(servers))
 		servers = servers[i : i+1] // the client knows only one server
 	}
 	p.servers = servers
-	ctx := testclock.With(p.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
-	opts := &zklock.Options{
-		SessionTimeout: spec.Session, TickTime: f.plan.Tick, Label: p.name, Dialer: f.srv.DialFrom(p.name), Auth: f.plan.credentials(),
-		ACL:       f.plan.acl(),
-		LockDelay: f.plan.Delay, Untrusted: f.plan.Hostile.Forged, Observer: p.eventCheck,
+	seats := max(1, spec.Share)
+	p.users = make([]*user, seats)
+	if spec.Share > 0 {
+		p.shared = f.share(p)
 	}
-	client, err := zklock.Connect(ctx, servers, opts)
-	for errors.Is(err, zk.ErrAuthFailed) && p.rest(time.Second) {
-		client, err = zklock.Connect(ctx, servers, opts)
+	var first []*user
+	for seat := range seats {
+		u := p.newUser(seat, 0)
+		if u == nil {
+			p.end()
+			return
+		}
+		first = append(first, u)
 	}
-	if err != nil {
-		p.die()
-		return
-	}
-	p.client = client
 	f.mu.Lock()
-	f.eventChecks = append(f.eventChecks, p.eventCheck)
 	if n == 0 {
 		f.procs = append(f.procs, p)
 	} else {
@@ -57,22 +86,162 @@ func (f *fleet) launch(spec Client, n int) {
 		}
 	}
 	f.mu.Unlock()
-	for i := range spec.Workers {
+	for _, u := range first {
 		f.wg.Add(1)
 		// Owned by the fleet; ends when stop is closed or the process dies; finish waits for it.
-		go p.work(stream(f.plan.Seed, fmt.Sprintf("%s/%d", p.name, i)))
+		go p.occupy(u)
+	}
+	if f.plan.Bulk && p.shared != nil {
+		// Owned by the fleet; ends when stop is closed or the process dies; finish waits for it.
+		f.wg.Go(func() { p.shared.write(p, stream(f.plan.Seed, p.name+"/bulk")) })
 	}
 }
 
-// work acquires and releases locks, one after the other.
-func (p *process) work(r *rand.Rand) {
+// newUser connects the n-th user of a seat. It returns nil if the process ends before it has a session.
+func (p *process) newUser(seat, n int) *user {
+	f := p.f
+	title := p.name
+	if seat+n > 0 {
+		title = fmt.Sprintf("%s/%d.%d", p.name, seat, n)
+	}
+	u := &user{process: p, seat: seat, root: f.plan.rootOf(p.spec, seat), guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
+	u.eventCheck = &eventCheck{report: f.report, now: f.rec.Now, name: title, lenient: f.plan.Watcher != ""}
+	u.watcher = &watcher{check: u.eventCheck, p: p, root: u.root, dice: stream(f.plan.Seed, title+"/watcher")}
+	u.cohort = drawCohort(stream(f.plan.Seed, title+"/cohort"))
+	u.alive, u.end = context.WithCancel(p.alive)
+	var err error
+	for {
+		u.client, err = p.connect(u)
+		again := errors.Is(err, zk.ErrAuthFailed) || (p.shared != nil || n > 0) && !errors.Is(err, zklock.ErrInvalid)
+		if err == nil || !again || !p.rest(time.Second) {
+			break
+		}
+	}
+	if err != nil {
+		u.end()
+		return nil
+	}
+	f.mu.Lock()
+	f.eventChecks = append(f.eventChecks, u.eventCheck)
+	f.mu.Unlock()
+	p.mu.Lock()
+	p.users[seat] = u
+	p.mu.Unlock()
+	return u
+}
+
+// connect creates the client of a user.
+func (p *process) connect(u *user) (*zklock.Client, error) {
+	f := p.f
+	ctx := testclock.With(u.alive, func() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) })
+	opts := &zklock.Options{
+		SessionTimeout: p.spec.Session, TickTime: f.plan.tickOf(p.spec, u.seat), Label: p.name, Auth: f.plan.credentials(), ACL: f.plan.acl(), Root: u.root,
+		LockDelay: f.plan.delayOf(p.spec, u.seat), Untrusted: f.plan.isUntrusted(p.spec, u.seat), Observer: u.watcher,
+	}
+	if p.shared != nil {
+		return zklock.Attach(ctx, p.shared.conn, p.shared.hooks, opts)
+	}
+	opts.Dialer = f.srv.DialFrom(p.name)
+	if f.plan.TLS {
+		_, opts.TLS = certificate()
+		opts.Dialer = speakTLS(opts.Dialer)
+	}
+	if f.plan.Provider == inRounds {
+		opts.HostProvider = &round{}
+	}
+	return zklock.Connect(ctx, p.servers, opts)
+}
+
+// occupy runs the workers of a user and, if its client is closed and the process is alive, those of the next user of its seat.
+func (p *process) occupy(u *user) {
 	defer p.f.wg.Done()
+	for n := 1; u != nil; n++ {
+		var workers sync.WaitGroup
+		for i := range p.spec.Workers {
+			name := fmt.Sprintf("%s/%d", p.name, i)
+			if u.seat+n > 1 {
+				name = fmt.Sprintf("%s/%d.%d/%d", p.name, u.seat, n, i)
+			}
+			// Owned by this call, which waits for it; ends when stop is closed or the user ends.
+			workers.Go(func() { u.work(stream(p.f.plan.Seed, name)) })
+		}
+		if r := stream(p.f.plan.Seed, fmt.Sprintf("%s/%d.%d/visit", p.name, u.seat, n)); p.spec.Visits && u.seat > 0 && u.rest(around(r, 2*p.f.plan.Timeout)) {
+			u.leave()
+		}
+		workers.Wait()
+		next := u.alive.Err() != nil && p.rest(p.f.plan.Tick/2)
+		if !next {
+			return
+		}
+		u = p.newUser(u.seat, n)
+	}
+}
+
+// leave closes the user's client while its workers use it. Close gives up after a while if servers or an observer do not return, and a
+// node that is in the queue then remains until the session ends. If others use that session, it does not end, so the user waits longer.
+func (p *user) leave() {
+	p.closing.Store(true)
+	if p.shared != nil {
+		ctx, cancel := context.WithTimeout(p.process.alive, p.f.plan.Wake()+p.f.plan.watching())
+		defer cancel()
+		_ = p.client.Shutdown(ctx) // its error only says that the limit was reached
+	} else {
+		p.client.Close()
+	}
+	p.end()
+}
+
+// end ends the process: its users, and then its connection.
+func (p *process) end() {
+	p.die()
+	p.mu.Lock()
+	users := slices.Clone(p.users)
+	p.mu.Unlock()
+	var all sync.WaitGroup
+	for _, u := range users {
+		if u != nil {
+			// Owned by this call, which waits for it; ends with the client.
+			all.Go(func() { u.client.Close() })
+		}
+	}
+	all.Wait()
+	if p.shared != nil {
+		p.shared.conn.Close()
+		for range p.shared.ended { // until the client library has stopped
+		}
+	}
+}
+
+// aUser returns one of the users that the process has or had last.
+func (p *process) aUser(r *rand.Rand) *user {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.users) == 1 {
+		return p.users[0]
+	}
+	return p.users[r.IntN(len(p.users))]
+}
+
+// work acquires and releases locks, one after the other.
+func (p *user) work(r *rand.Rand) {
 	for p.rest(around(r, p.f.plan.Think)) {
-		if all := p.f.plan.together(); len(all) > 1 && r.IntN(8) == 0 {
+		all := p.f.plan.together()
+		often := 8
+		if p.f.plan.Way == wayAll {
+			often = 2
+		}
+		if len(all) > 1 && p.f.plan.Way != wayNested && r.IntN(often) == 0 {
 			takeAll(p, all, r)
 			continue
 		}
 		l := p.f.plan.Locks[r.IntN(len(p.f.plan.Locks))]
+		if p.f.plan.Way == wayNested {
+			l = p.f.plan.Locks[0]
+		}
+		if l.Beside && r.IntN(3) == 0 {
+			takeBeside(p, l, r)
+			continue
+		}
 		if p.f.plan.Cohorts && p.cohort != nil && p.f.plan.Delay == 0 && suitsCohort(l, r) { // a cohort has no lock-delay
 			takeCohort(p, l, r)
 			continue

@@ -164,7 +164,7 @@ func (f *fleet) long(r *rand.Rand) time.Duration {
 
 func onMember(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	return func(f *fleet, r *rand.Rand) {
-		m := f.srv.Member(r.IntN(f.plan.Servers))
+		m := f.member(r)
 		harm(m)
 		time.Sleep(f.long(r))
 		mend(m)

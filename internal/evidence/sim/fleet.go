@@ -40,6 +40,8 @@ type fleet struct {
 	procs       []*process              // guarded by mu; the current ones, in the plan's order
 	eventChecks []*eventCheck           // guarded by mu: the observers of all processes, including earlier ones
 	sessions    map[int64]string        // guarded by mu: session -> client
+	at          map[string]int          // guarded by mu: client -> the server that received its last request
+	often       repeats                 // guarded by mu
 	contacts    *contacts               // guarded by mu
 	forced      map[int64]bool          // guarded by mu: sessions that an operator ended
 	ended       map[int64]time.Duration // guarded by mu: when sessions ended
@@ -59,26 +61,24 @@ type fleet struct {
 	broken    []history.Violation      // guarded by mu: violations that workers reported
 }
 
-// process is one client with its workers. If it crashes, another process replaces it.
+// process is one connection with its users. If it crashes, another process replaces it. In the history, it is one client.
 type process struct {
-	f          *fleet
-	spec       Client
-	name       string
-	servers    []string // the servers that it knows
-	client     *zklock.Client
-	alive      context.Context // for its workers; done when the process ends
-	die        context.CancelFunc
-	skew       atomic.Int64 // skew of its wall clock
-	eventCheck *eventCheck
-	cohort     *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
+	f       *fleet
+	spec    Client
+	name    string
+	servers []string        // the servers that it knows
+	shared  *shared         // the program's connection; nil if its only user has its own
+	alive   context.Context // done when the process ends
+	die     context.CancelFunc
+	skew    atomic.Int64 // skew of its wall clock
 
-	mu      sync.Mutex
-	open    map[*history.Handle]struct{} // guarded by mu: unfinished operations
-	away    chan struct{}                // guarded by mu: closed when the network is back; nil if it is not cut off
-	guests  map[string]*zklock.Hold      // guarded by mu: by lock, the last hold of a goroutine of a cohort
-	granted map[string]time.Duration     // guarded by mu: by lock, the time of the last grant
-	denied  int                          // guarded by mu: number of current faults that withhold permissions from it
-	freed   time.Duration                // guarded by mu: when the last such fault ended
+	mu     sync.Mutex
+	users  []*user                      // guarded by mu: the last one of each seat
+	open   map[*history.Handle]struct{} // guarded by mu: unfinished operations
+	away   chan struct{}                // guarded by mu: closed when the network is back; nil if it is not cut off
+	alone  map[string]*zklock.Hold      // guarded by mu: by lock, the last hold that excludes all others
+	denied int                          // guarded by mu: number of current faults that withhold permissions from it
+	freed  time.Duration                // guarded by mu: when the last such fault ended
 }
 
 func (f *fleet) report(rule, path, text string) {
@@ -89,8 +89,7 @@ func (f *fleet) report(rule, path, text string) {
 
 func (f *fleet) closeAll() {
 	for _, p := range f.present() {
-		p.die()
-		p.client.Close()
+		p.end()
 	}
 }
 
@@ -107,20 +106,27 @@ func (f *fleet) crash(p *process) {
 	for op := range p.open {
 		op.Vanished()
 	}
+	for _, u := range p.users {
+		if u != nil && p.shared != nil {
+			u.eventCheck.forgive() // Close has reached its limit when it learns the last events, and does not end a connection after it
+		}
+	}
 	p.mu.Unlock()
-	p.die()
-	p.client.Close()
+	p.end()
 }
 
 // rest sleeps for d. It returns false if the run or the process ends first.
-func (p *process) rest(d time.Duration) bool {
+func (p *process) rest(d time.Duration) bool { return p.f.rest(p.alive, d) }
+
+// rest sleeps for d. It returns false if the run ends first, or ctx is done.
+func (f *fleet) rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-p.f.stop:
-	case <-p.alive.Done():
+	case <-f.stop:
+	case <-ctx.Done():
 	}
 	return false
 }
@@ -246,7 +252,30 @@ type limit struct {
 	permits int
 }
 
-func (f *fleet) member(r *rand.Rand) *zktest.Member { return f.srv.Member(r.IntN(f.plan.Servers)) }
+// member draws the server for a fault.
+func (f *fleet) member(r *rand.Rand) *zktest.Member {
+	m := f.srv.Member(r.IntN(f.plan.Servers))
+	if f.plan.Aim == "" {
+		return m
+	}
+	p := f.holder(r)
+	f.mu.Lock()
+	own := f.srv.Member(f.at[p.name])
+	f.mu.Unlock()
+	leader := f.srv.Leader()
+	switch {
+	case f.plan.Aim == atOwn:
+		return own
+	case f.plan.Aim == atLeader && leader != nil:
+		return leader
+	}
+	for i := range f.plan.Servers {
+		if x := f.srv.Member(i); f.plan.Aim == atAnother && x != own && x != leader {
+			return x
+		}
+	}
+	return m
+}
 
 // count counts a fault, or a variant of one, for the tally.
 func (f *fleet) count(kind string) {

@@ -3,10 +3,12 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -73,6 +75,21 @@ func (g *gauge) sample(p *process, hold *zklock.Hold) {
 			}
 		}
 	})
+}
+
+// complain returns the violations of a run in which no hold may be lost, and the given share of the timeout must remain.
+func (g *gauge) complain(share float64) (found []history.Violation) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lost > 0 {
+		found = append(found, history.Violation{Rule: "P2", Text: fmt.Sprintf("%d holds were lost without a fault", g.lost)})
+	}
+	for ticks, least := range g.least {
+		if least < share {
+			found = append(found, history.Violation{Rule: "P2", Text: fmt.Sprintf("only %.3f of a timeout of %v ticks remained, not %.3f", least, ticks, share)})
+		}
+	}
+	return found
 }
 
 // countLoss counts a lost hold. It does nothing if g is nil.

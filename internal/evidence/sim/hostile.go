@@ -66,6 +66,9 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Hostile.Curator && p.credentials() == nil { // the simulated Curator has no credentials
 		all["guests"] = []fault{{"curator", curator}}
 	}
+	if p.Way == wayClose {
+		all["closes"] = []fault{{"close", closeOne}}
+	}
 	if p.Only != "" {
 		keep(all, regexp.MustCompile(p.Only))
 	}
@@ -143,11 +146,12 @@ func lateAndCut(f *fleet, r *rand.Rand) {
 // crowd makes many goroutines of a client request a lock at the same time. Often the leader changes before they have queued.
 func crowd(f *fleet, r *rand.Rand) reach {
 	p, l := f.anyone(r), f.plan.Locks[r.IntN(len(f.plan.Locks))]
+	u := p.aUser(r)
 	var all sync.WaitGroup
 	for range 10 + r.IntN(30) {
 		own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 		// Owned by this call, which waits for it; ends with its turn, or with the process.
-		all.Go(func() { takers[l.Recipe](p, l, own) })
+		all.Go(func() { takers[l.Recipe](u, l, own) })
 	}
 	if r.IntN(3) > 0 {
 		time.Sleep(around(r, 2*f.plan.Latency))

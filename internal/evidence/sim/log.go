@@ -25,6 +25,8 @@ func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.sessions[req.Session] = req.Client
+		f.at[req.Client] = req.Member
+		f.countRepeats(req)
 		f.contacts.note(req.Client, f.rec.Now())
 	}
 	return zktest.Pass
@@ -148,11 +150,11 @@ func lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/le
 
 // fence makes a write with the hold's guard. If it fails with ErrLost, the data must not be written, neither before the reply nor
 // later.
-func (p *process) fence(op history.Op, hold *zklock.Hold) {
+func (p *user) fence(op history.Op, hold *zklock.Hold) {
 	f := p.f
 	f.mu.Lock()
 	f.writes++
-	data := fmt.Sprint(hold.TokenOf(op.Path), " ", nodeBelow(hold, op.Path), " ", f.writes)
+	data := fmt.Sprint(hold.TokenOf(p.local(op.Path)), " ", nodeBelow(hold, op.Path), " ", f.writes)
 	f.mu.Unlock()
 	since := f.rec.Now()
 	_, err := hold.Multi(&zk.SetDataRequest{Path: fencePath(op.Path), Data: []byte(data), Version: -1})
@@ -170,9 +172,9 @@ func (p *process) fence(op history.Op, hold *zklock.Hold) {
 
 // judgeWrite checks P8 for a guarded write that was called at since: it fails only if its hold has ended, its reply was lost, or the
 // server refused it.
-func (p *process) judgeWrite(hold *zklock.Hold, err error, since time.Duration, path string) {
+func (p *user) judgeWrite(hold *zklock.Hold, err error, since time.Duration, path string) {
 	switch {
-	case err == nil, p.alive.Err() != nil, errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
+	case err == nil, p.alive.Err() != nil, p.closes(err), errors.Is(err, zklock.ErrUncertain), p.wasRefused(err, since):
 	case hold.Check() == nil, !errors.Is(err, zklock.ErrLost):
 		p.f.report("P8", path, fmt.Sprintf("%s: a guarded write failed: %v", p.name, err))
 	}
@@ -207,6 +209,9 @@ func (f *fleet) checkFence(t zktest.Txn) {
 // recipe returns the recipe of a lock.
 func (f *fleet) recipe(path string) history.Recipe {
 	for _, l := range f.plan.Locks {
+		if l.Path == path && l.Beside {
+			return history.RW // some of its callers are readers
+		}
 		if l.Path == path {
 			return l.Recipe
 		}

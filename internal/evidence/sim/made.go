@@ -62,6 +62,13 @@ var trials = []trial{
 	{"P8", "logins", "refused logins|drop", "mutex", func(p *Plan, _ *rand.Rand) { p.Hostile.Logins, p.Logins = true, true }},
 	{"P8", "credentials", "refused logins|drop", "mutex semaphore", func(p *Plan, _ *rand.Rand) { p.Hostile.Secret, p.Restricted = true, true }},
 	{"P8", "several locks", "drop|expire", everyLock, several},
+	{"P2", "visits", "^none$", "mutex rw semaphore", visits},
+	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
+	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
+	{"P1", "neighbors", "^delete|several deletes|evict", "mutex election rw", func(p *Plan, _ *rand.Rand) {
+		p.Hostile.Wipes, p.Hostile.Evicts, p.Pause = true, true, p.Tick/4
+		p.share(4, false)
+	}},
 	{"P11", "lock-delays", "crash|expire|partition|stop|usurp|delays", "mutex election rw", func(p *Plan, r *rand.Rand) {
 		p.Hostile.Delays, p.Delay = true, pick(r, p.Tick, p.Timeout)
 	}},
@@ -70,6 +77,44 @@ var trials = []trial{
 // standstills sets servers that expire sessions late, lose touches and send late PINGs.
 func standstills(p *Plan, r *rand.Rand) {
 	p.ExpiryGap, p.LoseTouches, p.LatePing = pick(r, 0, 80*time.Millisecond), pick(r, 0, 0.1), pick(r, 0, 80*time.Millisecond)
+}
+
+// share lets so many users of each client share a connection.
+func (p *Plan) share(users int, visits bool) {
+	for i := range p.Clients {
+		p.Clients[i].Share, p.Clients[i].Visits, p.Clients[i].Workers = users, visits, 1
+	}
+}
+
+// visits sets users that come and go on connections without a fault, on which no hold may lose more of its lease than usual.
+func visits(p *Plan, r *rand.Rand) {
+	p.share(pick(r, 2, 5), true)
+	p.Healthy, p.Remaining, p.Latency = true, 0.4, time.Millisecond
+	p.Timeout = 4 * p.Tick
+	for i := range p.Clients {
+		p.Clients[i].Session = p.Timeout
+	}
+	p.Hold, p.Before, p.During = 2*p.Timeout, 2*time.Minute, 0
+}
+
+// neighborsTicks sets users of which only the first knows the longest tick, and the others come and go.
+func neighborsTicks(p *Plan, r *rand.Rand) {
+	p.share(pick(r, 2, 4), true)
+	p.Servers, p.MinSession, p.Latency, p.Mixed.TickTime = 3, p.Tick/2, time.Millisecond, some
+	p.Timeout = p.Tick
+	for i := range p.Clients {
+		p.Clients[i].Session = p.Timeout
+	}
+	p.Ticks, p.Aim = []time.Duration{p.Tick, p.Tick / 4, p.Tick / 4}, atOwn // the first leads
+	p.Hold, p.Think, p.Pause, p.During = 4*p.Timeout, p.Timeout/8, 2*p.Tick, time.Minute
+}
+
+// closing sets clients that are closed while an observer delays it, and that may be cut off meanwhile.
+func closing(p *Plan, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		p.share(2, false)
+	}
+	p.Way, p.Watcher, p.Pause, p.Hold, p.During = wayClose, slow, p.Tick, p.Timeout, 2*time.Minute
 }
 
 // minimums sets servers with different shortest session timeouts, so that timeouts grow when clients reconnect.
@@ -123,6 +168,9 @@ func MadePlans() (names []string) {
 
 // MadePlan returns the plan of that name. Details that the trial does not determine are drawn from the seed.
 func MadePlan(name string, seed uint64) (*Plan, error) {
+	if p := rowPlan(name, seed); p != nil {
+		return p, nil
+	}
 	what, recipe, _ := strings.Cut(name, "/")
 	i := slices.IndexFunc(trials, func(t trial) bool { return t.name == what })
 	if i < 0 || !slices.Contains(strings.Fields(trials[i].recipes), recipe) {
@@ -136,7 +184,7 @@ func MadePlan(name string, seed uint64) (*Plan, error) {
 	}
 	session := p.Tick * time.Duration(pick(r, 2, 3, 4))
 	for c := range 2 + r.IntN(3) {
-		p.Clients = append(p.Clients, Client{fmt.Sprintf("c%d", c), session, 1 + r.IntN(2)})
+		p.Clients = append(p.Clients, Client{Name: fmt.Sprintf("c%d", c), Session: session, Workers: 1 + r.IntN(2)})
 	}
 	p.Timeout, p.Locks[0].Permits = session, 1+r.IntN(p.mostPermits())
 	p.Hold = p.Tick / time.Duration(pick(r, 1, 2, 4))

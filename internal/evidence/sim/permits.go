@@ -15,12 +15,12 @@ import (
 )
 
 // resize changes the number of permits, as an operator does. From now on, all clients use the new number.
-func (p *process) resize(l Lock, permits int) {
+func (p *user) resize(l Lock, permits int) {
 	p.f.mu.Lock()
 	p.f.said[l.Path] = permits
 	p.f.mu.Unlock()
 	since := p.f.rec.Now()
-	err := p.client.Semaphore(l.Path, permits).Resize(p.alive, permits)
+	err := p.client.Semaphore(p.local(l.Path), permits).Resize(p.alive, permits)
 	if err != nil && p.alive.Err() == nil && !errors.Is(err, zklock.ErrClosed) && !p.wasRefused(err, since) {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: resize failed: %v", p.name, err))
 	}

@@ -62,13 +62,29 @@ type Plan struct {
 	After          time.Duration // duration of the last phase, without faults
 	Pause          time.Duration // average pause between two faults of a stream
 	Timeout        time.Duration // the longest session timeout
+
+	// The following is used by the plans of pairs.
+	Mixed     Mixed
+	Provider  string  // the clients' host provider: "" to draw whether it knows one server or all
+	TLS       bool    // connections are encrypted
+	Aim       string  // which server a fault hits: "" to draw it
+	Way       string  // what callers do: "" to draw it
+	Watcher   string  // how the observers behave: "" if they return at once
+	Bulk      bool    // processes also write much data over their connections
+	Remaining float64 // the least share of the timeout that remains of a hold at any time; 0 if it is not measured
+}
+
+// Mixed has options that clients can have in different ways.
+type Mixed struct {
+	TickTime, LockDelay, Untrusted, Root string // "" for the usual, all, or some
 }
 
 // Lock is one lock for which the workers contend.
 type Lock struct {
 	Recipe  history.Recipe
 	Path    string
-	Permits int // for a semaphore
+	Permits int  // for a semaphore
+	Beside  bool // some callers use another recipe at the path
 }
 
 // Step is one fault of a plan. Its details are generated from a random stream that is seeded with the name of its Stream and its Number.
@@ -116,7 +132,9 @@ func (p *Plan) electionOptions() *zklock.ElectionOptions {
 type Client struct {
 	Name    string
 	Session time.Duration
-	Workers int
+	Workers int  // of each of its users
+	Share   int  // number of users that share a connection of the program; 0 for one user with its own connection
+	Visits  bool // all users but the first come and go
 }
 
 // stream returns a random stream for a seed and a name. With separate streams, results do not depend on the order of drawing.
@@ -148,7 +166,7 @@ func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 	p.Latency = pick(r, time.Millisecond, 20*time.Millisecond, p.Tick/8)
 	for i := range 2 + r.IntN(4) {
 		ticks := pick(r, 2, 3, 4, 6, 10, 20)
-		p.Clients = append(p.Clients, Client{fmt.Sprintf("c%d", i), time.Duration(ticks) * p.Tick, 1 + r.IntN(3)})
+		p.Clients = append(p.Clients, Client{Name: fmt.Sprintf("c%d", i), Session: time.Duration(ticks) * p.Tick, Workers: 1 + r.IntN(3)})
 	}
 	for _, c := range p.Clients {
 		p.Timeout = max(p.Timeout, c.Session)
@@ -157,7 +175,7 @@ func NewHostilePlan(seed uint64, hostile Hostile) *Plan {
 	p.Cohorts = stream(seed, "cohorts").IntN(4) == 0
 	for i := range 1 + r.IntN(2) {
 		k := Recipes[r.IntN(len(Recipes))]
-		p.Locks = append(p.Locks, Lock{k, fmt.Sprintf("/locks/%s-%d", k, i), 1 + r.IntN(p.mostPermits())})
+		p.Locks = append(p.Locks, Lock{Recipe: k, Path: fmt.Sprintf("/locks/%s-%d", k, i), Permits: 1 + r.IntN(p.mostPermits())})
 	}
 	p.addFleet()
 	p.pace(r)
@@ -219,7 +237,7 @@ func (p *Plan) mostPermits() int { return min(3, len(p.Clients)) }
 // Wake returns the time limit without a fault, see history.Limits: two session timeouts (one to notice a loss, one for the nodes
 // of a lost session), the time until a cut-off server stops serving, and retries.
 func (p *Plan) Wake() time.Duration {
-	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + p.Delay + 10*time.Second
+	return 3*p.Timeout + time.Duration(p.SyncLimit)*p.Tick + p.longestDelay() + 10*time.Second
 }
 
 // Prompt returns the time limit if there has been no fault for long, see history.Limits: a heartbeat, the time until it proves
@@ -230,7 +248,7 @@ func (p *Plan) Prompt() time.Duration {
 	if p.Hostile.Throttle {
 		sent = 1 + maxRefusals
 	}
-	return p.Delay + p.Timeout/3 + p.Tick + time.Duration(24*sent)*p.Latency + time.Second
+	return p.longestDelay() + p.Timeout/3 + p.Tick + time.Duration(24*sent)*p.Latency + time.Second
 }
 
 // shortest returns the shortest session timeout.
@@ -242,7 +260,7 @@ func (p *Plan) shortest() time.Duration {
 func (p *Plan) Limits() history.Limits {
 	shortest := p.shortest()
 	return history.Limits{
-		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
+		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, LongestDelay: p.longestDelay(), Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
 		// An idle client's lease starts, at a grant, with the ping before the last one. So a ninth of the timeout remains for the
 		// round trips of the create and of the first heartbeat, each of which may take five times as long as usual.
 		// With a session shorter than a tick, there is hardly time for the next proof.
@@ -263,6 +281,9 @@ func (p *Plan) Focus(recipe history.Recipe) {
 		recipe, p.Cohorts = history.Mutex, true
 	}
 	for i := range p.Locks {
+		if p.Way == wayNested && i > 0 {
+			continue // the inner lock
+		}
 		p.Locks[i].Recipe, p.Locks[i].Path = recipe, fmt.Sprintf("/locks/%s-%d", recipe, i)
 	}
 }

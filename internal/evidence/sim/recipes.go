@@ -17,7 +17,7 @@ import (
 )
 
 // takers has, for each recipe, a function that uses a lock once, in varying ways.
-var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
+var takers = map[history.Recipe]func(p *user, l Lock, r *rand.Rand){
 	history.Mutex:     takeMutex,
 	history.Reentrant: takeReentrant,
 	history.Election:  takeElection,
@@ -26,10 +26,10 @@ var takers = map[history.Recipe]func(p *process, l Lock, r *rand.Rand){
 	history.Shards:    takeShards,
 }
 
-func takeMutex(p *process, l Lock, r *rand.Rand) {
-	m := p.client.Mutex(l.Path)
+func takeMutex(p *user, l Lock, r *rand.Rand) {
+	m := p.client.Mutex(p.local(l.Path))
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: m.Lock}
-	switch r.IntN(12) {
+	switch p.kind(r.IntN(12), 0, 3) {
 	case 0, 1:
 		t.lock, t.try = m.TryLock, true
 	case 2:
@@ -38,14 +38,14 @@ func takeMutex(p *process, l Lock, r *rand.Rand) {
 			return nil
 		}
 	case 3:
-		p.doWith(m, l, r)
+		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path}, m.Do, r)
 		return
 	}
 	p.take(r, t)
 }
 
 // lockAllInside requests all locks, including the held one, which must fail at once.
-func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
+func (p *user) lockAllInside(hold *zklock.Hold, l Lock) {
 	var all []zklock.Locker
 	for _, l := range p.f.plan.together() {
 		all = append(all, p.locker(l, false))
@@ -59,26 +59,36 @@ func (p *process) lockAllInside(hold *zklock.Hold, l Lock) {
 
 // doWith uses the lock with Do. Do must return within a session timeout after its function has returned, or after the servers
 // received the last request of the process, since Do depends on their replies.
-func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
+func (p *user) doWith(of history.Op, do func(context.Context, func(context.Context) error) error, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
-	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path})
+	l := Lock{Recipe: of.Recipe, Path: of.Path}
+	op := p.begin(of)
 	defer p.done(op)
 	since := p.f.rec.Now()
 	var ended time.Duration
-	err := m.Do(ctx, func(ctx context.Context) error {
-		hold := zklock.HoldOf(ctx)
-		p.grants(op, l.Path, hold.Node(), hold.Token())
-		defer p.watch(hold, op)()
-		p.use(r, history.Op{Path: l.Path}, hold)
-		op.Ended()
-		ended = p.f.rec.Now()
-		return nil
+	err := spared(func() error {
+		return do(ctx, func(ctx context.Context) error {
+			hold := zklock.HoldOf(ctx)
+			p.grants(op, l.Path, hold.Node(), hold.Token())
+			if of.Cohort {
+				p.welcome(l, hold)
+			}
+			p.follows(of, hold)
+			defer p.watch(hold, op)()
+			p.use(r, history.Op{Path: l.Path}, hold)
+			op.Ended()
+			ended = p.f.rec.Now()
+			return nil
+		})
 	})
 	op.Left(err)
 	switch {
 	case ended == 0:
 		p.eventCheck.fails(l.Path, err)
+		if of.Recipe == history.Semaphore {
+			l.Permits = p.f.permits(l)
+		}
 		p.judgeError(ctx, err, since, l)
 	case p.unheard(ended) > p.f.term(p.name):
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: Do returned %v after its function", p.name, p.f.rec.Now()-ended))
@@ -86,22 +96,22 @@ func (p *process) doWith(m *zklock.Mutex, l Lock, r *rand.Rand) {
 }
 
 // locker returns the Locker of a lock for LockAll. If shared is set, an RWMutex is locked for reading.
-func (p *process) locker(l Lock, shared bool) zklock.Locker {
+func (p *user) locker(l Lock, shared bool) zklock.Locker {
 	switch {
 	case l.Recipe == history.Reentrant:
-		return p.client.Reentrant(l.Path)
+		return p.client.Reentrant(p.local(l.Path))
 	case l.Recipe == history.RW && shared:
-		return p.client.RWMutex(l.Path).Reader()
+		return p.client.RWMutex(p.local(l.Path)).Reader()
 	case l.Recipe == history.RW:
-		return p.client.RWMutex(l.Path)
+		return p.client.RWMutex(p.local(l.Path))
 	case l.Recipe == history.Semaphore:
-		return p.client.Semaphore(l.Path, l.Permits).Permits(1)
+		return p.client.Semaphore(p.local(l.Path), l.Permits).Permits(1)
 	}
-	return p.client.Mutex(l.Path)
+	return p.client.Mutex(p.local(l.Path))
 }
 
 // takeAll uses several locks with LockAll.
-func takeAll(p *process, locks []Lock, r *rand.Rand) {
+func takeAll(p *user, locks []Lock, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	var lockers []zklock.Locker
@@ -122,7 +132,7 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		p.eventCheck.isSilentOf(l.Path)
 	}
 	r.Shuffle(len(lockers), func(i, j int) { lockers[i], lockers[j] = lockers[j], lockers[i] })
-	hold, err := p.client.LockAll(ctx, lockers...)
+	hold, err := sparedHold(func() (*zklock.Hold, error) { return p.client.LockAll(ctx, lockers...) })
 	if err != nil {
 		for _, op := range ops {
 			op.Finished(history.Failed, err)
@@ -130,8 +140,11 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 		p.judgeError(ctx, err, since, locks...)
 		return
 	}
+	if p.isLate(hold, ops...) {
+		return
+	}
 	for i, op := range ops {
-		p.grants(op, locks[i].Path, nodeBelow(hold, locks[i].Path), hold.TokenOf(locks[i].Path))
+		p.grants(op, locks[i].Path, nodeBelow(hold, locks[i].Path), hold.TokenOf(p.local(locks[i].Path)))
 		defer p.watch(hold, op)()
 	}
 	p.use(r, history.Op{Path: locks[0].Path}, hold)
@@ -146,11 +159,15 @@ func takeAll(p *process, locks []Lock, r *rand.Rand) {
 	}
 }
 
-func takeReentrant(p *process, l Lock, r *rand.Rand) {
-	re := p.client.Reentrant(l.Path)
+func takeReentrant(p *user, l Lock, r *rand.Rand) {
+	re := p.client.Reentrant(p.local(l.Path))
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path}, lock: re.Lock}
-	if r.IntN(6) == 0 {
+	switch p.kind(r.IntN(6), 0, never) {
+	case 0:
 		t.lock, t.try = re.TryLock, true
+	case never:
+		p.doWith(t.op, re.Do, r)
+		return
 	}
 	t.inside = func(hold *zklock.Hold, outer *history.Handle) *history.Handle {
 		switch r.IntN(4) {
@@ -166,17 +183,17 @@ func takeReentrant(p *process, l Lock, r *rand.Rand) {
 }
 
 // enterAgain locks again within a hold.
-func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *zklock.Hold, outer *history.Handle) {
+func (p *user) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *zklock.Hold, outer *history.Handle) {
 	op := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Outer: outer.ID()})
 	defer p.done(op)
 	ctx := hold.Context()
 	if r.IntN(2) == 0 {
 		ctx = context.WithoutCancel(ctx) // Lock must notice the end of the hold even if the context is not done
 	}
-	inner, err := re.Lock(ctx)
+	inner, err := sparedHold(func() (*zklock.Hold, error) { return re.Lock(ctx) })
 	if err != nil {
 		op.Finished(history.Failed, err)
-		if p.alive.Err() == nil && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) {
+		if p.alive.Err() == nil && !p.closes(err) && !errors.Is(err, errWatcher) && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) {
 			p.f.report("P8", l.Path, fmt.Sprintf("%s: entering again failed: %v", p.name, err))
 		}
 		return
@@ -191,10 +208,10 @@ func (p *process) enterAgain(re *zklock.Reentrant, l Lock, r *rand.Rand, hold *z
 	op.Freed(err)
 }
 
-func takeElection(p *process, l Lock, r *rand.Rand) {
-	e := p.client.Election(l.Path, p.f.plan.electionOptions())
+func takeElection(p *user, l Lock, r *rand.Rand) {
+	e := p.client.Election(p.local(l.Path), p.f.plan.electionOptions())
 	value := []byte(p.name)
-	switch r.IntN(8) {
+	switch p.kind(r.IntN(8), never, 2) {
 	case 0:
 		p.askLeader(e, l)
 	case 1:
@@ -216,7 +233,7 @@ func takeElection(p *process, l Lock, r *rand.Rand) {
 }
 
 // proclaim changes a leader's value. It may fail only if the leadership has ended.
-func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value []byte) {
+func (p *user) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value []byte) {
 	since := p.f.rec.Now()
 	err := e.Proclaim(hold.Context(), value)
 	if err != nil && hold.Check() == nil && p.alive.Err() == nil && !p.wasRefused(err, since) {
@@ -226,34 +243,39 @@ func (p *process) proclaim(e *zklock.Election, l Lock, hold *zklock.Hold, value 
 
 // run leads with Election.Run. Its function takes a moment to return after its context is done, and the leadership must last until
 // then.
-func (p *process) run(e *zklock.Election, l Lock, r *rand.Rand) {
+func (p *user) run(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 4*p.f.plan.Hold))
 	defer cancel()
 	p.eventCheck.isSilentOf(l.Path)
 	for ctx.Err() == nil {
 		op, since, led := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path}), p.f.rec.Now(), false
-		err := e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
-			hold := zklock.HoldOf(ctx)
-			led = true
-			p.grants(op, l.Path, hold.Node(), hold.Token())
-			defer p.watch(hold, op)()
-			p.use(r, history.Op{Path: l.Path}, hold)
-			<-ctx.Done()
-			p.rest(around(r, p.f.plan.Hold/8))
-			if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
-				p.f.report("election", l.Path, p.name+": the leadership was released before its function had returned")
-			}
-			op.Ended()
-			cancel()
-			return nil
+		err := spared(func() error {
+			return e.Run(ctx, []byte(p.name), func(ctx context.Context) error {
+				hold := zklock.HoldOf(ctx)
+				led = true
+				p.grants(op, l.Path, hold.Node(), hold.Token())
+				p.follows(history.Op{Recipe: l.Recipe, Path: l.Path}, hold)
+				defer p.watch(hold, op)()
+				p.use(r, history.Op{Path: l.Path}, hold)
+				<-ctx.Done()
+				p.rest(around(r, p.f.plan.Hold/8))
+				if errors.Is(context.Cause(hold.Context()), zklock.ErrReleased) {
+					p.f.report("election", l.Path, p.name+": the leadership was released before its function had returned")
+				}
+				op.Ended()
+				cancel()
+				return nil
+			})
 		})
 		op.Left(err)
 		p.done(op)
 		if !led {
 			p.judgeError(ctx, err, since, l)
 		}
-		if errors.Is(err, zk.ErrNoAuth) {
-			p.rest(p.f.plan.Tick) // do not retry in a tight loop
+		if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrClosed) || errors.Is(err, errWatcher) {
+			if !p.rest(p.f.plan.Tick) { // do not retry in a tight loop
+				return
+			}
 		}
 	}
 }
@@ -263,7 +285,7 @@ const shardsOf = 7
 
 // takeShards is a member of a fleet for a while, mostly for so long that the fleet has to be balanced. Each shard that it holds is
 // an operation.
-func takeShards(p *process, l Lock, r *rand.Rand) {
+func takeShards(p *user, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 2*p.f.plan.Wake()))
 	defer cancel()
 	defer context.AfterFunc(p.f.until, cancel)()
@@ -275,7 +297,7 @@ func takeShards(p *process, l Lock, r *rand.Rand) {
 	defer p.done(member)
 	defer context.AfterFunc(ctx, member.Ended)()
 	slow := r.IntN(2) == 0 // its works take a moment to return
-	err := shards.Run(ctx, p.client, l.Path, shardsOf, func(ctx context.Context, shard int) error {
+	err := shards.Run(ctx, p.client, p.local(l.Path), shardsOf, func(ctx context.Context, shard int) error {
 		hold := zklock.HoldOf(ctx)
 		op := p.begin(history.Op{Recipe: history.Mutex, Path: l.shard(shard), Member: member.ID()})
 		defer p.done(op)
@@ -292,12 +314,12 @@ func takeShards(p *process, l Lock, r *rand.Rand) {
 		return ctx.Err()
 	}, nil)
 	member.Finished(history.Failed, err)
-	if ctx.Err() == nil && !p.wasRefused(err, since) {
+	if ctx.Err() == nil && !p.closes(err) && !p.wasRefused(err, since) {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: a member of a fleet ended: %v", p.name, err))
 	}
 }
 
-func (p *process) askLeader(e *zklock.Election, l Lock) {
+func (p *user) askLeader(e *zklock.Election, l Lock) {
 	op := p.begin(history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Fresh: true})
 	defer p.done(op)
 	since := p.f.rec.Now()
@@ -315,7 +337,7 @@ func (p *process) askLeader(e *zklock.Election, l Lock) {
 }
 
 // observe observes the election for a while. Each call of Observe is a separate view: within one view, leaders come in order.
-func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
+func (p *user) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(p.alive, around(r, 5*p.f.plan.Hold))
 	defer cancel()
 	look := history.Op{Kind: history.Observe, Recipe: l.Recipe, Path: l.Path, Client: p.name + "/" + p.f.nextView(), Fresh: true, View: true}
@@ -334,10 +356,17 @@ func (p *process) observe(e *zklock.Election, l Lock, r *rand.Rand) {
 	op.Finished(history.Failed, ctx.Err())
 }
 
-func takeRW(p *process, l Lock, r *rand.Rand) {
-	rw := p.client.RWMutex(l.Path)
+func takeRW(p *user, l Lock, r *rand.Rand) {
+	rw := p.client.RWMutex(p.local(l.Path))
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path, Shared: r.IntN(3) > 0}}
-	switch try := r.IntN(6) == 0; {
+	kind := p.kind(r.IntN(6), 0, never)
+	if kind == never {
+		p.doWith(t.op, func(ctx context.Context, fn func(context.Context) error) error {
+			return zklock.Do(ctx, p.locker(l, t.op.Shared), fn)
+		}, r)
+		return
+	}
+	switch try := kind == 0; {
 	case t.op.Shared && try:
 		t.lock, t.try = rw.TryRLock, true
 	case t.op.Shared:
@@ -357,7 +386,7 @@ func takeRW(p *process, l Lock, r *rand.Rand) {
 }
 
 // downgrade downgrades a writer's hold. In the history, it is a reader from the call on, even if the call fails.
-func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *history.Handle {
+func (p *user) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *history.Handle {
 	if hold.Check() != nil {
 		return nil
 	}
@@ -369,7 +398,7 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 	if err == nil {
 		op.Downgraded()
 	}
-	if err != nil && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) && p.alive.Err() == nil {
+	if err != nil && !p.closes(err) && (!errors.Is(err, zklock.ErrLost) || hold.Check() == nil) && p.alive.Err() == nil {
 		p.f.report("P8", l.Path, fmt.Sprintf("%s: downgrade failed: %v", p.name, err))
 	}
 	return op
@@ -377,17 +406,25 @@ func (p *process) downgrade(l Lock, hold *zklock.Hold, writer *history.Handle) *
 
 // takePermits acquires some permits together. In the history, each permit is an operation with its own node, and together they are
 // a group.
-func takePermits(p *process, l Lock, r *rand.Rand) {
+func takePermits(p *user, l Lock, r *rand.Rand) {
 	if r.IntN(25) == 0 {
 		p.resize(l, 1+r.IntN(p.f.plan.mostPermits()))
-		takePermits(p.f.anyone(r), l, r) // a client that uses the new number at once must not fail, even at another server
+		takePermits(p.f.anyone(r).aUser(r), l, r) // a client that uses the new number at once must not fail, even at another server
+		return
+	}
+	l.Permits = p.f.permits(l)
+	kind := p.kind(r.IntN(6), 0, never)
+	if kind == never {
+		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1}, func(ctx context.Context, fn func(context.Context) error) error {
+			return zklock.Do(ctx, p.locker(l, false), fn)
+		}, r)
 		return
 	}
 	ctx, cancel := p.patience(r)
 	defer cancel()
 	since := p.f.rec.Now()
 	l.Permits = p.f.permits(l)
-	s := p.client.Semaphore(l.Path, l.Permits)
+	s := p.client.Semaphore(p.local(l.Path), l.Permits)
 	k := 1 + r.IntN(l.Permits)
 	var ops []*history.Handle
 	for i := range k {
@@ -399,10 +436,10 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		defer p.done(ops[i])
 	}
 	acquire, try := s.Acquire, false
-	if r.IntN(6) == 0 {
+	if kind == 0 {
 		acquire, try = s.TryAcquire, true
 	}
-	hold, err := acquire(ctx, k)
+	hold, err := sparedHold(func() (*zklock.Hold, error) { return acquire(ctx, k) })
 	if err != nil {
 		p.eventCheck.fails(l.Path, err)
 		outcome := history.Failed
@@ -416,6 +453,9 @@ func takePermits(p *process, l Lock, r *rand.Rand) {
 		for _, op := range ops {
 			op.Finished(outcome, err)
 		}
+		return
+	}
+	if p.isLate(hold, ops...) {
 		return
 	}
 	p.eventCheck.holds(l.Path, hold.Node(), hold.Token())

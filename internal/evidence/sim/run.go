@@ -37,7 +37,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
 		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ended: map[int64]time.Duration{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
-		said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
+		at: map[string]int{}, said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	f.until, f.cease = context.WithCancel(end)
 	defer f.cease()
@@ -45,6 +45,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f.rec.Meta("plan", string(spec))
 	f.rec.Meta("seed", fmt.Sprint(p.Seed))
 	f.srv = zktest.Start(tb, p.options())
+	f.putBulk(tb)
 	for _, l := range p.Locks {
 		if err := f.srv.PutNode(fencePath(l.Path), nil); err != nil {
 			tb.Fatalf("sim: %v", err)
@@ -103,6 +104,9 @@ func (f *fleet) judge(h *history.History, healthy, healed, over time.Duration) [
 			found = append(found, history.Violation{Rule: idle, At: phase.to, Text: fmt.Sprintf("only %d contended grants %s the faults", n, phase.name)})
 		}
 	}
+	if f.plan.Remaining > 0 {
+		found = append(found, f.gauge.complain(f.plan.Remaining)...)
+	}
 	return found
 }
 
@@ -124,9 +128,9 @@ func (f *fleet) finish() {
 	go func() { f.wg.Wait(); close(done) }()
 	workers := 0
 	for _, c := range f.plan.Clients {
-		workers += c.Workers
+		workers += c.Workers * max(1, c.Share)
 	}
-	timer := time.NewTimer(f.plan.Wake() + time.Duration(2*workers)*(6*f.plan.Hold+f.plan.Wake()/4))
+	timer := time.NewTimer(f.plan.Wake() + time.Duration(2*workers)*(6*f.plan.Hold+f.plan.Wake()/4+f.plan.watching()))
 	defer timer.Stop()
 	select {
 	case <-done:

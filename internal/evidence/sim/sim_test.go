@@ -43,8 +43,8 @@ func simulate(t *testing.T, plan *Plan) *Result {
 // chosen are the short runs for each commit. When it was chosen, each was the first to find one or more of the mutants
 // (docs/testing.md).
 var chosen = []Choice{
-	{Seed: 1}, {Seed: 2}, {Seed: 4}, {Seed: 5}, {Seed: 7}, {Seed: 8}, {Seed: 11}, {Seed: 12}, {Seed: 17}, {Seed: 27},
-	{Seed: 1, Focus: "rw"}, {Seed: 1, Focus: "reentrant"}, {Seed: 1, Focus: "election"},
+	{Seed: 1}, {Seed: 4}, {Seed: 5}, {Seed: 12}, {Seed: 27},
+	{Seed: 1, Focus: "rw"},
 	{Seed: 1, Focus: "semaphore"}, {Seed: 3, Focus: "semaphore"}, {Seed: 1, Focus: "mutex"}, {Seed: 5, Focus: "mutex"},
 	{Seed: 2, Focus: "cohort"}, {Seed: 1, Hostile: "logins"}, {Seed: 1, Hostile: "delays"},
 	{Seed: 1, Focus: "rw", Hostile: "delays"}, {Seed: 19, Hostile: "short", Faults: "nothing"},

@@ -29,7 +29,11 @@ var (
 	focus   = flag.String("focus", "", "use this recipe for all locks, or cohort")
 )
 
-// TestSoak runs new seeds for a given time: first the made plans with one seed, then drawn plans.
+// tripleRounds is how many rounds of a soak share one run of all triples, which takes several times as long as the rest of a round.
+const tripleRounds = 4
+
+// TestSoak runs new seeds for a given time: first the made plans and the pairs with one seed, then drawn plans. The first round, and then
+// one of four, also has every triple.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("only with -soak")
@@ -38,9 +42,14 @@ func TestSoak(t *testing.T) {
 	fmt.Println("the first seed:", seed)
 	until := time.Now().Add(*soakFor)
 	var total tally
+	round := 0
 	for time.Now().Before(until) {
 		if *hostile+*faults+*focus == "" { // otherwise the flags choose what is drawn
 			runMade(t, seed, &total)
+			runPairs(t, seed, 2, &total)
+			if round++; round%tripleRounds == 1 {
+				runPairs(t, seed, 3, &total)
+			}
 		}
 		t.Run("", func(t *testing.T) {
 			for range 4 * runtime.GOMAXPROCS(0) {

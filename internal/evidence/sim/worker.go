@@ -32,20 +32,25 @@ func (p *process) done(h *history.Handle) {
 
 // taking is one acquire: its record and the function to call.
 type taking struct {
-	op   history.Op
-	lock func(context.Context) (*zklock.Hold, error)
-	try  bool // lock does not wait
+	op    history.Op
+	lock  func(context.Context) (*zklock.Hold, error)
+	try   bool            // lock does not wait
+	under context.Context // if set, the hold under which the lock is acquired
 	// inside, if set, is called during the hold. If it returns an operation, the hold continues as that operation.
 	inside func(h *zklock.Hold, op *history.Handle) *history.Handle
 }
 
 // take acquires, holds for a while, and releases, in varying ways.
-func (p *process) take(r *rand.Rand, t taking) {
+func (p *user) take(r *rand.Rand, t taking) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
+	if t.under != nil {
+		stop := context.AfterFunc(t.under, cancel)
+		defer stop()
+	}
 	op, since := p.begin(t.op), p.f.rec.Now()
 	defer p.done(op)
-	hold, err := t.lock(ctx)
+	hold, err := sparedHold(func() (*zklock.Hold, error) { return t.lock(ctx) })
 	if err != nil {
 		p.eventCheck.fails(t.op.Path, err)
 	}
@@ -61,12 +66,16 @@ func (p *process) take(r *rand.Rand, t taking) {
 		p.judgeError(ctx, err, since, Lock{Recipe: t.op.Recipe, Path: t.op.Path})
 		return
 	}
+	if p.isLate(hold, op) {
+		return
+	}
 	p.grants(op, t.op.Path, hold.Node(), hold.Token())
+	p.follows(t.op, hold)
 	p.hold(r, t, hold, op)
 }
 
 // grants records the grant of an operation.
-func (p *process) grants(op *history.Handle, lock, node string, token int64) {
+func (p *user) grants(op *history.Handle, lock, node string, token int64) {
 	op.Granted(node, token)
 	p.eventCheck.holds(lock, node, token)
 	p.mu.Lock()
@@ -77,7 +86,7 @@ func (p *process) grants(op *history.Handle, lock, node string, token int64) {
 // mayBeEvicted reports whether an acquire that was called at since can have been evicted. A goroutine of a cohort may have joined
 // a place of its process that was evicted before, as long as the client had not noticed it. The client notices it before the next
 // grant.
-func (p *process) mayBeEvicted(lock string, since time.Duration) bool {
+func (p *user) mayBeEvicted(lock string, since time.Duration) bool {
 	if p.cohort != nil {
 		p.mu.Lock()
 		since = min(since, p.granted[lock])
@@ -87,7 +96,7 @@ func (p *process) mayBeEvicted(lock string, since time.Duration) bool {
 }
 
 // patience returns a caller's context. One in four has a deadline.
-func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
+func (p *user) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 	if r.IntN(4) == 0 {
 		return context.WithTimeout(p.alive, around(r, 2*p.f.plan.Hold))
 	}
@@ -96,7 +105,7 @@ func (p *process) patience(r *rand.Rand) (context.Context, context.CancelFunc) {
 
 // judgeError checks P8 for a waiting acquire that was called at since: it fails only if its context is done, if its number of
 // permits differs from the stored one, or if the node of one of several locks was deleted.
-func (p *process) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
+func (p *user) judgeError(ctx context.Context, err error, since time.Duration, locks ...Lock) {
 	if errors.Is(err, zklock.ErrMismatch) || errors.Is(err, zklock.ErrLimit) {
 		for _, l := range locks {
 			if l.Recipe == history.Semaphore && p.f.disagreed(l, since) {
@@ -106,6 +115,12 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 		}
 	}
 	if errors.Is(err, zklock.ErrEvicted) && slices.ContainsFunc(locks, func(l Lock) bool { return p.mayBeEvicted(l.Path, since) }) {
+		return
+	}
+	if p.closes(err) || p.f.plan.Mixed.LockDelay == some && errors.Is(err, zklock.ErrMismatch) {
+		return
+	}
+	if errors.Is(err, errWatcher) || p.f.plan.Watcher == slow && errors.Is(err, zklock.ErrLost) {
 		return
 	}
 	if len(locks) > 1 && errors.Is(err, zklock.ErrLost) && p.wasRobbed(since) {
@@ -120,7 +135,7 @@ func (p *process) judgeError(ctx context.Context, err error, since time.Duration
 }
 
 // wasRobbed reports whether a third party has deleted a node of the process since then.
-func (p *process) wasRobbed(since time.Duration) bool {
+func (p *user) wasRobbed(since time.Duration) bool {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	for id, at := range p.f.robbed {
@@ -132,7 +147,7 @@ func (p *process) wasRobbed(since time.Duration) bool {
 }
 
 // hold uses a hold for a while and ends it.
-func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Handle) {
+func (p *user) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Handle) {
 	defer p.watch(hold, op)()
 	if t.inside != nil {
 		if then := t.inside(hold, op); then != nil {
@@ -161,12 +176,12 @@ func (p *process) hold(r *rand.Rand, t taking, hold *zklock.Hold, op *history.Ha
 
 // judgeRelease checks P8 for a release that was called at since: it fails only if the hold was lost, its context is done, the
 // servers did not reply, or they refused it.
-func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string, ops ...*history.Handle) {
+func (p *user) judgeRelease(ctx context.Context, hold *zklock.Hold, err error, since time.Duration, path string, ops ...*history.Handle) {
 	lost := errors.Is(context.Cause(hold.Context()), zklock.ErrLost)
 	switch {
 	case errors.Is(err, zklock.ErrLost) != lost:
 		p.f.report("P8", path, fmt.Sprintf("%s: unlock returned %v, but the hold ended because %v", p.name, err, context.Cause(hold.Context())))
-	case err == nil, lost, ctx.Err() != nil, p.wasRefused(err, since):
+	case err == nil, lost, ctx.Err() != nil, p.closes(err), p.wasRefused(err, since):
 	case errors.Is(err, zklock.ErrUncertain):
 		for _, op := range ops {
 			op.Unsettled()
@@ -177,9 +192,9 @@ func (p *process) judgeRelease(ctx context.Context, hold *zklock.Hold, err error
 }
 
 // watch records the end of a hold's context, and a request to release the lock, until the returned function is called.
-func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
+func (p *user) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
 	if p.f.gauge != nil {
-		p.f.gauge.sample(p, hold)
+		p.f.gauge.sample(p.process, hold)
 	}
 	over := make(chan struct{})
 	if p.f.plan.Hostile.Looks {
@@ -201,7 +216,7 @@ func (p *process) watch(hold *zklock.Hold, op *history.Handle) (stop func()) {
 }
 
 // heed records that the holder is asked to release.
-func (p *process) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct{}) {
+func (p *user) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct{}) {
 	select {
 	case <-hold.Revoked():
 		op.WasAsked()
@@ -213,7 +228,13 @@ func (p *process) heed(hold *zklock.Hold, op *history.Handle, over <-chan struct
 }
 
 // use spends the time of a hold: it waits for its end, ignores the context and calls Check afterwards, or makes guarded writes.
-func (p *process) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
+func (p *user) use(r *rand.Rand, op history.Op, hold *zklock.Hold) {
+	if p.f.plan.Way == wayNested && op.Path == p.f.plan.Locks[0].Path {
+		p.nest(r, hold)
+	}
+	if p.f.plan.Bulk && p.shared == nil {
+		p.writeUnder(hold)
+	}
 	d := around(r, p.f.plan.Hold)
 	switch r.IntN(4) {
 	case 0: // a holder that ignores its context and calls Check before it continues

@@ -7,6 +7,22 @@ import "fmt"
 // Table is every mutant.
 var Table = []Mutant{
 	{
+		Name: "a client that joins a connection makes its heartbeats start again", Origin: "our first version: Lease.SetTick dropped all heartbeats even if the tick was the same",
+		Edits: []Edit{{"internal/lease/lease.go", "if l.run != nil && l.halfTick() > before {", "if _ = before; l.run != nil {"}},
+	},
+	{
+		Name: "each client of a connection knows only its own holders", Origin: "our first version: a waiter was granted the lock before the hold of another client of its connection had ended",
+		Edits: []Edit{{"zklock.go", "Hub: hub, Requests: r,", "Hub: queue.NewHub(l), Requests: r,"}},
+		Focus: "mutex", Faults: "delete",
+	},
+	{
+		Name: "Close waits for an observer before it ends the holds", Origin: "our first version: nobody watched the lease meanwhile",
+		Edits: []Edit{
+			{"zklock.go", "acquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "acquired := c.acquires.Close() // no more begin\n"},
+			{"holding.go", "\t\t\ts.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
+		},
+	},
+	{
 		Name: "a session that has been replaced is still used", Origin: "go-zookeeper's Lock treats a lock of an earlier session as its own",
 		Edits: []Edit{
 			{"internal/conn/carried.go", "return l.session == s && !s.IsOver()", "return s != nil"},
@@ -452,7 +468,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a failed heartbeat is repeated until one is answered", Origin: "our first version: four at once",
-		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed > 0 && k.pending > 0:", "c.Step != Nothing:"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed && k.pending > 0:", "c.Step != Nothing:"}},
 		Test:  Test{"internal/evidence/promises", "TestAHeartbeatThatWasThrottledIsRepeatedOnce"},
 	},
 	{

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/internal/lab"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// shared is a connection that the program has made for all users of a process.
+type shared struct {
+	conn  *zk.Conn
+	ended <-chan zk.Event // closed when the connection has ended
+	hooks *zklock.Hooks
+}
+
+// share connects a process.
+func (f *fleet) share(p *process) *shared {
+	dial := zk.Dialer(f.srv.DialFrom(p.name))
+	if f.plan.TLS {
+		dial = overTLS(speakTLS(dial))
+	}
+	hooks := zklock.NewHooks(p.untilEnd(dial))
+	hosts := hooks.HostProvider()
+	if f.plan.Provider == inRounds {
+		hosts = &round{}
+	}
+	conn, ended, err := zk.Connect(p.servers, p.spec.Session, zk.WithDialer(hooks.Dial), zk.WithHostProvider(hosts), zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	if err != nil {
+		panic(fmt.Sprintf("sim: connect: %v", err)) // it fails only for wrong arguments
+	}
+	return &shared{conn, ended, hooks}
+}
+
+// untilEnd returns a dialer that, once the process has ended, returns a connection that is closed. The client library notices that it was
+// closed only when a dial succeeds.
+func (p *process) untilEnd(dial zk.Dialer) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if err != nil && p.alive.Err() != nil {
+			near, far := net.Pipe()
+			far.Close()
+			return near, nil
+		}
+		return conn, err
+	}
+}
+
+// Host providers.
+const (
+	oneServer = "one server"
+	inRounds  = "rounds"
+	library   = "the library's"
+)
+
+// round is a host provider that, like that of go-zookeeper, goes through the servers in order and then lets the client library pause.
+type round struct {
+	servers []string
+	next    int
+}
+
+func (p *round) Init(servers []string) error { p.servers = servers; return nil }
+func (p *round) Len() int                    { return len(p.servers) }
+func (p *round) Connected()                  {}
+func (p *round) Next() (server string, ended bool) {
+	p.next++
+	return p.servers[p.next%len(p.servers)], p.next > 1 && (p.next-1)%len(p.servers) == 0
+}
+
+// Writes of a program that has much else to write.
+const (
+	bulkSize = 300 << 10
+	bulkRate = 100_000_000 / 8 // bytes per second
+)
+
+func bulkPath(client string) string { return "/bulk/" + client }
+
+// putBulk creates the nodes for the large writes of a plan that has some.
+func (f *fleet) putBulk(tb zktest.TB) {
+	if !f.plan.Bulk {
+		return
+	}
+	for _, c := range f.plan.Clients {
+		if err := f.srv.PutNode(bulkPath(c.Name), nil); err != nil {
+			tb.Fatalf("sim: %v", err)
+		}
+	}
+}
+
+// write writes much data over the connection, again and again, until the process or the run ends.
+func (s *shared) write(p *process, r *rand.Rand) {
+	lab.LimitUpload(p.f.srv, p.name, bulkRate)
+	for p.rest(around(r, 2*p.f.plan.Tick)) {
+		_, _ = s.conn.Set(bulkPath(p.spec.Name), make([]byte, bulkSize), -1) // it fails with the connection
+	}
+}
+
+// writeUnder writes much data under a hold.
+func (p *user) writeUnder(hold *zklock.Hold) {
+	lab.LimitUpload(p.f.srv, p.name, bulkRate)
+	since := p.f.rec.Now()
+	_, err := hold.Multi(&zk.SetDataRequest{Path: bulkPath(p.spec.Name), Data: make([]byte, bulkSize), Version: -1})
+	p.judgeWrite(hold, err, since, hold.Path())
+}
+
+// closeOne closes the client of a user while its workers use it. If an observer can delay that, the process is often cut off meanwhile.
+func closeOne(f *fleet, r *rand.Rand) reach {
+	p := f.anyone(r)
+	u, cut := p.aUser(r), f.plan.Watcher == slow && r.IntN(3) > 0
+	left := make(chan struct{})
+	// Owned by this call, which waits for it; ends when the client is closed.
+	go func() { u.leave(); close(left) }()
+	if cut {
+		p.cutOff(2 * f.plan.Timeout)
+	}
+	<-left
+	time.Sleep(around(r, f.plan.Tick))
+	return only(p.name)
+}
+
+// follows checks that a hold of a user begins only after those of other users of the process have ended, whatever has happened to
+// their nodes: they share a session and its watches.
+func (p *user) follows(of history.Op, hold *zklock.Hold) {
+	if of.Recipe == history.Semaphore || of.Shared || of.Outer != 0 {
+		return
+	}
+	p.mu.Lock()
+	last := p.alone[of.Path]
+	p.alone[of.Path] = hold
+	p.mu.Unlock()
+	if last != nil && last != hold && last.Recipe() != "read" && last.Context().Err() == nil && hold.Context().Err() == nil {
+		p.f.report("P1", of.Path, fmt.Sprintf("%s: two users of the process hold at the same time, on %s and %s", p.name, last.Node(), hold.Node()))
+	}
+}
+
+// repeats counts requests of a client that are the same, in one second.
+type repeats struct {
+	second time.Duration
+	count  map[repeated]int
+}
+
+type repeated struct {
+	client, path string
+	op           zktest.Op
+	watch        bool
+}
+
+// mostRepeats limits how often a client sends the same read in a second. A worker that tries again and again pauses between two attempts.
+const mostRepeats = 200
+
+// countRepeats counts a request. The caller must hold mu.
+func (f *fleet) countRepeats(req *zktest.Request) {
+	switch req.Op {
+	case zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren, zktest.OpGetChildren2:
+	default:
+		return
+	}
+	if second := f.rec.Now() / time.Second; second != f.often.second || f.often.count == nil {
+		f.often = repeats{second, map[repeated]int{}}
+	}
+	key := repeated{req.Client, req.Path, req.Op, req.Watch}
+	if f.often.count[key]++; f.often.count[key] == mostRepeats {
+		f.broken = append(f.broken, history.Violation{Rule: "P9", Path: req.Path, At: f.rec.Now(), Text: fmt.Sprintf("%s sends %v of it %d times in a second", req.Client, req.Op, mostRepeats)})
+	}
+}
