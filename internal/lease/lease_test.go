@@ -815,9 +815,9 @@ func TestARequestThatFailedIsDueAgainAPauseLater(t *testing.T) {
 		require.False(t, l.Done(one))
 		time.Sleep(l.pause())
 		require.Equal(t, Nothing, l.next(false).Step, "the other is under way")
-		for range 3 {
+		for i := range 3 { // the pause doubles while no node is kept
 			require.False(t, l.Done(other))
-			time.Sleep(l.pause() - 1)
+			time.Sleep(l.pause()<<(i+1) - 1)
 			d, wait := l.Next(false)
 			require.Equal(t, Nothing, d.Step)
 			require.Equal(t, time.Duration(1), wait)
@@ -864,6 +864,26 @@ func TestASyncThatFailedKeepsNoTouch(t *testing.T) {
 		require.Equal(t, []Step{Touch, Sync}, []Step{touch.Step, sync.Step})
 		require.False(t, l.Done(sync))
 		require.Equal(t, []Step{Touch, Nothing}, []Step{l.next(false).Step, l.next(false).Step}, "the sync was to be the second touch")
+	})
+}
+
+// While a node is kept, a request that has failed is due again after a pause, even if it had failed often before.
+func TestARequestOfAHolderIsRepeatedAfterAPause(t *testing.T) {
+	leaseAt(t, 2*time.Second, func(l *session) {
+		for range 12 {
+			l.Done(l.next(false))
+			time.Sleep(leaseTerm / 3)
+		}
+		for range 3 {
+			d, wait := l.Next(true)
+			if d.Step == Nothing {
+				require.LessOrEqual(t, wait, l.pause())
+				time.Sleep(wait)
+				d = l.next(true)
+			}
+			require.NotEqual(t, Nothing, d.Step)
+			l.Done(d)
+		}
 	})
 }
 

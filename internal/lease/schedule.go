@@ -30,6 +30,7 @@ func (l *Lease) Next(prove bool) (Due, time.Duration) {
 		return Due{}, l.timeout
 	}
 	l.run.forget(now)
+	l.run.sender.keep(prove, now.Mono.Add(l.pause()))
 	d, at := l.run.due(now, prove)
 	if d.Step != Nothing {
 		l.run.send(&d, now)
@@ -59,11 +60,22 @@ func (l *Lease) Done(d Due) bool {
 	case d.Step == Sync && d.touch.Mono.After(r.heard.Mono):
 		r.sender.tried = Instant{}
 	default:
-		k.failed = false
+		k.failed = 0
 		return true
 	}
-	k.failed, k.again = true, now.Mono.Add(l.pause())
+	k.again = now.Mono.Add(r.again(k.failed, now))
+	k.failed++
 	return false
+}
+
+// again returns the time after which a request may be sent that has failed that many times before. While no node is kept, it doubles
+// up to a period of heartbeats: an idle client must not add to the load of a server that throttles.
+func (r *Run) again(failed int, now Instant) time.Duration {
+	pause := r.l.pause()
+	if r.sender.proves {
+		return pause
+	}
+	return min(pause<<min(failed, 10), max(r.l.period(now.Mono), pause))
 }
 
 // due returns the request that is due, or the time at which the next one will be. It changes nothing. It and the functions below must
@@ -90,11 +102,11 @@ type candidate struct {
 // kind wait for a pause, and are sent one at a time until one has succeeded.
 func (c *candidate) offer(d Due, at time.Time) {
 	k := c.sender.kinds[d.Step]
-	if k.failed && k.again.After(at) {
+	if k.failed > 0 && k.again.After(at) {
 		at = k.again
 	}
 	switch {
-	case c.Step != Nothing || k.failed && k.pending > 0:
+	case c.Step != Nothing || k.failed > 0 && k.pending > 0:
 	case !at.After(c.now):
 		c.Due = d
 	case at.Before(c.at):
@@ -148,7 +160,7 @@ func (b *beat) wants() int {
 // second touch, which saves a read.
 func (r *Run) another(next *candidate) {
 	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period(next.now)
-	if next.Step == Sync && !next.sender.kinds[Touch].failed && !next.now.Before(r.sender.begun.Add(period*3/4)) {
+	if next.Step == Sync && next.sender.kinds[Touch].failed == 0 && !next.now.Before(r.sender.begun.Add(period*3/4)) {
 		next.Due = d
 		return
 	}

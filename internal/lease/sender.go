@@ -21,12 +21,25 @@ type sender struct {
 	asked   Instant   // the newest touch that a transaction was sent for
 	askedAt time.Time // when it was sent
 	tried   Instant   // the newest touch that an additional sync was sent for
+	proves  bool      // transactions are sent: a node is kept
 	kinds   [Quorum + 1]kind
+}
+
+// keep records whether a node is kept. If it is the first, a request that has failed is due again by then.
+func (s *sender) keep(proves bool, by time.Time) {
+	if proves && !s.proves {
+		for i := range s.kinds {
+			if s.kinds[i].again.After(by) {
+				s.kinds[i].again = by
+			}
+		}
+	}
+	s.proves = proves
 }
 
 // A kind records the state of the requests of one Step.
 type kind struct {
 	pending int       // requests that have not ended
-	failed  bool      // whether the last request that ended has not achieved what it was sent for
+	failed  int       // how many requests in a row have not achieved what they were sent for
 	again   time.Time // when the next one may be sent after a failure
 }

@@ -19,7 +19,7 @@ var Table = []Mutant{
 		Name: "Close waits for an observer before it ends the holds", Origin: "our first version: nobody watched the lease meanwhile",
 		Edits: []Edit{
 			{"zklock.go", "acquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "acquired := c.acquires.Close() // no more begin\n"},
-			{"holding.go", "\t\t\ts.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
+			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
 		},
 	},
 	{
@@ -468,7 +468,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a failed heartbeat is repeated until one is answered", Origin: "our first version: four at once",
-		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed && k.pending > 0:", "c.Step != Nothing:"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "c.Step != Nothing || k.failed > 0 && k.pending > 0:", "c.Step != Nothing:"}},
 		Test:  Test{"internal/evidence/promises", "TestAHeartbeatThatWasThrottledIsRepeatedOnce"},
 	},
 	{
