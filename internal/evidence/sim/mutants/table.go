@@ -19,7 +19,7 @@ var Table = []Mutant{
 		Name: "Close waits for an observer before it ends the holds", Origin: "our first version: nobody watched the lease meanwhile",
 		Edits: []Edit{
 			{"zklock.go", "acquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "acquired := c.acquires.Close() // no more begin\n"},
-			{"holding.go", "\t\t\ts.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
+			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
 		},
 	},
 	{
