@@ -5,6 +5,7 @@ package conn
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -31,9 +32,11 @@ func (h hosts) Next() (string, bool) {
 // Rotation is a provider that cycles through the servers by name, in random order. The dialer
 // resolves a name each time, because addresses change and TLS needs the name.
 type Rotation struct {
-	servers []string
-	last    int
-	failed  int // how many servers it has returned since Connected
+	servers []string // set by Init
+
+	mu     sync.Mutex // guards the fields below, because a program can pass one provider to two connections
+	last   int
+	failed int // how many servers it has returned since Connected
 }
 
 // Init sets the servers.
@@ -50,7 +53,11 @@ func (r *Rotation) Servers() []string { return r.servers }
 func (r *Rotation) Len() int { return len(r.servers) }
 
 // Connected implements zk.HostProvider.
-func (r *Rotation) Connected() { r.failed = 0 }
+func (r *Rotation) Connected() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = 0
+}
 
 // maxRounds is how many rounds of servers a Rotation returns before it reports the end of one: see Hosts. A connection that its program
 // has closed ends then.
@@ -58,6 +65,8 @@ const maxRounds = 3
 
 // Next returns the next server.
 func (r *Rotation) Next() (server string, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.last = (r.last + 1) % len(r.servers)
 	r.failed++
 	return r.servers[r.last], r.failed > maxRounds*len(r.servers)

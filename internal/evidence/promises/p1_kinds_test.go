@@ -5,6 +5,7 @@ package promises_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -235,16 +236,23 @@ func TestEveryKindReportsHowManyAreAhead(t *testing.T) {
 				holder, err := kind.holder(connect(t, srv, "holder", term))(t.Context())
 				require.NoError(t, err)
 				time.Sleep(time.Second) // the node with which it queued is deleted after the grant
-				var told, want []int
+				var mu sync.Mutex
+				var told, want []int // told is guarded by mu
 				var all []*attempt
 				for i := range waiters {
-					tell := onEvent{observe.Queued, func(e observe.Event) { told = append(told, e.Ahead) }}
+					tell := onEvent{observe.Queued, func(e observe.Event) {
+						mu.Lock()
+						defer mu.Unlock()
+						told = append(told, e.Ahead)
+					}}
 					c := connectWith(t, srv, &zklock.Options{Label: fmt.Sprint(i), SessionTimeout: term, Observer: tell})
 					all, want = append(all, lockLater(t.Context(), kind.lock(c))), append(want, kind.first+i)
 					time.Sleep(time.Second)
 				}
 				synctest.Wait()
+				mu.Lock()
 				require.Equal(t, want, told)
+				mu.Unlock()
 				unlock(t, holder)
 				for _, a := range all {
 					<-a.done

@@ -4,7 +4,6 @@ package sim
 
 import (
 	"flag"
-	"fmt"
 	"regexp"
 	"testing"
 
@@ -67,5 +66,5 @@ func TestEachPairOccurs(t *testing.T) {
 		}
 		require.Zero(t, count[of([]setting{x, y})], e)
 	}
-	t.Log(fmt.Sprintf("%d pairs in %d plans; %d are left out", len(pairs), len(arrays[2]()), len(list)))
+	t.Logf("%d pairs in %d plans; %d are left out", len(pairs), len(arrays[2]()), len(list))
 }
