@@ -639,8 +639,9 @@ func TestCostOfAMember(t *testing.T) {
 	small, idle := cost(10, 1)
 	large, _ := cost(20, 1)
 	require.Zero(t, idle, "watched, not polled")
-	require.LessOrEqual(t, large-small, 10*3, "a listing and a read for each member, and heartbeats")
-	require.GreaterOrEqual(t, large-small, 10*2)
+	const move = 6 // requests of the one shard, which moves to the new member in either run, in both or in none: the nodes' names are random
+	require.LessOrEqual(t, large-small, 10*3+move, "a listing and a read for each member")
+	require.GreaterOrEqual(t, large-small, 10*2-move)
 }
 
 // Callers pick numbers one after another; each gets the smallest.
