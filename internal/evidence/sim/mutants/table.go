@@ -520,22 +520,9 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestTheLongestTickOfAConnectionsClientsCounts"},
 	},
 	{
-		Name: "each tick that is set restarts the heartbeats", Origin: "our version before: clients that came and went cost a neighbor its holds",
-		Edits: []Edit{{"internal/lease/lease.go", "l.run != nil && l.halfTick() > before", "l.run != nil && before >= 0"}},
-		Test:  Test{"internal/evidence/promises", "TestNoClientOfAConnectionCostsAnotherItsLease"},
-	},
-	{
 		Name: "a proof that joins one with a shorter tick counts as one with the longer", Origin: "nearly our version: the first client's tick can be too short",
 		Edits: []Edit{{"internal/lease/lease.go", "r.l.prove(touch, min(half, r.l.under))", "r.l.prove(touch, half)"}},
 		Test:  Test{"internal/lease", "TestALongerTickIsProvenBySettledRunsOnly"},
-	},
-	{
-		Name: "Close ends the holds after it has waited for acquires", Origin: "our version before: two hold by their contexts while an observer does not return",
-		Edits: []Edit{
-			{"zklock.go", "\tacquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "\tacquired := c.acquires.Close()\n"},
-			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n", ""},
-		},
-		Test: Test{"internal/evidence/promises", "TestCloseEndsTheHoldsBeforeItWaits"},
 	},
 }
 
