@@ -75,7 +75,7 @@ type Options struct {
 	// Anonymous omits the host name and process ID from each node's data, which is readable by
 	// everyone the ACL permits. Default false.
 	Anonymous bool
-	// Logger receives the client's log messages: see "Log lines" in docs/operations.md. No hold
+	// Logger receives the client's log messages: see "Log lines" in docs/troubleshooting.md. No hold
 	// waits for its handler; messages can arrive a moment later than what they describe. Default
 	// none.
 	Logger *slog.Logger
@@ -86,7 +86,7 @@ type Options struct {
 	// crashed, was partitioned, or was evicted, and whose process may still be working. The delay
 	// starts when a contender sees that the holder's node is gone. After a release (Unlock, Do,
 	// Close) the next contender is granted the lock at once. Use LockDelay with stores that cannot
-	// reject late writes: see docs/guarantees.md.
+	// reject late writes: see docs/promises.md.
 	//
 	// It applies to Mutex, Reentrant, RWMutex (if a writer crashed), Election and slots, but not to
 	// Semaphore. Cohort cannot be used with it. All clients of a lock should use the same delay: an

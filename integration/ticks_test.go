@@ -18,7 +18,7 @@ import (
 	"github.com/zklock-go/zklock/zkcontainer"
 )
 
-// TestTheTickOfARunningEnsembleIsChanged follows docs/operations.md, "Changing tickTime": it restarts the followers first and
+// TestTheTickOfARunningEnsembleIsChanged follows docs/servers.md, "Changing tickTime": it restarts the followers first and
 // the leader last, and uses a session timeout that suits both ticks. No hold is lost, and no session expires early.
 //
 //zklock:promise P2.1 P2.7 A4

@@ -76,7 +76,7 @@ const (
 	Refused
 	// ExpiredEarly: the servers ended the session while its lease had time left. An assumption of
 	// zklock does not hold, and two clients may have held the same lock: see "A session that expired
-	// early" in docs/operations.md. Err says how much time was left, and what to check.
+	// early" in docs/troubleshooting.md. Err says how much time was left, and what to check.
 	ExpiredEarly
 )
 

@@ -368,7 +368,7 @@ func (f *findings) resume() Check {
 }
 
 // Round trips above these fractions of the session timeout cause losses or prevent grants: see P7 in
-// docs/guarantees.md.
+// docs/promises.md.
 const (
 	slowRound  = 0.10 // above it, holds are lost
 	noGrant    = 0.13 // above it, no lock is granted

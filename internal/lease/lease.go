@@ -25,7 +25,7 @@ const maxDrift = 0.05
 // counted our touches without a gap. A Run answers it from reads and syncs. The second is whether
 // that server is still the leader. One quorum transaction answers it, and is sent only if needed.
 //
-// docs/design.md has the whole argument and its assumptions.
+// docs/maintainers/design.md has the whole argument and its assumptions.
 type Lease struct {
 	now func() Instant
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arch checks which packages of this repository may import which (docs/design.md).
+// Package arch checks which packages of this repository may import which (docs/maintainers/design.md).
 package arch
 
 import (

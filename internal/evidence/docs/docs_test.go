@@ -42,7 +42,7 @@ func written(t *testing.T) map[string]string {
 		require.NoError(t, err)
 		texts[filepath.ToSlash(rel)] = string(data)
 	}
-	for _, file := range []string{"README.md", "docs/design.md", "docs/guarantees.md", "docs/operations.md", "docs/testing.md"} {
+	for _, file := range []string{"README.md", "docs/maintainers/design.md", "docs/promises.md", "docs/troubleshooting.md", "docs/testing.md"} {
 		require.Contains(t, texts, file)
 	}
 	return texts
@@ -357,8 +357,8 @@ func product(t *testing.T) (files []string) {
 	return files
 }
 
-func TestOperationsExplainsEveryErrorAndLogLine(t *testing.T) {
-	text := written(t)["docs/operations.md"]
+func TestEveryErrorAndLogLineIsExplained(t *testing.T) {
+	text := written(t)["docs/troubleshooting.md"]
 	exported := regexp.MustCompile(`(?m)^\s*(?:var )?(Err[A-Z]\w+)\s+= (?:errors|outcome|door)\.`)
 	line := regexp.MustCompile(`\b(?:[lL]og|Events)\.(?:Info|Warn|Error|Debug)\("(zklock: [^"]+)"`)
 	sentinels, lines := map[string]bool{}, map[string]bool{}
@@ -375,10 +375,10 @@ func TestOperationsExplainsEveryErrorAndLogLine(t *testing.T) {
 		}
 	}
 	for name := range sentinels {
-		assert.Equal(t, 1, strings.Count(text, "\n| `"+name+"`"), "operations.md must explain %s once", name)
+		assert.Equal(t, 1, strings.Count(text, "\n| `"+name+"`"), "troubleshooting.md must explain %s once", name)
 	}
 	for name := range lines {
-		assert.Contains(t, text, "\n| `"+name+"`", "operations.md must explain it")
+		assert.Contains(t, text, "\n| `"+name+"`", "troubleshooting.md must explain it")
 	}
 	assert.GreaterOrEqual(t, len(sentinels), 14)
 	assert.GreaterOrEqual(t, len(lines), 8)

@@ -9,11 +9,26 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// A Claim is a promise or an assumption of docs/guarantees.md: P2.1 is a promise, and A1 is an assumption.
+// Register returns the text of the pages that list promises: docs/promises.md, and docs/capacity.md for those about costs.
+func Register(root string) (string, error) {
+	var all []byte
+	for _, page := range []string{"promises.md", "capacity.md"} {
+		text, err := os.ReadFile(filepath.Join(root, "docs", page))
+		if err != nil {
+			return "", err
+		}
+		all = append(all, text...)
+	}
+	return string(all), nil
+}
+
+// A Claim is a promise or an assumption of the register: P2.1 is a promise, and A1 is an assumption.
 type Claim struct {
 	ID     string
 	Text   string

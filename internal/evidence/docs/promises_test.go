@@ -16,9 +16,15 @@ import (
 // macroOfAssumption matches an assumption in the head of the lease's model, with the macro that takes it away.
 var macroOfAssumption = regexp.MustCompile(`(?m)^ \*   - (A\d+): (?:[^\n]|\n \*     )*? ([A-Z]{5,})$`)
 
-// TestEachPromiseHasATestAndEachDirectiveAPromise compares docs/guarantees.md with the directives of all tests.
+func register(t *testing.T) string {
+	text, err := Register(root)
+	require.NoError(t, err)
+	return text
+}
+
+// TestEachPromiseHasATestAndEachDirectiveAPromise compares the register with the directives of all tests.
 func TestEachPromiseHasATestAndEachDirectiveAPromise(t *testing.T) {
-	claims := Claims(read(t, "docs/guarantees.md"))
+	claims := Claims(register(t))
 	backings, err := Backings(root)
 	require.NoError(t, err)
 	require.Greater(t, len(claims), 150)
@@ -38,7 +44,7 @@ func TestEachPromiseHasATestAndEachDirectiveAPromise(t *testing.T) {
 		assert.Equal(t, c.Tested, backed[c.ID], "%s: a claim has a test (or an assumption a macro of the model), or its row says *not tested*", c.ID)
 	}
 	for id := range backed {
-		assert.True(t, known[id], "docs/guarantees.md has no %s", id)
+		assert.True(t, known[id], "the register has no %s", id)
 	}
 }
 
@@ -58,7 +64,7 @@ func TestFilesOfPromisesAreNamedForThem(t *testing.T) {
 			counts[b.File][section]++
 		}
 	}
-	page := read(t, "docs/guarantees.md")
+	page := register(t)
 	named := regexp.MustCompile(`^p(\d+)_\w+_test\.go$`)
 	for file, sections := range counts {
 		m := named.FindStringSubmatch(file)

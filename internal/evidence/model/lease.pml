@@ -20,7 +20,7 @@
  * every schedule.
  *
  * Assumptions, each with the macro that takes it away and with which spin must find the error, and with its number in
- * docs/guarantees.md if it is not a guarantee of ZooKeeper's own:
+ * docs/promises.md if it is not a guarantee of ZooKeeper's own:
  *   - A3: The tick that the client counts by is no shorter than that of any server that leads.             LONGTICK
  *   - Streams are ordered, and a follower answers a ping before it handles what comes behind it.           OUTOFLINE
  *   - A4: A leader that has answered a sync while a ping was due sends that ping within one unit. It may stand

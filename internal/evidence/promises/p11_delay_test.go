@@ -779,7 +779,7 @@ func TestNoFaultOfAWaiterShortensTheLockDelay(t *testing.T) {
 	})
 }
 
-// The cost of a lock-delay, and that it costs nothing without one: the numbers in docs/guarantees.md.
+// The cost of a lock-delay, and that it costs nothing without one: the numbers in docs/promises.md.
 //
 //zklock:promise P9.9
 func TestTheCostOfALockDelay(t *testing.T) {

@@ -271,7 +271,7 @@ func TestALockRequestedFromASilentServerIsGrantedByAnother(t *testing.T) {
 	}
 }
 
-// Servers from 3.6.0 to 3.6.4, 3.7.2 and 3.8.1 can delay a commit until the next request or commit (ZOOKEEPER-4537). An acquire
+// Servers 3.6.0 to 3.6.3, 3.7.0 to 3.7.1 and 3.8.0 can delay a commit until the next request or commit (ZOOKEEPER-4537). An acquire
 // waits at most until the client's next heartbeat. If a heartbeat was in flight, it is delayed as well, and another connection
 // has to prove the lease.
 //

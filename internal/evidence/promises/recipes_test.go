@@ -60,22 +60,26 @@ func TestEveryRecipeIsCompletelyDocumentedAndTested(t *testing.T) {
 	all := recipes()
 	require.Contains(t, all, "Mutex")
 	require.Contains(t, all, "LockAll")
-	readme, guarantees, capacity, comment := texts(t, "README.md"), texts(t, "docs/guarantees.md"), texts(t, "docs/capacity.md"), texts(t, "zklock.go")
+	readme, guarantees, capacity, comment := texts(t, "README.md"), texts(t, "docs/promises.md"), texts(t, "docs/capacity.md"), texts(t, "zklock.go")
 	examples, simulator, cost := texts(t, "example*_test.go"), texts(t, "internal/evidence/sim/*.go"), texts(t, "internal/evidence/promises/p9_recipe_cost_test.go")
 	for _, name := range all {
-		page := "docs/recipes/" + strings.ToLower(name) + ".md"
+		link := regexp.MustCompile(`\[` + name + `\]\((docs/recipes/\w+\.md)(#` + strings.ToLower(name) + `)?\)`).FindStringSubmatch(readme)
+		if !assert.NotNil(t, link, "README.md does not link to the page of %s", name) {
+			continue
+		}
+		page := link[1]
 		call := regexp.MustCompile(`\.` + name + `\(`)
 		word := regexp.MustCompile(`\b` + name + `\b`)
 		text, err := os.ReadFile(filepath.Join("../../..", filepath.FromSlash(page)))
 		if assert.NoError(t, err, "%s needs a page", name) {
-			for _, part := range []string{"\n## Use\n", "\n## Guarantees\n", "](../operations.md#errors)", "](../moving.md#libraries-on-zookeeper)", "](../capacity.md#acquiring-and-releasing)"} {
+			for _, part := range []string{"\n## Use\n", "\n## Guarantees\n", "](../troubleshooting.md#errors)", "](../moving.md#libraries-on-zookeeper)", "](../capacity.md#acquiring-and-releasing)"} {
 				assert.True(t, strings.Contains(string(text), part), "%s has no %q", page, part)
 			}
 			first, _, _ := strings.Cut(string(text), "\n## Guarantees\n")
 			assert.Regexp(t, `(?s)\n## Use\n.*\.Do\(ctx, `, first, "%s begins with Do", page)
+			assert.Regexp(t, `(?m)^##? `+name+`$`, string(text), "%s has no heading for %s", page, name)
 		}
-		assert.True(t, strings.Contains(readme, "("+page+")"), "README.md does not link to the page of %s", name)
-		assert.True(t, word.MatchString(guarantees), "docs/guarantees.md does not name %s", name)
+		assert.True(t, word.MatchString(guarantees), "docs/promises.md does not name %s", name)
 		assert.True(t, regexp.MustCompile("(?m)^\\| `"+name+"`:|^\\| `"+name+"` ").MatchString(capacity), "docs/capacity.md does not say what %s costs", name)
 		assert.True(t, regexp.MustCompile(`(?m)^//   - \[(Client\.)?`+name+`\] `).MatchString(comment), "the comment of package zklock does not explain %s", name)
 		assert.True(t, regexp.MustCompile(`(?m)^func Example(Client_)?`+name+`(_\w+)?\(`).MatchString(examples), "%s has no example", name)

@@ -41,7 +41,7 @@ func simulate(t *testing.T, plan *Plan) *Result {
 }
 
 // chosen are the short runs for each commit. When it was chosen, each was the first to find one or more of the mutants
-// (docs/testing.md).
+// (docs/maintainers/testing.md).
 var chosen = []Choice{
 	{Seed: 1}, {Seed: 4}, {Seed: 5}, {Seed: 12}, {Seed: 27},
 	{Seed: 1, Focus: "rw"},

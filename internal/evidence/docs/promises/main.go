@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command promises prints which tests back each promise and each assumption of docs/guarantees.md. If an ID is given, it
+// Command promises prints which tests back each promise and each assumption of docs.Register. If an ID is given, it
 // prints a pattern for "go test -run" that matches the tests of that ID: of P2.1, of all promises of P2, or of A1.
 package main
 
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	page, err := os.ReadFile("docs/guarantees.md")
+	register, err := docs.Register(".")
 	if err != nil {
 		log.Fatalf("run it in the root of the repository: %v", err)
 	}
@@ -26,7 +26,7 @@ func main() {
 		log.Fatal(err)
 	}
 	if len(os.Args) < 2 || os.Args[1] == "" {
-		list(os.Stdout, docs.Claims(string(page)), backings)
+		list(os.Stdout, docs.Claims(register), backings)
 		return
 	}
 	names := namesOf(os.Args[1], backings)
