@@ -28,6 +28,8 @@ var (
 	made  = flag.Int("made", 2, "how many times a hunt runs all made plans before it draws seeds, each time with another seed")
 	other = flag.Bool("simulator", false, "use the simulator to look for the mutants that have a test, and only for these")
 	drawn = flag.Int("drawn", 20, "number of seeds for each of these")
+	aged  = flag.Bool("stale", false, "use only mutants that were found before a file that they change had its present text")
+	fresh = flag.Bool("fresh", false, "fail if there are such mutants")
 	part  = flag.String("part", "1/1", "use only a part of the mutants: 2/7 is the second of seven")
 )
 
@@ -78,12 +80,16 @@ func TestEveryMutantIsFound(t *testing.T) {
 	_, err := fmt.Sscanf(*part, "%d/%d", &which, &of)
 	require.NoError(t, err)
 	require.True(t, 1 <= which && which <= of, "-part %s", *part)
+	known, err := found()
+	require.NoError(t, err)
+	again, err := stale(known)
+	require.NoError(t, err)
 	for i, m := range Table {
-		if i%of == which-1 && pattern.MatchString(m.Name) && (!*other || m.Test.Name != "") {
-			found := find(t, m)
-			fmt.Println(found)
-			require.NoError(t, note(found))
-			if why := found.failure(m); why != "" {
+		if i%of == which-1 && pattern.MatchString(m.Name) && (!*other || m.Test.Name != "") && (!*aged || again[m.Name]) {
+			f := find(t, m)
+			fmt.Println(f)
+			require.NoError(t, note(f))
+			if why := f.failure(m); why != "" {
 				t.Errorf("%s: %s", m.Name, why)
 			}
 		}
@@ -94,7 +100,9 @@ const survived = "SURVIVED"
 
 // find looks for the mutant with its test, or with the simulator if it has none.
 func find(t *testing.T, m Mutant) finding {
-	f := finding{Name: m.Name, Origin: m.Origin, Day: time.Now().UTC().Format(time.DateOnly)}
+	files, err := m.hashFiles()
+	require.NoError(t, err)
+	f := finding{Name: m.Name, Origin: m.Origin, Day: time.Now().UTC().Format(time.DateOnly), Files: files}
 	dir := t.TempDir()
 	switch {
 	case !*other && m.Test.Name != "":
