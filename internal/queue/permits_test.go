@@ -431,3 +431,32 @@ func TestAWaiterThatMayNotReadItsPermitsEnds(t *testing.T) {
 		release(t, held)
 	})
 }
+
+// The number changes when the waiter has found no room, and before its watch on the holders is set: the watch does not fire for it.
+//
+//zklock:promise P4.3
+func TestAResizeBeforeTheWaitersWatchIsSetWakesIt(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		watches := make(chan struct{}, 1)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client != "b" || !r.Watch || r.Path != testDir+"/leases" {
+				return zktest.Pass
+			}
+			select {
+			case watches <- struct{}{}:
+			default:
+			}
+			return zktest.Delay(time.Second)
+		})
+		waits := obtainLater(t, permitsOf(b, 2), 2)
+		<-watches
+		require.NoError(t, permitsOf(a, 4).Resize(t.Context()))
+		time.Sleep(2 * time.Second)
+		require.True(t, session.IsClosed(waits.done), "the waiter has read the number before the watch was set")
+		waits.release(t)
+		release(t, held)
+	})
+}
