@@ -180,6 +180,12 @@ func bubble(t *testing.T, limit, still time.Duration, fn func(t *testing.T)) {
 // does not end then, is left behind.
 func inMinutes(t *testing.T, limit time.Duration, minutes *atomic.Int64, fn func(t *testing.T)) {
 	done := make(chan struct{})
+	t.Cleanup(func() { // the last one: the others end what fn waits for, and fn must not fail after the test
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+		}
+	})
 	// Owned by this call, which waits for it up to the limit; the test's clean-up ends most of what it can wait for.
 	go func() {
 		defer close(done)
