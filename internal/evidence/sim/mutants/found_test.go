@@ -62,7 +62,7 @@ func (m Mutant) files() iter.Seq[string] {
 	}
 }
 
-// stale returns the names of the mutants that were found in another text than the files have now.
+// stale returns the names of the mutants that were found before one of their files had its present text.
 func stale(all map[string]finding) (map[string]bool, error) {
 	older := map[string]bool{}
 	for _, m := range Table {
@@ -154,7 +154,7 @@ func TestTheListHasTheMutantsOfTheTable(t *testing.T) {
 }
 
 // TestEveryMutantWasFoundInTheFilesAsTheyAre names the rows that are older than a file that they change. The nightly run finds these
-// mutants again, and so must whoever makes a release.
+// mutants again, and a release needs all of them.
 func TestEveryMutantWasFoundInTheFilesAsTheyAre(t *testing.T) {
 	all, err := found()
 	require.NoError(t, err)
