@@ -263,7 +263,8 @@ func (h *Hold) leave() error {
 		}
 	}
 	if err != nil {
-		return g.failure("do", g.whyLost(context.Background(), err))
+		awaitReason(context.Background(), err)
+		return g.failure("do", err)
 	}
 	return nil
 }

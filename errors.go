@@ -53,7 +53,9 @@ var (
 	// fit into one request. Any acquire returns it if the client would own too many nodes: the
 	// paths of all nodes of all clients on one connection may total 1,750,000 bytes.
 	ErrLimit = outcome.ErrLimit // limit exceeded
-	// ErrEvicted is returned by an acquire if operate.Evict removed it from the queue. A holder that is
-	// evicted gets ErrLost; the error of its Do or Unlock wraps ErrEvicted as well.
+	// ErrEvicted is returned by an acquire if operate.Evict removed it from the queue. The text says by which
+	// host and why, if the operator has said so. A holder that is evicted gets ErrLost; the error of its Do or
+	// Unlock wraps ErrEvicted as well, and so does the cause of the hold's context once the client has asked the
+	// servers.
 	ErrEvicted = outcome.ErrEvicted // evicted from the queue
 )

@@ -334,8 +334,7 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	err := g.engine.Heart.ConfirmAll(ctx, g.nodes[0].Sess, g.nodes)
 	if err != nil {
 		switch sess := g.nodes[0].Sess; {
-		case errors.Is(err, outcome.ErrGone):
-			g.lose(fmt.Errorf("%w: a node was deleted", ErrLost))
+		case errors.Is(err, outcome.ErrGone): // whoever found it has ended the hold
 			err = context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
 			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
@@ -408,7 +407,7 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	answers, err := g.engine.Requests.Multi(h.Context(), g.nodes[0].Sess, append(guard, ops...)...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			g.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, g.nodes[i].Path()))
+			g.nodes[i].MarkGone(nil)
 			return nil, g.failure("multi", context.Cause(h.Context()))
 		}
 	}
@@ -464,7 +463,7 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		case err == nil:
 			return h.over()
 		case errors.Is(err, zk.ErrNoNode):
-			g.lose(fmt.Errorf("%w: node %s was deleted", ErrLost, t.Path()))
+			t.MarkGone(nil)
 			return context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
 			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
@@ -507,14 +506,15 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 // ErrUncertain once a session timeout has passed since the last proof that the session was alive.
 // By then the servers free the lock by themselves; the release also continues.
 //
-// After a loss Unlock returns ErrLost. If the node was deleted, Unlock asks the servers why, for no longer
-// than a quarter of the session timeout; if operate.Evict deleted it, the error also wraps ErrEvicted. A
-// second call returns ErrReleased, which wraps ErrNotHeld.
+// After a loss Unlock returns ErrLost. If the node was deleted, the client asks the servers why as soon as it
+// knows of the loss, and Unlock waits for the answer, until a quarter of the session timeout after the loss
+// at the latest. If operate.Evict deleted the node, the error also wraps ErrEvicted. A second call returns ErrReleased, which wraps ErrNotHeld.
 func (h *Hold) Unlock(ctx context.Context) error {
 	ctx, stop := h.outlast(ctx)
 	defer stop()
 	if err := h.unlock(ctx); err != nil {
-		return h.holding().failure("unlock", h.holding().whyLost(ctx, err))
+		awaitReason(ctx, err)
+		return h.holding().failure("unlock", err)
 	}
 	return nil
 }
@@ -605,6 +605,6 @@ func (l levelContext) Value(key any) any {
 func init() {
 	bridge.HoldOf = func(hold any) bridge.Hold {
 		g := hold.(*Hold).holding()
-		return bridge.Hold{Engine: g.engine, Nodes: g.nodes, Lose: g.lose}
+		return bridge.Hold{Engine: g.engine, Nodes: g.nodes}
 	}
 }

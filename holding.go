@@ -82,7 +82,7 @@ func (ho *holding) watchOver(n *session.OwnNode) {
 		return
 	}
 	n.WhenGone(func() {
-		if ho.end(n.Loss()) {
+		if ho.end(ho.lost(n)) {
 			ho.settleLater()
 		}
 	})
@@ -181,35 +181,6 @@ func (ho *holding) callHooks() {
 	}
 }
 
-// whyLost returns why, the reason of a loss, extended by what the servers know of a node that was
-// deleted: an operator has evicted it, or the session has expired. It asks them until ctx ends, but no
-// longer than a quarter of the session timeout.
-func (ho *holding) whyLost(ctx context.Context, why error) error {
-	if !errors.Is(why, ErrLost) {
-		return why
-	}
-	for _, part := range ho.parts {
-		if part.Context().Err() != nil {
-			return part.holding().whyLost(ctx, why)
-		}
-	}
-	if ho.grant == nil || !slices.ContainsFunc(ho.nodes, (*session.OwnNode).HasGone) {
-		return why
-	}
-	r := ho.engine.Requests
-	callCtx := r.CallContext(ctx)
-	defer callCtx.Cancel()
-	limited, cancel := context.WithTimeout(callCtx, r.Term()/4)
-	defer cancel()
-	switch fate := ho.grant.Fate(limited); {
-	case errors.Is(fate, ErrEvicted):
-		return fmt.Errorf("%w: %w", why, fate)
-	case errors.Is(fate, outcome.ErrSessionOver):
-		return fmt.Errorf("%w, because its session has expired", why)
-	}
-	return why
-}
-
 // settle must be called once, after the holding has ended. It notifies the observer, unless the
 // holding was released, and releases the lock in the background.
 func (ho *holding) settle() {
@@ -220,6 +191,7 @@ func (ho *holding) settle() {
 	case !errors.Is(why, ErrReleased):
 		ho.report(observe.Ended, why)
 	}
+	ho.askWhy(why)
 	ho.startRelease(why)
 }
 

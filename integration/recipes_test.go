@@ -148,7 +148,7 @@ var scenarios = []scenario{
 		require.NoError(s, operate.Revoke(s.ctx, s.client(), who))
 		await(s.T, hold.Revoked(), "the request to release")
 		require.NoError(s, hold.Check())
-		require.NoError(s, operate.Evict(s.ctx, s.client(), who))
+		require.NoError(s, operate.Evict(s.ctx, s.client(), "", who))
 		s.lost(hold)
 	}},
 	{"the end of the session frees the lock for the next", func(s *scene) {

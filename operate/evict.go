@@ -18,13 +18,17 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-func (c client) evict(ctx context.Context, contenders ...zklock.Contender) error {
+func (c client) evict(ctx context.Context, reason string, contenders ...zklock.Contender) error {
+	if len(reason) > node.MaxReason {
+		return fmt.Errorf("zklock: evict: %w: reason of %d bytes, the limit is %d", zklock.ErrInvalid, len(reason), node.MaxReason)
+	}
+	origin := node.NewOrigin(c.Identity, reason)
 	callCtx := c.Requests.CallContext(ctx)
 	defer callCtx.Cancel()
 	var errs []error
 	evicted := map[string]bool{} // by group: evicting one of several permits removes the others
 	for _, w := range evictionOrder(contenders) {
-		err := c.evictOne(callCtx, w)
+		err := c.evictOne(callCtx, w, origin)
 		group := node.GroupOf(nameOf(w))
 		if errors.Is(err, zklock.ErrNotHeld) && evicted[group] {
 			continue
@@ -53,7 +57,7 @@ func evictionOrder(contenders []zklock.Contender) []zklock.Contender {
 	return append(waiting, holding...)
 }
 
-func (c client) evictOne(ctx context.Context, contender zklock.Contender) error {
+func (c client) evictOne(ctx context.Context, contender zklock.Contender, origin node.Origin) error {
 	if err := check(contender); err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func (c client) evictOne(ctx context.Context, contender zklock.Contender) error 
 			return err
 		}
 		_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) {
-			return struct{}{}, c.deleteAndMark(ctx, s, contender, n.Stat.Version)
+			return struct{}{}, c.deleteAndMark(ctx, s, contender, n.Stat.Version, origin)
 		})
 		if errors.Is(err, zk.ErrNotEmpty) {
 			_, err = session.Persist(ctx, c.Requests, func(s *session.Session) (struct{}, error) { return struct{}{}, c.clearOut(ctx, s, contender.Node) })
@@ -86,7 +90,7 @@ func (c client) evictOne(ctx context.Context, contender zklock.Contender) error 
 
 // deleteAndMark deletes a contender's node. The same transaction leaves a mark for the node's owner, which
 // may be waiting, or may be first without knowing it yet.
-func (c client) deleteAndMark(ctx context.Context, s *session.Session, contender zklock.Contender, version int32) error {
+func (c client) deleteAndMark(ctx context.Context, s *session.Session, contender zklock.Contender, version int32, origin node.Origin) error {
 	dir := node.EvictedIn(contender.Node[:strings.LastIndexByte(contender.Node, '/')], contender.Kind == KindPermit)
 	guid := node.GUIDOf(nameOf(contender))
 	if guid == "" || !c.Unnoted.MayNote(dir, nil) {
@@ -102,7 +106,7 @@ func (c client) deleteAndMark(ctx context.Context, s *session.Session, contender
 	}
 	answers, err := c.Requests.Multi(ctx, s,
 		&zk.DeleteRequest{Path: contender.Node, Version: version},
-		&zk.SetDataRequest{Path: dir, Data: b.WithEvicted(guid).Encode(), Version: n.Stat.Version})
+		&zk.SetDataRequest{Path: dir, Data: b.WithEvicted(node.Eviction{GUID: guid, Origin: origin}).Encode(), Version: n.Stat.Version})
 	if queue.Refused(answers) == 1 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && !c.Unnoted.MayNote(dir, answers)) {
 		return c.Requests.Delete(ctx, s, contender.Node, version)
 	}

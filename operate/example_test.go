@@ -116,7 +116,7 @@ func ExampleEvict() {
 	must(err)
 	for _, contender := range queue.Contenders {
 		if contender.Holds && contender.Label == "worker" {
-			must(operate.Evict(ctx, operator, contender))
+			must(operate.Evict(ctx, operator, "", contender))
 		}
 	}
 

@@ -74,7 +74,9 @@ func Revoke(ctx context.Context, c *zklock.Client, contender zklock.Contender) e
 // use it when a process hangs and others need its lock. Evict removes waiters first, starting with
 // the last, so that none of them is granted the lock in between.
 //
-// A zklock holder learns of it at once, with zklock.ErrLost. A holder that uses another library may
+// A zklock holder learns of it at once, with zklock.ErrLost. Its client then asks the servers for the
+// reason: the error of Do and Unlock, and from then on the cause of the hold's context, also wraps
+// zklock.ErrEvicted. A holder that uses another library may
 // continue as if it held the lock: make sure that it is stopped. A zklock waiter gets
 // zklock.ErrEvicted when the contenders ahead of it have gone, and does not queue again. This also
 // applies to a contender that holds the lock without knowing it yet, and to one that was stopped in
@@ -83,14 +85,19 @@ func Revoke(ctx context.Context, c *zklock.Client, contender zklock.Contender) e
 // removed before the process resumes, or 256 other contenders were evicted after it. If a contender
 // is granted permits while it is being evicted, Evict removes these permits, too.
 //
+// The errors of evicted contenders contain the reason, which may be empty, and the host of this
+// process, unless Options.Anonymous is set: "evicted by HOST: REASON". The reason has at most 200 bytes;
+// otherwise Evict returns zklock.ErrInvalid. Both are stored in the lock's directory, so everybody
+// who may read the directory can read them.
+//
 // Evict also deletes nodes below a contender's node: no lock creates any, and they would prevent
 // its removal. If a server refuses that, the error wraps zk.ErrNoAuth and names who may do it.
 //
 // Evict removes only the given nodes, and only while they belong to the given sessions; a node that
 // is not ephemeral has session 0. If a contender is gone, the error wraps zklock.ErrNotHeld. If
 // several are given, the error names those that were not removed; the others are removed.
-func Evict(ctx context.Context, c *zklock.Client, contenders ...zklock.Contender) error {
-	return of(c).evict(ctx, contenders...)
+func Evict(ctx context.Context, c *zklock.Client, reason string, contenders ...zklock.Contender) error {
+	return of(c).evict(ctx, reason, contenders...)
 }
 
 // Examine checks whether servers are fit for locks, for a client with the given options, and which

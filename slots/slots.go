@@ -332,7 +332,7 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 	answers, err := s.c.Requests.Multi(callCtx, sess, ops...)
 	for i := range min(len(guard), len(answers)) {
 		if errors.Is(answers[i].Error, zk.ErrNoNode) {
-			held.Lose(fmt.Errorf("%w: node %s was deleted", zklock.ErrLost, held.Nodes[i].Path()))
+			held.Nodes[i].MarkGone(nil)
 			return false, context.Cause(h.Context())
 		}
 	}

@@ -474,7 +474,7 @@ func TestAnEvictedSchedulerCampaignsAgain(t *testing.T) {
 		synctest.Wait()
 		queue, err := operate.Inspect(t.Context(), client, "/leader")
 		require.NoError(t, err)
-		require.NoError(t, operate.Evict(t.Context(), client, queue.Contenders[1]))
+		require.NoError(t, operate.Evict(t.Context(), client, "", queue.Contenders[1]))
 		synctest.Wait()
 		assert.ErrorIs(t, second.IsLeader(t.Context()), zklock.ErrEvicted)
 		time.Sleep(2 * time.Minute)

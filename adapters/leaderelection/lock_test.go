@@ -233,7 +233,7 @@ func TestARunnableDoesItsWorkWhileItLeads(t *testing.T) {
 		leader, err := other.Election(path, nil).Leader(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, "a", string(leader.Data))
-		require.NoError(t, operate.Evict(t.Context(), other, leader))
+		require.NoError(t, operate.Evict(t.Context(), other, "", leader))
 		assert.ErrorIs(t, <-ended, failed)
 		assert.Equal(t, 2, terms)
 		_, err = other.Election(path, nil).Leader(t.Context())

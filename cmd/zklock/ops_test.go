@@ -269,6 +269,30 @@ func TestEvictRemovesTheHolderAndTheNextOneHolds(t *testing.T) {
 	assert.NoError(t, (<-granted).Check())
 }
 
+// A holder and a waiter under zklock run say that they were evicted, by whom and why, and not that a node was deleted.
+//
+//zklock:promise P19.3
+func TestAnEvictedRunSaysByWhomAndWhy(t *testing.T) {
+	t.Parallel()
+	needsShell(t)
+	srv := startServer(t)
+	holder := zklockCommand(t, srv.Addr(), "run", "/l", "--", "sleep", "1000").start()
+	eventually(t, "it holds", func() bool { return queued(srv, "/l") == 1 })
+	waiter := zklockCommand(t, srv.Addr(), "run", "/l", "--", "true").start()
+	eventually(t, "both are there", func() bool { return queued(srv, "/l") == 2 })
+	code, _, errs := run(t, srv.Addr(), "evict", "--all", "--reason", strings.Repeat("x", 201), "/l")
+	assert.EqualValues(t, outcome.Usage, code)
+	assert.Contains(t, errs, "--reason has 201 bytes, the limit is 200")
+	code, _, errs = run(t, srv.Addr(), "evict", "--all", "--reason", "its disk\nis full", "/l")
+	require.Zero(t, code, errs)
+	host, _ := os.Hostname()
+	for _, i := range []*invocation{holder, waiter} {
+		assert.EqualValues(t, outcome.Lost, i.code())
+		assert.Contains(t, i.err.String(), "evicted by "+host+`: its disk\nis full`)
+		assert.NotContains(t, i.err.String(), "deleted")
+	}
+}
+
 // A variable of a script can be empty, and --holders can be meant as "the one that holds".
 func TestRevokeAndEvictAffectOnlyTheNamedContenders(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,6 @@ type Client struct {
 type Hold struct {
 	Engine *queue.Engine
 	Nodes  []*session.OwnNode
-	// Lose ends the hold for a reason that wraps zklock.ErrLost.
-	Lose func(why error)
 }
 
 // Target contains what a client would connect to, and how.

@@ -26,7 +26,8 @@ func FuzzData(f *testing.F) {
 	f.Add(LimitData(3))
 	f.Add([]byte("zklock: permits +99999999999999999999"))
 	guid := NewGUID(GUIDMark)
-	f.Add(DirData{Last: "_c_" + guid + "-lock-0000000001", Evicted: []string{guid}}.Encode())
+	f.Add(DirData{Last: "_c_" + guid + "-lock-0000000001", Evicted: []Eviction{{GUID: guid}}}.Encode())
+	f.Add(DirData{Evicted: []Eviction{{guid, Origin{"host", "disk is full"}}}}.Encode())
 	f.Add([]byte(NotePrefix + EvictedPrefix + strings.Repeat("x ", 1000) + strings.Repeat(guid+" ", 1000)))
 	f.Add([]byte(`{"periods":[{"done":[{"slot":"a","by":1}]},{"every":"1h0m0s","done":[{"slot":"1970-01-01T00:00:00Z","by":7}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -65,10 +66,10 @@ func fuzzDirData(t *testing.T, data []byte) {
 	}
 	require.LessOrEqual(t, len(b.Evicted), MaxEvicted)
 	guid := NewGUID(GUIDMark)
-	next := DirData{Last: "last", Evicted: b.WithEvicted(guid).Evicted}
-	require.LessOrEqual(t, len(next.Encode()), 64+33*MaxEvicted, "what we write ourselves is bounded, whatever stood there")
+	next := DirData{Last: "last", Evicted: b.WithEvicted(Eviction{guid, Origin{"host", "reason"}}).Evicted}
+	require.LessOrEqual(t, len(next.Encode()), 64+33*MaxEvicted+MaxOrigins*(3*(maxBy+MaxReason)+20), "what we write ourselves is bounded, whatever stood there")
 	back, ours := ParseDirData(next.Encode())
 	require.True(t, ours)
 	require.Equal(t, next, back)
-	require.Contains(t, back.Evicted, guid)
+	require.Contains(t, guidsOf(back), guid)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -114,32 +115,94 @@ func TestANodeIsDescribedByItsNameItsDataAndItsStat(t *testing.T) {
 	}
 }
 
+func guidsOf(d DirData) (guids []string) {
+	for _, e := range d.Evicted {
+		guids = append(guids, e.GUID)
+	}
+	return guids
+}
+
+// A version of the library that knows no origins reads every field of the list, and takes those for
+// evictions that look like a guid. So nothing in an origin may look like one.
+func TestAnOriginIsNoEvictionForOtherReaders(t *testing.T) {
+	guid := GUIDMark + strings.Repeat("0", 26)
+	for _, o := range []Origin{{guid, guid}, {" " + guid + " ", "a " + guid + " b"}, {"\n" + guid, EvictedPrefix + guid + "\n" + NotePrefix}} {
+		data := DirData{}.WithEvicted(Eviction{GUIDMark + strings.Repeat("1", 26), o}).Encode()
+		_, list, _ := strings.Cut(string(data), EvictedPrefix)
+		var seen []string
+		for _, word := range strings.Fields(list) {
+			if isGUID(word) {
+				seen = append(seen, word)
+			}
+		}
+		require.Equal(t, []string{GUIDMark + strings.Repeat("1", 26)}, seen)
+		d, _ := ParseDirData(data)
+		require.Equal(t, o, d.Evicted[0].Origin)
+	}
+}
+
+// What an operator says is bounded, and only the latest operators are known.
+func TestOriginsAreBounded(t *testing.T) {
+	guid := func(n int) string { return GUIDMark + fmt.Sprintf("%026x", n) }
+	identity := Owner{Host: strings.Repeat("h", 300), PID: 1}.Encode()
+	var d DirData
+	for n := range 2 * MaxOrigins {
+		d = d.WithEvicted(Eviction{guid(2 * n), NewOrigin(identity, fmt.Sprint(n)+strings.Repeat("é", MaxReason))})
+		d = d.WithEvicted(Eviction{guid(2*n + 1), NewOrigin(nil, "")})
+	}
+	require.LessOrEqual(t, len(d.Encode()), 64+MaxEvicted*33+MaxOrigins*(3*(maxBy+MaxReason)+20))
+	for n := range 2 * MaxOrigins {
+		e, found := d.EvictionOf(guid(2 * n))
+		require.True(t, found)
+		require.Equal(t, n >= MaxOrigins, e.Reason != "")
+		require.LessOrEqual(t, len(e.Reason), MaxReason)
+		require.True(t, utf8.ValidString(e.Reason))
+		require.LessOrEqual(t, len(e.By), maxBy)
+		e, _ = d.EvictionOf(guid(2*n + 1))
+		require.Equal(t, Origin{}, e.Origin)
+	}
+	back, _ := ParseDirData(d.Encode())
+	require.Equal(t, d, back)
+	require.Empty(t, NewOrigin(Owner{PID: Nobody, Label: "l"}.Encode(), "").By, "it is anonymous")
+	_, found := d.EvictionOf("another")
+	require.False(t, found)
+	for _, bad := range []string{"by=%zz&reason=x", "by=x&reason=%", "by=x"} {
+		d, ours := ParseDirData([]byte(NotePrefix + EvictedPrefix + "by=a&reason=b " + bad + " " + guid(1)))
+		require.True(t, ours)
+		require.Equal(t, []Eviction{{GUID: guid(1)}}, d.Evicted)
+	}
+}
+
 func TestTheDataOfADirectoryIsReadAsItIsWritten(t *testing.T) {
 	guid := func(n int) string { return GUIDMark + fmt.Sprintf("%026x", n) }
 	var many DirData
 	for n := range MaxEvicted + 3 {
 		before := slices.Clone(many.Evicted)
-		next := many.WithEvicted(guid(n))
+		next := many.WithEvicted(Eviction{GUID: guid(n)})
 		require.Equal(t, before, many.Evicted)
-		other := many.WithEvicted("another")
-		require.Equal(t, guid(n), next.Evicted[len(next.Evicted)-1], "the other list is not this one")
-		require.Equal(t, "another", other.Evicted[len(other.Evicted)-1])
+		other := many.WithEvicted(Eviction{GUID: "another"})
+		require.Equal(t, guid(n), next.Evicted[len(next.Evicted)-1].GUID, "the other list is not this one")
+		require.Equal(t, "another", other.Evicted[len(other.Evicted)-1].GUID)
 		many = next
 	}
 	require.Len(t, many.Evicted, MaxEvicted)
-	require.Equal(t, guid(3), many.Evicted[0])
+	require.Equal(t, guid(3), many.Evicted[0].GUID)
+	guids := guidsOf(many)
 	for text, want := range map[string]DirData{
 		NotePrefix:                            {},
 		NotePrefix + ours + "lock-0000000007": {Last: ours + "lock-0000000007"},
-		NotePrefix + "x" + EvictedPrefix + guid(1) + " " + guid(2):   {Last: "x", Evicted: []string{guid(1), guid(2)}},
-		NotePrefix + EvictedPrefix + strings.Join(many.Evicted, " "): {Evicted: many.Evicted},
+		NotePrefix + "x" + EvictedPrefix + guid(1) + " " + guid(2): {Last: "x", Evicted: []Eviction{{GUID: guid(1)}, {GUID: guid(2)}}},
+		NotePrefix + EvictedPrefix + strings.Join(guids, " "):      {Evicted: many.Evicted},
+		NotePrefix + "x" + EvictedPrefix + guid(1) + " by=web-1&reason=disk+%26+memory " + guid(2) + " " + guid(3) + " by=&reason= " + guid(4): {Last: "x", Evicted: []Eviction{
+			{GUID: guid(1)}, {guid(2), Origin{"web-1", "disk & memory"}}, {guid(3), Origin{"web-1", "disk & memory"}}, {GUID: guid(4)},
+		}},
 	} {
 		got, ours := ParseDirData([]byte(text))
 		require.True(t, ours)
 		require.Equal(t, want, got)
 		require.Equal(t, text, string(got.Encode()))
 	}
-	got, ours := ParseDirData([]byte(NotePrefix + EvictedPrefix + guid(0) + " " + strings.Join(many.Evicted, " ") + " foreign"))
+	got, ours := ParseDirData([]byte(NotePrefix + EvictedPrefix + guid(0) + " " + strings.Join(guids, " ") + " foreign"))
 	require.True(t, ours)
 	require.Equal(t, many.Evicted, got.Evicted, "the newest, without others' words")
 	got, ours = ParseDirData(nil)

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/escape"
 )
 
 // The errors that callers see. Package zklock documents them.
@@ -36,6 +37,22 @@ type kind struct {
 func (k kind) Error() string { return k.text }
 
 func (k kind) Unwrap() error { return k.of }
+
+// Evicted returns an error that wraps ErrEvicted, and says by which host the contender was evicted and
+// why. Each of these can be empty, and comes from anybody who may write at the lock's path.
+func Evicted(by, reason string) error {
+	text := "evicted"
+	if by != "" {
+		text += " by " + escape.Short(by, 64)
+	}
+	if reason != "" {
+		text += ": " + escape.Text(reason)
+	}
+	if text == "evicted" {
+		return ErrEvicted
+	}
+	return kind{text, ErrEvicted}
+}
 
 // The errors of package slots, which documents them.
 var (

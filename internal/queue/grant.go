@@ -56,8 +56,8 @@ func (g *Grant) Retire() {
 	g.t.unkeep()
 }
 
-// Fate asks the servers why the hold of our nodes was lost. It returns ErrEvicted if one of them was
-// evicted, ErrGone if one was deleted in another way, and otherwise ErrSessionOver.
+// Fate asks the servers why the hold of our nodes was lost. The error wraps ErrEvicted if one of them was
+// evicted. It is ErrGone if one was deleted in another way, and otherwise ErrSessionOver.
 func (g *Grant) Fate(ctx context.Context) error {
 	err := outcome.ErrSessionOver
 	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).IsGone) {
@@ -103,8 +103,8 @@ func (g *Grant) isWanted(names []string) bool {
 	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool { return e.Name != g.t.Name })
 }
 
-// unlessEvicted returns ErrEvicted in place of an error that says that our node is gone, if our
-// node or one created together with it was evicted. A process that was stopped during the eviction
+// unlessEvicted returns an error that wraps ErrEvicted in place of one that says that our node is gone,
+// if our node or one created together with it was evicted. A process that was stopped during the eviction
 // first finds that its session is over.
 func (co *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || co.guid == "" || co.engine.Unnoted.untrusted {
@@ -119,8 +119,8 @@ func (co *contender) unlessEvicted(ctx context.Context, err error) error {
 	}
 	b, _ := node.ParseDirData(n.Data)
 	for x := range co.each {
-		if slices.Contains(b.Evicted, x.guid) {
-			return outcome.ErrEvicted
+		if e, found := b.EvictionOf(x.guid); found {
+			return outcome.Evicted(e.By, e.Reason)
 		}
 	}
 	return err

@@ -241,7 +241,7 @@ func TestAWaiterForPermitsEndsWithTheReason(t *testing.T) {
 			for _, name := range srv.Children(leases) {
 				if node.GroupOf(name) == node.GroupOf(queued) {
 					dir := testDir + node.PermitQueueDir
-					require.NoError(t, srv.PutNode(dir, node.DirData{}.WithEvicted(node.GUIDOf(name)).Encode()))
+					require.NoError(t, srv.PutNode(dir, node.DirData{}.WithEvicted(node.Eviction{GUID: node.GUIDOf(name)}).Encode()))
 					require.NoError(t, srv.DeleteNode(leases+"/"+name))
 					return
 				}
@@ -274,7 +274,7 @@ func evict(t *testing.T, srv *zktest.Server, dir, name string) {
 	t.Helper()
 	n, _ := srv.Node(dir)
 	data, _ := node.ParseDirData(n.Data)
-	require.NoError(t, srv.PutNode(dir, data.WithEvicted(node.GUIDOf(name)).Encode()))
+	require.NoError(t, srv.PutNode(dir, data.WithEvicted(node.Eviction{GUID: node.GUIDOf(name)}).Encode()))
 	require.NoError(t, srv.DeleteNode(dir+"/"+name))
 }
 

@@ -534,7 +534,7 @@ func TestATryThatIsEvictedSaysSo(t *testing.T) {
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if names := srv.Children(testDir); r.Op == zktest.OpGetChildren2 && len(names) == 1 && !evicted {
 				evicted = true
-				_ = srv.PutNode(testDir, node.DirData{}.WithEvicted(node.GUIDOf(names[0])).Encode())
+				_ = srv.PutNode(testDir, node.DirData{}.WithEvicted(node.Eviction{GUID: node.GUIDOf(names[0])}).Encode())
 				_ = srv.DeleteNode(testDir + "/" + names[0])
 			}
 			return zktest.Pass

@@ -2,6 +2,8 @@
 
 package queue
 
+import "github.com/zklock-go/zklock/internal/node"
+
 // removal describes what a contender leaves behind when its node is deleted.
 type removal struct {
 	held   bool  // it was first in the queue
@@ -24,13 +26,13 @@ type removal struct {
 // it leaves, so of two neighbors only one can write a note. Every second holder does; its
 // successor has seen that holder itself leave.
 type note struct {
-	version int32    // of the directory's data, when it was empty or a note
-	evicted []string // what the data says about evictions, which the note must preserve
+	version int32           // of the directory's data, when it was empty or a note
+	evicted []node.Eviction // what the data says about evictions, which the note must preserve
 }
 
 // planNote decides whether the node writes a note if it was first, over the given version of the
 // directory's data.
-func (re *removal) planNote(may bool, version int32, evicted []string) {
+func (re *removal) planNote(may bool, version int32, evicted []node.Eviction) {
 	re.note = nil
 	if may {
 		re.note = &note{version, evicted}

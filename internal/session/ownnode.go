@@ -98,16 +98,9 @@ var ErrUnreadable = fmt.Errorf("cannot read our own node (check its ACL): %w", z
 
 func (n *OwnNode) IsGone() bool { return n.Gone.IsSet() }
 
-// HasGone is IsGone for a caller that knows that the hold has ended, which happens before Gone is set.
-func (n *OwnNode) HasGone() bool {
-	n.mu.Lock()
-	ending := n.ending
-	n.mu.Unlock()
-	if ending {
-		<-n.Gone.Done() // soon: the function that ends the hold must not wait
-	}
-	return ending
-}
+// WasDeleted reports whether our node is gone because it was deleted. It is for the function that WhenGone
+// registered, and for later.
+func (n *OwnNode) WasDeleted() bool { return n.why == nil }
 
 // Loss returns the error of a hold whose node is gone.
 func (n *OwnNode) Loss() error {

@@ -260,7 +260,7 @@ func TestAHoldThatWasLostIsFollowedAfterTheLockDelay(t *testing.T) {
 			operator := connect(t, srv, "operator", term)
 			q, err := operate.Inspect(t.Context(), operator, path)
 			require.NoError(t, err)
-			require.NoError(t, operate.Evict(t.Context(), operator, q.Contenders[0]))
+			require.NoError(t, operate.Evict(t.Context(), operator, "", q.Contenders[0]))
 		},
 		"its lease ran out": func(t *testing.T, srv *zktest.Server, hold *zklock.Hold) {
 			session := srv.Sessions()[0].ID // no server receives a request from the client for as long as its lease lasts
@@ -459,7 +459,7 @@ func TestTheNextInLineKeepsItsPlaceDuringTheLockDelay(t *testing.T) {
 		require.Len(t, q.Contenders, 2)
 		require.False(t, q.Contenders[0].Holds, "no contender holds while the delay runs")
 		srv.DropConnections()
-		require.NoError(t, operate.Evict(t.Context(), next, q.Contenders[0]))
+		require.NoError(t, operate.Evict(t.Context(), next, "", q.Contenders[0]))
 		<-waits.done
 		require.ErrorIs(t, waits.err, zklock.ErrEvicted)
 		waitsOutTheDelay(t, second, gone(hold.Node()))

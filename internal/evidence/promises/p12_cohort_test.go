@@ -640,7 +640,7 @@ func TestACohortGivesNoAnswerOlderThanTheCall(t *testing.T) {
 		early := lockLater(t.Context(), cohortOf(ours).Lock)
 		time.Sleep(time.Second)
 		srv.Partition("ours") // it learns of its eviction later
-		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)[1]))
 		late := lockLater(t.Context(), cohortOf(ours).Lock)
 		time.Sleep(term / 10)
 		srv.HealClient("ours")
@@ -670,7 +670,7 @@ func TestAnEvictedCohortGetsErrEvicted(t *testing.T) {
 		require.NoError(t, operators.err)
 		holder := operators.hold
 		time.Sleep(time.Second)
-		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)[1]))
 		for _, a := range waiting {
 			<-a.done
 			require.ErrorIs(t, a.err, zklock.ErrEvicted)
@@ -680,7 +680,7 @@ func TestAnEvictedCohortGetsErrEvicted(t *testing.T) {
 		require.NoError(t, err)
 		next := lockLater(t.Context(), cohortOf(ours).Lock)
 		time.Sleep(time.Second)
-		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[0]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)[0]))
 		<-next.done
 		require.NoError(t, next.err)
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)

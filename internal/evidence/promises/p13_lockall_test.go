@@ -338,7 +338,7 @@ func TestLockAllEndsWhenALockIsTakenAwayWhileItWaits(t *testing.T) {
 		"evicted": {func(t *testing.T, srv *zktest.Server, other *zklock.Client) {
 			line, err := operate.Inspect(t.Context(), other, pathA)
 			require.NoError(t, err)
-			require.NoError(t, operate.Evict(t.Context(), other, line.Contenders...))
+			require.NoError(t, operate.Evict(t.Context(), other, "", line.Contenders...))
 		}, zklock.ErrEvicted},
 		"deleted": {func(t *testing.T, srv *zktest.Server, _ *zklock.Client) {
 			require.NoError(t, srv.DeleteNode(front(srv, pathA)))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/operate"
+	"github.com/zklock-go/zklock/slots"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -47,7 +49,7 @@ func TestEvictingAllGrantsNoneAndLeavesNone(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				require.Equal(t, "x.........", granted(all))
-				require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
+				require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)...))
 				for i, a := range all {
 					require.True(t, a.returned())
 					if i > 0 {
@@ -74,7 +76,7 @@ func TestAnEvictedWaiterGetsErrEvictedHoweverLongItWaits(t *testing.T) {
 			all = append(all, inTurn(t, connect(t, srv, string(rune('a'+i)), term).Mutex(path).Lock)...)
 			time.Sleep(time.Second)
 		}
-		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)[4]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)[4]))
 		for _, a := range all[:4] {
 			<-a.done
 			require.NoError(t, a.err)
@@ -106,7 +108,7 @@ func TestAnEvictedWaiterQueuesAgainIfNoMarkCanBeWritten(t *testing.T) {
 				require.NoError(t, err)
 				next := lockLater(t.Context(), b.Mutex(path).Lock)
 				require.False(t, next.returned())
-				require.NoError(t, operate.Evict(t.Context(), operator, contenderAt(t, operator, 1)))
+				require.NoError(t, operate.Evict(t.Context(), operator, "", contenderAt(t, operator, 1)))
 				require.NoError(t, hold.Check())
 				unlock(t, hold)
 				<-next.done
@@ -131,8 +133,8 @@ func TestAPersistentNodeCanBeEvicted(t *testing.T) {
 		require.Zero(t, who.Session)
 		forgotten := contenderAt(t, operator, 1)
 		forgotten.Session = 0
-		require.ErrorIs(t, operate.Evict(t.Context(), operator, forgotten), zklock.ErrNotHeld, "that one is of a session")
-		require.NoError(t, operate.Evict(t.Context(), operator, who))
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, "", forgotten), zklock.ErrNotHeld, "that one is of a session")
+		require.NoError(t, operate.Evict(t.Context(), operator, "", who))
 		<-waiting.done
 		require.NoError(t, waiting.err)
 		unlock(t, waiting.hold)
@@ -167,7 +169,7 @@ func TestAStoppedContenderThatIsEvictedGetsErrEvicted(t *testing.T) {
 					time.Sleep(100 * time.Millisecond) // a cohort's place is deleted in the background
 					all = contendersAtPath(t, operator)
 					require.Equal(t, next, all[0].Session)
-					require.NoError(t, operate.Evict(t.Context(), operator, all[0]))
+					require.NoError(t, operate.Evict(t.Context(), operator, "", all[0]))
 					<-behind.done
 					require.NoError(t, behind.err)
 					time.Sleep(asleep)
@@ -206,7 +208,7 @@ func TestAContenderEvictedBeforeItsGrantGetsErrEvicted(t *testing.T) {
 				require.False(t, asked.returned())
 				who := contenderAt(t, operator, 0)
 				require.True(t, who.Holds)
-				require.NoError(t, operate.Evict(t.Context(), operator, who))
+				require.NoError(t, operate.Evict(t.Context(), operator, "", who))
 				close(looked)
 				<-asked.done
 				require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -238,7 +240,7 @@ func TestANodeWithChildrenCanBeEvicted(t *testing.T) {
 				waiting := lockLater(t.Context(), c.Mutex(path).Lock)
 				time.Sleep(time.Second)
 				require.False(t, waiting.returned())
-				err := operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+				err := operate.Evict(t.Context(), operator, "", contenderAt(t, operator, 0))
 				if acl[0].Scheme == "digest" {
 					require.ErrorIs(t, err, zk.ErrNoAuth)
 					require.ErrorContains(t, err, "[digest:mallory]")
@@ -246,7 +248,7 @@ func TestANodeWithChildrenCanBeEvicted(t *testing.T) {
 					for _, made := range []string{node + "/x", node + "/z"} {
 						require.NoError(t, hostile.Delete(made, -1))
 					}
-					err = operate.Evict(t.Context(), operator, contenderAt(t, operator, 0))
+					err = operate.Evict(t.Context(), operator, "", contenderAt(t, operator, 0))
 				}
 				require.NoError(t, err)
 				<-waiting.done
@@ -274,9 +276,9 @@ func TestASlowOperatorEvictsAllPermits(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		require.NoError(t, operate.Evict(t.Context(), operator, all...))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", all...))
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
-		require.ErrorIs(t, operate.Evict(t.Context(), operator, all...), zklock.ErrNotHeld, "these are gone by now")
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, "", all...), zklock.ErrNotHeld, "these are gone by now")
 		noGhost(t, srv, path)
 	})
 }
@@ -305,7 +307,7 @@ func TestAnAcquireOfPermitsEvictedBeforeItListsGetsErrEvicted(t *testing.T) {
 		time.Sleep(time.Second)
 		require.False(t, asked.returned())
 		who := contendersAtPath(t, operator)
-		require.NoError(t, operate.Evict(t.Context(), operator, who[len(who)-1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", who[len(who)-1]))
 		close(looked)
 		<-asked.done
 		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -336,7 +338,7 @@ func TestAnAcquireEvictedWhileItCreatesItsPermitsGetsErrEvicted(t *testing.T) {
 			asked := lockLater(t.Context(), permitsOf(a, k))
 			time.Sleep(time.Second)
 			require.False(t, asked.returned())
-			require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
+			require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)...))
 			close(made)
 			<-asked.done
 			require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -362,7 +364,7 @@ func TestAnEvictedContenderHoldsNoPermits(t *testing.T) {
 			require.False(t, all[len(all)-1].Holds)
 			go func() { _ = hold.Unlock(context.Background()) }()
 			time.Sleep(time.Duration(d) * time.Millisecond)
-			err = operate.Evict(t.Context(), operator, all[len(all)-1])
+			err = operate.Evict(t.Context(), operator, "", all[len(all)-1])
 			time.Sleep(time.Second)
 			require.True(t, asked.returned())
 			if err != nil {
@@ -401,7 +403,7 @@ func TestATryForPermitsThatIsEvictedGetsErrEvicted(t *testing.T) {
 		asked := lockLater(t.Context(), func(ctx context.Context) (*zklock.Hold, error) { return a.Semaphore(path, 3).TryAcquire(ctx, 2) })
 		time.Sleep(time.Second)
 		require.False(t, asked.returned())
-		require.NoError(t, operate.Evict(t.Context(), operator, contendersAtPath(t, operator)...))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", contendersAtPath(t, operator)...))
 		close(looked)
 		<-asked.done
 		require.ErrorIs(t, asked.err, zklock.ErrEvicted)
@@ -425,8 +427,8 @@ func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
 		srv.Partition("stopped")
 		all := contendersAtPath(t, operator)
 		require.Len(t, all, 258)
-		require.NoError(t, operate.Evict(t.Context(), operator, all[1]))
-		require.NoError(t, operate.Evict(t.Context(), operator, all[2:]...))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", all[1]))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", all[2:]...))
 		for _, o := range others {
 			<-o.done
 			require.ErrorIs(t, o.err, zklock.ErrEvicted)
@@ -447,11 +449,11 @@ func TestAStoppedWaiterThatManyWereEvictedAfterQueuesAgain(t *testing.T) {
 //zklock:promise P19.3 P8.1
 func TestALossSaysWhyTheNodeIsGone(t *testing.T) {
 	strikes := map[string]func(t *testing.T, srv *zktest.Server, h *zklock.Hold){
-		"evicted from the queue": func(t *testing.T, srv *zktest.Server, h *zklock.Hold) {
+		"evicted by " + hostName(): func(t *testing.T, srv *zktest.Server, h *zklock.Hold) {
 			operator := connect(t, srv, "b", term)
 			q, err := operate.Inspect(t.Context(), operator, path)
 			require.NoError(t, err)
-			require.NoError(t, operate.Evict(t.Context(), operator, q.Contenders...))
+			require.NoError(t, operate.Evict(t.Context(), operator, "", q.Contenders...))
 		},
 		"its session has expired": func(t *testing.T, srv *zktest.Server, h *zklock.Hold) {
 			for _, s := range srv.Sessions() {
@@ -480,7 +482,7 @@ func TestALossSaysWhyTheNodeIsGone(t *testing.T) {
 						}
 						require.ErrorIs(t, err, zklock.ErrLost)
 						require.ErrorContains(t, err, why)
-						require.Equal(t, why == "evicted from the queue", errors.Is(err, zklock.ErrEvicted))
+						require.Equal(t, strings.HasPrefix(why, "evicted"), errors.Is(err, zklock.ErrEvicted))
 						require.Equal(t, why == "its session has expired", strings.Contains(err.Error(), "expired"))
 					})
 				})
@@ -514,5 +516,110 @@ func TestUnlockOfALostHoldDoesNotWaitForTheReason(t *testing.T) {
 			srv.HealClient("a")
 			time.Sleep(time.Minute)
 		}
+	})
+}
+
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		panic(err)
+	}
+	return host
+}
+
+// TestAnEvictedContenderReadsWhoEvictedItAndWhy has every error that a contender gets after an eviction with a reason, whose
+// text anybody could have written.
+//
+//zklock:promise P19.3
+func TestAnEvictedContenderReadsWhoEvictedItAndWhy(t *testing.T) {
+	const reason = "its disk\nis full"
+	text := "evicted by " + hostName() + `: its disk\nis full`
+	evict := func(t *testing.T, srv *zktest.Server) {
+		operator := connect(t, srv, "operator", term)
+		q, err := operate.Inspect(t.Context(), operator, path)
+		require.NoError(t, err)
+		require.NoError(t, operate.Evict(t.Context(), operator, reason, q.Contenders...))
+	}
+	for name, lock := range map[string]way{
+		"mutex": asMutex, "permits": forTwo, "cohort": asCohort, "all": asBoth, "reentrant": asReentrant,
+		"election": func(c *zklock.Client) func(context.Context) (*zklock.Hold, error) { return campaign(c.Election(path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a := connect(t, srv, "a", term)
+				hold := grantedSoon(t, lock(a))
+				waits := lockLater(t.Context(), lock(connect(t, srv, "b", term)))
+				require.False(t, waits.returned())
+				var inside error
+				err := hold.Do(t.Context(), func(ctx context.Context) error {
+					evict(t, srv)
+					<-ctx.Done()
+					time.Sleep(term / 4)
+					inside = context.Cause(ctx)
+					return nil
+				})
+				<-waits.done
+				for _, err := range []error{err, inside, hold.Check(), context.Cause(hold.Context()), waits.err} {
+					require.ErrorIs(t, err, zklock.ErrEvicted)
+					require.ErrorContains(t, err, text)
+					require.NotContains(t, err.Error(), "deleted")
+				}
+				for _, err := range []error{err, inside, hold.Check(), context.Cause(hold.Context())} {
+					require.ErrorIs(t, err, zklock.ErrLost)
+				}
+				require.Contains(t, hold.String(), text)
+			})
+		})
+	}
+}
+
+// TestAnEvictionByAnAnonymousOperatorHasTheReasonAlone also evicts without a reason, and with one that is too long.
+//
+//zklock:promise P19.3
+func TestAnEvictionByAnAnonymousOperatorHasTheReasonAlone(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		operator := connectWith(t, srv, &zklock.Options{SessionTimeout: term, Anonymous: true})
+		c := connect(t, srv, "a", term)
+		for reason, text := range map[string]string{"maintenance": "evicted: maintenance", "": "evicted from the queue"} {
+			hold := grantedSoon(t, asMutex(c))
+			require.ErrorIs(t, operate.Evict(t.Context(), operator, strings.Repeat("x", 201), contenderAt(t, operator, 0)), zklock.ErrInvalid)
+			require.NoError(t, hold.Check())
+			require.NoError(t, operate.Evict(t.Context(), operator, reason, contenderAt(t, operator, 0)))
+			<-hold.Context().Done()
+			require.ErrorContains(t, hold.Unlock(t.Context()), "lock was lost: "+text)
+		}
+	})
+}
+
+// TestUnlockWaitsForTheReasonOfALossFromTheLossOn stops the servers' answers: a program that takes a while to stop its work
+// does not wait again when it unlocks.
+//
+//zklock:promise P16.3
+func TestUnlockWaitsForTheReasonOfALossFromTheLossOn(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		hold := grantedSoon(t, asMutex(connect(t, srv, "a", term)))
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		<-hold.Context().Done()
+		srv.Partition("a")
+		time.Sleep(term / 4)
+		start := time.Now()
+		require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrLost)
+		require.Zero(t, time.Since(start))
+		srv.HealClient("a")
+	})
+}
+
+// TestASlotThatIsEvictedSaysSo evicts the holder of a slot before it marks the slot.
+//
+//zklock:promise P19.3
+func TestASlotThatIsEvictedSaysSo(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		c, operator := connect(t, srv, "a", term), connect(t, srv, "operator", term)
+		err := slots.Named(c, path, "nightly").Do(t.Context(), func(context.Context) error {
+			return operate.Evict(t.Context(), operator, "too early", contenderAt(t, operator, 0))
+		})
+		require.ErrorIs(t, err, zklock.ErrLost)
+		require.ErrorIs(t, err, zklock.ErrEvicted)
+		require.ErrorContains(t, err, "too early")
 	})
 }

@@ -218,17 +218,17 @@ func TestEvictRemovesOnlyTheNamedContender(t *testing.T) {
 
 		other := who
 		other.Session++
-		require.ErrorIs(t, operate.Evict(t.Context(), operator, other), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, "", other), zklock.ErrNotHeld)
 		other = who
 		other.Token++
-		require.ErrorIs(t, operate.Evict(t.Context(), operator, other), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, "", other), zklock.ErrNotHeld)
 		require.NoError(t, hold.Check())
 
-		require.NoError(t, operate.Evict(t.Context(), operator, who))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", who))
 		require.True(t, next.returned())
 		require.NoError(t, next.err)
 		require.ErrorIs(t, hold.Check(), zklock.ErrLost)
-		require.ErrorIs(t, operate.Evict(t.Context(), operator, who), zklock.ErrNotHeld)
+		require.ErrorIs(t, operate.Evict(t.Context(), operator, "", who), zklock.ErrNotHeld)
 		unlock(t, next.hold)
 		noGhost(t, srv, path)
 	})
@@ -249,7 +249,7 @@ func TestEvictSurvivesAWriteBetweenItsCheckAndItsDelete(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		require.NoError(t, operate.Evict(t.Context(), operator, who))
+		require.NoError(t, operate.Evict(t.Context(), operator, "", who))
 		require.EqualValues(t, 2, writes.Load())
 		require.Empty(t, srv.Children(path))
 	})
@@ -263,7 +263,7 @@ func TestOnlyContendersCanBeRevokedOrEvicted(t *testing.T) {
 		resetCounts(srv)
 		for _, node := range []string{"", "/", "/config/main", "relative" + curatorName + "0000000001", "/a/../" + curatorName + "0000000001", "/config/lock-x"} {
 			who := zklock.Contender{Node: node, Session: 1}
-			require.ErrorIs(t, operate.Evict(t.Context(), client, who), zklock.ErrInvalid, node)
+			require.ErrorIs(t, operate.Evict(t.Context(), client, "", who), zklock.ErrInvalid, node)
 			require.ErrorIs(t, operate.Revoke(t.Context(), client, who), zklock.ErrInvalid, node)
 		}
 		_, err := operate.Inspect(t.Context(), client, "/a//b")
@@ -315,9 +315,9 @@ func operateThrough(t *testing.T, srv *zktest.Server, n int, verdict faultVerdic
 		t.Fatal("the holder was not asked")
 	}
 	require.NoError(t, hold.Check())
-	if err := operate.Evict(ctx, operator, q.Contenders[0]); err != nil {
+	if err := operate.Evict(ctx, operator, "", q.Contenders[0]); err != nil {
 		require.ErrorIs(t, err, context.Canceled)
-		if err := operate.Evict(t.Context(), operator, q.Contenders[0]); err != nil {
+		if err := operate.Evict(t.Context(), operator, "", q.Contenders[0]); err != nil {
 			require.ErrorIs(t, err, zklock.ErrNotHeld) // the first has done it
 		}
 	}

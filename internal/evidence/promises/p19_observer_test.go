@@ -187,7 +187,7 @@ func TestErrorsArePrintable(t *testing.T) {
 		_, try := c.Semaphore(bad, 1).TryAcquire(t.Context(), 1)
 		_, inspect := operate.Inspect(t.Context(), c, bad)
 		_, leader := c.Election(bad, nil).Leader(t.Context())
-		for _, err := range []error{lock, try, inspect, leader, operate.Revoke(t.Context(), c, zklock.Contender{Node: bad}), operate.Evict(t.Context(), c, zklock.Contender{Node: bad})} {
+		for _, err := range []error{lock, try, inspect, leader, operate.Revoke(t.Context(), c, zklock.Contender{Node: bad}), operate.Evict(t.Context(), c, "", zklock.Contender{Node: bad})} {
 			require.ErrorIs(t, err, zklock.ErrInvalid)
 			require.NotContains(t, err.Error(), "\x1b")
 			require.NotContains(t, err.Error(), "\u202e")

@@ -452,7 +452,7 @@ func TestInspectShowsPermits(t *testing.T) {
 		require.Len(t, q.Contenders, 2+2, "two permits, and two that wait, each shown once")
 		require.NoError(t, operate.Revoke(t.Context(), c, q.Contenders[0]))
 		<-all[0].hold.Revoked()
-		require.NoError(t, operate.Evict(t.Context(), c, q.Contenders[0]))
+		require.NoError(t, operate.Evict(t.Context(), c, "", q.Contenders[0]))
 		<-all[0].hold.Context().Done()
 		require.ErrorIs(t, context.Cause(all[0].hold.Context()), zklock.ErrLost)
 		for _, a := range all[1:] {

@@ -149,7 +149,7 @@ func TestTheRecommendedSetUp(t *testing.T) {
 		require.Len(t, q.Contenders, 2)
 		require.ErrorIs(t, obtainAndLeave(t.Context(), outsider.Mutex(path).Lock), zk.ErrNoAuth)
 		require.ErrorIs(t, obtainAndLeave(t.Context(), outsider.Mutex(path).TryLock), zklock.ErrLocked)
-		require.ErrorIs(t, operate.Evict(t.Context(), outsider, q.Contenders...), zk.ErrNoAuth)
+		require.ErrorIs(t, operate.Evict(t.Context(), outsider, "", q.Contenders...), zk.ErrNoAuth)
 		require.ErrorIs(t, operate.Revoke(t.Context(), outsider, q.Contenders[0]), zk.ErrNoAuth)
 		stranger := rawClient(t, srv, term)
 		for _, node := range []string{path, hold.Node()} {
@@ -224,7 +224,7 @@ func TestMembersWithDifferentCredentialsShareALock(t *testing.T) {
 		time.Sleep(time.Second)
 		q, err = operate.Inspect(t.Context(), b, path)
 		require.NoError(t, err)
-		require.NoError(t, operate.Evict(t.Context(), b, q.Contenders[0]), "who may release its own node may release any")
+		require.NoError(t, operate.Evict(t.Context(), b, "", q.Contenders[0]), "who may release its own node may release any")
 		<-hold.Context().Done()
 		require.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
 	})

@@ -392,7 +392,7 @@ func TestEvictedMembersAndShardsComeBack(t *testing.T) {
 		for _, path := range []string{shardsPath + "/members", shardsPath + "/0003", shardsPath + "/0007"} {
 			q, err := operate.Inspect(t.Context(), operator, path)
 			require.NoError(t, err)
-			require.NoError(t, operate.Evict(t.Context(), operator, q.Contenders...))
+			require.NoError(t, operate.Evict(t.Context(), operator, "", q.Contenders...))
 			time.Sleep(2 * afterChange)
 			f.requireBalance(3, "after an eviction at "+path)
 		}

@@ -350,7 +350,7 @@ func useAll(t *testing.T, c *zklock.Client) {
 		q, err := operate.Inspect(ctx, c, path)
 		if err == nil && len(q.Contenders) > 0 {
 			_ = operate.Revoke(ctx, c, q.Contenders[0])
-			_ = operate.Evict(ctx, c, q.Contenders...)
+			_ = operate.Evict(ctx, c, "", q.Contenders...)
 		}
 	})
 }

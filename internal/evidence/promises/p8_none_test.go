@@ -128,7 +128,7 @@ func TestAClientNotCreatedByConnectIsInvalid(t *testing.T) {
 				return nil
 			},
 			"revoke": func(ctx context.Context) error { return operate.Revoke(ctx, c, who) },
-			"evict":  func(ctx context.Context) error { return operate.Evict(ctx, c, who) },
+			"evict":  func(ctx context.Context) error { return operate.Evict(ctx, c, "", who) },
 			"open":   func(ctx context.Context) error { return slots.Named(c, path, "nightly").Open(ctx) },
 			"do": func(ctx context.Context) error {
 				return slots.At(c, path, time.Now(), time.Hour).Do(ctx, func(context.Context) error { t.Error("it was called"); return nil })

@@ -192,7 +192,7 @@ func TestTranscripts(t *testing.T) {
 			q, err := operate.Inspect(t.Context(), operator, path)
 			require.NoError(t, err)
 			s.note("operator", "evicts #1")
-			require.NoError(t, operate.Evict(t.Context(), operator, q.Contenders[1]))
+			require.NoError(t, operate.Evict(t.Context(), operator, "", q.Contenders[1]))
 			time.Sleep(100 * time.Millisecond)
 			s.unlock(t, "ann", ann)
 			s.unlock(t, "cat", cat)

@@ -39,7 +39,7 @@ func evict(f *fleet, r *rand.Rand) (hit reach) {
 			hit.only = append(hit.only, f.owner(node))
 		}
 		op := f.rec.Begin(history.Op{Kind: history.Evict, Recipe: l.Recipe, Path: l.Path, Client: "operator", Nodes: nodesOf(waiting)})
-		op.Finished(history.Granted, operate.Evict(ctx, operator, who...)) // a contender may have left first
+		op.Finished(history.Granted, operate.Evict(ctx, operator, "", who...)) // a contender may have left first
 	}
 	return hit
 }

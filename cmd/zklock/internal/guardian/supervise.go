@@ -3,6 +3,7 @@
 package guardian
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -82,7 +83,7 @@ func (s *supervision) ready() error {
 				return ExitAfter(sig, code, s.terms.HasTerminal)
 			}
 		case <-s.hold.Context().Done():
-			return outcome.Lost.Errorf("the command was not started: %w", s.hold.Check())
+			return outcome.Lost.Errorf("the command was not started: %w", s.loss())
 		}
 	}
 	return nil
@@ -246,7 +247,7 @@ func (s *supervision) endWithoutGuardian() error {
 	if denied := s.guardian.takeOver(s.started); denied != nil {
 		s.final.AtLarge = &denied
 	}
-	why := s.hold.Check()
+	why := s.loss()
 	switch {
 	case s.started.Started == 0:
 		return outcome.Unguarded.Errorf("the command was not started or was ended at once: %w", errGuardianEnded)
@@ -258,11 +259,21 @@ func (s *supervision) endWithoutGuardian() error {
 	return s.lost(why)
 }
 
+// loss returns why the hold has ended, or nil if it has not. If somebody has deleted its node, loss waits for what the servers
+// know about that.
+func (s *supervision) loss() error {
+	if s.hold.Check() == nil {
+		return nil
+	}
+	s.hold.Unlock(context.Background()) // it has ended: this only waits for the reason
+	return s.hold.Check()
+}
+
 var errGuardianEnded = errors.New("the guardian process died")
 
 // outcome returns the command's outcome, according to the guardian's reports.
 func (s *supervision) outcome() error {
-	lost := s.hold.Check()
+	lost := s.loss()
 	if lost == nil && s.ending != "" {
 		lost = fmt.Errorf("%w: no quorum answered in time", zklock.ErrLost)
 	}

@@ -36,18 +36,22 @@ type changeRequest struct {
 	Node  string `json:"node"`
 	Token string `json:"token"`
 	Do    string `json:"do"`
+	// Reason is for an eviction.
+	Reason string `json:"reason,omitempty"`
 }
 
 // action is a change that can be made to a contender.
 type action struct {
-	do   func(context.Context, *zklock.Client, zklock.Contender) error
+	do   func(ctx context.Context, c *zklock.Client, who zklock.Contender, reason string) error
 	done string
 }
 
 var actions = map[string]action{
-	"revoke": {operate.Revoke, "asked to release"},
-	"evict": {func(ctx context.Context, c *zklock.Client, who zklock.Contender) error {
-		return operate.Evict(ctx, c, who)
+	"revoke": {func(ctx context.Context, c *zklock.Client, who zklock.Contender, _ string) error {
+		return operate.Revoke(ctx, c, who)
+	}, "asked to release"},
+	"evict": {func(ctx context.Context, c *zklock.Client, who zklock.Contender, reason string) error {
+		return operate.Evict(ctx, c, reason, who)
 	}, "evicted"},
 }
 
@@ -122,10 +126,12 @@ func (c *changes) apply(ctx context.Context, want changeRequest) (code int, why 
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	err := a.do(ctx, c.client, who)
+	err := a.do(ctx, c.client, who, want.Reason)
 	switch {
 	case errors.Is(err, zklock.ErrNotHeld):
 		return http.StatusNotFound, "it has left the queue"
+	case errors.Is(err, zklock.ErrInvalid):
+		return http.StatusBadRequest, escape.Text(err.Error())
 	case err != nil:
 		return http.StatusBadGateway, escape.Text(err.Error())
 	}

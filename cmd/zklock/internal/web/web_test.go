@@ -364,7 +364,7 @@ func changeOf(b *browser, lock, do string) changeRequest {
 	b.until(func() bool { return len(b.list("holders")) == 1 })
 	row := b.list("holders")[0]
 	node, _ := row["node"].(string)
-	return changeRequest{lock, node, row["token"].(string), do}
+	return changeRequest{Lock: lock, Node: node, Token: row["token"].(string), Do: do}
 }
 
 func TestAHolderIsRevokedAndEvictedFromThePage(t *testing.T) {
@@ -381,11 +381,15 @@ func TestAHolderIsRevokedAndEvictedFromThePage(t *testing.T) {
 	<-hold.Revoked()
 	b.until(func() bool { return b.list("holders")[0]["asked"] == true })
 
-	c.Do = "evict"
+	c.Do, c.Reason = "evict", strings.Repeat("x", 201)
+	code, _ = post(t, s, c, nil)
+	assert.Equal(t, http.StatusBadRequest, code)
+	c.Reason = "it hangs"
 	code, text = post(t, s, c, nil)
 	assert.Equal(t, http.StatusNoContent, code, text)
 	<-hold.Context().Done()
 	assert.ErrorIs(t, context.Cause(hold.Context()), zklock.ErrLost)
+	assert.ErrorContains(t, hold.Unlock(t.Context()), ": it hangs")
 	b.until(func() bool { return len(b.list("holders")) == 0 })
 	code, text = post(t, s, c, nil)
 	assert.Equal(t, http.StatusNotFound, code)
@@ -424,8 +428,8 @@ func TestOnlyOwnPagesWithTheLinkChangeAnything(t *testing.T) {
 		assert.Equal(t, try.code, code, "%s: %s", name, text)
 	}
 	for want, c := range map[int]changeRequest{
-		http.StatusBadRequest: {c.Lock, c.Node, c.Token, "destroy"},
-		http.StatusNotFound:   {c.Lock, c.Node, "1", "evict"},
+		http.StatusBadRequest: {c.Lock, c.Node, c.Token, "destroy", ""},
+		http.StatusNotFound:   {c.Lock, c.Node, "1", "evict", ""},
 	} {
 		code, _ := post(t, s, c, nil)
 		assert.Equal(t, want, code)

@@ -534,9 +534,11 @@ function ask(r, change, holds) {
   setText($('ask-who'), [nameOf(r), detailsOf(r), 'session ' + r.session].filter(t => t).join(' · '));
   setText($('ask-text'), text);
   setText($('ask-yes'), yes);
+  $('ask-why').hidden = change !== 'evict';
+  $('ask-reason').value = '';
   $('ask-failed').hidden = true;
   $('ask-yes').disabled = false;
-  $('ask-yes').onclick = () => doChange({ lock: lockOf(state.link), node: r.node, token: r.token, do: change });
+  $('ask-yes').onclick = () => doChange({ lock: lockOf(state.link), node: r.node, token: r.token, do: change, reason: $('ask-reason').value || undefined });
   $('ask').showModal();
   $('ask-no').focus();
 }
