@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/health"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
@@ -32,7 +32,7 @@ type terms struct {
 	e        *Election
 	value    []byte
 	fn       func(ctx context.Context) error
-	health   *health           // nil without ElectionOptions.Healthy
+	health   *health.Checks    // nil without ElectionOptions.Healthy
 	known    map[string][]byte // the values of other members, by the names of their nodes; not used by two goroutines at the same time
 	ceded    time.Time         // when this member last gave up a leadership for another one
 	panicked any               // the value with which Prefer panicked while fn ran, or nil
@@ -89,7 +89,7 @@ func (r *terms) begin(ctx, callCtx context.Context) (context.Context, context.Ca
 	if r.health == nil {
 		return round, end, nil
 	}
-	if err := r.health.await(callCtx, end); err != nil {
+	if err := r.health.Await(callCtx, end); err != nil {
 		end(nil)
 		return nil, nil, err
 	}
@@ -288,103 +288,17 @@ func (r *terms) await(ctx context.Context, end context.CancelCauseFunc, hold *Ho
 	}
 }
 
-// health calls ElectionOptions.Healthy during one call of Run.
-type health struct {
-	check func(ctx context.Context) error
-	every time.Duration
-
-	mu      sync.Mutex
-	last    error                   // guarded by mu: why the last check failed, or nil; errUnchecked before the first
-	end     context.CancelCauseFunc // guarded by mu: ends the round; nil if there is none
-	changed chan struct{}           // guarded by mu: closed after the next check
-}
-
-var errUnchecked = errors.New("not checked yet")
-
 // startHealth checks the member's health until ctx ends. It returns nil if there is nothing to check.
-func (e *Election) startHealth(ctx context.Context) *health {
+func (e *Election) startHealth(ctx context.Context) *health.Checks {
 	if e.opts.Healthy == nil {
 		return nil
 	}
-	h := &health{check: e.opts.Healthy, every: e.opts.HealthEvery, last: errUnchecked, changed: make(chan struct{})}
-	if h.every == 0 {
-		h.every = max(e.client().SessionTimeout(), time.Second)
+	every := e.opts.HealthEvery
+	if every == 0 {
+		every = max(e.client().SessionTimeout(), time.Second)
 	}
+	checks := health.New(e.opts.Healthy, every, ErrUnhealthy)
 	// Owned by Run; ends with ctx; Close waits for it.
-	e.engine().Requests.Calls.Run(func() {
-		for ctx.Err() == nil {
-			next := time.Now().Add(h.every)
-			h.once(ctx)
-			session.Sleep(ctx, time.Until(next))
-		}
-	})
-	return h
-}
-
-// once does one check. If the check does not return in time, that counts as a failure, and once waits for
-// it or for the end of ctx: there are never two checks at the same time.
-func (h *health) once(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, h.every)
-	defer cancel()
-	returned := make(chan error, 1)
-	// Owned by Run; ends when the check returns. Nobody waits for a check that ignores its context.
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				returned <- fmt.Errorf("check panicked: %v", p)
-			}
-		}()
-		returned <- h.check(limited)
-	}()
-	select {
-	case err := <-returned:
-		h.set(err)
-		return
-	case <-limited.Done():
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	h.set(fmt.Errorf("check has not returned within %v", h.every))
-	select {
-	case <-returned:
-	case <-ctx.Done():
-	}
-}
-
-// set records the outcome of a check, and ends the round if it failed.
-func (h *health) set(err error) {
-	h.mu.Lock()
-	h.last = err
-	end := h.end
-	if err != nil {
-		h.end = nil
-	}
-	close(h.changed)
-	h.changed = make(chan struct{})
-	h.mu.Unlock()
-	if err != nil && end != nil {
-		end(fmt.Errorf("%w: %w", ErrUnhealthy, err))
-	}
-}
-
-// await waits until the last check has succeeded, and arranges for end to be called when one fails. If
-// ctx ends first, it returns the cause with the error of the last check.
-func (h *health) await(ctx context.Context, end context.CancelCauseFunc) error {
-	for {
-		h.mu.Lock()
-		last, changed := h.last, h.changed
-		if last == nil {
-			h.end = end
-		}
-		h.mu.Unlock()
-		if last == nil {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return outcome.WaitedFor(outcome.CauseOf(ctx, ctx.Err()), fmt.Sprintf("a health check to succeed (last: %v)", last))
-		}
-	}
+	e.engine().Requests.Calls.Run(func() { checks.Run(ctx) })
+	return checks
 }

@@ -41,7 +41,7 @@ func electCommand(std cli.Streams) *cli.Command {
 		if !slices.Contains(args, "--") {
 			path, err := f.ParseAlone(args)
 			if err == nil {
-				err = onlyGiven(f, "value", "anonymous", "grace", "max-run", "end-rest", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
+				err = onlyGiven(f, "value", "anonymous", "grace", "max-run", "end-rest", "health-cmd", "health-every", "wait", "no-wait", "conflict-exit-code", "acl", "lock-delay")
 			}
 			if err != nil {
 				return err

@@ -36,7 +36,7 @@ const exitCodes = `Exit code: the command's (128 plus the signal's number if one
   70 the guardian process died        79 lock lost, the command was ended
   73 no room for the name of --once   80 lock lost, a process is still running
   74 succeeded, slot not recorded     126 command cannot be executed
-  127 command not found
+  82 the health check failed          127 command not found
   124 it ran longer than --max-run, and was ended
   2 zklock ran out of threads or memory, nothing was run; 1 any other failure of zklock
 With each of its own codes, zklock prints the reason to standard error.`

@@ -108,6 +108,9 @@ func (g *guard) handle(o order) {
 	if o.EndRest {
 		g.end(leftover)
 	}
+	if o.Unhealthy {
+		g.end(unhealthy)
+	}
 	if o.Signal != 0 {
 		to := proc.Groups
 		if o.Shared {

@@ -22,6 +22,7 @@ type order struct {
 	Signal     int         `json:",omitempty"` // pass on this signal
 	Shared     bool        `json:",omitempty"` // zklock's process group has received Signal as well
 	EndRest    bool        `json:",omitempty"` // end the processes that the command left running
+	Unhealthy  bool        `json:",omitempty"` // end the command: its health check has failed
 	Kill       bool        `json:",omitempty"` // the lock is gone: kill everything at once
 }
 
@@ -50,7 +51,7 @@ func (r report) isLast() bool { return r.IsLast() || r.AtLarge != nil }
 type reason string
 
 // keepsLock reports whether the hold is still certain while a command is ended for this reason.
-func (r reason) keepsLock() bool { return r == leftover || r == overran }
+func (r reason) keepsLock() bool { return r == leftover || r == overran || r == unhealthy }
 
 const (
 	expired   reason = "the deadline passed without being renewed"
@@ -58,6 +59,7 @@ const (
 	taken     reason = "the lock is gone"
 	leftover  reason = "the command left it running"
 	overran   reason = "the command has run for too long"
+	unhealthy reason = "the health check failed"
 )
 
 // receive decodes values from r and sends them on the returned channel, which it closes at the end of r.

@@ -31,6 +31,7 @@ type supervision struct {
 	exited  *int       // the command's exit code
 	endedBy int        // the signal that ended the command, or zero
 	ending  reason     // why the command was ended, if the lock is lost or about to be lost
+	sick    error      // why the command was ended because of its health check; nil if it was not
 	overran string     // which processes were ended because the command has run for --max-run; empty if none were
 	final   report
 	passed  map[os.Signal]passing
@@ -43,6 +44,7 @@ type Terms struct {
 	Hold           *zklock.Hold
 	Session, Grace time.Duration
 	MaxRun         time.Duration    // how long the command may run; zero means no limit
+	Healthy        context.Context  // ends, with the reason, when the command must be ended because a health check has failed
 	EndRest        bool             // end the processes that the command leaves running instead of waiting for them
 	HasTerminal    bool             // this process has a controlling terminal
 	Signals        <-chan os.Signal // the signals that this process receives
@@ -82,11 +84,20 @@ func (s *supervision) ready() error {
 			if code, ends := signals.EndsWaiting(sig); ends {
 				return ExitAfter(sig, code, s.terms.HasTerminal)
 			}
+		case <-s.terms.Healthy.Done():
+			return s.unhealthy("the command was not started")
 		case <-s.hold.Context().Done():
 			return outcome.Lost.Errorf("the command was not started: %w", s.loss())
 		}
 	}
+	if s.terms.Healthy.Err() != nil {
+		return s.unhealthy("the command was not started")
+	}
 	return nil
+}
+
+func (s *supervision) unhealthy(what string) error {
+	return outcome.Unhealthy.Errorf("%s: %w", what, context.Cause(s.terms.Healthy))
 }
 
 // certain returns the time until which the hold is certain.
@@ -99,7 +110,7 @@ func (s *supervision) certain() deadline {
 func (s *supervision) watch() error {
 	tick := time.NewTicker(renewal(s.schedule.session))
 	defer tick.Stop()
-	lost, revoked := s.hold.Context().Done(), s.hold.Revoked()
+	lost, revoked, sick := s.hold.Context().Done(), s.hold.Revoked(), s.terms.Healthy.Done()
 	var rest <-chan time.Time // when to tell the user why zklock keeps running after the command has exited
 	for {
 		select {
@@ -123,6 +134,9 @@ func (s *supervision) watch() error {
 		case <-revoked:
 			revoked = nil
 			s.pass(signals.Terminate, toZklock)
+		case <-sick:
+			sick = nil
+			s.order(order{Unhealthy: true})
 		case <-rest:
 			s.printer.print(fmt.Sprintf("the command exited and left running: %s; keeping the lock until they exit (Ctrl-C or TERM ends them, as --end-rest does)", s.leftRunning()))
 		case <-lost:
@@ -192,6 +206,9 @@ func (s *supervision) note(r report) {
 			s.overran = "processes that the command left running were"
 		}
 		s.printer.print(fmt.Sprintf("the command has run for %v (--max-run): ending %s", s.terms.MaxRun, what))
+	case r.Ending == unhealthy:
+		s.sick = context.Cause(s.terms.Healthy)
+		s.printer.print(fmt.Sprintf("%v: ending the command", s.sick))
 	case r.Ending.keepsLock():
 		s.printer.print("the command exited; ending the processes it left running")
 	case r.Ending != "":
@@ -280,6 +297,8 @@ func (s *supervision) outcome() error {
 	switch {
 	case s.final.AtLarge != nil || lost != nil:
 		return s.lost(lost)
+	case s.sick != nil:
+		return s.unhealthy("the command was ended")
 	case s.overran != "":
 		return outcome.TimedOut.Errorf("%s ended after %v (--max-run)", s.overran, s.terms.MaxRun)
 	case len(s.final.Failed) > 0:

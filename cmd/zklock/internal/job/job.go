@@ -43,6 +43,7 @@ type Job struct {
 	Permits  int  // the number of holders at once, or zero: one, or any number of readers
 	waiting  waiting
 	Once     Once
+	health   healthFlags
 
 	endRest  bool // end the processes that the command leaves running
 	signals  chan os.Signal
@@ -60,6 +61,7 @@ func New(f *cli.Flags) *Job {
 	j.waiting.flags(f)
 	f.DurationVar(&j.grace, "grace", defaultGrace, "time between TERM and KILL (default 2s, or a tenth of the session timeout if that is less)")
 	f.DurationVar(&j.limit, "max-run", cli.Unset, "once the command has run for this time, end it and everything it started (TERM, then KILL after --grace), and exit with 124 (default: no limit)")
+	j.health.flags(f)
 	f.SetText("session-timeout", "session timeout to request; after a crash, the next holder waits about this long (default 20s, or ten times --grace if that is more)")
 	f.Foreign("use --max-run to end a command that runs too long, or --wait to limit how long to wait for the lock", "timeout")
 	f.Foreign("write the command after --, as in: zklock run PATH -- sh -c '...'", "c", "command", "shell")
@@ -84,6 +86,9 @@ func (j *Job) Parse(f *cli.Flags, args []string) error {
 	}
 	if err == nil {
 		err = j.Once.check(f)
+	}
+	if err == nil {
+		err = j.health.check(f)
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 		return err
 	}
 	guardian.ReserveThreads()
-	proc.ReapStrangers()
+	proc.ReapStrangers(j.health.command != "")
 	// Buffered, so that no signal is missed between waiting and running the command.
 	j.signals = make(chan os.Signal, 16)
 	signals.Listen(j.signals)
@@ -44,7 +44,13 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 		signals.IgnoreSuspension()
 	}
 
-	client, hold, err := j.acquire(take)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	checks, healthy := j.checks(ctx), context.Context(nil)
+	client, hold, err := j.acquire(func(ctx context.Context, client *zklock.Client) (hold *zklock.Hold, err error) {
+		hold, healthy, err = j.whileHealthy(ctx, checks, func(ctx context.Context) (*zklock.Hold, error) { return take(ctx, client) })
+		return hold, err
+	})
 	if err != nil {
 		return err
 	}
@@ -52,7 +58,7 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 	cmd.Env = append(environment(),
 		"ZKLOCK_PATH="+hold.Path(), "ZKLOCK_NODE="+hold.Node(), "ZKLOCK_TOKEN="+strconv.FormatInt(hold.Token(), 10), envHeld+"="+withHeld(hold.Node()))
 	result := guardian.Supervise(guardian.Terms{
-		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, MaxRun: max(j.limit, 0),
+		Command: cmd, Hold: hold, Session: client.SessionTimeout(), Grace: j.grace, MaxRun: max(j.limit, 0), Healthy: healthy,
 		EndRest: j.endRest, HasTerminal: j.terminal, Signals: j.signals,
 	})
 	if outcome.AtLarge.Is(result) {

@@ -28,6 +28,7 @@ const (
 	Lost         Verdict = 79  // the lock was lost while the command ran
 	AtLarge      Verdict = 80  // the lock was lost, and a process of the command is still running
 	Cycle        Verdict = 81  // ls --cycles found a cycle
+	Unhealthy    Verdict = 82  // the health check failed, and the command was ended or was not started
 	TimedOut     Verdict = 124 // the command ran longer than --max-run and was ended, as with timeout(1)
 	CannotRun    Verdict = 126
 	NotFound     Verdict = 127

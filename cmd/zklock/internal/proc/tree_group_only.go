@@ -19,9 +19,6 @@ func leadsSession() bool { return false }
 // BecomeReaper does nothing: these systems have no reapers.
 func BecomeReaper() error { return nil }
 
-// ReapStrangers does nothing: zklock is not the first process of a container on these systems.
-func ReapStrangers() {}
-
 // Process describes a process.
 type Process struct{ PID int }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -55,24 +54,6 @@ func BecomeReaper() error {
 		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", errno)
 	}
 	return nil
-}
-
-// ReapStrangers reaps orphaned processes if this process is PID 1 of a container, which inherits every process there whose
-// parent has ended. It may reap the guardian as well: nothing needs the guardian's status.
-func ReapStrangers() {
-	if os.Getpid() != 1 {
-		return
-	}
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, syscall.SIGCHLD)
-	// Owned by the process, and ends with it.
-	go func() {
-		for range ended {
-			for pid := 1; pid > 0; {
-				pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-			}
-		}
-	}()
 }
 
 // reaper is a tree whose root is this process: it consists of all descendants.
@@ -312,8 +293,8 @@ func (t *reaper) processes() []Process {
 // wholeGroups returns the process groups that contain living processes of the tree and none from outside it. Each contains a
 // child of this process: until that is reaped, the group's ID is not reused.
 func (t *reaper) wholeGroups(all []Process) (groups []int) {
-	if os.Getpid() == 1 {
-		return nil // reapStrangers can reap at any time
+	if reaps() {
+		return nil // at any time
 	}
 	ours, alive, others := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for _, p := range all {

@@ -4,9 +4,6 @@
 
 package proc
 
-// ReapStrangers does nothing: these systems hand over no orphaned processes.
-func ReapStrangers() {}
-
 func sharesGroup() bool { return true }
 
 func leadsSession() bool { return false }
