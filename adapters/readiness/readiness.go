@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness provides an HTTP handler for readiness probes that is ready only while
-// the process holds a lock or leads. A load balancer or Kubernetes service that probes it sends
-// requests only to the process that holds the lock. It depends only on the standard library
-// and zklock.
+// Package readiness tells Kubernetes or a load balancer which process holds a lock or leads. A Label is a
+// label of the pod, which a service can select. A Handler is an HTTP handler for readiness probes that is
+// ready only while the process holds the lock; it also serves liveness probes. The package depends only on the
+// standard library and zklock.
 package readiness
 
 import (
