@@ -4,6 +4,8 @@ package queue
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
@@ -27,8 +29,7 @@ func TestACreateCountsOnlyIfWeWereAloneBefore(t *testing.T) {
 		"nothing is known":                 {before: func(*Engine) {}},
 		"the data is a number":             {recipe: Recipe{limited: true}, before: were},
 		"what others write is not trusted": {untrusted: true, before: were},
-		"others have come":                 {before: func(c *Engine) { were(c); c.recentlyShared.put("/a", struct{}{}) }},
-		"a node of ours is leaving":        {before: func(c *Engine) { were(c); c.deleting.add("/a", 1) }},
+		"others have come":                 {before: func(c *Engine) { c.alone.put("/a", lastAlone{shared: true}) }},
 		"writing was refused": {before: func(c *Engine) {
 			were(c)
 			c.Unnoted.MayNote("/a", []zk.MultiResponse{{}, {Error: zk.ErrNoAuth}})
@@ -36,30 +37,32 @@ func TestACreateCountsOnlyIfWeWereAloneBefore(t *testing.T) {
 	} {
 		e := engineFor(c.untrusted)
 		c.before(e)
-		counted := e.newContender(&c.recipe, "/a", nil).expectAlone()
-		assert.Equal(t, c.counts, counted != nil, name)
-		if counted != nil {
-			assert.Equal(t, int32(7), counted.expected.version, name)
+		co := e.newContender(&c.recipe, "/a", nil)
+		expected := co.expectAlone()
+		assert.Equal(t, c.counts, expected != nil, name)
+		if expected != nil {
+			assert.Equal(t, int32(7), expected.version, name)
+			assert.Nil(t, co.expectAlone(), "one attempt has used it")
 		}
 	}
 }
 
 func TestAFailedCountShowsOtherContenders(t *testing.T) {
-	here := &count{dir: new(zk.Stat)}
 	for name, c := range map[string]struct {
 		of   creation
 		want bool
 	}{
 		"it did not count":              {creation{err: zk.ErrBadVersion}, false},
-		"it counted, and saw others":    {creation{counted: here}, true},
-		"they have written since":       {creation{counted: new(count), err: zk.ErrBadVersion}, true},
-		"it was refused":                {creation{counted: new(count), err: zk.ErrNoAuth}, false},
-		"nothing was seen, nor refused": {creation{counted: new(count)}, false},
+		"it counted, and saw others":    {creation{expected: new(lastAlone), dir: new(zk.Stat)}, true},
+		"they have written since":       {creation{expected: new(lastAlone), err: zk.ErrBadVersion}, true},
+		"it was refused":                {creation{expected: new(lastAlone), err: zk.ErrNoAuth}, false},
+		"nothing was seen, nor refused": {creation{expected: new(lastAlone)}, false},
 	} {
-		assert.Equal(t, c.want, c.of.showsOthers(), name)
 		e := engineFor(false)
 		e.newContender(new(Recipe), "/a", nil).noticeOthers(&c.of)
-		assert.Equal(t, c.want, e.recentlyShared.has("/a", sharedLife), name)
+		_, noticed := e.alone.get("/a", sharedLife)
+		assert.Equal(t, c.want, noticed, name)
+		assert.False(t, e.mayBeAlone("/a"), name)
 	}
 }
 
@@ -87,6 +90,16 @@ func TestAListingThatShowsOursAloneIsRemembered(t *testing.T) {
 			assert.Equal(t, lastAlone{version: 7}, s, name)
 		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		e := engineFor(false)
+		co := e.newContender(new(Recipe), "/a", nil)
+		co.noticeOthers(&creation{expected: new(lastAlone), dir: new(zk.Stat)})
+		for _, remembers := range []bool{false, true} {
+			co.rememberAlone(session.Listing{Names: []string{"ours"}, Stat: new(zk.Stat)})
+			assert.Equal(t, remembers, e.mayBeAlone("/a"), "after a meeting")
+			time.Sleep(sharedLife)
+		}
+	})
 	e := engineFor(false)
 	long := zk.Stat{DataLength: maxRewritten + 1}
 	e.newContender(new(Recipe), "/a", nil).rememberAlone(session.Listing{Names: []string{"ours"}, Stat: &long})

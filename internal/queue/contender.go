@@ -3,7 +3,6 @@
 package queue
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -39,14 +38,6 @@ func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
 	t := &contender{member: member{engine: en}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
 	t.Init(dir, data, r.Fixed)
 	return t
-}
-
-// enteredQueue is called once the nodes certainly belong to Sess. It returns the attempt that
-// created them.
-func (co *contender) enteredQueue() *creation {
-	made := co.creation
-	co.creation = nil
-	return made
 }
 
 // delay returns the lock-delay of the contender's lock, or zero if it has none.
@@ -106,27 +97,16 @@ func (co *contender) takePath(path string, czxid int64) error {
 // one succeeds.
 type creation struct {
 	replaces *contender     // its node is deleted by the transaction that creates ours; nil if there is none or it was removed in another way
-	counted  *count         // what the attempt counts; nil if it does not count
+	expected *lastAlone     // what the directory is expected to be; nil if the attempt does not count
+	dir      *zk.Stat       // the directory right after a create that counts; nil if unknown
+	looked   time.Time      // when dir was received
 	answered *session.Latch // set when the outcome of the attempt is known: the nodes have names, or err is set; nil before the first attempt
 	err      error          // set before answered
 }
 
-// count holds what a counting create expects and what it finds: see lastAlone.
-type count struct {
-	expected lastAlone
-	dir      *zk.Stat  // its state right after the create; nil if unknown
-	looked   time.Time // when that state was received
-}
-
 // begin starts an attempt. It is called before anything is sent.
-func (a *creation) begin(counted *count) {
-	a.counted, a.answered, a.err = counted, new(session.Latch), nil
-}
-
-// showsOthers reports whether the attempt expected no other contenders but found some, or found
-// that they have written since.
-func (a *creation) showsOthers() bool {
-	return a.counted != nil && (a.counted.dir != nil || errors.Is(a.err, zk.ErrBadVersion))
+func (a *creation) begin(expected *lastAlone) {
+	*a = creation{replaces: a.replaces, expected: expected, answered: new(session.Latch)}
 }
 
 // takeReplaced returns the contender to replace, and clears it, so that the next attempt replaces
@@ -159,7 +139,7 @@ func (co *contender) writeNote() *zk.SetDataRequest {
 // there is none. If we expect no other contenders, nobody would read the note.
 func (co *contender) noteOfOld() *zk.SetDataRequest {
 	old := co.creation.replaces
-	if old == nil || co.creation.counted != nil || !old.isToNote() {
+	if old == nil || co.creation.expected != nil || !old.isToNote() {
 		return nil
 	}
 	return old.writeNote()

@@ -89,7 +89,7 @@ func (co *contender) request(data []byte, note *zk.SetDataRequest) (frames.Reque
 	switch {
 	case co.batch != nil || co.queueNode != nil:
 		return co.createBatch(data)
-	case co.creation.counted != nil || co.creation.replaces != nil:
+	case co.creation.expected != nil || co.creation.replaces != nil:
 		return co.createWith(data, note)
 	}
 	take := func(a *frames.Answer) (none struct{}, err error) { return none, co.takePath(a.Text(), a.Zxid) }
@@ -147,7 +147,7 @@ func (a *creation) fate(made, carried bool) fate {
 		return wasCreated
 	case errors.Is(a.err, outcome.ErrGone), errors.Is(a.err, outcome.ErrLimit):
 		return wasRefused
-	case a.counted != nil && isRefused:
+	case a.expected != nil && isRefused:
 		return metOthers
 	case a.replaces != nil && isRefused:
 		return lacksReplaced

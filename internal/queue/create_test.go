@@ -11,7 +11,7 @@ import (
 
 //zklock:promise P5.1
 func TestTheFateOfACreate(t *testing.T) {
-	counting, replacing := &count{}, &contender{}
+	counting, replacing := &lastAlone{}, &contender{}
 	for name, c := range map[string]struct {
 		of      creation
 		made    bool
@@ -24,10 +24,10 @@ func TestTheFateOfACreate(t *testing.T) {
 		"made, and the session has moved": {creation{}, true, false, mayBeLate},
 		"lost, and the session has moved": {creation{err: zk.ErrConnectionClosed}, false, false, mayBeLate},
 		"lost":                            {creation{err: zk.ErrConnectionClosed}, false, true, wasNotMade},
-		"counting, others there":          {creation{counted: counting, err: zk.ErrBadVersion}, false, true, metOthers},
-		"counting, no directory":          {creation{counted: counting, err: zk.ErrNoNode}, false, true, metOthers},
-		"counting, lost":                  {creation{counted: counting, err: zk.ErrConnectionClosed}, false, true, wasNotMade},
-		"counting and replacing":          {creation{counted: counting, replaces: replacing, err: zk.ErrNoNode}, false, true, metOthers},
+		"counting, others there":          {creation{expected: counting, err: zk.ErrBadVersion}, false, true, metOthers},
+		"counting, no directory":          {creation{expected: counting, err: zk.ErrNoNode}, false, true, metOthers},
+		"counting, lost":                  {creation{expected: counting, err: zk.ErrConnectionClosed}, false, true, wasNotMade},
+		"counting and replacing":          {creation{expected: counting, replaces: replacing, err: zk.ErrNoNode}, false, true, metOthers},
 		"replacing what is gone":          {creation{replaces: replacing, err: zk.ErrNoNode}, false, true, lacksReplaced},
 		"replacing, lost":                 {creation{replaces: replacing, err: zk.ErrConnectionClosed}, false, true, wasNotMade},
 		"no directory":                    {creation{err: zk.ErrNoNode}, false, true, lacksDir},

@@ -19,11 +19,7 @@ import (
 // channel.
 func (en *Engine) remove(t *contender) <-chan error {
 	done := make(chan error, 1)
-	en.deleting.add(t.Dir, 1)
-	en.removeThen(t, func(err error) {
-		en.deleting.add(t.Dir, -1)
-		done <- err
-	})
+	en.removeThen(t, func(err error) { done <- err })
 	return done
 }
 

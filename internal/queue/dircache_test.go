@@ -12,24 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty has several nodes leave it, one after the other.
-func TestADirectoryThatANodeOfOursIsLeavingIsNotExpectedEmpty(t *testing.T) {
-	c := new(Engine)
-	require.False(t, c.mayBeAlone("/a"), "nothing is known of it")
-	c.alone.put("/a", lastAlone{})
-	require.True(t, c.mayBeAlone("/a"))
-	c.deleting.add("/a", 1)
-	c.deleting.add("/a", 1)
-	c.deleting.add("/b", 1)
-	require.False(t, c.mayBeAlone("/a"))
-	c.deleting.add("/a", -1)
-	require.False(t, c.mayBeAlone("/a"))
-	c.deleting.add("/a", -1)
-	require.True(t, c.mayBeAlone("/a"))
-	c.recentlyShared.put("/a", struct{}{})
-	require.False(t, c.mayBeAlone("/a"), "others were there")
-}
-
 // TestRecentEntriesAreForgotten has it be known for just as long as it says, to one attempt each time.
 func TestRecentEntriesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -47,6 +29,9 @@ func TestRecentEntriesAreForgotten(t *testing.T) {
 		r.put("/a", 2)
 		time.Sleep(recentLife)
 		require.False(t, r.has("/a", recentLife))
+		stale, known := r.get("/a", recentLife)
+		require.False(t, known)
+		require.Zero(t, stale)
 		_, known = r.take("/a")
 		require.False(t, known)
 		_, known = new(recent[int]).take("/a")
@@ -63,11 +48,6 @@ func TestRecentEntriesAreBounded(t *testing.T) {
 	require.Len(t, r.of, maxRecent)
 	r.put("/more", struct{}{})
 	require.Len(t, r.of, 1)
-
-	var l deletions
-	l.add("/a", 2)
-	l.add("/a", -2)
-	require.Empty(t, l.of)
 }
 
 // TestADirectoryThatRefusesNotesIsNotTriedAgain takes the answers of transactions with a note in the second place.

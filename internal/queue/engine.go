@@ -30,14 +30,7 @@ type Engine struct {
 	Heart          *session.Heart
 	Unnoted        *Unnoted
 	Reporter       Reporter
-	// alone contains only directories in which we last saw no other contender; there may be some by
-	// now.
-	alone recent[lastAlone]
-	// recentlyShared contains directories in which we recently expected to be alone but were not; they may
-	// be empty by now.
-	recentlyShared recent[struct{}]
-	// deleting counts our nodes that are deleted in the background, until they are certainly gone.
-	deleting deletions
+	alone          recent[lastAlone]
 	// noRecord contains directories of locks whose record we recently deleted; others may have
 	// created one since.
 	noRecord recent[struct{}]

@@ -26,7 +26,7 @@ func (pl *place) enter(ctx context.Context, s *session.Session) error {
 		pl.begin(b, s)
 		a := pl.creation
 		list := func(context.Context) (none session.Listing, _ error) { return none, zk.ErrNoNode }
-		if a.counted == nil {
+		if a.expected == nil {
 			list = b.List(pl.Dir)
 		}
 		err = b.Send(ctx)
@@ -41,9 +41,9 @@ func (pl *place) enter(ctx context.Context, s *session.Session) error {
 		switch a.fate(pl.Name != "", pl.engine.Requests.Link.Carries(s)) {
 		case wasCreated:
 			if listErr == nil {
-				return pl.locate(ctx, &l)
+				return pl.locate(ctx, a, &l)
 			}
-			return pl.locate(ctx, nil)
+			return pl.locate(ctx, a, nil)
 		case mayBeLate:
 			return outcome.ErrSessionOver
 		case metOthers:
@@ -63,29 +63,28 @@ func (pl *place) enter(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// locate finds the position of a contender whose node was created. l is a listing that was sent
-// after the create, or nil if there is none.
-func (pl *place) locate(ctx context.Context, l *session.Listing) error {
-	a := pl.enteredQueue()
-	if pl.isAlone(a.counted) {
+// locate finds the position of a contender whose node was created by attempt a. l is a listing that
+// was sent after the create, or nil if there is none.
+func (pl *place) locate(ctx context.Context, a *creation, l *session.Listing) error {
+	pl.creation = nil
+	if pl.isAlone(a) {
 		return nil
 	}
 	pl.noticeOthers(a)
 	return pl.findPosition(ctx, l)
 }
 
-// isAlone reports whether the create has shown that our node is the only one. If so, it sets the
+// isAlone reports whether the attempt has shown that our node is the only one. If so, it sets the
 // position.
-func (pl *place) isAlone(counted *count) bool {
-	if counted == nil || counted.dir == nil || counted.dir.NumChildren != 1 {
+func (pl *place) isAlone(a *creation) bool {
+	if a.dir == nil || a.dir.NumChildren != 1 {
 		return false
 	}
-	dir := counted.dir
 	pl.engine.Hub.holders.endMissing(pl.contender, func(string) bool { return false })
 	pl.nearest.beginListing()
 	pl.nearest.selectBlockers(pl.recipe.Rule, nil)
-	pl.listed, pl.looked = dir.Mzxid, counted.looked
-	pl.engine.alone.put(pl.Dir, lastAlone{dir.Version, counted.expected.data})
+	pl.listed, pl.looked = a.dir.Mzxid, a.looked
+	pl.engine.alone.put(pl.Dir, lastAlone{version: a.dir.Version, data: a.expected.data})
 	return true
 }
 

@@ -84,17 +84,16 @@ func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
 	t.Run("ours is the only node", func(t *testing.T) {
 		inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
 			missing := old(e, p, "x-lock-0000000000")
-			require.False(t, p.isAlone(nil))
-			require.False(t, p.isAlone(&count{}))
-			require.False(t, p.isAlone(&count{dir: &zk.Stat{NumChildren: 2}}))
+			require.False(t, p.isAlone(&creation{}))
+			require.False(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 2}}))
 			require.False(t, missing.node.IsGone())
-			require.True(t, p.isAlone(&count{dir: &zk.Stat{NumChildren: 1, Version: 5, Mzxid: 8}, looked: time.Now(), expected: lastAlone{data: []byte("x")}}))
+			require.True(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 1, Version: 5, Mzxid: 8}, looked: time.Now(), expected: &lastAlone{data: []byte("x")}}))
 			require.True(t, missing.node.IsGone())
 			require.Equal(t, int64(8), p.listed)
 			require.Equal(t, time.Now(), p.looked)
 			again, known := e.alone.take(testDir)
 			require.True(t, known)
-			require.Equal(t, lastAlone{5, []byte("x")}, again)
+			require.Equal(t, lastAlone{version: 5, data: []byte("x")}, again)
 		})
 	})
 	t.Run("numbers do not show the order", func(t *testing.T) {
@@ -502,7 +501,10 @@ func TestACreateThatMeetsOthersIsRemembered(t *testing.T) {
 		require.True(t, e.mayBeAlone(testDir))
 		require.NoError(t, srv.PutNode(testDir+"/x-lock-2000000000", nil))
 		p := enterQueue(t, e, testLock)
-		require.True(t, e.recentlyShared.has(testDir, sharedLife))
+		require.False(t, e.mayBeAlone(testDir))
+		met, known := e.alone.take(testDir)
+		require.True(t, known)
+		require.Equal(t, lastAlone{shared: true}, met)
 		<-e.remove(p.contender)
 	})
 }
@@ -695,6 +697,6 @@ func TestDataThatMayNotBeReadIsNotRemembered(t *testing.T) {
 		time.Sleep(time.Second)
 		again, known := e.alone.take(testDir)
 		require.True(t, known)
-		require.Equal(t, lastAlone{0, []byte("value")}, again)
+		require.Equal(t, lastAlone{data: []byte("value")}, again)
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// Tests of acquires that count other contenders instead of listing them: see solitude.
+// Tests of acquires that count other contenders instead of listing them: see internal/queue/alone.go.
 
 // countsOthers reports whether a request creates a contender's node and writes its directory's data.
 func countsOthers(r *zktest.Request) bool {
@@ -89,43 +89,6 @@ func TestAnAcquireThatCountsOthersWaitsForThem(t *testing.T) {
 			require.NoError(t, waits.err)
 			unlock(t, waits.hold)
 		}
-	})
-}
-
-// Contenders do not write to the directory of a queue that is in use.
-//
-//zklock:promise P9.1 A19
-func TestContendersDoNotCountEachOther(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		var clients []*zklock.Client
-		for i := range 4 {
-			clients = append(clients, connect(t, srv, fmt.Sprint("c", i), term))
-			unlockSoon(t, clients[i])
-		}
-		counting := counter(srv)
-		var done []chan error
-		for _, c := range clients {
-			ended := make(chan error, 1)
-			done = append(done, ended)
-			go func() {
-				for range 50 {
-					hold, err := c.Mutex(path).Lock(t.Context())
-					if err == nil {
-						time.Sleep(time.Millisecond)
-						err = hold.Unlock(t.Context())
-					}
-					if err != nil {
-						ended <- err
-						return
-					}
-				}
-				ended <- nil
-			}()
-		}
-		for _, ended := range done {
-			require.NoError(t, <-ended)
-		}
-		require.LessOrEqual(t, counting.Load(), int32(20), "of 200")
 	})
 }
 
