@@ -65,7 +65,7 @@ func words(list string) []string {
 
 // tryFaults runs the trials and saves the run after each one.
 func tryFaults(file string, rounds int, only, names []string, add bool) error {
-	run := report.FaultRun{When: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine(), Versions: report.FaultVersions()}
+	run := report.FaultRun{When: time.Now().UTC().Truncate(time.Second), Commit: report.ThisCommit(), Machine: report.ThisMachine(), Versions: report.FaultVersions()}
 	if add {
 		earlier, err := report.LoadFaults(file)
 		if err != nil {

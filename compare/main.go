@@ -208,7 +208,7 @@ const saveEvery = 25
 // measure runs a plan. It saves an unfinished run in the directory out.
 func measure(ctx context.Context, plan work.Plan, out string) (*report.Results, error) {
 	began := time.Now()
-	r := &report.Results{When: began.UTC().Truncate(time.Second), Machine: report.ThisMachine(), Lease: ways.Lease.String(), Poll: ways.Poll.String()}
+	r := &report.Results{When: began.UTC().Truncate(time.Second), Commit: report.ThisCommit(), Machine: report.ThisMachine(), Lease: ways.Lease.String(), Poll: ways.Poll.String()}
 	set, err := servers.NewSet()
 	if err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func assertSelfContained(t *testing.T, html string) {
 		}
 	}
 	locked := drawings[0]
-	for _, want := range []string{`class="waits"`, `class="holds"`, `class="dead"`, `class="cut"`, `class="lost"`, `class="token"`, ">cut off<", ">crashes<", ">told ", " before the next holder<"} {
+	for _, want := range []string{`class="waits"`, `class="holds"`, `class="dead"`, `class="cut"`, `class="lost"`, `class="token"`, ">partitioned<", ">crashes<", ">notified ", " before the next holder<"} {
 		assert.Contains(t, locked, want)
 	}
 	assert.Equal(t, 2, strings.Count(html, "The axis shows the time since the start of the sale, in seconds; the full width is "))

@@ -46,7 +46,7 @@ func (r *Results) Duel() string {
 
 // RenderDuel replaces the generated parts of a page.
 func (r *Results) RenderDuel(page string) error {
-	return render("", nil, page, map[string]string{"about": r.about(), "duel": r.Duel()})
+	return render("", nil, page, map[string]string{"about": r.about("duel"), "duel": r.Duel()})
 }
 
 // toReference returns a figure and its ratio to the reference's, which is taken within a round like all ratios.

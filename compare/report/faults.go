@@ -22,6 +22,7 @@ import (
 // FaultRun is a run of trials under faults.
 type FaultRun struct {
 	When     time.Time             `json:"when"`
+	Commit   string                `json:"commit"` // of this repository
 	Machine  Machine               `json:"machine"`
 	Loads    []float64             `json:"loads"`
 	Versions []servers.Description `json:"versions"`
@@ -205,9 +206,9 @@ func (r *FaultRun) about() string {
 			n = max(n, t.Round+1)
 		}
 	}
-	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run began on %s. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
+	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run (`make report`) began on %s, at commit `%s`. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
 		"Load average (one minute) after each trial: median %s, at most %s. The machine had other users.\n",
-		n, lease, r.When.Format("2006-01-02 15:04 MST"), m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
+		n, lease, r.When.Format("2006-01-02 15:04 MST"), r.Commit, m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
 }
 
 // early reports how often each client's holder received a signal before the fault.

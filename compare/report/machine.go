@@ -22,6 +22,15 @@ func ThisMachine() Machine {
 	}
 }
 
+// ThisCommit returns the commit of this repository that is checked out, with "+" if files differ from it.
+func ThisCommit() string {
+	out, err := exec.Command("git", "describe", "--always", "--exclude=*", "--dirty=+").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // fieldOf returns the value of the first "name: value" or "name=value" line of a file.
 func fieldOf(file, name string) string {
 	text, err := os.ReadFile(file)

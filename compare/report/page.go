@@ -126,7 +126,7 @@ func (r *Results) blocks() map[string]string {
 // tables returns the generated parts of the page by name, or "" for a part without measurements.
 func (r *Results) tables() map[string]string {
 	return map[string]string{
-		"brief": r.brief(), "about": r.about(), "servers": r.servers(), "ways": r.wayTable(),
+		"brief": r.brief(), "about": r.about("compare"), "servers": r.servers(), "ways": r.wayTable(),
 		"uncontended": r.single("uncontended", 0), "first": r.single("first", 0), "contended": r.crowd("contended", "workers"),
 		"queue": r.crowd("queue", "waiting"), "many": r.single("many", 64),
 		"goroutines": r.crowd("goroutines", "clients"), "latency-alone": r.single("latency", alone),
@@ -148,12 +148,13 @@ func table(head []string, rows [][]string) string {
 	return out.String()
 }
 
-func (r *Results) about() string {
+// about describes the run that a make target did.
+func (r *Results) about(target string) string {
 	m, loads := r.Machine, spreadOf(r.Loads)
-	return fmt.Sprintf("Measured on %s in one run of %s: %d rounds (%d of the crash and the sale), %s for each speed measurement, lease or session %s, polling every %s unless the library has its own interval. "+
+	return fmt.Sprintf("Measured by `make %s` on %s, at commit `%s`, in one run of %s: %d rounds (%d of the crash and the sale), %s for each speed measurement, lease or session %s, polling every %s unless the library has its own interval. "+
 		"Machine: %s, %d cores, %s of memory, %s, Linux %s, %s. Load average before the start %s; during the run, its own load included, "+
 		"median %s and at most %s. If the first of these is not near 0, the machine had other users.\n",
-		r.When.Format("2006-01-02 15:04 MST"), r.Took, r.Rounds, cmp.Or(r.Repeats, r.Rounds), r.Window, r.Lease, r.Poll,
+		target, r.When.Format("2006-01-02 15:04 MST"), r.Commit, r.Took, r.Rounds, cmp.Or(r.Repeats, r.Rounds), r.Window, r.Lease, r.Poll,
 		m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Go, m.LoadAvg, number(loads.median), number(loads.high))
 }
 

@@ -248,7 +248,7 @@ func TestThePageOfTheDuelIsGeneratedFromTheCommittedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filled, err := fill(string(text), map[string]string{"about": r.about(), "duel": r.Duel()})
+	filled, err := fill(string(text), map[string]string{"about": r.about("duel"), "duel": r.Duel()})
 	if err != nil {
 		t.Fatal(err)
 	}

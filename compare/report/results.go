@@ -18,6 +18,7 @@ import (
 // Results is one run, as saved to disk.
 type Results struct {
 	When    time.Time             `json:"when"`
+	Commit  string                `json:"commit"` // of this repository
 	Took    string                `json:"took"`
 	Machine Machine               `json:"machine"`
 	Lease   string                `json:"lease"`

@@ -163,9 +163,9 @@ func TestTheTextsOfATimelineDoNotOverlap(t *testing.T) {
 			assert.GreaterOrEqual(t, text.Left, 0.0, "%v: %q", back, text.Text)
 			shown += text.Text + "\n"
 		}
-		wants := []string{"worker 1\n", "worker 2\n", "4294967341\n", "crashes\n", "cut"}
+		wants := []string{"worker 1\n", "worker 2\n", "…341\n", "crashes\n", "partitioned\n"}
 		if back > 4300*time.Millisecond && back < 9750*time.Millisecond {
-			wants = append(wants, "told", "back\n")
+			wants = append(wants, "notified", "back\n")
 		}
 		for _, want := range wants {
 			assert.Contains(t, shown, want, back)

@@ -97,9 +97,13 @@ func (t *texts) explain(x, y float64, full, shorter string) {
 	t.place(t.left, t.right, candidates...)
 }
 
-// number writes the token of a hold above its bar, which begins at x and whose top is y.
+// number writes the last digits of the token of a hold above its bar, which begins at x and whose top is y. The bar's tooltip has
+// all digits.
 func (t *texts) number(x, y float64, token int64) {
 	s := strconv.FormatInt(token, 10)
+	if n := len(s); n > 4 {
+		s = "…" + s[n-3:]
+	}
 	t.place(t.left, t.right, text{"token", x, y + aboveHold, widthOf(s), s})
 }
 

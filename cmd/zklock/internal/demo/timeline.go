@@ -33,7 +33,7 @@ const (
 	laneHeight = 34
 	barHeight  = 18
 	laneLeft   = 84
-	laneWidth  = 1040
+	laneWidth  = 780 // a README is about as wide, so its texts are not made smaller
 )
 
 // timeline is a drawing of a sale with one lane for each worker.
@@ -62,6 +62,7 @@ type bar struct {
 type mark struct {
 	X, Y  float64
 	Fault bool // a line, not the circle of a sale
+	Next  bool // a triangle: the grant that a loss is reported before
 	Title string
 }
 
@@ -91,6 +92,9 @@ func newTimeline(events []event, workers int) timeline {
 	}
 	for _, e := range events {
 		t.addMark(e, scale)
+		if next, ok := grantAfter(events, e); ok && e.kind == isTold {
+			t.Marks = append(t.Marks, mark{X: scale(next.at), Y: top(next.worker), Next: true, Title: fmt.Sprintf("the next holder, at %.3f s", next.at.Seconds())})
+		}
 	}
 	for _, m := range t.Marks {
 		if m.Fault {
@@ -120,18 +124,26 @@ func markText(events []event, e event) (text, shorter string) {
 	case crashes:
 		return "crashes", ""
 	case isCutOff:
-		return "cut off", "cut"
+		return "partitioned", "cut"
 	case isBack:
 		return "back", ""
 	case isTold:
-		for _, next := range events {
-			if next.at > e.at && next.kind == begins {
-				return fmt.Sprintf("told %.2f s before the next holder", (next.at - e.at).Seconds()), "told"
-			}
+		if next, ok := grantAfter(events, e); ok {
+			return fmt.Sprintf("notified %.2f s before the next holder", (next.at - e.at).Seconds()), "notified"
 		}
-		return "told", ""
+		return "notified", ""
 	}
 	return "", ""
+}
+
+// grantAfter returns the first grant after an event.
+func grantAfter(events []event, e event) (event, bool) {
+	for _, next := range events {
+		if next.at > e.at && next.kind == begins {
+			return next, true
+		}
+	}
+	return event{}, false
 }
 
 // drawAxis draws about a dozen ticks at round times.

@@ -18,7 +18,7 @@ import (
 )
 
 const page = `<style>
-  svg { width: 100%; min-width: 760px; height: auto; font: 11px sans-serif; } .holds { fill: green; }
+  svg { width: 100%; min-width: 760px; height: auto; font: 11px sans-serif; } .holds { fill: var(--holds); } :root { --holds: #0f0; } .dark { --holds: #070; }
 </style>
 <svg viewBox="0 0 100 40" role="img">
 <rect class="holds"/></svg>
@@ -28,8 +28,8 @@ const page = `<style>
 func TestThePictureIsTheFirstTimeline(t *testing.T) {
 	picture, err := draw(page)
 	require.NoError(t, err)
-	assert.Contains(t, picture, `width="100" height="70" viewBox="0 0 100 70"`)
-	assert.Contains(t, picture, `<rect class="holds"/>`)
+	assert.Contains(t, picture, `width="100" height="90" viewBox="0 0 100 90"`)
+	assert.Contains(t, picture, `<rect class="holds" fill="#0f0"/>`)
 	assert.NotContains(t, picture, "second")
 	assert.Contains(t, picture, "svg { font: 11px sans-serif; }")
 	wellFormed(t, picture)
@@ -46,16 +46,17 @@ func TestTheCommittedPictureShowsTheStory(t *testing.T) {
 	require.NoError(t, err)
 	picture := string(data)
 	wellFormed(t, picture)
-	for _, text := range []string{">worker 8<", ">crashes<", ">cut off<"} {
+	for _, text := range []string{">worker 8<", ">crashes<", ">partitioned<"} {
 		assert.Contains(t, picture, text)
 	}
-	assert.Regexp(t, `>told \d+\.\d\d s before the next holder<`, picture)
+	assert.Regexp(t, `>notified \d+\.\d\d s before the next holder<`, picture)
 	texts, err := drawing.Texts(picture)
 	require.NoError(t, err)
 	assert.Greater(t, len(texts), 30, "workers, times, tokens, faults and the legend")
 	assert.Empty(t, drawing.Overlapping(texts))
 	for _, m := range regexp.MustCompile(`class="([a-z]+)"`).FindAllStringSubmatch(picture, -1) {
 		assert.True(t, strings.Contains(picture, "."+m[1]+" "), "no style for the class %s", m[1])
+		assert.Regexp(t, `class="`+m[1]+`" (fill|stroke)="#`, picture, "the class %s has no color without variables of CSS", m[1])
 	}
 }
 
