@@ -19,7 +19,7 @@ import (
 //		// too many requests wait already
 //	}
 //
-// The contenders ahead are those of the listing that comes with the node, holders included. Of a
+// The contenders ahead are those in the listing that comes with the node, holders included. Of a
 // semaphore, only callers that wait for permits count. Of a Cohort, the goroutines of this process
 // count as well. A lock that has to queue again, after its session has expired or, for a Cohort, when
 // the place is passed on, counts again.

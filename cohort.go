@@ -17,7 +17,7 @@ import (
 
 // Cohort is a mutex for goroutines of one process that share a place in the queue, so passing the
 // lock from one goroutine to the next takes one request. The place is in the same queue as every
-// Mutex of the path. A Cohort has no state of its own: all values of one client for one path,
+// Mutex of the path. A Cohort has no state: all values of one client for one path,
 // with the same options, share a place.
 //
 // Each hold has its own node, and therefore its own token and guard. A node that had to wait for

@@ -156,7 +156,7 @@ func (h *Hold) oversee(cut context.CancelCauseFunc, returned <-chan struct{}) {
 //
 // The context of fn ends with ctx and with the hold. If l was not acquired, Do does not call fn, and
 // the error wraps ErrNotAcquired. See Hold.Do for all other errors. To limit the wait for the lock
-// alone, acquire it with a context of its own:
+// alone, acquire it with a separate context:
 //
 //	hold, err := lock.Lock(waitCtx)
 //	if err != nil {

@@ -52,7 +52,7 @@ type ElectionOptions struct {
 }
 
 // Election has one leader at a time. Its members lead in the order in which they joined. An
-// Election has no state of its own: all values for one path and the same options are the same
+// Election has no state: all values for one path and the same options are the same
 // election.
 //
 // Each member has a value that others can read while it leads, for example its address. The value

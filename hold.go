@@ -161,8 +161,8 @@ func (h *Hold) enclose(ctx context.Context) context.Context {
 }
 
 // valuesOf returns a context without cancellation that has the values of ctx except its holds. For
-// the context of a hold, it is the one that the hold was acquired under: so a program that acquires
-// each lock under the hold of the previous one does not keep all of them.
+// a hold's context, it returns the context under which the hold was acquired: so a program that
+// acquires each lock under the hold of the previous one does not keep all of them.
 func valuesOf(ctx context.Context) context.Context {
 	if outer := HoldOf(ctx); outer != nil && outer.life == ctx {
 		return outer.under
@@ -361,7 +361,7 @@ func (h *Hold) causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// Guard returns operations to put in front of those of your own transaction, which then commits
+// Guard returns operations to put in front of your transaction's operations. The transaction then commits
 // only while the lock is held. They check that the hold's nodes exist; a change to the nodes' data
 // does not affect them.
 //
@@ -385,7 +385,7 @@ type noGuard struct{}
 // Multi executes operations as zk.Conn.Multi does, all or none, and only while the lock is held.
 // The paths in ops are full ZooKeeper paths: neither the servers' chroot nor Options.Root is
 // prepended. Multi takes no context: it ends with the hold, because a caller that left earlier would
-// hold a lock without knowing what it has written.
+// hold a lock without knowing which of its writes took effect.
 //
 // If the error wraps ErrLost or ErrReleased, nothing was done. If it wraps ErrUncertain, the reply
 // was lost or the hold ended before the reply arrived: either all operations were done or none. If

@@ -161,7 +161,7 @@ func (q *localQueue) await(w *localWaiter) (*Hold, error) {
 	return got.hold, got.err
 }
 
-// withdraw removes a waiter from the queue, and returns what it has waited for. ok is false if the
+// withdraw removes a waiter from the queue, and returns what it was waiting for. ok is false if the
 // waiter has already received its answer.
 func (q *localQueue) withdraw(w *localWaiter) (waitedFor string, ok bool) {
 	q.mu.Lock()

@@ -44,7 +44,7 @@ func (c *Client) describe(l Locker) lockable {
 }
 
 // LockAll acquires several locks of this client, and returns one hold for all of them. If one of
-// them cannot be acquired, or ctx ends first, LockAll releases those that it holds and returns an
+// them cannot be acquired, or ctx ends first, LockAll releases the locks that it holds and returns an
 // error. It acquires the locks in the order of their paths, so callers that pass the same locks in
 // different orders do not block each other. If the session ends while LockAll waits, it starts
 // again. If one of the locks is lost in another way while LockAll waits for the others, it returns

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock-go/zklock/internal/queue"
 )
 
-// Mutex is a lock with one holder at a time, granted first come, first served. A Mutex has no state
-// of its own: all values for one path are the same lock.
+// Mutex is a lock with one holder at a time, granted first come, first served. A Mutex has no state:
+// all values for one path are the same lock.
 type Mutex struct {
 	owner
 	path string

@@ -76,7 +76,7 @@ type Options struct {
 	// everyone the ACL permits. Default false.
 	Anonymous bool
 	// Logger receives the client's log messages: see "Log lines" in docs/troubleshooting.md. No hold
-	// waits for its handler; messages can arrive a moment later than what they describe. Default
+	// waits for its handler; messages can arrive a moment after the events that they describe. Default
 	// none.
 	Logger *slog.Logger
 	// Observer is called with the outcome of every attempt, the end of every hold, and every missed

@@ -12,7 +12,7 @@ import (
 )
 
 // RWMutex is a lock with many readers or one writer at a time, granted first come, first served: a
-// reader that arrives after a waiting writer waits behind it. An RWMutex has no state of its own:
+// reader that arrives after a waiting writer waits behind it. An RWMutex has no state:
 // all values for one path are the same lock. Curator's InterProcessReadWriteLock on that path is
 // the same lock, too.
 type RWMutex struct {
@@ -27,7 +27,7 @@ var (
 	readerRecipe = &queue.Recipe{Name: "read", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
 
-// memberRecipe is that of the members of package shards. They are readers with data of their own.
+// memberRecipe is the recipe of package shards' members. They are readers with their own data.
 var memberRecipe = &queue.Recipe{Name: "member", Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 
 func init() {

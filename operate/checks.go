@@ -16,7 +16,7 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// findings is what was found of all servers, from which the checks follow.
+// findings is the state of all servers, from which the checks follow.
 type findings struct {
 	bridge.Target
 	all      []*member

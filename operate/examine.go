@@ -22,7 +22,7 @@ import (
 	"github.com/zklock-go/zklock/internal/frames"
 )
 
-// examiner asks servers. Each step has connections and sessions of its own, so that one which a server
+// examiner asks servers. Each step has its own connections and sessions, so a step that a server
 // refuses does not affect the others.
 type examiner struct {
 	bridge.Target
@@ -83,7 +83,7 @@ func (x *examiner) ask(ctx context.Context, m *member) {
 	m.late = ctx.Err() != nil // an error does not concern the server then
 }
 
-// parseSrvr returns what a reply to the command srvr shows, or "" for what it does not.
+// parseSrvr returns the values in a reply to the command srvr, or "" for missing ones.
 func parseSrvr(text string) (version, mode string) {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -131,7 +131,7 @@ func (x *examiner) dial(ctx context.Context, addr string, ask conn.Hello) (*conn
 	return conn.DialDirect(ctx, x.Dial, addr, ask)
 }
 
-// begin returns a connection with a session of its own, and with the client's credentials.
+// begin returns a connection with a new session and the client's credentials.
 func (x *examiner) begin(ctx context.Context, addr string) (*conn.Direct, error) {
 	d, _, err := x.dial(ctx, addr, conn.Hello{Timeout: x.SessionTimeout})
 	if err != nil {

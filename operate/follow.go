@@ -77,7 +77,7 @@ func (d *directories) find(path string) *dir {
 	return known
 }
 
-// insert puts a directory among those that are followed. The watched path itself needs no place.
+// insert adds a directory to the followed ones. The watched path itself needs no place.
 func (d *directories) insert(of *dir, c class) {
 	d.remove(of)
 	d.class(of, c)
@@ -94,7 +94,7 @@ func (d *directories) insert(of *dir, c class) {
 	}
 }
 
-// remove removes a directory from those that are followed.
+// remove stops following a directory.
 func (d *directories) remove(of *dir) {
 	if of.place != nil {
 		d.followed[of.class][of.top].Remove(of.place)

@@ -168,7 +168,7 @@ func issued(stat *zk.Stat, entries []node.Entry) int64 {
 // for the nodes' data, which can be up to a megabyte each.
 const readersAtOnce = 16
 
-// readAll reads the nodes of entries and returns them in order, without those that are gone.
+// readAll reads the nodes of entries and returns them in order, without deleted nodes.
 func (c client) readAll(ctx context.Context, s *session.Session, dir string, entries []node.Entry) ([]zklock.Contender, error) {
 	type found struct {
 		node.Entry

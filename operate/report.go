@@ -73,7 +73,7 @@ const (
 // String returns -, OK, WARN or FAIL.
 func (s Status) String() string { return [...]string{"-", "OK", "WARN", "FAIL"}[s] }
 
-// member is what was found of one server.
+// member is the state of one server.
 type member struct {
 	Server
 	said      string // its reply to the word srvr
@@ -94,7 +94,7 @@ func (m *member) serves() bool { return !m.late && m.unreached == nil && m.barre
 // answers reports whether all of the server's properties are known.
 func (m *member) answers() bool { return m.serves() && m.refused == nil && m.noMulti == nil }
 
-// site is what was found of the path below which locks are to be.
+// site is the state of the path for locks.
 type site struct {
 	listed  map[string]int // how often each address is in the list of servers
 	path    string         // the nearest existing node

@@ -4,7 +4,7 @@ package shards
 
 import "hash/fnv"
 
-// A share is what a member counts for in the assignment. IDs are distinct.
+// A share is a member's weight in the assignment. IDs are distinct.
 type share struct {
 	id     string
 	weight int

@@ -59,7 +59,7 @@ type view struct {
 // readersAtOnce limits how many members' nodes are read at the same time.
 const readersAtOnce = 16
 
-// update reads the nodes with these names that are not known yet, and forgets those that are gone.
+// update reads the nodes with these names that are not known yet, and forgets deleted nodes.
 func (v *view) update(ctx context.Context, c bridge.Client, s *session.Session, dir string, names []string) error {
 	queue := node.NewQueue(names)
 	known, order := make(map[string]memberData, len(names)), make([]string, 0, len(names))

@@ -18,7 +18,7 @@ import (
 // pickDir is the lock that a caller of Number holds while it looks for a free number.
 const pickDir = "/pick"
 
-// Number returns the smallest number from 0 to n-1 that nobody has, for example the worker ID of a
+// Number returns the smallest free number from 0 to n-1, for example the worker ID of a
 // generator of unique IDs, and a hold of it. The number is yours until the hold ends. Number does not
 // wait for a number: if all are taken, it returns zklock.ErrLocked. Callers pick one after another.
 //
@@ -83,8 +83,8 @@ func (p *picker) pick(picking, ctx context.Context) (*zklock.Hold, int, error) {
 	return nil, -1, fmt.Errorf("%w: every number", zklock.ErrLocked)
 }
 
-// taken returns the numbers that have a contender. It reads only the directories that exist, which
-// are those of the numbers that are in use or were until recently.
+// taken returns the numbers that have a contender. It reads only the directories that exist: those of
+// the numbers in use now or until recently.
 func (p *picker) taken(ctx context.Context) (map[int]bool, error) {
 	callCtx := p.c.Requests.CallContext(ctx)
 	defer callCtx.Cancel()

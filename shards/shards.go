@@ -37,7 +37,7 @@ var ErrMoved = errors.New("shard belongs to another member")
 // shard moves to another member, with the cause ErrMoved, and when the shard's lock is lost, with a cause
 // that wraps zklock.ErrLost. zklock.HoldAt returns the hold of the shard, and so its token: see Path.
 //
-// After a move, the lock is held until Work has returned, so Work can finish what it has begun: the
+// After a move, the lock is held until Work has returned, so Work can finish: the
 // context of the hold (Hold.Context) has not ended then. See Options.Grace.
 type Work = func(ctx context.Context, shard int) error
 
@@ -177,7 +177,7 @@ func Path(path string, number int) string { return fmt.Sprintf("%s/%04d", path, 
 // request.
 func (m *Member) Assigned() []int { return m.shards(func(*shard) bool { return true }) }
 
-// Held returns, in order, those of Assigned whose lock this member holds. A member is ready when both
+// Held returns, in order, the assigned shards whose locks this member holds. A member is ready when both
 // have the same length.
 func (m *Member) Held() []int { return m.shards((*shard).isHeld) }
 

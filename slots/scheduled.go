@@ -217,7 +217,7 @@ type planned struct {
 	times []time.Time // guarded by mu: in their order
 }
 
-// add adds a time, unless it is known. Of those that have come it keeps the newest.
+// add adds a time, unless it is known. Of the times that have come it keeps the newest.
 func (p *planned) add(next, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,7 +27,7 @@ type Options struct {
 	TickTime time.Duration
 	// TickTimes overrides TickTime for individual members, by index; 0 means no
 	// override. The member that a client connects to clamps the timeout by its own
-	// tick. The leader sends PINGs twice per tick of its own, and expires sessions on
+	// tick. The leader sends PINGs twice per tick of the leader, and expires sessions on
 	// its own ticks.
 	TickTimes []time.Duration
 	// SyncLimit is the number of ticks for which a member that lost its leader keeps

@@ -137,7 +137,7 @@ func TestAnEnsembleRestoredFromABackupIsUsedAgain(t *testing.T) {
 }
 
 //zklock:promise P2.7
-func TestAServerThatAnswersPingsOnlyIsLeft(t *testing.T) {
+func TestTheClientLeavesAServerThatAnswersPingsOnly(t *testing.T) {
 	inVirtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		conn := client(t, srv, l)
 		s, err := l.Attached(t.Context())

@@ -173,7 +173,7 @@ func TestAnswersAreGivenToTheirRequests(t *testing.T) {
 	})
 }
 
-func TestAServerThatAnswersLaterPingsOnlyIsLeft(t *testing.T) {
+func TestTheClientLeavesAServerThatAnswersLaterPingsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, w := attached(t)
 		w.asks(1, frames.OpGetData)

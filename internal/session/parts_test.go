@@ -199,7 +199,7 @@ func TestALatchIsSetOnce(t *testing.T) {
 }
 
 // A server that reads requests and does not reply is left, and that is reported while a node is kept.
-func TestASilentServerIsLeft(t *testing.T) {
+func TestTheClientLeavesASilentServer(t *testing.T) {
 	for name, kept := range map[string]bool{"a node is kept": true, "none is": false} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -45,7 +45,7 @@ func TestFrequentFaultsExcuseALimitedDelay(t *testing.T) {
 }
 
 // A waiter whose process ended must have had a place until then.
-func TestAVanishedWaiterWithoutAPlaceIsFound(t *testing.T) {
+func TestAVanishedWaiterWithoutAPlaceIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops = append(h.Ops, Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "e", Outcome: Unknown, Call: 199 * ms, Return: 290 * ms})
 	require.Empty(t, Check(h, bounds))
@@ -54,7 +54,7 @@ func TestAVanishedWaiterWithoutAPlaceIsFound(t *testing.T) {
 }
 
 // An acquire of several locks has a place in at least one queue while it waits.
-func TestAWaitForSeveralLocksWithoutAPlaceIsFound(t *testing.T) {
+func TestAWaitForSeveralLocksWithoutAPlaceIsReported(t *testing.T) {
 	both := func(at int) *History { // b enters one of the queues then
 		h := handOff()
 		b := node("b", 3)
@@ -79,7 +79,7 @@ func TestAFaultOfAnotherClientExcusesNoLoss(t *testing.T) {
 }
 
 // A client notices a third party's delete within the time of an event, even if it is just being granted.
-func TestAGrantOfANodeThatAThirdPartyDeletedIsFound(t *testing.T) {
+func TestAGrantOfANodeThatAThirdPartyDeletedIsReported(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
 	granted := func(after time.Duration) *History { // b's node goes at 31 ms
@@ -138,7 +138,7 @@ func TestEachPermitIsReleased(t *testing.T) {
 }
 
 // A caller that waits for permits has a place in the queue, or nodes for its permits.
-func TestAWaitForPermitsWithoutAPlaceIsFound(t *testing.T) {
+func TestAWaitForPermitsWithoutAPlaceIsReported(t *testing.T) {
 	late := func(h *History, at int) *History { // b is granted, and leaves, at
 		h.Ops[2].Return, h.Ops[2].End, h.Ops[2].Freed = time.Duration(at)*ms, time.Duration(at+20)*ms, time.Duration(at+22)*ms
 		h.Txns[8].Time, h.Txns[9].Time = time.Duration(at+1)*ms, time.Duration(at+21)*ms
@@ -191,7 +191,7 @@ func TestATryAfterARestoreMayBeRefusedForTheLockDelay(t *testing.T) {
 	require.Empty(t, Check(h, strict), "the delay begins when a contender sees that the hold was lost")
 }
 
-func TestATryThatIsRefusedWithoutReasonIsFound(t *testing.T) {
+func TestATryThatIsRefusedWithoutReasonIsReported(t *testing.T) {
 	strict := bounds
 	strict.Notice = 5 * ms
 	try := func(call int) *History {
@@ -240,7 +240,7 @@ func TestATryThatIsRefusedWithoutReasonIsFound(t *testing.T) {
 }
 
 // The lock-delay after a loss starts when a contender first reads the queue.
-func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
+func TestATryThatIsRefusedAfterTheLockDelayIsReported(t *testing.T) {
 	strict := bounds
 	strict.Notice, strict.Delay = 5*ms, 20*ms
 	tries := func(calls ...int) *History {
@@ -262,7 +262,7 @@ func TestATryThatIsRefusedAfterTheLockDelayIsFound(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
 }
 
-func TestALeaderThatNeverLedIsFound(t *testing.T) {
+func TestALeaderThatNeverLedIsReported(t *testing.T) {
 	h := campaign()
 	h.Ops[3].Token = 9
 	require.Equal(t, "election", rules(Check(h, bounds)))
@@ -270,7 +270,7 @@ func TestALeaderThatNeverLedIsFound(t *testing.T) {
 	require.Equal(t, "election", rules(Check(h, bounds)))
 }
 
-func TestAFalseReportOfNoLeaderIsFound(t *testing.T) {
+func TestAFalseReportOfNoLeaderIsReported(t *testing.T) {
 	h := campaign()
 	h.Ops = append(h.Ops, Op{ID: 8, Kind: Observe, Recipe: Election, Path: "/l", Client: "p", Outcome: Refused, Fresh: true, Call: 52 * ms, Return: 53 * ms})
 	require.Empty(t, Check(h, bounds))
@@ -291,7 +291,7 @@ func TestAWritersTokenIsLargerThanThoseOfReadersBeforeIt(t *testing.T) {
 }
 
 // A release may be uncertain only after a fault that affects its client.
-func TestAReleaseThatIsUncertainWithoutAFaultIsFound(t *testing.T) {
+func TestAReleaseThatIsUncertainWithoutAFaultIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops[1].Return, h.Ops[1].End, h.Ops[1].Freed, h.Ops[1].Clean, h.Ops[1].Uncertain = 32*ms, 349*ms, 351*ms, false, true
 	h.Txns[5].Time = 350 * ms
@@ -302,7 +302,7 @@ func TestAReleaseThatIsUncertainWithoutAFaultIsFound(t *testing.T) {
 	require.Equal(t, "P5", rules(Check(h, bounds)))
 }
 
-func TestAGrantWithoutANodeIsFound(t *testing.T) {
+func TestAGrantWithoutANodeIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops[0].Node, h.Ops[0].Clean = "", false
 	require.Contains(t, rules(Check(h, bounds)), "P1")

@@ -527,7 +527,7 @@ func TestSequenceNumbersMayStartAgainAfterARestore(t *testing.T) {
 // With a lock-delay, only a released hold can be followed by a grant at once.
 //
 //zklock:promise P11.9 A1
-func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
+func TestAGrantWithinTheLockDelayIsReported(t *testing.T) {
 	delayed := bounds
 	delayed.Delay = 5 * ms
 	require.Empty(t, Check(handOff(), delayed))
@@ -546,7 +546,7 @@ func TestAGrantWithinTheLockDelayIsFound(t *testing.T) {
 }
 
 // While a goroutine of a cohort waits, a node of its process is in the queue.
-func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsFound(t *testing.T) {
+func TestAGoroutineOfACohortThatWaitsWithoutAPlaceIsReported(t *testing.T) {
 	first, second := node("a", 0), node("a", 1)
 	story := func() *History {
 		h := &History{

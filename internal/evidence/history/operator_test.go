@@ -43,7 +43,7 @@ func TestViewsOfOperatorsAreChecked(t *testing.T) {
 	}
 }
 
-func TestAnEvictionThatBeginsInFrontIsFound(t *testing.T) {
+func TestAnEvictionThatBeginsInFrontIsReported(t *testing.T) {
 	h := handOff()
 	b, c := node("b", 1), node("c", 2)
 	h.Txns[3].Client, h.Txns[3].Session = "o", session("o")
@@ -57,7 +57,7 @@ func TestAnEvictionThatBeginsInFrontIsFound(t *testing.T) {
 	require.Empty(t, Check(h, bounds), "it was somebody else")
 }
 
-func TestAnIncompleteEvictionIsFound(t *testing.T) {
+func TestAnIncompleteEvictionIsReported(t *testing.T) {
 	const own, other = "_c_7a6b6c0123456789abcd", "_c_7a6b6c0123456789abce"
 	gate := "/s/locks/" + own + "000000000000-lock-0000000000"
 	for name, c := range map[string]struct {
@@ -127,7 +127,7 @@ func TestValuesOfLeadersAreChecked(t *testing.T) {
 	}
 }
 
-func TestAnObserverThatIsNotShownALeaderIsFound(t *testing.T) {
+func TestAnObserverThatIsNotShownALeaderIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		call, ret int
 		shown     string
