@@ -64,10 +64,10 @@ func TestAServerThatFailsCostsNoHold(t *testing.T) {
 		leads      bool
 		hurt, heal func(*zkcontainer.Member, context.Context) error
 	}{
-		{"frozen", false, (*zkcontainer.Member).Pause, (*zkcontainer.Member).Unpause},
-		{"killed", false, (*zkcontainer.Member).Kill, (*zkcontainer.Member).Restart},
-		{"cut off from its peers", false, (*zkcontainer.Member).CutFromPeers, (*zkcontainer.Member).Heal},
-		{"leader, killed", true, (*zkcontainer.Member).Kill, (*zkcontainer.Member).Restart},
+		{"frozen", false, (*zkcontainer.Member).Freeze, (*zkcontainer.Member).Thaw},
+		{"killed", false, (*zkcontainer.Member).Stop, (*zkcontainer.Member).Start},
+		{"cut off from its peers", false, (*zkcontainer.Member).CutOff, (*zkcontainer.Member).Rejoin},
+		{"leader, killed", true, (*zkcontainer.Member).Stop, (*zkcontainer.Member).Start},
 	}
 	for round := range *availability {
 		for kind, f := range fails {
@@ -117,7 +117,7 @@ func TestAServerThatFailsCostsNoHold(t *testing.T) {
 			}
 			t.Logf("%s, jobs: %d of %d ended, with a session of 10s %d of %d", f.name, end(usual), jobs, end(short), jobs)
 			require.NoError(t, f.heal(struck, t.Context()))
-			require.NoError(t, z.Healthy(t.Context()))
+			require.NoError(t, z.WaitHealthy(t.Context()))
 			for _, hold := range holds {
 				_ = hold.Unlock(soon(t)) // fails for the lost ones
 			}

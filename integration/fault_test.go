@@ -35,47 +35,47 @@ type fault struct {
 var faults = []fault{
 	{
 		name: "follower killed",
-		hurt: toFollower((*zkcontainer.Member).Kill), heal: toFollower((*zkcontainer.Member).Restart),
+		hurt: toFollower((*zkcontainer.Member).Stop), heal: toFollower((*zkcontainer.Member).Start),
 	},
 	{
 		name: "leader killed", leader: true,
-		hurt: toLeader((*zkcontainer.Member).Kill), heal: toLeader((*zkcontainer.Member).Restart),
+		hurt: toLeader((*zkcontainer.Member).Stop), heal: toLeader((*zkcontainer.Member).Start),
 	},
 	{
 		name: "follower paused",
-		hurt: toFollower((*zkcontainer.Member).Pause), heal: toFollower((*zkcontainer.Member).Unpause),
+		hurt: toFollower((*zkcontainer.Member).Freeze), heal: toFollower((*zkcontainer.Member).Thaw),
 	},
 	{
 		name: "leader paused", leader: true,
-		hurt: toLeader((*zkcontainer.Member).Pause), heal: toLeader((*zkcontainer.Member).Unpause),
+		hurt: toLeader((*zkcontainer.Member).Freeze), heal: toLeader((*zkcontainer.Member).Thaw),
 	},
 	{
 		name: "all paused", outage: true,
-		hurt: toAll((*zkcontainer.Member).Pause), heal: toAll((*zkcontainer.Member).Unpause),
+		hurt: toAll((*zkcontainer.Member).Freeze), heal: toAll((*zkcontainer.Member).Thaw),
 	},
 	{
 		name: "follower cut off from its peers", network: true, costs: true,
-		hurt: toFollower((*zkcontainer.Member).CutFromPeers), heal: toFollower((*zkcontainer.Member).Heal),
+		hurt: toFollower((*zkcontainer.Member).CutOff), heal: toFollower((*zkcontainer.Member).Rejoin),
 	},
 	{
 		name: "leader cut off from its peers", leader: true, network: true, costs: true,
-		hurt: toLeader((*zkcontainer.Member).CutFromPeers), heal: toLeader((*zkcontainer.Member).Heal),
+		hurt: toLeader((*zkcontainer.Member).CutOff), heal: toLeader((*zkcontainer.Member).Rejoin),
 	},
 	{
 		name: "slow links", network: true,
-		hurt: slowLinks, heal: toAll((*zkcontainer.Member).Fast),
+		hurt: slowLinks, heal: toAll((*zkcontainer.Member).EndSlow),
 	},
 	{
 		name: "all restarted one by one",
 		hurt: func(ctx context.Context, z *zkcontainer.Ensemble, _, _ *zkcontainer.Member) error {
 			for _, s := range z.Members {
-				if err := s.Kill(ctx); err != nil {
+				if err := s.Stop(ctx); err != nil {
 					return err
 				}
-				if err := s.Restart(ctx); err != nil {
+				if err := s.Start(ctx); err != nil {
 					return err
 				}
-				if err := z.Healthy(ctx); err != nil {
+				if err := z.WaitHealthy(ctx); err != nil {
 					return err
 				}
 			}
@@ -184,7 +184,7 @@ func underFault(t *testing.T, z *zkcontainer.Ensemble, f fault) {
 		if !healed {
 			healed = true
 			assert.NoError(t, f.heal(context.Background(), z, leader, followers[0]))
-			assert.NoError(t, z.Healthy(context.Background()))
+			assert.NoError(t, z.WaitHealthy(context.Background()))
 		}
 	}
 	t.Cleanup(heal)

@@ -44,21 +44,21 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, hold.Unlock(ctx))
 
-	require.NoError(t, leader.CutFromPeers(ctx))
+	require.NoError(t, leader.CutOff(ctx))
 	healed := false
 	heal := func() {
 		if !healed {
 			healed = true
-			assert.NoError(t, leader.Heal(context.Background()))
+			assert.NoError(t, leader.Rejoin(context.Background()))
 		}
 	}
 	t.Cleanup(heal)
-	require.NoError(t, followers[0].Kill(ctx))
-	require.NoError(t, followers[1].Kill(ctx))
+	require.NoError(t, followers[0].Stop(ctx))
+	require.NoError(t, followers[1].Stop(ctx))
 	back := make(chan error, len(followers))
 	for _, f := range followers {
 		// Owned by this test, which waits for it: neither serves before both are back.
-		go func() { back <- f.Restart(context.Background()) }()
+		go func() { back <- f.Start(context.Background()) }()
 	}
 	for range followers {
 		require.NoError(t, await(t, back, "a new leader"))
@@ -79,7 +79,7 @@ func TestLostCreateReplyAndDeposedLeader(t *testing.T) {
 	require.Equal(t, zkcontainer.Leader, leader.Mode(ctx), "the old leader must still act as leader")
 	way.steer(leader.Addr, false)
 	require.NoError(t, way.answered(ctx, 1), "the old leader resumes the session")
-	require.NoError(t, leader.Busy(ctx), "the client sends it a request that needs a quorum")
+	require.NoError(t, leader.WaitBusy(ctx), "the client sends it a request that needs a quorum")
 	heal()
 	way.steer(followers[1].Addr, false)
 

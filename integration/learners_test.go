@@ -49,8 +49,8 @@ func TestStaleLearners(t *testing.T) {
 	}
 	cut := time.Now()
 	for _, stale := range []*zkcontainer.Member{observer, removed} {
-		require.NoError(t, stale.CutFromPeers(t.Context()))
-		t.Cleanup(func() { require.NoError(t, stale.Heal(context.Background())) })
+		require.NoError(t, stale.CutOff(t.Context()))
+		t.Cleanup(func() { require.NoError(t, stale.Rejoin(context.Background())) })
 	}
 	for _, p := range pairs {
 		p.judge(t, cut)

@@ -21,6 +21,7 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/integration/internal/images"
 	"github.com/zklock-go/zklock/integration/internal/peers"
+	"github.com/zklock-go/zklock/internal/evidence/engine"
 	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/zkcontainer"
 )
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	family.DefaultSignals()
+	engine.Prepare()
 	start := time.Now()
 	ctx := context.Background()
 	lab.shared = map[string]*zkcontainer.Ensemble{}
@@ -163,7 +165,7 @@ func share(t *testing.T, name string, opts zkcontainer.Options) *zkcontainer.Ens
 		lab.shared[name] = z
 	}
 	z := lab.shared[name]
-	require.NoError(t, z.Healthy(t.Context()))
+	require.NoError(t, z.WaitHealthy(t.Context()))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(z.Logs(context.Background()))

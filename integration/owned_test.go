@@ -42,6 +42,6 @@ func TestACrashOfAClientWithManyNodesHarmsNoServer(t *testing.T) {
 	ensemble.Partition("owner")
 	waitForChildren(t, server.Addr, path+"/leases", 0) // the session has expired
 	ensemble.HealClient("owner")
-	require.NoError(t, server.Kill(ctx))
-	require.NoError(t, server.Restart(ctx), "the server reads its log")
+	require.NoError(t, server.Stop(ctx))
+	require.NoError(t, server.Start(ctx), "the server reads its log")
 }

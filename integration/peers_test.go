@@ -30,7 +30,7 @@ func host(t *testing.T) *peers.Host {
 	}
 	network, addrs := peers.Machine, lab.external
 	if len(lab.external) == 0 {
-		network, addrs = one(t).Network(), one(t).Inside()
+		network, addrs = one(t).Network(), one(t).InternalAddrs()
 	}
 	lab.mu.Lock()
 	defer lab.mu.Unlock()

@@ -52,7 +52,7 @@ func TestHowShortASessionMayBe(t *testing.T) {
 	}
 	all.Wait()
 	for _, ensemble := range ensembles {
-		require.NoError(t, ensemble.Healthy(t.Context()), "the figures count only if the servers have not ended")
+		require.NoError(t, ensemble.WaitHealthy(t.Context()), "the figures count only if the servers have not ended")
 	}
 	for d, count := range told {
 		t.Logf("%d servers, %v", count, d)

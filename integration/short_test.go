@@ -53,8 +53,8 @@ func TestShortSessions(t *testing.T) {
 		}()
 		waitForChildren(t, leader.Addr, fmt.Sprintf("%s/%d", path, i), 2)
 	}
-	require.NoError(t, followers[0].CutFromPeers(t.Context()))
-	t.Cleanup(func() { assert.NoError(t, followers[0].Heal(context.Background())) })
+	require.NoError(t, followers[0].CutOff(t.Context()))
+	t.Cleanup(func() { assert.NoError(t, followers[0].Rejoin(context.Background())) })
 	for range pairs {
 		assert.ErrorIs(t, await(t, verdicts, "the second holder"), zklock.ErrLost, "the first hold had not ended")
 	}

@@ -36,22 +36,22 @@ func TestStaleLeader(t *testing.T) {
 	}
 
 	t.Cleanup(func() {
-		require.NoError(t, leader.Heal(context.Background()))
+		require.NoError(t, leader.Rejoin(context.Background()))
 		// Restart the old leader, because otherwise its next election can take longer than patience: it still has
 		// connections to the killed followers, and both TCP and the election back off, up to a minute.
-		require.NoError(t, leader.Kill(context.Background()))
-		require.NoError(t, leader.Restart(context.Background()))
-		require.NoError(t, ensemble.Healthy(context.Background()))
+		require.NoError(t, leader.Stop(context.Background()))
+		require.NoError(t, leader.Start(context.Background()))
+		require.NoError(t, ensemble.WaitHealthy(context.Background()))
 	})
-	require.NoError(t, leader.CutFromPeers(t.Context()))
+	require.NoError(t, leader.CutOff(t.Context()))
 	cut := time.Now()
 	for _, f := range followers {
-		require.NoError(t, f.Kill(t.Context()))
+		require.NoError(t, f.Stop(t.Context()))
 	}
 	back := make(chan error, len(followers))
 	for _, f := range followers {
 		// Owned by this test, which waits for it: neither serves before both are back.
-		go func() { back <- f.Restart(context.Background()) }()
+		go func() { back <- f.Start(context.Background()) }()
 	}
 	for range followers {
 		require.NoError(t, await(t, back, "a new leader"))

@@ -52,10 +52,10 @@ func TestStaleFollower(t *testing.T) {
 		waitForChildren(t, leader.Addr, path+"/"+p.name, 2)
 	}
 
-	require.NoError(t, stale.CutFromPeers(t.Context()))
+	require.NoError(t, stale.CutOff(t.Context()))
 	t.Cleanup(func() {
-		require.NoError(t, stale.Heal(context.Background()))
-		require.NoError(t, ensemble.Healthy(context.Background()))
+		require.NoError(t, stale.Rejoin(context.Background()))
+		require.NoError(t, ensemble.WaitHealthy(context.Background()))
 	})
 	cut := time.Now()
 
@@ -197,7 +197,7 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 
 // needsNetworks skips a test if links cannot be cut or slowed here.
 func needsNetworks(t *testing.T, z *zkcontainer.Ensemble) {
-	if err := z.HurtsNetworks(t.Context()); err != nil {
+	if err := z.CheckTools(t.Context()); err != nil {
 		t.Skip(err)
 	}
 }

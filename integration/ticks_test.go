@@ -63,7 +63,7 @@ func TestTheTickOfARunningEnsembleIsChanged(t *testing.T) {
 	least := session
 	for _, m := range append(members, leader) {
 		restartWithTick(t, m, long)
-		require.NoError(t, ensemble.Healthy(t.Context()))
+		require.NoError(t, ensemble.WaitHealthy(t.Context()))
 		for range 20 {
 			time.Sleep(session / 20) // in total several heartbeats, and pings of the leader; real servers need real time
 			for _, hold := range holds {
@@ -103,8 +103,8 @@ func restartWithTick(t *testing.T, m *zkcontainer.Member, tick time.Duration) {
 	t.Helper()
 	_, err := m.Exec(t.Context(), "sed", "-i", fmt.Sprintf("s/^tickTime=.*/tickTime=%d/", tick.Milliseconds()), "/conf/zoo.cfg")
 	require.NoError(t, err)
-	require.NoError(t, m.Kill(t.Context()))
-	require.NoError(t, m.Restart(t.Context()))
+	require.NoError(t, m.Stop(t.Context()))
+	require.NoError(t, m.Start(t.Context()))
 }
 
 // TestStaleFollowerOfASlowLeader cuts a follower with a short tick off from a leader with a long one, as it can happen while
@@ -121,16 +121,16 @@ func TestStaleFollowerOfASlowLeader(t *testing.T) {
 	needsNetworks(t, ensemble)
 	slow := ensemble.Members[2] // the member with the highest number wins an election
 	restartWithTick(t, slow, long)
-	require.NoError(t, ensemble.Healthy(t.Context()))
+	require.NoError(t, ensemble.WaitHealthy(t.Context()))
 	leader, err := ensemble.Leader(t.Context())
 	require.NoError(t, err)
 	if leader != slow {
-		require.NoError(t, leader.Kill(t.Context()))
+		require.NoError(t, leader.Stop(t.Context()))
 		next, err := ensemble.Leader(t.Context(), leader)
 		require.NoError(t, err)
 		require.Same(t, slow, next)
-		require.NoError(t, leader.Restart(t.Context()))
-		require.NoError(t, ensemble.Healthy(t.Context()))
+		require.NoError(t, leader.Start(t.Context()))
+		require.NoError(t, ensemble.WaitHealthy(t.Context()))
 	}
 	stale, path := ensemble.Members[0], root(t)
 	var pairs []*stalePair
@@ -147,8 +147,8 @@ func TestStaleFollowerOfASlowLeader(t *testing.T) {
 	for i := range pairs {
 		waitForChildren(t, slow.Addr, fmt.Sprint(path, "/", i), 2)
 	}
-	require.NoError(t, stale.CutFromPeers(t.Context()))
-	t.Cleanup(func() { require.NoError(t, stale.Heal(context.Background())) })
+	require.NoError(t, stale.CutOff(t.Context()))
+	t.Cleanup(func() { require.NoError(t, stale.Rejoin(context.Background())) })
 	cut := time.Now()
 	for _, p := range pairs {
 		t.Run(p.name, func(t *testing.T) { p.judge(t, cut) })

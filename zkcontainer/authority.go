@@ -26,9 +26,13 @@ var tlsLines = []string{
 const keyStore, trustStore = "/conf/server.pem", "/conf/ca.pem"
 
 // Authority is a certificate authority for tests. Its certificates are valid for a day
-// and for the loopback address, for servers and clients.
+// and for the loopback address, for servers and clients. Those of servers that this
+// package starts are also valid for the host at which the engine publishes ports.
 type Authority struct {
-	PEM  []byte // the authority's own certificate
+	// PEM is the authority's own certificate.
+	PEM []byte
+	// Pool contains the authority's own certificate alone: a value for RootCAs and
+	// ClientCAs of a tls.Config. The caller must not change it.
 	Pool *x509.CertPool
 
 	cert *x509.Certificate
@@ -58,8 +62,11 @@ func NewAuthority() (*Authority, error) {
 	return a, nil
 }
 
-// Issue returns a new certificate and its private key, as PEM.
-func (a *Authority) Issue() (cert, key []byte, err error) {
+// Issue returns a new certificate for the loopback address and its private key, as PEM.
+func (a *Authority) Issue() (cert, key []byte, err error) { return a.issue("127.0.0.1") }
+
+// issue returns a certificate that is valid for a host as well.
+func (a *Authority) issue(host string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("zkcontainer: certificate: %w", err)
@@ -68,6 +75,11 @@ func (a *Authority) Issue() (cert, key []byte, err error) {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "party"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = append(template.IPAddresses, ip)
+	} else {
+		template.DNSNames = []string{host}
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("zkcontainer: certificate: %w", err)
@@ -94,7 +106,11 @@ func (a *Authority) Client() (*tls.Config, error) {
 
 // addFiles adds the files that tlsLines refer to.
 func (a *Authority) addFiles(files map[string][]byte) error {
-	cert, key, err := a.Issue()
+	e, err := Find()
+	if err != nil {
+		return err
+	}
+	cert, key, err := a.issue(numeric(e.host))
 	if err != nil {
 		return err
 	}

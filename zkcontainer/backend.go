@@ -29,13 +29,15 @@ type Backend interface {
 	Faults(member int) Faults
 }
 
-// Faults are the faults that can be injected into a member. Each is followed by the method that ends it.
+// Faults are the faults that can be injected into a member. The methods are those of zktest.Member and Member. Each is followed
+// by the one that ends it. In containers, Start waits until the member serves clients, and a fault that cannot be injected fails
+// the test.
 type Faults interface {
-	Stop() // kills the member, like kill -9
+	Stop() // ends the member at once, like kill -9
 	Start()
-	Freeze() // stops the member, like SIGSTOP
+	Freeze() // suspends the member, like SIGSTOP; its connections stay open
 	Thaw()
-	CutOff() // cuts the member off from the other members
+	CutOff() // cuts the member off from the other members, not from clients
 	Rejoin()
 }
 
@@ -95,12 +97,12 @@ type containerFaults struct {
 	t *testing.T
 }
 
-func (f containerFaults) Stop()   { f.do("stop", f.m.Kill) }
-func (f containerFaults) Start()  { f.do("start", f.m.Restart) }
-func (f containerFaults) Freeze() { f.do("freeze", f.m.Pause) }
-func (f containerFaults) Thaw()   { f.do("thaw", f.m.Unpause) }
-func (f containerFaults) CutOff() { f.do("cut off", f.m.CutFromPeers) }
-func (f containerFaults) Rejoin() { f.do("rejoin", f.m.Heal) }
+func (f containerFaults) Stop()   { f.do("stop", f.m.Stop) }
+func (f containerFaults) Start()  { f.do("start", f.m.Start) }
+func (f containerFaults) Freeze() { f.do("freeze", f.m.Freeze) }
+func (f containerFaults) Thaw()   { f.do("thaw", f.m.Thaw) }
+func (f containerFaults) CutOff() { f.do("cut off", f.m.CutOff) }
+func (f containerFaults) Rejoin() { f.do("rejoin", f.m.Rejoin) }
 
 func (f containerFaults) do(what string, fn func(context.Context) error) {
 	if err := fn(f.t.Context()); err != nil {

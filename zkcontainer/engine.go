@@ -6,51 +6,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
-	tclog "github.com/testcontainers/testcontainers-go/log"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // label marks every container and network of this package. Its value identifies the process that they belong to.
 const label = "zklock.zkcontainer.run"
 
-// reaperEnv makes a copy of the test binary act as the reaper of another process.
-const reaperEnv = "ZKCONTAINER_REAPER"
+// enginePatience limits the wait for the engine's first answer.
+const enginePatience = 10 * time.Second
 
-// ErrNone is returned if no container engine answers.
-var ErrNone = errors.New("no container engine answers")
+// ErrNoEngine is returned if no container engine answers.
+var ErrNoEngine = errors.New("no container engine answers")
 
-// Engine is this process's connection to the machine's container engine.
+// Engine is this process's connection to the container engine that testcontainers uses.
 type Engine struct {
+	// API is a client of the engine, for what testcontainers does not do. The caller must not close it.
 	API *client.Client
 
+	host string   // the host at which published ports can be reached, as testcontainers sees it
 	run  string   // the value of label for everything that this process creates
-	life *os.File // locked while this process lives; the reaper waits for that lock, and later runs try it
+	life *os.File // locked while this process lives; nil if Ryuk removes what is left
 }
 
-// Find returns the engine. The first call connects to it.
-var Find = sync.OnceValues(func() (*Engine, error) { return open(context.Background()) })
+var find = sync.OnceValues(open)
+
+// Find returns the engine that testcontainers uses. The first call connects to it. It changes no setting of testcontainers.
+func Find() (*Engine, error) { return find() }
 
 // Labels returns the labels that other containers need to be removed with this process.
 func (e *Engine) Labels() map[string]string { return map[string]string{label: e.run} }
 
-// open connects to the engine, removes what dead runs left behind and starts the reaper, so that nothing of this process
-// outlives it. It first sets the environment of testcontainers, which reads it only once.
-func open(ctx context.Context) (*Engine, error) {
-	api, err := connect(ctx)
+// open connects to the engine. If testcontainers' own reaper, Ryuk, is disabled, it removes what dead runs left behind and
+// starts the reaper of this package, so that nothing of this process outlives it.
+func open() (*Engine, error) {
+	e, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	settle()
-	e := &Engine{API: api, run: fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())}
+	e.run = fmt.Sprintf("%s%d-%d", ours(), time.Now().Unix(), os.Getpid())
+	if !ryukDisabled() {
+		return e, nil
+	}
 	e.life, err = begin(e.run)
 	if err != nil {
 		return nil, err
@@ -58,72 +60,54 @@ func open(ctx context.Context) (*Engine, error) {
 	if err := e.startReaper(); err != nil {
 		return nil, err
 	}
-	return e, e.sweepDeadRuns(ctx)
+	return e, e.sweepDeadRuns(context.Background())
 }
 
-// connect connects to the engine at DOCKER_HOST or, if that is not set, at one of the usual sockets.
-func connect(ctx context.Context) (*client.Client, error) {
-	hosts := []string{os.Getenv("DOCKER_HOST")}
-	if hosts[0] == "" {
-		home, _ := os.UserHomeDir()
-		hosts = []string{
-			"unix:///var/run/docker.sock",
-			"unix://" + filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock"),
-			"unix://" + filepath.Join(home, ".docker/run/docker.sock"),
-		}
+// connect connects to the engine as testcontainers does.
+func connect() (*Engine, error) {
+	type result struct {
+		e   *Engine
+		err error
 	}
-	var errs []error
-	for _, host := range hosts {
-		api, err := client.New(client.FromEnv, client.WithHost(host))
-		if err == nil {
-			pingCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_, err = api.Ping(pingCtx, client.PingOptions{NegotiateAPIVersion: true})
-			cancel()
+	answered := make(chan result, 1)
+	// Ends when the engine answers; nobody waits for it. testcontainers remembers how this ends for the whole process, so it
+	// is not given up: only the caller stops waiting.
+	go func() {
+		e, err := connectSlowly(context.Background())
+		answered <- result{e, err}
+	}()
+	select {
+	case r := <-answered:
+		if r.err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoEngine, r.err)
 		}
-		if err == nil {
-			return api, os.Setenv("DOCKER_HOST", host)
-		}
-		errs = append(errs, err)
-	}
-	return nil, fmt.Errorf("%w: %w", ErrNone, errors.Join(errs...))
-}
-
-// settle sets the environment of testcontainers. Its reaper, Ryuk, needs an image from a registry, which may not be
-// reachable; the reaper of this package does the same without an image. Every port is published on the loopback address, so a
-// process that runs in a container must not look for the ports at its gateway.
-func settle() {
-	tclog.SetDefault(log.New(io.Discard, "", 0)) // it logs several lines per container
-	for name, value := range map[string]string{
-		"TESTCONTAINERS_RYUK_DISABLED": "true",
-		"TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1",
-	} {
-		if os.Getenv(name) == "" {
-			_ = os.Setenv(name, value)
-		}
+		return r.e, nil
+	case <-time.After(enginePatience):
+		return nil, fmt.Errorf("%w in %v", ErrNoEngine, enginePatience)
 	}
 }
 
-// ours returns the prefix of this user's runs.
-func ours() string { return fmt.Sprintf("u%d-", os.Getuid()) }
+func connectSlowly(ctx context.Context) (*Engine, error) {
+	provider, err := testcontainers.NewDockerProvider(testcontainers.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	host, err := provider.DaemonHost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	api, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		return nil, err
+	}
+	return &Engine{API: api.Client, host: host}, nil
+}
 
 // Close removes everything that this process created.
 func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.run) }
-
-// sweepDeadRuns removes what this user's dead runs left behind.
-func (e *Engine) sweepDeadRuns(ctx context.Context) error {
-	runs, err := e.runs(ctx)
-	for run := range runs {
-		if run == e.run || !strings.HasPrefix(run, ours()) {
-			continue
-		}
-		life, claimed := claim(run)
-		if claimed != nil {
-			continue // alive, or being swept by another process
-		}
-		err = errors.Join(err, e.remove(ctx, run), os.Remove(life.Name()), life.Close())
-	}
-	return err
-}
 
 // runs returns the runs that have containers or networks on the engine.
 func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
@@ -169,45 +153,4 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// startReaper starts a copy of this program that cleans up after this process has ended. It has its own session, so that an
-// interrupt that ends the tests does not end it too.
-func (e *Engine) startReaper() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	reaper := exec.Command(self)
-	reaper.Env = append(os.Environ(), reaperEnv+"="+e.run)
-	reaper.SysProcAttr = detached()
-	if err := reaper.Start(); err != nil {
-		return err
-	}
-	return reaper.Process.Release()
-}
-
-// If the test binary was started as a reaper, it does nothing else. This has to happen in init, before main, so that users
-// need no TestMain.
-func init() {
-	if run := os.Getenv(reaperEnv); run != "" {
-		reap(run)
-	}
-}
-
-// reap waits until a run's process has ended, removes what it left behind and exits.
-func reap(run string) {
-	life, err := outlive(run)
-	if err == nil {
-		var api *client.Client
-		api, err = connect(context.Background())
-		if err == nil {
-			err = (&Engine{API: api}).remove(context.Background(), run)
-		}
-		_ = os.Remove(life.Name())
-	}
-	if err != nil {
-		os.Exit(1) // there is nowhere to report the error to
-	}
-	os.Exit(0)
 }

@@ -20,7 +20,7 @@ const doomedEnv = "ZKCONTAINER_DOOMED"
 
 func TestNothingOutlivesAProcessThatIsKilled(t *testing.T) {
 	if os.Getenv(doomedEnv) != "" {
-		Run(t.Context(), t)
+		RunEnsemble(t.Context(), t, 1)
 		e, err := Find()
 		require.NoError(t, err)
 		fmt.Printf("run %s\n", e.run)
@@ -46,9 +46,9 @@ type doomed struct {
 	process *os.Process
 }
 
-func startDoomed(t *testing.T) doomed {
+func startDoomed(t *testing.T, env ...string) doomed {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNothingOutlivesAProcessThatIsKilled$", "-test.v")
-	cmd.Env = append(os.Environ(), doomedEnv+"=1", requireEnv+"=1")
+	cmd.Env = append(append(os.Environ(), doomedEnv+"=1", requireEnv+"=1"), env...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

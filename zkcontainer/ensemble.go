@@ -17,7 +17,10 @@ import (
 
 // Ensemble is a running ensemble of one or more servers.
 type Ensemble struct {
+	// Options are the options that the ensemble was started with, with their defaults.
+	// Image is the image that was chosen.
 	Options Options
+	// Members are the servers, in the order of their IDs.
 	Members []*Member
 
 	engine *Engine
@@ -55,10 +58,19 @@ func (e *Engine) Start(ctx context.Context, opts Options) (*Ensemble, error) {
 
 // begin starts the members and waits until they serve clients.
 func (z *Ensemble) begin(ctx context.Context) error {
-	if err := z.each(func(m *Member) error { return m.create(ctx) }); err != nil {
+	created, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := z.each(func(m *Member) error {
+		err := m.create(created)
+		if err != nil {
+			cancel() // the other members would wait for this one
+		}
 		return err
+	})
+	if err != nil {
+		return fmt.Errorf("zkcontainer: %w\n%s", err, z.Logs(context.WithoutCancel(ctx)))
 	}
-	err := z.Healthy(ctx)
+	err = z.WaitHealthy(ctx)
 	if err == nil {
 		err = answers(ctx, z.Options, z.Addrs())
 	}
@@ -103,8 +115,8 @@ func (z *Ensemble) Addrs() []string {
 // ConnectionString returns Addrs in the form that most clients expect: separated by commas.
 func (z *Ensemble) ConnectionString() string { return strings.Join(z.Addrs(), ",") }
 
-// Inside returns the members' client addresses, as seen from containers on the private network.
-func (z *Ensemble) Inside() []string {
+// InternalAddrs returns the members' client addresses, as seen from containers on the private network.
+func (z *Ensemble) InternalAddrs() []string {
 	var addrs []string
 	for _, m := range z.Members {
 		addrs = append(addrs, m.Name+":2181")
@@ -124,8 +136,8 @@ func (z *Ensemble) Logs(ctx context.Context) string {
 	return b.String()
 }
 
-// Healthy waits until every member serves clients and there is one leader.
-func (z *Ensemble) Healthy(ctx context.Context) error {
+// WaitHealthy waits until every member serves clients and there is one leader.
+func (z *Ensemble) WaitHealthy(ctx context.Context) error {
 	return poll(ctx, "a healthy ensemble", func() bool {
 		modes := map[string]int{}
 		for _, m := range z.Members {
@@ -164,8 +176,8 @@ func (z *Ensemble) Followers(ctx context.Context) ([]*Member, error) {
 	return followers, err
 }
 
-// HurtsNetworks returns nil if cuts and slow links are possible. Otherwise the error names the tool that is missing.
-func (z *Ensemble) HurtsNetworks(ctx context.Context) error {
+// CheckTools returns nil if CutOff and Slow are possible. Otherwise the error names the tool that is missing.
+func (z *Ensemble) CheckTools(ctx context.Context) error {
 	for _, tool := range []string{"iptables", "tc"} {
 		if _, err := z.Members[0].tool(ctx, "which", tool); err != nil {
 			return fmt.Errorf("zkcontainer: neither the image %s nor Options.Tools has %s: %w", z.Options.Image, tool, err)

@@ -6,14 +6,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
 )
 
-// Official is the default image.
-const Official = "zookeeper:3.9"
+// DefaultImage is the official image of ZooKeeper.
+const DefaultImage = "zookeeper:3.9"
 
 // imageEnv names the image for tests that do not set Options.Image.
 const imageEnv = "ZKCONTAINER_IMAGE"
@@ -46,21 +49,31 @@ func (e *Engine) choose(ctx context.Context) (string, error) {
 	if image := os.Getenv(imageEnv); image != "" {
 		return image, e.Fetch(ctx, image)
 	}
-	if e.has(ctx, Official) {
-		return Official, nil
+	if e.has(ctx, DefaultImage) {
+		return DefaultImage, nil
 	}
 	if image := e.ownImage(ctx); image != "" {
 		return image, nil
 	}
-	if err := e.Fetch(ctx, Official); err != nil {
+	if err := e.Fetch(ctx, DefaultImage); err != nil {
 		return "", fmt.Errorf("%w; set %s to use another image, or build one with integration/image/build", err, imageEnv)
 	}
-	return Official, nil
+	return DefaultImage, nil
 }
 
 func (e *Engine) has(ctx context.Context, image string) bool {
-	_, err := e.API.ImageInspect(ctx, image)
+	_, err := e.API.ImageInspect(ctx, prefixed(image))
 	return err == nil
+}
+
+// prefixed returns the name under which testcontainers looks for an image: it puts its hub.image.name.prefix in front of images
+// that name no registry.
+func prefixed(image string) string {
+	registry, _, named := strings.Cut(image, "/")
+	if named && (strings.ContainsAny(registry, ".:") || registry == "localhost") {
+		return image
+	}
+	return path.Join(testcontainers.ReadConfig().Config.HubImageNamePrefix, image)
 }
 
 // ownImage returns the newest image that this repository has built on this machine, or "" if there is none.
@@ -87,7 +100,7 @@ func (e *Engine) Fetch(ctx context.Context, image string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	impatience := time.AfterFunc(registryPatience, cancel)
-	pull, err := e.API.ImagePull(ctx, image, client.ImagePullOptions{})
+	pull, err := e.API.ImagePull(ctx, prefixed(image), client.ImagePullOptions{})
 	if err != nil {
 		return fmt.Errorf("image %s: %w", image, err)
 	}

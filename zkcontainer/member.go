@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -47,29 +45,13 @@ const (
 	Observer   = "observer"
 )
 
-// ask sends a four-letter word to the server and returns the reply.
-func (m *Member) ask(ctx context.Context, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(conn)
-	return string(answer), err
-}
-
 // Mode returns the server's current mode: Leader, Follower, Observer, Standalone, or "" if it serves no clients.
 func (m *Member) Mode(ctx context.Context) string {
-	answer, err := m.ask(ctx, "srvr")
+	return mode(ctx, m.Addr)
+}
+
+func mode(ctx context.Context, address string) string {
+	answer, err := ask(ctx, address, "srvr")
 	if err != nil {
 		return ""
 	}
@@ -80,7 +62,7 @@ func (m *Member) Mode(ctx context.Context) string {
 
 // Version returns the version that the server reports.
 func (m *Member) Version(ctx context.Context) string {
-	answer, _ := m.ask(ctx, "srvr")
+	answer, _ := ask(ctx, m.Addr, "srvr")
 	_, version, _ := strings.Cut(answer, "version: ")
 	version, _, _ = strings.Cut(version, ",")
 	version, _, _ = strings.Cut(version, "-")
@@ -89,7 +71,7 @@ func (m *Member) Version(ctx context.Context) string {
 
 // Watches returns the number of watches that the server's connections have set.
 func (m *Member) Watches(ctx context.Context) (int, error) {
-	answer, err := m.ask(ctx, "wchs")
+	answer, err := ask(ctx, m.Addr, "wchs")
 	if err != nil {
 		return 0, err
 	}
@@ -97,10 +79,10 @@ func (m *Member) Watches(ctx context.Context) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(count))
 }
 
-// Busy waits until the server has an unanswered request.
-func (m *Member) Busy(ctx context.Context) error {
+// WaitBusy waits until the server has an unanswered request.
+func (m *Member) WaitBusy(ctx context.Context) error {
 	return poll(ctx, m.Name+" to have a request to answer", func() bool {
-		answer, err := m.ask(ctx, "srvr")
+		answer, err := ask(ctx, m.Addr, "srvr")
 		_, count, _ := strings.Cut(answer, "Outstanding: ")
 		count, _, _ = strings.Cut(count, "\n")
 		return err == nil && count != "" && count != "0"
@@ -112,14 +94,14 @@ func (m *Member) serves(ctx context.Context) error {
 	return poll(ctx, m.Name+" to serve", func() bool { return m.Mode(ctx) != "" })
 }
 
-// Kill ends the server's process at once, like a power failure.
-func (m *Member) Kill(ctx context.Context) error {
+// Stop ends the server's process at once, like kill -9 or a power failure.
+func (m *Member) Stop(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerKill(ctx, m.ctr.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
 	return err
 }
 
-// Restart starts a killed server again and waits until it serves clients.
-func (m *Member) Restart(ctx context.Context) error {
+// Start starts a stopped server again and waits until it serves clients.
+func (m *Member) Start(ctx context.Context) error {
 	if err := m.dropTools(ctx); err != nil {
 		return err // the tools container shares the network of the server, which has ended
 	}
@@ -134,26 +116,26 @@ func (m *Member) Wipe(ctx context.Context) error {
 	if _, err := m.Exec(ctx, "rm", "-rf", "/data/version-2"); err != nil {
 		return err
 	}
-	if err := m.Kill(ctx); err != nil {
+	if err := m.Stop(ctx); err != nil {
 		return err
 	}
-	return m.Restart(ctx)
+	return m.Start(ctx)
 }
 
-// Pause suspends the server's process; its sockets stay open.
-func (m *Member) Pause(ctx context.Context) error {
+// Freeze suspends the server's process, like SIGSTOP; its sockets stay open.
+func (m *Member) Freeze(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerPause(ctx, m.ctr.GetContainerID(), client.ContainerPauseOptions{})
 	return err
 }
 
-// Unpause ends Pause.
-func (m *Member) Unpause(ctx context.Context) error {
+// Thaw ends Freeze.
+func (m *Member) Thaw(ctx context.Context) error {
 	_, err := m.all.engine.API.ContainerUnpause(ctx, m.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
 	return err
 }
 
-// CutFromPeers drops every packet between the server and the other members. Clients can still reach it.
-func (m *Member) CutFromPeers(ctx context.Context) error {
+// CutOff drops every packet between the server and the other members. Clients can still reach it.
+func (m *Member) CutOff(ctx context.Context) error {
 	var rules []string
 	for _, peer := range m.all.Members {
 		if peer == m {
@@ -169,8 +151,8 @@ func (m *Member) CutFromPeers(ctx context.Context) error {
 	return err
 }
 
-// Heal ends CutFromPeers.
-func (m *Member) Heal(ctx context.Context) error {
+// Rejoin ends CutOff.
+func (m *Member) Rejoin(ctx context.Context) error {
 	_, err := m.tool(ctx, "iptables", "-w", "-F")
 	return err
 }
@@ -190,8 +172,8 @@ func (m *Member) Slow(ctx context.Context) (how string, err error) {
 	return "", err
 }
 
-// Fast ends Slow.
-func (m *Member) Fast(ctx context.Context) error {
+// EndSlow ends Slow.
+func (m *Member) EndSlow(ctx context.Context) error {
 	_, err := m.tool(ctx, "tc", "qdisc", "del", "dev", "eth0", "root")
 	return err
 }
@@ -221,6 +203,7 @@ func (m *Member) toolbox(ctx context.Context) (_ *testcontainers.DockerContainer
 		return m.tools, nil
 	}
 	m.tools, err = testcontainers.Run(ctx, m.all.Options.Tools,
+		testcontainers.WithLogger(silent{}),
 		testcontainers.WithLabels(m.all.engine.Labels()),
 		testcontainers.WithEntrypoint("sleep", "infinity"),
 		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) {
@@ -244,6 +227,9 @@ func run(ctx context.Context, ctr *testcontainers.DockerContainer, name string, 
 
 // Logs returns the last lines of the server's log, for the report of a failure.
 func (m *Member) Logs(ctx context.Context) string {
+	if m.ctr == nil {
+		return "it was not created"
+	}
 	logs, err := m.ctr.Logs(ctx)
 	if err != nil {
 		return err.Error()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // Options configure an ensemble. The zero value is a single server with short ticks.
@@ -48,6 +50,9 @@ type Options struct {
 	Files map[string][]byte
 	// JVMFlags are additional flags for the servers' JVM.
 	JVMFlags string
+	// Container customizes every server's container, after the settings of this package:
+	// testcontainers.WithLogger, WithLabels and so on.
+	Container []testcontainers.ContainerCustomizer
 }
 
 func (o Options) withDefaults() Options {

@@ -19,7 +19,7 @@ func answers(ctx context.Context, o Options, addrs []string) error {
 	}
 	answered := make(chan error, 1)
 	// Ends with the answer, or when conn is closed.
-	go func() { answered <- ask(conn, events, o) }()
+	go func() { answered <- read(conn, events, o) }()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
@@ -36,8 +36,8 @@ func answers(ctx context.Context, o Options, addrs []string) error {
 	return nil
 }
 
-// ask waits for a session and reads a node, unless the servers require SASL.
-func ask(conn *zk.Conn, events <-chan zk.Event, o Options) error {
+// read waits for a session and reads a node, unless the servers require SASL.
+func read(conn *zk.Conn, events <-chan zk.Event, o Options) error {
 	for e := range events {
 		if e.State != zk.StateHasSession {
 			continue

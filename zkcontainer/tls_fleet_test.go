@@ -94,7 +94,7 @@ func TestHoldersOfASlowServerKeepTheirHoldsOverTLS(t *testing.T) {
 	}
 	authority, err := zkcontainer.NewAuthority()
 	require.NoError(t, err)
-	z := zkcontainer.Run(t.Context(), t, zkcontainer.Options{TLS: authority, TickTime: 2 * time.Second, Config: []string{"maxClientCnxns=0"}})
+	z := zkcontainer.RunEnsemble(t.Context(), t, 1, zkcontainer.Options{TLS: authority, TickTime: 2 * time.Second, Config: []string{"maxClientCnxns=0"}})
 	config, err := authority.Client()
 	require.NoError(t, err)
 	const n, session = 400, 10 * time.Second

@@ -4,6 +4,7 @@ package zkcontainer
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 )
@@ -11,13 +12,8 @@ import (
 // requireEnv makes a test that cannot run fail instead of being skipped. Setting CI has the same effect.
 const requireEnv = "ZKCONTAINER_REQUIRE"
 
-// Run starts a single server, which is stopped when the test ends.
-func Run(ctx context.Context, t testing.TB, opts ...Options) *Ensemble {
-	t.Helper()
-	return RunEnsemble(ctx, t, 1, opts...)
-}
-
-// RunEnsemble starts an ensemble of n servers, which is stopped when the test ends.
+// RunEnsemble starts an ensemble of n servers, which is stopped when the test ends. If no container engine answers or an image
+// is missing, it skips the test, or fails it if ZKCONTAINER_REQUIRE or CI is set.
 func RunEnsemble(ctx context.Context, t testing.TB, n int, opts ...Options) *Ensemble {
 	t.Helper()
 	var o Options
@@ -47,7 +43,7 @@ func available(ctx context.Context, t testing.TB, o Options) *Engine {
 	t.Helper()
 	e, err := Find()
 	if err == nil {
-		err = e.provide(ctx, o)
+		err = errors.Join(e.provideReaper(ctx), e.provide(ctx, o))
 	}
 	if err == nil {
 		return e

@@ -65,12 +65,12 @@ func TestAnEnsembleWithoutItsLeaderElectsAnother(t *testing.T) {
 	t.Parallel()
 	z := zkcontainer.RunEnsemble(t.Context(), t, 3)
 	ctx := soon(t)
-	if err := z.HurtsNetworks(ctx); err != nil {
+	if err := z.CheckTools(ctx); err != nil {
 		t.Skip(err)
 	}
 	leader, err := z.Leader(ctx)
 	require.NoError(t, err)
-	require.NoError(t, leader.CutFromPeers(ctx))
+	require.NoError(t, leader.CutOff(ctx))
 	next, err := z.Leader(ctx, leader)
 	require.NoError(t, err)
 	conn, _, err := zk.Connect([]string{next.Addr}, 10*time.Second, zk.WithLogger(quiet{}))
@@ -80,14 +80,14 @@ func TestAnEnsembleWithoutItsLeaderElectsAnother(t *testing.T) {
 		_, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))
 		return err == nil || errors.Is(err, zk.ErrNodeExists)
 	}, patience, 50*time.Millisecond, "two of three are a quorum")
-	require.NoError(t, leader.Heal(ctx))
+	require.NoError(t, leader.Rejoin(ctx))
 }
 
 func TestUsersAndCertificates(t *testing.T) {
 	t.Parallel()
 	authority, err := zkcontainer.NewAuthority()
 	require.NoError(t, err)
-	z := zkcontainer.Run(t.Context(), t, zkcontainer.Options{
+	z := zkcontainer.RunEnsemble(t.Context(), t, 1, zkcontainer.Options{
 		TLS: authority, Super: "super:secret", SASL: map[string]string{"joe": "pässwörd"}, MaxSessionTimeout: time.Minute,
 	})
 	config, err := authority.Client()
@@ -117,14 +117,14 @@ func TestUsersAndCertificates(t *testing.T) {
 func TestAFailedTestShowsTheServersLogs(t *testing.T) {
 	t.Parallel()
 	inner := &failing{TB: t}
-	z := zkcontainer.Run(t.Context(), inner, toolsElsewhere(t))
+	z := zkcontainer.RunEnsemble(t.Context(), inner, 1, toolsElsewhere(t))
 	server, ctx := z.Members[0], soon(t)
 	if z.Options.Tools != "" {
 		_, err := server.Slow(ctx)
 		require.NoError(t, err)
-		require.NoError(t, server.Fast(ctx))
-		require.NoError(t, server.Kill(ctx))
-		require.NoError(t, server.Restart(ctx))
+		require.NoError(t, server.EndSlow(ctx))
+		require.NoError(t, server.Stop(ctx))
+		require.NoError(t, server.Start(ctx))
 		_, err = server.Slow(ctx)
 		require.NoError(t, err, "the server's network is a new one")
 	}
@@ -141,7 +141,7 @@ func toolsElsewhere(t *testing.T) zkcontainer.Options {
 		return zkcontainer.Options{}
 	}
 	image, err := engine.Image(t.Context())
-	if err != nil || image == zkcontainer.Official {
+	if err != nil || image == zkcontainer.DefaultImage {
 		return zkcontainer.Options{}
 	}
 	return zkcontainer.Options{Tools: image}

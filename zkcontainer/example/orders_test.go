@@ -24,7 +24,7 @@ func TestTheLockOutlivesTheLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := leader.Kill(t.Context()); err != nil {
+	if err := leader.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := hold.Confirm(t.Context()); err != nil {
