@@ -4,9 +4,7 @@ go 1.25.0
 
 require (
 	github.com/caddyserver/certmagic v0.25.3
-	github.com/stretchr/testify v1.12.1
 	github.com/zklock-go/zklock v0.0.0
-	go.uber.org/zap v1.27.1
 )
 
 require (
@@ -18,8 +16,8 @@ require (
 	github.com/miekg/dns v1.1.72 // indirect
 	github.com/zeebo/blake3 v0.2.4 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	go.uber.org/zap/exp v0.3.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.50.0 // indirect
 	golang.org/x/mod v0.35.0 // indirect
 	golang.org/x/net v0.53.0 // indirect

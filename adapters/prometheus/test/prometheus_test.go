@@ -229,7 +229,7 @@ func described(t *testing.T) map[string]bool {
 func TestTheDashboardAndTheAlertsUseExistingMetrics(t *testing.T) {
 	names := described(t)
 	require.Len(t, names, 13)
-	for file, decode := range map[string]func([]byte, any) error{"dashboard.json": json.Unmarshal, "alerts.yaml": yaml.Unmarshal} {
+	for file, decode := range map[string]func([]byte, any) error{"../dashboard.json": json.Unmarshal, "../alerts.yaml": yaml.Unmarshal} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		var content map[string]any
@@ -243,7 +243,7 @@ func TestTheDashboardAndTheAlertsUseExistingMetrics(t *testing.T) {
 
 // Each alert names a section of the documents that says what to do.
 func TestEveryAlertHasARunbook(t *testing.T) {
-	text, err := os.ReadFile("alerts.yaml")
+	text, err := os.ReadFile("../alerts.yaml")
 	require.NoError(t, err)
 	var alerts struct {
 		Groups []struct {
@@ -259,7 +259,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		page, anchor, _ := strings.Cut(rule.Annotations["runbook_url"], "#")
 		file, ok := strings.CutPrefix(page, "https://github.com/zklock-go/zklock/blob/main/")
 		require.True(t, ok, rule.Alert)
-		content, err := os.ReadFile("../../" + file)
+		content, err := os.ReadFile("../../../" + file)
 		require.NoError(t, err, rule.Alert)
 		heading := regexp.MustCompile(`(?im)^#+ ` + strings.ReplaceAll(regexp.QuoteMeta(anchor), "-", "[ -]") + `$`)
 		assert.Regexp(t, heading, string(content), rule.Alert)
@@ -268,7 +268,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 
 // Prometheus 3 writes all bounds of buckets as floats, whatever a program has served.
 func TestTheAlertsFindTheirBucketsInEveryPrometheus(t *testing.T) {
-	text, err := os.ReadFile("alerts.yaml")
+	text, err := os.ReadFile("../alerts.yaml")
 	require.NoError(t, err)
 	found := regexp.MustCompile(`\ble(=~?)"([^"]*)"`).FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, found)
