@@ -34,47 +34,35 @@ type proxy struct {
 	in     *frames.Reader
 	room   window // for requests other than heartbeats
 
-	isFound bool   // the race is over; used only by the reading goroutine, like the next field
-	begin   []byte // the beginning of the first reply
-
-	accepted bool          // the server has replied to a request; used only by the reading goroutine, like the next five fields
-	login    *Login        // what the connection started with; nil if with none
-	patience time.Duration // how long the rest of the handshake may take after the beginning of the first reply: a third of the session timeout
-	until    time.Time     // when that is over
-	answers  bool          // the current frame, of which a part was read, is not an event
-	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
-
+	reading reading   // of the goroutine that reads
 	writeBy time.Time // see SetWriteDeadline; used only by the goroutine of the client library that writes
 
-	mu          sync.Mutex // guards the fields below: several goroutines send, another one receives
-	ended       bool
+	mu          sync.Mutex    // guards the fields below: several goroutines send, another one receives
+	ended       bool          // the connection has ended: nothing is sent, and pending stays empty
 	hungUp      bool          // see hangUp
-	handshaking bool          // the connection request has not been answered
-	asked       lease.Instant // when the connection request was sent
+	handshaking bool          // the connection request has not been answered; session, run and pending are empty
+	requested   lease.Instant // when the connection request was sent; zero before
 	hears       bool          // the client library has set a watch: pass it the events
-	session     *Session      // the session that the connection carries; nil before the reply
-	run         *lease.Run    // what this connection proves about the session
-	waiting     map[int32]sentRequest
-	most        int             // the largest size of the map since it was made
-	large       int             // how many of them are large
-	pings       []lease.Instant // their send times: all pings have the same number, and replies come in order
-	heard       time.Time       // when the last bytes of a reply arrived
+	session     *Session      // the session that the connection carries; nil if the server granted none
+	run         *lease.Run    // what this connection proves about the session; nil if there is none
+	pending     pending
 }
 
-// sentRequest is a request whose reply is outstanding.
-type sentRequest struct {
-	sent lease.Instant
-	op   int32
-	by   Requester // nil for the client library
-	xid  int32     // the number that the client library gave it
-	room int       // what it takes up of the connection's room; zero for a heartbeat
-
-	request frames.Request // of ours, or one that presents a credential
-	again   int            // how often it was sent again: see sendAgain
+// reading is what only the goroutine that reads from the server uses. The client library sends the
+// connection request on that goroutine as well.
+type reading struct {
+	isFound  bool          // the race is over
+	begin    []byte        // the beginning of the first reply, as far as it was not read; empty before the race is over
+	patience time.Duration // how long the rest of the handshake may take after the beginning of the first reply: a third of the session timeout
+	until    time.Time     // when that is over; set once the race is over
+	login    *Login        // what the connection started with; nil if with none
+	accepted bool          // the server has replied to a request
+	replies  bool          // the current frame, of which a part was read, is not an event
+	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
 }
 
 func newProxy(l *Link, r *race, on *serverConn) *proxy {
-	t := &proxy{Conn: on, server: on, race: r, link: l, waiting: map[int32]sentRequest{}, handshaking: true}
+	t := &proxy{Conn: on, server: on, race: r, link: l, pending: newPending(), handshaking: true}
 	t.room.pace = &l.pace
 	t.in = frames.NewReader(incoming{proxy: t})
 	return t
@@ -99,7 +87,7 @@ func (px *proxy) Write(p []byte) (int, error) {
 // requestSession sends the connection request.
 func (px *proxy) requestSession(p []byte) (int, error) {
 	timeout, _ := frames.TimeoutOf(p)
-	px.patience = max(timeout/3, time.Second)
+	px.reading.patience = max(timeout/3, time.Second)
 	px.race.requests(px.link.connectRequest(p), timeout)
 	return len(p), nil
 }
@@ -115,10 +103,10 @@ func (px *proxy) find() error {
 	if px.hungUp || !first.keep() {
 		return net.ErrClosed
 	}
-	px.isFound = true
-	px.server, px.asked, px.begin = first.conn, first.sent, first.data
-	px.until = time.Now().Add(px.patience)
-	px.server.SetReadDeadline(px.until)
+	px.server, px.requested = first.conn, first.sent
+	rd := &px.reading
+	rd.isFound, rd.begin, rd.until = true, first.data, time.Now().Add(rd.patience)
+	px.server.SetReadDeadline(rd.until)
 	return nil
 }
 
@@ -136,9 +124,9 @@ func (px *proxy) hangUp() error {
 func (px *proxy) isFirst(now lease.Instant) bool {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	first := px.asked.Mono.IsZero()
+	first := px.requested.Mono.IsZero()
 	if first {
-		px.asked = now
+		px.requested = now
 	}
 	return first
 }
@@ -160,7 +148,7 @@ func (px *proxy) pass(p []byte, now lease.Instant) {
 		return
 	case !ok:
 	case isPing:
-		px.pings = append(px.pings, now)
+		px.pending.addPing(now)
 	default:
 		px.hears = px.hears || r.Watches()
 		px.enter(Outgoing{Request: r}, len(r))
@@ -220,11 +208,7 @@ func (px *proxy) enter(q Outgoing, room int) {
 	if q.By != nil || sent.op == frames.OpAuth {
 		sent.request = r
 	}
-	px.waiting[number] = sent
-	if room >= largeRequest {
-		px.large++
-	}
-	px.most = max(px.most, len(px.waiting))
+	px.pending.add(number, sent)
 	r.Number(number)
 }
 
@@ -244,21 +228,22 @@ func (px *proxy) Read(p []byte) (int, error) {
 type incoming struct{ proxy *proxy }
 
 func (i incoming) Read(p []byte) (int, error) {
-	if !i.proxy.isFound {
+	rd := &i.proxy.reading
+	if !rd.isFound {
 		if err := i.proxy.find(); err != nil {
 			return 0, err
 		}
 	}
-	if len(i.proxy.begin) > 0 {
-		n := copy(p, i.proxy.begin)
-		i.proxy.begin = i.proxy.begin[n:]
+	if len(rd.begin) > 0 {
+		n := copy(p, rd.begin)
+		rd.begin = rd.begin[n:]
 		return n, nil
 	}
-	if i.proxy.bound > 0 {
-		i.proxy.server.SetReadDeadline(time.Now().Add(i.proxy.bound))
+	if rd.bound > 0 {
+		i.proxy.server.SetReadDeadline(time.Now().Add(rd.bound))
 	}
 	n, err := i.proxy.server.Read(p)
-	if n > 0 && i.proxy.answers {
+	if n > 0 && rd.replies {
 		i.proxy.hear()
 	}
 	return n, err
@@ -268,7 +253,7 @@ func (i incoming) Read(p []byte) (int, error) {
 func (px *proxy) hear() {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	px.heard = time.Now()
+	px.pending.heard = time.Now()
 }
 
 // receive reads the next frame and checks it.
@@ -293,13 +278,13 @@ func (px *proxy) receive() error {
 // next reads the next frame. If it is a reply to a request of ours and too long, next returns only its
 // header, and true: others depend on the connection.
 func (px *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
-	px.answers = false
+	px.reading.replies = false
 	xid, size, err := px.in.Begin()
 	if err != nil {
 		return nil, false, err
 	}
-	px.answers = handshaking || xid != frames.XidEvent
-	if px.answers {
+	px.reading.replies = handshaking || xid != frames.XidEvent
+	if px.reading.replies {
 		px.hear()
 	}
 	limit, ours := frames.MaxGreeting, false
@@ -320,7 +305,7 @@ func (px *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
 func (px *proxy) limitOf(xid int32) (limit int, ours bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	asked, ok := px.waiting[xid]
+	asked, ok := px.pending.requests[xid]
 	if !ok || asked.by != nil {
 		return frames.MaxFrame, ok
 	}
@@ -348,9 +333,9 @@ func (px *proxy) SetReadDeadline(d time.Time) error {
 	if handshaking {
 		return nil
 	}
-	px.bound = 0
+	px.reading.bound = 0
 	if !d.IsZero() {
-		px.bound = time.Until(d)
+		px.reading.bound = time.Until(d)
 	}
 	return px.server.SetReadDeadline(d)
 }
@@ -368,16 +353,16 @@ func (px *proxy) gone(err error) {
 	px.mu.Lock()
 	was := px.ended
 	px.ended = true
-	refused, waiting := px.handshaking && !px.asked.Mono.IsZero(), px.waiting
-	px.waiting = nil
+	refused, unanswered := px.handshaking && !px.requested.Mono.IsZero(), px.pending.requests
+	px.pending = pending{}
 	px.mu.Unlock()
 	if was {
 		return
 	}
 	px.room.close()
 	px.link.lost(px, err, refused)
-	for _, xid := range slices.Sorted(maps.Keys(waiting)) {
-		if by := waiting[xid].by; by != nil {
+	for _, xid := range slices.Sorted(maps.Keys(unanswered)) {
+		if by := unanswered[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
 		}
 	}
@@ -450,47 +435,19 @@ func (px *proxy) sendAgain(s *Session, asked sentRequest) bool {
 	return true
 }
 
-// tell passes the reply to the requester. If the reply is too long, or ends the connection, the
-// requester gets an error.
-func (asked *sentRequest) tell(r frames.Reply, tooLong bool, err error) {
-	switch {
-	case err != nil:
-		asked.by.Answered(frames.Reply{}, zk.ErrConnectionClosed)
-	case r.Code != frames.CodeOK:
-		asked.by.Answered(frames.Reply{}, frames.ErrorOf(r.Code))
-	case tooLong:
-		asked.by.Answered(frames.Reply{}, frames.ErrTooLong)
-	default:
-		asked.by.Answered(r, nil)
-	}
-}
-
-// isTooLong reports whether a reply to a request of ours has more names than we read.
-func (asked *sentRequest) isTooLong(r frames.Reply) bool {
-	return r.Code == frames.CodeOK && frames.CountNames(asked.op, r.Body) > frames.MaxNames
-}
-
-// checkBody returns an error if no correct server sends the reply.
-func (asked *sentRequest) checkBody(r frames.Reply) error {
-	if r.Code != frames.CodeOK {
-		return nil
-	}
-	return frames.CheckReply(asked.op, r.Body)
-}
-
 // check examines a reply and uses it as evidence. An error ends the connection.
 func (px *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
-		px.link.deny(px.login, errRefused)
+		px.link.deny(px.reading.login, errRefused)
 		return errRefused
 	}
 	switch {
 	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
-		px.link.deny(px.login, errCredential(r.Code))
+		px.link.deny(px.reading.login, errCredential(r.Code))
 	case asked.op == frames.OpAuth:
 		px.link.login.accept(asked.request)
-	case !px.accepted:
-		px.accepted = true
+	case !px.reading.accepted:
+		px.reading.accepted = true
 		px.link.login.serve()
 	}
 	if r.Code == frames.CodeOK {
@@ -518,8 +475,9 @@ func (px *proxy) happened() (s *Session, hears bool) {
 func (px *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	asked, ok = px.take(xid)
-	stuck = ok && xid == frames.XidPing && px.session != nil && px.stuck(asked.sent, px.session.Lease.Term())
+	asked, ok = px.pending.take(xid)
+	px.room.answered(asked.room)
+	stuck = ok && xid == frames.XidPing && px.session != nil && px.pending.isStuck(asked.sent, px.link.Now(), px.session.Lease.Term())
 	return asked, px.session, stuck, ok
 }
 
@@ -541,61 +499,19 @@ func (px *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
 	return nil
 }
 
-// take removes and returns the request with the number xid. It must be called with mu held.
-func (px *proxy) take(xid int32) (sentRequest, bool) {
-	if xid == frames.XidPing {
-		if len(px.pings) == 0 {
-			return sentRequest{}, false
-		}
-		sent := px.pings[0]
-		px.pings = px.pings[1:]
-		return sentRequest{sent: sent, op: frames.OpPing}, true
-	}
-	sent, ok := px.waiting[xid]
-	delete(px.waiting, xid)
-	px.room.answered(sent.room)
-	if sent.room >= largeRequest {
-		px.large--
-	}
-	if len(px.waiting) == 0 && px.most > 64 {
-		px.waiting, px.most = map[int32]sentRequest{}, 0 // a map never shrinks
-	}
-	return sent, ok
-}
-
-// stuck reports whether an old request is still unanswered although a ping that was sent after it was
-// answered. Servers reply in order, so its reply will never come, and the client library would wait
-// forever. Requests that were sent after the ping may only be late. It must be called with mu held.
-func (px *proxy) stuck(ping lease.Instant, term time.Duration) bool {
-	now := px.link.Now()
-	for _, r := range px.waiting {
-		if r.sent.Mono.Before(ping.Mono) && now.Mono.Sub(r.sent.Mono) > term*2/3 {
-			return true
-		}
-	}
-	return false
-}
-
 // unanswered returns since when nothing has arrived although a request is outstanding. A server on a slow link has nothing to reply
 // to while a large request is on its way: until a fifth of the session timeout and a little more remain of the lease, the silence
 // then is at most as long as a server may be silent.
 func (px *proxy) unanswered() (since time.Time, ok bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	if len(px.pings) > 0 {
-		since, ok = px.pings[0].Mono, true
-	}
-	for _, r := range px.waiting {
-		if !ok || r.sent.Mono.Before(since) {
-			since, ok = r.sent.Mono, true
-		}
-	}
-	return later(since, later(px.heard, px.excused())), ok
+	since, ok = px.pending.silentSince()
+	return later(since, px.excused()), ok
 }
 
 // excused returns until when the server need not have replied: see unanswered. It must be called with mu held.
 func (px *proxy) excused() time.Time {
-	if px.large == 0 || px.session == nil {
+	if px.pending.large == 0 || px.session == nil {
 		return time.Time{}
 	}
 	l := px.session.Lease
@@ -628,7 +544,7 @@ func (px *proxy) welcome(frame []byte) error {
 			return err
 		}
 	}
-	s, run, err := px.link.welcome(px, id, timeout, px.asked)
+	s, run, err := px.link.welcome(px, id, timeout, px.requested)
 	px.mu.Lock()
 	px.session, px.run = s, run
 	if s != nil {
@@ -642,13 +558,13 @@ func (px *proxy) welcome(frame []byte) error {
 // connection request, which is the current frame, and sends nothing.
 func (px *proxy) logIn() error {
 	login, credentials := px.link.login.starts()
-	px.login = login
+	px.reading.login = login
 	greeting := px.in.Keep()
 	if login != nil {
-		err := logIn(px.link.closing, px.server, px.in, px.until, *login)
+		err := logIn(px.link.closing, px.server, px.in, px.reading.until, *login)
 		switch {
 		case errors.Is(err, zk.ErrAuthFailed):
-			px.link.deny(px.login, err)
+			px.link.deny(login, err)
 			return err
 		case err != nil:
 			return err
@@ -657,7 +573,7 @@ func (px *proxy) logIn() error {
 	}
 	refused, err := present(px.server, px.in, credentials)
 	if refused {
-		px.link.deny(px.login, err)
+		px.link.deny(login, err)
 	}
 	if err != nil {
 		return err

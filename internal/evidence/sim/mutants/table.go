@@ -61,7 +61,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a request that is younger than an answered ping is taken for lost", Origin: "our first version: reconnects in an outage of slow servers",
-		Edits: []Edit{{"internal/conn/proxy.go", "r.sent.Mono.Before(ping.Mono) && ", ""}},
+		Edits: []Edit{{"internal/conn/pending.go", "r.sent.Mono.Before(ping.Mono) && ", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersAnEarlierPingLateIsKept"},
 	},
 	{
@@ -71,7 +71,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server is left while a large request is on its way", Origin: "our first version: each repetition ended likewise",
-		Edits: []Edit{{"internal/conn/proxy.go", "if px.large == 0 ||", "if px.large >= 0 ||"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "if px.pending.large == 0 ||", "if px.pending.large >= 0 ||"}},
 		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
 	},
 	{
@@ -227,7 +227,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the client library's deadline considers only replies to its own requests", Origin: "our first version: most replies do not reach the client library",
-		Edits: []Edit{{"internal/conn/proxy.go", "if i.proxy.bound > 0 {", "if i.proxy.bound < 0 {"}},
+		Edits: []Edit{{"internal/conn/proxy.go", "if rd.bound > 0 {", "if rd.bound < 0 {"}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersUsIsNotSilentForTheClientLibrary"},
 	},
 	{
