@@ -127,7 +127,7 @@ func answerTo[T any](b *Bundle, q frames.Request, read func(*frames.Answer) (T, 
 func (b *Bundle) List(dir string) (answer func(context.Context) (Listing, error)) {
 	r := b.requests
 	request := func(then func(Listing, error)) { add(b, frames.Children(dir, false), readListing, then) }
-	l := r.listings.share(lister{r.Calls, r.children}, listed{b.sess, dir}, request)
+	l := r.listings.share(r, listed{b.sess, dir}, request)
 	return func(ctx context.Context) (none Listing, _ error) {
 		if err := r.await(ctx, b.sess, &l.done); err != nil {
 			return none, err

@@ -132,7 +132,7 @@ func TestAReplyDuringCloseIsHandled(t *testing.T) {
 	for _, got := range []Listing{NewListing(nil, nil, time.Time{}), NewListing(names, nil, time.Time{})} {
 		var f listings
 		var answer func(Listing, error)
-		l := f.share(lister{tasks: tasks}, listed{dir: "/a"}, func(then func(Listing, error)) { answer = then })
+		l := f.share(&Requests{Calls: tasks}, listed{dir: "/a"}, func(then func(Listing, error)) { answer = then })
 		answer(got, nil)
 		require.True(t, l.done.IsSet())
 		require.Len(t, l.Names, len(got.Names))
@@ -140,7 +140,7 @@ func TestAReplyDuringCloseIsHandled(t *testing.T) {
 		require.Empty(t, f.running)
 	}
 	var f listings
-	l := f.share(lister{tasks: tasks}, listed{dir: "/a"}, func(then func(Listing, error)) { go then(Listing{}, conn.ErrNotSent) })
+	l := f.share(&Requests{Calls: tasks}, listed{dir: "/a"}, func(then func(Listing, error)) { go then(Listing{}, conn.ErrNotSent) })
 	<-l.done.Done()
 	require.ErrorIs(t, l.err, outcome.ErrClosed)
 

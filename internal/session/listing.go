@@ -73,15 +73,9 @@ type listing struct {
 	err error
 }
 
-// A lister requests listings for those that wait for them.
-type lister struct {
-	tasks *Tasks
-	ask   func(listed) (Listing, error)
-}
-
 // share returns a listing that is requested after the call. If none is in progress and the directory
 // is not known to be long, request is called, which must have then called with the reply.
-func (ls *listings) share(by lister, key listed, request func(then func(Listing, error))) *listing {
+func (ls *listings) share(r *Requests, key listed, request func(then func(Listing, error))) *listing {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if running := ls.running[key]; running != nil {
@@ -94,21 +88,38 @@ func (ls *listings) share(by lister, key listed, request func(then func(Listing,
 		ls.running = map[listed]*listing{}
 	}
 	l := new(listing)
-	ls.running[key] = l
 	if _, long := ls.long[key.dir]; long {
-		ls.begin(by, key, l)
+		ls.begin(r, key, l)
 		return l
 	}
-	request(func(got Listing, err error) { ls.answered(by, key, l, got, err) })
+	ls.running[key] = l
+	request(func(got Listing, err error) { ls.answered(r, key, l, got, err) })
 	return l
 }
 
-// begin starts a goroutine that requests l, and the listings after it. If the client is closed, l
-// gets an error. It must be called with mu held.
-func (ls *listings) begin(by lister, key listed, l *listing) {
-	// Owned by the client; ends when no caller waits for another listing, at the latest when Close
-	// ends the connection and then waits for it.
-	if by.tasks.Run(func() { ls.askAll(by, key, l) }) {
+// answered handles the reply to a request that share has begun, or the reason why it was not sent.
+func (ls *listings) answered(r *Requests, key listed, l *listing, got Listing, err error) {
+	finish := func() { ls.finish(r, key, l, got, err) }
+	switch {
+	case errors.Is(err, conn.ErrNotSent): // others may share it
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		ls.begin(r, key, l)
+	case len(got.Names) < manyChildren:
+		finish()
+	// Owned by the client; ends when the names are parsed; Close waits for it.
+	case !r.Calls.Run(finish):
+		finish()
+	}
+}
+
+// begin starts a goroutine that requests l. If the client is closed, l gets an error. It must be called
+// with mu held.
+func (ls *listings) begin(r *Requests, key listed, l *listing) {
+	ls.running[key] = l
+	// Owned by the client; ends with the reply, at the latest when Close ends the connection and then
+	// waits for it.
+	if r.Calls.Run(func() { ls.ask(r, key, l) }) {
 		return
 	}
 	delete(ls.running, key)
@@ -118,59 +129,37 @@ func (ls *listings) begin(by lister, key listed, l *listing) {
 	}
 }
 
-// answered handles the reply to a request that share has begun, or the reason why it was not sent.
-func (ls *listings) answered(by lister, key listed, l *listing, got Listing, err error) {
-	finish := func() { ls.finish(by, key, l, got, err) }
-	switch {
-	case errors.Is(err, conn.ErrNotSent): // others may share it
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		ls.begin(by, key, l) // asks again
-	case len(got.Names) < manyChildren:
-		finish()
-	// Owned by the client; ends when the names are parsed; Close waits for it.
-	case !by.tasks.Run(finish):
-		finish()
-	}
-}
-
-// finish sets what l shows, and has the next listing requested if a caller waits for it.
-func (ls *listings) finish(by lister, key listed, l *listing, got Listing, err error) {
-	if next := ls.set(key, l, got, err); next != nil {
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		ls.begin(by, key, next)
-	}
-}
-
-// askAll requests listings one after another until no caller waits for another one.
-func (ls *listings) askAll(by lister, key listed, l *listing) {
-	for l != nil {
-		got, err := ls.askOnce(by, key)
-		l = ls.set(key, l, got, err)
-	}
-}
-
-// askOnce requests a listing as soon as there is room for it.
-func (ls *listings) askOnce(by lister, key listed) (Listing, error) {
-	if room := ls.roomFor(key.dir); room != nil {
+// ask requests l as soon as there is room for it.
+func (ls *listings) ask(r *Requests, key listed, l *listing) {
+	room := ls.roomFor(key.dir)
+	if room != nil {
 		room <- struct{}{}
-		defer func() { <-room }()
 	}
-	return by.ask(key)
+	got, err := r.children(key)
+	if room != nil {
+		<-room
+	}
+	ls.finish(r, key, l, got, err)
 }
 
-// set sets what l shows, and returns the listing to request after it, or nil if there is none. A
-// missing directory has no children.
-func (ls *listings) set(key listed, l *listing, got Listing, err error) (next *listing) {
+// finish sets what l shows, and begins the next listing if a caller waits for it.
+func (ls *listings) finish(r *Requests, key listed, l *listing, got Listing, err error) {
 	if err != nil {
-		got = NewListing(nil, nil, time.Now())
+		got = NewListing(nil, nil, time.Now()) // a missing directory has no children
 	}
 	got.Queue() // parse here: sorting would enlarge a waiter's stack permanently
 	l.Listing, l.err = got, err
-	next = ls.follow(key, l)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if err == nil {
+		ls.remember(key.dir, len(got.Names))
+	}
 	l.done.Set()
-	return next
+	if l.next == nil {
+		delete(ls.running, key)
+		return
+	}
+	ls.begin(r, key, l.next)
 }
 
 // roomFor returns the channel that limits listings of dir, or nil if dir is not known to be long.
@@ -196,18 +185,4 @@ func (ls *listings) remember(dir string, children int) {
 	default:
 		ls.long[dir] = struct{}{}
 	}
-}
-
-// follow records what l shows, and returns the listing to request after it, or nil if there is none.
-func (ls *listings) follow(key listed, l *listing) *listing {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l.err == nil {
-		ls.remember(key.dir, len(l.Names))
-	}
-	ls.running[key] = l.next
-	if l.next == nil {
-		delete(ls.running, key)
-	}
-	return l.next
 }

@@ -30,10 +30,8 @@ func (c *client) share(s *Session, dir string) *listing {
 // shareIn returns the listing that b.List returns a function for.
 func (c *client) shareIn(b *Bundle, dir string) *listing {
 	request := func(then func(Listing, error)) { add(b, frames.Children(dir, false), readListing, then) }
-	return c.listings.share(c.lister(), listed{b.sess, dir}, request)
+	return c.listings.share(c.Requests, listed{b.sess, dir}, request)
 }
-
-func (c *client) lister() lister { return lister{c.Calls, c.Requests.children} }
 
 // children creates n nodes in dir.
 func children(srv *zktest.Server, dir string, n int) (err error) {
