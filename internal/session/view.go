@@ -65,7 +65,7 @@ func (v *View) IsCurrent() bool {
 	w := v.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.view == v && w.isSet() && !v.on.HasEnded()
+	return w.view == v && w.state == Set && !v.on.HasEnded()
 }
 
 // Answered waits until the server has replied to the request that sets the watch, and returns a
@@ -154,13 +154,15 @@ type watchKey struct {
 type watch struct {
 	key watchKey
 
-	mu      sync.Mutex // guards the fields below
-	view    *View      // the newest
-	owner   Owner      // set by View.AwaitAnswer until the reply, and by View.Notify; nil if there is none
-	sure    int64      // the transaction up to which it has missed no change; zero before its first check
-	waiters int32      // in Await
-	fired   State      // Changed or Gone once it has fired, which view may not say yet: see Owner and fire; before, zero
-	checked bool       // whether the next round of checks checks it: see isDue
+	mu sync.Mutex // guards the fields below
+	// state is what is known of the watch. The View says it as well, except that it is Requested until the
+	// reply although an event has overtaken that, and Set until the owner's Fired has returned.
+	state   State
+	view    *View // the newest; never nil
+	owner   Owner // set by View.AwaitAnswer until the reply, and by View.Notify; nil if there is none, and once the watch has fired
+	sure    int64 // the transaction up to which it has missed no change; zero before its first check
+	waiters int32 // in Await; never negative
+	checked bool  // whether the next round of checks checks it: see isDue
 }
 
 // newWatch returns a watch that is about to be requested.
@@ -176,15 +178,12 @@ func (w *watch) latest() *View {
 	return w.view
 }
 
-// isSet reports whether the server has set the watch, and it has not fired. It must be called with
+// publish replaces the view, which is Requested or Set, by v in the watch's state. It must be called with
 // mu held.
-func (w *watch) isSet() bool { return w.view.State == Set && w.fired == 0 }
-
-// publish replaces the view, which is Requested or Set, by v in the given state. It must be called with mu held.
-func (w *watch) publish(v View, in State) {
+func (w *watch) publish(v View) {
 	older := w.view
-	v.watch, v.State, v.newer = w, in, nil
-	if in == Set {
+	v.watch, v.State, v.newer = w, w.state, nil
+	if w.state == Set {
 		v.newer = make(chan struct{})
 	}
 	w.view = &v
@@ -200,24 +199,23 @@ func (w *watch) answered(now View, err error) (set bool, owner Owner, v *View) {
 	now.on, now.Err = w.view.on, err
 	switch {
 	case err != nil:
-		w.publish(now, Refused)
-	case w.fired != 0:
-		w.publish(now, w.fired)
+		w.state = Refused
+	case w.state != Requested: // it has fired
 	case now.on.HasEnded(): // the watch will not be set again
-		w.fired = Changed
-		w.publish(now, Changed)
+		w.state = Changed
 	default:
-		w.publish(now, Set)
+		w.state = Set
 	}
+	w.publish(now)
 	owner, w.owner = w.owner, nil
-	return w.isSet(), owner, w.view
+	return w.state == Set, owner, w.view
 }
 
 // isOver reports whether the watch will show nothing else.
 func (w *watch) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.view.State != Requested && !w.isSet()
+	return w.view.State != Requested && w.state != Set
 }
 
 // lapsed reports whether the connection on which the watch is set has ended, so that it must be set
@@ -226,7 +224,7 @@ func (w *watch) isOver() bool {
 func (w *watch) lapsed() (since int64, yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.isSet() || !w.view.on.HasEnded() {
+	if w.state != Set || !w.view.on.HasEnded() {
 		return 0, false
 	}
 	return w.view.on.Seen(), true
@@ -240,13 +238,13 @@ func (w *watch) renewed(on *conn.Attachment, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case !w.isSet() || on.HasEnded() || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, outcome.ErrSessionOver):
+	case w.state != Set || on.HasEnded() || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, outcome.ErrSessionOver):
 	case err != nil:
 		return false
 	default:
 		v := *w.view
 		v.on = on
-		w.publish(v, Set)
+		w.publish(v)
 	}
 	return true
 }
@@ -258,12 +256,12 @@ func (w *watch) fire(saw State) (owner Owner, fired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.isSet():
-		w.fired = saw
+	case w.state == Set:
+		w.state = saw
 		owner, w.owner = w.owner, nil
 		return owner, true
 	case w.view.State == Requested:
-		w.fired = saw
+		w.state = saw
 	}
 	return nil, false
 }
@@ -272,8 +270,8 @@ func (w *watch) fire(saw State) (owner Owner, fired bool) {
 func (w *watch) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isSet() && w.waiters > 0 {
-		w.publish(*w.view, Set)
+	if w.state == Set && w.waiters > 0 {
+		w.publish(*w.view)
 	}
 }
 
@@ -281,7 +279,7 @@ func (w *watch) wake() {
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.publish(*w.view, w.fired)
+	w.publish(*w.view)
 }
 
 // awaitAnswer sets the owner that waits for the reply. If the server has replied already, it returns
@@ -301,10 +299,11 @@ func (w *watch) awaitAnswer(o Owner) *View {
 func (w *watch) setOwner(o Owner) (fired State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fired == 0 {
-		w.owner = o
+	if w.state == Changed || w.state == Gone {
+		return w.state
 	}
-	return w.fired
+	w.owner = o
+	return 0
 }
 
 // addWaiters adds n waiters; n may be negative.
@@ -329,7 +328,7 @@ func (w *watch) isDue() (since int64, due bool) {
 	defer w.mu.Unlock()
 	due = w.checked
 	w.checked = !w.checked
-	if !due || !w.isSet() || w.view.on.HasEnded() {
+	if !due || w.state != Set || w.view.on.HasEnded() {
 		return 0, false
 	}
 	return w.sure, w.key.children || w.waiters > 0

@@ -448,7 +448,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "an event that arrives before the reply to its watch is ignored", Origin: "go-zookeeper registers a watch only when the reply arrives",
-		Edits: []Edit{{"internal/session/view.go", "case w.view.State == Requested:\n\t\tw.fired = saw\n", ""}},
+		Edits: []Edit{{"internal/session/view.go", "case w.view.State == Requested:\n\t\tw.state = saw\n", ""}},
 		Test:  Test{"internal/session", "TestAChangeBeforeTheReplyIsNotLost"},
 	},
 	{
