@@ -562,7 +562,7 @@ func (h *Hold) release() (last bool, err error) {
 		return false, h.local.giveUp()
 	}
 	g := h.holding()
-	last, err = g.drop()
+	last, err = g.end(ErrReleased)
 	if h.end != nil {
 		h.end(ErrReleased) // if it has already ended, its cause stays
 		g.endOnly()

@@ -50,8 +50,8 @@ type holding struct {
 	onEnd    map[*endHook]struct{}        // guarded by mu: see Hold.OnEnd
 	expiring map[expiryKey]*session.Latch // guarded by mu: see Hold.Expiring
 	err      error                        // set before removed: why the lock could not be released
-	removed  session.Latch                // set when the lock is released or cannot be
-	released session.Latch                // set when, in addition, the observer was notified
+	removed  session.Latch                // set when the lock is released or cannot be: nobody who hands it on waits for an observer
+	released session.Latch                // set after removed, when the observer was notified, which may take long: Unlock waits for it
 }
 
 // begin starts the holding with one level. Its context has the values of the context values, which
@@ -82,7 +82,7 @@ func (ho *holding) watchOver(n *session.OwnNode) {
 		return
 	}
 	n.WhenGone(func() {
-		if ho.end(ho.lost(n)) {
+		if last, _ := ho.end(ho.lost(n)); last {
 			ho.settleLater()
 		}
 	})
@@ -101,37 +101,27 @@ func leaseExpired(idle time.Duration, l *lease.Lease) error {
 // removes its nodes. A holding of several locks keeps the ones that are not lost until it is
 // unlocked, because the caller may still be working under them.
 func (ho *holding) lose(why error) {
-	if ho.end(why) && len(ho.parts) == 0 {
+	if last, _ := ho.end(why); last && len(ho.parts) == 0 {
 		ho.settle()
 	}
 }
 
-// end ends the holding regardless of its levels. If it returns true, the caller must call settle.
-func (ho *holding) end(why error) bool {
-	last, _ := ho.finish(why, true)
-	return last
-}
-
-// drop removes one level, and ends the holding with the last one. If last is true, the caller must
-// call settle.
-func (ho *holding) drop() (last bool, err error) { return ho.finish(ErrReleased, false) }
-
-// finish removes one level and ends the holding if that was the last one; with all, it ends the
-// holding regardless of its levels. This is the only place where a holding ends. If it has already
-// ended, finish returns the reason.
-func (ho *holding) finish(cause error, all bool) (last bool, err error) {
+// end ends the holding for the reason why. This is the only place where a holding ends. ErrReleased ends
+// one level, and the holding with the last one. If last is true, the holding has ended now, and the
+// caller must call settle. If it had already ended, end returns the reason.
+func (ho *holding) end(why error) (last bool, err error) {
 	ho.mu.Lock()
 	defer ho.mu.Unlock()
 	if ho.ctx.Err() != nil {
 		return false, context.Cause(ho.ctx)
 	}
-	if !all {
+	if why == ErrReleased {
 		ho.levels--
+		if ho.levels > 0 {
+			return false, nil
+		}
 	}
-	if ho.levels > 0 && !all {
-		return false, nil
-	}
-	ho.cancel(cause)
+	ho.cancel(why)
 	ho.callHooks()
 	return true, nil
 }
@@ -192,19 +182,6 @@ func (ho *holding) settle() {
 		ho.report(observe.Ended, why)
 	}
 	ho.askWhy(why)
-	ho.startRelease(why)
-}
-
-// settleLater is settle for a caller that must not wait for a connection.
-func (ho *holding) settleLater() {
-	// Owned by the client; ends when the release was sent; Close waits for it.
-	if !ho.engine.Requests.Calls.Run(ho.settle) {
-		ho.settle()
-	}
-}
-
-// startRelease releases the lock in the background, after the holding has ended for the reason why.
-func (ho *holding) startRelease(why error) {
 	ho.set.remove(ho)
 	for _, part := range ho.stopForwarding {
 		part()
@@ -214,6 +191,14 @@ func (ho *holding) startRelease(why error) {
 		ho.removed.Set()
 		ho.reportRelease(why)
 	})
+}
+
+// settleLater is settle for a caller that must not wait for a connection.
+func (ho *holding) settleLater() {
+	// Owned by the client; ends when the release was sent; Close waits for it.
+	if !ho.engine.Requests.Calls.Run(ho.settle) {
+		ho.settle()
+	}
 }
 
 // reportRelease reports the release of the holding, which ended for the reason why, to the observer,
@@ -433,7 +418,7 @@ func (hs *holdings) loseAll(sess *session.Session, why error) {
 	delete(hs.by, sess)
 	hs.mu.Unlock()
 	for g := range lost {
-		if !g.end(why) {
+		if last, _ := g.end(why); !last {
 			delete(lost, g)
 		}
 	}

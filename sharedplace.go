@@ -168,7 +168,7 @@ func (p *sharedPlace) report(kind observe.Kind, since time.Time, why error) {
 // leaveNode ends the place's holding, in which no goroutine holds, but does not delete the node:
 // the transaction that creates the next node deletes it. It returns false if the holding was lost.
 func (p *sharedPlace) leaveNode() bool {
-	if _, err := p.holding.drop(); err != nil {
+	if _, err := p.holding.end(ErrReleased); err != nil {
 		return false
 	}
 	p.holding.set.remove(p.holding)
@@ -180,7 +180,7 @@ func (p *sharedPlace) leaveNode() bool {
 
 // giveUp starts to delete the node. It returns false if the place was lost.
 func (p *sharedPlace) giveUp() bool {
-	if _, err := p.holding.drop(); err != nil {
+	if _, err := p.holding.end(ErrReleased); err != nil {
 		return false
 	}
 	p.holding.settle()
