@@ -57,8 +57,8 @@ func (co *contender) nodesHeld(yield func(n *session.OwnNode, watched bool) bool
 	}
 }
 
-// errNoGate is returned by a create whose queue node is gone. It counts as a refusal.
-var errNoGate = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
+// errQueueNodeGone is returned by a create whose queue node is gone. It counts as a refusal.
+var errQueueNodeGone = fmt.Errorf("%w: %w", outcome.ErrGone, zk.ErrNoNode)
 
 // createBatch returns the transaction that creates the nodes of the batch, and the function that
 // handles the reply and sets the nodes' names.
@@ -76,7 +76,7 @@ func (co *contender) createBatch(data []byte) (frames.Request, func(*frames.Answ
 		answers, err := read(a)
 		switch {
 		case Refused(answers) == created && errors.Is(err, zk.ErrNoNode):
-			return none, errNoGate
+			return none, errQueueNodeGone
 		case Refused(answers) == created && errors.Is(err, zk.ErrNoAuth):
 			return none, session.ErrUnreadable
 		case err != nil:

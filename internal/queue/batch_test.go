@@ -93,7 +93,7 @@ func TestTheListingIsLeftAsItIsWhenNumbersDoNotShowTheOrder(t *testing.T) {
 		held := obtain(t, e)
 		s, err := e.session(t.Context())
 		require.NoError(t, err)
-		place := e.newPlace(testLock, testDir, nil, new(wait))
+		place := e.newPlace(testLock, testDir, nil, new(progress))
 		require.NoError(t, place.enter(t.Context(), s))
 		l, err := e.Requests.List(t.Context(), s, testDir)
 		require.NoError(t, err)

@@ -80,9 +80,9 @@ func (en *Engine) unlessPermits(ctx context.Context, sess *session.Session, leas
 	return nil
 }
 
-// notDelayed returns ErrMismatch if contenders in the directory have a lock-delay and we have none:
+// checkDelay returns ErrMismatch if contenders in the directory have a lock-delay and we have none:
 // we would not wait for it.
-func (en *Engine) notDelayed(r *Recipe, queue *node.Queue) error {
+func (en *Engine) checkDelay(r *Recipe, queue *node.Queue) error {
 	if !r.Delays || en.Delay > 0 || !queue.Delayed {
 		return nil
 	}

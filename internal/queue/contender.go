@@ -41,7 +41,7 @@ func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
 }
 
 // delay returns the lock-delay of the contender's lock, or zero if it has none.
-func (co *contender) delay() time.Duration {
+func (co *contender) lockDelay() time.Duration {
 	if co.recipe.Delays {
 		return co.engine.Delay
 	}
@@ -50,7 +50,7 @@ func (co *contender) delay() time.Duration {
 
 // mark returns the prefix of the contender's guid.
 func (co *contender) mark() string {
-	if co.delay() > 0 {
+	if co.lockDelay() > 0 {
 		return node.DelayMark
 	}
 	return node.GUIDMark

@@ -127,13 +127,13 @@ func (co *contender) settle(ctx context.Context) error {
 type fate int
 
 const (
-	wasCreated    fate = iota // the node exists
-	mayBeLate                 // the node may exist, but under a session that is no longer ours
-	metOthers                 // a counting create was refused: try again without counting
-	lacksReplaced             // a create that replaces a node was refused, and that node may be gone: try again without replacing
-	lacksDir                  // create the directory and try again
-	wasRefused                // another attempt would not help
-	wasNotMade                // no server created it: try again after a pause
+	fateCreated      fate = iota // the node exists
+	fateLate                     // the node may exist, but under a session that is no longer ours
+	fateNotAlone                 // a counting create was refused: try again without counting
+	fateReplacedGone             // a create that replaces a node was refused, and that node may be gone: try again without replacing
+	fateNoDirectory              // create the directory and try again
+	fateRefused                  // another attempt would not help
+	fateNotCreated               // no server created it: try again after a pause
 )
 
 // fate returns the outcome of the attempt, which is settled. made means that the node was seen;
@@ -142,21 +142,21 @@ func (a *creation) fate(made, carried bool) fate {
 	isRefused := outcome.IsRefusal(a.err)
 	switch {
 	case !carried:
-		return mayBeLate
+		return fateLate
 	case made:
-		return wasCreated
+		return fateCreated
 	case errors.Is(a.err, outcome.ErrGone), errors.Is(a.err, outcome.ErrLimit):
-		return wasRefused
+		return fateRefused
 	case a.expected != nil && isRefused:
-		return metOthers
+		return fateNotAlone
 	case a.replaces != nil && isRefused:
-		return lacksReplaced
+		return fateReplacedGone
 	case errors.Is(a.err, zk.ErrNoNode):
-		return lacksDir
+		return fateNoDirectory
 	case isRefused:
-		return wasRefused
+		return fateRefused
 	}
-	return wasNotMade
+	return fateNotCreated
 }
 
 // find searches for our node by its guid, in a listing that is as new as the quorum's state. If the

@@ -17,7 +17,7 @@ import (
 
 // prepare verifies, before the contender queues, that the lock is not held with another delay.
 func (pl *place) prepare(ctx context.Context, s *session.Session) error {
-	if pl.delay() == 0 {
+	if pl.lockDelay() == 0 {
 		return nil
 	}
 	_, known := pl.engine.noRecord.take(pl.Dir)
@@ -55,7 +55,7 @@ func (pl *place) readRecord(ctx context.Context, s *session.Session) error {
 // overwrites only the version that it has read. A version alone would not be enough, because a
 // record that is deleted and created again has the same versions.
 func (pl *place) becomeHolder(ctx context.Context, waits bool) error {
-	if pl.delay() == 0 {
+	if pl.lockDelay() == 0 {
 		return nil
 	}
 	pl.record.isNeeded = pl.initialAhead.unrecordedBehind("") != ""
@@ -149,13 +149,13 @@ func (pl *place) holderRecord() node.Record {
 	if pl.recipe.Shared {
 		return pl.released()
 	}
-	return node.Record{Delay: pl.delay(), Fate: node.IsHeld, By: pl.Name}
+	return node.Record{Delay: pl.lockDelay(), Fate: node.IsHeld, By: pl.Name}
 }
 
 // lossRecord returns the record to write when the hold of a node was lost. The delay is that of the
 // holder, if the record r names it.
 func (pl *place) lossRecord(r recordAt, lost string) node.Record {
-	delay := pl.delay()
+	delay := pl.lockDelay()
 	if r.By == lost {
 		delay = r.Delay
 	}
@@ -247,7 +247,7 @@ func (pl *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	pl.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", pl.engine.Requests.Shown(pl.Dir), "holder", r.By, "remaining", left)
 	pl.engine.Heart.Keep(&pl.OwnNode)
 	pl.watchSelf()
-	pl.setReason(isDelayed{r.By, time.Now().Add(left)})
+	pl.setReason(pendingDelay{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {

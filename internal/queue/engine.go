@@ -36,7 +36,7 @@ type Engine struct {
 	noRecord recent[struct{}]
 	// fixedRecords contains directories of locks whose record we may not delete.
 	fixedRecords recent[struct{}]
-	waits        waits
+	acquires     acquires
 	refused      refusals
 	Hub          *Hub           // where the clients of the connection meet
 	Removals     *session.Tasks // delete nodes; Close waits for them for a while
@@ -48,14 +48,14 @@ type Engine struct {
 // Status returns a line for each acquire that waits, and for each node that cannot be deleted,
 // sorted by path.
 func (en *Engine) Status() []string {
-	lines := append(en.waits.lines(), en.refused.lines()...)
+	lines := append(en.acquires.lines(), en.refused.lines()...)
 	slices.Sort(lines)
 	return lines
 }
 
 // explain adds to err, with which an acquire ended, what the acquire waited for.
-func (en *Engine) explain(err error, w *wait) error {
-	what := w.text()
+func (en *Engine) explain(err error, pr *progress) error {
+	what := pr.text()
 	if what == "" {
 		what = "a reply from the servers"
 		if s, _ := en.Requests.Link.State(); s == nil {

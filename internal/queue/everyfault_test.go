@@ -182,7 +182,7 @@ func isHeartbeat(r *zktest.Request) bool {
 func requireIdle(t *testing.T, srv *zktest.Server, e *Engine) {
 	t.Helper()
 	synctest.Wait()
-	require.Empty(t, e.waits.live)
+	require.Empty(t, e.acquires.live)
 	require.Empty(t, e.Hub.holders.of)
 	require.Empty(t, e.Status())
 	s, err := e.session(t.Context())

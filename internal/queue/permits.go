@@ -62,28 +62,28 @@ func (pe *Permits) Check(k int) error {
 // Obtain waits until k permits are granted.
 func (pe *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
 	agreed := false // once is enough: the number may change while we wait
-	w := new(wait)
-	return pe.Engine.inTurn(ctx, pe.Path, w, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
+	pr := new(progress)
+	return pe.Engine.inTurn(ctx, pe.Path, pr, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
 		if !agreed {
 			if _, err := session.Again(ctx, func() (int, error) { return pe.agree(ctx, sess, k) }); err != nil {
 				return nil, err
 			}
 			agreed = true
 		}
-		return pe.queue(ctx, sess, k, w, revocation)
+		return pe.queue(ctx, sess, k, pr, revocation)
 	})
 }
 
 // TryObtain acquires k permits if at least one permit per waiting caller would remain free.
 func (pe *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
-	w := new(wait)
-	return pe.Engine.withoutWaiting(ctx, w, func(sess *session.Session) (*place, error) { return pe.try(ctx, sess, k, w) })
+	pr := new(progress)
+	return pe.Engine.withoutWaiting(ctx, pr, func(sess *session.Session) (*place, error) { return pe.try(ctx, sess, k, pr) })
 }
 
 // queue makes one attempt to acquire permits in turn. If it returns an error and a place, the
 // caller must discard the place.
-func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, w *wait, revocation *session.Revocation) (*place, error) {
-	queueNode := pe.Engine.newPlace(permitQueueRecipe, pe.Dir+node.PermitQueueDir, pe.Data, w)
+func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *progress, revocation *session.Revocation) (*place, error) {
+	queueNode := pe.Engine.newPlace(permitQueueRecipe, pe.Dir+node.PermitQueueDir, pe.Data, pr)
 	queueNode.Revocation = revocation
 	queueNode.removal.unread = 0 // only revocation requests write its data
 	defer pe.Engine.remove(queueNode.contender)
@@ -116,11 +116,11 @@ func (pe *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int,
 		return nil, err
 	}
 	queueNode.removal.held = true // so that it writes a note for the next contender when it leaves
-	return pe.take(ctx, sess, k, queueNode, queueNode.shown)
+	return pe.take(ctx, sess, k, queueNode, queueNode.progress)
 }
 
 // try acquires permits that are free now.
-func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, w *wait) (*place, error) {
+func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, pr *progress) (*place, error) {
 	free, err := pe.looksFree(ctx, sess, k)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, w *wai
 	if !free {
 		return nil, outcome.ErrLocked
 	}
-	made, err := pe.take(ctx, sess, k, nil, w)
+	made, err := pe.take(ctx, sess, k, nil, pr)
 	if err != nil {
 		err = made.unlessEvicted(ctx, err)
 		pe.Engine.discard(ctx, err, made)
@@ -175,8 +175,8 @@ func used(permits, queue []node.Entry) int {
 // take creates k permit nodes in one transaction and acquires the permits. If there are not enough
 // free permits, it waits at queueNode's position in the queue, or returns ErrLocked if queueNode is nil. If
 // it returns an error, the caller must discard the place.
-func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, w *wait) (*place, error) {
-	made := pe.Engine.newBatch(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, k, w)
+func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, pr *progress) (*place, error) {
+	made := pe.Engine.newBatch(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, k, pr)
 	if queueNode != nil {
 		made.group = node.GroupOf(queueNode.Name)
 		made.queueNode = &queueNode.member // otherwise a caller evicted in the meantime could still acquire
@@ -264,7 +264,7 @@ func (pe *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error 
 			queueNode.becomeFirst()
 			return err
 		}
-		queueNode.setReason(lacksPermits{k, max(0, limit-made.nearest.seen), limit})
+		queueNode.setReason(missingPermits{k, max(0, limit-made.nearest.seen), limit})
 		if slices.ContainsFunc(made.nodes(), (*session.OwnNode).IsGone) {
 			return outcome.ErrGone
 		}

@@ -39,22 +39,22 @@ func (pl *place) enter(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		switch a.fate(pl.Name != "", pl.engine.Requests.Link.Carries(s)) {
-		case wasCreated:
+		case fateCreated:
 			if listErr == nil {
 				return pl.locate(ctx, a, &l)
 			}
 			return pl.locate(ctx, a, nil)
-		case mayBeLate:
+		case fateLate:
 			return outcome.ErrSessionOver
-		case metOthers:
+		case fateNotAlone:
 			pl.noticeOthers(a)
-		case lacksReplaced:
+		case fateReplacedGone:
 			pl.engine.remove(a.takeReplaced())
-		case lacksDir:
+		case fateNoDirectory:
 			err = pl.engine.Directories.MakeDir(ctx, s, pl.Dir, pl.recipe.depth())
-		case wasRefused:
+		case fateRefused:
 			return session.NotPermitted("create a node in", pl.Dir, a.err)
-		case wasNotMade:
+		case fateNotCreated:
 			err = p.Next(ctx)
 		}
 		if err != nil {
@@ -105,7 +105,7 @@ func (pl *place) findPosition(ctx context.Context, l *session.Listing) error {
 	if err := pl.engine.notASemaphore(ctx, pl.Sess, pl.Dir, queue); err != nil {
 		return err
 	}
-	if err := pl.engine.notDelayed(pl.recipe, queue); err != nil {
+	if err := pl.engine.checkDelay(pl.recipe, queue); err != nil {
 		return err
 	}
 	pl.engine.Hub.holders.endMissing(pl.contender, queue.Has)
@@ -117,7 +117,7 @@ func (pl *place) findPosition(ctx context.Context, l *session.Listing) error {
 	if err != nil {
 		return err
 	}
-	if pl.initialAhead == nil && pl.delay() > 0 {
+	if pl.initialAhead == nil && pl.lockDelay() > 0 {
 		pl.initialAhead = newInitialAhead(ahead)
 	}
 	pl.nearest.selectBlockers(pl.recipe.Rule, pl.notOurs(ahead))

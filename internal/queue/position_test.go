@@ -35,7 +35,7 @@ func enterQueue(t *testing.T, e *Engine, r *Recipe) *place {
 	t.Helper()
 	s, err := e.session(t.Context())
 	require.NoError(t, err)
-	p := e.newPlace(r, testDir, node.OwnerData("test", true), new(wait))
+	p := e.newPlace(r, testDir, node.OwnerData("test", true), new(progress))
 	require.NoError(t, p.enter(t.Context(), s))
 	return p
 }
@@ -402,7 +402,7 @@ func TestTheLookForANodeEnds(t *testing.T) {
 				})
 				s, err := e.session(t.Context())
 				require.NoError(t, err)
-				p := e.newPlace(testLock, testDir, nil, new(wait))
+				p := e.newPlace(testLock, testDir, nil, new(progress))
 				err = p.enter(ctx, s)
 				require.True(t, errors.Is(err, c.want) || errors.Is(err, context.Canceled), "%v", err)
 				require.Empty(t, p.Name)
@@ -481,7 +481,7 @@ func TestAPlaceThatCannotBeEnteredIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errMine)
-		p := e.newPlace(testLock, testDir, nil, new(wait))
+		p := e.newPlace(testLock, testDir, nil, new(progress))
 		require.ErrorIs(t, p.enter(ctx, s), errMine)
 		require.ErrorIs(t, p.awaitLeave(ctx), errMine)
 		p.nearest.ahead = []node.Entry{{Name: "x-lock-0000000000"}}
@@ -512,20 +512,20 @@ func TestACreateThatMeetsOthersIsRemembered(t *testing.T) {
 func TestAPlaceThatIsFirstSaysSo(t *testing.T) {
 	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
 		p.becomeFirst()
-		require.Empty(t, p.shown.text(), "it has not waited")
-		p.setReason(isBlocked{name: "x"})
-		require.Equal(t, "x", p.shown.text())
+		require.Empty(t, p.progress.text(), "it has not waited")
+		p.setReason(blockingContender{name: "x"})
+		require.Equal(t, "x", p.progress.text())
 		require.Len(t, e.Status(), 1)
 		p.becomeFirst()
 		const first = "a reply from the servers, first in the queue"
-		require.Equal(t, first, p.shown.text())
-		p.setReason(isBlocked{name: "x"})
+		require.Equal(t, first, p.progress.text())
+		p.setReason(blockingContender{name: "x"})
 		require.NoError(t, p.wait(t.Context()))
-		require.Equal(t, first, p.shown.text())
-		p.setReason(isBlocked{name: "x"})
+		require.Equal(t, first, p.progress.text())
+		p.setReason(blockingContender{name: "x"})
 		require.NoError(t, p.makeCertain(t.Context()))
-		require.Equal(t, first, p.shown.text())
-		e.waits.remove(p.shown)
+		require.Equal(t, first, p.progress.text())
+		e.acquires.remove(p.progress)
 	})
 }
 
@@ -566,7 +566,7 @@ func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 			srv.Next(1, refused, zktest.OpGetChildren2)
 			return zktest.Answer(zktest.CodeNoNode)
 		})
-		next := e.newPlace(testReader, testDir, nil, new(wait))
+		next := e.newPlace(testReader, testDir, nil, new(progress))
 		require.ErrorIs(t, next.try(t.Context(), p.Sess), zk.ErrNoAuth, "it lists again")
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A wait says what one acquire waits for now. The acquire's goroutine sets it; Client.String and
+// A progress says what one acquire waits for now. The acquire's goroutine sets it; Client.String and
 // the other goroutines of a cohort read it. All attempts of the acquire share it. The zero value is
 // ready for use.
-type wait struct {
+type progress struct {
 	mu     sync.Mutex       // guards the fields below
 	begun  time.Time        // when the acquire first had a reason; zero before
 	own    *session.OwnNode // our node in the queue, which has a name; nil before the first reason
@@ -27,15 +27,15 @@ type wait struct {
 // A reason is what an acquire waits for. Its text follows "waited for".
 type reason interface{ String() string }
 
-// isBlocked is the reason of a contender that waits for another one.
-type isBlocked struct {
+// blockingContender is the reason of a contender that waits for another one.
+type blockingContender struct {
 	others int    // how many contenders block it in addition to the one that it watches
 	name   string // of the node that it watches
 	data   []byte // of that node; nil if it was not read yet
 }
 
 // String describes the contender by its owner or, for other libraries, by its node's name.
-func (b isBlocked) String() string {
+func (b blockingContender) String() string {
 	by := b.name
 	if o, ok := node.ReadOwner(b.data); ok {
 		by = o.String()
@@ -46,10 +46,10 @@ func (b isBlocked) String() string {
 	return node.Printable(by)
 }
 
-// lacksPermits is the reason of a caller that is first in the queue for permits.
-type lacksPermits struct{ wanted, free, limit int }
+// missingPermits is the reason of a caller that is first in the queue for permits.
+type missingPermits struct{ wanted, free, limit int }
 
-func (l lacksPermits) String() string {
+func (l missingPermits) String() string {
 	noun := "permits"
 	if l.wanted == 1 {
 		noun = "permit"
@@ -57,108 +57,108 @@ func (l lacksPermits) String() string {
 	return fmt.Sprintf("%d %s, first in the queue: %d of %d are free", l.wanted, noun, l.free, l.limit)
 }
 
-// isDelayed is the reason of a contender that waits for the lock-delay to pass.
-type isDelayed struct {
+// pendingDelay is the reason of a contender that waits for the lock-delay to pass.
+type pendingDelay struct {
 	lost  string // the node of the hold that was lost
 	until time.Time
 }
 
-func (d isDelayed) String() string {
+func (d pendingDelay) String() string {
 	return fmt.Sprintf("the lock-delay after %s was lost, first in the queue: %v remaining", node.Printable(d.lost), time.Until(d.until).Round(time.Millisecond))
 }
 
-// isUnproven is the reason of a contender that waits until its lease proves that its session lives.
-type isUnproven struct{ lease *lease.Lease }
+// pendingProof is the reason of a contender that waits until its lease proves that its session lives.
+type pendingProof struct{ lease *lease.Lease }
 
-func (u isUnproven) String() string {
+func (u pendingProof) String() string {
 	return fmt.Sprintf("proof that its session is alive, first in the queue; %s: %v", u.lease.Replies(), u.lease)
 }
 
-// isFirst is the reason of a contender that no other contender blocks and that waits for a reply.
-type isFirst struct{}
+// pendingReply is the reason of a contender that no other contender blocks and that waits for a reply.
+type pendingReply struct{}
 
-func (isFirst) String() string { return "a reply from the servers, first in the queue" }
+func (pendingReply) String() string { return "a reply from the servers, first in the queue" }
 
 // set sets the reason. own is the contender's node; an attempt is known by the first one, which for
 // permits is the node in the queue.
-func (w *wait) set(own *session.OwnNode, r reason) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.begun.IsZero() {
-		w.begun = time.Now()
+func (pr *progress) set(own *session.OwnNode, r reason) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.begun.IsZero() {
+		pr.begun = time.Now()
 	}
-	if w.own == nil {
-		w.own = own
+	if pr.own == nil {
+		pr.own = own
 	}
-	w.reason = r
+	pr.reason = r
 }
 
 // becomeFirst replaces the reason, if there is one, when no contender blocks the acquire any longer.
-func (w *wait) becomeFirst() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reason != nil {
-		w.reason = isFirst{}
+func (pr *progress) becomeFirst() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.reason != nil {
+		pr.reason = pendingReply{}
 	}
 }
 
 // clear is called before another attempt.
-func (w *wait) clear() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.own, w.reason = nil, nil
+func (pr *progress) clear() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.own, pr.reason = nil, nil
 }
 
 // text returns what the acquire waits for, or "" if that is only a connection or a reply.
-func (w *wait) text() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reason == nil {
+func (pr *progress) text() string {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.reason == nil {
 		return ""
 	}
-	return w.reason.String()
+	return pr.reason.String()
 }
 
-// line returns the wait as Client.String shows it, or "" if the acquire has no node.
-func (w *wait) line() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.own == nil {
+// line returns what Client.String shows of the acquire, or "" if the acquire has no node.
+func (pr *progress) line() string {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.own == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s has waited %v for %v, %v", w.own.Path(), time.Since(w.begun).Round(time.Millisecond), w.reason, w.own.Sess.Lease)
+	return fmt.Sprintf("%s has waited %v for %v, %v", pr.own.Path(), time.Since(pr.begun).Round(time.Millisecond), pr.reason, pr.own.Sess.Lease)
 }
 
-// waits are the acquires of a client that wait. The zero value is ready for use.
-type waits struct {
+// acquires are the acquires of a client that wait. The zero value is ready for use.
+type acquires struct {
 	mu   sync.Mutex
-	live map[*wait]struct{} // guarded by mu
+	live map[*progress]struct{} // guarded by mu
 }
 
-// add registers w until remove is called.
-func (ws *waits) add(w *wait) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.live == nil {
-		ws.live = map[*wait]struct{}{}
+// add registers pr until remove is called.
+func (ac *acquires) add(pr *progress) {
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
+	if ac.live == nil {
+		ac.live = map[*progress]struct{}{}
 	}
-	ws.live[w] = struct{}{}
+	ac.live[pr] = struct{}{}
 }
 
-func (ws *waits) remove(w *wait) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	delete(ws.live, w)
+func (ac *acquires) remove(pr *progress) {
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
+	delete(ac.live, pr)
 }
 
 // lines returns a line for each waiting acquire.
-func (ws *waits) lines() []string {
-	ws.mu.Lock()
-	all := slices.Collect(maps.Keys(ws.live))
-	ws.mu.Unlock()
+func (ac *acquires) lines() []string {
+	ac.mu.Lock()
+	all := slices.Collect(maps.Keys(ac.live))
+	ac.mu.Unlock()
 	var lines []string
-	for _, w := range all {
-		if line := w.line(); line != "" {
+	for _, pr := range all {
+		if line := pr.line(); line != "" {
 			lines = append(lines, line)
 		}
 	}

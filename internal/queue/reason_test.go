@@ -221,7 +221,7 @@ func TestAGrantIsNotAnErrorOfAContextThatEnds(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		g, err := e.withoutWaiting(ctx, new(wait), func(*session.Session) (*place, error) {
+		g, err := e.withoutWaiting(ctx, new(progress), func(*session.Session) (*place, error) {
 			defer cancel()
 			return e.newPlaceFor(wantLock(testDir)), nil
 		})
@@ -229,7 +229,7 @@ func TestAGrantIsNotAnErrorOfAContextThatEnds(t *testing.T) {
 		require.NotNil(t, g)
 		cause, fail := context.WithCancelCause(t.Context())
 		fail(errMine)
-		_, err = e.withoutWaiting(cause, new(wait), nil)
+		_, err = e.withoutWaiting(cause, new(progress), nil)
 		require.ErrorIs(t, err, errMine)
 		require.ErrorContains(t, err, "waited for a reply from the servers")
 	})

@@ -129,7 +129,7 @@ func (co *contender) releaseRecord(ctx context.Context, s *session.Session) ([]a
 	at := *co.record.at
 	switch {
 	case !at.exists: // make sure that it does not exist
-		return []any{co.posting(at, node.Record{Delay: co.delay()}), co.posting(recordAt{exists: true}, node.Record{})}, nil
+		return []any{co.posting(at, node.Record{Delay: co.lockDelay()}), co.posting(recordAt{exists: true}, node.Record{})}, nil
 	case at.Fate != node.IsHeld || at.By != co.Name:
 		return []any{&zk.CheckVersionRequest{Path: co.Dir + node.RecordSuffix, Version: at.version}}, nil
 	}
@@ -143,7 +143,7 @@ func (co *contender) releaseRecord(ctx context.Context, s *session.Session) ([]a
 // A record that we may not delete stays.
 func (co *contender) released() node.Record {
 	if co.record.isNeeded || co.engine.fixedRecords.has(co.Dir, math.MaxInt64) {
-		return node.Record{Delay: co.delay(), Fate: node.WasReleased, By: co.Name}
+		return node.Record{Delay: co.lockDelay(), Fate: node.WasReleased, By: co.Name}
 	}
 	return node.Record{}
 }

@@ -54,7 +54,7 @@ type writtenRecord struct {
 	isNeeded  bool      // another contender may need the record of our release: see released
 }
 
-// wasRefused handles the refusal of the operations that releaseRecord returned. moved means that
+// fateRefused handles the refusal of the operations that releaseRecord returned. moved means that
 // the record has changed; otherwise another attempt makes no sense.
 func (c *writtenRecord) wasRefused(moved bool) {
 	c.at = nil

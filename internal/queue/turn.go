@@ -29,16 +29,16 @@ type Want struct {
 	Replaces *Grant
 	Before   func() // called before each attempt to enter the queue; may be nil
 	Admit    Admission
-	wait     wait
+	progress progress
 }
 
 // WaitsFor returns what the acquire waits for now, or "" if that is only a connection or a reply.
 // Any goroutine may call it.
-func (w *Want) WaitsFor() string { return w.wait.text() }
+func (w *Want) WaitsFor() string { return w.progress.text() }
 
 // newPlaceFor returns a new place for the want.
 func (en *Engine) newPlaceFor(w *Want) *place {
-	t := en.newPlace(w.Recipe, w.Dir, w.Data, &w.wait)
+	t := en.newPlace(w.Recipe, w.Dir, w.Data, &w.progress)
 	if w.Replaces != nil {
 		t.creation.replaces = w.Replaces.t
 		w.Replaces = nil
@@ -59,7 +59,7 @@ func (en *Engine) giveBack(w *Want) {
 // Obtain waits until w is granted. It uses w up.
 func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
-	return en.inTurn(ctx, w.Path, &w.wait, func(s *session.Session, revocation *session.Revocation) (*place, error) {
+	return en.inTurn(ctx, w.Path, &w.progress, func(s *session.Session, revocation *session.Revocation) (*place, error) {
 		return en.queue(ctx, s, en.newPlaceFor(w), w, revocation)
 	})
 }
@@ -68,20 +68,20 @@ func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 // ErrLocked if it would have to wait.
 func (en *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
-	return en.withoutWaiting(ctx, &w.wait, func(s *session.Session) (*place, error) { return en.tryAcquire(ctx, s, en.newPlaceFor(w)) })
+	return en.withoutWaiting(ctx, &w.progress, func(s *session.Session) (*place, error) { return en.tryAcquire(ctx, s, en.newPlaceFor(w)) })
 }
 
 // withoutWaiting makes one attempt for a caller that does not wait for other contenders. The attempt shows
-// in w what it waits for.
-func (en *Engine) withoutWaiting(ctx context.Context, w *wait, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
-	defer en.waits.remove(w)
+// in pr what it waits for.
+func (en *Engine) withoutWaiting(ctx context.Context, pr *progress, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
+	defer en.acquires.remove(pr)
 	s, err := en.session(ctx)
 	var t *place
 	if err == nil {
 		t, err = attempt(s)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = en.explain(err, w)
+		err = en.explain(err, pr)
 	}
 	return t.granted(), err
 }
@@ -97,9 +97,9 @@ func (en *Engine) session(ctx context.Context) (*session.Session, error) {
 
 // inTurn calls attempt until one is granted. It starts another attempt if one lost its position
 // because its session ended or because its node was deleted. A revocation request for one attempt
-// applies to all. The attempts show in w what they wait for.
-func (en *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
-	defer en.waits.remove(w)
+// applies to all. The attempts show in pr what they wait for.
+func (en *Engine) inTurn(ctx context.Context, path string, pr *progress, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
+	defer en.acquires.remove(pr)
 	revocation := new(session.Revocation)
 	for {
 		s, err := en.session(ctx)
@@ -112,12 +112,12 @@ func (en *Engine) inTurn(ctx context.Context, path string, w *wait, attempt func
 		}
 		en.discard(ctx, err, t)
 		if ctx.Err() != nil {
-			return nil, en.explain(err, w)
+			return nil, en.explain(err, pr)
 		}
 		if !errors.Is(err, outcome.ErrSessionOver) && !errors.Is(err, outcome.ErrGone) {
 			return nil, err
 		}
-		w.clear()
+		pr.clear()
 		en.logAgain(path, err)
 	}
 }
@@ -331,7 +331,7 @@ func (en *Engine) looksFree(ctx context.Context, s *session.Session, r *Recipe, 
 	if err := en.notASemaphore(ctx, s, dir, l.Queue()); err != nil {
 		return false, err
 	}
-	if err := en.notDelayed(r, l.Queue()); err != nil {
+	if err := en.checkDelay(r, l.Queue()); err != nil {
 		return false, err
 	}
 	i, err := en.blocker(ctx, s, r, dir, l.Queue().Entries)

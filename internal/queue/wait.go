@@ -103,7 +103,7 @@ func (pl *place) toWatch() int {
 // awaitChange waits until the node with that name, which we watch, changes or is deleted. A node
 // whose data shows that it no longer blocks us counts as gone.
 func (pl *place) awaitChange(ctx context.Context, name string) (session.State, error) {
-	pl.setReason(isBlocked{others: pl.nearest.others(), name: name})
+	pl.setReason(blockingContender{others: pl.nearest.others(), name: name})
 	v, err := pl.seen(ctx)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -114,7 +114,7 @@ func (pl *place) awaitChange(ctx context.Context, name string) (session.State, e
 	case pl.recipe.Passes != nil && pl.recipe.Passes(v.Data):
 		return session.Gone, nil
 	}
-	pl.setReason(isBlocked{pl.nearest.others(), name, v.Data})
+	pl.setReason(blockingContender{pl.nearest.others(), name, v.Data})
 	saw, err := v.Await(ctx, pl.goneIfSeen())
 	pl.watched = nil
 	return saw, err
