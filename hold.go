@@ -416,7 +416,7 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 		return answers[len(guard):], nil
 	case outcome.IsRefusal(err):
 		return answers[min(len(guard), len(answers)):], g.failure("multi", err)
-	case outcome.WasNotSent(err):
+	case outcome.WasNotDone(err):
 		return nil, g.failure("multi", err)
 	}
 	return nil, g.failure("multi", uncertain(err))
@@ -492,7 +492,7 @@ func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 		return err
 	}
 	t.Hear(n)
-	_, err = g.engine.Requests.Set(ctx, t.Sess, t.Path(), t.Shown(value), n.Stat.Version)
+	_, err = g.engine.Requests.Set(ctx, t.Sess, t.Path(), t.KeepRevocation(value), n.Stat.Version)
 	return err
 }
 

@@ -336,7 +336,7 @@ func (s *Slot) tryMark(ctx context.Context, h *zklock.Hold) (unknown bool, err e
 			return false, context.Cause(h.Context())
 		}
 	}
-	return err != nil && !outcome.WasNotSent(err), err
+	return err != nil && !outcome.WasNotDone(err), err
 }
 
 // settle finds out, after h has ended, whether an attempt with an unknown outcome was carried out.

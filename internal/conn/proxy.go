@@ -305,11 +305,11 @@ func (px *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
 func (px *proxy) limitOf(xid int32) (limit int, ours bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	asked, ok := px.pending.requests[xid]
-	if !ok || asked.by != nil {
+	sr, ok := px.pending.requests[xid]
+	if !ok || sr.by != nil {
 		return frames.MaxFrame, ok
 	}
-	switch asked.op {
+	switch sr.op {
 	case frames.OpGetChildren, frames.OpGetChildren2, frames.OpGetData:
 		return math.MaxInt32, false
 	}
@@ -387,7 +387,7 @@ func (px *proxy) reply(frame []byte, cut bool) error {
 		}
 		return nil
 	}
-	asked, s, stuck, ok := px.answered(r.Xid)
+	sr, s, stuck, ok := px.answered(r.Xid)
 	switch {
 	case !ok:
 		return frames.ErrMalformed // no request has this number
@@ -395,19 +395,19 @@ func (px *proxy) reply(frame []byte, cut bool) error {
 		return errors.New("server answers pings but not earlier requests")
 	}
 	if !cut {
-		err = asked.checkBody(r)
+		err = sr.checkBody(r)
 	}
 	if err == nil {
-		err = px.check(s, asked, r)
+		err = px.check(s, sr, r)
 	}
 	switch {
-	case asked.by != nil:
+	case sr.by != nil:
 		px.in.Drop()
-		if err != nil || r.Code != frames.CodeThrottled || !px.sendAgain(s, asked) {
-			asked.tell(r, cut || asked.isTooLong(r), err)
+		if err != nil || r.Code != frames.CodeThrottled || !px.sendAgain(s, sr) {
+			sr.tell(r, cut || sr.isTooLong(r), err)
 		}
-	case asked.op != frames.OpPing:
-		frames.Renumber(frame, asked.xid)
+	case sr.op != frames.OpPing:
+		frames.Renumber(frame, sr.xid)
 	}
 	return err
 }
@@ -417,15 +417,15 @@ const maxAgain = 5
 
 // sendAgain sends a request of ours again that a server has not executed, on the connection that then
 // carries s, after a pause that is longer each time. It returns false if it was sent often enough.
-func (px *proxy) sendAgain(s *Session, asked sentRequest) bool {
-	if s == nil || asked.again == maxAgain {
+func (px *proxy) sendAgain(s *Session, sr sentRequest) bool {
+	if s == nil || sr.again == maxAgain {
 		return false
 	}
-	q := Outgoing{asked.request, asked.by, asked.again + 1}
+	q := Outgoing{sr.request, sr.by, sr.again + 1}
 	// Owned by the session; ends when the request is sent, at the latest with the session.
-	time.AfterFunc(10*time.Millisecond<<asked.again, func() {
+	time.AfterFunc(10*time.Millisecond<<sr.again, func() {
 		send := px.link.Send
-		if asked.room == 0 {
+		if sr.room == 0 {
 			send = px.link.SendBeat
 		}
 		if err := send(context.Background(), s, q); err != nil {
@@ -436,30 +436,30 @@ func (px *proxy) sendAgain(s *Session, asked sentRequest) bool {
 }
 
 // check examines a reply and uses it as evidence. An error ends the connection.
-func (px *proxy) check(s *Session, asked sentRequest, r frames.Reply) error {
+func (px *proxy) check(s *Session, sr sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeRequiresSASL {
 		px.link.deny(px.reading.login, errRefused)
 		return errRefused
 	}
 	switch {
-	case asked.op == frames.OpAuth && r.Code != frames.CodeOK:
+	case sr.op == frames.OpAuth && r.Code != frames.CodeOK:
 		px.link.deny(px.reading.login, errCredential(r.Code))
-	case asked.op == frames.OpAuth:
-		px.link.login.accept(asked.request)
+	case sr.op == frames.OpAuth:
+		px.link.login.accept(sr.request)
 	case !px.reading.accepted:
 		px.reading.accepted = true
 		px.link.login.serve()
 	}
 	if r.Code == frames.CodeOK {
-		r.Code = frames.CodeWithin(asked.op, r.Body)
+		r.Code = frames.CodeWithin(sr.op, r.Body)
 	}
 	if s == nil {
 		return nil
 	}
-	if asked.op != frames.OpPing {
+	if sr.op != frames.OpPing {
 		s.Saw(r.Zxid)
 	}
-	return px.judge(s, asked, r)
+	return px.judge(s, sr, r)
 }
 
 // happened returns the session that the connection carries, and whether the client library should
@@ -472,30 +472,30 @@ func (px *proxy) happened() (s *Session, hears bool) {
 
 // answered returns the request to which the reply with that number belongs, and the session that
 // the connection carries. stuck reports whether another request will never be answered.
-func (px *proxy) answered(xid int32) (asked sentRequest, s *Session, stuck, ok bool) {
+func (px *proxy) answered(xid int32) (sr sentRequest, s *Session, stuck, ok bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
-	asked, ok = px.pending.take(xid)
-	px.room.answered(asked.room)
-	stuck = ok && xid == frames.XidPing && px.session != nil && px.pending.isStuck(asked.sent, px.link.Now(), px.session.Lease.Term())
-	return asked, px.session, stuck, ok
+	sr, ok = px.pending.take(xid)
+	px.room.answered(sr.room)
+	stuck = ok && xid == frames.XidPing && px.session != nil && px.pending.isStuck(sr.sent, px.link.Now(), px.session.Lease.Term())
+	return sr, px.session, stuck, ok
 }
 
 // judge uses the reply to a request as evidence for s, or ends s.
-func (px *proxy) judge(s *Session, asked sentRequest, r frames.Reply) error {
+func (px *proxy) judge(s *Session, sr sentRequest, r frames.Reply) error {
 	if r.Code == frames.CodeExpired {
 		px.link.expire(s)
 		return ErrSessionOver // some servers leave the connection open, and nobody would request another session
 	}
 	s.replied()
-	of, ok := evidenceOf(asked.op, r.Code)
+	of, ok := evidenceOf(sr.op, r.Code)
 	if !ok {
 		return nil
 	}
 	if of == lease.OfQuorum {
 		s.wrote(r.Zxid)
 	}
-	px.run.Witness(asked.sent, of)
+	px.run.Witness(sr.sent, of)
 	return nil
 }
 

@@ -30,8 +30,8 @@ func IsRefusal(err error) bool {
 	return false
 }
 
-// WasNotSent reports whether a request that failed with err cannot have been carried out.
-func WasNotSent(err error) bool {
+// WasNotDone reports whether a request that failed with err cannot have been carried out.
+func WasNotDone(err error) bool {
 	return IsRefusal(err) || errors.Is(err, conn.ErrNotSent) || errors.Is(err, frames.ErrThrottled)
 }
 

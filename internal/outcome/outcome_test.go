@@ -31,10 +31,10 @@ func TestErrorsAreClassified(t *testing.T) {
 		io.EOF: {transient: true}, zk.ErrConnectionClosed: {transient: true}, zk.ErrSessionExpired: {transient: true}, frames.ErrorOf(-999): {transient: true},
 	} {
 		for _, err := range []error{err, fmt.Errorf("why: %w", err)} {
-			require.Equal(t, want, class{IsRefusal(err), WasNotSent(err), IsTransient(err), IsOfSlot(err)}, err)
+			require.Equal(t, want, class{IsRefusal(err), WasNotDone(err), IsTransient(err), IsOfSlot(err)}, err)
 		}
 	}
-	require.Equal(t, class{}, class{IsRefusal(nil), WasNotSent(nil), IsTransient(nil), IsOfSlot(nil)})
+	require.Equal(t, class{}, class{IsRefusal(nil), WasNotDone(nil), IsTransient(nil), IsOfSlot(nil)})
 	require.NoError(t, IgnoreMissing(nil))
 	require.NoError(t, IgnoreMissing(fmt.Errorf("read: %w", zk.ErrNoNode)))
 	require.ErrorIs(t, IgnoreMissing(zk.ErrNoAuth), zk.ErrNoAuth)

@@ -25,7 +25,7 @@ func (co *contender) begin(b *session.Bundle, s *session.Session) {
 		co.creation.end(notSent{err})
 		return
 	}
-	request, take := co.request(co.Shown(co.OwnData()), co.noteOfOld())
+	request, take := co.request(co.KeepRevocation(co.OwnData()), co.noteOfOld())
 	b.Add(request, take, co.creation.end)
 }
 
@@ -102,7 +102,7 @@ func (co *contender) settle(ctx context.Context) error {
 	if err := co.creation.answered.Await(ctx); err != nil {
 		return err
 	}
-	if co.Name != "" || outcome.WasNotSent(co.creation.err) {
+	if co.Name != "" || outcome.WasNotDone(co.creation.err) {
 		return nil
 	}
 	var p session.Pace

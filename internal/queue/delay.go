@@ -210,7 +210,7 @@ func (pl *place) leaderTime(ctx context.Context, r recordAt) (int64, error) {
 			return ctimeOf(n), err
 		}
 		pl.Hear(n)
-		stat, err := pl.engine.Requests.Set(ctx, pl.Sess, pl.Path(), pl.Shown(pl.OwnData()), n.Stat.Version)
+		stat, err := pl.engine.Requests.Set(ctx, pl.Sess, pl.Path(), pl.KeepRevocation(pl.OwnData()), n.Stat.Version)
 		switch {
 		case err == nil:
 			return stat.Mtime, nil
@@ -244,7 +244,7 @@ func (pl *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	case !waits:
 		return fmt.Errorf("%w: last holder was lost, %v of the lock-delay remain", outcome.ErrLocked, left)
 	}
-	pl.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", pl.engine.Requests.Shown(pl.Dir), "holder", r.By, "remaining", left)
+	pl.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", pl.engine.Requests.CallerPath(pl.Dir), "holder", r.By, "remaining", left)
 	pl.engine.Heart.Keep(&pl.OwnNode)
 	pl.watchSelf()
 	pl.setReason(pendingDelay{r.By, time.Now().Add(left)})

@@ -103,7 +103,7 @@ func (co *contender) delete() error {
 	err := co.clear(c.Requests.CleanupCtx)
 	if outcome.IsRefusal(err) {
 		r := c.refused.add(co.anyPath(), err)
-		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.Shown(co.Dir), "node", node.BaseName(co.anyPath()), "err", err)
+		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.CallerPath(co.Dir), "node", node.BaseName(co.anyPath()), "err", err)
 		// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
 		if !c.Requests.Calls.Run(func() {
 			co.keepDeleting(c.Requests.Life)

@@ -316,8 +316,8 @@ func (h *Heart) ConfirmAll(ctx context.Context, s *Session, nodes []*OwnNode) er
 
 // takeAnswers marks the node as gone because of which a heartbeat was refused. Only the answers up to the
 // first refusal are valid.
-func (cq *checkQueue) takeAnswers(asked []*OwnNode, answers []zk.MultiResponse) error {
-	for i, t := range asked[:min(len(asked), len(answers))] {
+func (cq *checkQueue) takeAnswers(nodes []*OwnNode, answers []zk.MultiResponse) error {
+	for i, t := range nodes[:min(len(nodes), len(answers))] {
 		switch err := answers[i].Error; {
 		case errors.Is(err, zk.ErrNoNode):
 			t.MarkGone(nil)

@@ -143,8 +143,9 @@ func (n *OwnNode) Hear(d Node) bool {
 	return true
 }
 
-// Shown returns data as our node should contain it: with the revocation request, if there was one.
-func (n *OwnNode) Shown(data []byte) []byte {
+// KeepRevocation returns data as our node should contain it: with the revocation request, if there was
+// one.
+func (n *OwnNode) KeepRevocation(data []byte) []byte {
 	if !n.Fixed && n.Revocation.Requested.IsSet() {
 		return node.WithRevocation(data)
 	}

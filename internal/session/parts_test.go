@@ -27,14 +27,14 @@ func TestAnOwnNodeKnowsItsDataAndItsRequest(t *testing.T) {
 	require.Equal(t, "new", string(n.OwnData()))
 	require.False(t, n.Hear(Node{Data: []byte("other")}))
 	require.False(t, n.Revocation.Requested.IsSet())
-	require.Equal(t, "new", string(n.Shown(n.OwnData())))
+	require.Equal(t, "new", string(n.KeepRevocation(n.OwnData())))
 	require.True(t, n.Hear(Node{Data: node.CuratorRevocation}))
 	require.True(t, n.Revocation.Requested.IsSet())
-	require.Equal(t, node.WithRevocation([]byte("new")), n.Shown(n.OwnData()))
+	require.Equal(t, node.WithRevocation([]byte("new")), n.KeepRevocation(n.OwnData()))
 	n.Name = "name"
 	require.Equal(t, len("/a/name")+32, n.checkSize())
 	n.Fixed = true
-	require.Equal(t, "new", string(n.Shown(n.OwnData())))
+	require.Equal(t, "new", string(n.KeepRevocation(n.OwnData())))
 }
 
 func TestTasksThatAreEnteredAreCounted(t *testing.T) {

@@ -138,7 +138,7 @@ func (pc *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCrea
 		return false, err
 	}
 	if name != "" {
-		pc.Requests.Log.Info("zklock: removing orphaned node", "path", pc.Requests.Shown(g.Dir), "node", name)
+		pc.Requests.Log.Info("zklock: removing orphaned node", "path", pc.Requests.CallerPath(g.Dir), "node", name)
 		if err := pc.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}

@@ -44,8 +44,8 @@ type Requests struct {
 	CleanupCtx context.Context // cancelled, with ErrClosed, when Close stops waiting for clean-up
 }
 
-// Shown returns the directory dir in ZooKeeper as the caller passed it, for log lines.
-func (r *Requests) Shown(dir string) string { return strings.TrimPrefix(dir, r.Root) }
+// CallerPath returns the directory dir in ZooKeeper as the caller passed it, for log lines.
+func (r *Requests) CallerPath(dir string) string { return strings.TrimPrefix(dir, r.Root) }
 
 // A call is a request that was sent.
 type call[T any] struct {

@@ -65,10 +65,13 @@ func Either(ctx, other context.Context) (context.Context, func()) {
 	}
 }
 
-// Inside is the context of a call: it is done when the caller's context is done or, with ErrClosed,
-// when Close begins. A call that waits for a long time uses ends instead of Done, so that the two
-// contexts need not be joined: that would take half a kilobyte per waiter. Cancel does not end such
-// a wait; a goroutine that can outlive the call needs a context derived from this one.
+// CallContext is the context of a call: it is done when the caller's context is done or, with
+// ErrClosed, when Close begins. A call that waits for a long time uses ends instead of Done, so that
+// the two contexts need not be joined: that would take half a kilobyte per waiter. Cancel does not end
+// such a wait; a goroutine that can outlive the call needs a context derived from this one.
+//
+// This is not ideal: nothing but that rule keeps a long wait from calling Done, and only a measurement
+// of the memory of waiters shows it.
 type CallContext struct {
 	context.Context // the caller's
 	life            context.Context
@@ -83,7 +86,7 @@ func (c *CallContext) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.joined == nil {
-		c.joined = Over
+		c.joined = returned
 	}
 	if c.stop != nil {
 		c.stop()
@@ -146,9 +149,8 @@ func (l *Latch) Await(ctx context.Context) error {
 // endOf returns the cause of ctx. It returns an error even if a caller's own context type has none.
 func endOf(ctx context.Context) error { return cmp.Or(context.Cause(ctx), context.Canceled) }
 
-// Over is a context that is done. It is the context of a hold that ended before its
-// context was first used.
-var Over = func() context.Context {
+// returned is the context of a call that has returned before anybody needed a joined context.
+var returned = func() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	end(outcome.ErrReleased)
 	return ctx

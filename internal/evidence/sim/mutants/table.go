@@ -96,7 +96,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a node is not searched for after the reply to its create was lost", Origin: "CURATOR-45; go-zookeeper's CreateProtectedEphemeralSequential",
-		Edits: []Edit{{"internal/queue/create.go", `if co.Name != "" || outcome.WasNotSent(co.creation.err) {`, "if co.creation.err != nil || true {"}},
+		Edits: []Edit{{"internal/queue/create.go", `if co.Name != "" || outcome.WasNotDone(co.creation.err) {`, "if co.creation.err != nil || true {"}},
 	},
 	{
 		Name: "a node whose create had no reply is searched for on a server that lags", Origin: "go-zookeeper's CreateProtectedEphemeralSequential searches without a sync",
