@@ -172,14 +172,14 @@ var usages = []usage{
 		hold := u.take(asMutex(u.a))
 		waiter := lockLater(u.t.Context(), u.b.Mutex(path).Lock)
 		synctest.Wait()
-		require.NoError(u.t, operate.Evict(u.t.Context(), u.a, contenderAt(u.t, u.a, 1)))
+		require.NoError(u.t, operate.Evict(u.t.Context(), u.a, "", contenderAt(u.t, u.a, 1)))
 		<-waiter.done
 		require.ErrorIs(u.t, waiter.err, zklock.ErrEvicted)
 		unlock(u.t, hold)
 	}},
 	{"a holder is evicted", 4, func(u *users) {
 		hold := u.take(asMutex(u.a))
-		require.NoError(u.t, operate.Evict(u.t.Context(), u.b, contenderAt(u.t, u.b, 0)))
+		require.NoError(u.t, operate.Evict(u.t.Context(), u.b, "", contenderAt(u.t, u.b, 0)))
 		<-hold.Context().Done()
 		require.ErrorIs(u.t, hold.Unlock(u.t.Context()), zklock.ErrEvicted)
 	}},
