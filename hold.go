@@ -334,7 +334,7 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	err := g.engine.Heart.ConfirmAll(ctx, g.nodes[0].Sess, g.nodes)
 	if err != nil {
 		switch sess := g.nodes[0].Sess; {
-		case errors.Is(err, outcome.ErrGone): // whoever found it has ended the hold
+		case errors.Is(err, outcome.ErrGone): // ConfirmAll has ended the hold
 			err = context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
 			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
