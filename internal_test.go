@@ -4,8 +4,12 @@ package zklock
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,4 +106,24 @@ func TestAHoldThatEndsBetweenTwoLooksIsTheReason(t *testing.T) {
 	require.Equal(t, io.EOF, h.causeOf(other, io.EOF))
 	cancel()
 	require.ErrorIs(t, h.causeOf(other, io.EOF), context.Canceled)
+}
+
+//zklock:promise P18.9
+func TestTLSErrorsNameARemedy(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{x509.UnknownAuthorityError{}, " (add its issuer to RootCAs of Options.TLS)"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, " (add its issuer to RootCAs of Options.TLS)"},
+		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "zk1"}, " (list the server by a name of its certificate, or set ServerName of Options.TLS)"},
+		{x509.CertificateInvalidError{Reason: x509.Expired}, " (renew the server's certificate, or correct this host's clock)"},
+		{x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}, ""},
+		{tls.RecordHeaderError{}, " (the port may be one without TLS: list the server's secureClientPort)"},
+		{fmt.Errorf("handshake: %w", io.EOF), " (the port may be one without TLS: list the server's secureClientPort)"},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(116)}, " (the server refuses this client: set Certificates of Options.TLS)"},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, ""},
+	} {
+		require.Equal(t, c.want, tlsAdvice(c.err), "%v", c.err)
+	}
 }

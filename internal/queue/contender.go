@@ -21,6 +21,11 @@ import (
 // Its fields belong to four phases: its identity, the creation of its node, the batch that it
 // leads, and its removal. The watch on the node belongs to the member; it begins before the grant
 // and ends before the node is deleted.
+//
+// Invariants: while creation is not nil, Name may be empty although the node exists. Once it is nil,
+// each member has a Name and belongs to Sess. The nodes of a batch were created together or not at
+// all. counted is a part of what Sess owns, until the nodes are certainly gone or another contender or
+// PendingCreates counts them.
 type contender struct {
 	member
 	recipe    *Recipe       // never changes

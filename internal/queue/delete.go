@@ -52,6 +52,11 @@ func (en *Engine) removeThen(t *contender, done func(error)) {
 }
 
 // A departure is the deletion of a contender's nodes. It ends with a call of done.
+//
+// This is not ideal: there are two ways to delete a node, and over decides which of three goroutines
+// continues if the reply to atOnce, the end of the connection and the end of Close's wait come together. One
+// way would be slowly alone, but then each release of an uncontended lock would need a goroutine that
+// waits for one reply.
 type departure struct {
 	t    *contender
 	done func(error)
