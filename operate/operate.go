@@ -7,8 +7,11 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock"
 )
@@ -19,6 +22,8 @@ import (
 //
 // If permits were granted just before a Resize to a smaller number, their acquire is shown as
 // waiting until it has left the queue, because it cannot be distinguished from one that waits.
+//
+// The shards of package shards are mutexes below their path: see InspectShards.
 func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error) {
 	return of(c).inspect(ctx, path)
 }
@@ -33,6 +38,22 @@ func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error)
 // error.
 func Queues(ctx context.Context, c *zklock.Client, path string) ([]*Queue, error) {
 	return of(c).queues(ctx, path)
+}
+
+// InspectShards returns the fleet of package shards at path. It reads every shard, as Queues does. If the
+// fleet has no members, Number is zero.
+func InspectShards(ctx context.Context, c *zklock.Client, path string) (*Shards, error) {
+	queues, err := of(c).queues(ctx, path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	fleets, _ := GroupShards(queues)
+	for _, f := range fleets {
+		if f.Path == path {
+			return f, nil
+		}
+	}
+	return &Shards{Path: path}, nil
 }
 
 // Watch yields the queues that Queues returns, and then each queue whose contenders change. A queue

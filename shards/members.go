@@ -18,24 +18,10 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// membersDir is the directory of the members' nodes below the fleet's path.
-const membersDir = "/members"
-
-// memberData is the content of a member's node. It never changes. Its first fields are those of other
-// contenders, for operators.
-type memberData struct {
-	Host   string `json:"host,omitempty"`
-	PID    int    `json:"pid,omitempty"`
-	Label  string `json:"label,omitempty"`
-	Member string `json:"member,omitempty"` // Options.Label
-	Shards int    `json:"shards"`
-	Weight int    `json:"weight"`
-}
-
 // data returns the content of this member's node.
 func (m *Member) data() []byte {
 	own, _ := node.ReadOwner(m.c.Identity) // written by this library
-	d := memberData{Host: own.Host, PID: own.PID, Label: own.Label, Member: strings.ToValidUTF8(m.opts.Label, "\uFFFD"), Shards: m.n, Weight: m.opts.Weight}
+	d := node.Member{Host: own.Host, PID: own.PID, Label: own.Label, Member: strings.ToValidUTF8(m.opts.Label, "\uFFFD"), Shards: m.n, Weight: m.opts.Weight}
 	if d.Member != "" {
 		d.Label = d.Member
 	}
@@ -43,17 +29,10 @@ func (m *Member) data() []byte {
 	return data
 }
 
-// readMember parses the content of a member's node. ok is false for a node that is no member's.
-func readMember(data []byte) (d memberData, ok bool) {
-	data = node.WithoutRevocation(data)
-	ok = json.Unmarshal(data, &d) == nil && d.Shards >= 1 && d.Shards <= maxShards && d.Weight >= 1 && d.Weight <= maxWeight
-	return d, ok
-}
-
 // A view is what a member knows of the others.
 type view struct {
-	known map[string]memberData // by the names of their nodes; with the zero value for a node that is no member's
-	order []string              // the names, in the order in which they joined
+	known map[string]node.Member // by the names of their nodes; with the zero value for a node that is no member's
+	order []string               // the names, in the order in which they joined
 }
 
 // readersAtOnce limits how many members' nodes are read at the same time.
@@ -62,7 +41,7 @@ const readersAtOnce = 16
 // update reads the nodes with these names that are not known yet, and forgets deleted nodes.
 func (v *view) update(ctx context.Context, c bridge.Client, s *session.Session, dir string, names []string) error {
 	queue := node.NewQueue(names)
-	known, order := make(map[string]memberData, len(names)), make([]string, 0, len(names))
+	known, order := make(map[string]node.Member, len(names)), make([]string, 0, len(names))
 	var fresh []string
 	for _, e := range queue.Entries {
 		if d, ok := v.known[e.Name]; ok {
@@ -72,15 +51,15 @@ func (v *view) update(ctx context.Context, c bridge.Client, s *session.Session, 
 		}
 		order = append(order, e.Name)
 	}
-	read := make([]*memberData, len(fresh)) // nil for a node that is gone
+	read := make([]*node.Member, len(fresh)) // nil for a node that is gone
 	err := session.SideBySide(c.Requests.Calls, len(fresh), readersAtOnce, func(i int) error {
 		n, err := c.Requests.Get(ctx, s, dir+"/"+fresh[i])
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		d, ok := readMember(n.Data)
+		d, ok := node.ReadMember(n.Data)
 		if !ok {
-			d = memberData{}
+			d = node.Member{}
 		}
 		read[i] = &d
 		return err

@@ -52,8 +52,8 @@ type picker struct {
 }
 
 func (p *picker) check() error {
-	if p.n < 1 || p.n > maxShards {
-		return fmt.Errorf("%w: %d numbers; use 1 to %d", zklock.ErrInvalid, p.n, maxShards)
+	if p.n < 1 || p.n > node.MaxShards {
+		return fmt.Errorf("%w: %d numbers; use 1 to %d", zklock.ErrInvalid, p.n, node.MaxShards)
 	}
 	return node.CheckPath(p.path)
 }

@@ -58,12 +58,6 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Limits of the arguments.
-const (
-	maxShards = 100_000
-	maxWeight = 100
-)
-
 // Run is New followed by Member.Run.
 func Run(ctx context.Context, c *zklock.Client, path string, n int, work Work, opts ...*Options) error {
 	return New(c, path, n, opts...).Run(ctx, work)
@@ -145,10 +139,10 @@ func (m *Member) end() {
 
 func (m *Member) check(work Work) error {
 	switch {
-	case m.n < 1 || m.n > maxShards:
-		return fmt.Errorf("%w: %d shards; use 1 to %d", zklock.ErrInvalid, m.n, maxShards)
-	case m.opts.Weight < 0 || m.opts.Weight > maxWeight:
-		return fmt.Errorf("%w: weight %d; use 1 to %d", zklock.ErrInvalid, m.opts.Weight, maxWeight)
+	case m.n < 1 || m.n > node.MaxShards:
+		return fmt.Errorf("%w: %d shards; use 1 to %d", zklock.ErrInvalid, m.n, node.MaxShards)
+	case m.opts.Weight < 0 || m.opts.Weight > node.MaxWeight:
+		return fmt.Errorf("%w: weight %d; use 1 to %d", zklock.ErrInvalid, m.opts.Weight, node.MaxWeight)
 	case m.opts.Grace < 0:
 		return fmt.Errorf("%w: grace %v is negative", zklock.ErrInvalid, m.opts.Grace)
 	case len(m.opts.Label) > node.MaxLabel:
@@ -171,7 +165,7 @@ func nodeBytes(dir string) int {
 }
 
 // Path returns the path of the mutex of a shard, or of a number of Number, below path.
-func Path(path string, number int) string { return fmt.Sprintf("%s/%04d", path, number) }
+func Path(path string, number int) string { return node.ShardPath(path, number) }
 
 // Assigned returns, in order, the shards that belong to this member as far as it knows. It sends no
 // request.

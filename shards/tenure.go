@@ -105,7 +105,7 @@ func unwrapped(ctx context.Context, err error) error {
 // serve joins the fleet and follows it until the place in it is lost. Then it returns nil. Before it
 // returns, no shard belongs to this member.
 func (t *tenure) serve(ctx context.Context) error {
-	joined, err := bridge.Join(ctx, t.m.client, t.m.path+membersDir, t.m.data())
+	joined, err := bridge.Join(ctx, t.m.client, t.m.path+node.MembersDir, t.m.data())
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,29 @@ func TestDemoOversellsWithoutALockAndNeverWithOne(t *testing.T) {
 	assertSelfContained(t, content(t, file))
 }
 
+func TestDemoShowsHowShardsMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: plays the demo")
+	}
+	t.Parallel()
+	code, out, err := run(t, "", "demo", "--shards")
+	require.Zero(t, code, out+err)
+	assert.Empty(t, err)
+	assert.Regexp(t, `(?s)4 workers run 20 shards:.*worker 5 joins.*5 workers run 20 shards:.*worker 2 is killed.*4 workers run 20 shards:.*\n\n`, out)
+	_, drawn, _ := strings.Cut(out, "\n\n")
+	lines := strings.Split(strings.TrimSpace(drawn), "\n")
+	require.Len(t, lines, 21, out)
+	for _, line := range lines[1:] {
+		assert.Regexp(t, `^ *\d+  [1-5.]{64}$`, line)
+		assert.NotRegexp(t, `2$`, line, "worker 2 was killed")
+	}
+	assert.Regexp(t, `[1-4]5`, drawn, "shards move to the one that joins")
+	assert.Regexp(t, `2\.*[1345]`, drawn, "shards move from the one that was killed")
+	code, _, err = run(t, "", "demo", "--shards", "--web")
+	assert.EqualValues(t, outcome.Usage, code)
+	assert.Contains(t, err, "--shards and --web cannot be combined")
+}
+
 // tableOf reads the table at the end: by label, the value without a lock and the one with, then that again.
 func tableOf(out string) map[string][]string {
 	rows := map[string][]string{}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path"
@@ -20,6 +21,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
+	"github.com/zklock-go/zklock/shards"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -66,6 +68,45 @@ func TestLsShowsHoldersAndWaiters(t *testing.T) {
 	assert.False(t, q.Contenders[1].Holds)
 	assert.Equal(t, os.Getpid(), q.Contenders[0].PID)
 	assert.Equal(t, int64(2), q.Issued)
+}
+
+// A fleet of package shards is one thing, and not as many locks as it has shards.
+func TestLsShowsAFleetOfShards(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	member := shards.New(connect(t, srv), "/work/orders", 12, &shards.Options{Label: "east"})
+	// Owned by the test; ends with its context.
+	go member.Run(t.Context(), func(ctx context.Context, _ int) error {
+		<-ctx.Done()
+		return nil
+	})
+	eventually(t, "it holds all", func() bool { return len(member.Held()) == 12 })
+	holder, err := connect(t, srv).Mutex("/work/other").Lock(t.Context())
+	require.NoError(t, err)
+
+	code, out, errs := run(t, srv.Addr(), "ls", "/work/orders")
+	require.Zero(t, code, errs)
+	assert.Regexp(t, `^\S+  /work/orders: 1 member, 12 of 12 shards held, 0 waiting\n`, out)
+	assert.Regexp(t, `(?m)^MEMBER +AGE +WEIGHT +SHARDS +HOLDS *$`, out)
+	assert.Regexp(t, `(?m)^east \S+ +\d+s +1 +12 +0-11 *$`, out)
+	_, out, _ = run(t, srv.Addr(), "ls", "-r", "/work")
+	assert.Contains(t, out, "/work/orders: 1 member")
+	assert.Contains(t, out, "/work/other: 1 held")
+	assert.NotContains(t, out, "/work/orders/")
+
+	var f show.ShardsJSON
+	_, out, _ = run(t, srv.Addr(), "ls", "--json", "/work/orders")
+	require.NoError(t, json.Unmarshal([]byte(out), &f))
+	assert.Equal(t, 12, f.Shards)
+	assert.Empty(t, f.Free)
+	require.Len(t, f.Members, 1)
+	assert.Len(t, f.Members[0].Held, 12)
+	assert.Equal(t, "east", f.Members[0].Label)
+	_, out, _ = run(t, srv.Addr(), "ls", "-r", "--json", "/work")
+	assert.Equal(t, 2, strings.Count(out, "\n"), out)
+	_, out, _ = run(t, srv.Addr(), "ls", "/work/orders/0007")
+	assert.Contains(t, out, "/work/orders/0007: 1 held", "each of its locks can be shown")
+	require.NoError(t, holder.Check())
 }
 
 func TestLsSaysThatAPathDoesNotExist(t *testing.T) {

@@ -28,6 +28,9 @@ waiting ("zklock top" shows how long it has held). A contender that has been ask
 release the lock (revoke) is marked "asked". NODE is the end of the node's name; revoke
 and evict accept it as --node.
 
+The shards of a fleet (package shards) are shown as one: which member holds which of
+them. -r lists them first.
+
 --cycles shows sessions that wait for each other in a cycle: A holds one lock and waits
 for another, which B holds while waiting for the first. Nodes show sessions, not
 goroutines: it is a deadlock only if the goroutine that holds is the one that waits. A
@@ -86,16 +89,19 @@ func lsCommand(std cli.Streams) *cli.Command {
 // listOne shows one queue. If the queue is empty, it says whether the path does not exist or has locks below it.
 func listOne(ctx context.Context, client *zklock.Client, path string, v show.View) error {
 	q, err := operate.Inspect(ctx, client, path)
-	if err != nil || len(q.Contenders) > 0 || v.JSON {
+	if err != nil || len(q.Contenders) > 0 {
 		return orElse(err, func() error { return v.Queue(q) })
 	}
 	below, err := operate.Queues(ctx, client, path)
+	fleets, _ := operate.GroupShards(below)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, zk.ErrNoNode) && !v.JSON:
 		return v.SayUnused(path)
-	case err != nil:
+	case err != nil && !v.JSON:
 		return err
-	case len(below) > 0:
+	case len(fleets) > 0 && fleets[0].Path == path:
+		return v.Shards(fleets[0])
+	case len(below) > 0 && !v.JSON:
 		return v.Say("%s: not in use, but %s below it (see ls -r)\n", path, show.Count(len(below), "lock is", "locks are"))
 	}
 	return v.Queue(q)
@@ -119,7 +125,13 @@ func listAll(ctx context.Context, client *zklock.Client, path string, v show.Vie
 	case len(queues) == 0 && !v.JSON && err == nil:
 		return v.Say("no locks in use at or below %s\n", path)
 	}
-	for _, q := range queues {
+	fleets, others := operate.GroupShards(queues)
+	for _, f := range fleets {
+		if err := v.Shards(f); err != nil {
+			return err
+		}
+	}
+	for _, q := range others {
 		if err := v.Queue(q); err != nil {
 			return err
 		}

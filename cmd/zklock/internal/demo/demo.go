@@ -34,6 +34,9 @@ every server. Prints a summary and writes a timeline to an HTML file.
 With --web, runs a shop instead, whose workers use all kinds of locks, and shows it in a
 browser until you press Ctrl-C.
 
+With --shards, spreads 20 shards over workers instead. One joins and one is killed, and
+a timeline shows how the shards move.
+
 Unless --servers or ZKLOCK_SERVERS is set, starts an in-process ZooKeeper, so nothing has
 to be installed.`
 
@@ -56,6 +59,7 @@ func Command(std cli.Streams) *cli.Command {
 	f.IntVar(&d.workers, "workers", 8, "number of `workers`")
 	f.StringVar(&d.html, "html", "zklock-demo.html", "`file` to write the timeline to; empty means none")
 	f.StringVar(&d.path, "path", "/zklock-demo/sale", "`path` of the lock")
+	withShards := f.Bool("shards", false, "spread shards over workers instead, of which one joins and one is killed")
 	withPage := d.page.Alongside(f, "run a shop that uses all kinds of locks and show it in a browser instead, until Ctrl-C")
 	return f.Command(func(args []string) error {
 		if _, err := f.Parse(args, 0, 0); err != nil {
@@ -70,9 +74,17 @@ func Command(std cli.Streams) *cli.Command {
 		if d.items > 1000 || d.workers > 200 {
 			return outcome.Misuse("demo: at most 1000 items and 200 workers")
 		}
+		for _, other := range []string{"web", "html", "items", "workers"} {
+			if *withShards && f.Given(other) {
+				return outcome.Misuse("demo: --shards and --%s cannot be combined", other)
+			}
+		}
 		theirs := f.Given("servers") || os.Getenv(servers.EnvServers) != ""
 		if *withPage {
 			return (&fleetDemo{std, d.server, &d.page, path.Dir(d.path)}).open(theirs)
+		}
+		if *withShards {
+			return d.beginShards(theirs)
 		}
 		return d.begin(theirs)
 	})

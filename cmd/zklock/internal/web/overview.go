@@ -3,12 +3,15 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/cmd/zklock/internal/locks"
+	"github.com/zklock-go/zklock/cmd/zklock/internal/show"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/operate"
 )
 
@@ -26,9 +29,20 @@ func (b *board) overview(text string, now time.Time) view {
 	head := overview{common: b.common(found, nil), Locks: b.table.Len(), Waiting: b.table.Waiting()}
 	cyclic := pathsIn(found)
 	var rows []row
-	for _, l := range b.table.Busiest() {
+	hidden := map[string]bool{} // the locks of fleets that are shown as one
+	busiest := b.table.Busiest()
+	for _, f := range b.fleets(busiest, text) {
+		for path := range f.paths {
+			hidden[path] = true
+		}
+		head.Found++
+		if len(rows) < mostLocks {
+			rows = append(rows, row{f.Path, f.row()})
+		}
+	}
+	for _, l := range busiest {
 		head.Holding += l.Holding()
-		if !lockMatches(l, text) {
+		if hidden[l.Queue.Path] || !lockMatches(l, text) {
 			continue
 		}
 		head.Found++
@@ -37,6 +51,51 @@ func (b *board) overview(text string, now time.Time) view {
 		}
 	}
 	return view{head, map[string][]row{"locks": rows}, again}
+}
+
+// fleet is a fleet of package shards that is shown as one lock.
+type fleet struct {
+	*operate.Shards
+	paths map[string]bool // of its locks
+}
+
+// fleets returns the fleets that match text. If text names what is below a fleet's path, its locks are shown one by one. It must be
+// called with mu held.
+func (b *board) fleets(busiest []*locks.Lock, text string) (found []fleet) {
+	if !slices.ContainsFunc(busiest, func(l *locks.Lock) bool { return strings.HasSuffix(l.Queue.Path, node.MembersDir) }) {
+		return nil
+	}
+	queues := b.queues()
+	all, others := operate.GroupShards(queues)
+	alone := map[string]bool{}
+	for _, q := range others {
+		alone[q.Path] = true
+	}
+	for _, f := range all {
+		below := strings.ToLower(f.Path) + "/"
+		if strings.HasPrefix(text, below) {
+			continue
+		}
+		shown, matched := fleet{f, map[string]bool{}}, strings.Contains(below, text)
+		for _, q := range queues {
+			if !alone[q.Path] && strings.HasPrefix(q.Path, f.Path+"/") {
+				shown.paths[q.Path] = true
+				matched = matched || lockMatches(b.table.Lock(q.Path), text)
+			}
+		}
+		if matched {
+			found = append(found, shown)
+		}
+	}
+	return found
+}
+
+// row returns the row of a fleet. It leads to the members.
+func (f fleet) row() lockRow {
+	return lockRow{
+		Path: shownPath(f.Path), Link: linkOf(f.Path + node.MembersDir), Kind: fmt.Sprintf("shards of %s", show.Count(len(f.Members), "member", "members")),
+		Held: f.Number - len(f.Free), Waits: f.Waiting, Permits: f.Number,
+	}
 }
 
 // common returns the top part of every view. It includes the cycles for which want returns true, or all if want is nil. It
