@@ -129,6 +129,9 @@ func (f *Fence) Raise(ctx context.Context, tx Tx, hold *zklock.Hold) error {
 // LockAll that includes it. If you raise several fences in one transaction, do so in the same
 // order everywhere.
 func (f *Fence) RaiseOf(ctx context.Context, tx Tx, hold *zklock.Hold, path string) error {
+	if hold.Path() == "" { // nil or zero: HoldAt has found none
+		return fmt.Errorf("sqlfence: raise: %w: the caller does not hold the lock", zklock.ErrNotHeld)
+	}
 	if hold.TokenOf(path) < 0 {
 		return fmt.Errorf("sqlfence: raise %s: %w: the hold is of %q", path, zklock.ErrInvalid, hold.Path())
 	}

@@ -289,7 +289,7 @@ func TestAWriteUnderASecondLockRaisesTheFenceOfTheFirst(t *testing.T) {
 		require.NoError(t, err)
 		s.commit(t, zklock.HoldAt(permit.Context(), "/locks/orders"), "shipped")
 		s.commit(t, next, "weighed")
-		assert.ErrorIs(t, s.fence.Raise(t.Context(), s.begin(t), zklock.HoldAt(permit.Context(), "/locks/stock")), zklock.ErrInvalid)
+		assert.ErrorIs(t, s.fence.Raise(t.Context(), s.begin(t), zklock.HoldAt(permit.Context(), "/locks/stock")), zklock.ErrNotHeld)
 	})
 }
 
