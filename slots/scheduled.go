@@ -151,9 +151,15 @@ func (j *Job) Next(now time.Time) time.Time {
 // Run does the run for the newest time that Next has returned and that has come, unless the fleet has
 // done it. It returns when that run has ended or was given up. If there is no such time, because
 // earlier calls have taken all, Run does nothing. It implements the Job of cron libraries.
+//
+// Next plans the runs, so the job must be passed to the cron library as the schedule, too. If Next was never
+// called, JobOptions.OnError is called with zklock.ErrInvalid, and the zero time.
 func (j *Job) Run() {
 	due, ok := j.planned.take(time.Now())
 	if !ok {
+		if !j.planned.hasBegun() {
+			j.report(time.Time{}, fmt.Errorf("zklock: run job of %s: %w: Next was never called: pass the job as the schedule, too", node.Printable(j.path), zklock.ErrInvalid))
+		}
 		return
 	}
 	if err := j.run(due); err != nil && !errors.Is(err, ErrDone) && !j.isStop(err) {
@@ -215,18 +221,26 @@ func (j *Job) report(due time.Time, err error) {
 type planned struct {
 	mu    sync.Mutex
 	times []time.Time // guarded by mu: in their order
+	begun bool        // guarded by mu: add was called
 }
 
 // add adds a time, unless it is known. Of the times that have come it keeps the newest.
 func (p *planned) add(next, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.begun = true
 	if n := len(p.times); !next.IsZero() && (n == 0 || p.times[n-1].Before(next)) {
 		p.times = append(p.times, next)
 	}
 	for len(p.times) > 1 && !p.times[1].After(now) {
 		p.times = p.times[1:]
 	}
+}
+
+func (p *planned) hasBegun() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
 }
 
 // take returns the newest time that has come. It returns false if there is none.

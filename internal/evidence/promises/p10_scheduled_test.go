@@ -167,6 +167,29 @@ func TestAScheduledJobRunsOnceForEachTimeInAFleet(t *testing.T) {
 	}
 }
 
+// A cron library that gets the job alone, with a schedule of its own, runs it without planning a run. That must not be silent.
+//
+//zklock:promise P10.11
+func TestAJobThatIsNotItsOwnScheduleIsReported(t *testing.T) {
+	t.Parallel()
+	virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+		var r runsByDue
+		var failed error
+		job, err := slots.Scheduled(connect(t, srv, "a", term), "/cron", "report", slots.Every(3*time.Second), r.work(0), &slots.JobOptions{OnError: func(due time.Time, err error) {
+			require.True(t, due.IsZero())
+			failed = err
+		}})
+		require.NoError(t, err)
+		job.Run()
+		require.ErrorIs(t, failed, zklock.ErrInvalid)
+		require.ErrorContains(t, failed, "Next was never called")
+		failed = nil
+		job.Next(time.Now())
+		job.Run()
+		require.NoError(t, failed, "no run is due")
+	})
+}
+
 // Hosts cannot agree on a run if its time depends on when each of them asked.
 //
 //zklock:promise P10.11
