@@ -74,38 +74,38 @@ func TestLsShowsHoldersAndWaiters(t *testing.T) {
 func TestLsShowsAFleetOfShards(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
-	member := shards.New(connect(t, srv), "/work/orders", 12, &shards.Options{Label: "east"})
+	member := shards.New(connect(t, srv), "/fleet/orders", 12, &shards.Options{Label: "east"})
 	// Owned by the test; ends with its context.
 	go member.Run(t.Context(), func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return nil
 	})
 	eventually(t, "it holds all", func() bool { return len(member.Held()) == 12 })
-	holder, err := connect(t, srv).Mutex("/work/other").Lock(t.Context())
+	holder, err := connect(t, srv).Mutex("/fleet/other").Lock(t.Context())
 	require.NoError(t, err)
 
-	code, out, errs := run(t, srv.Addr(), "ls", "/work/orders")
+	code, out, errs := run(t, srv.Addr(), "ls", "/fleet/orders")
 	require.Zero(t, code, errs)
-	assert.Regexp(t, `^\S+  /work/orders: 1 member, 12 of 12 shards held, 0 waiting\n`, out)
+	assert.Regexp(t, `^\S+  /fleet/orders: 1 member, 12 of 12 shards held, 0 waiting\n`, out)
 	assert.Regexp(t, `(?m)^MEMBER +AGE +WEIGHT +SHARDS +HOLDS *$`, out)
 	assert.Regexp(t, `(?m)^east \S+ +\d+s +1 +12 +0-11 *$`, out)
-	_, out, _ = run(t, srv.Addr(), "ls", "-r", "/work")
-	assert.Contains(t, out, "/work/orders: 1 member")
-	assert.Contains(t, out, "/work/other: 1 held")
-	assert.NotContains(t, out, "/work/orders/")
+	_, out, _ = run(t, srv.Addr(), "ls", "-r", "/fleet")
+	assert.Contains(t, out, "/fleet/orders: 1 member")
+	assert.Contains(t, out, "/fleet/other: 1 held")
+	assert.NotContains(t, out, "/fleet/orders/")
 
 	var f show.ShardsJSON
-	_, out, _ = run(t, srv.Addr(), "ls", "--json", "/work/orders")
+	_, out, _ = run(t, srv.Addr(), "ls", "--json", "/fleet/orders")
 	require.NoError(t, json.Unmarshal([]byte(out), &f))
 	assert.Equal(t, 12, f.Shards)
 	assert.Empty(t, f.Free)
 	require.Len(t, f.Members, 1)
 	assert.Len(t, f.Members[0].Held, 12)
 	assert.Equal(t, "east", f.Members[0].Label)
-	_, out, _ = run(t, srv.Addr(), "ls", "-r", "--json", "/work")
+	_, out, _ = run(t, srv.Addr(), "ls", "-r", "--json", "/fleet")
 	assert.Equal(t, 2, strings.Count(out, "\n"), out)
-	_, out, _ = run(t, srv.Addr(), "ls", "/work/orders/0007")
-	assert.Contains(t, out, "/work/orders/0007: 1 held", "each of its locks can be shown")
+	_, out, _ = run(t, srv.Addr(), "ls", "/fleet/orders/0007")
+	assert.Contains(t, out, "/fleet/orders/0007: 1 held", "each of its locks can be shown")
 	require.NoError(t, holder.Check())
 }
 

@@ -43,14 +43,14 @@ func headOf[T any](t *testing.T, v view) T {
 // one by one.
 func TestAFleetOfShardsIsOneRow(t *testing.T) {
 	b := newBoard("/", false)
-	members := queue("/work/members", 2, "a", "bb")
+	members := queue("/fleet/members", 2, "a", "bb")
 	for i := range members.Contenders {
 		members.Contenders[i].Kind, members.Contenders[i].Data = operate.KindRead, []byte(`{"shards":3,"weight":1}`)
 	}
 	b.note(members, b.later(0))
-	b.note(queue("/work/0000", 1, "a"), b.later(0))
-	b.note(queue("/work/0001", 1, "bb", "a"), b.later(0))
-	b.note(queue("/work/0003", 1, "a"), b.later(0))
+	b.note(queue("/fleet/0000", 1, "a"), b.later(0))
+	b.note(queue("/fleet/0001", 1, "bb", "a"), b.later(0))
+	b.note(queue("/fleet/0003", 1, "a"), b.later(0))
 	b.note(queue("/other/members", 1, "a"), b.later(0))
 	paths := func(text string) (paths []string) {
 		v := b.overview(text, b.later(time.Second))
@@ -60,13 +60,13 @@ func TestAFleetOfShardsIsOneRow(t *testing.T) {
 		assert.Equal(t, len(paths), headOf[overview](t, v).Found)
 		return paths
 	}
-	assert.ElementsMatch(t, []string{"/work", "/work/0003", "/other/members"}, paths(""))
+	assert.ElementsMatch(t, []string{"/fleet", "/fleet/0003", "/other/members"}, paths(""))
 	row := b.overview("", b.later(time.Second)).sections["locks"][0].value
-	assert.Equal(t, lockRow{Path: "/work", Link: "/work/members", Kind: "shards of 2 members", Held: 2, Permits: 3, Waits: 1}, row)
-	assert.ElementsMatch(t, []string{"/work", "/work/0003"}, paths("/work"))
-	assert.Equal(t, []string{"/work"}, paths("bb"))
-	assert.ElementsMatch(t, []string{"/work/members", "/work/0000", "/work/0001", "/work/0003"}, paths("/work/"))
-	assert.Equal(t, []string{"/work/0001"}, paths("/work/0001"))
+	assert.Equal(t, lockRow{Path: "/fleet", Link: "/fleet/members", Kind: "shards of 2 members", Held: 2, Permits: 3, Waits: 1}, row)
+	assert.ElementsMatch(t, []string{"/fleet", "/fleet/0003"}, paths("/fleet"))
+	assert.Equal(t, []string{"/fleet"}, paths("bb"))
+	assert.ElementsMatch(t, []string{"/fleet/members", "/fleet/0000", "/fleet/0001", "/fleet/0003"}, paths("/fleet/"))
+	assert.Equal(t, []string{"/fleet/0001"}, paths("/fleet/0001"))
 }
 
 func TestTheBusiestLockComesFirst(t *testing.T) {
