@@ -119,7 +119,7 @@ soak: ## the fleet simulator for SOAK (10m) of random seeds
 mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
 	go test ./internal/evidence/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
-survivors: ## change the product code in one place at a time, and list in internal/evidence/survivors the changes that no test notices (ARGS="-only internal/frames", "-own", "-budget 10m -seed 2")
+survivors: ## change the product code in one place at a time, and print the changes that no test notices (ARGS="-only internal/frames", "-own", "-budget 10m -seed 2")
 	go run ./internal/evidence/survivors $(ARGS)
 
 replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))

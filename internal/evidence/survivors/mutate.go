@@ -19,7 +19,6 @@ type mutation struct {
 	Function string
 	Line     int
 	What     string // the change; it is the same while the code around it changes
-	First    bool   // of its file
 }
 
 // String returns the mutation without its file.
@@ -396,7 +395,7 @@ func inPlace(is, was string) string {
 
 // record adds a mutation and returns its number.
 func (s *source) record(n ast.Node, what string) int {
-	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, What: what, First: len(s.all) == 0}
+	m := mutation{Number: s.next, File: s.name, Function: s.function(), Line: s.fset.Position(n.Pos()).Line, What: what}
 	s.named[m.String()]++
 	if nth := s.named[m.String()]; nth > 1 {
 		m.What += fmt.Sprintf(" [%d]", nth)

@@ -21,8 +21,8 @@ import (
 // promises is the directory of the tests of the library's promises.
 const promises = "internal/evidence/promises"
 
-// try shows the chosen mutations to the tests in a random order, until the budget is spent. list has the reasons why some make no difference.
-func (p *pkg) try(chosen []mutation, list *survivorList) (tried []result, _ error) {
+// try shows the chosen mutations to the tests in a random order, until the budget is spent.
+func (p *pkg) try(chosen []mutation) (tried []result, _ error) {
 	dir, err := os.MkdirTemp("", "survivors")
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (p *pkg) try(chosen []mutation, list *survivorList) (tried []result, _ erro
 		if *budget > 0 && time.Since(start) > *budget {
 			break
 		}
-		outcome, err := show(m, suites, list.reason(m) != "")
+		outcome, err := show(m, suites)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +87,8 @@ func (p *pkg) writeOverlay(dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// show runs the tests that reach a mutation, until one fails. A mutation that makes no difference is shown to the first suite only.
-func show(m mutation, suites []*suite, makesNone bool) (string, error) {
-	if makesNone {
-		suites = suites[:min(1, len(suites))]
-	}
+// show runs the tests that reach a mutation, until one fails.
+func show(m mutation, suites []*suite) (string, error) {
 	outcome := unreached
 	for _, s := range suites {
 		if err := s.prepare(); err != nil {
