@@ -81,11 +81,13 @@ func locksOnKeeper(t *testing.T, servers []string) {
 	require.NoError(t, second.Unlock(ctx))
 
 	for name, lock := range map[string]func(*zklock.Client) (*zklock.Hold, error){
-		"reader":   func(c *zklock.Client) (*zklock.Hold, error) { return c.RWMutex("/rw").RLock(ctx) },
-		"writer":   func(c *zklock.Client) (*zklock.Hold, error) { return c.RWMutex("/rw").Lock(ctx) },
-		"permits":  func(c *zklock.Client) (*zklock.Hold, error) { return c.Semaphore("/permits", 2).Acquire(ctx, 2) },
-		"cohort":   func(c *zklock.Client) (*zklock.Hold, error) { return c.Cohort("/cohort").Lock(ctx) },
-		"election": func(c *zklock.Client) (*zklock.Hold, error) { return c.Election("/election").Campaign(ctx, []byte("a")) },
+		"reader":  func(c *zklock.Client) (*zklock.Hold, error) { return c.RWMutex("/rw").RLock(ctx) },
+		"writer":  func(c *zklock.Client) (*zklock.Hold, error) { return c.RWMutex("/rw").Lock(ctx) },
+		"permits": func(c *zklock.Client) (*zklock.Hold, error) { return c.Semaphore("/permits", 2).Acquire(ctx, 2) },
+		"cohort":  func(c *zklock.Client) (*zklock.Hold, error) { return c.Cohort("/cohort").Lock(ctx) },
+		"election": func(c *zklock.Client) (*zklock.Hold, error) {
+			return c.Election("/election").Campaign(ctx, []byte("a"))
+		},
 	} {
 		for _, c := range []*zklock.Client{a, b} {
 			hold, err := lock(c)
