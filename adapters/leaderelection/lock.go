@@ -6,19 +6,18 @@
 //
 //	client, err := zklock.Connect(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, nil)
 //	...
-//	mgr, err := ctrl.NewManager(config, ctrl.Options{}) // without LeaderElection
+//	lock := leaderelection.NewLock(client, "/leaders/controller", hostname)
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{LeaderElection: true, LeaderElectionResourceLockInterface: lock})
 //	...
-//	err = mgr.Add(&leaderelection.Runnable{
-//		Election: client.Election("/leaders/billing"),
-//		Work:     func(ctx context.Context) error { return bill(ctx) }, // ctx is cancelled before anyone else leads
-//	})
-//	...
-//	err = mgr.Start(ctrl.SetupSignalHandler())
+//	err = lock.Run(ctrl.SetupSignalHandler(), mgr.Start) // an error that wraps zklock.ErrLost after a loss
 //
-// Prefer Runnable, or zklock.Election itself. client-go's elector checks every two seconds,
-// and when it learns that it no longer leads, it acts as leader for up to ten more seconds
-// (RenewDeadline). Work that runs under it must therefore stop when Lock.Context is done;
-// otherwise there are two leaders.
+// Reconcilers then run in the leader alone, as with Kubernetes' own leases. A manager without
+// LeaderElection runs them in every process; use Runnable there for work of one process.
+//
+// client-go's elector checks every two seconds, and when it learns that it no longer leads, it
+// acts as leader for up to ten more seconds (RenewDeadline). So run the manager or the elector
+// with Lock.Run or Lock.Context, which end before anyone else leads; otherwise there are two
+// leaders.
 package leaderelection
 
 import (
@@ -91,6 +90,34 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 		delete(l.contexts, &cancel)
 		cancel(context.Canceled)
 	}
+}
+
+// releasePatience limits how long Run waits for the release.
+const releasePatience = 10 * time.Second
+
+// Run calls start with a context of Context, and releases the leadership when start returns or panics:
+//
+//	err := lock.Run(ctx, mgr.Start)
+//
+// If the leadership was lost, the error wraps zklock.ErrLost even if start returns nil, as a manager
+// does when its context ends. The process should then exit, and be restarted. Otherwise Run returns the
+// error of start. A release whose outcome is unknown continues, and is no error.
+func (l *Lock) Run(ctx context.Context, start func(ctx context.Context) error) (err error) {
+	leading, cancel := l.Context(ctx)
+	defer cancel()
+	defer func() {
+		_, _, ended := l.state()
+		releaseCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
+		defer stop()
+		released := l.Release(releaseCtx)
+		switch {
+		case errors.Is(ended, zklock.ErrLost), errors.Is(ended, zklock.ErrClosed):
+			err = errors.Join(fmt.Errorf("run %s: %w", l.path, ended), err)
+		case !errors.Is(released, zklock.ErrUncertain) && !errors.Is(released, context.DeadlineExceeded):
+			err = errors.Join(err, released)
+		}
+	}()
+	return start(leading)
 }
 
 // Hold returns the hold of the leadership, for example for its token, or nil before the election.

@@ -39,6 +39,36 @@ func open() (client *zklock.Client, done func()) {
 	}
 }
 
+// Reconcilers run in the leader alone.
+func ExampleLock_Run() {
+	client, done := open()
+	defer done()
+
+	lock := zkleader.NewLock(client, "/leaders/controller", "pod-1")
+	config := &rest.Config{Host: "http://127.0.0.1:1"} // in production: ctrl.GetConfigOrDie()
+	mgr, err := manager.New(config, manager.Options{
+		LeaderElection: true, LeaderElectionResourceLockInterface: lock,
+		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // in production: ctrl.SetupSignalHandler()
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		fmt.Println("leading:", lock.Hold().Token() > 0)
+		stop()
+		<-ctx.Done()
+		return nil
+	}))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("stopped:", lock.Run(ctx, mgr.Start))
+	// Output:
+	// leading: true
+	// stopped: <nil>
+}
+
 // A manager runs in every process, and one of its workers in one of them.
 func ExampleRunnable() {
 	client, done := open()
