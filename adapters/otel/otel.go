@@ -209,16 +209,68 @@ func (o *Observer) attributes(e observe.Event) attribute.Set {
 // status of the span is an error and error.type is the reason: see observe.Reason. As OpenTelemetry
 // recommends since 2026, no span has an event for an error.
 func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, error) {
-	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
+	hold, _, err := acquire(ctx, provider, lock)
+	return hold, err
+}
+
+// Do is zklock.Do with the spans of Lock. The context of fn has the span "zklock hold", so the spans
+// of the work are its children.
+func Do(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker, fn func(ctx context.Context) error) error {
+	hold, span, err := acquire(ctx, provider, lock)
+	if err != nil {
+		return err
+	}
+	return hold.Do(trace.ContextWithSpan(ctx, span), fn)
+}
+
+// Work returns fn inside a span "zklock hold", for the calls that acquire a lock by themselves: Election.Run,
+// Slot.Do, shards.Run and Do of any lock. The span begins and ends with fn, and has the attributes of
+// the hold that the context of fn belongs to, if there is one. If fn fails, or the hold is lost while
+// it runs, the status of the span is an error.
+//
+//	err := election.Run(ctx, nil, zkotel.Work(provider, lead))
+//	err := shards.Run(ctx, client, "/shards/mail", 16, func(ctx context.Context, shard int) error {
+//		return zkotel.Work(provider, func(ctx context.Context) error { return send(ctx, shard) })(ctx)
+//	})
+func Work(provider trace.TracerProvider, fn func(ctx context.Context) error) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		var of []attribute.KeyValue
+		if hold := zklock.HoldOf(ctx); hold != nil {
+			of = append(attributesOf(hold), pathKey.String(plain(hold.Path())))
+		}
+		ctx, span := tracerOf(provider).Start(ctx, "zklock hold", trace.WithAttributes(of...))
+		defer span.End()
+		err := fn(ctx)
+		if cause := context.Cause(ctx); errors.Is(cause, zklock.ErrLost) {
+			fail(span, cause)
+		} else if err != nil {
+			fail(span, err)
+		}
+		return err
+	}
+}
+
+func tracerOf(provider trace.TracerProvider) trace.Tracer {
+	return provider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL))
+}
+
+// attributesOf returns the attributes of a hold except its path.
+func attributesOf(hold *zklock.Hold) []attribute.KeyValue {
+	return []attribute.KeyValue{recipeKey.String(hold.Recipe()), attribute.String("zklock.node", plain(hold.Node())), attribute.Int64("zklock.token", hold.Token())}
+}
+
+// acquire acquires a lock, and returns the span of the hold, which ends with the hold.
+func acquire(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker) (*zklock.Hold, trace.Span, error) {
+	tracer := tracerOf(provider)
 	of := []attribute.KeyValue{pathKey.String(plain(lock.Path()))}
 	_, acquire := tracer.Start(ctx, "zklock acquire", trace.WithAttributes(of...))
 	defer acquire.End()
 	hold, err := lock.Lock(ctx)
 	if err != nil {
 		fail(acquire, err)
-		return nil, err
+		return nil, nil, err
 	}
-	held := []attribute.KeyValue{recipeKey.String(hold.Recipe()), attribute.String("zklock.node", plain(hold.Node())), attribute.Int64("zklock.token", hold.Token())}
+	held := attributesOf(hold)
 	acquire.SetAttributes(held...)
 	_, span := tracer.Start(ctx, "zklock hold", trace.WithAttributes(append(of, held...)...))
 	// Runs once, when the hold ends.
@@ -228,7 +280,7 @@ func Lock(ctx context.Context, provider trace.TracerProvider, lock zklock.Locker
 		}
 		span.End()
 	})
-	return hold, nil
+	return hold, span, nil
 }
 
 // fail records in a span that its operation has failed.
