@@ -1,5 +1,5 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/certmagic adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
+NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/migrate adapters/certmagic adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)

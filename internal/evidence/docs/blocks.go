@@ -59,6 +59,7 @@ var packages = map[string]string{
 	"cron":     "github.com/robfig/cron/v3",
 	"zkgocron": "github.com/zklock-go/zklock/adapters/gocron", "gocron": "github.com/go-co-op/gocron/v2",
 	"zkgoose": "github.com/zklock-go/zklock/adapters/goose", "goose": "github.com/pressly/goose/v3",
+	"zkmigrate": "github.com/zklock-go/zklock/adapters/migrate", "migrate": "github.com/golang-migrate/migrate/v4", "database": "github.com/golang-migrate/migrate/v4/database",
 	"zkcertmagic": "github.com/zklock-go/zklock/adapters/certmagic", "certmagic": "github.com/caddyserver/certmagic",
 	"zkotel": "github.com/zklock-go/zklock/adapters/otel", "otel": "go.opentelemetry.io/otel",
 	"zkprometheus": "github.com/zklock-go/zklock/adapters/prometheus", "prometheus": "github.com/prometheus/client_golang/prometheus",
