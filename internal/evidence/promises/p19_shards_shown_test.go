@@ -13,7 +13,7 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// TestAFleetOfShardsIsShownAsOne has a fleet beside other locks: shards that are held, and then one that is not.
+// TestAFleetOfShardsIsShownAsOne has a fleet and other locks: shards that are held, and then one that is not.
 //
 //zklock:promise P19.1 P19.2
 func TestAFleetOfShardsIsShownAsOne(t *testing.T) {
