@@ -336,7 +336,7 @@ func newClient(ctx context.Context, hub *queue.Hub, o *Options) *Client {
 	}
 	r := &session.Requests{Link: l, Root: o.Root, Log: log, Calls: session.NewTasks()}
 	e := &queue.Engine{
-		Hub: hub, Requests: r, Watches: session.NewWatches(r, shared), Directories: &session.Directories{Requests: r, ACL: o.ACL, Parents: o.ParentACL}, PendingCreates: &session.PendingCreates{Requests: r},
+		Hub: hub, Requests: r, Watches: session.NewWatches(r, shared), Directories: &session.Directories{Requests: r, ACL: o.ACL, Parents: o.ParentACL},
 		Unnoted: queue.NewUnnoted(o.Untrusted), Reporter: queue.Reporter{Events: log, To: o.Observer, Notices: notices}, Removals: session.NewTasks(), FailStop: o.FailStop, Delay: o.LockDelay,
 	}
 	c := &Client{
@@ -484,7 +484,9 @@ func (c *Client) waitingGoroutines() (lines []string) {
 // the client has no node left in any queue, but no longer than the session timeout or 5 s,
 // whichever is less; use Shutdown to set another limit. Ending the session may take up to a second
 // more. When Close returns, every goroutine of the client has ended. If no server can be reached,
-// the session and its holds end on the servers after the session timeout. The error is always nil.
+// the session and its holds end on the servers after the session timeout. On a connection that was
+// given to Attach, the session does not end, and the removal of the nodes continues after Close until
+// they are gone. The error is always nil.
 func (c *Client) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(cmp.Or(c.SessionTimeout(), c.requestedTimeout), 5*time.Second))
 	defer cancel()
@@ -494,7 +496,8 @@ func (c *Client) Close() error {
 
 // Shutdown is like Close, but waits until ctx is done instead of for at most 5 s. If ctx is done
 // first, Shutdown still ends the session, which may take up to a second more, and returns the cause
-// of ctx: nodes that were not removed are removed with their session.
+// of ctx: nodes that were not removed are removed with their session, or after Close on a connection
+// that was given to Attach.
 //
 // If several goroutines call Close or Shutdown, each call waits until the client is closed, and the
 // call whose limit is reached first stops the removal.
@@ -507,7 +510,11 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	<-c.closed.Done() // a sync.Once would block on a mutex, which stops a test's virtual time
 	if c.cut {
-		return fmt.Errorf("zklock: shutdown: nodes remain until their session ends: %w", cmp.Or(context.Cause(ctx), ErrClosed))
+		remain := "nodes remain until their session ends"
+		if c.owned == nil {
+			remain = "removal of nodes continues on the connection"
+		}
+		return fmt.Errorf("zklock: shutdown: %s: %w", remain, cmp.Or(context.Cause(ctx), ErrClosed))
 	}
 	return nil
 }
@@ -520,6 +527,7 @@ func (c *Client) close() {
 	c.endHolds()
 	c.cancelLife(ErrClosed)
 	c.engine.Watches.WakeAll()
+	c.engine.Recall()
 	limit := c.hurried.Done()
 	select {
 	case <-acquired: // they return at once; Removals, below, deletes their nodes
@@ -533,7 +541,7 @@ func (c *Client) close() {
 		c.cut = !session.IsClosed(cleared) // both may have happened
 	}
 	if c.cut {
-		c.engine.Requests.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
+		c.warnOfRemaining()
 	}
 	c.cancelCleanup(ErrClosed)
 	c.leave()
@@ -543,6 +551,15 @@ func (c *Client) close() {
 	<-cleared
 	<-c.engine.Requests.Calls.Close()
 	c.engine.Reporter.Notices.Close(limit)
+}
+
+// warnOfRemaining logs that a limit was reached before all nodes were removed.
+func (c *Client) warnOfRemaining() {
+	if c.owned == nil {
+		c.engine.Requests.Log.Warn("zklock: closed before all nodes were removed; removal continues on the connection")
+		return
+	}
+	c.engine.Requests.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
 }
 
 // endHolds ends all holds of the client.
@@ -570,6 +587,7 @@ func (c *Client) hangUp() {
 	c.engine.Requests.Link.Close()
 	for range c.owned { // until the client library has stopped
 	}
+	c.engine.Hub.Close()
 }
 
 // clientLog passes log records to the program's handler without waiting for it. It adds the session

@@ -114,6 +114,11 @@ func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, asked lease
 		return nil, nil, ErrSessionOver
 	}
 	s, run := l.establish(id, timeout, asked)
+	if s != nil {
+		for _, fn := range l.whenCarried {
+			fn()
+		}
+	}
 	return s, run, nil
 }
 

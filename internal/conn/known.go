@@ -5,15 +5,39 @@ package conn
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // known is the servers that a link can dial. Except for turn, it belongs to the goroutine in which the client library connects.
 type known struct {
-	hosts zk.HostProvider // the client library's; nil if the link does not know it
-	seen  []string        // without hosts: the servers that the client library has dialed, in their order
-	turns atomic.Uint32   // how often a name was resolved
+	hosts zk.HostProvider      // the client library's; nil if the link does not know it
+	seen  []string             // without hosts: the servers that the client library has dialed, in their order
+	turns atomic.Uint32        // how often a name was resolved
+	slow  map[string]time.Time // by server: when it last lost a race
+}
+
+// lost records that another server has answered before this one.
+func (k *known) lost(server string) {
+	if k.slow == nil || len(k.slow) >= maxSeen {
+		k.slow = map[string]time.Time{}
+	}
+	k.slow[server] = time.Now()
+}
+
+// first returns the server to ask first, if the client library has chosen that one: another one, if that one has lost a race in the
+// last d. When the slow server carries out the request that it got then, it takes the session from the connection, which ends. If it
+// were asked first each time, that would happen again and again.
+func (k *known) first(server string, d time.Duration) string {
+	isSlow := func(server string) bool { at, ok := k.slow[server]; return ok && time.Since(at) < d }
+	if !isSlow(server) {
+		return server
+	}
+	if other, ok := k.other([]target{{server: server}}, false); ok && !isSlow(other) {
+		return other
+	}
+	return server
 }
 
 // maxSeen is how many servers a link remembers.

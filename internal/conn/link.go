@@ -34,6 +34,8 @@ type Link struct {
 	pace      pace
 	dials     chan struct{} // has an element for each dial that runs
 
+	whenCarried []func() // see WhenCarried; set before the first dial
+
 	mu       sync.Mutex      // guards the fields below
 	ticks    []time.Duration // what each client has set: see AddTick
 	conn     *proxy          // the newest; nil before the first
@@ -106,6 +108,10 @@ func longest(ticks []time.Duration) (tick lease.Tick) {
 	}
 	return tick
 }
+
+// WhenCarried calls fn, which must not wait, whenever a connection has begun to carry a session. It must be called before the first
+// dial.
+func (l *Link) WhenCarried(fn func()) { l.whenCarried = append(l.whenCarried, fn) }
 
 // number returns the next request's number. Numbers continue from one connection to the next: a
 // follower that has yet to execute requests that another server took from the same session can tell

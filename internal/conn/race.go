@@ -31,8 +31,9 @@ type race struct {
 	stop    context.CancelFunc
 	results chan result // received by the race; an attempt stops sending when its context is done
 
-	isNew   bool          // whether the client library has dialed its server for the first time
-	tried   []target      // all targets so far, the client library's first
+	chosen  string        // the client library's server
+	isNew   bool          // whether the client library has dialed it for the first time
+	tried   []target      // all targets so far
 	spare   []target      // other addresses of the names among them
 	running []*attempt    // the attempts that have not failed
 	begun   time.Time     // when the newest attempt began
@@ -80,7 +81,8 @@ func newRace(l *Link, network string, timeout time.Duration) *race {
 // connected dials server, and others if it takes long. It returns the first attempt that is connected.
 func (r *race) connected(server string) (*attempt, error) {
 	var first *attempt
-	r.start(target{server: server})
+	r.chosen = server
+	r.start(target{server: r.link.servers.first(server, r.term)})
 	err := r.run(func(got result) bool {
 		if got.conn != nil {
 			first = r.won(got.of)
@@ -173,6 +175,7 @@ func (r *race) won(a *attempt) *attempt {
 	for _, other := range r.running {
 		if other != a {
 			other.stop()
+			r.link.servers.lost(other.server)
 		}
 	}
 	r.running = []*attempt{a}
@@ -351,7 +354,7 @@ func (r *race) ask(a *attempt) {
 }
 
 // isTrusted reports whether an attempt's server can end the session. One that the client library has dialed earlier, and that the race
-// has chosen by itself, cannot: it may belong to another ensemble by now.
+// has chosen itself, cannot: it may belong to another ensemble by now.
 func (r *race) isTrusted(a *attempt) bool {
-	return r.asks == 0 || r.link.servers.hosts != nil || a.server == r.tried[0].server
+	return r.asks == 0 || r.link.servers.hosts != nil || a.server == r.chosen
 }

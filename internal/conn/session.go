@@ -30,6 +30,7 @@ type Session struct {
 	mu    sync.Mutex
 	now   *Attachment // guarded by mu: replaced at every reattach
 	owned int         // guarded by mu: see Own
+	given int         // guarded by mu: see GiveUp
 }
 
 // Attachment is the part of a session's life on one connection.
@@ -70,11 +71,19 @@ func (s *Session) Own(n, limit int) (sum int, ok bool) {
 	return sum, true
 }
 
-// owns reports whether clients own something in the session.
+// GiveUp adds n, which may be negative, to the number of bytes counted by Own for nodes that no client needs any more, but that may
+// still exist.
+func (s *Session) GiveUp(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given += n
+}
+
+// owns reports whether clients own something in the session that they need.
 func (s *Session) owns() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owned > 0
+	return s.owned > s.given
 }
 
 // deletion is the deletion of an own node, as the client learned of it.

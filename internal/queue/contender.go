@@ -37,6 +37,8 @@ type contender struct {
 	counted   int           // the bytes counted for this contender in what its session owns: see own
 	record    writtenRecord // what it has written in the lock's record
 	removal   removal       // what its removal must take into account
+	isLeft    bool          // the hub removes it: see leftovers
+	isTaken   bool          // Close has removed it while its goroutine was in a function of the program; used by that goroutine only
 }
 
 func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {

@@ -167,7 +167,11 @@ func (co *contender) find(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := session.UpToDate(ctx, co.engine.Requests, s, func() (session.Listing, error) { return co.engine.Requests.List(ctx, s, co.Dir) })
+	list := co.engine.Requests.List
+	if co.isLeft {
+		list = co.engine.Requests.ListAlone
+	}
+	l, err := session.UpToDate(ctx, co.engine.Requests, s, func() (session.Listing, error) { return list(ctx, s, co.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
@@ -179,8 +183,9 @@ func (co *contender) find(ctx context.Context) (string, error) {
 	if co.Name == "" {
 		epoch, moved := s.Epoch(), s.Reattached()
 		for x := range co.each {
-			co.engine.PendingCreates.Add(&session.PendingCreate{Dir: co.Dir, Prefix: x.prefix(), Sess: co.Sess, Owns: co.countedFor(x), Epoch: epoch, Moved: moved})
+			co.engine.Hub.PendingCreates.Add(&session.PendingCreate{By: co.engine.Requests, Dir: co.Dir, Prefix: x.prefix(), Sess: co.Sess, Owns: co.countedFor(x), Epoch: epoch, Moved: moved})
 		}
+		co.giveUp(-co.counted)
 		co.counted = 0 // from now on it is counted there
 	}
 	return co.Name, nil

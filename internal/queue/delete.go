@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -19,6 +17,10 @@ import (
 // channel.
 func (en *Engine) remove(t *contender) <-chan error {
 	done := make(chan error, 1)
+	if t.isTaken {
+		done <- outcome.ErrClosed
+		return done
+	}
 	en.removeThen(t, func(err error) { done <- err })
 	return done
 }
@@ -35,11 +37,12 @@ func (en *Engine) stopWatching(t *contender) {
 }
 
 // removeThen deletes the contender's nodes in the background and calls done, which must not wait,
-// with the outcome. It keeps trying until the client is closed, even if the connection is lost. If the
-// deletion needs only one request, that is sent now.
+// with the outcome. It keeps trying until the client is closed, even if the connection is lost; after
+// that the hub continues. If the deletion needs only one request, that is sent now.
 func (en *Engine) removeThen(t *contender, done func(error)) {
 	en.stopWatching(t)
 	if !en.Removals.Enter() {
+		en.Hub.leftovers.add(t, outcome.ErrClosed)
 		done(outcome.ErrClosed)
 		return
 	}
@@ -100,22 +103,12 @@ func (d *departure) end(err error) {
 	d.t.engine.Removals.Done()
 }
 
-// delete deletes the contender's nodes and returns the outcome. After a refusal it keeps trying in the
-// background.
+// delete deletes the contender's nodes and returns the outcome. If that is an error, the hub keeps trying.
 func (co *contender) delete() error {
 	defer co.unkeep()
-	c := co.engine
-	err := co.clear(c.Requests.CleanupCtx)
-	if outcome.IsRefusal(err) {
-		r := c.refused.add(co.anyPath(), err)
-		c.Requests.Log.Warn("zklock: deletion of own node refused, trying again", "path", c.Requests.CallerPath(co.Dir), "node", node.BaseName(co.anyPath()), "err", err)
-		// Owned by the client; ends when the node is gone or the client's life ends; Close waits for it.
-		if !c.Requests.Calls.Run(func() {
-			co.keepDeleting(c.Requests.Life)
-			c.refused.remove(r)
-		}) {
-			c.refused.remove(r)
-		}
+	err := co.clear(co.engine.Requests.CleanupCtx)
+	if err != nil {
+		co.engine.Hub.leftovers.add(co, err)
 	}
 	return err
 }
@@ -152,30 +145,13 @@ func (co *contender) unkeep() {
 	}
 }
 
-// keepDeleting retries the deletion after a refusal, which may be temporary.
-func (co *contender) keepDeleting(ctx context.Context) {
-	ticker := time.NewTicker(max(co.Sess.Lease.Term()/4, time.Second))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if !outcome.IsRefusal(co.clear(ctx)) {
-			return
-		}
-	}
-}
-
 // clear deletes the contender's nodes. It returns nil if they no longer exist.
 func (co *contender) clear(ctx context.Context) error {
 	var p session.Pace
 	for {
 		err := co.tryClear(ctx)
 		switch {
-		case err == nil || errors.Is(err, zk.ErrNoNode):
-			co.uncount()
+		case err == nil:
 			return nil
 		case outcome.IsRefusal(err) || ctx.Err() != nil:
 			return err
@@ -186,7 +162,16 @@ func (co *contender) clear(ctx context.Context) error {
 	}
 }
 
+// tryClear makes one attempt to delete the contender's nodes. It returns nil if they no longer exist.
 func (co *contender) tryClear(ctx context.Context) error {
+	err := outcome.IgnoreMissing(co.tryDelete(ctx))
+	if err == nil {
+		co.uncount()
+	}
+	return err
+}
+
+func (co *contender) tryDelete(ctx context.Context) error {
 	switch {
 	case co.creation == nil && co.Sess.HasExpired():
 		return nil // the servers deleted it with the session
@@ -259,10 +244,18 @@ func (co *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	}
 }
 
+// giveUp adds n to what is counted as given up, if the contender is.
+func (co *contender) giveUp(n int) {
+	if co.isLeft {
+		co.Sess.GiveUp(n)
+	}
+}
+
 // uncount stops counting nodes that are known to be gone.
 func (co *contender) uncount() {
 	if co.counted > 0 {
 		_ = addOwned(co.Sess, -co.counted) // a negative number never exceeds the limit
+		co.giveUp(-co.counted)
 		co.counted = 0
 	}
 }

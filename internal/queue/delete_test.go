@@ -62,16 +62,18 @@ func TestANodeThatCannotBeDeletedIsReported(t *testing.T) {
 	}
 }
 
-// After Close the session's end deletes the nodes.
-func TestAReleaseAfterCloseSendsNothing(t *testing.T) {
+// After Close the hub deletes the nodes, as long as the connection lasts.
+func TestAReleaseAfterCloseIsTheHubs(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
 		g := obtain(t, e)
 		<-e.Removals.Close()
+		srv.Next(2, throttled, zktest.OpDelete)
 		srv.ResetCounts()
 		require.ErrorIs(t, outcomeOf(g, false), outcome.ErrClosed)
 		time.Sleep(time.Second)
-		require.Zero(t, srv.Requests()[zktest.OpDelete])
+		require.Equal(t, 3, srv.Requests()[zktest.OpDelete])
+		require.Empty(t, srv.Children(testDir))
 	})
 }
 
@@ -228,15 +230,18 @@ func TestANodeThatCannotBeFoundIsDeletedLater(t *testing.T) {
 	})
 }
 
-// The client is closed while the server refuses to delete a node: the status says nothing more about it.
-func TestARefusedNodeIsNotReportedAfterClose(t *testing.T) {
+// The client is closed while the server refuses to delete a node: the hub deletes it later.
+func TestARefusedNodeIsDeletedAfterClose(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
 		g := obtain(t, e)
 		srv.Next(3, refused, zktest.OpDelete)
 		e.Requests.Calls.Close()
 		require.ErrorIs(t, outcomeOf(g, false), zk.ErrNoAuth)
+		require.Len(t, e.Status(), 1)
+		time.Sleep(testTerm)
 		require.Empty(t, e.Status())
+		require.Empty(t, srv.Children(testDir))
 	})
 }
 

@@ -14,23 +14,27 @@ import (
 
 // A Hub is where the clients of one connection meet.
 type Hub struct {
-	session.Hub
-	holders holders
+	*session.Hub
+	holders   holders
+	leftovers *leftovers
 }
 
 // NewHub returns the Hub of a connection that has no clients yet.
-func NewHub(l *conn.Link) *Hub { return &Hub{Hub: session.Hub{Link: l}} }
+func NewHub(l *conn.Link) *Hub {
+	h := &Hub{Hub: session.NewHub(l)}
+	h.leftovers = newLeftovers(h.Hub)
+	return h
+}
 
 // Engine is the state that all contenders of one client share.
 type Engine struct {
-	Requests       *session.Requests
-	Watches        *session.Watches
-	Directories    *session.Directories
-	PendingCreates *session.PendingCreates
-	Heart          *session.Heart
-	Unnoted        *Unnoted
-	Reporter       Reporter
-	alone          recent[lastAlone]
+	Requests    *session.Requests
+	Watches     *session.Watches
+	Directories *session.Directories
+	Heart       *session.Heart
+	Unnoted     *Unnoted
+	Reporter    Reporter
+	alone       recent[lastAlone]
 	// noRecord contains directories of locks whose record we recently deleted; others may have
 	// created one since.
 	noRecord recent[struct{}]
@@ -38,6 +42,7 @@ type Engine struct {
 	fixedRecords recent[struct{}]
 	acquires     acquires
 	refused      refusals
+	lent         lent
 	Hub          *Hub           // where the clients of the connection meet
 	Removals     *session.Tasks // delete nodes; Close waits for them for a while
 	readable     atomic.Bool    // set once we have read a node of our own: all of them have the same ACL

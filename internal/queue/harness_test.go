@@ -52,7 +52,7 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 	shared := hub.Join()
 	e := &Engine{
 		Hub: hub, Requests: r, Watches: session.NewWatches(r, shared), Directories: &session.Directories{Requests: r, ACL: acl, Parents: acl},
-		PendingCreates: &session.PendingCreates{Requests: r}, Unnoted: NewUnnoted(false), Reporter: Reporter{Events: log}, Removals: session.NewTasks(),
+		Unnoted: NewUnnoted(false), Reporter: Reporter{Events: log}, Removals: session.NewTasks(),
 	}
 	e.Heart = session.NewHeart(r, shared, func(error) {}, func(error) {})
 	var endLife, endCleanup context.CancelCauseFunc
@@ -75,6 +75,7 @@ func startEngine(t *testing.T, srv *zktest.Server, label string, configure func(
 		link.Close()
 		for range events { // until the client library has stopped
 		}
+		hub.Close()
 		<-r.Calls.Close()
 	})
 	_, err = link.Attached(t.Context())

@@ -90,7 +90,9 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *
 	if err := queueNode.enter(ctx, sess); err != nil {
 		return nil, queueNode.unlessEvicted(ctx, err)
 	}
-	queueNode.observeQueued(pe.Path)
+	if err := queueNode.observeQueued(pe.Path); err != nil {
+		return nil, err
+	}
 	if err := queueNode.admit(pe.Admit); err != nil {
 		return nil, err
 	}

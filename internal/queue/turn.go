@@ -142,7 +142,9 @@ func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, w *Wa
 		err = t.verify(ctx, s)
 	}
 	if err == nil {
-		t.observeQueued(w.Path)
+		err = t.observeQueued(w.Path)
+	}
+	if err == nil {
 		err = t.admit(w.Admit)
 	}
 	if err == nil {
@@ -171,15 +173,15 @@ func (pl *place) admit(may Admission) error {
 	return may(pl.nearest.seen)
 }
 
-// observeQueued reports the position in the queue. It is a separate function to keep the event off
-// every waiter's stack.
-func (pl *place) observeQueued(path string) {
+// observeQueued reports the position in the queue. If the client is closed meanwhile, it returns an error. It is a separate function
+// to keep the event off every waiter's stack.
+func (pl *place) observeQueued(path string) error {
 	ev := observe.Event{Kind: observe.Queued, Recipe: pl.recipe.Name, Path: path, Node: pl.Name, Ahead: pl.nearest.seen}
 	if pl.recipe.ForSeveral {
 		pl.engine.Reporter.ObserveLater(ev, func() {})
-		return
+		return nil
 	}
-	pl.engine.Reporter.Observe(ev)
+	return pl.lend(func() { pl.engine.Reporter.Observe(ev) })
 }
 
 // tryAcquire enters the queue with a new place only if it sees no contender to wait for.

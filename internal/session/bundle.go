@@ -150,6 +150,11 @@ func (r *Requests) List(ctx context.Context, s *Session, dir string) (none Listi
 	return answer(ctx)
 }
 
+// ListAlone is like List, but does not share the reply with other callers, whose client may be closed meanwhile.
+func (r *Requests) ListAlone(ctx context.Context, s *Session, dir string) (Listing, error) {
+	return Ask(ctx, r, s, frames.Children(dir, false), readListing)
+}
+
 func (r *Requests) children(of listed) (Listing, error) {
 	return Ask(r.CleanupCtx, r, of.sess, frames.Children(of.dir, false), readListing)
 }

@@ -67,7 +67,7 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 	t.Helper()
 	link, acl := conn.NewLink(), zk.WorldACL(zk.PermAll)
 	r := &Requests{Link: link, Log: slog.New(slog.DiscardHandler), Calls: NewTasks()}
-	c := &client{Requests: r, Directories: &Directories{Requests: r, ACL: acl, Parents: zk.WorldACL(zk.PermRead | zk.PermCreate | zk.PermDelete)}, PendingCreates: &PendingCreates{Requests: r}}
+	c := &client{Requests: r, Directories: &Directories{Requests: r, ACL: acl, Parents: zk.WorldACL(zk.PermRead | zk.PermCreate | zk.PermDelete)}}
 	report := func(to *[]error) func(error) {
 		return func(err error) {
 			c.mu.Lock()
@@ -75,7 +75,8 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 			*to = append(*to, err)
 		}
 	}
-	c.shared = (&Hub{Link: link}).Join()
+	hub := NewHub(link)
+	c.shared, c.PendingCreates = hub.Join(), hub.PendingCreates
 	c.Heart = NewHeart(r, c.shared, report(&c.missed), report(&c.early))
 	life, end := context.WithCancelCause(context.Background())
 	r.Life, r.CleanupCtx = life, life
@@ -90,6 +91,7 @@ func startClient(t *testing.T, srv *zktest.Server, label string) *client {
 		link.Close()
 		for range events { // until the client library has stopped
 		}
+		hub.Close()
 		<-r.Calls.Close()
 	})
 	_, err = link.Attached(t.Context())
@@ -581,8 +583,8 @@ func TestACreateThatMayStillRunIsSearchedFor(t *testing.T) {
 				prefix := node.NamePrefix + node.NewGUID(node.GUIDMark)
 				w := &world{srv, cl, s, prefix + "-lock-0000000007"}
 				s.Own(100, 1000)
-				cl.Add(&PendingCreate{Dir: testDir, Prefix: prefix, Sess: s, Owns: 100, Epoch: s.Epoch(), Moved: s.Reattached()})
-				cl.Add(&PendingCreate{Dir: "/missing", Prefix: prefix, Sess: s})
+				cl.Add(&PendingCreate{By: cl.Requests, Dir: testDir, Prefix: prefix, Sess: s, Owns: 100, Epoch: s.Epoch(), Moved: s.Reattached()})
+				cl.Add(&PendingCreate{By: cl.Requests, Dir: "/missing", Prefix: prefix, Sess: s})
 				time.Sleep(time.Second)
 				c.happens(t, w)
 				_, there := srv.Node(testDir + "/" + w.name)

@@ -14,12 +14,26 @@ import (
 // A Hub is where the clients of one connection meet. A session has one lease, so it also has one
 // schedule of heartbeats, and one watch on each node, however many clients use the session.
 type Hub struct {
-	Link *conn.Link
+	Link           *conn.Link
+	PendingCreates *PendingCreates
+	sweeps         *Tasks // of its Sweepers
 
 	mu     sync.Mutex
 	n      int     // guarded by mu: clients that have joined and not left
 	shared *Shared // guarded by mu: what they share; nil if n is zero
 }
+
+// NewHub returns the Hub of a connection that has no clients yet.
+func NewHub(l *conn.Link) *Hub {
+	h := &Hub{Link: l, sweeps: NewTasks()}
+	h.sweeps.most = 0 // nobody calls Close for a program's connection
+	life := context.Background()
+	h.PendingCreates = newPendingCreates(h, &Requests{Link: l, Log: slog.New(slog.DiscardHandler), Calls: h.sweeps, Life: life, CleanupCtx: life})
+	return h
+}
+
+// Close waits for the Sweepers after the link was closed.
+func (h *Hub) Close() { <-h.sweeps.Close() }
 
 // Join adds a client, and returns what it shares with the others. The client must call Leave.
 func (h *Hub) Join() *Shared {

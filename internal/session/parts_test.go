@@ -173,7 +173,7 @@ func TestALaterCreateIsSearchedFor(t *testing.T) {
 		for range 2 {
 			prefix := node.NamePrefix + node.NewGUID(node.GUIDMark)
 			s.Own(100, 1000)
-			c.Add(&PendingCreate{Dir: testDir, Prefix: prefix, Sess: s, Owns: 100, Epoch: s.Epoch(), Moved: s.Reattached()})
+			c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: prefix, Sess: s, Owns: 100, Epoch: s.Epoch(), Moved: s.Reattached()})
 			srv.DropConnections()
 			require.NoError(t, srv.Apply(zktest.Step{Op: zktest.OpCreate, Path: testDir + "/" + prefix + "-lock-0000000007", Owner: s.ID}))
 			time.Sleep(testTerm)

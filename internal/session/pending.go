@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock-go/zklock/internal/conn"
 )
 
 // A PendingCreate is a create whose reply was lost and whose node does not appear in a listing. It
 // may still be executed: it can wait in a server that the client has left. That server refuses it
 // while the session is at another server, and executes it when the session comes back. After such a
-// listing the caller continues with another node. The client remembers the name of the lost node
-// and searches for it after every reconnect, and once more a quarter of the session timeout later.
+// listing the caller continues with another node. The connection's PendingCreates remember the name of the
+// lost node and search for it after every reconnect, and once more a quarter of the session timeout later.
 //
 // The search ends when the create can certainly no longer be executed. All writes of one leader
 // have the same epoch, and once a write of a later epoch has been answered, no earlier leader
@@ -29,6 +31,7 @@ import (
 // keeps a connection when its leader changes. So we read an epoch only from what a session has seen
 // after a reconnect.
 type PendingCreate struct {
+	By          *Requests // of the client that has sent it, for log lines
 	Dir, Prefix string
 	Sess        *Session        // the session under which the create was sent
 	Owns        int             // how many bytes of what the session owns are counted for it
@@ -37,71 +40,67 @@ type PendingCreate struct {
 	over        time.Time
 }
 
-// PendingCreates remembers the pending creates of a client and searches for their nodes.
+// PendingCreates remembers the pending creates of a connection's clients and searches for their nodes, also after a client is closed.
 type PendingCreates struct {
-	Requests *Requests
+	requests *Requests // which belong to no client
+	sweeper  *Sweeper
 
-	mu  sync.Mutex
-	all []*PendingCreate // guarded by mu
-	// Guarded by mu: has a buffer for the notification of a new one; nil while there is no search.
-	looking chan struct{}
+	mu     sync.Mutex
+	all    []*PendingCreate // guarded by mu
+	at     *conn.Attachment // guarded by mu: during which the last search was
+	looked int              // guarded by mu: how many searches there were since then, and since the last Add
+}
+
+func newPendingCreates(h *Hub, r *Requests) *PendingCreates {
+	pc := &PendingCreates{requests: r}
+	pc.sweeper = h.NewSweeper(pc.isAny, pc.look)
+	return pc
+}
+
+func (pc *PendingCreates) isAny() bool {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	return len(pc.all) > 0
 }
 
 // Add remembers a pending create and searches for its node until the outcome is certain.
 func (pc *PendingCreates) Add(g *PendingCreate) {
 	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	pc.all = append(pc.all, g)
-	if pc.looking != nil {
-		select {
-		case pc.looking <- struct{}{}:
-		default:
-		}
-		return
-	}
-	more := make(chan struct{}, 1)
-	pc.looking = more
-	// Owned by the client; ends when none is left, or with the client's life; Close
-	// waits for it.
-	pc.Requests.Calls.Run(func() { pc.lookForAll(more) })
+	pc.all, pc.looked = append(pc.all, g), 0
+	pc.mu.Unlock()
+	g.Sess.GiveUp(g.Owns)
+	pc.sweeper.Wake()
 }
 
-// lookForAll searches as long as there are pending creates. A value from more starts a search
-// immediately.
-func (pc *PendingCreates) lookForAll(more <-chan struct{}) {
-	for looks := 0; ; {
-		s, err := pc.Requests.Link.Attached(pc.Requests.Life)
-		if err != nil {
-			return
-		}
-		moved := s.Reattached()
-		certain, err := pc.settleAll(pc.Requests.Life, s)
-		if certain {
-			return
-		}
-		var later <-chan time.Time
-		looks++
-		if looks < 2 || err != nil || pc.hasOrphans() {
-			later = time.After(s.Lease.Term() / 4)
-		}
-		select {
-		case <-later:
-		case <-more:
-			looks = 0
-		case <-moved:
-			looks = 0
-		case <-s.Over():
-			looks = 0
-		case <-pc.Requests.Life.Done():
-			return
-		}
+// look searches once, and returns the time until the next search, or zero if no pending create is left.
+func (pc *PendingCreates) look(ctx context.Context, s *Session) time.Duration {
+	pc.beginLook(s.Attachment())
+	certain, err := pc.settleAll(ctx, s)
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	switch {
+	case certain:
+		return 0
+	case err != nil || pc.looked < 2 || pc.hasOrphans():
+		return s.Lease.Term() / 4
 	}
+	return never // until the session moves
+}
+
+// beginLook counts the searches on a connection.
+func (pc *PendingCreates) beginLook(at *conn.Attachment) {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.at != at {
+		pc.at, pc.looked = at, 0
+	}
+	pc.looked++
 }
 
 // settleAll removes the nodes that exist, and forgets the creates that can no longer be executed.
 // certain reports whether none is left.
 func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bool, err error) {
-	if err := pc.Requests.askQuorum(ctx, s); err != nil {
+	if err := pc.requests.askQuorum(ctx, s); err != nil {
 		return false, err
 	}
 	epoch := s.Epoch() // the listings below are at least as new
@@ -113,7 +112,7 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 	for _, g := range all {
 		names, known := listings[g.Dir]
 		if !known {
-			l, listErr := pc.Requests.List(ctx, s, g.Dir)
+			l, listErr := pc.requests.ListAlone(ctx, s, g.Dir)
 			if listErr != nil && !errors.Is(listErr, zk.ErrNoNode) {
 				err = listErr
 				continue
@@ -133,13 +132,13 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 
 // settle removes g's node if it is among names. certain reports whether it can no longer appear.
 func (pc *PendingCreates) settle(ctx context.Context, s *Session, g *PendingCreate, names []string, epoch int32) (certain bool, err error) {
-	name, err := pc.Requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
+	name, err := pc.requests.OwnAmong(ctx, s, g.Dir, names, g.Prefix, g.Sess)
 	if err != nil {
 		return false, err
 	}
 	if name != "" {
-		pc.Requests.Log.Info("zklock: removing orphaned node", "path", pc.Requests.CallerPath(g.Dir), "node", name)
-		if err := pc.Requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
+		g.By.Log.Info("zklock: removing orphaned node", "path", g.By.CallerPath(g.Dir), "node", name)
+		if err := pc.requests.Delete(ctx, s, g.Dir+"/"+name, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err == nil, err
 		}
 		return true, nil
@@ -164,23 +163,19 @@ func (pc *PendingCreate) isLongOver() bool {
 	return time.Since(pc.over) > 2*pc.Sess.Lease.Term()
 }
 
+// hasOrphans must be called with mu held.
 func (pc *PendingCreates) hasOrphans() bool {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
 	return slices.ContainsFunc(pc.all, func(g *PendingCreate) bool { return g.Sess.IsOver() })
 }
 
-// forget drops pending creates. It reports whether none is left, which ends the search.
+// forget drops pending creates. It reports whether none is left.
 func (pc *PendingCreates) forget(gone []*PendingCreate) bool {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
 	for _, g := range gone {
 		g.Sess.Own(-g.Owns, 0)
+		g.Sess.GiveUp(-g.Owns)
 	}
 	pc.all = slices.DeleteFunc(pc.all, func(g *PendingCreate) bool { return slices.Contains(gone, g) })
-	if len(pc.all) > 0 {
-		return false
-	}
-	pc.looking = nil
-	return true
+	return len(pc.all) == 0
 }

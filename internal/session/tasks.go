@@ -16,6 +16,7 @@ type Tasks struct {
 	n       int           // tasks and goroutines that have not ended
 	closed  bool          // no new task may start
 	resting []chan func() // each is read by a goroutine without a task
+	most    int           // the maximum length of resting
 	idle    chan struct{} // closed when closed is true and no task is left
 }
 
@@ -23,7 +24,7 @@ type Tasks struct {
 // many tasks at once.
 const maxResting = 4
 
-func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{})} }
+func NewTasks() *Tasks { return &Tasks{idle: make(chan struct{}), most: maxResting} }
 
 // Enter registers the caller as a task and returns true; the caller must call Done. After Close it
 // returns false.
@@ -87,7 +88,7 @@ func (ts *Tasks) work(fn func()) {
 // rest waits for the next task and returns it, or returns nil if the goroutine should end.
 func (ts *Tasks) rest(more chan func()) func() {
 	ts.mu.Lock()
-	if ts.closed || len(ts.resting) == maxResting {
+	if ts.closed || len(ts.resting) == ts.most {
 		ts.mu.Unlock()
 		return nil
 	}

@@ -5,6 +5,7 @@ package promises_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -138,4 +139,131 @@ func TestACloseBesideAnotherClientLeavesItsHoldAlone(t *testing.T) {
 		assert.Len(t, queue(srv, "/two"), 1)
 		assert.NoError(t, hold.Check())
 	})
+}
+
+// deletes reports whether a request of the client deletes something.
+func deletes(r *zktest.Request, client string) bool {
+	return r.Client == client && (r.Op == zktest.OpDelete || slices.Contains(r.Ops, zktest.OpDelete))
+}
+
+// A client of a connection that the program has made is closed while the servers do not delete its node, until Close gives up. The
+// session lives on. The node is removed once the servers delete it, whether another client shares the connection or not.
+//
+//zklock:promise P16.6 P5.1
+func TestTheRemovalGoesOnAfterTheClientOfASharedConnectionIsClosed(t *testing.T) {
+	answer := func(v zktest.Verdict) func(srv *zktest.Server) (stop func()) {
+		return func(srv *zktest.Server) func() {
+			return srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+				if deletes(r, "a") {
+					return v
+				}
+				return zktest.Pass
+			})
+		}
+	}
+	obstacles := map[string]func(srv *zktest.Server) (stop func()){
+		"throttled":         answer(zktest.Answer(-127)),
+		"refused":           answer(zktest.Answer(-102)),
+		"connection is cut": func(srv *zktest.Server) func() { srv.Partition("a"); return func() { srv.HealClient("a") } },
+	}
+	for name, obstacle := range obstacles {
+		for _, pair := range excluding {
+			for _, others := range []int{0, 1} {
+				virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+					on, d := shareOn(t, srv, "a", term), connect(t, srv, "b", term)
+					c := on.attach(t, nil)
+					for range others {
+						on.attach(t, nil)
+					}
+					_, err := pair.first(c)(t.Context())
+					require.NoError(t, err)
+					next := lockLater(t.Context(), pair.second(d))
+					time.Sleep(term)
+					stop := obstacle(srv)
+					began := time.Now()
+					c.Close()
+					assert.LessOrEqual(t, time.Since(began), 5*time.Second, "%s, %s", name, pair.name)
+					require.False(t, next.returned())
+					session := on.conn.SessionID()
+					stop()
+					began = time.Now()
+					<-next.done
+					require.NoError(t, next.err)
+					assert.Less(t, time.Since(began), term/4+time.Second, "%s, %s, %d others", name, pair.name, others)
+					assert.True(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == session }), "the session lives on")
+					unlock(t, next.hold)
+				})
+			}
+		}
+	}
+}
+
+// A removal after Close also records the release, so the next caller does not wait for the lock-delay.
+//
+//zklock:promise P11.1 P16.6
+func TestARemovalAfterCloseRecordsTheRelease(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		o := zklock.Options{LockDelay: time.Hour, SessionTimeout: term, Label: "b"}
+		on, d := shareOn(t, srv, "a", term), connectWith(t, srv, &o)
+		c := on.attach(t, &zklock.Options{LockDelay: time.Hour})
+		_, err := c.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		next := lockLater(t.Context(), d.Mutex(path).Lock)
+		time.Sleep(term)
+		stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if deletes(r, "a") {
+				return zktest.Answer(-127)
+			}
+			return zktest.Pass
+		})
+		c.Close()
+		stop()
+		time.Sleep(term)
+		require.True(t, next.returned())
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+	})
+}
+
+// An observer never returns from Queued, and the client is closed. The node of that attempt is removed at once, although its goroutine
+// does not return.
+//
+//zklock:promise P16.6 P16.7 P19.7
+func TestAnObserverOfACloseKeepsNoNodeInTheQueue(t *testing.T) {
+	for _, pair := range excluding {
+		for name, shares := range map[string]bool{"Connect": false, "Attach": true} {
+			virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				opts, arm, stuck, free := stuckObserver(zklock.Options{Label: "a", SessionTimeout: term}, observe.Queued)
+				var c *zklock.Client
+				if shares {
+					on := shareOn(t, srv, "a", term)
+					on.attach(t, nil)
+					c = on.attach(t, &zklock.Options{Observer: opts.Observer})
+				} else {
+					c = connectWith(t, srv, opts)
+				}
+				d, e := connect(t, srv, "b", term), connect(t, srv, "c", term)
+				holder, err := pair.first(d)(t.Context())
+				require.NoError(t, err)
+				arm()
+				waits := lockLater(t.Context(), pair.second(c))
+				<-stuck
+				behind := lockLater(t.Context(), pair.first(e))
+				time.Sleep(time.Second)
+				closed := make(chan struct{})
+				go func() { c.Close(); close(closed) }() // ends at its limit
+				time.Sleep(100 * time.Millisecond)
+				unlock(t, holder)
+				time.Sleep(100 * time.Millisecond)
+				require.True(t, behind.returned(), "%s, %s: %v", name, pair.name, queue(srv, path))
+				require.NoError(t, behind.err)
+				<-closed
+				close(free)
+				<-waits.done
+				require.ErrorIs(t, waits.err, zklock.ErrClosed)
+				unlock(t, behind.hold)
+				noGhost(t, srv, path)
+			})
+		}
+	}
 }

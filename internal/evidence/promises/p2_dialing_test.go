@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -112,6 +114,32 @@ func TestTheEndOfARoundOfServersCostsNoAttachedHold(t *testing.T) {
 			}
 			t.Logf("%d servers, T = %v: %d of 40 holds lost", members, session, lost)
 			require.Zero(t, lost, "of 40 with %d servers and T = %v", members, session)
+		}
+	}
+}
+
+// A follower carries out requests late. It is asked to take the session over, another server is asked as well and answers first, and later
+// the slow one takes the session from it. That happens once, and not again with every connection.
+//
+//zklock:promise P2.7 P18.7 P18.9
+func TestASlowServerThatWasNotWaitedForIsNotAskedFirstAgain(t *testing.T) {
+	const timeout, tick = 10 * time.Second, 500 * time.Millisecond
+	for _, share := range []int{35, 40, 50, 60} { // of the timeout, in hundredths
+		for i := range 6 {
+			virtual(t, zktest.Options{Servers: 3, Seed: uint64(i), TickTime: tick, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+				srv.ElectLeader(0)
+				c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: timeout, TickTime: tick}, 1, 2)
+				hold, err := c.Mutex(path).Lock(t.Context())
+				require.NoError(t, err)
+				time.Sleep(2*timeout + time.Duration(i)*timeout/13)
+				lab.DelayStreams(srv.Member(1), 0, timeout*time.Duration(share)/100)
+				srv.DropConnections()
+				resetCounts(srv)
+				least := leastOf(hold, timeout, 8*timeout, func(int) {})
+				assert.LessOrEqual(t, srv.Requests()[zktest.OpCreateSession], 6, "0.%d T", share)
+				assert.Greater(t, least, 0.2, "0.%d T", share)
+				assert.NoError(t, hold.Check())
+			})
 		}
 	}
 }

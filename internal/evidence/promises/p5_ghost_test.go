@@ -132,11 +132,44 @@ func TestACreateThatRunsLateIsRemovedWhenItAppears(t *testing.T) {
 	}
 }
 
+// The client that has sent the create is closed before it runs. Its session lives on, because the program has made the connection.
+//
+//zklock:promise P5.1
+func TestACreateThatRunsAfterCloseIsRemovedFromASharedConnection(t *testing.T) {
+	for name, others := range map[string]int{"no client is left": 0, "another client is left": 1} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, three, func(t *testing.T, srv *zktest.Server) {
+				leader := leaderIs(srv, 3)
+				follower := (leader + 1) % 3
+				on := shareOn(t, srv, "a", term)
+				for range others {
+					on.attach(t, nil)
+				}
+				client := on.attach(t, nil)
+				moveTo(srv, 3, follower)
+				unlockSoon(t, client)
+				release := lab.HoldForwards(srv.Member(follower))
+				first := lockLater(t.Context(), client.Mutex(path).Lock)
+				time.Sleep(100 * time.Millisecond)
+				go client.Close() // ends after the move
+				moveTo(srv, 3, leader)
+				<-first.done
+				require.ErrorIs(t, first.err, zklock.ErrClosed)
+				client.Close()
+				moveTo(srv, 3, follower) // resumes the session before the delayed requests
+				release()
+				time.Sleep(term/4 + 500*time.Millisecond)
+				require.Empty(t, queue(srv, path))
+			})
+		})
+	}
+}
+
 // searches returns the number of goroutines of this process that look for lost creates.
 func searches() int {
 	synctest.Wait()
 	stacks := make([]byte, 1<<20)
-	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*PendingCreates).lookForAll("))
+	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*Sweeper).run("))
 }
 
 // TestTheSearchForALostCreateEnds counts the requests after a reconnect: none, once a later leader has replied.

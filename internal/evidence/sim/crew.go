@@ -177,17 +177,11 @@ func (p *process) occupy(u *user) {
 	}
 }
 
-// leave closes the user's client while its workers use it. Close gives up after a while if servers or an observer do not return, and a
-// node that is in the queue then remains until the session ends. If others use that session, it does not end, so the user waits longer.
+// leave closes the user's client while its workers use it. Close gives up after a while if servers or an observer do not return. If
+// others use the session, it does not end, and the nodes that are left must be removed all the same.
 func (p *user) leave() {
 	p.closing.Store(true)
-	if p.shared != nil {
-		ctx, cancel := context.WithTimeout(p.process.alive, p.f.plan.Wake()+p.f.plan.watching())
-		defer cancel()
-		_ = p.client.Shutdown(ctx) // its error only says that the limit was reached
-	} else {
-		p.client.Close()
-	}
+	p.client.Close()
 	p.end()
 }
 

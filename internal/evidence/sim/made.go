@@ -65,6 +65,7 @@ var trials = []trial{
 	{"P2", "visits", "^none$", "mutex rw semaphore", visits},
 	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
 	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
+	{"P5", "leaving", "^stop$|^close$", "mutex rw semaphore", leaving},
 	{"P1", "neighbors", "^delete|several deletes|evict", "mutex election rw", func(p *Plan, _ *rand.Rand) {
 		p.Hostile.Wipes, p.Hostile.Evicts, p.Pause = true, true, p.Tick/4
 		p.share(4, false)
@@ -115,6 +116,13 @@ func closing(p *Plan, r *rand.Rand) {
 		p.share(2, false)
 	}
 	p.Way, p.Watcher, p.Pause, p.Hold, p.During = wayClose, slow, p.Tick, p.Timeout, 2*time.Minute
+}
+
+// leaving sets users of shared connections that close their clients while no server runs, which lasts longer than Close waits. The
+// sessions of the connections live on.
+func leaving(p *Plan, r *rand.Rand) {
+	p.share(pick(r, 2, 3), false)
+	p.Servers, p.Way, p.Pause, p.During = 1, wayClose, p.Tick/2, 3*time.Minute
 }
 
 // minimums sets servers with different shortest session timeouts, so that timeouts grow when clients reconnect.

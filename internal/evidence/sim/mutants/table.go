@@ -23,6 +23,16 @@ var Table = []Mutant{
 		},
 	},
 	{
+		Name: "the removal of a node ends when its client is closed", Origin: "our first version: on a connection that clients share, the node stayed in the queue for as long as the program's session",
+		Edits: []Edit{{"internal/queue/delete.go", "if err != nil {\n\t\tco.engine.Hub", "if outcome.IsRefusal(err) {\n\t\tco.engine.Hub"}},
+		Focus: "mutex", Faults: "^stop$|^close$",
+	},
+	{
+		Name: "Close leaves the node of a call whose observer does not return", Origin: "our first version",
+		Edits: []Edit{{"zklock.go", "\tc.engine.Recall()\n", ""}},
+		Test:  Test{"internal/evidence/promises", "TestAnObserverOfACloseKeepsNoNodeInTheQueue"},
+	},
+	{
 		Name: "a session that has been replaced is still used", Origin: "go-zookeeper's Lock treats a lock of an earlier session as its own",
 		Edits: []Edit{
 			{"internal/conn/carried.go", "return l.session == s && !s.IsOver()", "return s != nil"},
@@ -63,6 +73,11 @@ var Table = []Mutant{
 		Name: "a request that is younger than an answered ping is taken for lost", Origin: "our first version: reconnects in an outage of slow servers",
 		Edits: []Edit{{"internal/conn/pending.go", "r.sent.Mono.Before(ping.Mono) && ", ""}},
 		Test:  Test{"internal/conn", "TestAServerThatAnswersAnEarlierPingLateIsKept"},
+	},
+	{
+		Name: "a server that answers too late is asked first again and again", Origin: "our first version: its late request took the session from each connection",
+		Edits: []Edit{{"internal/conn/race.go", "\t\t\tr.link.servers.lost(other.server)\n", ""}},
+		Test:  Test{"internal/evidence/promises", "TestASlowServerThatWasNotWaitedForIsNotAskedFirstAgain"},
 	},
 	{
 		Name: "a large request is sent however little remains of the lease", Origin: "our first version: heartbeats waited behind several large requests, one after the other",
