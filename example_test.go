@@ -185,10 +185,10 @@ func ExampleHold_Token() {
 	must(err)
 	defer next.Unlock(ctx)
 	write(next, "shipped")
-	write(stopped, "cancelled") // it resumes and has not noticed its loss
+	write(stopped, "canceled") // it resumes and has not noticed its loss
 	// Output:
 	// shipped: 1 row
-	// cancelled: 0 row
+	// canceled: 0 row
 }
 
 // Data in ZooKeeper needs no token: a transaction of the hold commits only while the lock is held.

@@ -48,7 +48,7 @@
 //     hold, still exists on the servers. Heartbeats extend it. [Hold.Remaining] returns how much of
 //     it is left.
 //   - A loss is the end of a hold without an unlock: the lease ran out, the session expired, or the
-//     node was deleted. [Hold.Context] is then cancelled with a cause that wraps [ErrLost], before
+//     node was deleted. [Hold.Context] is then canceled with a cause that wraps [ErrLost], before
 //     the servers can grant the lock to anyone else.
 //   - The token is a number that increases with every grant of a path: [Hold.Token]. A store that
 //     rejects tokens smaller than the largest it has seen is safe even from a process that was

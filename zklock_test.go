@@ -56,7 +56,7 @@ func TestUnlockIsExact(t *testing.T) {
 
 		hold, err = client.Mutex(path).Lock(t.Context())
 		require.NoError(t, err)
-		cancelled, cancel := context.WithCancel(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op == zktest.OpDelete {
@@ -64,7 +64,7 @@ func TestUnlockIsExact(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		require.ErrorIs(t, hold.Unlock(cancelled), context.Canceled)
+		require.ErrorIs(t, hold.Unlock(canceled), context.Canceled)
 		require.ErrorIs(t, hold.Unlock(t.Context()), zklock.ErrNotHeld)
 		time.Sleep(2 * time.Second) // longer than the delay
 		require.Empty(t, srv.Children(path))

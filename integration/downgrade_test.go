@@ -27,7 +27,7 @@ func TestDowngradedReaderOfCurator(t *testing.T) {
 	part(t)
 	ours := connect(t, nil, servers(t)...)
 	conn, _ := dial(t, 10*time.Second, servers(t)...)
-	for name, between := range map[string]bool{"right behind": false, "behind a cancelled waiter": true} {
+	for name, between := range map[string]bool{"right behind": false, "behind a canceled waiter": true} {
 		t.Run(name, func(t *testing.T) {
 			dir, ctx := root(t), soon(t)
 			lock := ours.RWMutex(dir)
@@ -41,7 +41,7 @@ func TestDowngradedReaderOfCurator(t *testing.T) {
 			defer cancel()
 			gone := make(chan error, 1)
 			if between {
-				// Owned by this test: ends when giveUp is cancelled.
+				// Owned by this test: ends when giveUp is canceled.
 				go func() {
 					_, err := lock.Lock(giveUp)
 					gone <- err

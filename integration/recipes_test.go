@@ -111,12 +111,12 @@ var scenarios = []scenario{
 		s.unlock(s.held(m.TryLock(s.ctx)))
 		s.queued(s.path, 0)
 	}},
-	{"a cancelled wait leaves nothing behind", func(s *scene) {
+	{"a canceled wait leaves nothing behind", func(s *scene) {
 		hold := s.held(s.client().Mutex(s.path).Lock(s.ctx))
 		other := s.client().Mutex(s.path)
 		ctx, cancel := context.WithCancel(s.ctx)
 		done := make(chan error, 1)
-		// Owned by the scenario: ends when ctx is cancelled.
+		// Owned by the scenario: ends when ctx is canceled.
 		go func() {
 			_, err := other.Lock(ctx)
 			done <- err
@@ -198,7 +198,7 @@ var scenarios = []scenario{
 		other := s.held(s.client().Mutex(s.path + "/b").Lock(s.ctx))
 		ctx, cancel := context.WithCancel(s.ctx)
 		done := make(chan error, 1)
-		// Owned by the scenario: ends when ctx is cancelled.
+		// Owned by the scenario: ends when ctx is canceled.
 		go func() {
 			_, err := c.LockAll(ctx, b, a)
 			done <- err
@@ -219,7 +219,7 @@ var scenarios = []scenario{
 		watcher := s.client().Election(s.path, nil)
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()
-		// Owned by the scenario: ends when ctx is cancelled.
+		// Owned by the scenario: ends when ctx is canceled.
 		go func() {
 			for who, err := range watcher.Observe(ctx) {
 				if err != nil {
@@ -246,7 +246,7 @@ var scenarios = []scenario{
 		defer cancel()
 		for range 4 {
 			busy := s.client()
-			// Owned by the scenario, which waits for it; ends when ctx is cancelled.
+			// Owned by the scenario, which waits for it; ends when ctx is canceled.
 			writers.Go(func() {
 				for ctx.Err() == nil {
 					if hold, err := busy.Mutex(s.path + "/other").Lock(ctx); err == nil {
@@ -297,7 +297,7 @@ func TestWatchesStayFew(t *testing.T) {
 	for range 200 {
 		giveUp, cancel := context.WithCancel(ctx)
 		done := make(chan error, 1)
-		// Owned by this test: ends when giveUp is cancelled.
+		// Owned by this test: ends when giveUp is canceled.
 		go func() {
 			_, err := waiter.Lock(giveUp)
 			done <- err

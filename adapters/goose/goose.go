@@ -21,7 +21,7 @@ import (
 // providers, of which one migrates at a time.
 //
 // goose does not check whether a locker still holds its lock. Run the provider with the
-// context returned by Context, which is cancelled when the lock is lost. Otherwise the
+// context returned by Context, which is canceled when the lock is lost. Otherwise the
 // migrations continue, and only the provider's error says afterwards that the lock was lost.
 type Locker struct {
 	mutex *zklock.Mutex
@@ -43,7 +43,7 @@ func NewLocker(client *zklock.Client, path string) *Locker {
 
 type endKey struct{}
 
-// Context returns a copy of ctx that is cancelled when a Locker loses a lock that it acquired
+// Context returns a copy of ctx that is canceled when a Locker loses a lock that it acquired
 // with it; context.Cause then wraps zklock.ErrLost. Call the returned function when done.
 //
 //	ctx, end := zkgoose.Context(ctx)

@@ -70,7 +70,7 @@ func NewLock(client *zklock.Client, path, identity string) *Lock {
 	}
 }
 
-// Context returns a copy of parent that is also cancelled when the leadership ends, before
+// Context returns a copy of parent that is also canceled when the leadership ends, before
 // anyone else can lead. Run the elector, or start the manager, with it:
 //
 //	ctx, cancel := lock.Context(ctx)

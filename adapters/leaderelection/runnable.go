@@ -20,7 +20,7 @@ type Runnable struct {
 	// Value is shown to others while this process leads.
 	Value []byte
 	// Work runs while this process leads. Its context is the hold's (zklock.HoldAt returns the
-	// hold). It is cancelled before anyone else leads, or when the manager stops. If the
+	// hold). It is canceled before anyone else leads, or when the manager stops. If the
 	// leadership is lost, or is about to be lost and zklock.Options.FailStop is set, the process
 	// campaigns again, and Work is called again when it leads. The previous result of Work is then
 	// ignored.

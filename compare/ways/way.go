@@ -58,7 +58,7 @@ type Session interface {
 
 // Locker is one contender for one lock. It is not safe for concurrent use.
 type Locker interface {
-	// Lock waits for the lock. If a library cannot be cancelled, ctx is ignored.
+	// Lock waits for the lock. If a library cannot be canceled, ctx is ignored.
 	Lock(ctx context.Context) error
 	// Unlock releases the lock and waits for the server's reply.
 	Unlock(ctx context.Context) error

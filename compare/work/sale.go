@@ -361,7 +361,7 @@ func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]
 		return nil, err
 	}
 	s.over.Store(true)
-	// Buyers whose library cannot be cancelled end when the sale closes their process or session.
+	// Buyers whose library cannot be canceled end when the sale closes their process or session.
 	ends := time.AfterFunc(saleEnds, cancel)
 	defer ends.Stop()
 	_ = bounded("the sale", buyers.Wait)

@@ -240,7 +240,7 @@ func (pl *place) try(ctx context.Context, s *session.Session) error {
 }
 
 // WithoutWaiting runs try for a caller that waits neither for other contenders nor for a server. Its
-// context is cancelled, and the error is ErrNotConnected, if the connection that it started on is
+// context is canceled, and the error is ErrNotConnected, if the connection that it started on is
 // lost or has not served it within five session timeouts. The limit is that long because try may
 // send several requests, and each reply may be slow.
 func WithoutWaiting[T any](ctx context.Context, c *Engine, try func(ctx context.Context) (T, error)) (T, error) {

@@ -40,8 +40,8 @@ type Requests struct {
 	Log        *slog.Logger
 	Calls      *Tasks          // tasks of the client other than acquires and clean-ups
 	listings   listings        // the listings in progress
-	Life       context.Context // cancelled, with ErrClosed, when Close begins
-	CleanupCtx context.Context // cancelled, with ErrClosed, when Close stops waiting for clean-up
+	Life       context.Context // canceled, with ErrClosed, when Close begins
+	CleanupCtx context.Context // canceled, with ErrClosed, when Close stops waiting for clean-up
 }
 
 // CallerPath returns the directory dir in ZooKeeper as the caller passed it, for log lines.

@@ -118,7 +118,7 @@ func TestAHolderThatWasStoppedIsRefused(t *testing.T) {
 		tx := &standsStill{Tx: s.begin(t), meanwhile: func() {
 			s.commit(t, s.takeAway(t, stopped), "shipped")
 		}}
-		err := s.write(t, tx, stopped, "cancelled")
+		err := s.write(t, tx, stopped, "canceled")
 		assert.ErrorIs(t, err, sqlfence.ErrStale)
 		assert.ErrorContains(t, err, "/locks/orders")
 		assert.Equal(t, 1, tx.sent, "the write itself must not be sent")
@@ -136,7 +136,7 @@ func TestAHolderThatOnlyReadsShutsOutEarlierOnes(t *testing.T) {
 			require.NoError(t, s.fence.Raise(t.Context(), reads, next))
 			require.NoError(t, reads.Commit())
 		}}
-		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
+		assert.ErrorIs(t, s.write(t, tx, stopped, "canceled"), sqlfence.ErrStale)
 	})
 }
 
@@ -146,7 +146,7 @@ func TestAHolderThatKnowsOfItsLossSendsNothing(t *testing.T) {
 		require.NoError(t, s.srv.DeleteNode(lost.Node()))
 		<-lost.Context().Done()
 		tx := &standsStill{Tx: s.begin(t)}
-		assert.ErrorIs(t, s.write(t, tx, lost, "cancelled"), zklock.ErrLost)
+		assert.ErrorIs(t, s.write(t, tx, lost, "canceled"), zklock.ErrLost)
 		assert.Zero(t, tx.sent)
 	})
 }
@@ -215,7 +215,7 @@ func TestOfSeveralLocksEachHasAFenceOfItsOwn(t *testing.T) {
 			require.NoError(t, s.fence.RaiseOf(t.Context(), later, both, "/locks/stock"))
 			require.NoError(t, later.Commit())
 		}}
-		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
+		assert.ErrorIs(t, s.write(t, tx, stopped, "canceled"), sqlfence.ErrStale)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestACohortShutsOutEarlierGoroutines(t *testing.T) {
 			s.commit(t, next, "shipped")
 			require.NoError(t, next.Unlock(t.Context()))
 		}}
-		assert.ErrorIs(t, s.write(t, tx, stopped, "cancelled"), sqlfence.ErrStale)
+		assert.ErrorIs(t, s.write(t, tx, stopped, "canceled"), sqlfence.ErrStale)
 	})
 }
 

@@ -65,7 +65,7 @@ const (
 	Pending Outcome = ""        // not finished at the end of the history
 	Granted Outcome = "granted" // returned with the lock
 	Refused Outcome = "refused" // a try that returned without the lock because it is taken
-	Failed  Outcome = "failed"  // returned an error, including that of a cancelled wait
+	Failed  Outcome = "failed"  // returned an error, including that of a canceled wait
 	Unknown Outcome = "unknown" // the process ended before the operation returned
 )
 

@@ -40,7 +40,7 @@
 #define EXPIRIES 1      /* sessions expired, over all clients */
 #endif
 #ifndef CANCELS
-#define CANCELS 1       /* waits cancelled, over all clients */
+#define CANCELS 1       /* waits canceled, over all clients */
 #endif
 #define NODES (N + EXPIRIES + DROPS)
 

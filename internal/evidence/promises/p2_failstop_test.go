@@ -213,7 +213,7 @@ func TestAFunctionThatDoesNotStopEndsItsProcess(t *testing.T) {
 	}
 }
 
-// If heartbeats succeed again in time, the function has already been cancelled, and the lock is released when it has returned.
+// If heartbeats succeed again in time, the function has already been canceled, and the lock is released when it has returned.
 //
 //zklock:promise P2.8
 func TestAFunctionThatIsCancelledReleasesTheLockWhenItReturns(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock-go/zklock/cmd/zklock/internal/outcome"
 )
 
-// Use connects, calls do, and closes the client. The context is cancelled by an interrupt or TERM.
+// Use connects, calls do, and closes the client. The context is canceled by an interrupt or TERM.
 func (s *Flags) Use(do func(ctx context.Context, client *zklock.Client) error) error {
 	ctx, stop := cli.UntilInterrupted()
 	defer stop()
