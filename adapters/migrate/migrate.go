@@ -49,7 +49,7 @@ func (d *Driver) Open(string) (database.Driver, error) {
 	return nil, fmt.Errorf("zkmigrate: open: %w: wrap a driver that is open", zklock.ErrInvalid)
 }
 
-// Lock waits until the lock is held. migrate.Migrate does not wait longer than its LockTimeout, and gives up without a word to
+// Lock waits until the lock is held. migrate.Migrate does not wait longer than its LockTimeout, and gives up without notice to
 // the driver. The next call of Lock then has the hold that such a call acquires, and Close releases it.
 func (d *Driver) Lock() error {
 	select {
