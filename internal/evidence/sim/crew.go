@@ -33,8 +33,7 @@ type user struct {
 	eventCheck *eventCheck           // what the observer compares
 	cohort     *zklock.CohortOptions // options for a Cohort of its workers; nil if they acquire mutexes separately
 
-	guests  map[string]*zklock.Hold  // guarded by mu: by lock, the last hold of a goroutine of a cohort
-	granted map[string]time.Duration // guarded by mu: by lock, the time of the last grant
+	guests map[string]*zklock.Hold // guarded by mu: by lock, the last hold of a goroutine of a cohort
 }
 
 // rest sleeps for d. It returns false if the run or the user ends first.
@@ -104,7 +103,7 @@ func (p *process) newUser(seat, n int) *user {
 	if seat+n > 0 {
 		title = fmt.Sprintf("%s/%d.%d", p.name, seat, n)
 	}
-	u := &user{process: p, seat: seat, root: f.plan.rootOf(p.spec, seat), guests: map[string]*zklock.Hold{}, granted: map[string]time.Duration{}}
+	u := &user{process: p, seat: seat, root: f.plan.rootOf(p.spec, seat), guests: map[string]*zklock.Hold{}}
 	u.eventCheck = &eventCheck{report: f.report, now: f.rec.Now, name: title, lenient: f.plan.Watcher != ""}
 	u.watcher = &watcher{check: u.eventCheck, p: p, root: u.root, dice: stream(f.plan.Seed, title+"/watcher")}
 	u.cohort = drawCohort(stream(f.plan.Seed, title+"/cohort"))

@@ -78,20 +78,11 @@ func (p *user) take(r *rand.Rand, t taking) {
 func (p *user) grants(op *history.Handle, lock, node string, token int64) {
 	op.Granted(node, token)
 	p.eventCheck.holds(lock, node, token)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.granted[lock] = p.f.rec.Now()
 }
 
-// mayBeEvicted reports whether an acquire that was called at since can have been evicted. A goroutine of a cohort may have joined
-// a place of its process that was evicted before, as long as the client had not noticed it. The client notices it before the next
-// grant.
+// mayBeEvicted reports whether an acquire that was called at since can have been evicted. No goroutine of a cohort gets the eviction of
+// a place that entered the queue before its call.
 func (p *user) mayBeEvicted(lock string, since time.Duration) bool {
-	if p.cohort != nil {
-		p.mu.Lock()
-		since = min(since, p.granted[lock])
-		p.mu.Unlock()
-	}
 	return p.f.hasEvicted(lock, since-p.f.plan.Limits().Notice)
 }
 
