@@ -1,5 +1,5 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-NESTED := tools tools/replay adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/migrate adapters/certmagic adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
+NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/migrate adapters/certmagic adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
@@ -17,15 +17,13 @@ LOAD     ?= 1
 IDLE     ?= 3m
 SEED     ?= 1
 SEEDS    ?= 300
-SCHEDULE ?= 1
-BUDGET   ?= 10m
 ARGS     ?=
 
 # As a Go command, so that its checksum is known before it runs. Needs no newer Go than the rest.
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale fleet crowd mutants survivors replay explore shrink model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
+.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale fleet crowd mutants yields survivors model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,19 +117,11 @@ soak: ## the fleet simulator for SOAK (10m) of random seeds
 mutants: ## find every deliberate defect, with the simulator or a test of its own (ARGS="-only pattern")
 	go test ./internal/evidence/sim/mutants -run '^TestEveryMutantIsFound$$' -v -timeout 0 -count 1 -args -all $(ARGS)
 
+yields: ## tests and the simulator while goroutines change between the library's statements, from seed SEED (1) on (ARGS="-seeds 10 -only session")
+	go test ./internal/evidence/yields -run '^TestNoYieldBreaksAPromise$$' -v -timeout 0 -count 1 -args -all -seed $(SEED) $(ARGS)
+
 survivors: ## change the product code in one place at a time, and print the changes that no test notices (ARGS="-only internal/frames", "-own", "-budget 10m -seed 2")
 	go run ./internal/evidence/survivors $(ARGS)
-
-replaying = cd tools/replay && go run . $(1) -root $(CURDIR) -seed $(SEED) -schedule $(SCHEDULE) $(if $(PLAN),-plan $(abspath $(PLAN)))
-
-replay: ## one run of the simulator, the same everywhere (SEED=1 SCHEDULE=1, or PLAN=file; ARGS=-story tells it)
-	@$(call replaying,run) $(ARGS)
-
-explore: ## the simulator's seeds under many schedules for BUDGET (10m); prints how to repeat what it finds
-	@$(call replaying,explore) -seeds 20 -budget $(BUDGET) $(ARGS)
-
-shrink: ## cut a run that fails to a small one, within BUDGET (SEED, SCHEDULE; ARGS="-native -out file")
-	@$(call replaying,shrink) -budget $(BUDGET) $(ARGS)
 
 model: ## check the Promela models of the recipe and the lease with spin
 	internal/evidence/model/check

@@ -40,7 +40,7 @@ const kerberos = "adapters/kerberos"
 
 // heavy are the modules that are tested only by a run of everything: they compile the most, wait for a browser or a KDC, and test
 // code that few commits can break. `make lint` checks them on each commit.
-var heavy = []string{"adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser, "tools/replay"}
+var heavy = []string{"adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser}
 
 // leftOut describes the tests that a run on a commit leaves to a run of everything.
 const leftOut = "heavy modules; the command's long tests; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
@@ -100,6 +100,9 @@ func lanes(library, nested []string, everything bool) []lane {
 		default:
 			modules.steps = append(modules.steps, goTest(dir, "./..."))
 		}
+	}
+	if everything {
+		modules.steps = append(modules.steps, step{".", append(goTest(".", "./internal/evidence/yields").args, "-args", "-all")})
 	}
 	if everything && slices.Contains(nested, kerberos) { // when the images are built
 		on39 := goTest(kerberos, "./...")

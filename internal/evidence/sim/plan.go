@@ -5,8 +5,7 @@
 // A Plan is drawn from a seed: the ensemble, the clients, the locks, the clients' behavior and the faults. Run executes it
 // inside a testing/synctest bubble, with the unmodified client library and the in-process server, and returns the history,
 // which package history checks. The same seed gives the same schedule of faults. At each instant of virtual time, the Go
-// scheduler chooses the order of the goroutines, so two native runs of a seed are similar but not identical. Compiled to
-// WebAssembly, with one thread and a seeded random number generator, they are identical (tools/replay).
+// scheduler chooses the order of the goroutines, so two runs of a seed are similar but not identical.
 package sim
 
 import (
@@ -52,7 +51,6 @@ type Plan struct {
 	Healthy        bool            // there are no faults, and the remaining time of holds is measured
 	Failing        bool            // like Healthy, but one follower after the other fails
 	Only           string          // a pattern of the faults that happen; "" means all
-	Steps          []Step          // the faults; nil to draw them
 	Locks          []Lock
 	Clients        []Client
 	Hold           time.Duration // average duration of a hold
@@ -85,14 +83,6 @@ type Lock struct {
 	Path    string
 	Permits int  // for a semaphore
 	Beside  bool // some callers use another recipe at the path
-}
-
-// Step is one fault of a plan. Its details are generated from a random stream that is seeded with the name of its Stream and its Number.
-type Step struct {
-	Stream string
-	Number int
-	At     time.Duration
-	Kind   string // the fault's name, or "" to draw it as well
 }
 
 // guestName is the name of another library's clients in the history.

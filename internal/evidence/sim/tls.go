@@ -22,8 +22,7 @@ import (
 
 const certified = "zk.example"
 
-// certificate returns the configurations of all servers and of all clients. It is made only for plans that use it, because it takes
-// random numbers, of which an exact replay depends.
+// certificate returns the configurations of all servers and of all clients. It is made only for plans that use it.
 var certificate = sync.OnceValues(func() (servers, clients *tls.Config) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

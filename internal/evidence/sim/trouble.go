@@ -5,7 +5,6 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,13 +17,9 @@ func (f *fleet) trouble() {
 	until := f.rec.Now() + f.plan.During
 	for name, faults := range f.plan.troubles() {
 		streams.Add(1)
-		// Owned by this call, which waits for it; ends at until, or with the last step.
+		// Owned by this call, which waits for it; ends at until.
 		go func() {
 			defer streams.Done()
-			if f.plan.Steps != nil {
-				f.replay(name, faults)
-				return
-			}
 			f.torment(name, faults, until)
 		}()
 	}
@@ -35,42 +30,22 @@ func (f *fleet) trouble() {
 // out without an effect on it.
 func (f *fleet) torment(name string, faults []fault, until time.Duration) {
 	for n := 0; ; n++ {
-		r := f.dice(name, n)
+		r := stream(f.plan.Seed, fmt.Sprintf("faults %s/%d", name, n))
 		time.Sleep(around(r, f.plan.Pause))
 		if f.rec.Now() >= until {
 			return
 		}
-		f.harm(Step{Stream: name, Number: n}, faults, r)
+		f.harm(name, n, faults, r)
 	}
 }
 
-// replay causes the faults of a stream that the plan lists.
-func (f *fleet) replay(name string, faults []fault) {
-	for _, s := range f.plan.Steps {
-		if s.Stream != name {
-			continue
-		}
-		r := f.dice(name, s.Number)
-		around(r, f.plan.Pause)
-		time.Sleep(s.At - f.rec.Now())
-		f.harm(s, faults, r)
-	}
-}
-
-func (f *fleet) dice(name string, n int) *rand.Rand {
-	return stream(f.plan.Seed, fmt.Sprintf("faults %s/%d", name, n))
-}
-
-// harm causes one fault and records it. If the step has a kind, it overrides the drawn one.
-func (f *fleet) harm(s Step, faults []fault, r *rand.Rand) {
+// harm causes a fault, the n-th of a stream, and records it.
+func (f *fleet) harm(name string, n int, faults []fault, r *rand.Rand) {
 	x := faults[r.IntN(len(faults))]
-	if i := slices.IndexFunc(faults, func(x fault) bool { return x.name == s.Kind }); i >= 0 {
-		x = faults[i]
-	}
 	from := f.rec.Now()
 	hit := x.do(f, r)
 	f.rec.Fault(history.Window{
-		From: from, To: f.rec.Now() + 1, Kind: x.name, Stream: s.Stream, Number: s.Number, Clients: hit.only, First: hit.after,
+		From: from, To: f.rec.Now() + 1, Kind: x.name, Stream: name, Number: n, Clients: hit.only, First: hit.after,
 	})
 	f.count(x.name)
 }

@@ -6,11 +6,12 @@
 package mutants
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/zklock-go/zklock/internal/evidence/yields"
 )
 
 // Mutant is one defect.
@@ -23,6 +24,7 @@ type Mutant struct {
 	Trouble string // kinds of faults in addition to the usual ones
 	Faults  string // a pattern of the faults that happen; "" means all
 	Test    Test   // the test that finds it, if the simulator does not or only rarely finds it
+	Yields  int    // the test must find it within this many seeds of yields; 0 means without yields
 }
 
 // Test is a test of the library. Dir is the package's directory, relative to the module's root.
@@ -30,16 +32,6 @@ type Test struct{ Dir, Name string }
 
 // Edit replaces a text that occurs once in a file. File is relative to the module's root.
 type Edit struct{ File, Old, New string }
-
-// Together combines several mutants into one.
-func Together(list ...Mutant) Mutant {
-	var all Mutant
-	for _, m := range list {
-		all.Name += m.Name + "; "
-		all.Edits = append(all.Edits, m.Edits...)
-	}
-	return all
-}
 
 // Bound returns the number of seeds within which the simulator must find the mutant.
 func (m Mutant) Bound() int {
@@ -75,21 +67,8 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	replace := map[string]string{}
-	for name, text := range files {
-		original, err := filepath.Abs(filepath.Join(root, name))
-		if err != nil {
-			return "", err
-		}
-		replace[original] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(replace[original], []byte(text), 0o600); err != nil {
-			return "", err
-		}
+	if m.Yields > 0 {
+		return yields.Overlay(root, dir, files)
 	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, list, 0o600)
+	return yields.WriteOverlay(root, dir, files)
 }

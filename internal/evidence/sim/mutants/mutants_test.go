@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/evidence/family"
+	"github.com/zklock-go/zklock/internal/evidence/yields"
 )
 
 var (
@@ -144,20 +145,27 @@ func inSimulator(t *testing.T, m Mutant) bool {
 	})
 }
 
-// try runs the mutant's own test, which must fail.
-func try(m Mutant, binary string) (string, time.Duration) {
-	test := m.Test
-	cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
-	cmd.Dir = filepath.Join(root, test.Dir)
-	out, err := cmd.CombinedOutput()
-	spent := spentBy(cmd)
-	switch {
-	case strings.Contains(string(out), "no tests to run"):
-		return "does not have the test " + test.Name, spent
-	case err == nil:
-		return survived, spent
+// try runs the mutant's own test, which must fail: once, or with one seed of yields after the other.
+func try(m Mutant, binary string) (by string, spent time.Duration) {
+	for seed := 1; seed == 1 || seed <= m.Yields; seed++ {
+		test := m.Test
+		cmd := exec.Command(binary, "-test.run", "^"+test.Name+"$", "-test.timeout", "3m")
+		cmd.Dir = filepath.Join(root, test.Dir)
+		by = "`" + test.Name + "`"
+		if m.Yields > 0 {
+			cmd.Env = yields.Env(seed, yields.Longest(test.Dir))
+			by += fmt.Sprintf(" with seed %d of yields", seed)
+		}
+		out, err := cmd.CombinedOutput()
+		spent += spentBy(cmd)
+		switch {
+		case strings.Contains(string(out), "no tests to run"):
+			return "does not have the test " + test.Name, spent
+		case err != nil:
+			return by, spent
+		}
 	}
-	return "`" + test.Name + "`", spent
+	return survived, spent
 }
 
 func spentBy(cmd *exec.Cmd) time.Duration {

@@ -2,8 +2,6 @@
 
 package mutants
 
-import "fmt"
-
 // Table is every mutant.
 var Table = []Mutant{
 	{
@@ -539,14 +537,47 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/lease/lease.go", "r.l.prove(touch, min(half, r.l.under))", "r.l.prove(touch, half)"}},
 		Test:  Test{"internal/lease", "TestALongerTickIsProvenBySettledRunsOnly"},
 	},
-}
-
-// Named returns the mutant of that name.
-func Named(name string) (Mutant, error) {
-	for _, m := range Table {
-		if m.Name == name {
-			return m, nil
-		}
-	}
-	return Mutant{}, fmt.Errorf("no mutant %q", name)
+	// The following are wake-ups that are missed only if another goroutine runs between two statements.
+	{
+		Name: "a request looks whether it can be sent, and then begins to wait for a change", Origin: "design: it hangs until the next change",
+		Edits: []Edit{{"internal/conn/carried.go", "ready, over, changed := l.carried.Load() == s, l.session != s || s.IsOver(), l.changed\n\t\tl.mu.Unlock()\n",
+			"ready, over := l.carried.Load() == s, l.session != s || s.IsOver()\n\t\tl.mu.Unlock()\n\t\t_, changed := l.State()\n"}},
+		Test: Test{"internal/conn", "TestNoWakeUpIsMissedByARequestThatWaitsForAConnection"}, Yields: 40,
+	},
+	{
+		Name: "a request looks for room, and then joins the others that wait for some", Origin: "design: it hangs until another request is answered",
+		Edits: []Edit{{"internal/conn/window.go", "if w.take(size) {\n\t\treturn nil\n\t}\n\twaits :=", "if w.take(size) {\n\t\treturn nil\n\t}\n\tw.mu.Unlock()\n\tw.mu.Lock()\n\twaits :="}},
+		Test:  Test{"internal/conn", "TestNoWakeUpIsMissedByARequestThatWaitsForRoom"}, Yields: 40,
+	},
+	{
+		Name: "a hold looks whether its node is gone, and then registers", Origin: "design: the hold does not end",
+		Edits: []Edit{{"internal/session/ownnode.go", "\tn.onGone = fn\n\tgone := n.ending\n", "\tgone := n.ending\n\tn.mu.Unlock()\n\tn.mu.Lock()\n\tn.onGone = fn\n"}},
+		Test:  Test{"internal/session", "TestNoWakeUpIsMissedByAHoldWhoseNodeIsGone"}, Yields: 40,
+	},
+	{
+		Name: "a revocation looks whether it was made, and then is forwarded", Origin: "design: the holder does not hear of it",
+		Edits: []Edit{{"internal/session/ownnode.go", "\tr.mu.Lock()\n\tr.also = append(r.also, to)\n\tr.mu.Unlock()\n\tif r.Requested.IsSet() {\n", "\tmade := r.Requested.IsSet()\n\tr.mu.Lock()\n\tr.also = append(r.also, to)\n\tr.mu.Unlock()\n\tif made {\n"}},
+		Test:  Test{"internal/session", "TestNoWakeUpIsMissedByARevocationThatIsForwarded"}, Yields: 40,
+	},
+	{
+		Name: "a latch is looked at before its lock is taken", Origin: "design: the waiter waits forever",
+		Edits: []Edit{{"internal/session/latch.go", "func (l *Latch) Done() <-chan struct{} {\n\tl.mu.Lock()\n\tdefer l.mu.Unlock()\n\tif l.happened.Load() {\n\t\treturn happened\n\t}\n", "func (l *Latch) Done() <-chan struct{} {\n\tif l.happened.Load() {\n\t\treturn happened\n\t}\n\tl.mu.Lock()\n\tdefer l.mu.Unlock()\n"}},
+		Test:  Test{"internal/session", "TestNoWakeUpIsMissedByAWaiterForALatch"}, Yields: 40,
+	},
+	{
+		Name: "a watch is looked at, and then gets an owner", Origin: "design: the owner does not hear of its node",
+		Edits: []Edit{{"internal/session/view.go", "\tif w.fired == 0 {\n\t\tw.owner = o\n\t}\n\treturn w.fired\n", "\tfired = w.fired\n\tw.mu.Unlock()\n\tw.mu.Lock()\n\tif fired == 0 {\n\t\tw.owner = o\n\t}\n\treturn fired\n"}},
+		Test:  Test{"internal/session", "TestNoWakeUpIsMissedByTheOwnerOfAWatch"}, Yields: 40,
+	},
+	{
+		Name: "the goroutine that sets watches again waits for the next connection when it begins to run", Origin: "design: a waiter waits forever after a reconnect before that",
+		Edits: []Edit{{"internal/session/watch.go", "\tagain := s.Reattached()\n\t// Owned", "\t// Owned"},
+			{"internal/session/watch.go", "{ wt.keepAll(s, again) }", "{ wt.keepAll(s, s.Reattached()) }"}},
+		Test: Test{"internal/session", "TestNoWakeUpIsMissedByTheWatchesOfALostConnection"}, Yields: 100,
+	},
+	{
+		Name: "a cohort's queue is woken before the place is free", Origin: "design: it rests, and the next goroutine waits forever",
+		Edits: []Edit{{"localqueue.go", "\tp.free()\n\tq.changed(p)\n\tp.report(observe.Released", "\tq.changed(p)\n\tp.free()\n\tp.report(observe.Released"}},
+		Test:  Test{"internal/evidence/promises", "TestNoWakeUpIsMissedInAnyQueue"}, Yields: 40,
+	},
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conn
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// These tests are run with yields between the statements, too: see internal/evidence/yields. Nothing in them takes longer than a minute of
+// virtual time, unless a wake-up is missed.
+
+// aMoment is a context for something that is due at once.
+func aMoment(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestNoWakeUpIsMissedByARequestThatWaitsForAConnection(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		l.establish(7, term, l.Now())
+		s := l.Carried()
+		for range 50 {
+			l.lost(nil, nil, false)
+			ready := make(chan error, 1)
+			go func() { ready <- l.Ready(aMoment(t), s) }() // ends with its context
+			l.establish(7, term, l.Now())
+			require.NoError(t, <-ready)
+		}
+	})
+}
+
+func TestNoWakeUpIsMissedByARequestThatWaitsForRoom(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		w := &window{pace: new(pace)}
+		for range 50 {
+			w.use(maxUnanswered)
+			reserved := make(chan error, 2)
+			for range 2 {
+				go func() { reserved <- w.reserve(aMoment(t), nil, 10) }() // ends with its context
+			}
+			w.answered(maxUnanswered)
+			for range 2 {
+				require.NoError(t, <-reserved)
+				w.answered(10)
+			}
+		}
+	})
+}
