@@ -145,8 +145,8 @@ func isShared(s ast.Stmt) (shared bool) {
 	return shared
 }
 
-// Longest returns how long goroutines sleep at most in tests of a package that are named TestNoWakeUp…. Where clients have sessions, a request
-// comes by a hundred places where they sleep, and must not take a session timeout.
+// Longest returns how long goroutines sleep at most in the tests of a package that are named TestNoWakeUp…. A request of a client with a
+// session passes about a hundred places, and must not take a session timeout.
 func Longest(dir string) time.Duration {
 	if dir == "internal/evidence/promises" {
 		return 5 * time.Millisecond

@@ -566,7 +566,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a watch is looked at, and then gets an owner", Origin: "design: the owner does not hear of its node",
-		Edits: []Edit{{"internal/session/view.go", "\tif w.fired == 0 {\n\t\tw.owner = o\n\t}\n\treturn w.fired\n", "\tfired = w.fired\n\tw.mu.Unlock()\n\tw.mu.Lock()\n\tif fired == 0 {\n\t\tw.owner = o\n\t}\n\treturn fired\n"}},
+		Edits: []Edit{{"internal/session/view.go", "\tif w.state == Changed || w.state == Gone {\n\t\treturn w.state\n\t}\n\tw.owner = o\n", "\tif w.state == Changed || w.state == Gone {\n\t\treturn w.state\n\t}\n\tw.mu.Unlock()\n\tw.mu.Lock()\n\tw.owner = o\n"}},
 		Test:  Test{"internal/session", "TestNoWakeUpIsMissedByTheOwnerOfAWatch"}, Yields: 40,
 	},
 	{
