@@ -188,7 +188,7 @@ func TestTranscripts(t *testing.T) {
 			ann := s.holds(t, "ann", connect(t, srv, "ann", term).Mutex(path).Lock)
 			s.holds(t, "bob", connect(t, srv, "bob", term).Mutex(path).Lock)
 			cat := s.holds(t, "cat", connect(t, srv, "cat", term).Mutex(path).Lock)
-			operator := connect(t, srv, "operator", term)
+			operator := connectWith(t, srv, &zklock.Options{Label: "operator", SessionTimeout: term, Anonymous: true}) // has no host, which would differ
 			q, err := operate.Inspect(t.Context(), operator, path)
 			require.NoError(t, err)
 			s.note("operator", "evicts #1")
