@@ -51,7 +51,10 @@
  *     together.)
  *   - A sync or a transaction counts for any beat that was upstream when it was sent. In the code it counts only for the newest one.
  *   - At most BEATS beats are under way at a time. The client may drop any beat that has no request under way.
- *   - Options.TickTime does not change. (If it does, the code drops all beats.)
+ *   - Options.TickTime does not change, except with NEIGHBOR: then clients of the connection that count by a tick that is a unit
+ *     longer come and go, as in Lease.SetTick. What is sent for a beat that this drops counts for nothing when it is answered, so it
+ *     is taken from the streams. The longer tick is right with LONGTICK, the shorter one without. Spin checks that a proof
+ *     that counts for the longer tick is true in both cases; another one is true only without LONGTICK.
  *   - At most UP and DOWN messages are on a stream at a time; who wants to send more waits.
  *   - What was sent on an earlier connection and is still under way is lost, but for the requests to take the session back
  *     and their answers. It would make the session live longer.
@@ -103,6 +106,8 @@
 #define LAG (HALF - 1)
 #elif defined(ONESTEP)
 #define LAG (HALF + 1)  /* even so */
+#elif defined(NEIGHBOR)
+#define LAG (HALF + longer)
 #else
 #define LAG HALF        /* a ping was due */
 #endif
@@ -197,6 +202,10 @@ bool replaced;          /* there is a deposed leader that knows the session */
 /* The client's Lease. */
 byte shortest = MADE;   /* the smallest timeout that was ever negotiated; in the code: timeout */
 byte proven;            /* age of the newest touch from which the session lives for a whole timeout */
+#ifdef NEIGHBOR
+bool longer;              /* a client counts by the longer tick */
+bool under = true;      /* the proof counts for the longer tick */
+#endif
 
 /* Its Run, of the present connection. */
 byte heard;             /* age of the newest touch that the leader has counted */
@@ -283,11 +292,30 @@ inline forget() {
 	i = 0
 }
 
-inline prove(touch) {
+/* What a proof must be true for. */
+#if defined(NEIGHBOR) && defined(LONGTICK)
+#define COUNTED under
+#else
+#define COUNTED true
+#endif
+
+#ifdef NEIGHBOR
+#ifdef INHERITED
+#define JOINED true             /* a proof of a run that joins counts for the longer tick */
+#else
+#define JOINED under
+#endif
+#define SHOWS(touch, is) under = (touch < proven -> (is) : under)
+#else
+#define SHOWS(touch, is) skip
+#endif
+
+inline prove(touch, settles) {
+	SHOWS(touch, longer && (settles || JOINED));
 	proven = (touch < proven -> touch : proven);
 	joins = (alive(proven) -> true : joins);
 	say("client    the touch is proven\n");
-	assert(!(ended && alive(proven)))
+	assert(!(ended && alive(proven) && COUNTED))
 }
 
 /* hear takes the answer to a sync or a transaction that was sent when the beat was upstream. */
@@ -335,9 +363,9 @@ inline conclude(b) {
 		assert(!(SEE));
 #endif
 #ifdef RECEIPT
-		prove(0)
+		prove(0, false)
 #else
-		prove(sent[b])
+		prove(sent[b], settled[b])
 #endif
 	:: else -> say("client    the transaction is answered, and proves nothing\n")
 	fi
@@ -393,7 +421,7 @@ inline witness(b, evidence) {
 #endif
 #ifdef TOUCHPROVES
 	if
-	:: evidence == OfServer -> prove(0)
+	:: evidence == OfServer -> prove(0, false)
 	:: else
 	fi;
 #endif
@@ -409,7 +437,7 @@ inline takenBack() {
 	back[0] = true;
 #endif
 #ifdef ATTACHPROVES
-	prove(sent[0]);
+	prove(sent[0], false);
 #endif
 #ifdef HEARDATCONNECT
 	hear(0);
@@ -550,7 +578,7 @@ active proctype Leader() {
 active proctype Expirer() {
 	do
 	:: d_step { !left && !taken && !ended -> taken = 1; say("leader    the expirer takes the session's bucket\n") }
-	:: d_step { taken && !ended -> ended = true; taken = 0; say("leader    MARKS THE SESSION AS ENDING\n"); assert(!alive(proven)) }
+	:: d_step { taken && !ended -> ended = true; taken = 0; say("leader    MARKS THE SESSION AS ENDING\n"); assert(!(alive(proven) && COUNTED)) }
 	od
 }
 
@@ -588,8 +616,31 @@ inline passes() {
 	forget()
 }
 
+#ifdef NEIGHBOR
+/* setTick is called when a client with a longer tick has joined. */
+inline setTick() {
+	longer = true; strip(up); strip(down);
+	for (i : 0 .. BEATS - 1) {
+		proposed[i] = false;
+#ifdef KEPTSTEPS
+		pending[i] = 0; settled[i] = false
+#else
+		drop(i)
+#endif
+	}
+	i = 0;
+#ifndef KEPTRUN
+	heard = valid; since = 0; joins = false
+#endif
+}
+#endif
+
 active proctype World() {
 	do
+#ifdef NEIGHBOR
+	:: d_step { !longer -> say("client    another client joins, with a longer tick\n"); setTick() }
+	:: d_step { longer -> say("client    the client with the longer tick leaves\n"); longer = false }
+#endif
 	:: d_step { PINGED && MARKED && TOLD -> passes(); say("-\n") }
 	:: d_step { link != none && !cut && TOLD -> say("world     cuts the stream from the follower to the leader\n"); drain(up); cut = true }
 	:: d_step { link != none && TOLD -> say("world     cuts the client off, and the follower\n"); unlink() } /* or the stream from the leader to the follower */
