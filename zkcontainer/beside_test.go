@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -243,4 +244,12 @@ func bindTo(binding []network.PortBinding) testcontainers.CustomizeRequestOption
 				h.PortBindings = network.PortMap{network.MustParsePort(clientPort): binding}
 			})(req))
 	}
+}
+
+func TestTheImageOfRyukIsTheOneOfTestcontainers(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/testcontainers/testcontainers-go").Output()
+	require.NoError(t, err)
+	config, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "internal", "config", "config.go"))
+	require.NoError(t, err)
+	require.Contains(t, string(config), `ReaperDefaultImage = "`+ryukImage+`"`)
 }

@@ -16,10 +16,8 @@ import (
 // reaperEnv makes a copy of the test binary act as the reaper of another process.
 const reaperEnv = "ZKCONTAINER_REAPER"
 
-// ryukImage is the image of testcontainers' reaper.
-//
-//lint:ignore SA1019 the name has no other source
-var ryukImage = testcontainers.ReaperDefaultImage
+// ryukImage is the image of testcontainers' reaper. testcontainers has deprecated its own name for it; a test compares them.
+const ryukImage = "testcontainers/ryuk:0.14.0"
 
 // ryukDisabled reports whether the program or its environment has disabled testcontainers' reaper.
 func ryukDisabled() bool { return testcontainers.ReadConfig().Config.RyukDisabled }
