@@ -9,11 +9,8 @@ require (
 
 require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
-	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	golang.org/x/sync v0.17.0 // indirect
-	modernc.org/sqlite v1.46.0 // indirect
 )
 
 replace github.com/zklock-go/zklock => ../..
