@@ -550,8 +550,16 @@ func (c *Client) close() {
 	}
 	<-cleared
 	<-c.engine.Requests.Calls.Close()
+	if c.cut {
+		ctx, cancel := context.WithTimeout(context.Background(), lastEvents)
+		defer cancel()
+		limit = ctx.Done()
+	}
 	c.engine.Reporter.Notices.Close(limit)
 }
+
+// lastEvents is how long Close waits for the observer after its limit, if releases have failed because of the limit: these have events.
+const lastEvents = 100 * time.Millisecond
 
 // warnOfRemaining logs that a limit was reached before all nodes were removed.
 func (c *Client) warnOfRemaining() {

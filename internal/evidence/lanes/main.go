@@ -19,9 +19,12 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/zklock-go/zklock/internal/evidence/engine"
 )
 
 func main() {
+	engine.Prepare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	only := flag.String("only", "", "the lanes whose names match this pattern")

@@ -88,7 +88,7 @@ func (s *Flags) Connect(ctx context.Context) (*zklock.Client, error) {
 		d.servers, d.failed, d.allFail = s.count(), map[string]bool{}, giveUp
 	}
 	until, _ := limited.Deadline()
-	within := outcome.Roundly(time.Until(until))
+	within := max(outcome.Roundly(time.Until(until)), time.Millisecond)
 	unhook := context.AfterFunc(limited, d.abort) // a dial in progress must not outlive the timeout
 	client, err := zklock.Connect(inside, []string{s.Address()}, opts)
 	if err == nil && unhook() {
@@ -141,7 +141,7 @@ func (d *dialer) failure(ctx context.Context, within time.Duration, err error) e
 	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, zk.ErrAuthFailed), d.answered():
 		return FailedToConnect(err) // the library says more
 	}
-	return outcome.Unavailable.Errorf("no server answered within %v: %s", within, d.outcome())
+	return outcome.Unavailable.Errorf("no server answered within %v: %s", within, cmp.Or(d.outcome(), "the time was too short"))
 }
 
 // FailedToConnect returns err with the verdict for its cause, or with Unavailable if there is none.
