@@ -138,13 +138,13 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*
 		l.broadcast()
 		return nil, nil
 	}
-	if !same {
-		l.session = NewSession(id, lease.New(l.Now, timeout, longest(l.ticks)))
-	}
+	l.counts = longest(l.ticks)
 	var run *lease.Run
 	if same {
+		l.session.Lease.SetTick(l.counts)
 		run = l.session.Lease.TakenBack(sent, timeout)
 	} else {
+		l.session = NewSession(id, lease.New(l.Now, timeout, l.counts))
 		run = l.session.Lease.Created(sent)
 	}
 	l.carried.Store(l.session)

@@ -38,6 +38,7 @@ type Link struct {
 
 	mu       sync.Mutex      // guards the fields below
 	ticks    []time.Duration // what each client has set: see AddTick
+	counts   lease.Tick      // the longest that a client has had since the newest connection began to carry the session
 	conn     *proxy          // the newest; nil before the first
 	session  *Session        // the newest; nil before the first; may be over
 	since    time.Time       // when a connection began to carry it
@@ -75,15 +76,20 @@ func (l *Link) SetClock(now func() lease.Instant) { l.clock.Store(&now) }
 func (l *Link) CanProve(set time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.session == nil || l.session.Lease.CanProve(longest(l.ticks).With(lease.TickOf(set)))
+	return l.session == nil || l.session.Lease.CanProve(l.counts.With(lease.TickOf(set)))
 }
 
 // AddTick adds a client that has set the servers' largest tickTime, or zero. The longest of the link's clients counts, until
-// RemoveTick.
+// RemoveTick and the next connection. If it became shorter at once, a client with a long one that comes and goes would make the
+// heartbeats start again each time, and no proof might be complete before the next time.
 func (l *Link) AddTick(set time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setTicks(append(l.ticks, set))
+	l.ticks = append(l.ticks, set)
+	l.counts = l.counts.With(lease.TickOf(set))
+	if l.session != nil {
+		l.session.Lease.SetTick(l.counts)
+	}
 }
 
 // RemoveTick undoes AddTick.
@@ -91,15 +97,7 @@ func (l *Link) RemoveTick(set time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.ticks, set)
-	l.setTicks(slices.Delete(l.ticks, i, i+1))
-}
-
-// setTicks must be called with mu held.
-func (l *Link) setTicks(ticks []time.Duration) {
-	l.ticks = ticks
-	if l.session != nil {
-		l.session.Lease.SetTick(longest(ticks))
-	}
+	l.ticks = slices.Delete(l.ticks, i, i+1)
 }
 
 func longest(ticks []time.Duration) (tick lease.Tick) {

@@ -414,6 +414,8 @@ func TestATickThatIsSetLateAppliesToTheSession(t *testing.T) {
 		assert.Contains(t, assumed(), "half the session timeout")
 		l.RemoveTick(0)
 		l.RemoveTick(3 * time.Second)
+		assert.Contains(t, assumed(), "half the session timeout", "until the next connection")
+		l.establish(l.Carried().ID, l.Carried().Lease.Term(), l.Now())
 		assert.Contains(t, assumed(), "Options.TickTime (1s)")
 	})
 }

@@ -267,6 +267,29 @@ func TestALongerTickCostsNoHold(t *testing.T) {
 	}
 }
 
+// Clients with a longer tick come and go, one after the other. Some of them give up before the session is proven with that tick.
+//
+//zklock:promise P18.12
+func TestClientsWithALongerTickThatComeAndGoCostNoHold(t *testing.T) {
+	for _, patience := range []time.Duration{term / 40, term / 10, term / 4, term} {
+		virtual(t, zktest.Options{Servers: 3, Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			on := shareOn(t, srv, "a", term)
+			hold, err := on.attach(t, &zklock.Options{TickTime: time.Second}).Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			for start := time.Now(); time.Since(start) < 10*term; {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				c, err := zklock.Attach(ctx, on.conn, on.hooks, nil)
+				cancel()
+				if err == nil {
+					require.NoError(t, c.Close())
+				}
+				time.Sleep(term / 100)
+				require.NoError(t, hold.Check(), "with a patience of %v, after %v", patience, time.Since(start))
+			}
+		})
+	}
+}
+
 // The node of one client's hold is deleted while another client of the connection waits for it.
 //
 //zklock:promise P2.1 P18.11
