@@ -144,7 +144,11 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*
 		l.session.Lease.SetTick(l.counts)
 		run = l.session.Lease.TakenBack(sent, timeout)
 	} else {
+		former := l.session
 		l.session = NewSession(id, lease.New(l.Now, timeout, l.counts))
+		if former != nil {
+			l.session.Lease.Follow(former.Lease)
+		}
 		run = l.session.Lease.Created(sent)
 	}
 	l.carried.Store(l.session)

@@ -31,6 +31,7 @@ type Session struct {
 	now   *Attachment // guarded by mu: replaced at every reattach
 	owned int         // guarded by mu: see Own
 	given int         // guarded by mu: see GiveUp
+	moved bool        // guarded by mu: another connection has carried it
 }
 
 // Attachment is the part of a session's life on one connection.
@@ -193,6 +194,15 @@ func (s *Session) Reattach() {
 	s.now.seen = s.seen.Load()
 	close(s.now.ended)
 	s.now = newAttachment()
+	s.moved = true
+}
+
+// IsOnFirst reports whether the session is on the connection on which it was created. Its server then knows everything that a quorum
+// has agreed on before it created the session.
+func (s *Session) IsOnFirst() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.moved
 }
 
 func isClosed(ch <-chan struct{}) bool {

@@ -37,6 +37,7 @@ type Lease struct {
 	under   time.Duration // the longest half tick with which proven is proven
 	asked   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
+	follows bool // there was a session before: others have probably lost theirs at the same time
 }
 
 // A Tick is what clients say about the largest tickTime of any server. Several clients can share a
@@ -125,6 +126,7 @@ func (l *Lease) Created(sent Instant) *Run {
 	defer l.mu.Unlock()
 	l.prove(sent, math.MaxInt64)
 	l.run = &Run{l: l, heard: sent, since: got}
+	l.run.sender.spreads = l.follows
 	return l.run
 }
 
@@ -137,6 +139,7 @@ func (l *Lease) TakenBack(sent Instant, timeout time.Duration) *Run {
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
 	l.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
+	l.run.sender.begun = l.run.atRandom(sent)
 	return l.run
 }
 
@@ -168,6 +171,15 @@ func (l *Lease) leftOf(touch, now Instant) time.Duration {
 
 // Fresh reports whether the session certainly lives for long enough to grant a hold.
 func (l *Lease) Fresh() bool { return l.Remaining() > l.Term()/8 }
+
+// IsEnough reports whether a hold that is granted now outlives the wait for its first heartbeat: a quarter of the timeout remains, or
+// about as much as the network allows. The lease is also fresh.
+func (l *Lease) IsEnough() bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leftOf(l.proven, now) > max(l.timeout/8, min(l.timeout/4, l.newest(now)*3/4))
+}
 
 // Term returns the session's timeout: the smallest that was ever negotiated.
 func (l *Lease) Term() time.Duration {

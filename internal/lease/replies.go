@@ -21,19 +21,31 @@ const (
 type replies struct {
 	slow    time.Duration // how long the slowest reply of the last timeout took, counted from when its request was due
 	slowAt  time.Time     // when it arrived
-	fastest [OfQuorum + 1]fastest
+	usual   [OfQuorum + 1]usual
+	fastest [OfQuorum + 1]fastest // also of replies under the sessions before
 }
 
-// fastest is how long the fastest reply with one kind of evidence took, in the current period of a timeout and in the one before.
+// usual is how long replies with one kind of evidence usually take.
+type usual struct {
+	d  time.Duration
+	at time.Time // when the last one arrived
+}
+
+// fastest is how long the fastest reply with one kind of evidence took, in the current period of lookback timeouts and in the one before.
 type fastest struct {
 	now, before time.Duration
 	since       time.Time // when the current period began; zero before the first reply
 }
 
+// lookback is the number of timeouts after which a fast reply begins to be forgotten. A queue at the servers can last for a minute after
+// an outage, and clients that mistake it for a slow network do not let it end.
+const lookback = 12
+
 // took records a reply that took d and arrived at the time now.
 func (r *replies) took(d time.Duration, of Evidence, now time.Time, timeout time.Duration) {
 	r.waited(d, now, timeout)
-	r.fastest[of].note(d, now, timeout)
+	r.usual[of].note(d, now, timeout)
+	r.fastest[of].note(d, now, lookback*timeout)
 }
 
 // waited records that a reply arrived d after its request was due. The longest time counts for one timeout.
@@ -43,14 +55,25 @@ func (r *replies) waited(d time.Duration, now time.Time, timeout time.Duration) 
 	}
 }
 
-// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last one
-// to two timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and is not
-// counted: if clients sent more heartbeats because of a queue, the queue would grow. A queue that delays every reply of a kind for
+// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last twelve
+// to twenty-four timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and
+// is not counted: if clients sent more heartbeats because of a queue, the queue would grow. A queue that delays every reply of a kind for
 // longer than that is counted all the same.
 func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duration) {
 	for _, f := range r.fastest {
-		if now.Sub(f.since) <= 2*timeout {
+		if now.Sub(f.since) <= 2*lookback*timeout {
 			d = max(d, min(f.now, f.before))
+		}
+	}
+	return d
+}
+
+// queued returns how long replies usually wait at the servers, if that is longer than the network takes. A network whose replies take up
+// to twice as long as the fastest has no queue.
+func (r *replies) queued(now time.Time, timeout time.Duration) (d time.Duration) {
+	for of, u := range r.usual {
+		if f := r.fastest[of]; now.Sub(u.at) <= timeout {
+			d = max(d, u.d-2*min(f.now, f.before))
 		}
 	}
 	return d
@@ -64,12 +87,31 @@ func (l *Lease) Distance() time.Duration {
 	return l.replies.distance(now.Mono, l.timeout)
 }
 
+// Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.
+func (l *Lease) Follow(former *Lease) {
+	former.mu.Lock()
+	known := former.replies.fastest
+	former.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replies.fastest, l.follows = known, true
+}
+
 // note records a reply that took d.
-func (f *fastest) note(d time.Duration, now time.Time, timeout time.Duration) {
+func (u *usual) note(d time.Duration, now time.Time, timeout time.Duration) {
+	if now.Sub(u.at) > timeout {
+		u.d = d
+	}
+	u.d += (d - u.d) / 4
+	u.at = now
+}
+
+// note records a reply that took d.
+func (f *fastest) note(d time.Duration, now time.Time, period time.Duration) {
 	switch age := now.Sub(f.since); {
-	case age > 2*timeout: // the first reply, or the first after a long time
+	case age > 2*period: // the first reply, or the first after a long time
 		*f = fastest{d, d, now}
-	case age > timeout:
+	case age > period:
 		*f = fastest{d, f.now, now}
 	}
 	f.now = min(f.now, d)

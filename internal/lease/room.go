@@ -12,6 +12,10 @@ func (l *Lease) HasRoomFor(d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := l.leftOf(l.proven, now)
-	newest := l.timeout*93/100 - l.lag() - l.pause() - 4*l.replies.distance(now.Mono, l.timeout) // what remains right after a proof
-	return left <= 0 || left >= min(l.timeout*36/100+d, newest)
+	return left <= 0 || left >= min(l.timeout*36/100+d, l.newest(now))
+}
+
+// newest returns what remains right after a proof if replies are as fast as the network allows. It must be called with mu held.
+func (l *Lease) newest(now Instant) time.Duration {
+	return l.timeout*93/100 - l.lag() - l.pause() - 4*l.replies.distance(now.Mono, l.timeout)
 }

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -123,10 +124,10 @@ func (r *Run) proof(next *candidate, now Instant) {
 }
 
 // hearing offers an additional sync for the newest touch that is upstream. The sync is due if no run has begun, or if the run would
-// soon have a gap.
+// soon have a gap, unless a transaction is under way whose reply will show the same.
 func (r *Run) hearing(next *candidate, now Instant) {
 	touch, ok := r.upstream(now.Mono)
-	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) {
+	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) && touch.Mono.After(r.sender.asked.Mono) {
 		left := r.l.leftOf(r.heard, now) - r.l.timeout/16 - 2*r.l.replies.slow
 		next.offer(Due{Step: Sync, of: r, touch: touch}, now.Mono.Add(left))
 	}
@@ -174,6 +175,9 @@ func (r *Run) send(d *Due, now Instant) {
 	switch {
 	case d.begins:
 		s.begun = now.Mono
+		if s.spreads {
+			s.begun, s.spreads = r.atRandom(now), false
+		}
 		d.beats = []*beat{{sent: now, from: now.Mono}}
 		r.beats = append(r.beats, d.beats[0])
 	case d.Step == Quorum:
@@ -193,11 +197,18 @@ func (r *Run) send(d *Due, now Instant) {
 	}
 }
 
+// atRandom returns a time at most a period before t. If a heartbeat had begun then, the next one begins at most a period after t. Clients
+// that connect together, after an outage, thus do not go on sending their heartbeats together.
+func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.period(t.Mono))) }
+
 // period returns the time between the beginnings of two heartbeats. When a transaction is answered, the heartbeat that it proves
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
+//
+// If replies usually wait at the servers, the period is longer, by up to a quarter: less remains, and the queue ends.
 func (l *Lease) period(now time.Time) time.Duration {
-	return min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
+	p := min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
+	return min(p+8*max(0, l.replies.queued(now, l.timeout)-l.timeout/200), l.timeout/3)
 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or

@@ -22,6 +22,7 @@ type sender struct {
 	askedAt time.Time // when it was sent
 	tried   Instant   // the newest touch that an additional sync was sent for
 	proves  bool      // transactions are sent: a node is kept
+	spreads bool      // the second heartbeat begins at a random time: see atRandom
 	kinds   [Quorum + 1]kind
 }
 

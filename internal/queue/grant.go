@@ -112,7 +112,7 @@ func (co *contender) unlessEvicted(ctx context.Context, err error) error {
 	}
 	dir := node.EvictedIn(co.Dir, co.recipe.limited)
 	n, readErr := session.Persist(ctx, co.engine.Requests, func(s *session.Session) (session.Node, error) {
-		return session.UpToDate(ctx, co.engine.Requests, s, func() (session.Node, error) { return co.engine.Requests.Get(ctx, s, dir) })
+		return co.marksIn(ctx, s, dir)
 	})
 	if readErr != nil {
 		return err
@@ -124,4 +124,17 @@ func (co *contender) unlessEvicted(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// marksIn reads the directory with the marks of evictions. After an expiry, the first server of the next session knows all marks that
+// were set while our node existed. Otherwise the quorum is asked first: when many clients have lost their sessions together, that takes
+// the leader longer than all else.
+func (co *contender) marksIn(ctx context.Context, s *session.Session, dir string) (session.Node, error) {
+	get := func() (session.Node, error) { return co.engine.Requests.Get(ctx, s, dir) }
+	if moved := s.Reattached(); s != co.Sess && co.Sess.HasExpired() && s.IsOnFirst() {
+		if n, err := get(); !session.IsClosed(moved) {
+			return n, err
+		}
+	}
+	return session.UpToDate(ctx, co.engine.Requests, s, get)
 }

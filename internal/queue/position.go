@@ -17,6 +17,11 @@ import (
 // enter creates the contender's node at the end of the queue, under session s, and finds its
 // position. It sends the listing together with the create; the server processes them in that order.
 func (pl *place) enter(ctx context.Context, s *session.Session) error {
+	queued, err := pl.engine.awaitRejoin(ctx, s, pl.progress)
+	if err != nil {
+		return err
+	}
+	defer queued()
 	var p session.Pace
 	for {
 		b, err := pl.engine.Requests.Bundle(ctx, s)

@@ -5,6 +5,7 @@
 package scale
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,7 @@ type Servers struct {
 	free   []time.Time     // when a server has handled all that it has received
 	busy   []time.Duration // since Begin
 	counts []map[string]int
+	lately map[string]int  // the requests of all servers since the last call of Recent
 	worst  []time.Duration // the longest wait for a server
 }
 
@@ -91,6 +93,7 @@ func (s *Servers) reset(n int) {
 	for i := range n {
 		s.counts[i] = map[string]int{}
 	}
+	s.lately = map[string]int{}
 }
 
 // request counts a request and delays it until its servers have handled it.
@@ -102,6 +105,7 @@ func (s *Servers) request(r *zktest.Request) zktest.Verdict {
 		return zktest.Pass
 	}
 	s.counts[r.Member][kind]++
+	s.lately[fmt.Sprint(kind, " ", r.Op)]++
 	wait := time.Until(s.take(r.Member, cost.Own))
 	if cost.Leader == 0 {
 		return delay(wait)
@@ -164,6 +168,24 @@ func (c Costs) of(r *zktest.Request) (kind string, cost Cost) {
 		}
 	}
 	return "write", c.Write
+}
+
+// Recent returns the requests of each kind since the last call, and how long a request would wait now for the leader, and for the
+// busiest other server.
+func (s *Servers) Recent() (counts map[string]int, leader, follower time.Duration) {
+	at := s.leader()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts, s.lately = s.lately, map[string]int{}
+	for i, free := range s.free {
+		wait := max(0, time.Until(free))
+		if i == at {
+			leader = wait
+		} else {
+			follower = max(follower, wait)
+		}
+	}
+	return counts, leader, follower
 }
 
 // A Load is the load of the servers during a measurement.

@@ -206,7 +206,7 @@ var Table = []Mutant{
 	{
 		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
 		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(l.replies.slow)"}},
-		Test:  Test{"internal/evidence/scale", "TestARestartUnderLoadCostsNoHold"},
+		Test:  Test{"internal/lease", "TestAQueueDoesNotMakeHeartbeatsMoreFrequent"},
 	},
 	{
 		Name: "fast syncs hide slow commits", Origin: "a trial: with slow commits no lock was ever granted",
