@@ -172,8 +172,9 @@ func (l *Lease) leftOf(touch, now Instant) time.Duration {
 // Fresh reports whether the session certainly lives for long enough to grant a hold.
 func (l *Lease) Fresh() bool { return l.Remaining() > l.Term()/8 }
 
-// IsEnough reports whether a hold that is granted now outlives the wait for its first heartbeat: a quarter of the timeout remains, or
-// about as much as the network allows. The lease is also fresh.
+// IsEnough reports whether heartbeats have caught up, so that other requests can be sent before them: a quarter of the timeout remains, or
+// about as much as the network allows. The lease is also fresh. A grant does not wait for this: behind a slow disk, no proof may ever
+// leave as much.
 func (l *Lease) IsEnough() bool {
 	now := l.now()
 	l.mu.Lock()

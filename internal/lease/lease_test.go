@@ -883,10 +883,8 @@ func TestATransactionUnderWayNeedsNoSync(t *testing.T) {
 	})
 }
 
-// A hold that is granted has enough left for the next heartbeat, if the network allows that at all.
-//
-//zklock:promise P2.5
-func TestAQuarterIsEnoughForAHold(t *testing.T) {
+// A quarter of the timeout is enough to send other requests before heartbeats, or less if the network does not allow that.
+func TestAQuarterIsEnoughForOtherRequests(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		time.Sleep(leaseValid - leaseTerm/4 - 1)
 		require.True(t, l.IsEnough())

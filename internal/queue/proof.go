@@ -133,7 +133,7 @@ func (pl *place) makeCertain(ctx context.Context) error {
 // each read.
 func (pl *place) awaitLease(ctx context.Context) error {
 	checked := pl.Sess.Lease.Asked()
-	for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.IsEnough {
+	for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {
 		pl.setReason(pendingProof{pl.Sess.Lease})
 		for x := range pl.each {
 			x.watchSelf() // when the wait ends, our nodes will not have been seen recently

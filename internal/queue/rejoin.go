@@ -74,7 +74,7 @@ func (r *rejoins) next() {
 }
 
 // awaitRejoin waits until the acquire with that progress may queue under s, if it has lost a place together with its session. Heartbeats come
-// first: if little of the lease remains, it waits for up to a session timeout until there is enough for a hold. The caller must call
+// first: if little of the lease remains, it waits for up to a session timeout until there is more. The caller must call
 // queued when the acquire has queued.
 func (en *Engine) awaitRejoin(ctx context.Context, s *session.Session, pr *progress) (queued func(), err error) {
 	if pr == nil || !pr.rejoins {

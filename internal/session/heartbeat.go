@@ -61,7 +61,7 @@ func (h *Heart) Nudge() { h.beats.nudge() }
 // Prove waits until the session is proven with the tick that counts now. It has an effect after a client with a longer tick has joined.
 func (h *Heart) Prove(ctx context.Context) error { return h.proveUntil(ctx, (*lease.Lease).IsProven) }
 
-// ProveEnough waits until enough of the lease remains for a hold.
+// ProveEnough waits until enough of the lease remains to send other requests: see IsEnough.
 func (h *Heart) ProveEnough(ctx context.Context) error {
 	return h.proveUntil(ctx, (*lease.Lease).IsEnough)
 }
