@@ -205,10 +205,16 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
 //
-// If replies usually wait at the servers, the period is longer, by up to a quarter: less remains, and the queue ends.
+// If replies usually wait at the servers, the period is longer, by up to a quarter, as long as locks can be granted: less remains, and
+// the queue ends.
 func (l *Lease) period(now time.Time) time.Duration {
-	p := min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
-	return min(p+8*max(0, l.replies.queued(now, l.timeout)-l.timeout/200), l.timeout/3)
+	p := min(max(l.room(l.network(now)), l.timeout/12), l.timeout/3)
+	return max(p, min(p+8*max(0, l.replies.queued(now, l.timeout)-l.timeout/200), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
+}
+
+// longest returns the longest period with which a proof leaves enough for a grant if each reply takes that long.
+func (l *Lease) longest(reply time.Duration) time.Duration {
+	return l.timeout*93/100 - l.lag() - l.pause() - 4*reply - l.timeout/6
 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or
