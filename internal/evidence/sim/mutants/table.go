@@ -205,12 +205,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
-		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(l.replies.slow)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.network(now))", "l.room(l.replies.slow)"}},
 		Test:  Test{"internal/lease", "TestAQueueDoesNotMakeHeartbeatsMoreFrequent"},
 	},
 	{
 		Name: "fast syncs hide slow commits", Origin: "a trial: with slow commits no lock was ever granted",
-		Edits: []Edit{{"internal/lease/replies.go", "range r.fastest {", "range r.fastest[:OfQuorum] {"}},
+		Edits: []Edit{{"internal/lease/replies.go", "range of {", "range of[:OfQuorum] {"}},
 		Test:  Test{"internal/lease", "TestTheSlowestKindOfReplyIsTheDistance"},
 	},
 	{
@@ -416,7 +416,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the interval of heartbeats does not consider how long replies take", Origin: "our first version: with a timeout of two ticks, 0.335 of it remained",
-		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(0)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.network(now))", "l.room(0)"}},
 		Test:  Test{"internal/lease", "TestHeartbeatsKeepFourTenthsCertain"},
 	},
 	{
