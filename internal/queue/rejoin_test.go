@@ -50,7 +50,7 @@ func TestAcquiresQueueAgainAsFastAsServersReply(t *testing.T) {
 	})
 }
 
-// An acquire that gives up before its turn, or in the same moment, lets the others follow.
+// An acquire that gives up before its turn, or while its turn comes, lets the others follow.
 func TestAnAcquireThatGivesUpLetsOthersFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rejoins
