@@ -846,7 +846,7 @@ func TestANewSessionKnowsTheDistance(t *testing.T) {
 	})
 }
 
-// Clients that connect again together do not go on sending their heartbeats together: the first heartbeat after a reconnect, and the
+// Clients that connect again together send their heartbeats at different times afterwards: the first heartbeat after a reconnect, and the
 // second one of a new session, begins at a random time within a period.
 func TestHeartbeatsOfManyClientsSpread(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {

@@ -68,8 +68,8 @@ func (r *replies) distance(now time.Time, timeout time.Duration) time.Duration {
 	return slowest(r.fastest, now, lookback*timeout)
 }
 
-// lately is distance for the last two to four timeouts.
-func (r *replies) lately(now time.Time, timeout time.Duration) time.Duration {
+// recentDistance is distance for the last two to four timeouts.
+func (r *replies) recentDistance(now time.Time, timeout time.Duration) time.Duration {
 	return slowest(r.recent, now, recently*timeout)
 }
 
@@ -115,14 +115,14 @@ func (l *Lease) Distance() time.Duration {
 // ones, these count: then the network has become slower, or the servers are so slow that fewer heartbeats would be of no use.
 func (l *Lease) network(now time.Time) time.Duration {
 	if l.isStuck(now) {
-		return l.replies.lately(now, l.timeout)
+		return l.replies.recentDistance(now, l.timeout)
 	}
 	return l.replies.distance(now, l.timeout)
 }
 
 // isStuck reports whether a proof would leave too little for a grant with the longest period.
 func (l *Lease) isStuck(now time.Time) bool {
-	return l.longest(l.replies.lately(now, l.timeout)) < l.timeout/3
+	return l.longest(l.replies.recentDistance(now, l.timeout)) < l.timeout/3
 }
 
 // Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.

@@ -198,7 +198,7 @@ func (r *Run) send(d *Due, now Instant) {
 }
 
 // atRandom returns a time at most a period before t. If a heartbeat had begun then, the next one begins at most a period after t. Clients
-// that connect together, after an outage, thus do not go on sending their heartbeats together.
+// that connect together, after an outage, send their heartbeats at different times from then on.
 func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.period(t.Mono))) }
 
 // period returns the time between the beginnings of two heartbeats. When a transaction is answered, the heartbeat that it proves
