@@ -33,8 +33,8 @@ import (
 // other data. So what is remembered is used for recentLife only.
 type lastAlone struct {
 	version int32 // of the directory's data
-	data    []byte
-	shared  bool // the contender was not alone, although it had expected that; the other fields are not set
+	shared  bool  // the contender was not alone, although it had expected that; the other fields are not set
+	data    string
 }
 
 const (
@@ -77,7 +77,7 @@ func (co *contender) createWith(data []byte, note *zk.SetDataRequest) (frames.Re
 	created := len(ops)
 	ops = append(ops, co.creationOf(&co.member, data))
 	if a.expected != nil {
-		ops = append(ops, &zk.SetDataRequest{Path: co.Dir, Data: a.expected.data, Version: a.expected.version})
+		ops = append(ops, &zk.SetDataRequest{Path: co.Dir, Data: []byte(a.expected.data), Version: a.expected.version})
 	}
 	if note != nil {
 		ops = append(ops, note)
@@ -119,7 +119,7 @@ func (co *contender) rememberAlone(l session.Listing) {
 	// Owned by the client; ends with the request; Close waits for it.
 	co.engine.Requests.Calls.Run(func() {
 		if n, err := co.engine.Requests.Get(co.engine.Requests.Life, s, co.Dir); err == nil && n.Stat.Version == l.Stat.Version {
-			co.engine.alone.put(co.Dir, lastAlone{version: n.Stat.Version, data: n.Data})
+			co.engine.alone.put(co.Dir, lastAlone{version: n.Stat.Version, data: string(n.Data)})
 		}
 	})
 }

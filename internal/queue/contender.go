@@ -47,7 +47,7 @@ func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
 	return t
 }
 
-// delay returns the lock-delay of the contender's lock, or zero if it has none.
+// lockDelay returns the lock-delay of the contender's lock, or zero if it has none.
 func (co *contender) lockDelay() time.Duration {
 	if co.recipe.Delays {
 		return co.engine.Delay

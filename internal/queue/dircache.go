@@ -33,13 +33,14 @@ func (m *Unnoted) MayNote(dir string, answers []zk.MultiResponse) bool {
 // recent remembers the last thing that was learned about each directory. Its users decide for how
 // long that counts.
 type recent[T any] struct {
-	mu sync.Mutex
-	of map[string]learned[T] // guarded by mu
+	mu    sync.Mutex
+	begun time.Time             // guarded by mu: when the first thing was learned
+	of    map[string]learned[T] // guarded by mu
 }
 
 type learned[T any] struct {
 	what T
-	at   time.Time
+	at   time.Duration // after begun; a third of a time.Time, and there can be 10,000
 }
 
 const (
@@ -53,7 +54,7 @@ func (r *recent[T]) take(dir string) (T, bool) {
 	defer r.mu.Unlock()
 	l, ok := r.of[dir]
 	delete(r.of, dir)
-	return l.what, ok && time.Since(l.at) < recentLife
+	return l.what, ok && r.age(l) < recentLife
 }
 
 // get returns what was learned about dir less than life ago, and whether there is such a thing.
@@ -61,7 +62,7 @@ func (r *recent[T]) get(dir string, life time.Duration) (T, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, ok := r.of[dir]
-	if !ok || time.Since(l.at) >= life {
+	if !ok || r.age(l) >= life {
 		return *new(T), false
 	}
 	return l.what, true
@@ -79,8 +80,14 @@ func (r *recent[T]) put(dir string, what T) {
 	if r.of == nil || len(r.of) >= maxRecent {
 		r.of = map[string]learned[T]{}
 	}
-	r.of[dir] = learned[T]{what, time.Now()}
+	if r.begun.IsZero() {
+		r.begun = time.Now()
+	}
+	r.of[dir] = learned[T]{what, time.Since(r.begun)}
 }
+
+// age must be called with mu held.
+func (r *recent[T]) age(l learned[T]) time.Duration { return time.Since(r.begun) - l.at }
 
 // recordAt is a record together with its state in ZooKeeper. The zero value is that of a lock without
 // a record.

@@ -87,13 +87,13 @@ func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
 			require.False(t, p.isAlone(&creation{}))
 			require.False(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 2}}))
 			require.False(t, missing.node.IsGone())
-			require.True(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 1, Version: 5, Mzxid: 8}, looked: time.Now(), expected: &lastAlone{data: []byte("x")}}))
+			require.True(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 1, Version: 5, Mzxid: 8}, looked: time.Now(), expected: &lastAlone{data: "x"}}))
 			require.True(t, missing.node.IsGone())
 			require.Equal(t, int64(8), p.listed)
 			require.Equal(t, time.Now(), p.looked)
 			again, known := e.alone.take(testDir)
 			require.True(t, known)
-			require.Equal(t, lastAlone{version: 5, data: []byte("x")}, again)
+			require.Equal(t, lastAlone{version: 5, data: "x"}, again)
 		})
 	})
 	t.Run("numbers do not show the order", func(t *testing.T) {
@@ -697,6 +697,6 @@ func TestDataThatMayNotBeReadIsNotRemembered(t *testing.T) {
 		time.Sleep(time.Second)
 		again, known := e.alone.take(testDir)
 		require.True(t, known)
-		require.Equal(t, lastAlone{data: []byte("value")}, again)
+		require.Equal(t, lastAlone{data: "value"}, again)
 	})
 }
