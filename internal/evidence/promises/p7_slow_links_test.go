@@ -5,9 +5,11 @@ package promises_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,5 +129,33 @@ func TestTheErrorOfAWaitOnASlowLinkNamesTheReplyTime(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "proof that its session is alive, first in the queue; replies take 1.5")
 		require.ErrorContains(t, err, "and must take less than 1.371s")
+	})
+}
+
+// A network becomes so slow that no lock could be granted as long as clients take its replies for those of busy servers.
+//
+//zklock:promise P7.2
+func TestANetworkThatBecomesSlowDelaysAGrantForAFewTimeouts(t *testing.T) {
+	var slow atomic.Bool
+	latency := func(*rand.Rand) time.Duration {
+		if slow.Load() {
+			return term / 16
+		}
+		return time.Millisecond
+	}
+	virtual(t, zktest.Options{Servers: 3, Latency: latency}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		grant := func() {
+			hold, err := c.Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(2 * term)
+			_ = hold.Unlock(t.Context()) // it may be lost
+		}
+		grant()
+		slow.Store(true)
+		time.Sleep(2 * term)
+		began := time.Now()
+		grant()
+		require.Less(t, time.Since(began), 6*term)
 	})
 }

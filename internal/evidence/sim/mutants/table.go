@@ -209,6 +209,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/lease", "TestAQueueDoesNotMakeHeartbeatsMoreFrequent"},
 	},
 	{
+		Name: "a network that becomes slow is taken for a queue until fast replies are forgotten", Origin: "a trial: no lock was granted for 23 timeouts",
+		Edits: []Edit{{"internal/lease/replies.go", "if l.isStuck(now) {", "if false {"}},
+		Test:  Test{"internal/evidence/promises", "TestANetworkThatBecomesSlowDelaysAGrantForAFewTimeouts"},
+	},
+	{
+		Name: "a queue makes the period so long that no lock can be granted", Origin: "a trial: behind slow commits a lock took an hour",
+		Edits: []Edit{{"internal/lease/schedule.go", ", l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))", ", l.timeout/3))"}},
+		Test:  Test{"internal/evidence/promises", "TestSlowServersDelayNoCallForEver"},
+	},
+	{
 		Name: "fast syncs hide slow commits", Origin: "a trial: with slow commits no lock was ever granted",
 		Edits: []Edit{{"internal/lease/replies.go", "range of {", "range of[:OfQuorum] {"}},
 		Test:  Test{"internal/lease", "TestTheSlowestKindOfReplyIsTheDistance"},
