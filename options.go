@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -299,7 +300,11 @@ func (o *Options) prepareLogin(servers []string) {
 // login returns what connections log in with, or nil if there is nothing.
 func (o *Options) login() *conn.Login {
 	if o.Login != nil {
-		return &conn.Login{Name: o.Login.String(), Exchange: o.Login.LogIn}
+		login := conn.Login{Name: o.Login.String(), Exchange: o.Login.LogIn}
+		if reflect.ValueOf(o.Login).Comparable() {
+			login.Key = o.Login
+		}
+		return &login
 	}
 	for _, a := range o.Auth {
 		if a.Scheme == schemeSASL {

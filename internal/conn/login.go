@@ -32,6 +32,8 @@ var errRefused = fmt.Errorf("%w: server requires clients to authenticate, for ex
 // Login is a SASL mechanism with its credential.
 type Login struct {
 	Name string // who logs in, for error texts
+	// Key is equal for logins that are the same. It is nil for one that is like no other.
+	Key any
 	// Exchange proves to a server who the client is. pass sends a token and returns the server's
 	// token, or nil if it has none. An error that wraps zk.ErrAuthFailed is a refusal.
 	Exchange func(ctx context.Context, server string, pass func(token []byte) ([]byte, error)) error
@@ -39,10 +41,13 @@ type Login struct {
 
 // Digest returns the login with the mechanism DIGEST-MD5.
 func Digest(c digestmd5.Credential) Login {
-	return Login{c.User, func(_ context.Context, _ string, pass func(token []byte) ([]byte, error)) error {
+	return Login{Name: c.User, Key: c, Exchange: func(_ context.Context, _ string, pass func(token []byte) ([]byte, error)) error {
 		return exchange(pass, c)
 	}}
 }
+
+// isLike reports whether both logins are the same.
+func (l Login) isLike(other Login) bool { return l.Key != nil && l.Key == other.Key }
 
 // logIn runs a login on conn. Nothing else may be sent or read at the same time. It returns at the
 // deadline, or when closing is closed, even if the login does not return: a login is the program's,

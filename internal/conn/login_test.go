@@ -186,7 +186,7 @@ func TestALoginThatDoesNotReturnEndsWithTheHandshakeAndWithTheLink(t *testing.T)
 		virtual(t, func(t *testing.T) {
 			l := NewLink()
 			returned := make(chan error, 1)
-			l.SetLogin(Login{"joe", func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
+			l.SetLogin(Login{Name: "joe", Exchange: func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
 				<-ctx.Done()
 				_, err := pass(nil)
 				returned <- err
@@ -214,7 +214,7 @@ func TestALoginThatDoesNotReturnEndsWithTheHandshakeAndWithTheLink(t *testing.T)
 func TestTheErrorOfALoginThatRanOutOfTimeIsTheLogins(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		l.SetLogin(Login{"joe", func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
+		l.SetLogin(Login{Name: "joe", Exchange: func(ctx context.Context, server string, pass func([]byte) ([]byte, error)) error {
 			<-ctx.Done()
 			return fmt.Errorf("no answer from the KDC: %w", context.Cause(ctx))
 		}}, 1)

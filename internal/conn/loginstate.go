@@ -15,6 +15,7 @@ import (
 type loginState struct {
 	mu          sync.Mutex       // guards the fields below
 	login       *Login           // nil if there is none
+	admitted    bool             // a server has accepted login
 	credentials []frames.Request // the ones that a server has accepted, in that order
 	denials     int              // consecutive connections on which servers refused this client
 	most        int              // the number of denials that is final; zero means that no number is
@@ -26,8 +27,15 @@ func (ls *loginState) set(login *Login, most int) (former *Login) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	former = ls.login
-	ls.login, ls.most, ls.denials, ls.why = login, most, 0, nil
+	ls.login, ls.admitted, ls.most, ls.denials, ls.why = login, false, most, 0, nil
 	return former
+}
+
+// has reports whether connections start with that login, and a server has accepted it.
+func (ls *loginState) has(login Login) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.admitted && ls.login.isLike(login)
 }
 
 // starts returns the login that connections start with, or nil if there is none, and the
@@ -67,7 +75,7 @@ func (ls *loginState) admit(login *Login) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.login == login {
-		ls.most = 0
+		ls.admitted, ls.most = true, 0
 	}
 }
 

@@ -5,6 +5,7 @@ package promises_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,6 +289,40 @@ func TestClientsWithALongerTickThatComeAndGoCostNoHold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The clients of a connection have the same login. The connection has logged in for the first of them, and is not replaced for the
+// others: then a tick that is longer than that of the first client would be new each time one comes.
+//
+//zklock:promise P18.11 P18.12 P18.3
+func TestClientsWithTheLoginOfTheConnectionKeepIt(t *testing.T) {
+	virtual(t, walled, func(t *testing.T, srv *zktest.Server) {
+		var logins atomic.Int32
+		srv.Intercept(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.OpSASL {
+				logins.Add(1)
+			}
+			return zktest.Pass
+		})
+		on, opts := shareOn(t, srv, "a", term), loggedInAs(`joe:se"cret`, "")
+		opts.TickTime = time.Second
+		hold, err := on.attach(t, opts).Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		once := logins.Load()
+		opts.TickTime = 0
+		least := leastOf(hold, term, 10*term, func(i int) {
+			if i%30 == 0 {
+				require.NoError(t, on.attach(t, opts).Close())
+			}
+		})
+		assert.Positive(t, least)
+		assert.NoError(t, hold.Check())
+		assert.Equal(t, once, logins.Load(), "the connection is replaced")
+
+		_, err = zklock.Attach(t.Context(), on.conn, on.hooks, loggedInAs("joe:guess", ""))
+		require.ErrorIs(t, err, zk.ErrAuthFailed, "another password is presented")
+		unlock(t, hold)
+	})
 }
 
 // The node of one client's hold is deleted while another client of the connection waits for it.
