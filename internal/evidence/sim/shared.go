@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -145,8 +146,11 @@ func (p *user) follows(of history.Op, hold *zklock.Hold) {
 // repeats counts requests of a client that are the same, in one second.
 type repeats struct {
 	second time.Duration
-	count  map[repeated]int
+	count  map[repeated]*repetition
 }
+
+// repetition counts how often a request was sent, up to a limit.
+type repetition struct{ n, limit int }
 
 type repeated struct {
 	client, path string
@@ -155,7 +159,11 @@ type repeated struct {
 }
 
 // mostRepeats limits how often a client sends the same read in a second. A worker that tries again and again pauses between two attempts.
-const mostRepeats = 200
+// Each further caller of the client adds callerRepeats: the limit of a semaphore may change a few times while a crowd waits for permits.
+const (
+	mostRepeats   = 200
+	callerRepeats = 50
+)
 
 // countRepeats counts a request. The caller must hold mu.
 func (f *fleet) countRepeats(req *zktest.Request) {
@@ -165,10 +173,32 @@ func (f *fleet) countRepeats(req *zktest.Request) {
 		return
 	}
 	if second := f.rec.Now() / time.Second; second != f.often.second || f.often.count == nil {
-		f.often = repeats{second, map[repeated]int{}}
+		f.often = repeats{second, map[repeated]*repetition{}}
 	}
 	key := repeated{req.Client, req.Path, req.Op, req.Watch}
-	if f.often.count[key]++; f.often.count[key] == mostRepeats {
-		f.broken = append(f.broken, history.Violation{Rule: "P9", Path: req.Path, At: f.rec.Now(), Text: fmt.Sprintf("%s sends %v of it %d times in a second", req.Client, req.Op, mostRepeats)})
+	sent := f.often.count[key]
+	if sent == nil {
+		sent = &repetition{limit: mostRepeats}
+		f.often.count[key] = sent
 	}
+	if sent.n++; sent.n != sent.limit {
+		return
+	}
+	if more := callerRepeats * f.callers(req.Client); more > sent.limit {
+		sent.limit = more
+		return
+	}
+	f.broken = append(f.broken, history.Violation{Rule: "P9", Path: req.Path, At: f.rec.Now(), Text: fmt.Sprintf("%s sends %v of it %d times in a second", req.Client, req.Op, sent.n)})
+}
+
+// callers returns the number of calls of a client that have not ended. The caller must hold mu.
+func (f *fleet) callers(client string) int {
+	i := slices.IndexFunc(f.procs, func(p *process) bool { return p.name == client })
+	if i < 0 {
+		return 0
+	}
+	p := f.procs[i]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open)
 }
