@@ -46,9 +46,9 @@ func lockers(t *testing.T, srv *zktest.Server, n int) []*zkgocron.Locker {
 	return all
 }
 
-// start starts a scheduler with a job of that name. It uses the locker, if there is one.
-func start(t *testing.T, locker *zkgocron.Locker, name string, when gocron.JobDefinition, job func(), opts ...any) gocron.Job {
-	all, one := []gocron.SchedulerOption{gocron.WithLocation(time.UTC)}, []gocron.JobOption{gocron.WithName(name)}
+// options returns the options of a scheduler and those of a job with that name.
+func options(name string, opts []any) (all []gocron.SchedulerOption, one []gocron.JobOption) {
+	all, one = append(all, gocron.WithLocation(time.UTC)), append(one, gocron.WithName(name))
 	for _, opt := range opts {
 		switch opt := opt.(type) {
 		case gocron.SchedulerOption:
@@ -57,6 +57,12 @@ func start(t *testing.T, locker *zkgocron.Locker, name string, when gocron.JobDe
 			one = append(one, opt)
 		}
 	}
+	return all, one
+}
+
+// start starts a scheduler with a job of that name. It uses the locker, if there is one.
+func start(t *testing.T, locker *zkgocron.Locker, name string, when gocron.JobDefinition, job func(), opts ...any) gocron.Job {
+	all, one := options(name, opts)
 	if locker != nil {
 		all = append(all, gocron.WithDistributedLocker(locker))
 	}
@@ -568,15 +574,7 @@ func TestGocronsOwnSchedulersShareOneRun(t *testing.T) {
 					locker := zkgocron.NewLocker(client, "/cron")
 					job := func() { runs.Add(1); time.Sleep(time.Second) }
 					opts := append(c.opts(t, client, locker), gocron.WithStartAt(gocron.WithStartImmediately()))
-					all, one := []gocron.SchedulerOption{gocron.WithLocation(time.UTC)}, []gocron.JobOption{gocron.WithName("report")}
-					for _, opt := range opts {
-						switch opt := opt.(type) {
-						case gocron.SchedulerOption:
-							all = append(all, opt)
-						case gocron.JobOption:
-							one = append(one, opt)
-						}
-					}
+					all, one := options("report", opts)
 					s, err := gocron.NewScheduler(all...)
 					require.NoError(t, err)
 					locker.Use(s)
