@@ -484,10 +484,11 @@ func (c *Client) waitingGoroutines() (lines []string) {
 // Close releases all holds and ends the session. Waiting calls return ErrClosed. Close waits until
 // the client has no node left in any queue, but no longer than the session timeout or 5 s,
 // whichever is less; use Shutdown to set another limit. Ending the session may take up to a second
-// more. When Close returns, every goroutine of the client has ended. If no server can be reached,
-// the session and its holds end on the servers after the session timeout. On a connection that was
-// given to Attach, the session does not end, and the removal of the nodes continues after Close until
-// they are gone. The error is always nil.
+// more. If the limit stopped releases, Close also waits until the observer has seen their events,
+// for up to 100 ms more. When Close returns, every goroutine of the client has ended. If no server
+// can be reached, the session and its holds end on the servers after the session timeout. On a
+// connection that was given to Attach, the session does not end, and the removal of the nodes
+// continues after Close until they are gone. The error is always nil.
 func (c *Client) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(cmp.Or(c.SessionTimeout(), c.requestedTimeout), 5*time.Second))
 	defer cancel()
@@ -496,9 +497,9 @@ func (c *Client) Close() error {
 }
 
 // Shutdown is like Close, but waits until ctx is done instead of for at most 5 s. If ctx is done
-// first, Shutdown still ends the session, which may take up to a second more, and returns the cause
-// of ctx: nodes that were not removed are removed with their session, or after Close on a connection
-// that was given to Attach.
+// first, Shutdown still ends the session and waits for the observer, which may take as long as in
+// Close, and returns the cause of ctx: nodes that were not removed are removed with their session, or
+// after Close on a connection that was given to Attach.
 //
 // If several goroutines call Close or Shutdown, each call waits until the client is closed, and the
 // call whose limit is reached first stops the removal.
