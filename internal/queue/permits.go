@@ -93,8 +93,8 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *
 	if err := queueNode.observeQueued(pe.Path); err != nil {
 		return nil, err
 	}
-	if err := queueNode.admit(pe.Admit); err != nil {
-		return nil, err
+	if err := pe.admit(ctx, sess, queueNode); err != nil {
+		return nil, queueNode.unlessEvicted(ctx, err)
 	}
 	made, err := pe.takeInTurn(ctx, sess, k, queueNode)
 	err = queueNode.unlessEvicted(ctx, err)
@@ -105,6 +105,51 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *
 		}
 	}
 	return made, err
+}
+
+// admit returns the error of the admission, or nil if queueNode need not wait. Before admit refuses,
+// it counts the callers ahead again, without one that has its permits: its acquire returns before its
+// node in the queue is deleted.
+func (pe *Permits) admit(ctx context.Context, sess *session.Session, queueNode *place) error {
+	err := queueNode.admit(pe.Admit)
+	if err == nil {
+		return nil
+	}
+	waiting, readErr := pe.waitingAhead(ctx, sess, queueNode)
+	switch {
+	case readErr != nil:
+		return readErr
+	case waiting == 0:
+		return nil
+	}
+	return pe.Admit(waiting)
+}
+
+// waitingAhead returns how many callers ahead of queueNode wait for permits. Only the first caller
+// in the queue can have its permits, because all others wait for it.
+func (pe *Permits) waitingAhead(ctx context.Context, sess *session.Session, queueNode *place) (int, error) {
+	limit, err := session.Again(ctx, func() (int, error) { return pe.limit(ctx, sess) })
+	if err != nil {
+		return 0, err
+	}
+	permits, err := pe.Engine.Requests.ListAgain(ctx, sess, pe.Dir+node.LeasesDir)
+	if outcome.IgnoreMissing(err) != nil {
+		return 0, err
+	}
+	queue, err := pe.Engine.Requests.ListAgain(ctx, sess, queueNode.Dir)
+	if err != nil {
+		return 0, goneIfMissing(err)
+	}
+	own, _ := node.ParseEntry(queueNode.Name)
+	ahead, err := queueNode.order(ctx, queue.Queue(), &own)
+	if err != nil {
+		return 0, err
+	}
+	held := permits.Queue().Entries
+	if len(ahead) > 0 && len(held) <= limit && callersOf(held)[node.GroupOf(ahead[0].Name)] {
+		return len(ahead) - 1, nil
+	}
+	return len(ahead), nil
 }
 
 // takeInTurn creates the permit nodes once queueNode is first. It checks that queueNode still
@@ -161,17 +206,25 @@ func (pe *Permits) looksFree(ctx context.Context, sess *session.Session, k int) 
 // that has created its permit nodes counts with these, and not with its node in the queue as well:
 // an acquire returns before that node is deleted.
 func used(permits, queue []node.Entry) int {
-	counted := map[string]bool{}
-	for _, e := range permits {
-		counted[node.GroupOf(e.Name)] = true
-	}
+	counted := callersOf(permits)
 	n := len(permits)
 	for _, e := range queue {
-		if group := node.GroupOf(e.Name); group == "" || !counted[group] {
+		if !counted[node.GroupOf(e.Name)] {
 			n++
 		}
 	}
 	return n
+}
+
+// callersOf returns the groups of the callers that have created these permit nodes. Another
+// library's node has no group.
+func callersOf(permits []node.Entry) map[string]bool {
+	groups := map[string]bool{}
+	for _, e := range permits {
+		groups[node.GroupOf(e.Name)] = true
+	}
+	delete(groups, "")
+	return groups
 }
 
 // take creates k permit nodes in one transaction and acquires the permits. If there are not enough

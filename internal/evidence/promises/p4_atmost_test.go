@@ -4,6 +4,8 @@ package promises_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +90,37 @@ func TestALockThatNeedNotWaitIsGrantedWhateverItsBound(t *testing.T) {
 		for _, h := range readers {
 			unlock(t, h)
 		}
+	})
+}
+
+// An acquire returns before its node in the queue is deleted. Whoever has that node does not wait for permits, unless its permits do not fit.
+//
+//zklock:promise P4.5
+func TestTheBoundOfASemaphoreDoesNotCountACallerThatHasItsPermits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, c := connect(t, srv, "a", term), connect(t, srv, "c", term)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && strings.HasPrefix(append(r.Paths, r.Path)[0], path+"/locks/") && (r.Op == zktest.OpDelete || slices.Contains(r.Ops, zktest.OpDelete)) {
+				return zktest.Delay(time.Second)
+			}
+			return zktest.Pass
+		})
+		one := grantedSoon(t, permitsOf(a, 1))
+		require.Len(t, srv.Children(path+"/locks"), 1)
+		two := grantedSoon(t, zklock.AtMost(c.Semaphore(path, 3).Permits(1), 0).Lock)
+
+		all := lockLater(t.Context(), permitsOf(a, 3))
+		time.Sleep(time.Minute)
+		require.Len(t, srv.Children(path+"/locks"), 1)
+		require.Len(t, srv.Children(path+"/leases"), 5, "its permits do not fit")
+		_, err := zklock.AtMost(c.Semaphore(path, 3).Permits(1), 0).Lock(t.Context())
+		require.ErrorIs(t, err, zklock.ErrLocked)
+		require.ErrorContains(t, err, "1 contenders are ahead, more than 0")
+		unlock(t, one)
+		unlock(t, two)
+		<-all.done
+		require.NoError(t, all.err)
+		unlock(t, all.hold)
 	})
 }
 
