@@ -41,7 +41,7 @@ type localQueue struct {
 	acquire    *queue.Want             // guarded by mu: the acquire of a place under way, or nil if there is none
 	ahead      int                     // guarded by mu: the contenders ahead of the node of that acquire when it entered the queue
 	cancel     context.CancelCauseFunc // guarded by mu: cancels that acquire, or nil
-	asked      int64                   // guarded by mu: the number of the last waiter when that acquire began, or when it last requested a node
+	lastServed int64                   // guarded by mu: the number of the last waiter that the acquire is for: when it began, or when it last requested a node
 
 	over atomic.Bool // whether the queue has ended and must be replaced; changed with mu held
 	runs run         // the run of the newest place; used only by run
@@ -323,7 +323,7 @@ func (q *localQueue) beginWait(w *queue.Want) (context.Context, *localWaiter, fu
 	} else {
 		cancel(errNoWaiters)
 	}
-	q.acquire, q.cancel, q.asked = w, cancel, q.lastNumber
+	q.acquire, q.cancel, q.lastServed = w, cancel, q.lastNumber
 	return ctx, first, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -346,7 +346,7 @@ func (q *localQueue) acquirePlace(ctx context.Context, try bool, w *queue.Want) 
 func (q *localQueue) markAhead() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lastAhead, q.asked = q.lastNumber, q.lastNumber
+	q.lastAhead, q.lastServed = q.lastNumber, q.lastNumber
 }
 
 // entered is called when the node of an acquire has entered the queue of all processes behind ahead
@@ -383,7 +383,7 @@ func (q *localQueue) refuse(first *localWaiter, err error) {
 		return
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *localWaiter) bool {
-		out := w == first || !first.try && w.number <= q.asked
+		out := w == first || !first.try && w.number <= q.lastServed
 		if out {
 			w.answer <- answer{err: err}
 		}

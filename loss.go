@@ -21,7 +21,7 @@ type nodeLoss struct {
 	at    time.Time
 	first error                 // the reason without what the servers know
 	why   atomic.Pointer[error] // the reason with it; nil if it is not known
-	asked session.Latch         // set when it is known or the client has given up
+	final session.Latch         // set when the error no longer changes: why is known, or the client has given up
 }
 
 func (l *nodeLoss) Error() string { return l.Unwrap().Error() }
@@ -51,7 +51,7 @@ func (ho *holding) askWhy(why error) {
 		return
 	}
 	ask := func() {
-		defer l.asked.Set()
+		defer l.final.Set()
 		ctx, cancel := context.WithDeadline(ho.engine.Requests.Life, l.at.Add(l.patience()))
 		defer cancel()
 		switch fate := ho.grant.Fate(ctx); {
@@ -64,7 +64,7 @@ func (ho *holding) askWhy(why error) {
 	}
 	// Owned by the client; ends within the question's time; Close waits for it.
 	if !ho.engine.Requests.Calls.Run(ask) {
-		l.asked.Set()
+		l.final.Set()
 	}
 }
 
@@ -81,7 +81,7 @@ func awaitReason(ctx context.Context, why error) {
 		return
 	}
 	select {
-	case <-l.asked.Done():
+	case <-l.final.Done():
 	case <-ctx.Done():
 	}
 }

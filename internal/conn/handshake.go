@@ -97,8 +97,8 @@ func (l *Link) connectRequest(p []byte) []byte {
 	return p
 }
 
-// welcome handles the reply to the connection request that was sent on conn at the time asked.
-func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, asked lease.Instant) (*Session, *lease.Run, error) {
+// welcome handles the reply to the connection request that was sent on conn at the time sent.
+func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, sent lease.Instant) (*Session, *lease.Run, error) {
 	l.mu.Lock()
 	current := l.conn == conn
 	given := id != 0 && l.session != nil && l.session.ID == id && l.session.IsOver()
@@ -116,7 +116,7 @@ func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, asked lease
 	case given: // we have given this session up: the next request asks for another one
 		return nil, nil, ErrSessionOver
 	}
-	s, run := l.establish(id, timeout, asked)
+	s, run := l.establish(id, timeout, sent)
 	if s != nil {
 		for _, fn := range l.whenCarried {
 			fn()

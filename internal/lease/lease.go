@@ -35,7 +35,7 @@ type Lease struct {
 	run     *Run          // the run of the newest connection, or nil before the first
 	proven  Instant       // the newest touch after which the session certainly lives for a whole timeout
 	under   time.Duration // the longest half tick with which proven is proven
-	asked   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
+	ended   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
 	follows bool // there was a session before: others have probably lost theirs at the same time
 }
@@ -100,21 +100,21 @@ func (l *Lease) TickAssumed() string {
 	return fmt.Sprintf("a server's tickTime may be longer than Options.TickTime (%v)", l.tick.Largest)
 }
 
-// Asked returns a channel that is closed when any transaction ends. The proof may be newer then.
-func (l *Lease) Asked() <-chan struct{} {
+// TransactionEnd returns a channel that is closed when any transaction ends. The proof may be newer then.
+func (l *Lease) TransactionEnd() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.asked == nil {
-		l.asked = make(chan struct{})
+	if l.ended == nil {
+		l.ended = make(chan struct{})
 	}
-	return l.asked
+	return l.ended
 }
 
-// wasAsked closes the channel that Asked has returned. It must be called with mu held.
-func (l *Lease) wasAsked() {
-	if l.asked != nil {
-		close(l.asked)
-		l.asked = nil
+// transactionEnded closes the channel that TransactionEnd has returned. It must be called with mu held.
+func (l *Lease) transactionEnded() {
+	if l.ended != nil {
+		close(l.ended)
+		l.ended = nil
 	}
 }
 
@@ -287,7 +287,7 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	}
 	if of == OfQuorum {
 		r.conclude(sent)
-		l.wasAsked()
+		l.transactionEnded()
 	}
 	for _, b := range r.beats {
 		b.take(sent, got, of, l)

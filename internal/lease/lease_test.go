@@ -906,9 +906,9 @@ func TestTheSlowestKindOfReplyIsTheDistance(t *testing.T) {
 }
 
 // next returns the request that is due now, and records that it is sent.
-func (l *session) next(prove bool) Due {
-	d, _ := l.Next(prove)
-	return d
+func (l *session) next(prove bool) Request {
+	req, _ := l.Next(prove)
+	return req
 }
 
 // A request that has failed is due again a pause later, and not before. Until a request of its kind succeeds, they are sent one at a

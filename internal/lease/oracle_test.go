@@ -97,7 +97,7 @@ type history struct {
 type flying struct {
 	run   *Run
 	of    Evidence
-	due   *Due // nil for a request of the program
+	req   *Request // nil for a request of the program
 	sent  Instant
 	lost  bool
 	wrong bool // answered with an error, which is a touch alone
@@ -118,12 +118,12 @@ func newHistory(seed uint64, term, tick time.Duration) *history {
 
 func (h *history) one(in int) bool { return h.IntN(in) == 0 }
 
-func (h *history) send(of Evidence, due *Due) {
+func (h *history) send(of Evidence, req *Request) {
 	sent := h.now
-	if due == nil && h.one(10) { // it was queued for a while, and overtaken
+	if req == nil && h.one(10) { // it was queued for a while, and overtaken
 		sent = h.past[h.IntN(len(h.past))]
 	}
-	h.flying = append(h.flying, flying{h.run, of, due, sent, h.one(200), h.one(20)})
+	h.flying = append(h.flying, flying{h.run, of, req, sent, h.one(200), h.one(20)})
 }
 
 func (h *history) answer() {
@@ -145,8 +145,8 @@ func (h *history) answer() {
 		}
 		f.run.Witness(f.sent, f.of)
 	}
-	if f.due != nil {
-		h.l.Done(*f.due)
+	if f.req != nil {
+		h.l.Done(*f.req)
 	}
 }
 
@@ -168,8 +168,8 @@ func (h *history) step() {
 	h.past[h.IntN(len(h.past))] = h.now
 	switch n := h.IntN(1000); {
 	case n < 450:
-		if d, wait := h.l.Next(h.one(2)); d.Step != Nothing {
-			h.send(brings[d.Step], &d)
+		if req, wait := h.l.Next(h.one(2)); req.Step != Nothing {
+			h.send(brings[req.Step], &req)
 		} else if len(h.flying) == 0 {
 			h.now = h.now.Add(wait)
 		}

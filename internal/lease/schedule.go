@@ -9,58 +9,100 @@ import (
 	"time"
 )
 
-// A Due is a request to send. Next returns it, and the caller passes it to Done when the request has ended.
-type Due struct {
+// A Request is a request to send. Next returns it, and the caller passes it to Done when the request has ended.
+type Request struct {
 	Step Step
 
-	of     *Run
-	begins bool    // whether it is the first request of another heartbeat
-	touch  Instant // for a transaction or an additional sync: the touch to prove, or to be heard
-	beats  []*beat // the heartbeats it is a step of: at most one that it is sent for, then the riders
-	had    int     // number of steps completed when the request was sent, of the heartbeat that it is sent for
-	riders int     // the number of riders: heartbeats for which it also counts as a touch
+	of    *Run
+	aim   aim
+	beats []*beat // the heartbeats for which it is pending: the one that it is a step of, and those for which it also counts as a touch
+}
+
+// An aim is what a request is sent for.
+type aim interface {
+	// begin records that the request is sent.
+	begin(r *Run, now Instant)
+	// end reports whether the request, which has ended, achieved its aim. If not, another request can be sent for it.
+	end(r *Run) bool
+}
+
+// The aims are the next step of a heartbeat, the proof of a touch, and, with an additional sync, that a touch is heard.
+type (
+	beatStep struct {
+		beat *beat // a zero beat if the request begins it
+		had  int   // number of steps completed before
+	}
+	proof   struct{ touch Instant }
+	hearing struct{ touch Instant }
+)
+
+func (a beatStep) begin(r *Run, now Instant) {
+	if !a.beat.from.IsZero() {
+		return
+	}
+	*a.beat = beat{sent: now, from: now.Mono}
+	r.beats = append(r.beats, a.beat)
+	s := &r.sender
+	s.begun = now.Mono
+	if s.spreads {
+		s.begun, s.spreads = r.atRandom(now), false
+	}
+}
+
+func (a beatStep) end(*Run) bool { return a.beat.steps > a.had }
+
+func (a proof) begin(r *Run, now Instant) { r.sender.proving, r.sender.provingAt = a.touch, now.Mono }
+
+func (a proof) end(r *Run) bool {
+	r.l.transactionEnded() // also without a reply that a quorum has agreed on
+	if a.touch.Mono.After(r.l.proven.Mono) {
+		r.sender.proving = Instant{}
+		return false
+	}
+	return true
+}
+
+func (a hearing) begin(r *Run, _ Instant) { r.sender.hearing = a.touch }
+
+func (a hearing) end(r *Run) bool {
+	if a.touch.Mono.After(r.heard.Mono) {
+		r.sender.hearing = Instant{}
+		return false
+	}
+	return true
 }
 
 // Next returns the request to send now. If its Step is Nothing, Next also returns the time until a request will be due if no reply
 // arrives before. Transactions are due only if prove is true.
-func (l *Lease) Next(prove bool) (Due, time.Duration) {
+func (l *Lease) Next(prove bool) (Request, time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.run == nil {
-		return Due{}, l.timeout
+		return Request{}, l.timeout
 	}
 	l.run.forget(now)
 	l.run.sender.keep(prove, now.Mono.Add(l.pause()))
-	d, at := l.run.due(now, prove)
-	if d.Step != Nothing {
-		l.run.send(&d, now)
+	req, at := l.run.due(now, prove)
+	if req.Step != Nothing {
+		l.run.send(&req, now)
 	}
-	return d, at.Sub(now.Mono)
+	return req, at.Sub(now.Mono)
 }
 
 // Done records that a request has ended, with or without a reply, and reports whether it achieved what it was sent for. If not, a
 // request of that kind is due again after a pause.
-func (l *Lease) Done(d Due) bool {
+func (l *Lease) Done(req Request) bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := d.of
-	k := &r.sender.kinds[d.Step]
+	r := req.of
+	k := &r.sender.kinds[req.Step]
 	k.pending--
-	if d.Step == Quorum {
-		l.wasAsked() // also without a reply that a quorum has agreed on
-	}
-	for _, b := range d.beats {
+	for _, b := range req.beats {
 		b.pending--
 	}
-	switch {
-	case len(d.beats) > d.riders && d.beats[0].steps == d.had:
-	case d.Step == Quorum && d.touch.Mono.After(l.proven.Mono):
-		r.sender.asked = Instant{}
-	case d.Step == Sync && d.touch.Mono.After(r.heard.Mono):
-		r.sender.tried = Instant{}
-	default:
+	if req.aim.end(r) {
 		k.failed = 0
 		return true
 	}
@@ -81,7 +123,7 @@ func (r *Run) again(failed int, now Instant) time.Duration {
 
 // due returns the request that is due, or the time at which the next one will be. It changes nothing. It and the functions below must
 // be called with mu held.
-func (r *Run) due(now Instant, prove bool) (Due, time.Time) {
+func (r *Run) due(now Instant, prove bool) (Request, time.Time) {
 	next := candidate{sender: &r.sender, now: now.Mono, at: now.Mono.Add(r.l.timeout)}
 	if prove {
 		r.proof(&next, now)
@@ -89,27 +131,27 @@ func (r *Run) due(now Instant, prove bool) (Due, time.Time) {
 	r.hearing(&next, now)
 	r.steps(&next)
 	r.another(&next)
-	return next.Due, next.at
+	return next.Request, next.at
 }
 
 // A candidate is the request to send now, or, if its Step is Nothing, the time at which the next one is due.
 type candidate struct {
-	Due
+	Request
 	sender  *sender
 	now, at time.Time
 }
 
-// offer proposes d, which is due at the time at. It is ignored if an earlier offer is due now. After a failure, requests of the same
+// offer proposes req, which is due at the time at. It is ignored if an earlier offer is due now. After a failure, requests of the same
 // kind wait for a pause, and are sent one at a time until one has succeeded.
-func (c *candidate) offer(d Due, at time.Time) {
-	k := c.sender.kinds[d.Step]
+func (c *candidate) offer(req Request, at time.Time) {
+	k := c.sender.kinds[req.Step]
 	if k.failed > 0 && k.again.After(at) {
 		at = k.again
 	}
 	switch {
 	case c.Step != Nothing || k.failed > 0 && k.pending > 0:
 	case !at.After(c.now):
-		c.Due = d
+		c.Request = req
 	case at.Before(c.at):
 		c.at = at
 	}
@@ -118,8 +160,8 @@ func (c *candidate) offer(d Due, at time.Time) {
 // proof offers a transaction as soon as it would extend the proof.
 func (r *Run) proof(next *candidate, now Instant) {
 	touch, at, ok := r.ready(now)
-	if ok && touch.Mono.After(r.sender.asked.Mono) {
-		next.offer(Due{Step: Quorum, of: r, touch: touch}, at)
+	if ok && touch.Mono.After(r.sender.proving.Mono) {
+		next.offer(Request{Step: Quorum, aim: proof{touch}}, at)
 	}
 }
 
@@ -127,23 +169,28 @@ func (r *Run) proof(next *candidate, now Instant) {
 // soon have a gap, unless a transaction is under way whose reply will show the same.
 func (r *Run) hearing(next *candidate, now Instant) {
 	touch, ok := r.upstream(now.Mono)
-	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.tried.Mono) && touch.Mono.After(r.sender.asked.Mono) {
+	if ok && touch.Mono.After(r.heard.Mono) && touch.Mono.After(r.sender.hearing.Mono) && touch.Mono.After(r.sender.proving.Mono) {
 		left := r.l.leftOf(r.heard, now) - r.l.timeout/16 - 2*r.l.replies.slow
-		next.offer(Due{Step: Sync, of: r, touch: touch}, now.Mono.Add(left))
+		next.offer(Request{Step: Sync, aim: hearing{touch}}, now.Mono.Add(left))
 	}
 }
 
 // steps offers the next steps of the heartbeats in progress.
 func (r *Run) steps(next *candidate) {
 	for _, b := range r.beats {
-		d := Due{Step: Sync, of: r, beats: []*beat{b}, had: b.steps}
-		if b.steps < touched {
-			d.Step = Touch
-		}
 		if b.wants() > 0 {
-			next.offer(d, b.from)
+			next.offer(b.request(), b.from)
 		}
 	}
+}
+
+// request returns a request for the next step of the heartbeat.
+func (b *beat) request() Request {
+	step := Sync
+	if b.steps < touched {
+		step = Touch
+	}
+	return Request{Step: step, aim: beatStep{b, b.steps}, beats: []*beat{b}}
 }
 
 // wants returns how many more requests can be sent for the heartbeat now. The two touches are sent together, each sync alone.
@@ -160,39 +207,25 @@ func (b *beat) wants() int {
 // another offers to begin another heartbeat. If a sync is due now and it is not too early for a heartbeat, that sync is also its
 // second touch, which saves a read.
 func (r *Run) another(next *candidate) {
-	d, period := Due{Step: Touch, of: r, begins: true}, r.l.period(next.now)
+	first, period := new(beat).request(), r.l.period(next.now)
 	if next.Step == Sync && next.sender.kinds[Touch].failed == 0 && !next.now.Before(r.sender.begun.Add(period*3/4)) {
-		next.Due = d
+		next.Request = first
 		return
 	}
-	next.offer(d, r.sender.begun.Add(period))
+	next.offer(first, r.sender.begun.Add(period))
 }
 
-// send records that d is being sent. d also counts as a touch for each heartbeat that needs one.
-func (r *Run) send(d *Due, now Instant) {
-	s := &r.sender
-	s.kinds[d.Step].pending++
-	switch {
-	case d.begins:
-		s.begun = now.Mono
-		if s.spreads {
-			s.begun, s.spreads = r.atRandom(now), false
-		}
-		d.beats = []*beat{{sent: now, from: now.Mono}}
-		r.beats = append(r.beats, d.beats[0])
-	case d.Step == Quorum:
-		s.asked, s.askedAt = d.touch, now.Mono
-	case len(d.beats) == 0:
-		s.tried = d.touch
-	}
-	own := len(d.beats)
+// send records that req is being sent. It also counts as a touch for each heartbeat that needs one.
+func (r *Run) send(req *Request, now Instant) {
+	req.of = r
+	r.sender.kinds[req.Step].pending++
+	req.aim.begin(r, now)
 	for _, b := range r.beats {
-		if b.steps < touched && b.wants() > 0 && !slices.Contains(d.beats, b) {
-			d.beats = append(d.beats, b)
+		if b.steps < touched && b.wants() > 0 && !slices.Contains(req.beats, b) {
+			req.beats = append(req.beats, b)
 		}
 	}
-	d.riders = len(d.beats) - own
-	for _, b := range d.beats {
+	for _, b := range req.beats {
 		b.pending++
 	}
 }
@@ -238,8 +271,8 @@ func (l *Lease) IsAmple() bool {
 // transaction would. It must be called with mu held.
 func (r *Run) untilMore(now Instant) (time.Duration, bool) {
 	touch, at, ok := r.ready(now)
-	if !touch.Mono.After(r.sender.asked.Mono) {
-		at = r.sender.askedAt
+	if !touch.Mono.After(r.sender.proving.Mono) {
+		at = r.sender.provingAt
 	}
 	return max(0, at.Add(r.l.replies.slow).Sub(now.Mono)), ok
 }

@@ -17,13 +17,13 @@ const (
 // A sender records what has been sent on a connection. Proofs do not depend on it: a mistake here costs holds, but never makes the
 // lease too long.
 type sender struct {
-	begun   time.Time // when the newest heartbeat began
-	asked   Instant   // the newest touch that a transaction was sent for
-	askedAt time.Time // when it was sent
-	tried   Instant   // the newest touch that an additional sync was sent for
-	proves  bool      // transactions are sent: a node is kept
-	spreads bool      // the second heartbeat begins at a random time: see atRandom
-	kinds   [Quorum + 1]kind
+	begun     time.Time // when the newest heartbeat began
+	proving   Instant   // the newest touch that a transaction was sent for
+	provingAt time.Time // when it was sent
+	hearing   Instant   // the newest touch that an additional sync was sent for
+	proves    bool      // transactions are sent: a node is kept
+	spreads   bool      // the second heartbeat begins at a random time: see atRandom
+	kinds     [Quorum + 1]kind
 }
 
 // keep records whether a node is kept. If it is the first, a request that has failed is due again by then.

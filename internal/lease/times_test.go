@@ -35,16 +35,14 @@ func TestTheTickThatIsAssumedIsNamed(t *testing.T) {
 // A request that is also a touch of another heartbeat has failed only if its own step has failed.
 func TestARequestThatIsATouchOfAnotherHeartbeatFailsByItsOwnStep(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
-		first := l.next(false)
-		require.True(t, first.begins)
+		require.Equal(t, Touch, l.next(false).Step)
 		own := &beat{from: l.now().Mono}
 		l.run.beats = append(l.run.beats, own)
-		l.run.sender.kinds[Touch].pending = 0
-		d := Due{Step: Quorum, of: l.run, touch: l.now()}
-		l.run.send(&d, l.now())
-		require.Equal(t, len(d.beats), d.riders, "none of them waits for the transaction itself")
-		own.steps = d.had
-		l.proven = d.touch
-		require.True(t, l.Done(d), "it was sent to prove a touch, and has")
+		req := Request{Step: Quorum, aim: proof{l.now()}}
+		l.run.send(&req, l.now())
+		require.Contains(t, req.beats, own)
+		require.Zero(t, own.steps)
+		l.proven = l.now()
+		require.True(t, l.Done(req), "it was sent to prove a touch, and has")
 	})
 }

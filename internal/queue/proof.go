@@ -132,7 +132,7 @@ func (pl *place) makeCertain(ctx context.Context) error {
 // again after each wait, and if replies are slow, the lease would have to be proven again after
 // each read.
 func (pl *place) awaitLease(ctx context.Context) error {
-	checked := pl.Sess.Lease.Asked()
+	ended := pl.Sess.Lease.TransactionEnd()
 	for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {
 		pl.setReason(pendingProof{pl.Sess.Lease})
 		for x := range pl.each {
@@ -140,8 +140,8 @@ func (pl *place) awaitLease(ctx context.Context) error {
 		}
 		pl.engine.Heart.Nudge() // replies to other requests may have made a proof due
 		select {
-		case <-checked:
-			checked = pl.Sess.Lease.Asked()
+		case <-ended:
+			ended = pl.Sess.Lease.TransactionEnd()
 		case <-pl.Gone.Done():
 			return outcome.ErrGone
 		case <-pl.Sess.Over():

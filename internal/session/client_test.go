@@ -395,11 +395,11 @@ func TestHeartbeatsCheckTheNodesThatAreKept(t *testing.T) {
 		require.Empty(t, take(), "nothing is kept")
 		require.Positive(t, c.session(t).Lease.Term())
 
-		asked := c.session(t).Lease.Asked()
-		require.False(t, IsClosed(asked))
+		ended := c.session(t).Lease.TransactionEnd()
+		require.False(t, IsClosed(ended))
 		c.Keep(a)
 		c.Keep(a)
-		<-asked
+		<-ended
 		time.Sleep(testTerm)
 		require.True(t, a.Kept)
 		counts := take()

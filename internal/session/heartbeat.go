@@ -75,13 +75,13 @@ func (h *Heart) proveUntil(ctx context.Context, isEnough func(*lease.Lease) bool
 		if err != nil {
 			return err
 		}
-		asked := s.Lease.Asked()
+		ended := s.Lease.TransactionEnd()
 		if isEnough(s.Lease) {
 			return nil
 		}
 		h.Nudge()
 		select {
-		case <-asked:
+		case <-ended:
 		case <-s.Over():
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -191,9 +191,9 @@ func (b *beats) act(s *Session) time.Duration {
 	if b.isFull() {
 		return b.untilSilent(now)
 	}
-	due, wait := s.Lease.Next(b.proving.Load() > 0 || b.kept.isAny(s))
-	if due.Step != lease.Nothing {
-		b.send(due, now)
+	req, wait := s.Lease.Next(b.proving.Load() > 0 || b.kept.isAny(s))
+	if req.Step != lease.Nothing {
+		b.send(req, now)
 		return 0
 	}
 	return min(wait, b.untilSilent(now))
@@ -237,14 +237,14 @@ func (b *beats) offline(now time.Time) time.Duration {
 }
 
 // send sends a request that is due.
-func (b *beats) send(due lease.Due, now time.Time) {
+func (b *beats) send(req lease.Request, now time.Time) {
 	b.last = now
 	b.mu.Lock()
 	b.pending++
 	b.mu.Unlock()
 	s := b.s
-	end := func(err error) { b.end(s, due, err) }
-	switch due.Step {
+	end := func(err error) { b.end(s, req, err) }
+	switch req.Step {
 	case lease.Quorum:
 		nodes := b.kept.due(s)
 		ops := checks(nodes)
@@ -266,16 +266,16 @@ var errNoQuorum = errors.New("a server replied without asking the quorum")
 
 // end handles the end of a request under s. It is called with the reply, and does not wait. If several fail together, it reports only
 // the last.
-func (b *beats) end(s *Session, due lease.Due, err error) {
+func (b *beats) end(s *Session, req lease.Request, err error) {
 	b.mu.Lock()
 	b.pending--
 	isLast := b.pending == 0
 	b.mu.Unlock()
-	brought := s.Lease.Done(due)
-	if due.Step == lease.Quorum {
+	achieved := s.Lease.Done(req)
+	if req.Step == lease.Quorum {
 		err = cmp.Or(err, errNoQuorum)
 	}
-	if isLast && !brought && err != nil && s == b.requests.Link.Latest() && !errors.Is(err, outcome.ErrGone) && !outcome.IsRefusal(err) {
+	if isLast && !achieved && err != nil && s == b.requests.Link.Latest() && !errors.Is(err, outcome.ErrGone) && !outcome.IsRefusal(err) {
 		b.missed(s, err)
 	}
 	b.nudge()

@@ -407,7 +407,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a heartbeat waits for the reply to the previous one", Origin: "with slow replies, each proves too late what the last one has touched",
-		Edits: []Edit{{"internal/lease/schedule.go", "\td, period := Due", "\tfor _, b := range r.beats {\n\t\tif b.steps < upstream {\n\t\t\treturn\n\t\t}\n\t}\n\td, period := Due"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "\tfirst, period :=", "\tfor _, b := range r.beats {\n\t\tif b.steps < upstream {\n\t\t\treturn\n\t\t}\n\t}\n\tfirst, period :="}},
 		Test:  Test{"internal/evidence/promises", "TestAHoldFarFromItsServersIsCertainAllTheTime"},
 	},
 	{
@@ -446,7 +446,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a transaction proves the touch that it was sent for, even if it failed", Origin: "the sender is trusted instead of the reply",
-		Edits: []Edit{{"internal/lease/schedule.go", "\tk.pending--\n", "\tk.pending--\n\tif d.Step == Quorum {\n\t\tl.prove(d.touch, l.halfTick())\n\t}\n"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "\tk.pending--\n", "\tk.pending--\n\tif a, ok := req.aim.(proof); ok {\n\t\tl.prove(a.touch, l.halfTick())\n\t}\n"}},
 		Test:  Test{"internal/lease", "TestALeaseKnowsNoMoreThanAProverThatFollowsEveryTouch"},
 	},
 	{
