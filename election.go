@@ -65,8 +65,8 @@ type Election struct {
 }
 
 var (
-	electionRecipe = &queue.Recipe{Name: "election", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
-	latchRecipe    = &queue.Recipe{Name: "election", Delays: true, Infix: node.LatchInfix, Rule: node.AfterAll, Fixed: true}
+	electionRecipe = &queue.Recipe{Name: "election", TakesDelay: true, Infix: node.LockInfix, Rule: node.AfterAll}
+	latchRecipe    = &queue.Recipe{Name: "election", TakesDelay: true, Infix: node.LatchInfix, Rule: node.AfterAll, Fixed: true}
 )
 
 // maxValue keeps a request that contains a value below the size limit of a server.

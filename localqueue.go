@@ -68,7 +68,7 @@ type answer struct {
 }
 
 // Cohorts cannot be used by clients with a lock-delay.
-var cohortRecipe = &queue.Recipe{Name: "cohort", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll, ForSeveral: true}
+var cohortRecipe = &queue.Recipe{Name: "cohort", TakesDelay: true, Infix: node.LockInfix, Rule: node.AfterAll, ForSeveral: true}
 
 var (
 	// errNoWaiters ends the wait for a place when there are no more waiters.

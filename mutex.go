@@ -16,7 +16,7 @@ type Mutex struct {
 	path string
 }
 
-var mutexRecipe = &queue.Recipe{Name: "mutex", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
+var mutexRecipe = &queue.Recipe{Name: "mutex", TakesDelay: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // Mutex returns the mutex at path. It sends nothing; an invalid path is reported by the first call.
 // The path's own node is created when it is needed, and ZooKeeper removes it after it has been

@@ -25,7 +25,7 @@ type Reentrant struct {
 	path string
 }
 
-var reentrantRecipe = &queue.Recipe{Name: "reentrant", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
+var reentrantRecipe = &queue.Recipe{Name: "reentrant", TakesDelay: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // Reentrant returns the reentrant mutex at path, below which every contender has a node. It sends
 // nothing; an invalid path is reported by the first call.

@@ -23,8 +23,8 @@ type RWMutex struct {
 // A reader watches only the nearest writer ahead, so the release of a writer wakes only the readers
 // between it and the next writer.
 var (
-	writerRecipe = &queue.Recipe{Name: "write", Delays: true, Infix: node.WriterInfix, Rule: node.AfterAll}
-	readerRecipe = &queue.Recipe{Name: "read", Delays: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
+	writerRecipe = &queue.Recipe{Name: "write", TakesDelay: true, Infix: node.WriterInfix, Rule: node.AfterAll}
+	readerRecipe = &queue.Recipe{Name: "read", TakesDelay: true, Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Passes: node.IsDowngraded}
 )
 
 // memberRecipe is the recipe of package shards' members. They are readers with their own data.

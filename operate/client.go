@@ -34,15 +34,15 @@ func check(contender zklock.Contender) error {
 	return nil
 }
 
-// maxShown is how many bytes of a node's data Inspect keeps.
-const maxShown = 4 << 10
+// maxData is how many bytes of a node's data Inspect keeps.
+const maxData = 4 << 10
 
-// shortened returns contender with its data cut to maxShown bytes. The data is then copied, so that the
+// shortened returns contender with its data cut to maxData bytes. The data is then copied, so that the
 // rest can be freed.
 func shortened(contender zklock.Contender) zklock.Contender {
-	if len(contender.Data) > maxShown {
-		contender.Omitted = len(contender.Data) - maxShown
-		contender.Data = bytes.Clone(contender.Data[:maxShown])
+	if len(contender.Data) > maxData {
+		contender.Omitted = len(contender.Data) - maxData
+		contender.Data = bytes.Clone(contender.Data[:maxData])
 	}
 	return contender
 }

@@ -28,9 +28,9 @@ var usual = limits{inUse: 10_000, empty: 1_000}
 type fate int
 
 const (
-	isShown      fate = iota // or was just found
-	isUnreadable             // the client may not read it
-	isUnwatched              // there was no room for it
+	fateShown      fate = iota // or was just found
+	fateUnreadable             // the client may not read it
+	fateUnwatched              // there was no room for it
 )
 
 // dir is a directory that a Watch has found.
@@ -130,11 +130,11 @@ func (d *directories) class(of *dir, c class) {
 // count adds more to the number of directories with the fate of one of them.
 func (d *directories) count(of *dir, more int) {
 	switch {
-	case of.fate == isUnreadable:
+	case of.fate == fateUnreadable:
 		d.gaps.Unreadable += more
-	case of.fate == isUnwatched && of.class == inUse:
+	case of.fate == fateUnwatched && of.class == inUse:
 		d.gaps.Unwatched += more
-	case of.fate == isUnwatched:
+	case of.fate == fateUnwatched:
 		d.gaps.Empty += more
 	}
 }
@@ -142,7 +142,7 @@ func (d *directories) count(of *dir, more int) {
 // forget removes a directory that is gone.
 func (d *directories) forget(of *dir) {
 	d.remove(of)
-	d.mark(of, isShown)
+	d.mark(of, fateShown)
 	if parent := d.parent(of); parent != nil {
 		delete(parent.aside, of.path)
 	}

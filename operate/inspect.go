@@ -47,7 +47,7 @@ func (c client) lookIn(ctx context.Context, s *session.Session, path string, l s
 	q := &Queue{Path: path, Issued: issued(l.Stat, entries)}
 	var err error
 	q.Contenders, err = c.readAll(ctx, s, dir, entries)
-	if err == nil && len(q.Contenders) > 0 && node.IsDelayed(nameOf(q.Contenders[0])) {
+	if err == nil && len(q.Contenders) > 0 && node.HasDelayMark(nameOf(q.Contenders[0])) {
 		err = c.lookAtDelay(ctx, s, dir, q)
 	}
 	if err == nil && slices.Contains(l.Names, node.LeasesDir[1:]) {

@@ -118,7 +118,7 @@ func (b *browser) add(d *dir, c class, isNew bool) {
 	}
 	if !b.makeRoom(d, c, isNew) {
 		b.dirs.class(d, c)
-		b.omit(d, isUnwatched)
+		b.omit(d, fateUnwatched)
 		return
 	}
 	b.start(d, c)
@@ -128,7 +128,7 @@ func (b *browser) add(d *dir, c class, isNew bool) {
 func (b *browser) makeRoom(d *dir, c class, isNew bool) bool {
 	ok, instead := b.dirs.room(c, d.top, isNew)
 	if instead != nil {
-		b.omit(instead, isUnwatched)
+		b.omit(instead, fateUnwatched)
 	}
 	return ok
 }
@@ -154,19 +154,19 @@ func (b *browser) settle(ctx context.Context, d *dir, children bool) bool {
 		return true
 	case !b.makeRoom(d, inUse, false):
 		b.dirs.class(d, inUse)
-		b.omit(d, isUnwatched)
+		b.omit(d, fateUnwatched)
 		return false
 	}
 	b.dirs.insert(d, inUse)
 	return true
 }
 
-// shown records that a directory could be read.
-func (b *browser) shown(ctx context.Context, d *dir) {
+// markShown records that a directory could be read.
+func (b *browser) markShown(ctx context.Context, d *dir) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ctx.Err() == nil {
-		b.dirs.mark(d, isShown)
+		b.dirs.mark(d, fateShown)
 	}
 }
 
@@ -180,7 +180,7 @@ func (b *browser) leave(ctx context.Context, d *dir, why error) {
 		d.end()
 		b.dirs.forget(d)
 	default:
-		b.omit(d, isUnreadable)
+		b.omit(d, fateUnreadable)
 	}
 }
 
@@ -242,7 +242,7 @@ func (b *browser) step(ctx context.Context, d *dir, last **Queue) error {
 		}
 		b.show(q, last)
 	}
-	b.shown(ctx, d)
+	b.markShown(ctx, d)
 	return awaitAny(ctx, append(inner, v))
 }
 
@@ -343,7 +343,7 @@ func (b *browser) due() (due []*dir) {
 	}
 	slices.SortFunc(due, func(a, b *dir) int { return a.round - b.round })
 	slices.SortStableFunc(due, func(a, b *dir) int { return cmp.Compare(a.fate, b.fate) }) // the unreadable ones first
-	if n := slices.IndexFunc(due, func(d *dir) bool { return d.fate != isUnreadable }); n > sweptAtOnce/2 {
+	if n := slices.IndexFunc(due, func(d *dir) bool { return d.fate != fateUnreadable }); n > sweptAtOnce/2 {
 		due = slices.Delete(due, sweptAtOnce/2, n)
 	}
 	due = due[:min(len(due), sweptAtOnce)]

@@ -19,7 +19,7 @@ type Node struct {
 
 func (n *znode) public() Node {
 	return Node{
-		Stat: n.shown(), Data: slices.Clone(n.data), ACL: slices.Clone(n.acl),
+		Stat: n.fullStat(), Data: slices.Clone(n.data), ACL: slices.Clone(n.acl),
 		Container: n.kind == container, TTL: n.ttl, Creates: n.creates,
 	}
 }

@@ -55,18 +55,18 @@ func (a *reader) encodeNode(e *encoder, r *call) int32 {
 	}
 	switch r.op {
 	case OpExists:
-		e.stat(n.shown())
+		e.stat(n.fullStat())
 	case OpGetData:
 		e.buffer(n.data)
-		e.stat(n.shown())
+		e.stat(n.fullStat())
 	case OpGetChildren:
 		e.strings(n.children.shuffled(a.r.rng))
 	case OpGetChildren2:
 		e.strings(n.children.shuffled(a.r.rng))
-		e.stat(n.shown())
+		e.stat(n.fullStat())
 	case OpGetACL:
 		e.acls(a.visibleACL(n))
-		e.stat(n.shown())
+		e.stat(n.fullStat())
 	case OpGetAllChildrenNumber:
 		e.int32(int32(a.r.tree.descendants(canonical(r.path))))
 	}

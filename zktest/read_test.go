@@ -47,7 +47,7 @@ func stat(d *decoder) Stat {
 
 func TestEachReadIsAnsweredFromTheReplica(t *testing.T) {
 	d := newDesk(t)
-	want := d.r.tree.get("/d").shown()
+	want := d.r.tree.get("/d").fullStat()
 	got, code := d.ask(&call{op: OpGetData, path: "/d"})
 	require.Equal(t, CodeOK, code)
 	assert.Equal(t, []byte("x"), got.buffer())

@@ -40,12 +40,12 @@ type znode struct {
 	kind     nodeKind
 	owner    int64 // for an ephemeral node, its session
 	ttl      time.Duration
-	stat     Stat  // Cversion, NumChildren, DataLength and EphemeralOwner are computed by shown
+	stat     Stat  // Cversion, NumChildren, DataLength and EphemeralOwner are computed by fullStat
 	creates  int32 // ZooKeeper's internal cversion: the next sequence number
 	children childSet
 }
 
-func (n *znode) shown() Stat {
+func (n *znode) fullStat() Stat {
 	s := n.stat
 	s.NumChildren = int32(n.children.len())
 	s.Cversion = n.creates*2 - s.NumChildren

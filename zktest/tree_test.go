@@ -59,7 +59,7 @@ func TestStatsFollowTheChanges(t *testing.T) {
 	g.do(change{kind: changeDelete, path: "/d/a"})
 	g.do(change{kind: changeData, path: "/d", data: []byte("yz"), version: 1})
 	g.do(change{kind: changeACL, path: "/d", acl: openACL, version: 1})
-	got := dir.shown()
+	got := dir.fullStat()
 	assert.Equal(t, Stat{
 		Czxid: 1, Mzxid: 5, Ctime: 1001, Mtime: 1005, Version: 1, Cversion: 3, Aversion: 1,
 		DataLength: 2, NumChildren: 1, Pzxid: 4,
@@ -93,7 +93,7 @@ func TestEphemeralsAreFoundByTheirSession(t *testing.T) {
 	assert.Equal(t, 4, g.ephemeralCount())
 	g.do(change{kind: changeDelete, path: "/c"})
 	assert.Equal(t, []int64{7}, g.owners(), "nothing is kept of a session without ephemerals")
-	assert.Equal(t, int64(7), g.get("/b").shown().EphemeralOwner)
+	assert.Equal(t, int64(7), g.get("/b").fullStat().EphemeralOwner)
 }
 
 func TestTheReaperDeletesOnlyUsedUpNodes(t *testing.T) {

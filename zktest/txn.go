@@ -175,7 +175,7 @@ func (t *txn) refuse(subs []call, bad int, code int32) {
 // setStat records the stat of the node that the i-th step created or changed.
 func (t *txn) setStat(i int, n *znode) {
 	if n != nil && i < len(t.results) {
-		t.results[i].stat = n.shown()
+		t.results[i].stat = n.fullStat()
 	}
 }
 

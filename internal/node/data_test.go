@@ -248,7 +248,7 @@ func TestAQueueKnowsItsListing(t *testing.T) {
 		{[]string{"leases", "a-lock-0000000001"}, true, false}, {[]string{delayed}, false, true}, {[]string{"leases", delayed}, true, true}, {[]string{"lease", "locks"}, false, false}, {nil, false, false},
 	} {
 		q := NewQueue(c.names)
-		require.Equal(t, []bool{c.permits, c.delayed}, []bool{q.Permits, q.Delayed}, "%v", c.names)
+		require.Equal(t, []bool{c.permits, c.delayed}, []bool{q.Permits, q.HasDelay}, "%v", c.names)
 	}
 	q := NewQueue([]string{"c-lock-0000000003", "other", "a-lock-0000000001", "b-lock-0000000002", "a-lock-2147483647", "b-lock--2147483648"})
 	var names []string

@@ -141,8 +141,8 @@ func NewGUID(mark string) string {
 	return string(hex.AppendEncode(append(guid[:0], mark...), b[:]))
 }
 
-// IsDelayed reports whether a name is that of a contender for a lock with a delay.
-func IsDelayed(name string) bool { return strings.HasPrefix(name, NamePrefix+DelayMark) }
+// HasDelayMark reports whether a name is that of a contender for a lock with a delay.
+func HasDelayMark(name string) bool { return strings.HasPrefix(name, NamePrefix+DelayMark) }
 
 // GUIDOf returns the guid in the name of a node of this library, or "" for other libraries.
 func GUIDOf(name string) string {

@@ -10,16 +10,16 @@ import (
 // Queue is the contenders of a directory, ordered by sequence number, and by name if the numbers are
 // equal. It is immutable, so callers that share a listing can share it.
 type Queue struct {
-	Entries []Entry
-	Permits bool // the directory of a semaphore's permits also exists
-	Delayed bool // one of the contenders is for a lock with a delay
+	Entries  []Entry
+	Permits  bool // the directory of a semaphore's permits also exists
+	HasDelay bool // one of the contenders is for a lock with a delay
 }
 
 // NewQueue returns the Queue of a directory whose children have these names.
 func NewQueue(names []string) *Queue {
 	l := &Queue{Entries: inOrder(ParseEntries(names))}
 	l.Permits = slices.Contains(names, LeasesDir[1:])
-	l.Delayed = slices.ContainsFunc(names, IsDelayed)
+	l.HasDelay = slices.ContainsFunc(names, HasDelayMark)
 	return l
 }
 

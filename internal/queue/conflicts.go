@@ -83,7 +83,7 @@ func (en *Engine) unlessPermits(ctx context.Context, sess *session.Session, leas
 // checkDelay returns ErrMismatch if contenders in the directory have a lock-delay and we have none:
 // we would not wait for it.
 func (en *Engine) checkDelay(r *Recipe, queue *node.Queue) error {
-	if !r.Delays || en.Delay > 0 || !queue.Delayed {
+	if !r.TakesDelay || en.Delay > 0 || !queue.HasDelay {
 		return nil
 	}
 	return fmt.Errorf("%w: lock has a lock-delay, but this client has none", outcome.ErrMismatch)

@@ -49,7 +49,7 @@ func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
 
 // lockDelay returns the lock-delay of the contender's lock, or zero if it has none.
 func (co *contender) lockDelay() time.Duration {
-	if co.recipe.Delays {
+	if co.recipe.TakesDelay {
 		return co.engine.Delay
 	}
 	return 0

@@ -329,9 +329,9 @@ func TestReadersAndWritersSurviveEveryFault(t *testing.T) {
 		play: func(t *testing.T, in *company, srv *zktest.Server, a, b, c *Engine) error {
 			require.NoError(t, srv.PutNode(testRecord, []byte("zklock: delay 3s\nreleased by x")))
 			stay := func(e *Engine, shared bool, after time.Duration) *obtaining {
-				w := &Want{Recipe: &Recipe{Name: "write", Infix: node.WriterInfix, Rule: node.AfterAll, Delays: true}, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)}
+				w := &Want{Recipe: &Recipe{Name: "write", Infix: node.WriterInfix, Rule: node.AfterAll, TakesDelay: true}, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)}
 				if shared {
-					w.Recipe = &Recipe{Name: "read", Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, Delays: true, Passes: node.IsDowngraded}
+					w.Recipe = &Recipe{Name: "read", Infix: node.ReaderInfix, Rule: node.AfterExclusive, Shared: true, TakesDelay: true, Passes: node.IsDowngraded}
 				}
 				return later(func() (*Grant, error) {
 					time.Sleep(after)

@@ -30,7 +30,7 @@ var throttled = zktest.Answer(-127)
 // asks is how often a request for a watch is sent to a server that answers throttled.
 const asks = 7
 
-var testLock = &Recipe{Name: "mutex", Delays: true, Infix: node.LockInfix, Rule: node.AfterAll}
+var testLock = &Recipe{Name: "mutex", TakesDelay: true, Infix: node.LockInfix, Rule: node.AfterAll}
 
 // virtual runs fn in virtual time with a server in memory.
 func virtual(t *testing.T, opts zktest.Options, fn func(t *testing.T, srv *zktest.Server)) {

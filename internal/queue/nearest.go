@@ -128,7 +128,7 @@ func newInitialAhead(ahead []node.Entry) initialAhead {
 }
 
 // isUnrecorded reports whether a contender does not appear in the lock's record when it holds.
-func isUnrecorded(e node.Entry) bool { return !e.Shared && !node.IsDelayed(e.Name) }
+func isUnrecorded(e node.Entry) bool { return !e.Shared && !node.HasDelayMark(e.Name) }
 
 // unrecordedBehind returns the name of the nearest contender that does not appear in the lock's
 // record, or "" if there is none. It stops at the contender with the given name.

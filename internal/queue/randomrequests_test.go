@@ -30,7 +30,7 @@ type mix struct {
 
 func delayed(r *Recipe) *Recipe {
 	d := *r
-	d.Delays = true
+	d.TakesDelay = true
 	return &d
 }
 

@@ -6,13 +6,13 @@ import "github.com/zklock-go/zklock/internal/node"
 
 // A Recipe describes how one recipe differs from the others that share a queue.
 type Recipe struct {
-	Name    string    // for errors and observers
-	Infix   string    // in its nodes' names
-	Rule    node.Rule // which contender ahead to wait for
-	below   bool      // its nodes are in a directory below the lock's path, not directly in the path
-	limited bool      // its directory's data is a number of permits
-	Delays  bool      // Options.LockDelay applies to it
-	Shared  bool      // several contenders can hold at the same time, so a holder may have others ahead of it
+	Name       string    // for errors and observers
+	Infix      string    // in its nodes' names
+	Rule       node.Rule // which contender ahead to wait for
+	below      bool      // its nodes are in a directory below the lock's path, not directly in the path
+	limited    bool      // its directory's data is a number of permits
+	TakesDelay bool      // Options.LockDelay applies to it
+	Shared     bool      // several contenders can hold at the same time, so a holder may have others ahead of it
 	// ForSeveral means that a goroutine of the client's acquires for several callers. The observer is
 	// then called later: there, a slow one would delay them all, and nobody could recover from a panic.
 	ForSeveral bool
